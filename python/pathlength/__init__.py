@@ -7,7 +7,7 @@
 """
 
 from ._keywords import Part, Selection
-from ._measured import annotate, caches, calls, check, compare, mrc, static, time, units
+from ._measured import annotate, caches, calls, check, compare, faults, mrc, static, time, units
 from ._pathlength import VERSION as __version__
 from ._pathlength import Counts, Execution, Mark, Mix, PathlengthError, TraceError, TraceWarning, machines
 from ._programs import attach, build, count, run, trace
@@ -34,6 +34,7 @@ __all__ = [
     "check",
     "compare",
     "count",
+    "faults",
     "group_shares",
     "machines",
     "mrc",

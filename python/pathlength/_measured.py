@@ -114,6 +114,30 @@ def calls(
 
 
 @takes(Part)
+def faults(
+    program: StrPath,
+    args: Arguments = (),
+    *,
+    by: Optional[str] = None,
+    inclusive: bool = False,
+    function: Names = (),
+    threshold: Optional[float] = None,
+    **part: Unpack[Part],
+) -> Tables:
+    """Which accesses of a program or a trace are unaligned: the tables of `pathlength faults`, by name.
+
+    Without `by`: a summary, and the lines that fault with what would avoid it. `by` is "line", "data", "time",
+    "function", "instruction", "unit", "caller", "callee" or "call_tree". The other keywords are those of `caches`.
+
+    >>> tables = pathlength.faults("./hello")
+    >>> tables["summary"]["alignment_faults"].to_pylist()
+    [0]
+    """
+    options = dict(by=_rows(by), inclusive=inclusive)
+    return _tables("faults", program, args, options, part, function=function, threshold=threshold)
+
+
+@takes(Part)
 def units(
     program: StrPath,
     args: Arguments = (),
@@ -173,17 +197,24 @@ def mrc(
     streams: Names = (),
     line_size: Optional[int] = None,
     largest: Optional[int] = None,
+    granularity_hints: Optional[str] = None,
     **part: Unpack[Part],
 ) -> Tables:
     """Miss-ratio curves: the misses of caches of all sizes up to `largest` bytes, with lines of `line_size` bytes.
 
-    A table for each of `streams`: "code", "data" and "both".
+    A table for each of `streams`: "code", "data" and "both". With lines as long as pages the caches are TLBs, which map the
+    regions of `granularity_hints` ("mappings", "program", "all" or ranges of addresses) by larger entries.
 
     >>> curve = pathlength.mrc("./hello", streams="data", largest=64 << 10)["mrc_data"]
     >>> curve["size"].to_pylist()[-1]
     65536
     """
-    options = dict(streams=",".join(listed(streams)) or None, line_size=line_size, largest=largest)
+    options = dict(
+        streams=",".join(listed(streams)) or None,
+        line_size=line_size,
+        largest=largest,
+        granularity_hints=granularity_hints,
+    )
     return _tables("mrc", program, args, options, part)
 
 

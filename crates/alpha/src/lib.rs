@@ -11,7 +11,6 @@ mod registers;
 pub mod semantics;
 
 pub use decoded_instruction::DecodedInstruction;
-pub use registers::Registers;
 
 /// A block of Alpha's instructions.
 pub type Block = ::guest::Block<cpu::Cpu>;

@@ -8,12 +8,13 @@ use isa::{
     Alpha, Format, InstructionSet, InstructionSummary, IntegerResult, Op, Qualifiers, Register,
     SourceOperand, TransferTarget, ValuePrediction,
 };
-use memory::{Backing, MAP_BASE, Memory, PAGE};
+use memory::{Backing, Layout, Memory};
 use pathlength_alpha::cpu::Cpu;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-const DATA: u64 = MAP_BASE;
+const DATA: u64 = 1 << 38;
+const PAGE: u64 = 8192;
 /// The address of the instruction.
 const PC: u64 = 0x1_2000_0000;
 const ZERO: u8 = 31;
@@ -176,7 +177,7 @@ proptest! {
         stored: u64,
         offset in 0..PAGE / 8,
     ) {
-        let memory = Memory::new()?;
+        let memory = Memory::new(Layout { page: PAGE, bytes: 1 << 42, map_base: DATA })?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(DATA, PAGE, protection, false, Backing::Anonymous).expect("memory");
         let mut executed = BTreeSet::new();

@@ -1,7 +1,5 @@
 //! Functions as source and disassembly, in the program's order, with the results of a model at each line and instruction.
 
-mod source;
-
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +11,8 @@ use trace::Trace;
 
 use crate::models::InstructionResults;
 use crate::names::{FunctionName, Names};
+use crate::source::SourceFiles;
 use crate::table::{Column, Kind, Table, Value, separated};
-use source::SourceFiles;
 
 /// Which functions are shown.
 #[derive(Clone, Debug, Default)]

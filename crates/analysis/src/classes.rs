@@ -27,6 +27,11 @@ impl UnitClass {
         UnitClass { name: name.into(), ..UnitClass::default() }
     }
 
+    /// With units of these lengths, in all of which blocks were executed so often.
+    pub fn of(name: &str, lengths: Vec<u64>, executions: BTreeMap<BlockId, u64>) -> UnitClass {
+        UnitClass { name: name.into(), lengths, executions }
+    }
+
     /// Adds a unit.
     pub fn add(&mut self, unit: &Unit) {
         self.lengths.push(unit.instructions);
@@ -146,6 +151,15 @@ impl<'a> ClassProfiles<'a> {
             sums.into_iter().map(|(name, n)| ([name.to_string(), String::new()], n)).collect()
         };
         self.columns("components", "Components of a unit of work, by class", &["component"], sums)
+    }
+
+    /// The mean unit of each class by instruction.
+    pub fn instructions(&self) -> Table {
+        let sums = |profile: &Profile| {
+            let named = profile.instructions.iter();
+            named.map(|(name, n)| ([name.to_string(), String::new()], *n)).collect()
+        };
+        self.columns("instructions", "Instructions of a unit of work, by class", &["instruction"], sums)
     }
 
     /// The mean unit of each class by function.

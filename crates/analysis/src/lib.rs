@@ -10,6 +10,7 @@
 //! assert_eq!(table.rows.len(), 83 + 1);
 //! ```
 
+pub mod alignment;
 pub mod annotate;
 pub mod call_tree;
 pub mod classes;
@@ -18,6 +19,7 @@ pub mod components;
 pub mod distribution;
 pub mod environment;
 pub mod export;
+mod memory_layout;
 pub mod mix;
 pub mod models;
 pub mod names;
@@ -27,6 +29,7 @@ pub mod profile;
 pub mod replay;
 pub mod run_counts;
 pub mod similar;
+mod source;
 pub mod statics;
 pub mod strides;
 pub mod table;

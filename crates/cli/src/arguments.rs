@@ -11,6 +11,7 @@ use crate::ranges;
 mod compare;
 mod environment;
 mod export;
+mod faults;
 mod install;
 mod models;
 mod output;
@@ -25,6 +26,7 @@ mod units;
 pub use compare::GateOptions;
 pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
+pub use faults::{FaultRows, FaultsOptions};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, MachineSettings, MachinesOptions, MrcOptions,
@@ -84,6 +86,8 @@ Examples:
   pathlength count --by function ./sort data.txt      every function that ran
   pathlength count --by line ./sort data.txt          every line of source; --by address: every instruction
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
+  pathlength count --children ./server                all processes; --by process: each of them
+  pathlength count --children --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
   pathlength count --clear-env --env LANG=C ./sort    counts depend on the environment, too
 
 The tables follow the program's own output on a terminal. Otherwise they go to standard error, as with perf and time, \
@@ -117,8 +121,9 @@ executes too much more, and the functions that grew most are named on standard e
 Examples:
   pathlength study byteword     the effect of the byte and word instructions on a database
   pathlength study strides      how a sparse matrix-vector product accesses memory
+  sudo pathlength study vlm --sizes 1G,2G --processes 1,100 --postgresql-size 0M
 
-The report is study/byteword/index.html, or study/strides/index.html.")]
+The report is study/byteword/index.html, and so on for each study.")]
     Study(StudyOptions),
     /// Record every instruction and every address of a run, or of a part of it.
     #[command(
@@ -244,6 +249,24 @@ Calls are followed by control flow, exactly and without sampling; in recursion a
 is a part of that one, so that no instruction is counted twice."
     )]
     Calls(CallsOptions),
+    /// Find alignment faults: accesses to unaligned addresses, which the operating system must carry out.
+    #[command(
+        override_usage = "pathlength faults [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength faults ./sort data.txt                               the lines that fault, and what would avoid it
+  pathlength faults --by data ./sort data.txt                     the variables and blocks of the heap
+  pathlength faults --by unit --unit compare ./sort data.txt      each call of the function compare
+  pathlength faults --by time --format csv ./sort data.txt        in windows of equally many instructions
+  pathlength faults --by call-tree -o faults.html ./sort data.txt a flame graph of faults
+  pathlength faults sort.trace                                    of a trace; of a server: pathlength attach, then this
+
+A load or a store faults if its address is not a multiple of its size. Compilers access types that they know to be \
+unaligned by two accesses to whole quadwords (ldq_u, stq_u): these never fault, and are counted as made safe; crossing \
+are those whose data lay in two quadwords. Blocks of the heap are named by the calls that allocated them, in a trace if it was \
+recorded with --heap."
+    )]
+    Faults(FaultsOptions),
     /// Show what one call of a function costs: the distribution over all calls.
     #[command(
         override_usage = "pathlength units [OPTIONS] <TRACE|PROGRAM> [ARG]...",
@@ -349,8 +372,9 @@ pub struct EngineOptions {
 /// The unit of work.
 #[derive(Clone, Debug, Args)]
 pub struct UnitOptions {
-    /// Count each call of this function separately: NAME or IMAGE!NAME. `count` takes it several times: each function is a
-    /// class, and all its calls are measured.
+    /// Count each call of this function separately: NAME or IMAGE!NAME. 'FIRST to LAST' begins a unit at the entry of one
+    /// function and ends it at the entry of another, 'FIRST through LAST' at the other's return. `count` takes it several
+    /// times: each is a class, and all its units are measured.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub unit: Vec<String>,
     /// Units to measure once the state is steady.
@@ -385,6 +409,8 @@ pub enum By {
     Component,
     /// The units of work measured, one row each.
     Unit,
+    /// The processes (--children).
+    Process,
 }
 
 /// Options of `run`.
@@ -409,6 +435,14 @@ pub struct CountOptions {
     pub engine: EngineOptions,
     #[command(flatten)]
     pub unit: UnitOptions,
+    /// Take a unit's class from the first call of a function in it that names one: FUNCTION($1) for the text that its first
+    /// argument points at, FUNCTION($1) ~ PATTERN for what a regular expression finds there (a group, or the name of the
+    /// group that matches), FUNCTION() for the function's own name, MARK_*() for the rest of a name. Can be given several times.
+    #[arg(long = "class", value_name = "RULE")]
+    pub classes: Vec<engine::ClassRule>,
+    /// Count all processes: those that the program forks, and programs that they execute. All units are measured.
+    #[arg(long)]
+    pub children: bool,
     /// One table with these rows, instead of a summary.
     #[arg(long)]
     pub by: Option<By>,

@@ -44,6 +44,7 @@ pub fn protect_inputs(command: &Command) {
             options.caches.iter().chain(&options.time).for_each(|machine| protect(Path::new(machine)));
         }
         Command::Calls(options) => protect_file(&options.input.file),
+        Command::Faults(options) => protect_file(&options.input.file),
         Command::Mrc(options) => protect_file(&options.input.file),
         Command::Profile(options) => {
             protect_file(&options.file);

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Caches(options) => commands::caches::run(&options),
         Command::Annotate(options) => commands::annotate::run(&options),
         Command::Calls(options) => commands::calls::run(&options),
+        Command::Faults(options) => commands::faults::run(&options),
         Command::Units(options) => commands::units::run(&options),
         Command::Mrc(options) => commands::mrc::run(&options.sizes, &options.output, &options.input),
         Command::Time(options) => commands::time::run(&options),

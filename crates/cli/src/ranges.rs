@@ -45,6 +45,11 @@ pub fn line_size(text: &str) -> Result<u64, String> {
     size(text, 8, 4096).ok_or_else(|| "a line has 8, 16, 32 bytes and so on, up to 4096".into())
 }
 
+/// A power of two from 16 bytes to 64 KB: the lines of a cache, or the pages of a TLB.
+pub fn curve_line_size(text: &str) -> Result<u64, String> {
+    size(text, 16, 64 << 10).ok_or_else(|| "a line has 16, 32, 64 bytes and so on, a page up to 64K".into())
+}
+
 /// A power of two from 4096.
 pub fn page_size(text: &str) -> Result<u64, String> {
     size(text, 4096, 1 << 40).ok_or_else(|| "a page has 4K, 8K, 16K and so on, also with M and G".into())

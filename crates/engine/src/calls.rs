@@ -1,24 +1,34 @@
-//! Detects the beginnings and ends of functions' calls.
+//! Detects the beginnings and ends of units of work: calls of functions, or spans from one function's call to another's.
+
+use std::sync::Arc;
 
 use events::LoadedImage;
 
 use crate::places::{Name, entries};
 use crate::platform::{Block, Cpu};
+use crate::unit_class::ClassRule;
+use crate::unit_name::{UnitEnd, UnitName};
 use guest::CallingConvention;
+use memory::Memory;
+
+/// The functions of a unit of work.
+pub fn unit_functions(unit: &str) -> Vec<String> {
+    UnitName::new(unit).functions().map(|name| name.text().to_owned()).collect()
+}
 
 /// Whether an image has a function: `name` or `image!name`.
 pub fn has_function(name: &str, image: &LoadedImage, file: &image::Image) -> bool {
-    let mut calls = Calls::new(&[name.into()]);
-    calls.mapped(image, file);
-    calls.missing().is_none()
+    let name = Name::new(name);
+    name.may_be_in(image) && name.symbols_in(file).iter().any(|symbol| symbol.function)
 }
 
-/// The calls of some functions in one thread. A nested call belongs to the outer one.
+/// The units of work of one thread. A unit that begins within another belongs to the outer one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
-    functions: Vec<Name>,
-    /// Entry addresses of the functions, each with the number of its function.
-    entries: Vec<(u64, u32)>,
+    units: Arc<[UnitName]>,
+    rules: Arc<[ClassRule]>,
+    /// Entry addresses of functions, and what they mean.
+    entries: Vec<(u64, Role)>,
     /// Return addresses of calls so far.
     returns: Vec<u64>,
     open: Option<Open>,
@@ -27,83 +37,132 @@ pub(crate) struct Calls {
     previous_end: u64,
 }
 
-/// A call that has begun and not ended.
+/// What the entry of a function means. At an address with several, units end before they begin, and have begun when they get
+/// their class.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    /// The unit of this number ends, or the call at whose return it ends begins.
+    Ends(u32),
+    /// The unit of this number begins.
+    Begins(u32),
+    /// By this rule the open unit gets its class, which is the rule's own or that of a text.
+    Classifies(u32, Option<Arc<str>>),
+}
+
+/// A unit that has begun and not ended.
 #[derive(Clone, Debug)]
 struct Open {
-    function: u32,
+    unit: u32,
+    /// The call at whose return the unit ends, once that has begun.
+    call: Option<Call>,
+    instructions: u64,
+    class: Option<Arc<str>>,
+}
+
+/// A call that has not returned.
+#[derive(Clone, Copy, Debug)]
+struct Call {
     return_address: u64,
     stack_pointer: u64,
-    instructions: u64,
 }
 
-/// The end of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The end of a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// False if the function was left by other means than its return.
+    /// False if the unit was left by other means than its end.
     pub(crate) returned: bool,
-    /// How many instructions the thread had executed when the call began.
+    /// How many instructions the thread had executed when the unit began.
     pub(crate) began: u64,
-    /// The number of the function that was called.
-    pub(crate) function: u32,
+    /// The number of the unit's name.
+    pub(crate) unit: u32,
+    /// The class that the program gave it.
+    pub(crate) class: Option<Arc<str>>,
 }
 
-/// The calls that end and begin at a block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The units that end and begin at a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The call that ended before the block.
+    /// The unit that ended before the block.
     pub(crate) ended: Option<Ended>,
-    /// Whether a call begins with the block.
+    /// Whether a unit begins with the block.
     pub(crate) begins: bool,
 }
 
 impl Calls {
-    /// The calls of functions: `name` or `image!name`.
-    pub(crate) fn new(functions: &[String]) -> Calls {
-        Calls { functions: functions.iter().map(|name| Name::new(name)).collect(), ..Calls::default() }
+    /// The units of these names, whose classes follow from the rules.
+    pub(crate) fn new(units: &[String], rules: &[ClassRule]) -> Calls {
+        let units = units.iter().map(|name| UnitName::new(name)).collect();
+        Calls { units, rules: rules.into(), ..Calls::default() }
     }
 
-    /// The calls of the same functions in another thread.
+    /// The units of the same names in another thread.
     pub(crate) fn thread(&self) -> Calls {
-        Calls { functions: self.functions.clone(), entries: self.entries.clone(), ..Calls::default() }
+        Calls { entries: self.entries.clone(), ..self.renewed() }
     }
 
-    /// The functions.
-    pub(crate) fn functions(&self) -> &[Name] {
-        &self.functions
+    /// The units of the same names in another program.
+    pub(crate) fn renewed(&self) -> Calls {
+        Calls { units: self.units.clone(), rules: self.rules.clone(), ..Calls::default() }
     }
 
-    /// The number of the first function that no image mapped so far has.
-    pub(crate) fn missing(&self) -> Option<usize> {
-        let is_found = |number: usize| self.entries.iter().any(|&(_, function)| function as usize == number);
-        (0..self.functions.len()).find(|&number| !is_found(number))
+    /// The first function of a unit that no image mapped so far has.
+    pub(crate) fn missing(&self) -> Option<&str> {
+        let has = |role: &Role| self.entries.iter().any(|(_, other)| other == role);
+        (0..).zip(&*self.units).find_map(|(number, unit)| {
+            let mut functions = unit.functions();
+            let (begin, end) = (functions.next(), functions.next());
+            let begin = begin.filter(|_| !has(&Role::Begins(number)));
+            begin.or(end.filter(|_| !has(&Role::Ends(number)))).map(Name::text)
+        })
     }
 
-    /// Whether control is within a call.
+    /// Whether control is within a unit.
     pub(crate) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// An image was mapped.
-    pub(crate) fn mapped(&mut self, image: &LoadedImage, file: &image::Image) {
-        for (name, function) in self.functions.iter().zip(0..).filter(|(name, _)| name.may_be_in(image)) {
-            for symbol in name.symbols_in(file).into_iter().filter(|symbol| symbol.function) {
-                let addresses = entries(file, symbol.address).map(|at| at.wrapping_add(image.bias));
-                self.entries.extend(addresses.map(|at| (at, function)));
-                self.requires_recompilation = true;
-            }
-        }
+    /// Whether an image may have a function of the units or their classes.
+    pub(crate) fn may_be_in(&self, image: &LoadedImage) -> bool {
+        self.units.iter().flat_map(UnitName::functions).any(|name| name.may_be_in(image))
+            || self.rules.iter().any(|rule| rule.may_be_in(image))
     }
 
-    /// The number of the function that an address is an entry of.
-    #[inline(always)]
-    fn called_at(&self, address: u64) -> Option<u32> {
-        self.entries.iter().find(|(entry, _)| *entry == address).map(|&(_, function)| function)
+    /// An image was mapped.
+    pub(crate) fn mapped(&mut self, image: &LoadedImage, file: &image::Image) {
+        let known = self.entries.len();
+        let entries_of = |name: &Name| {
+            let symbols = if name.may_be_in(image) { name.symbols_in(file) } else { Vec::new() };
+            let functions = symbols.into_iter().filter(|symbol| symbol.function);
+            functions.flat_map(|symbol| entries(file, symbol.address)).collect::<Vec<_>>()
+        };
+        for (unit, number) in self.units.iter().zip(0..) {
+            let roles = [Role::Begins(number), Role::Ends(number)];
+            for (name, role) in unit.functions().zip(roles) {
+                self.entries.extend(entries_of(name).into_iter().map(|at| (at, role.clone())));
+            }
+        }
+        for (rule, number) in self.rules.iter().zip(0..).filter(|(rule, _)| rule.may_be_in(image)) {
+            let entries = rule.entries_in(file).into_iter();
+            self.entries.extend(entries.map(|(at, class)| (at, Role::Classifies(number, class))));
+        }
+        self.requires_recompilation |= self.entries.len() > known;
+        self.entries[known..].iter_mut().for_each(|(at, _)| *at = at.wrapping_add(image.bias));
+        self.entries.sort();
+        // A function may have several names.
+        self.entries.dedup();
+    }
+
+    /// What an address is an entry for.
+    fn roles_at(&self, address: u64) -> &[(u64, Role)] {
+        let first = self.entries.partition_point(|(entry, _)| *entry < address);
+        let end = self.entries[first..].partition_point(|(entry, _)| *entry == address);
+        &self.entries[first..first + end]
     }
 
     /// Whether [`Calls::enter`] must be called for each execution of the block: for entries, for return addresses,
     /// and for blocks that end with a call.
     pub(crate) fn must_report(&self, block: &Block) -> bool {
-        self.called_at(block.address).is_some()
+        !self.roles_at(block.address).is_empty()
             || self.returns.iter().any(|&back| block.address == back || block.end() == back)
     }
 
@@ -112,52 +171,114 @@ impl Calls {
         std::mem::take(&mut self.requires_recompilation)
     }
 
-    /// Control is at the first instruction of a block. A new call is opened only if `wanted` returns true.
+    /// Control is at the first instruction of a block. A new unit is opened only if `wanted` returns true.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, block: &Block, cpu: &Cpu, wanted: impl FnOnce() -> bool) -> Change {
+    pub(crate) fn enter(
+        &mut self,
+        block: &Block,
+        cpu: &Cpu,
+        memory: &Memory,
+        wanted: impl Fn() -> bool,
+    ) -> Change {
         let mut change = Change::default();
-        if let Some(open) = &self.open
-            && block.address == open.return_address
-            && cpu.stack_pointer() == open.stack_pointer
+        if let Some(Open { call: Some(call), .. }) = &self.open
+            && block.address == call.return_address
+            && cpu.stack_pointer() == call.stack_pointer
         {
             change.ended = self.end(true);
         }
-        if let Some(function) = self.called_at(block.address)
-            && wanted()
-        {
-            self.called(function, cpu, &mut change);
+        if !self.roles_at(block.address).is_empty() {
+            self.called(block.address, cpu, memory, wanted, &mut change);
         }
         self.previous_end = block.end();
         change
     }
 
-    /// Control enters a function: opens a call, unless it is nested.
+    /// Control enters a function.
     #[cold]
-    fn called(&mut self, function: u32, cpu: &Cpu, change: &mut Change) {
-        let stack_pointer = cpu.stack_pointer();
+    fn called(
+        &mut self,
+        address: u64,
+        cpu: &Cpu,
+        memory: &Memory,
+        wanted: impl Fn() -> bool,
+        change: &mut Change,
+    ) {
+        for (_, role) in self.roles_at(address).to_vec() {
+            match role {
+                Role::Ends(unit) => self.ends(unit, cpu, change),
+                Role::Begins(unit) if wanted() => self.begins(unit, cpu, change),
+                Role::Begins(_) => {}
+                Role::Classifies(rule, class) => self.classify(rule, class, cpu, memory),
+            }
+        }
+    }
+
+    /// Control enters the function at which a unit ends.
+    fn ends(&mut self, unit: u32, cpu: &Cpu, change: &mut Change) {
+        if self.open.as_ref().is_none_or(|open| open.unit != unit) {
+            return;
+        }
+        match self.units[unit as usize].end {
+            UnitEnd::Return => {}
+            UnitEnd::Entry(_) => change.ended = self.end(true),
+            UnitEnd::ReturnOf(_) => {
+                let call = self.call(cpu);
+                if let Some(open) = &mut self.open {
+                    // A nested call of the function belongs to the outer one.
+                    open.call.get_or_insert(call);
+                }
+            }
+        }
+    }
+
+    /// Control enters the function at which a unit begins: opens the unit, unless it is nested.
+    fn begins(&mut self, unit: u32, cpu: &Cpu, change: &mut Change) {
+        let is_call = self.units[unit as usize].end == UnitEnd::Return;
         if let Some(open) = &self.open {
-            // A call that was left by longjmp never returns. It is taken as left when the function is called from a
-            // frame that is older than the call. A tail call of the function to itself looks alike, but is a jump,
-            // which leaves the return address unchanged.
-            let by_call = cpu.return_address() == self.previous_end;
-            let outlived = stack_pointer > open.stack_pointer;
-            if !(outlived || stack_pointer == open.stack_pointer && by_call) {
+            let is_left = match open.call {
+                Some(call) => self.is_left(call, cpu),
+                None => open.unit == unit,
+            };
+            if !is_left {
                 return;
             }
             change.ended = self.end(false);
         }
+        let call = is_call.then(|| self.call(cpu));
+        change.begins = true;
+        self.open = Some(Open { unit, call, instructions: cpu.instructions, class: None });
+    }
+
+    /// Whether a call that was left by longjmp never returns. It is taken as left when a function that begins a unit is
+    /// called from a frame that is older than the call. A tail call of the function to itself looks alike, but is a jump,
+    /// which leaves the return address unchanged.
+    fn is_left(&self, call: Call, cpu: &Cpu) -> bool {
+        let by_call = cpu.return_address() == self.previous_end;
+        let stack_pointer = cpu.stack_pointer();
+        stack_pointer > call.stack_pointer || stack_pointer == call.stack_pointer && by_call
+    }
+
+    /// The call whose first instruction is next.
+    fn call(&mut self, cpu: &Cpu) -> Call {
         let return_address = cpu.return_address();
         if !self.returns.contains(&return_address) {
             self.returns.push(return_address);
             self.requires_recompilation = true;
         }
-        change.begins = true;
-        self.open = Some(Open { function, return_address, stack_pointer, instructions: cpu.instructions });
+        Call { return_address, stack_pointer: cpu.stack_pointer() }
     }
 
-    /// Ends the open call.
+    /// Gives the open unit its class, unless it has one.
+    fn classify(&mut self, rule: u32, class: Option<Arc<str>>, cpu: &Cpu, memory: &Memory) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.class.is_none()) {
+            open.class = class.or_else(|| self.rules[rule as usize].of_text(cpu, memory));
+        }
+    }
+
+    /// Ends the open unit.
     pub(crate) fn end(&mut self, returned: bool) -> Option<Ended> {
-        let open = self.open.take()?;
-        Some(Ended { returned, began: open.instructions, function: open.function })
+        let Open { unit, instructions, class, .. } = self.open.take()?;
+        Some(Ended { returned, began: instructions, unit, class })
     }
 }

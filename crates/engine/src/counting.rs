@@ -10,12 +10,13 @@ use crate::calls::{Calls, Ended};
 use crate::lock;
 use crate::places::Name;
 use crate::platform::{Block, BlockCache, Cpu};
+use crate::unit_class::ClassRule;
 use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
 
 /// A growing array of counts.
 #[derive(Clone, Debug, Default)]
-struct Tally(Vec<u64>);
+pub(crate) struct Tally(Vec<u64>);
 
 impl Tally {
     #[inline(always)]
@@ -34,9 +35,15 @@ impl Tally {
 
     /// Adds executions. The addition wraps, since an execution by compiled code may be subtracted before it is added.
     #[inline(always)]
-    fn add(&mut self, id: u32, executions: u64) {
+    pub(crate) fn add(&mut self, id: u32, executions: u64) {
         let slot = self.slot(id);
         *slot = slot.wrapping_add(executions);
+    }
+
+    /// Takes the counts that are not zero, with their indexes.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (u32, u64)> {
+        let counts = (0..).zip(&mut self.0).filter(|(_, n)| **n != 0);
+        counts.map(|(id, n)| (id, std::mem::take(n)))
     }
 
     /// The counts that are not zero, with their indexes.
@@ -46,7 +53,7 @@ impl Tally {
 }
 
 /// Adding this subtracts one execution.
-const ONE_LESS: u64 = u64::MAX;
+pub(crate) const ONE_LESS: u64 = u64::MAX;
 
 /// The blocks that the counts of all threads refer to, and the counts of the threads that have ended.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +160,7 @@ impl Observer<Cpu> for Counter {
         lock(&self.totals).add(self, cache);
     }
 
-    fn forked(&mut self) {
+    fn forked(&mut self, _: u32, _: &BlockCache) {
         self.totals = Arc::default();
     }
 }
@@ -167,15 +174,18 @@ pub fn has_variable(name: &str, image: &LoadedImage, file: &image::Image) -> boo
 /// The definition of units of work.
 #[derive(Clone, Debug, Default)]
 pub struct UnitOfWork {
-    /// The functions whose calls are the units, a class each: `name` or `image!name`.
+    /// The functions whose calls are the units, a class each: `name` or `image!name`; or two functions, of which the unit
+    /// begins at the entry of one and ends at the other's entry (`first to last`) or return (`first through last`).
     pub functions: Vec<String>,
+    /// How the program itself says what class a unit is of.
+    pub classes: Vec<ClassRule>,
     /// 8-byte variables whose values are recorded at the end of each unit.
     pub gauges: Vec<String>,
 }
 
-/// Receives each unit as it ends, with the number of its class; those of several threads may end in another order than they
-/// began. Returns false when it needs no more of them.
-pub type UnitSink<'a> = Box<dyn FnMut(u32, Unit) -> bool + Send + 'a>;
+/// Receives each unit as it ends, with the number of its name, and the class that the program gave it; those of several
+/// threads may end in another order than they began. Returns false when it needs no more of them.
+pub type UnitSink<'a> = Box<dyn FnMut(u32, Option<&str>, Unit) -> bool + Send + 'a>;
 
 /// State shared by the counters of all threads.
 struct Units<'a> {
@@ -197,9 +207,9 @@ impl<'a> Units<'a> {
     }
 
     /// Reports a unit that has ended.
-    fn push(&self, class: u32, unit: Unit) {
+    fn push(&self, ended: &Ended, unit: Unit) {
         let sink = &mut *lock(&self.sink);
-        if !sink(class, unit) {
+        if !sink(ended.unit, ended.class.as_deref(), unit) {
             self.wanted.store(false, Ordering::Relaxed);
         }
     }
@@ -225,7 +235,7 @@ pub struct UnitCounter<'a> {
 impl<'a> UnitCounter<'a> {
     /// Counts calls of `work.functions` and hands each to `sink`.
     pub fn new(work: UnitOfWork, sink: UnitSink<'a>) -> UnitCounter<'a> {
-        let (calls, gauges) = (Calls::new(&work.functions), vec![None; work.gauges.len()]);
+        let (calls, gauges) = (Calls::new(&work.functions, &work.classes), vec![None; work.gauges.len()]);
         UnitCounter::with(Counter::default(), work, Units::new(sink, true), calls, gauges)
     }
 
@@ -242,7 +252,7 @@ impl<'a> UnitCounter<'a> {
 
     /// The first function that no image mapped so far has.
     pub fn missing_function(&self) -> Option<&str> {
-        self.calls.missing().map(|number| self.work.functions[number].as_str())
+        self.calls.missing()
     }
 
     /// The first gauge that no image mapped so far has.
@@ -260,7 +270,7 @@ impl<'a> UnitCounter<'a> {
     pub fn finish(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
         self.take(self.calls.is_open(), cache);
         if let Some(ended) = self.calls.end(false) {
-            self.end(cpu, memory, cache, ended);
+            self.end(cpu, memory, cache, &ended);
         }
     }
 
@@ -278,7 +288,7 @@ impl<'a> UnitCounter<'a> {
     }
 
     #[cold]
-    fn end(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache, ended: Ended) {
+    fn end(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache, ended: &Ended) {
         let gauge = |address: &Option<u64>| address.and_then(|a| memory.load::<8>(a).ok()).unwrap_or(0);
         let mut unit = Unit {
             number: self.number,
@@ -289,11 +299,11 @@ impl<'a> UnitCounter<'a> {
             returned: ended.returned,
         };
         self.number_new_blocks(cache);
-        for (id, executions) in (0..).zip(&mut self.executions.0).filter(|(_, n)| **n != 0) {
-            self.total.executions.add(id, *executions);
-            unit.blocks.push((self.ids[id as usize], std::mem::take(executions)));
+        for (id, executions) in self.executions.take_all() {
+            self.total.executions.add(id, executions);
+            unit.blocks.push((self.ids[id as usize], executions));
         }
-        self.units.push(ended.function, unit);
+        self.units.push(ended, unit);
     }
 
     /// Finds the totals' numbers of new blocks.
@@ -324,11 +334,12 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
     #[inline(always)]
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
         let was_open = self.calls.is_open();
-        let change = self.calls.enter(cache.block(id), cpu, || self.units.wanted.load(Ordering::Relaxed));
+        let wanted = || self.units.wanted.load(Ordering::Relaxed);
+        let change = self.calls.enter(cache.block(id), cpu, memory, wanted);
         if change.ended.is_some() || change.begins {
             self.take(was_open, cache);
         }
-        if let Some(ended) = change.ended {
+        if let Some(ended) = &change.ended {
             self.end(cpu, memory, cache, ended);
         }
         if change.begins {
@@ -358,8 +369,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
     fn mapped(&mut self, image: &LoadedImage) {
         self.total.mapped(image);
         let gauges: Vec<Name> = self.work.gauges.iter().map(|gauge| Name::new(gauge)).collect();
-        let mut names = gauges.iter().chain(self.calls.functions());
-        if !names.any(|name| name.may_be_in(image)) {
+        if !gauges.iter().any(|name| name.may_be_in(image)) && !self.calls.may_be_in(image) {
             return;
         }
         // An image that cannot be read any more has no symbols.
@@ -385,9 +395,9 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
     }
 
     /// Units of a forked process are not counted.
-    fn forked(&mut self) {
-        self.total.forked();
+    fn forked(&mut self, ordinal: u32, cache: &BlockCache) {
+        self.total.forked(ordinal, cache);
         self.ids.clear();
-        self.units = Units::new(Box::new(|_, _| false), false);
+        self.units = Units::new(Box::new(|_, _, _| false), false);
     }
 }

@@ -19,23 +19,31 @@
 mod calls;
 mod counting;
 pub mod debug;
+mod family;
 mod places;
 mod platform;
 mod process;
 mod recording;
+mod unit_class;
+mod unit_name;
 
-pub use calls::has_function;
+pub use calls::{has_function, unit_functions};
 pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
+pub use family::{
+    CountedProcess, CountedUnit, Family, FamilyCounter, FamilyError, ProcessNumber, ProcessState,
+};
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
 pub use linux::{Clock, Random, Settings, Substitution};
 pub use places::{NoPlace, Place};
-pub use platform::{Cpu, Crash, End, die, system_call_name};
+pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};
 pub use recording::{
     AttachError, Attached, ForkedConsumer, Missing, Plan, Recorded, Recorder, UnitPlan, attach,
 };
+
+pub use unit_class::{ClassRule, NoClassRule};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -16,6 +16,16 @@ impl Name {
         Name(text.into())
     }
 
+    /// As the user wrote it.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The name without the image.
+    pub(crate) fn symbol(&self) -> String {
+        SymbolPattern::new(&self.0).name().into()
+    }
+
     /// Whether the image may have the symbol, judged by its file name or the part of that before a dot.
     pub(crate) fn may_be_in(&self, image: &LoadedImage) -> bool {
         let file = image.path.file_name().unwrap_or_default();
@@ -25,6 +35,12 @@ impl Name {
     /// The symbols of an image that have the name.
     pub(crate) fn symbols_in<'i>(&self, file: &'i image::Image) -> Vec<&'i Symbol> {
         file.find(&SymbolPattern::new(&self.0))
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

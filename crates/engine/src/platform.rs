@@ -1,7 +1,7 @@
 //! The guest that the engine runs: its processor, and the kernel with its ABI. Other modules name no guest.
 
-pub use alpha::Registers;
 pub use alpha::cpu::Cpu;
+use memory::Memory;
 
 /// A block of the guest's instructions.
 pub type Block = guest::Block<Cpu>;
@@ -24,6 +24,11 @@ pub type Ending = linux::Ending<Cpu>;
 pub type End = linux::End<Cpu>;
 /// The end of a program by a signal.
 pub type Crash = linux::Crash<Cpu>;
+
+/// Reserves the memory of a process.
+pub fn reserve_memory() -> std::io::Result<Memory> {
+    Memory::new(<Cpu as linux::Abi>::LAYOUT)
+}
 
 /// The name of a system call, or its number if it has no name.
 pub fn system_call_name(number: u32) -> String {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use events::LoadedImage;
 
-use crate::platform::{BlockCache, Cpu, End, Kernel, SharedKernel, Thread};
+use crate::platform::{BlockCache, Cpu, End, Kernel, SharedKernel, Thread, reserve_memory};
 use guest::Observer;
 use guest_thread::{GuestThread, Shared};
 use linux::Settings;
@@ -57,7 +57,7 @@ pub struct Process {
 impl Process {
     /// Loads the program; nothing runs yet. The thread that calls must be the one that runs it.
     pub fn new(configuration: &Configuration) -> Result<Process, Error> {
-        let (memory, mut cpu) = (Memory::new().map_err(Error::Memory)?, Cpu::default());
+        let (memory, mut cpu) = (reserve_memory().map_err(Error::Memory)?, Cpu::default());
         let thread = Thread::first();
         let mut kernel = Kernel::new(configuration.settings.clone(), &thread);
         let name = configuration.name.as_deref().unwrap_or(configuration.program.as_os_str());

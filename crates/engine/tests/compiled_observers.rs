@@ -137,10 +137,10 @@ fn child() {
     };
     let mut process = start();
     let mut units: Vec<Unit> = Vec::new();
-    let work = UnitOfWork { functions: vec![request.unit.clone()], gauges: vec![] };
+    let work = UnitOfWork { functions: vec![request.unit.clone()], gauges: vec![], ..UnitOfWork::default() };
     let mut counter = UnitCounter::new(
         work,
-        Box::new(|_, unit| {
+        Box::new(|_: u32, _: Option<&str>, unit| {
             units.push(unit);
             true
         }),

@@ -24,8 +24,8 @@ void *__attribute__((noinline)) body(void *number) {
 fn count(guest: &Guest, arguments: &[&str]) -> (Vec<Unit>, Counts) {
     let mut process = guest.process(arguments);
     let mut units = Vec::new();
-    let work = UnitOfWork { functions: vec!["work".into()], gauges: vec![] };
-    let sink = |_, unit| {
+    let work = UnitOfWork { functions: vec!["work".into()], gauges: vec![], ..UnitOfWork::default() };
+    let sink = |_, _: Option<&str>, unit| {
         units.push(unit);
         true
     };

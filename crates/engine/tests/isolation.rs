@@ -6,7 +6,10 @@ use std::ops::Range;
 
 use alpha::cpu::{Cpu, register};
 use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
-use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
+use memory::{Backing, Memory};
+
+const PAGE: u64 = <Cpu as linux::Abi>::LAYOUT.page;
+const ADDRESS_SPACE: u64 = <Cpu as linux::Abi>::LAYOUT.bytes;
 
 const SCRATCH: u64 = 0x10_0000;
 const TEXT: u64 = SCRATCH + PAGE;
@@ -31,7 +34,7 @@ struct Guest {
 
 impl Guest {
     fn new() -> Guest {
-        let memory = Memory::new().unwrap();
+        let memory = pathlength_engine::reserve_memory().unwrap();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(SCRATCH, ROOM + PAGE, protection, false, Backing::Anonymous).unwrap();
         let cpu = Cpu { pc: SCRATCH, ..Cpu::default() };

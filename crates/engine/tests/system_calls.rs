@@ -3,8 +3,11 @@
 
 use alpha::cpu::{Cpu, Exception, register};
 use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
-use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
+use memory::{Backing, Memory};
 use proptest::prelude::*;
+
+const PAGE: u64 = <Cpu as linux::Abi>::LAYOUT.page;
+const ADDRESS_SPACE: u64 = <Cpu as linux::Abi>::LAYOUT.bytes;
 
 /// A process without a program, with some pages mapped for arguments.
 struct Guest {
@@ -19,7 +22,7 @@ const SCRATCH_BYTES: u64 = 4 * PAGE;
 
 impl Guest {
     fn new() -> Guest {
-        let memory = Memory::new().unwrap();
+        let memory = pathlength_engine::reserve_memory().unwrap();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(SCRATCH, SCRATCH_BYTES, protection, false, Backing::Anonymous).unwrap();
         let mut cpu = Cpu { pc: SCRATCH, ..Cpu::default() };

@@ -24,6 +24,15 @@ impl Counts {
     }
 }
 
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProcessEnd {
+    /// With this status.
+    Exited(i32),
+    /// By a signal, of the guest's number.
+    Killed(i32),
+}
+
 /// What one unit of work did, from the entry of the unit's function to its return, everything it
 /// called included. A call of the function from within itself belongs to the outer call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,6 +19,6 @@ pub mod record;
 
 pub use block::{Block, BlockId};
 pub use consumer::{Consumer, Thread};
-pub use counts::{Counts, Unit};
+pub use counts::{Counts, ProcessEnd, Unit};
 pub use hit_filter::{Array, FilterSide, FilterTable, HitFilter, Keep, UnfilteredAccess, Words};
 pub use image::{Image, LoadedImage};

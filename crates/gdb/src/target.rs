@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use engine::Cpu;
 use engine::debug::{Accesses, Order, Reason, Session, Stopped};
 use gdbstub::common::{Pid, Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
@@ -24,8 +25,9 @@ use gdbstub::target::ext::exec_file::{ExecFile, ExecFileOps};
 use gdbstub::target::ext::host_io::HostIoOps;
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{self, TargetError, TargetResult};
+use guest::CallingConvention;
 
-use crate::arch::{Alpha, AlphaRegisters, to_alpha, to_gdb};
+use crate::arch::{GuestArchitecture, GuestRegisters, from_gdb, to_gdb};
 use crate::files::Files;
 
 /// The program, as GDB sees it.
@@ -66,7 +68,7 @@ impl GdbTarget {
         let signal = |signal| MultiThreadStopReason::SignalWithThread { tid, signal };
         match stopped.reason {
             Reason::Breakpoint => {
-                let pc = self.session.registers(stopped.thread).map(|registers| registers.pc);
+                let pc = self.session.registers(stopped.thread).map(|registers| registers.pc());
                 let is_software =
                     pc.map_or(true, |pc| !self.hardware.contains(&pc) || self.software.contains(&pc));
                 if is_software {
@@ -90,7 +92,9 @@ impl GdbTarget {
 
     /// Adds a breakpoint of either kind.
     fn add_breakpoint(&self, address: u64) -> TargetResult<(), GdbTarget> {
-        if !address.is_multiple_of(4) || self.session.read(address, &mut [0; 4]) < 4 {
+        let mut shortest = [0; Cpu::INSTRUCTION_ALIGNMENT as usize];
+        let is_aligned = address.is_multiple_of(Cpu::INSTRUCTION_ALIGNMENT);
+        if !is_aligned || self.session.read(address, &mut shortest) < shortest.len() {
             return fault();
         }
         self.session.add_breakpoint(address);
@@ -105,7 +109,7 @@ impl GdbTarget {
     }
 
     fn order(&mut self, tid: Tid, order: Order, signal: Option<Signal>) -> Result<(), Infallible> {
-        self.orders.insert(tid.get() as i32, (order, signal.and_then(to_alpha)));
+        self.orders.insert(tid.get() as i32, (order, signal.and_then(from_gdb)));
         Ok(())
     }
 }
@@ -133,10 +137,10 @@ fn fault<T>() -> TargetResult<T, GdbTarget> {
 }
 
 impl target::Target for GdbTarget {
-    type Arch = Alpha;
+    type Arch = GuestArchitecture;
     type Error = Infallible;
 
-    fn base_ops(&mut self) -> BaseOps<'_, Alpha, Infallible> {
+    fn base_ops(&mut self) -> BaseOps<'_, GuestArchitecture, Infallible> {
         BaseOps::MultiThread(self)
     }
 
@@ -158,7 +162,7 @@ impl target::Target for GdbTarget {
 }
 
 impl MultiThreadBase for GdbTarget {
-    fn read_registers(&mut self, registers: &mut AlphaRegisters, tid: Tid) -> TargetResult<(), Self> {
+    fn read_registers(&mut self, registers: &mut GuestRegisters, tid: Tid) -> TargetResult<(), Self> {
         match self.session.registers(tid.get() as i32) {
             Ok(found) => registers.0 = found,
             Err(_) => return Err(TargetError::NonFatal),
@@ -166,7 +170,7 @@ impl MultiThreadBase for GdbTarget {
         Ok(())
     }
 
-    fn write_registers(&mut self, registers: &AlphaRegisters, tid: Tid) -> TargetResult<(), Self> {
+    fn write_registers(&mut self, registers: &GuestRegisters, tid: Tid) -> TargetResult<(), Self> {
         self.session.set_registers(tid.get() as i32, &registers.0).map_err(|_| TargetError::NonFatal)
     }
 

@@ -1,14 +1,27 @@
 //! The layout of a guest's address space, and page protections.
 
-/// Alpha's page size under Linux, in bytes.
-pub const PAGE: u64 = 8192;
+/// Bytes of the reserved window, the largest address space of a guest. It is a constant because each access compares its
+/// address with it. Addresses of a smaller address space's end and the window's end are never mapped.
+pub const WINDOW: u64 = 1 << 42;
 
-/// Size of a user's address space in bytes (42 bits, as Linux sets TASK_SIZE on Alpha).
-pub const ADDRESS_SPACE: u64 = 1 << 42;
+/// The layout of a guest's address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of a page: a power of two, and at least as many as the host's pages have.
+    pub page: u64,
+    /// Bytes of a user's address space, whole pages: [`WINDOW`] at most.
+    pub bytes: u64,
+    /// The address at which the search for a free range begins if `mmap` is called without an address.
+    pub map_base: u64,
+}
 
-/// The address at which the search for a free range begins if `mmap` is called without an address. It is
-/// qemu-alpha's, so that registers can be compared with qemu-alpha's.
-pub const MAP_BASE: u64 = 0x40_0000_0000;
+impl Layout {
+    /// The address of the page that contains an address.
+    #[inline]
+    pub fn page_of(self, address: u64) -> u64 {
+        address & !(self.page - 1)
+    }
+}
 
 /// `si_code` of a SIGSEGV at an unmapped address.
 pub const SEGV_MAPERR: i32 = 1;

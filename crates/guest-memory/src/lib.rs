@@ -6,7 +6,7 @@ mod layout;
 mod memory;
 mod regions;
 
-pub use layout::{ADDRESS_SPACE, Fault, MAP_BASE, PAGE, Protection, SEGV_ACCERR, SEGV_MAPERR};
+pub use layout::{Fault, Layout, Protection, SEGV_ACCERR, SEGV_MAPERR, WINDOW};
 pub use memory::Memory;
 pub use regions::{Backing, Region};
 

@@ -1,7 +1,7 @@
 //! The guest's address space: a reserved window of the host's address space, so that a guest address is a host
 //! address minus a constant, and a list of its mapped regions.
 //!
-//! The guest cannot access memory outside the window, since every address is first compared with [`ADDRESS_SPACE`].
+//! The guest cannot access memory outside the window, since every address is first compared with [`WINDOW`].
 //! Inside the window only mapped pages are accessible.
 //!
 //! The guest's threads share one `Memory`. Loads and stores need no lock. The list of regions has a lock; a thread
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::access::{self, HostFault};
-use crate::layout::{ADDRESS_SPACE, Fault, PAGE, Protection, SEGV_MAPERR};
+use crate::layout::{Fault, Layout, Protection, SEGV_MAPERR, WINDOW};
 use crate::regions::{Backing, Region, Regions};
 
 /// The first address of a window in which guest addresses equal host addresses. The host's kernel maps nothing below
 /// it.
 const LOWEST: u64 = 1 << 16;
 
-/// Guard space reserved after the address space: an access that begins in the address space, or at a small
+/// Guard space reserved after the window: an access that begins in the window, or at a small
 /// displacement from a checked address, stays within the reservation.
 const GUARD: u64 = 1 << 16;
 
@@ -35,6 +35,7 @@ fn reserve(start: *mut u8, bytes: usize, placement: i32) -> std::io::Result<*mut
 /// A guest's memory.
 pub struct Memory {
     base: *mut u8,
+    layout: Layout,
     regions: RwLock<Regions>,
     /// Counts changes to executable mappings. Blocks that were decoded in an older generation are invalid.
     code_generation: AtomicU64,
@@ -48,30 +49,41 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Reserves the window. This takes address space, but no memory.
+    /// Reserves the window for a guest's address space. This takes address space, but no memory.
     ///
     /// If the host's addresses of the window are free, guest addresses equal host addresses. Code is compiled only in
     /// this case, since compiled code adds no base.
-    pub fn new() -> std::io::Result<Memory> {
+    ///
+    /// # Panics
+    ///
+    /// If the layout is no guest's: pages are no power of two, or the address space is not whole pages in the window.
+    pub fn new(layout: Layout) -> std::io::Result<Memory> {
+        assert!(layout.page.is_power_of_two() && layout.bytes.is_multiple_of(layout.page), "{layout:?}");
+        assert!(layout.bytes <= WINDOW && layout.map_base < layout.bytes, "{layout:?}");
         access::catch_faults();
-        let bytes = (ADDRESS_SPACE + GUARD - LOWEST) as usize;
+        let bytes = (WINDOW + GUARD - LOWEST) as usize;
         let base = match reserve(LOWEST as *mut u8, bytes, libc::MAP_FIXED_NOREPLACE) {
             Ok(start) if start as u64 == LOWEST => std::ptr::null_mut(),
-            _ => reserve(std::ptr::null_mut(), (ADDRESS_SPACE + GUARD) as usize, 0)?,
+            _ => reserve(std::ptr::null_mut(), (WINDOW + GUARD) as usize, 0)?,
         };
-        let regions = RwLock::new(Regions::new());
-        Ok(Memory { base, regions, code_generation: AtomicU64::new(0) })
+        let regions = RwLock::new(Regions::new(layout));
+        Ok(Memory { base, layout, regions, code_generation: AtomicU64::new(0) })
     }
 
-    /// The host address of a guest address range, if the range lies in the address space. Whether it is mapped is not
+    /// The host address of a guest address range, if the range lies in the window. Whether it is mapped is not
     /// checked: the result is meant for the host's kernel, which checks that.
     #[inline(always)]
     pub fn host(&self, address: u64, bytes: u64) -> Option<*mut u8> {
-        if address < ADDRESS_SPACE && bytes <= ADDRESS_SPACE - address {
+        if address < WINDOW && bytes <= WINDOW - address {
             Some(self.base.wrapping_add(address as usize))
         } else {
             None
         }
+    }
+
+    /// The layout of the guest's address space.
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Whether guest addresses equal host addresses.
@@ -105,7 +117,7 @@ impl Memory {
     /// Loads 1, 2, 4 or 8 bytes, zero-extended, little-endian.
     #[inline(always)]
     pub fn load<const SIZE: usize>(&self, address: u64) -> Result<u64, Fault> {
-        if address >= ADDRESS_SPACE {
+        if address >= WINDOW {
             return Err(Self::outside(address, false));
         }
         // SAFETY: the address lies in the reservation.
@@ -116,7 +128,7 @@ impl Memory {
     /// Stores the low 1, 2, 4 or 8 bytes of `value`, little-endian.
     #[inline(always)]
     pub fn store<const SIZE: usize>(&self, address: u64, value: u64) -> Result<(), Fault> {
-        if address >= ADDRESS_SPACE {
+        if address >= WINDOW {
             return Err(Self::outside(address, true));
         }
         // SAFETY: the address lies in the reservation.
@@ -131,7 +143,7 @@ impl Memory {
         expected: u64,
         new: u64,
     ) -> Result<bool, Fault> {
-        if address >= ADDRESS_SPACE {
+        if address >= WINDOW {
             return Err(Self::outside(address, true));
         }
         let expected = if SIZE == 4 { expected & 0xffff_ffff } else { expected };
@@ -221,7 +233,7 @@ impl Memory {
         self.view(|regions| regions.is_free(start, bytes))
     }
 
-    /// Finds a free range of `bytes` (a multiple of [`PAGE`]): at `hint` if that is free and not 0, else the first
+    /// Finds a free range of `bytes` (whole pages): at `hint` if that is free and not 0, else the first
     /// one at or above the end of the last range found.
     pub fn find_free(&self, hint: u64, bytes: u64) -> Option<u64> {
         self.list().find_free(hint, bytes)
@@ -288,7 +300,7 @@ impl Memory {
             )
         };
         let in_file = size.saturating_sub(offset).min(bytes);
-        let (from, to) = (in_file.next_multiple_of(host_page), in_file.next_multiple_of(PAGE));
+        let (from, to) = (in_file.next_multiple_of(host_page), in_file.next_multiple_of(self.layout.page));
         if from == to {
             return Ok(());
         }
@@ -307,9 +319,11 @@ impl Memory {
     }
 
     fn map(&self, start: u64, bytes: u64, region: Region, file: i32, offset: u64) -> std::io::Result<()> {
+        let Layout { page, bytes: end, .. } = self.layout;
         let host = self
             .host(start, bytes)
-            .filter(|_| start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE) && bytes > 0)
+            .filter(|_| start.is_multiple_of(page) && bytes.is_multiple_of(page) && bytes > 0)
+            .filter(|_| start + bytes <= end)
             .ok_or_else(invalid)?;
         let sharing = if region.shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let source = if file < 0 { libc::MAP_ANONYMOUS } else { 0 };
@@ -349,8 +363,8 @@ impl Memory {
     pub fn clear(&self) {
         let lowest = self.lowest();
         let start = self.base.wrapping_add(lowest as usize);
-        self.reserve(start, ADDRESS_SPACE - lowest).expect("the reservation can be renewed");
-        *self.list() = Regions::new();
+        self.reserve(start, WINDOW - lowest).expect("the reservation can be renewed");
+        *self.list() = Regions::new(self.layout);
         self.code_changed();
     }
 
@@ -456,7 +470,7 @@ impl Drop for Memory {
         let lowest = self.lowest();
         let start = self.base.wrapping_add(lowest as usize);
         // SAFETY: the reservation was made by `new` and nothing borrows from it any more.
-        unsafe { libc::munmap(start.cast(), (ADDRESS_SPACE + GUARD - lowest) as usize) };
+        unsafe { libc::munmap(start.cast(), (WINDOW + GUARD - lowest) as usize) };
     }
 }
 
@@ -465,7 +479,7 @@ fn invalid() -> std::io::Error {
 }
 
 /// The host protection of a guest mapping. Guest code is only data to the host, so it is readable and not executable.
-/// Alpha makes writable pages readable.
+/// Writable pages are readable, as on Alpha: most hosts have no others.
 fn host_protection(guest: Protection) -> Protection {
     let read = guest & (libc::PROT_READ | libc::PROT_EXEC | libc::PROT_WRITE) != 0;
     (if read { libc::PROT_READ } else { 0 }) | guest & libc::PROT_WRITE

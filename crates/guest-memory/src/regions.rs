@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::layout::{ADDRESS_SPACE, MAP_BASE, PAGE, Protection};
+use crate::layout::{Layout, Protection};
 
 /// The backing of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,14 +45,15 @@ impl Region {
 #[derive(Debug)]
 pub struct Regions {
     regions: BTreeMap<u64, Region>,
+    layout: Layout,
     /// The end of the last free range that was found.
     next: u64,
 }
 
 impl Regions {
     /// An empty list.
-    pub fn new() -> Regions {
-        Regions { regions: BTreeMap::new(), next: MAP_BASE }
+    pub fn new(layout: Layout) -> Regions {
+        Regions { regions: BTreeMap::new(), layout, next: layout.map_base }
     }
 
     /// The regions in ascending order: start and region.
@@ -83,25 +84,25 @@ impl Regions {
         regions.any(|(_, region)| region.executable())
     }
 
-    /// Finds a free range of `bytes` (a multiple of [`PAGE`]): at `hint` if that is free and not 0, else the first
+    /// Finds a free range of `bytes` (whole pages): at `hint` if that is free and not 0, else the first
     /// one at or above the end of the last range found.
     pub fn find_free(&mut self, hint: u64, bytes: u64) -> Option<u64> {
-        if hint != 0 && hint.is_multiple_of(PAGE) && self.is_free(hint, bytes) {
+        if hint != 0 && hint.is_multiple_of(self.layout.page) && self.is_free(hint, bytes) {
             if hint == self.next {
                 self.next = hint + bytes;
             }
             return Some(hint);
         }
-        let found = self.search(self.next, bytes).or_else(|| self.search(MAP_BASE, bytes))?;
+        let found = self.search(self.next, bytes).or_else(|| self.search(self.layout.map_base, bytes))?;
         self.next = found + bytes;
         Some(found)
     }
 
     fn search(&self, from: u64, bytes: u64) -> Option<u64> {
         let mut at = from;
-        while let Some(end) = at.checked_add(bytes).filter(|&end| end <= ADDRESS_SPACE) {
+        while let Some(end) = at.checked_add(bytes).filter(|&end| end <= self.layout.bytes) {
             match self.regions.range(..end).next_back() {
-                Some((_, region)) if region.end > at => at = region.end.next_multiple_of(PAGE),
+                Some((_, region)) if region.end > at => at = region.end.next_multiple_of(self.layout.page),
                 _ => return Some(at),
             }
         }
@@ -111,8 +112,8 @@ impl Regions {
     /// True if nothing in the range is mapped and the range lies in the address space, above page 0.
     pub fn is_free(&self, start: u64, bytes: u64) -> bool {
         let Some(end) = start.checked_add(bytes) else { return false };
-        start >= PAGE
-            && end <= ADDRESS_SPACE
+        start >= self.layout.page
+            && end <= self.layout.bytes
             && self.regions.range(..end).next_back().is_none_or(|(_, region)| region.end <= start)
     }
 

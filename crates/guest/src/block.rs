@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::BlockId;
-use memory::{Fault, Memory, PAGE, SEGV_ACCERR, SEGV_MAPERR};
+use memory::{Fault, Memory, SEGV_ACCERR, SEGV_MAPERR};
 
 use crate::counters::Counters;
 use crate::guest::{Guest, Instruction};
@@ -347,7 +347,8 @@ fn fetch<G: Guest>(
     if region.protection & libc::PROT_EXEC == 0 {
         return Err(refuse(SEGV_ACCERR).into());
     }
-    let page_end = (address & !(PAGE - 1)) + PAGE;
+    let layout = memory.layout();
+    let page_end = layout.page_of(address) + layout.page;
     let (mut words, mut instructions, mut at) = (Vec::new(), Vec::new(), address);
     while at < page_end && words.len() < cache.longest {
         if !words.is_empty() && cache.breaks.contains(&at) {

@@ -59,6 +59,8 @@ pub struct Counters {
     place: Option<(NonNull<u64>, Arc<Mapping>)>,
     /// How each counter in use is evaluated.
     terms: Vec<Term>,
+    /// The value of each when executions were last taken.
+    taken: Vec<Cell<u64>>,
 }
 
 impl Counters {
@@ -73,6 +75,17 @@ impl Counters {
     /// Adds counters, which are evaluated by these terms.
     pub fn add(&mut self, terms: impl Iterator<Item = Term>) {
         self.terms.extend(terms);
+        self.taken.resize(self.terms.len(), Cell::new(0));
+    }
+
+    /// Where the counters begin, once there are any.
+    pub fn place(&self) -> Option<NonNull<u64>> {
+        self.place.as_ref().map(|(first, _)| *first)
+    }
+
+    /// How each counter is evaluated.
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
     }
 
     /// Increments a counter.
@@ -90,21 +103,31 @@ impl Counters {
 
     /// Calls `tell` with the executions of blocks since they were last taken. A block may be reported more than once.
     pub fn executions(&self, tell: impl FnMut(BlockId, u64)) {
-        // The counters stay as they are.
-        let copies = self.in_use().to_vec();
-        flow::take(&self.terms, &copies, tell);
+        flow::take(&self.terms, self.in_use(), &self.taken.clone(), tell);
     }
 
-    /// As [`Counters::executions`], and sets the counters to zero.
+    /// As [`Counters::executions`], and takes them.
     pub fn take(&self, tell: impl FnMut(BlockId, u64)) {
-        flow::take(&self.terms, self.in_use(), tell);
+        flow::take(&self.terms, self.in_use(), &self.taken, tell);
+    }
+
+    /// Calls `tell` with all executions since the counters were last cleared, whether taken or not.
+    pub fn all_executions(&self, tell: impl FnMut(BlockId, u64)) {
+        flow::take(&self.terms, self.in_use(), &vec![Cell::new(0); self.terms.len()], tell);
+    }
+
+    /// Sets all counters to zero. The executions that they counted have been taken.
+    pub fn clear(&self) {
+        self.in_use().iter().chain(&self.taken).for_each(|counter| counter.set(0));
     }
 
     /// The code that increments the counters is discarded: sums them up into one counter for each executed block.
     pub fn gather(&mut self) {
         let mut sums = BTreeMap::new();
         self.take(|block, times| *sums.entry(block).or_insert(0) += times);
+        self.clear();
         self.terms = sums.keys().map(|&block| Term::counter(block)).collect();
+        self.taken.truncate(self.terms.len());
         self.in_use().iter().zip(sums.into_values()).for_each(|(counter, sum)| counter.set(sum));
     }
 }
@@ -139,6 +162,13 @@ mod tests {
         assert_eq!(reported, all);
         assert_eq!(taken(&counters), all);
         assert_eq!(taken(&counters), []);
+        counters.increment(0);
+        assert_eq!(taken(&counters), [(7, 1)]);
+        reported.clear();
+        counters.all_executions(|block, times| reported.push((block, times)));
+        assert_eq!(reported, [(7, 4), (5, 1), (7, 4)]);
+        counters.clear();
+        counters.all_executions(|block, _| panic!("{block} was not cleared"));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Flow {
 
 /// How a counter is evaluated. Counters are evaluated in ascending order: each has then the number of executions of a block,
 /// which is added to and subtracted from the counters of the block's vertices.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
     block: BlockId,
     /// Whether the number of executions is the counter's negative.
@@ -63,23 +63,32 @@ pub struct Term {
 /// The number of counters that are compared with zero at once.
 const GROUP: usize = 16;
 
-/// Evaluates and clears counters: calls `tell` with the number of executions of each block that was executed. No thread
-/// may be within the region, except in code that it called.
+/// Evaluates what was added to counters since they had these earlier values, which become the present ones: calls `tell`
+/// with the number of executions of each block that was executed. No thread may be within the region, except in code that
+/// it called. The counters stay as they are, so that whoever shares them finds the counts of the whole run at any time.
 #[inline]
-pub fn take(terms: &[Term], counters: &[Cell<u64>], mut tell: impl FnMut(BlockId, u64)) {
+pub fn take(
+    terms: &[Term],
+    counters: &[Cell<u64>],
+    earlier: &[Cell<u64>],
+    mut tell: impl FnMut(BlockId, u64),
+) {
+    // To add to a counter is to subtract from its earlier value.
     let change = |counter_index: usize, distance: u32, by: u64| {
         if distance != 0 {
-            let counter = &counters[counter_index + distance as usize];
-            counter.set(counter.get().wrapping_add(by));
+            let before = &earlier[counter_index + distance as usize];
+            before.set(before.get().wrapping_sub(by));
         }
     };
-    for (some, first) in counters.chunks(GROUP).zip((0..).step_by(GROUP)) {
-        // Most counters are zero, and zeros come in runs.
-        if some.iter().fold(0, |all, counter| all | counter.get()) == 0 {
+    let groups = counters.chunks(GROUP).zip(earlier.chunks(GROUP));
+    for ((some, before), first) in groups.zip((0..).step_by(GROUP)) {
+        // Most counters are unchanged, and those come in runs.
+        if some.iter().zip(before).fold(0, |all, (now, before)| all | (now.get() ^ before.get())) == 0 {
             continue;
         }
         for counter_index in first..first + some.len() {
-            let (count, term) = (counters[counter_index].take(), terms[counter_index]);
+            let (now, term) = (counters[counter_index].get(), terms[counter_index]);
+            let count = now.wrapping_sub(earlier[counter_index].replace(now));
             if count != 0 {
                 tell(term.block, if term.is_negative { count.wrapping_neg() } else { count });
                 change(counter_index, term.more, count);
@@ -160,6 +169,26 @@ impl Flow {
 }
 
 impl Term {
+    /// The term as four numbers, for another process to evaluate the counters by.
+    pub fn to_words(self) -> [u32; 4] {
+        [self.block, self.is_negative.into(), self.more, self.less]
+    }
+
+    /// The terms of `words`, none if one refers to a counter that does not follow it among them.
+    pub fn from_words(words: &[[u32; 4]]) -> Option<Vec<Term>> {
+        let count = words.len() as u64;
+        let term = |(index, &[block, is_negative, more, less]): (usize, &[u32; 4])| {
+            let is_inside = |distance: u32| index as u64 + u64::from(distance) < count;
+            (is_inside(more) && is_inside(less)).then_some(Term {
+                block,
+                is_negative: is_negative != 0,
+                more,
+                less,
+            })
+        };
+        words.iter().enumerate().map(term).collect()
+    }
+
     /// The counter is that of a block, and nothing else follows from it.
     pub fn counter(block: BlockId) -> Term {
         Term { block, is_negative: false, more: 0, less: 0 }
@@ -289,12 +318,14 @@ mod tests {
             }
             let numbers: Vec<BlockId> = (0..).take(blocks.len()).collect();
             let (terms, mut found) = (flow.terms(&numbers).collect::<Vec<_>>(), vec![0; blocks.len()]);
-            take(&terms, &counters, |block, count| {
+            let earlier = vec![Cell::new(0); counters.len()];
+            take(&terms, &counters, &earlier, |block, count| {
                 assert!(count != 0 && found[block as usize] == 0);
                 found[block as usize] = count;
             });
             prop_assert_eq!(found, expected);
-            prop_assert!(counters.iter().all(|counter_index| counter_index.get() == 0));
+            prop_assert_eq!(&counters, &earlier);
+            take(&terms, &counters, &earlier, |block, count| panic!("{block} was executed {count} times more"));
         }
     }
 

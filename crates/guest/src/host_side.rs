@@ -198,7 +198,7 @@ impl HostSide {
 impl Default for HostSide {
     fn default() -> HostSide {
         HostSide {
-            address_limit: memory::ADDRESS_SPACE,
+            address_limit: memory::WINDOW,
             stack_limit: 0,
             record: ptr::null_mut(),
             records_end: ptr::null_mut(),

@@ -1,6 +1,6 @@
 //! Observers of a program's execution: the events that they are notified of.
 
-use events::{BlockId, LoadedImage};
+use events::{BlockId, LoadedImage, ProcessEnd};
 use memory::Memory;
 
 use crate::block::{Block, BlockCache};
@@ -39,13 +39,20 @@ pub trait Observer<G: Guest>: Instrumentation<G> + Debugged<G> + Send {
     /// Control was transferred by something other than the last instruction: the start or end of a signal handler, or a
     /// new program.
     fn discontinuity(&mut self) {}
+    /// Blocks of the cache have been compiled, and count in counters that may be new.
+    fn compiled(&mut self, _: &BlockCache<G>) {}
+    /// The compiled code of the cache is discarded, and its counters are used for other code.
+    fn discarding(&mut self, _: &BlockCache<G>) {}
     /// Another program takes the place of this one. Its images are reported next.
-    fn replaced(&mut self) {}
+    fn replaced(&mut self, _: &G, _: &BlockCache<G>) {}
+    /// The process ends. No other thread executes any more.
+    fn exits(&mut self, _: ProcessEnd, _: &G, _: &Memory, _: &BlockCache<G>) {}
     /// Everything executed so far has been reported. Later events are ordered after everything that other threads have
     /// done so far.
     fn resumed(&mut self) {}
-    /// The observed process is now a copy made by fork. Locks that other threads held at the fork stay locked.
-    fn forked(&mut self) {}
+    /// The observed process is now a copy made by fork, the child of this ordinal number of its parent, from 1. Locks that
+    /// other threads held at the fork stay locked.
+    fn forked(&mut self, _ordinal: u32, _: &BlockCache<G>) {}
 }
 
 /// Observes nothing, at no cost.

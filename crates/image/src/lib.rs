@@ -30,7 +30,7 @@ pub use error::{Error, Problem};
 pub use lines::Location;
 pub use segments::{ADDRESS_LIMIT, Segment};
 pub use symbols::{Function, Symbol};
-pub use variables::{Element, Variable};
+pub use variables::{Element, Member, Variable};
 
 use isa::InstructionSet;
 use lines::Lines;

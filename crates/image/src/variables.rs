@@ -1,5 +1,7 @@
 //! Variables at fixed addresses: their names, types and shapes, by the image's debug information.
 
+use std::cell::Cell;
+
 use gimli::{
     AttributeValue, DebuggingInformationEntry, Dwarf, DwarfSections, EndianSlice, Error, LittleEndian,
     Operation, Unit, UnitOffset, constants as dw,
@@ -34,6 +36,29 @@ pub struct Element {
     pub name: String,
     /// Bytes.
     pub size: u64,
+    /// The members of a structure, ascending by their offsets, with those of structures in it. Unions have none, as it is not
+    /// known which of their members is in use.
+    pub members: Vec<Member>,
+}
+
+/// A member of a structure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name, with those of the structures that it is in: `header.length`.
+    pub name: String,
+    /// Its distance from the beginning of the structure in bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+impl Element {
+    /// The index of the member that a byte of the structure belongs to.
+    pub fn member_at(&self, offset: u64) -> Option<usize> {
+        let index = self.members.partition_point(|member| member.offset <= offset).checked_sub(1)?;
+        let member = &self.members[index];
+        (offset - member.offset < member.size).then_some(index)
+    }
 }
 
 impl Variable {
@@ -48,6 +73,10 @@ type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
 /// Types may refer to types so often: a damaged file may have them refer to themselves.
 const LONGEST_CHAIN: usize = 32;
+/// The greatest number of members that are read in a unit: in a damaged file structures may contain themselves.
+const MOST_MEMBERS: usize = 1 << 16;
+/// How deep structures may be within structures.
+const DEEPEST: u32 = 16;
 /// The greatest number of dimensions: Fortran's limit.
 const MOST_DIMENSIONS: usize = 15;
 
@@ -82,16 +111,15 @@ fn disjoint(mut variables: Vec<Variable>) -> Vec<Variable> {
 }
 
 impl Variable {
+    /// Without a type.
+    fn new(name: String, scope: Option<String>, address: u64) -> Variable {
+        let (element, shape) = (None, Vec::new());
+        Variable { name, scope, address, size: 0, element, shape, is_column_major: false }
+    }
+
     fn of_symbol(symbol: &Symbol) -> Variable {
-        Variable {
-            name: demangle(&symbol.name).into_owned(),
-            scope: None,
-            address: symbol.address,
-            size: symbol.size,
-            element: None,
-            shape: Vec::new(),
-            is_column_major: false,
-        }
+        let name = demangle(&symbol.name).into_owned();
+        Variable { size: symbol.size, ..Variable::new(name, None, symbol.address) }
     }
 }
 
@@ -105,7 +133,8 @@ fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Varia
     // Units after a damaged one cannot be found; a damaged entry ends its unit.
     while let Ok(Some(header)) = units.next() {
         if let Ok(unit) = dwarf.unit(header) {
-            let _ = Types { dwarf: &dwarf, unit: &unit }.variables(&mut variables);
+            let types = Types { dwarf: &dwarf, unit: &unit, members_left: Cell::new(MOST_MEMBERS) };
+            let _ = types.variables(&mut variables);
         }
     }
     Ok(variables)
@@ -115,6 +144,8 @@ fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Varia
 struct Types<'a, 'd> {
     dwarf: &'d Dwarf<Slice<'a>>,
     unit: &'d Unit<Slice<'a>>,
+    /// How many members may still be read.
+    members_left: Cell<usize>,
 }
 
 impl<'a> Types<'a, '_> {
@@ -152,21 +183,13 @@ impl<'a> Types<'a, '_> {
         let either = [Some(entry), declared.as_ref()];
         let name = either.iter().flatten().find_map(|entry| self.name(entry))?;
         let of = either.iter().flatten().find_map(|entry| entry.attr_value(dw::DW_AT_type))?;
-        let mut variable = Variable {
-            name,
-            scope,
-            address,
-            size: 0,
-            element: None,
-            shape: Vec::new(),
-            is_column_major: false,
-        };
-        self.complete(&mut variable, of)?;
+        let mut variable = Variable::new(name, scope, address);
+        self.complete(&mut variable, of, 0)?;
         Some(variable)
     }
 
-    /// Follows a variable's type.
-    fn complete(&self, variable: &mut Variable, of: AttributeValue<Slice<'a>>) -> Option<()> {
+    /// Follows the type of a variable, or of a member at this depth of structures.
+    fn complete(&self, variable: &mut Variable, of: AttributeValue<Slice<'a>>, depth: u32) -> Option<()> {
         let mut of = Some(of);
         for _ in 0..LONGEST_CHAIN {
             let entry = self.entry(of?)?;
@@ -192,12 +215,54 @@ impl<'a> Types<'a, '_> {
                     let name = self.name(&entry).unwrap_or_else(|| kind(tag).into());
                     variable.size =
                         variable.shape.iter().fold(size, |size, &count| size.saturating_mul(count));
-                    variable.element = Some(Element { name, size });
+                    let is_structure = matches!(tag, dw::DW_TAG_structure_type | dw::DW_TAG_class_type);
+                    let members = if is_structure { self.members(entry.offset(), depth) } else { Vec::new() };
+                    variable.element = Some(Element { name, size, members });
                     return Some(());
                 }
             }
         }
         None
+    }
+
+    /// The members of a structure.
+    fn members(&self, structure: UnitOffset, depth: u32) -> Vec<Member> {
+        let mut members = Vec::new();
+        let Ok(mut tree) = self.unit.entries_tree(Some(structure)) else { return members };
+        let Ok(root) = tree.root() else { return members };
+        let mut children = root.children();
+        while let (Ok(Some(child)), true) = (children.next(), depth < DEEPEST && self.members_left.get() > 0)
+        {
+            let entry = child.entry();
+            let is_member = matches!(entry.tag(), dw::DW_TAG_member | dw::DW_TAG_inheritance);
+            if is_member && self.member(entry, depth, &mut members).is_some() {
+                self.members_left.set(self.members_left.get().saturating_sub(1));
+            }
+        }
+        members.sort_by_key(|member| member.offset);
+        members
+    }
+
+    /// Adds a member, or the members of the structure that it is.
+    fn member(&self, entry: &Entry<'a>, depth: u32, members: &mut Vec<Member>) -> Option<()> {
+        let number = |name| entry.attr_value(name).and_then(|value| value.udata_value());
+        let offset = match number(dw::DW_AT_data_member_location) {
+            Some(offset) => offset,
+            None => number(dw::DW_AT_data_bit_offset)? / 8,
+        };
+        let name = self.name(entry).unwrap_or_default();
+        let mut own = Variable::new(name, None, offset);
+        self.complete(&mut own, entry.attr_value(dw::DW_AT_type)?, depth + 1)?;
+        let inner = own.element.take().filter(|element| own.shape.is_empty() && !element.members.is_empty());
+        match inner {
+            Some(structure) => members.extend(structure.members.into_iter().map(|inner| Member {
+                name: if own.name.is_empty() { inner.name } else { format!("{}.{}", own.name, inner.name) },
+                offset: offset.saturating_add(inner.offset),
+                ..inner
+            })),
+            None => members.push(Member { name: own.name, offset, size: own.size }),
+        }
+        Some(())
     }
 
     /// Adds the numbers of elements along an array's dimensions.

@@ -81,6 +81,37 @@ fn variables_of_c_have_types_and_shapes() {
 }
 
 #[test]
+fn structures_have_members() {
+    let folder = tempdir().unwrap();
+    let text = "struct inner { int a; char b[3]; };\n\
+        struct base { short s; struct inner in[2]; struct inner one; union { long l; char c; } u; int bits : 3, more : 9; \
+        struct { char x; double y; }; struct base *next; } table[4];\n\
+        int main(void) { return table[1].one.a; }\n";
+    let image = compile(folder.path(), "gcc", "p.c", text, &["-g"]);
+    let element = found(&image, "table").element.unwrap();
+    let members: Vec<_> =
+        element.members.iter().map(|one| (one.name.as_str(), one.offset, one.size)).collect();
+    let expected = [
+        ("s", 0, 2),
+        ("in", 4, 16),
+        ("one.a", 20, 4),
+        ("one.b", 24, 3),
+        ("u", 32, 8),
+        ("bits", 40, 4),
+        ("more", 40, 4),
+        ("x", 48, 1),
+        ("y", 56, 8),
+        ("next", 64, 8),
+    ];
+    assert_eq!(members, expected);
+    let at = |offset| element.member_at(offset).map(|index| element.members[index].name.as_str());
+    assert_eq!(
+        [3, 4, 19, 26, 27, 63].map(at),
+        [None, Some("in"), Some("in"), Some("one.b"), None, Some("y")]
+    );
+}
+
+#[test]
 fn variables_of_fortran_have_types_and_shapes() {
     let folder = tempdir().unwrap();
     let image = compile(folder.path(), "gfortran", "p.f90", FORTRAN, &["-g"]);

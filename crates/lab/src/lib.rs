@@ -5,6 +5,7 @@ mod build_options;
 pub mod crash;
 pub mod debian;
 pub mod edges;
+pub mod family;
 mod interrupt;
 pub mod isolated;
 pub mod live;

@@ -148,6 +148,15 @@ pub enum Error {
         /// Whether something was written before.
         is_partial: bool,
     },
+    /// There are counts of another run already.
+    #[error(
+        "{path} holds the counts of a run that was interrupted: pathlength count {path} shows them; remove it to count again",
+        path = path.display()
+    )]
+    FolderExists {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The trace's file could not be made.
     #[error(transparent)]
     Output(#[from] report::Error),
@@ -251,7 +260,7 @@ pub fn count(
     };
     let mut state = SteadyState::new(rules.clone());
     let mut seen = 0;
-    let sink = Box::new(|_, unit| {
+    let sink = Box::new(|_: u32, _: Option<&str>, unit| {
         let phase = state.push(unit);
         seen += 1;
         progress(seen, phase);
@@ -286,8 +295,14 @@ pub fn count_classes(
     let mut process = Process::new(configuration)?;
     let mut classes: Vec<UnitClass> = work.functions.iter().map(|name| UnitClass::new(name)).collect();
     let mut seen = 0;
-    let sink = Box::new(|class: u32, unit: Unit| {
-        classes[class as usize].add(&unit);
+    let sink = Box::new(|number: u32, class: Option<&str>, unit: Unit| {
+        let class = class.map_or(number as usize, |name| {
+            classes.iter().position(|class| class.name == name).unwrap_or_else(|| {
+                classes.push(UnitClass::new(name));
+                classes.len() - 1
+            })
+        });
+        classes[class].add(&unit);
         seen += 1;
         progress(seen);
         true
@@ -301,7 +316,9 @@ pub fn count_classes(
     if let Some(function) = missing_function {
         return Err(Error::no_such_function(&function, &process.images));
     }
-    let (classes, unused): (Vec<_>, Vec<_>) = classes.into_iter().partition(|class| class.units() > 0);
+    let (classes, mut unused): (Vec<_>, Vec<_>) = classes.into_iter().partition(|class| class.units() > 0);
+    // Units that have classes of their own have been executed, too.
+    unused.retain(|_| work.classes.is_empty());
     if classes.is_empty() {
         return Err(Error::NeverCalled(work.functions.join(", ")));
     }

@@ -56,9 +56,10 @@ pub fn check(configuration: &Configuration, named: &RequestedNames) -> Result<Op
 fn missing(named: &RequestedNames, images: &[LoadedImage], files: &[(LoadedImage, Image)]) -> Option<Error> {
     let nowhere =
         |has: &dyn Fn(&LoadedImage, &Image) -> bool| !files.iter().any(|(image, file)| has(image, file));
-    let mut functions = named.functions.iter();
+    let functions: Vec<String> =
+        named.functions.iter().flat_map(|unit| engine::unit_functions(unit)).collect();
     if let Some(function) =
-        functions.find(|name| nowhere(&|image, file| engine::has_function(name, image, file)))
+        functions.iter().find(|name| nowhere(&|image, file| engine::has_function(name, image, file)))
     {
         return Some(Error::no_such_function(function, images));
     }

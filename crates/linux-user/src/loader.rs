@@ -1,7 +1,7 @@
 //! Loads a program as Linux's `execve` does: its segments, those of its dynamic loader, and the initial stack.
 //!
 //! The layout is QEMU's, so that registers can be compared with QEMU's: room for the heap after the
-//! program; from [`MAP_BASE`](memory::MAP_BASE) on the stack, the dynamic loader, and a page in the place of qemu's
+//! program; from [`Layout::map_base`] on the stack, the dynamic loader, and a page in the place of qemu's
 //! signal trampoline.
 
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use events::LoadedImage;
 use image::{Image, Kind, Segment};
 
 use crate::abi::Abi;
-use memory::{Backing, Memory, PAGE};
+use memory::{Backing, Layout, Memory};
 
 /// Why a program could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -131,8 +131,9 @@ pub fn load<G: Abi>(
         images.push(mapped);
     }
     // The place of qemu's trampoline. It stays unused, as the C library has its own.
-    let trampoline = memory.find_free(0, PAGE).ok_or_else(|| no_room(program.path))?;
-    map_anonymous(memory, trampoline, PAGE, libc::PROT_READ, "[trampoline]")?;
+    let page = G::LAYOUT.page;
+    let trampoline = memory.find_free(0, page).ok_or_else(|| no_room(program.path))?;
+    map_anonymous(memory, trampoline, page, libc::PROT_READ, "[trampoline]")?;
     let header = image.program_header_address().map_or(0, |address| address.wrapping_add(images[0].bias));
     let start = images[0].bias.wrapping_add(image.entry());
     let vector = auxiliary_vector::<G>(header, image.program_header_count(), interpreter_base, start);
@@ -166,14 +167,15 @@ fn map_anonymous(
 }
 
 fn map_stack(memory: &Memory, bytes: u64, executable: bool) -> Result<u64, LoadError> {
-    let bytes = bytes.next_multiple_of(PAGE);
+    let Layout { page, .. } = memory.layout();
+    let bytes = bytes.next_multiple_of(page);
     let execute = if executable { libc::PROT_EXEC } else { 0 };
     let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
     // A guard page below, which is never accessible.
-    let low = memory.find_free(0, bytes + PAGE).ok_or_else(|| no_room(Path::new(STACK)))?;
-    map_anonymous(memory, low, PAGE, libc::PROT_NONE, "[guard]")?;
-    map_anonymous(memory, low + PAGE, bytes, protection, STACK)?;
-    Ok(low + PAGE + bytes)
+    let low = memory.find_free(0, bytes + page).ok_or_else(|| no_room(Path::new(STACK)))?;
+    map_anonymous(memory, low, page, libc::PROT_NONE, "[guard]")?;
+    map_anonymous(memory, low + page, bytes, protection, STACK)?;
+    Ok(low + page + bytes)
 }
 
 /// Maps an image's segments; a position-independent image at a free range. The program sees them as those of the file
@@ -181,8 +183,9 @@ fn map_stack(memory: &Memory, bytes: u64, executable: bool) -> Result<u64, LoadE
 fn map_image(image: &Image, shown: &Path, memory: &Memory, room: u64) -> Result<LoadedImage, LoadError> {
     let failed = |error| LoadError::Map { path: image.path().into(), error };
     let segments = image.segments();
-    let low = segments[0].address & !(PAGE - 1);
-    let high = segments[segments.len() - 1].addresses().end.next_multiple_of(PAGE);
+    let layout = memory.layout();
+    let low = layout.page_of(segments[0].address);
+    let high = segments[segments.len() - 1].addresses().end.next_multiple_of(layout.page);
     let bias = if image.position_independent() {
         let start = memory.find_free(0, high - low + room).ok_or_else(|| no_room(image.path()))?;
         start.wrapping_sub(low)
@@ -214,15 +217,16 @@ fn map_segment(
     path: &Arc<PathBuf>,
 ) -> std::io::Result<()> {
     let address = segment.address.wrapping_add(bias);
-    let start = address & !(PAGE - 1);
-    let end = (address + segment.memory_size).next_multiple_of(PAGE);
+    let layout = memory.layout();
+    let start = layout.page_of(address);
+    let end = (address + segment.memory_size).next_multiple_of(layout.page);
     let lead = address - start;
     let offset = segment.file.start as u64;
     let protection = protection(segment);
     let writable = protection | libc::PROT_READ | libc::PROT_WRITE;
     let bytes = segment.file.len() as u64;
-    let congruent = offset >= lead && (offset - lead).is_multiple_of(PAGE);
-    let from_file = if congruent && bytes > 0 { (lead + bytes).next_multiple_of(PAGE) } else { 0 };
+    let congruent = offset >= lead && (offset - lead).is_multiple_of(layout.page);
+    let from_file = if congruent && bytes > 0 { (lead + bytes).next_multiple_of(layout.page) } else { 0 };
     if from_file > 0 {
         let fd = file.as_raw_fd();
         memory.map_file(start, from_file, writable, false, fd, offset - lead, path.clone())?;
@@ -259,7 +263,7 @@ fn auxiliary_vector<G: Abi>(header: u64, headers: u16, base: u64, entry: u64) ->
         (libc::AT_PHDR, header),
         (libc::AT_PHENT, SIZE_OF_PROGRAM_HEADER),
         (libc::AT_PHNUM, u64::from(headers)),
-        (libc::AT_PAGESZ, PAGE),
+        (libc::AT_PAGESZ, G::LAYOUT.page),
         (libc::AT_BASE, base),
         (libc::AT_FLAGS, 0),
         (libc::AT_ENTRY, entry),

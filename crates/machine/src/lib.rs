@@ -16,13 +16,14 @@ mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use description::{
-    Cache, Crossing, Error, Holds, Machine, MainMemory, Prefetch, Processor, Replacement, Setting, Sweep,
-    TranslationBuffer, Write, WriteBuffer, names,
+    Cache, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine, MainMemory, Prefetch, Processor,
+    Replacement, Setting, Sweep, TranslationBuffer, Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use parallel::ParallelModels;
+pub use per_thread::{PerThread, Sums};
 pub use pipeline::{Cause, Cycles, PipelineSide, SiteCycles, TimingModel, TimingModelError, UnitCycles};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};

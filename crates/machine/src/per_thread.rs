@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 /// Sums that only grow.
-pub(crate) trait Sums: Clone + Default {
+pub trait Sums: Clone + Default {
     /// Adds other sums.
     fn add(&mut self, other: &Self);
 
@@ -15,7 +15,7 @@ pub(crate) trait Sums: Clone + Default {
 /// The share of each thread in common sums, while one thread executes at a time; and the unit of work that each
 /// thread is in.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PerThread<S> {
+pub struct PerThread<S> {
     /// The current thread.
     current: u32,
     /// The common sums when the current thread was switched to.

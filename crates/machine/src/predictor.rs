@@ -38,7 +38,7 @@ pub struct Predictor {
 pub enum PredictorScheme {
     /// Backward branches are taken, forward ones are not.
     Static,
-    /// Saturating counters, found by the branch's address.
+    /// Saturating counters, found by the branch's address but for the two lowest bits.
     Counters,
     /// Saturating counters, found by the address and the directions of the last branches.
     Gshare,
@@ -171,11 +171,11 @@ impl PredictorState {
         self.counts.jumps.add(is_right)
     }
 
-    /// Pushes the return address of a call at `address`.
-    pub fn call(&mut self, address: u64) {
+    /// Pushes the return address of a call.
+    pub fn call(&mut self, return_address: u64) {
         if !self.stack.is_empty() {
             let top = self.depth % self.stack.len();
-            self.stack[top] = address.wrapping_add(4);
+            self.stack[top] = return_address;
             self.depth += 1;
         }
     }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn an_overflowed_stack_loses_the_oldest_return() {
         let mut predicting = PredictorState::new(&predictor(PredictorScheme::Static, 1));
-        [0x100, 0x200, 0x300].iter().for_each(|&address| predicting.call(address));
+        [0x104, 0x204, 0x304].iter().for_each(|&address| predicting.call(address));
         assert!(predicting.ret(0, 0x304) && predicting.ret(0, 0x204) && !predicting.ret(0, 0x104));
         assert_eq!(predicting.counts().returns, PredictionCount { executed: 3, mispredicted: 1 });
     }

@@ -17,6 +17,11 @@ pub trait Model: Consumer {
     fn use_worker_thread(&mut self) -> io::Result<bool> {
         Ok(false)
     }
+
+    /// Whether it needs marks of the heap.
+    fn wants_heap(&self) -> bool {
+        false
+    }
 }
 
 impl<M: Model> Model for Vec<M> {
@@ -26,6 +31,10 @@ impl<M: Model> Model for Vec<M> {
 
     fn use_worker_thread(&mut self) -> io::Result<bool> {
         self.iter_mut().try_fold(false, |has_thread, one| Ok(one.use_worker_thread()? | has_thread))
+    }
+
+    fn wants_heap(&self) -> bool {
+        self.iter().any(M::wants_heap)
     }
 }
 

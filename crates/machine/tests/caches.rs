@@ -5,10 +5,10 @@ mod plain;
 use events::record::{Event, Mark};
 use events::{Block, Consumer, Thread};
 use pathlength_machine::{
-    Cache, Caches, Crossing, CurvePoint, Hierarchy, Holds, Machine, MissClass, MissRatioCurves, Model,
-    Prefetch, Replacement, Request, TranslationBuffer, WarmUp, Write,
+    Cache, Caches, Crossing, CurvePoint, Hierarchy, HintedRegions, Holds, Machine, MissClass,
+    MissRatioCurves, Model, Prefetch, Replacement, Request, TranslationBuffer, WarmUp, Write,
 };
-use plain::{Plain, PlainServed, Sets};
+use plain::{Plain, PlainServed, Sets, pages_of_entry};
 use proptest::prelude::*;
 use testing::sample;
 
@@ -34,10 +34,15 @@ fn machine() -> impl Strategy<Value = String> {
         })
     };
     let buffer = move || {
-        (prop::sample::select(&[(1, 1), (2, 2), (4, 4), (4, 2), (8, 8)]), replacement()).prop_map(
-            |((entries, ways), replacement)| {
+        let hints = prop::sample::select(&["[]", "[2]", "[8, 64]", "[2, 4, 32]"]);
+        (prop::sample::select(&[(1, 1), (2, 2), (4, 4), (4, 2), (8, 8)]), replacement(), hints).prop_map(
+            |((entries, ways), replacement, hints)| {
                 let replacement = if ways == 1 { "lru" } else { replacement };
-                format!("entries = {entries}\nways = {ways}\npage = 512\nreplacement = \"{replacement}\"\nmiss_cycles = 1\n")
+                let hints = if ways == entries { hints } else { "[]" };
+                format!(
+                    "entries = {entries}\nways = {ways}\npage = 512\nreplacement = \"{replacement}\"\nmiss_cycles = 1\n\
+                     granularity_hints = {hints}\n"
+                )
             },
         )
     };
@@ -58,9 +63,9 @@ fn machine() -> impl Strategy<Value = String> {
     let crossing = prop::sample::select(&["both", "first"]);
     // Data lines may be shorter than an access.
     let data_line = prop::sample::select(&[32, 32, 4]);
-    let shape = (0..6u8, includes, crossing, any::<bool>(), data_line);
+    let shape = (0..6u8, includes, crossing, any::<bool>(), data_line, hinted());
     (shape, l1, cache(4), cache(16), buffer(), buffer(), buffer()).prop_map(
-        |((shape, includes, crossing, is_long, data_line), (i, d), l2, l3, itb, dtb, l2_tlb)| {
+        |((shape, includes, crossing, is_long, data_line, hinted), (i, d), l2, l3, itb, dtb, l2_tlb)| {
             let line = if is_long { 64 } else { 32 };
             let mut text =
                 format!("title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\ncrossing = \"{crossing}\"\n");
@@ -85,9 +90,30 @@ fn machine() -> impl Strategy<Value = String> {
                     "[caches.l3]\nlevel = 3\nholds = \"both\"\nline = 64\nincludes = [\"l2\"]\n{l3}"
                 );
             }
-            text + "[memory]\nlatency_ns = 1000\n"
+            text + "[memory]\nlatency_ns = 1000\n" + &hinted
         },
     )
+}
+
+/// Regions with granularity hints, as a field of the memory: none, one, two, or all, mostly not aligned to pages.
+fn hinted() -> impl Strategy<Value = String> {
+    let region = |first: u64, length: u64, most: &str| {
+        format!("{:#x}-{:#x}{most}", first * 0x100, first * 0x100 + length * 0x100 + 0xff)
+    };
+    let most = || prop::sample::select(&["", "", ":2", ":8", ":64"]);
+    let one =
+        (0..0x180u64, 0..0x200u64, most()).prop_map(move |(first, length, most)| region(first, length, most));
+    let two = (0..0x40u64, 0..0x80u64, 0..0x40u64, 0..0x100u64, most(), most()).prop_map(
+        move |(first, length, between, other, most, other_most)| {
+            let second = first + length + 1 + between;
+            format!("{}+{}", region(first, length, most), region(second, other, other_most))
+        },
+    );
+    let regions = prop_oneof![Just(String::new()), Just("all".into()), Just("all:8".into()), one, two];
+    regions.prop_map(|regions| match regions.is_empty() {
+        true => regions,
+        false => format!("granularity_hints = \"{regions}\"\n"),
+    })
 }
 
 /// Random addresses, close together so that lines are reused; some differ in high bits only.
@@ -228,6 +254,24 @@ fn pages_are_used_with_lines_that_were_evicted() {
     let loads = [0x000, 0x220, 0x440, 0x660, 0x000, 0x440, 0x660, 0x400, 0x880, 0x0a0];
     same_as_plain(text, &mut hierarchy, &loads.map(|address| (1, address, 8)));
     assert_eq!(hierarchy.buffer_misses().collect::<Vec<_>>(), [[0, 5, 0]]);
+}
+
+/// Two pages of a block share an entry, and its eviction makes lines of both miss in the TLB.
+#[test]
+fn blocks_of_pages_have_one_entry() {
+    let text = "title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\n[memory]\nlatency_ns = 1000\n\
+         granularity_hints = \"0x0-0xfff\"\n\
+         [caches.i]\nlevel = 1\nholds = \"instructions\"\nline = 32\nsize = 1024\nways = 1\nlatency = 1\n\
+         [caches.d]\nlevel = 1\nholds = \"data\"\nline = 32\nsize = 1024\nways = 1\nlatency = 1\n\
+         [translation_buffers.d]\nholds = \"data\"\nentries = 1\npage = 512\nmiss_cycles = 1\n\
+         granularity_hints = [8]\n";
+    let mut hierarchy = Hierarchy::new(&Machine::from_toml(text).unwrap());
+    // Eight pages, then one outside of the region, then the first line of two of the eight, which are in the cache.
+    let mut loads: Vec<u64> = (0..8).map(|page| page * 0x220).collect();
+    loads.extend([0x1000, 0x000, 0x440]);
+    let loads: Vec<_> = loads.into_iter().map(|address| (1, address, 8)).collect();
+    same_as_plain(text, &mut hierarchy, &loads);
+    assert_eq!(hierarchy.buffer_misses().collect::<Vec<_>>(), [[0, 3, 0]]);
 }
 
 proptest! {
@@ -383,6 +427,38 @@ proptest! {
                 let misses = separate_run(point, line, lines);
                 prop_assert_eq!(point.misses, misses, "{:?} {:?}", curve.holds, point);
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: sample(20, 40), ..ProptestConfig::default() })]
+
+    /// Curves of pages, some of them in blocks, are those of TLBs.
+    #[test]
+    fn curves_of_pages_follow_granularity_hints(executions in executions(), hinted in hinted(), blocks in blocks()) {
+        let (page, sizes) = (512, [2, 4, 32]);
+        let hinted: HintedRegions = match hinted.split('"').nth(1) {
+            Some(text) => text.parse().unwrap(),
+            None => HintedRegions::default(),
+        };
+        let streams = [Holds::Data];
+        let curves = MissRatioCurves::new(page, 32 << 10, &streams).unwrap();
+        let mut curves = curves.with_granularity_hints(&sizes, &hinted);
+        blocks.iter().for_each(|(address, words)| curves.define(&Block::new(&isa::Alpha, *address, &words[..])));
+        let mut entries = Vec::new();
+        each(&blocks, &executions, |process, block, _, words, addresses| {
+            curves.executed(thread(process), &[&[!(block as u64)], addresses].concat());
+            let of_words = words.iter().filter_map(|&word| access(word));
+            for (&address, (size, _)) in addresses.iter().zip(of_words) {
+                let first = address + asid_bits(process);
+                for part in [first, first + u64::from(size) - 1] {
+                    entries.push(pages_of_entry(part, page, &sizes, &hinted).start);
+                }
+            }
+        });
+        for point in &curves.curves()[0].points {
+            prop_assert_eq!(point.misses, separate_run(point, page, &entries), "{:?} {:?}", hinted, point);
         }
     }
 }

@@ -218,9 +218,7 @@ pub fn histograms(tables: &[Table]) -> Result<Vec<Chart>, Error> {
 pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<Chart, Error> {
     const HEIGHT: usize = 280;
     let mut rows = long(table, size, values)?;
-    let (bytes, kind) = (column(table, size)?, table.columns[column(table, size)?].kind);
-    let known: HashMap<String, _> =
-        table.rows.iter().map(|row| (cells::text(&row[bytes], kind), json!(Cell(&row[bytes])))).collect();
+    let known = numbers(table, size)?;
     for row in &mut rows {
         row["bytes"] = row["row"].as_str().and_then(|text| known.get(text).cloned()).into();
     }
@@ -240,14 +238,22 @@ pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<
     ))
 }
 
-/// A line for each of the columns `values`, over the rows of `table` in their order, which the column `category` names.
-/// `title` is the title of the axis.
+/// A line for each of the columns `values`, over the column `category`: over its numbers, or, if it is text, over the rows of
+/// `table` in their order. `title` is the title of the axis.
 pub fn lines(table: &Table, category: &str, values: &[&str], title: &str) -> Result<Chart, Error> {
     const HEIGHT: usize = 280;
-    let rows = long(table, category, values)?;
+    let mut rows = long(table, category, values)?;
     let columns = legend_columns(&rows, "column");
+    let numbers = numbers(table, category)?;
+    for row in &mut rows {
+        row["number"] = row["row"].as_str().and_then(|text| numbers.get(text).cloned()).into();
+    }
+    let mut x = json!({"field": "row", "type": "nominal", "sort": null, "title": category, "axis": {"labelAngle": 0}});
+    if table.columns[column(table, category)?].kind != Kind::Text {
+        x = json!({"field": "number", "type": "quantitative", "title": category, "axis": {"format": ",~f"}});
+    }
     let encoding = json!({
-        "x": {"field": "row", "type": "nominal", "sort": null, "title": category, "axis": {"labelAngle": 0}},
+        "x": x,
         "y": {"field": "value", "type": "quantitative", "title": title, "axis": {"format": ",~f"}},
         "color": {"field": "column", "type": "nominal", "sort": null, "title": null},
         "tooltip": tooltip(),
@@ -277,6 +283,14 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
         }
     }
     Ok(cells)
+}
+
+/// The values of a column by their texts.
+fn numbers(table: &Table, name: &str) -> Result<HashMap<String, serde_json::Value>, Error> {
+    let place = column(table, name)?;
+    let kind = table.columns[place].kind;
+    let cell = |row: &Vec<Value>| (cells::text(&row[place], kind), json!(Cell(&row[place])));
+    Ok(table.rows.iter().map(cell).collect())
 }
 
 /// How many names fit into a line above a chart of full width; the page's script scales

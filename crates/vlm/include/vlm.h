@@ -29,7 +29,8 @@ vlm_section *vlm_open(const char *name);
 /* The section's size in bytes. */
 size_t vlm_size(const vlm_section *section);
 
-/* Maps all of the section. Flags: 0 or VLM_READ_ONLY. NULL on failure. */
+/* Maps all of the section. Flags: 0 or VLM_READ_ONLY. NULL on failure. The first call registers a handler of SIGBUS: a touch of
+ * memory that somebody truncated ends the process with a message and status 74, other faults go to the handler before. */
 void *vlm_map(const vlm_section *section, int flags);
 
 /* Unmaps what vlm_map returned. 0, or -1 on failure. */

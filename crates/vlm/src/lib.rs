@@ -19,6 +19,7 @@
 mod c_api;
 pub mod check;
 mod error;
+mod fault;
 mod limits;
 pub mod memory;
 mod mount;

@@ -37,6 +37,9 @@
 #define SHARING_UNIT ((size_t)1 << 30)
 #define SHARED_MEMORY "/dev/shm/"
 
+/* fault.c */
+void vlm_explain_faults(const char *mount, const char *name);
+
 static const char *mount_point, *section;
 static size_t page_size;
 static bool shares_tables, allocates;
@@ -70,6 +73,7 @@ __attribute__((constructor)) static void begin(void)
     allocates = alloc != NULL && *alloc == '1';
     pthread_atfork(before_fork, after_fork, after_fork);
     page_size = strtoull(size, NULL, 10);
+    vlm_explain_faults(mount_point, section);
 }
 
 static void *real_mmap(void *address, size_t length, int access, int flags, int file, off_t offset)

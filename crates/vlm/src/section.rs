@@ -25,6 +25,7 @@ use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
 use crate::error::{Error, Result};
+use crate::fault::explain_faults;
 use crate::mount::Mount;
 use crate::node_policy::NodePolicy;
 use crate::pool::Pool;
@@ -50,6 +51,7 @@ pub enum Access {
 #[derive(Debug)]
 pub struct Section {
     entry: Entry,
+    point: PathBuf,
     file: File,
     users: Arc<File>,
 }
@@ -90,6 +92,10 @@ impl Section {
     }
 
     /// Maps the whole section at addresses that the kernel chooses.
+    ///
+    /// If the kernel cannot keep its promise later, because the section's file was truncated or its reserve is gone, a process that
+    /// touches what is missing ends with a message and exit status 74: this registers a handler of SIGBUS, which leaves all
+    /// signals that do not concern sections to the handler before it.
     pub fn map(&self, access: Access) -> Result<Mapping> {
         let Entry { name, size, page_size, allocation, page_tables, .. } = &self.entry;
         let actual = Size(self.file.metadata().map_err(|error| self.failed("examine")(error))?.size());
@@ -107,6 +113,7 @@ impl Section {
         };
         // Pages of 1 GiB have no tables that could be shared, and cannot be mapped in pieces.
         let tables = if page_size.bytes() < SHARING_UNIT as u64 { tables } else { PageTables::Shared };
+        explain_faults(&self.point, name);
         let region = Region::reserve(length).map_err(|_| self.too_large())?;
         let address = region.map(length, protection, self.file.as_fd(), tables).map_err(|error| match error {
             Errno::NOMEM => Error::ReserveLost(format!(
@@ -264,7 +271,7 @@ impl<'e> Folder<'e> {
     fn section(&self, file: File) -> Result<Section> {
         let users = self.users.try_clone().map_err(Error::io("open", &self.point))?;
         flock_wait(&users, FlockOperation::LockShared, &self.point.join(USERS))?;
-        Ok(Section { entry: self.entry.clone(), file, users: Arc::new(users) })
+        Ok(Section { entry: self.entry.clone(), point: self.point.clone(), file, users: Arc::new(users) })
     }
 
     fn create(&self) -> Result<Section> {

@@ -7,6 +7,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,23 +77,38 @@ pub struct StudyRow {
     pub faults: u64,
 }
 
+/// The same three systems with PostgreSQL, as a script for bash that prints its figures as CSV: see its first lines.
+pub const POSTGRESQL: &str = include_str!("../study/postgresql");
+
 /// Measures all combinations, and passes each to `measured`. Memory is reserved and given back.
 pub fn study(settings: &Settings, measured: &mut dyn FnMut(StudyRow)) -> Result<()> {
-    catch_interrupts();
     for &size in &settings.sizes {
         for &backing in &settings.backings {
-            let memory = StudyMemory::new(backing, size)?;
-            // The first process.
-            let mut first = memory.start(settings)?;
-            first.faults()?;
-            for &processes in &settings.processes {
-                measured(measure(&memory, settings, processes)?);
-            }
-            drop(first);
-            memory.give_back()?;
+            study_memory(settings, backing, size, measured)?;
         }
     }
     Ok(())
+}
+
+/// Measures memory of one kind and size with each number of processes, and passes the results to `measured`. The memory is
+/// reserved and given back.
+pub fn study_memory(
+    settings: &Settings,
+    backing: Backing,
+    size: Size,
+    measured: &mut dyn FnMut(StudyRow),
+) -> Result<()> {
+    catch_interrupts();
+    let most_processes = settings.processes.iter().copied().max().unwrap_or(0);
+    let memory = StudyMemory::new(backing, size, most_processes)?;
+    // The first process.
+    let mut first = memory.start(settings)?;
+    first.faults()?;
+    for &processes in &settings.processes {
+        measured(measure(&memory, settings, processes)?);
+    }
+    drop(first);
+    memory.give_back()
 }
 
 fn measure(memory: &StudyMemory, settings: &Settings, processes: usize) -> Result<StudyRow> {
@@ -131,9 +147,13 @@ fn catch_interrupts() {
     }
 }
 
+/// Whether the study was interrupted: by Ctrl-C, or by another program that ends it.
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
 fn check_interrupt() -> Result<()> {
-    let is_interrupted = INTERRUPTED.load(Ordering::Relaxed);
-    if is_interrupted {
+    if is_interrupted() {
         Err(Error::State("the study was interrupted; its memory was given back".to_owned()))
     } else {
         Ok(())
@@ -172,10 +192,14 @@ enum Source {
 }
 
 impl StudyMemory {
-    fn new(backing: Backing, size: Size) -> Result<StudyMemory> {
+    fn new(backing: Backing, size: Size, processes: usize) -> Result<StudyMemory> {
         let tables = match backing {
             Backing::SmallPages => {
-                return Ok(StudyMemory { backing, size, source: Source::File(small_pages(size)?) });
+                return Ok(StudyMemory {
+                    backing,
+                    size,
+                    source: Source::File(small_pages(size, processes)?),
+                });
             }
             Backing::PrivateTables => PageTables::Private,
             Backing::SharedTables => PageTables::Shared,
@@ -202,6 +226,7 @@ impl StudyMemory {
                     .args([crate::verify::TOUCH_COMMAND, NAME]);
             }
         }
+        without_randomization(&mut command);
         Toucher::start(command)
     }
 
@@ -213,12 +238,29 @@ impl StudyMemory {
     }
 }
 
+/// Processes are placed at the same addresses, close together: so their own page tables are few, and the same in each run.
+fn without_randomization(command: &mut Command) {
+    let set = || {
+        // SAFETY: The call has no pointers. It fails only where a filter forbids it, and then addresses are random.
+        unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+        Ok(())
+    };
+    // SAFETY: Between fork and exec, the function makes a system call and nothing else.
+    unsafe { command.pre_exec(set) };
+}
+
 /// Memory in pages of 4 KiB, which started processes inherit as a descriptor.
-fn small_pages(size: Size) -> Result<OwnedFd> {
+fn small_pages(size: Size, processes: usize) -> Result<OwnedFd> {
     let available = memory::available()?;
-    if available.bytes() < size.bytes() + size.bytes() / 4 {
+    // Eight bytes for each page of 4 KiB, in each process.
+    let tables = (size.bytes() >> 9).saturating_mul(processes as u64);
+    let spare = size.bytes() / 8 + (256 << 20);
+    if available.bytes() < size.bytes().saturating_add(tables).saturating_add(spare) {
         return Err(Error::Memory(format!(
-            "{size} in pages of 4 KiB do not fit into the {available} that are available: study less"
+            "{size} in pages of 4 KiB, and {} MiB of page tables of {processes} processes, do not fit into the {} MiB that are \
+             available: study less memory or fewer processes",
+            tables >> 20,
+            available.bytes() >> 20
         )));
     }
     let name = CString::new("vlm-study").expect("no null");
@@ -257,9 +299,10 @@ impl StudySection {
             registry.mounts = mounts;
             registry.entries.push(entry);
         })?;
-        let mut study = StudySection { section: None, locked, folder, is_reserved: true };
+        let mut study = StudySection { section: None, locked, folder, is_reserved: false };
         let registry = study.locked.registry();
         let reservations = Reservations::lock(registry)?;
+        study.is_reserved = true;
         for (entry, _) in reservations.plan(&registry.entries.iter().collect::<Vec<_>>())? {
             reservations.apply(entry)?;
         }

@@ -194,4 +194,8 @@ impl<M: Model> Model for WithCallTree<M> {
     fn use_worker_thread(&mut self) -> io::Result<bool> {
         self.model.use_worker_thread()
     }
+
+    fn wants_heap(&self) -> bool {
+        self.model.wants_heap()
+    }
 }

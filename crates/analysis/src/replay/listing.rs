@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::rc::Rc;
 
 use events::BlockId;
 use events::record::{Mark, Register};
 use isa::{ControlTransfer, InstructionSummary, TransferTarget};
 use trace::Trace;
 
-use super::registers::KnownRegisters;
+use super::registers::{KnownRegisters, RegisterEffect};
 use super::text::{Text, describe};
 use super::{Accesses, Dictionary, Executed, Transfer, Visitor};
 
@@ -21,7 +22,7 @@ pub struct Listing<'a, W: Write> {
     dictionary: &'a Dictionary<'a>,
     accesses: &'a Accesses,
     text: Text<'a, W>,
-    blocks: HashMap<BlockId, Vec<Line>>,
+    blocks: HashMap<BlockId, Rc<[Line]>>,
     /// Digits of addresses.
     digits: usize,
     registers: Vec<KnownRegisters>,
@@ -34,8 +35,8 @@ pub struct Listing<'a, W: Write> {
 struct Line {
     /// Address, word, mnemonic and operands.
     text: String,
-    pc: u64,
-    summary: Option<InstructionSummary>,
+    /// What it does to registers; None for a word that is no instruction.
+    registers: Option<RegisterEffect>,
     has_value: bool,
     effect: Effect,
 }
@@ -82,8 +83,8 @@ impl<'a, W: Write> Listing<'a, W> {
         self.text.finish()
     }
 
-    /// Writes where control is, if it was transferred from outside the function.
-    fn entered(&mut self, block: BlockId, address: u64) -> io::Result<()> {
+    /// Writes where control is at an instruction of a block, if it was transferred from outside the function.
+    fn entered(&mut self, block: BlockId, index: usize) -> io::Result<()> {
         let facts = self.dictionary.facts(block);
         let came = self.last.replace(block).map(|last| *self.dictionary.facts(last));
         let stays = came.is_some_and(|last| {
@@ -92,9 +93,10 @@ impl<'a, W: Write> Listing<'a, W> {
         if stays {
             return Ok(());
         }
+        let block = &self.dictionary.trace.blocks()[block as usize];
+        let address = block.address_of(index);
         let label = self.dictionary.label(facts.place, address);
-        let image = self.dictionary.trace.blocks()[block as usize].image;
-        match self.dictionary.names.location(image, address) {
+        match self.dictionary.names.location(block.image, address) {
             Some(source) => self.text.heading(&format!("{label}:  {}", describe(&source))),
             None => self.text.heading(&format!("{label}:")),
         }
@@ -118,30 +120,29 @@ impl<W: Write> Visitor for Listing<'_, W> {
         if self.stream.replace(stream) != Some(stream) {
             self.last = None;
         }
-        let dictionary = self.dictionary;
-        if !self.blocks.contains_key(&execution.block) {
-            self.blocks.insert(execution.block, lines(dictionary, execution.block, self.digits));
-        }
+        let lines = match self.blocks.get(&execution.block) {
+            Some(lines) => Rc::clone(lines),
+            None => {
+                let lines = lines(self.dictionary, execution.block, self.digits);
+                Rc::clone(self.blocks.entry(execution.block).or_insert(lines))
+            }
+        };
         let mut accesses = self.accesses.of(execution.block).iter().zip(execution.addresses).peekable();
         let mut values = execution.values.iter();
         let mut is_first = true;
-        for index in 0..dictionary.facts(execution.block).length() as usize {
-            let line = &self.blocks[&execution.block][index];
-            let Line { pc, effect, .. } = *line;
+        for (index, line) in lines.iter().enumerate() {
             let access = accesses.next_if(|(access, _)| access.index as usize == index);
             let address = access.map(|(_, &address)| address);
             let value = if line.has_value { values.next().copied() } else { None };
             let registers = &mut self.registers[stream as usize];
-            let summary = line.summary.as_ref();
-            let value = summary.and_then(|summary| registers.step(summary, pc, address, value));
+            let value = line.registers.as_ref().and_then(|effect| registers.step(effect, address, value));
             if selected.has(index) {
                 if std::mem::take(&mut is_first) {
                     self.text.thread(stream, before)?;
-                    self.entered(execution.block, pc)?;
+                    self.entered(execution.block, index)?;
                 }
-                let line = &self.blocks[&execution.block][index];
                 let number = before.saturating_add(1 + index as u64);
-                self.text.line(number, &line.text, effect.parts(address, value))?;
+                self.text.line(number, &line.text, line.effect.parts(address, value))?;
             }
         }
         if is_first {
@@ -201,16 +202,19 @@ pub(super) enum Part {
 }
 
 /// The lines of a block.
-fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Vec<Line> {
+fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Rc<[Line]> {
     let trace: &Trace = dictionary.trace;
     let block = &trace.blocks()[id as usize];
+    let set = block.instruction_set;
     let line = |(pc, &word): (u64, &u32)| {
-        let summary = block.instruction_set.summary(word);
+        let summary = set.summary(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
-        let text = format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}").trim_end().into();
-        let has_value = trace.header().has_values && summary.is_some_and(|summary| summary.value.is_some());
-        let effect = summary.as_ref().map_or(Effect::Nothing, Effect::of);
-        Line { text, pc, summary, has_value, effect }
+        Line {
+            text: format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}").trim_end().into(),
+            registers: summary.as_ref().map(|summary| RegisterEffect::new(set, summary, pc)),
+            has_value: trace.header().has_values && summary.is_some_and(|summary| summary.value.is_some()),
+            effect: summary.as_ref().map_or(Effect::Nothing, Effect::of),
+        }
     };
     block.addresses().zip(&block.words).map(line).collect()
 }

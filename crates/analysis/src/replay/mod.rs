@@ -23,7 +23,7 @@ pub(crate) use dictionary::{CodePlaces, label};
 pub use filter::{Filter, NotInTrace, SelectedInstructions, Selection};
 pub use functions::FunctionTrace;
 pub use listing::Listing;
-pub use registers::KnownRegisters;
+pub use registers::{KnownRegisters, RegisterEffect};
 pub use source::ReplayOrder;
 pub use stack::CallStack;
 

@@ -2,7 +2,78 @@
 //! addresses and from arithmetic on registers with known contents.
 
 use events::record::Register;
-use isa::{InstructionSet, InstructionSummary, IntegerResult, SourceOperand, ValuePrediction};
+use isa::{InstructionSet, InstructionSummary, IntegerResult, Operation, SourceOperand, ValuePrediction};
+
+/// What an instruction does to the contents of integer registers. Made once for each instruction of a block, because a
+/// summary is too large to be kept and read for each execution.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisterEffect {
+    source: ValueSource,
+    /// The base register of its access and the displacement, unless the access clears bits of their sum.
+    base: Option<(u8, i64)>,
+    /// Bit mask of the registers that it writes. They become unknown, but for `destination`.
+    written: u32,
+    /// The register that gets the value.
+    destination: Option<u8>,
+    /// The number of low bits of the value that count: of a store, those that it stores.
+    bits: u8,
+}
+
+/// What an instruction's value is if it was not recorded.
+#[derive(Clone, Copy, Debug)]
+enum ValueSource {
+    /// Unknown.
+    Recorded,
+    /// The contents of a register, which it stores or tests.
+    Register(u8),
+    /// The same in each execution, such as a return address. Such a value is never recorded.
+    Constant(u64),
+    /// The result of an operation on a register, an operand, and the former contents of a third register.
+    Operation(Operation, u8, SourceOperand, u8),
+}
+
+impl RegisterEffect {
+    /// Of the instruction with this summary at an address.
+    pub fn new(set: &dyn InstructionSet, summary: &InstructionSummary, pc: u64) -> RegisterEffect {
+        let is_store = summary.access.is_some_and(|access| access.is_store);
+        let is_conditional = summary.transfer.is_some_and(|transfer| transfer.is_conditional);
+        let is_source = is_store || is_conditional;
+        let source = match (summary.value, summary.result) {
+            (Some(Register::Integer(register)), _) if is_source => ValueSource::Register(register),
+            (None, Some((_, IntegerResult::Relative(distance)))) => {
+                ValueSource::Constant(pc.wrapping_add_signed(distance))
+            }
+            _ => match summary.value_model.prediction {
+                ValuePrediction::Operation(operation, a, b, old) => {
+                    ValueSource::Operation(operation, a, b, old)
+                }
+                _ => ValueSource::Recorded,
+            },
+        };
+        let integers = summary.written.into_iter().flatten().filter_map(|register| match register {
+            Register::Integer(number) => Some(number),
+            Register::Float(_) => None,
+        });
+        let result = summary.result.map(|(register, _)| Register::Integer(register));
+        let destination = integers
+            .clone()
+            .find(|&number| !is_source && summary.value.or(result) == Some(Register::Integer(number)));
+        let written = integers.fold(summary.unknown, |written, number| written | 1 << number);
+        RegisterEffect {
+            source,
+            base: summary
+                .access
+                .filter(|access| access.mask == !0)
+                .map(|access| (access.base, access.displacement)),
+            written: written & !(1 << set.zero_register()),
+            destination: destination.filter(|&number| number != set.zero_register()),
+            bits: match (summary.access, summary.value) {
+                (Some(access), Some(Register::Integer(_))) if is_store && access.size < 8 => 8 * access.size,
+                _ => 64,
+            },
+        }
+    }
+}
 
 /// The integer registers whose contents are known.
 #[derive(Clone, Debug)]
@@ -40,58 +111,27 @@ impl KnownRegisters {
 
     /// Follows an instruction, which accessed `address`, and whose `value` was recorded if it has one. Returns the value
     /// that it wrote, stored or tested: as recorded, or as computed from known registers.
-    pub fn step(
-        &mut self,
-        summary: &InstructionSummary,
-        pc: u64,
-        address: Option<u64>,
-        value: Option<u64>,
-    ) -> Option<u64> {
-        if let (Some(address), Some(access)) = (address, summary.access)
-            && access.mask == !0
-        {
-            self.set(access.base, Some(address.wrapping_sub(access.displacement as u64)));
+    #[inline]
+    pub fn step(&mut self, effect: &RegisterEffect, address: Option<u64>, value: Option<u64>) -> Option<u64> {
+        if let (Some(address), Some((base, displacement))) = (address, effect.base) {
+            self.set(base, Some(address.wrapping_sub(displacement as u64)));
         }
-        let is_store = summary.access.is_some_and(|access| access.is_store);
-        let is_conditional = summary.transfer.is_some_and(|transfer| transfer.is_conditional);
-        let is_source = is_store || is_conditional;
-        let value = match (summary.value, summary.result) {
-            (Some(Register::Integer(register)), _) if is_source => value.or_else(|| self.get(register)),
-            (None, Some((_, IntegerResult::Relative(distance)))) => Some(pc.wrapping_add_signed(distance)),
-            _ => value.or_else(|| self.compute(summary)),
+        let value = match effect.source {
+            ValueSource::Constant(constant) => Some(constant),
+            _ if value.is_some() => value,
+            ValueSource::Recorded => None,
+            ValueSource::Register(register) => self.get(register),
+            ValueSource::Operation(operation, a, b, old) => self.compute(operation, a, b, old),
         };
-        self.write(summary, value.filter(|_| !is_source));
-        match (summary.access, summary.value) {
-            (Some(access), Some(Register::Integer(_))) if is_store && access.size < 8 => {
-                value.map(|value| value & ((1 << (8 * access.size)) - 1))
-            }
-            _ => value,
+        self.known &= !effect.written;
+        if let Some(destination) = effect.destination {
+            self.set(destination, value);
         }
-    }
-
-    /// Forgets the registers that an instruction writes, and sets the one that gets its value.
-    fn write(&mut self, summary: &InstructionSummary, value: Option<u64>) {
-        let mut unknown = summary.unknown;
-        while unknown != 0 {
-            self.set(unknown.trailing_zeros() as u8, None);
-            unknown &= unknown - 1;
-        }
-        let destination = match summary.value {
-            Some(register) => Some(register),
-            None => summary.result.map(|(register, _)| Register::Integer(register)),
-        };
-        for written in summary.written.into_iter().flatten() {
-            if let Register::Integer(register) = written {
-                self.set(register, value.filter(|_| destination == Some(written)));
-            }
-        }
+        value.map(|value| value & u64::MAX >> (64 - effect.bits))
     }
 
     /// The result of an operation on known registers.
-    fn compute(&self, summary: &InstructionSummary) -> Option<u64> {
-        let ValuePrediction::Operation(operation, a, b, old) = summary.value_model.prediction else {
-            return None;
-        };
+    fn compute(&self, operation: Operation, a: u8, b: SourceOperand, old: u8) -> Option<u64> {
         let b = match b {
             SourceOperand::Constant(constant) => constant,
             SourceOperand::Register(register) => self.get(register)?,

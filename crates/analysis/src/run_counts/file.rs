@@ -84,7 +84,11 @@ impl RunCounts {
     }
 
     fn check(&self) -> Result<(), DamagedCounts> {
-        self.run.check()?;
+        let run = self.run.check()?;
+        let processes = total(self.processes.iter().map(|process| process.instructions));
+        if !self.processes.is_empty() && processes != Some(run) {
+            return Err(DamagedCounts::Inconsistent("its processes"));
+        }
         let Some(UnitCounts { sums, measurement, .. }) = &self.unit else { return Ok(()) };
         let units = &measurement.units;
         let lengths = total(units.iter().map(|unit| unit.instructions));

@@ -17,6 +17,7 @@ use crate::mix;
 use crate::names::{FunctionName, Names};
 use crate::pairing::ImageIdentity;
 use crate::profile::{Attribution, Profile};
+use crate::table::{Kind, Table, Value};
 use crate::units::Measurement;
 
 /// What was run. There is no date: the same run has the same counts, and its file the same bytes.
@@ -46,6 +47,55 @@ pub struct RunCounts {
     run: Sums,
     /// The units of work, if a function's calls were counted.
     unit: Option<UnitCounts>,
+    /// The processes, if all were counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    processes: Vec<ProcessSums>,
+}
+
+/// A process of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessSums {
+    /// Its number: 1 for the first, 1.2 for the second that it forked.
+    pub number: String,
+    /// The program that it executed last.
+    pub program: String,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Units of work that ended in it.
+    pub units: u64,
+    /// How it ended.
+    pub end: String,
+}
+
+/// The processes of a run, and what each executed.
+pub fn process_table(processes: &[ProcessSums]) -> Table {
+    let columns = [
+        ("process", Kind::Text),
+        ("program", Kind::Text),
+        ("instructions", Kind::Count),
+        ("share", Kind::Percent(1)),
+        ("units", Kind::Count),
+        ("end", Kind::Text),
+    ];
+    let has_units = processes.iter().any(|process| process.units > 0);
+    let is_shown = |name: &str| has_units || name != "units";
+    let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
+    let mut table = Table::new("processes", "Processes of the run", &shown);
+    let total: u64 = processes.iter().map(|process| process.instructions).sum();
+    let share = |n: u64| if total == 0 { 0.0 } else { 100.0 * n as f64 / total as f64 };
+    let cells = |texts: [Value; 3], instructions: u64, units: u64| {
+        let [number, program, end] = texts;
+        let cells = [number, program, instructions.into(), share(instructions).into(), units.into(), end];
+        let shown = columns.iter().zip(cells).filter(|((name, _), _)| is_shown(name));
+        shown.map(|(_, cell)| cell).collect::<Vec<Value>>()
+    };
+    for process in processes {
+        let texts = [&process.number, &process.program, &process.end].map(|text| text.clone().into());
+        table.row(cells(texts, process.instructions, process.units));
+    }
+    let units = processes.iter().map(|process| process.units).sum();
+    table.total_row(cells(["total".into(), Value::Missing, Value::Missing], total, units));
+    table
 }
 
 /// The units of work of a run.
@@ -127,7 +177,17 @@ impl RunCounts {
             }
             UnitCounts { function: function.into(), sums: Sums::of(&attribution, executions), measurement }
         });
-        RunCounts { description, images, run, unit }
+        RunCounts { description, images, run, unit, processes: Vec::new() }
+    }
+
+    /// With the processes of the run.
+    pub fn with_processes(self, processes: Vec<ProcessSums>) -> RunCounts {
+        RunCounts { processes, ..self }
+    }
+
+    /// The processes, if all were counted.
+    pub fn processes(&self) -> &[ProcessSums] {
+        &self.processes
     }
 
     /// The profile of a mean unit of work, or else of the whole run.

@@ -23,10 +23,8 @@
 mod advice;
 mod bins;
 mod counters;
-mod heap;
 mod history;
 mod lockstep;
-mod memory;
 mod patterns;
 mod tables;
 
@@ -36,12 +34,12 @@ use events::Block;
 use events::record::Event;
 use isa::MemoryAccess;
 
+use crate::memory_layout::MemoryLayout;
 pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
 use counters::{Add, CounterSums, Counters};
 use history::{Depth, History, Last, StrideRun};
 use lockstep::{CountedAccess, Lockstep, Origins, Relative, Splits};
-use memory::MemoryLayout;
 pub use patterns::{By, LiveStrides, Patterns};
 
 /// The greatest number of steps back.

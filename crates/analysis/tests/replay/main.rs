@@ -1,6 +1,7 @@
 //! Views of traces compared with traces written by hand, and with a recount.
 
 mod addresses;
+mod alignment;
 mod calls;
 mod exports;
 mod instructions;

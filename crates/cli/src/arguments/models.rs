@@ -6,7 +6,7 @@ use analysis::call_tree::{CallRows, CallSelection};
 use analysis::models;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use machine::{Holds, Setting, Sweep};
+use machine::{HintedRegions, Holds, Setting, Sweep};
 
 use super::{EnvironmentOptions, FileOptions, OutputOptions, PlanOptions, RowOptions};
 use crate::ranges;
@@ -168,12 +168,17 @@ pub struct SizesOptions {
     /// What the caches hold: one table each.
     #[arg(long, value_delimiter = ',', default_value = "code,data,both")]
     pub streams: Vec<ReferenceStream>,
-    /// Line size.
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = ranges::line_size)]
+    /// Line size; a TLB's is that of a page: 8K.
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = ranges::curve_line_size)]
     pub line_size: u64,
     /// Size of the largest cache.
     #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = ranges::cache_size)]
     pub largest: u64,
+    /// Regions that the operating system maps with Alpha's granularity hints, so that a TLB's entry holds 8, 64 or 512 pages:
+    /// program, mappings, all, 0x4000000000-0x407fffffff or, with smaller blocks at most, mappings:64; several with + between
+    /// them. Lines are pages then: --line-size 8K.
+    #[arg(long, value_name = "REGIONS")]
+    pub granularity_hints: Option<HintedRegions>,
 }
 
 /// Options of `mrc`.

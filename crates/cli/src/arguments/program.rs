@@ -64,7 +64,7 @@ pub fn parse(words: &[OsString]) -> Result<Arguments> {
     let mut command = Arguments::command();
     // The options of `mrc` belong to `caches --curves`, the old name of the command, too.
     command = command.mut_subcommand("caches", |caches| {
-        ["streams", "line_size", "largest"].into_iter().fold(caches, |caches, option| {
+        ["streams", "line_size", "largest", "granularity_hints"].into_iter().fold(caches, |caches, option| {
             caches.mut_arg(option, |argument| argument.hide(true).requires("curves"))
         })
     });

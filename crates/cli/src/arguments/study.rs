@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use lab::study::vlm::{Backing, Size};
 
 use super::OutputOptions;
 
@@ -31,6 +32,8 @@ pub enum StudyName {
     Strides,
     /// What each transaction of TPC-C costs, and in which part of the database.
     Tpcc,
+    /// Page tables and start-up of processes that map gigabytes, and PostgreSQL's.
+    Vlm,
 }
 
 /// Options of `study`.
@@ -53,4 +56,51 @@ pub struct StudyOptions {
     /// The sysroot with the C library for Alpha.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
+    #[command(flatten)]
+    pub vlm: VlmStudyOptions,
+}
+
+/// Options of the study vlm.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of the study vlm")]
+pub struct VlmStudyOptions {
+    /// The sizes of sections.
+    #[arg(long, value_delimiter = ',', default_value = "1G,2G,4G")]
+    pub sizes: Vec<Size>,
+    /// The numbers of processes.
+    #[arg(long, value_delimiter = ',', default_value = "1,10,100,300")]
+    pub processes: Vec<usize>,
+    /// What the memory consists of. Pages of 4 KiB (small) take the most time, and memory for page tables.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "small,private,shared")]
+    pub memory: Vec<StudyMemoryKind>,
+    /// PostgreSQL's shared memory; 0M leaves PostgreSQL out.
+    #[arg(long, value_name = "SIZE", default_value = "2G")]
+    pub postgresql_size: Size,
+    /// The connections to PostgreSQL.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub connections: u32,
+    /// The command vlm, which starts the processes; the one beside this program, or in PATH, if it is not named.
+    #[arg(long, value_name = "FILE")]
+    pub vlm: Option<PathBuf>,
+}
+
+/// What the memory of the study vlm consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StudyMemoryKind {
+    /// Pages of 4 KiB.
+    Small,
+    /// Pages of 2 MiB with private page tables.
+    Private,
+    /// Pages of 2 MiB with shared page tables.
+    Shared,
+}
+
+impl From<StudyMemoryKind> for Backing {
+    fn from(kind: StudyMemoryKind) -> Backing {
+        match kind {
+            StudyMemoryKind::Small => Backing::SmallPages,
+            StudyMemoryKind::Private => Backing::PrivateTables,
+            StudyMemoryKind::Shared => Backing::SharedTables,
+        }
+    }
 }

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use analysis::classes::ClassProfiles;
 use analysis::components::Components;
 use analysis::table::Table;
-use analysis::units::Phase;
+use analysis::units::{Phase, SteadyRules};
 use anyhow::bail;
+use engine::UnitOfWork;
 use lab::measure;
 
 use super::count::{arrange, named_rules, saved_path};
@@ -17,13 +18,37 @@ use super::{
 use crate::arguments::{By, CountOptions};
 use crate::progress::LiveProgress;
 
+/// The units of work and how they get their classes.
+pub(super) fn unit_of_work(options: &CountOptions) -> Option<(UnitOfWork, SteadyRules)> {
+    let (work, rules) = unit(&options.unit)?;
+    Some((UnitOfWork { classes: options.classes.clone(), ..work }, rules))
+}
+
+/// Whether there are tables by class with the rows that are asked for.
+pub(super) fn check_rows(options: &CountOptions) -> anyhow::Result<()> {
+    let rows = [By::Function, By::Image, By::Component, By::Instruction];
+    let of_all = [By::Process, By::Unit, By::Line, By::Address];
+    match options.by {
+        Some(by) if !(rows.contains(&by) || options.children && of_all.contains(&by)) => bail!(
+            "with units of several classes, rows are functions, images, components or instructions: name a single unit, or \
+             another --by"
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The rules by which functions belong to components.
+pub(super) fn class_components(
+    options: &CountOptions,
+    profiles: &ClassProfiles,
+) -> anyhow::Result<Components> {
+    let images = profiles.image_names();
+    Ok(named_rules(options)?.unwrap_or_else(|| Components::of_images(images.iter().map(String::as_str))))
+}
+
 /// Runs the program, counts all units, and writes the tables.
 pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
-    if !matches!(options.by, None | Some(By::Function | By::Image | By::Component)) {
-        bail!(
-            "with several units, rows are functions, images or components: name a single unit, or another --by"
-        );
-    }
+    check_rows(options)?;
     if options.unit.cache.is_some() {
         bail!("--cache is for the steady state of a single unit: leave it out");
     }
@@ -32,10 +57,11 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         bail!("counts are saved with one unit: leave out the other ones, or write tables with --format");
     }
     report::check(options.by.is_none(), output.format(), output.path.as_deref())?;
-    let rules = named_rules(options)?;
+    // Errors of the rules are reported before the program runs.
+    named_rules(options)?;
     let mut configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
-    let unit = unit(&options.unit);
+    let unit = unit_of_work(options);
     check_names(&configuration, &named_in_unit(unit.as_ref()))?;
     let (work, _) = unit.expect("there are several");
     let live = LiveProgress::new(output.takes_standard_output());
@@ -47,8 +73,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let counted = counted?;
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let profiles = ClassProfiles::new(&counted.classes, &counted.counts);
-    let images = profiles.image_names();
-    let components = rules.unwrap_or_else(|| Components::of_images(images.iter().map(String::as_str)));
+    let components = class_components(options, &profiles)?;
     let mut tables = tables(options, &profiles, &components);
     let sorted = arrange(options, &mut tables);
     if let Some(last) = tables.last_mut() {
@@ -60,11 +85,16 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     check_ending(&counted.ending, options.program.path())
 }
 
-fn tables(options: &CountOptions, profiles: &ClassProfiles, components: &Components) -> Vec<Table> {
+pub(super) fn tables(
+    options: &CountOptions,
+    profiles: &ClassProfiles,
+    components: &Components,
+) -> Vec<Table> {
     match options.by {
         Some(By::Function) => vec![profiles.functions()],
         Some(By::Image) => vec![profiles.images()],
         Some(By::Component) => vec![profiles.components(components)],
+        Some(By::Instruction) => vec![profiles.instructions()],
         _ => {
             let mut tables = vec![profiles.path_lengths(), profiles.shares(), profiles.images()];
             // Without rules, components are images.

@@ -8,7 +8,7 @@ use analysis::components::{Components, component_shares};
 use analysis::environment::describe_environment;
 use analysis::mix;
 use analysis::profile::{Profile, functions, image_shares};
-use analysis::run_counts::{RunCounts, RunDescription};
+use analysis::run_counts::{RunCounts, RunDescription, process_table};
 use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
 use engine::Configuration;
@@ -16,8 +16,8 @@ use lab::measure::{self, CountRequest, Counted};
 use trace::EnvironmentSummary;
 
 use super::{
-    check_ending, check_names, classes, configuration, left_out, named_in_unit, protect_images, unit, until,
-    with_output_apart, write, write_after_run,
+    check_ending, check_names, classes, configuration, family, left_out, named_in_unit, protect_images, unit,
+    until, with_output_apart, write, write_after_run,
 };
 use crate::arguments::{By, CountOptions, OutputOptions};
 use crate::messages::{self, Message};
@@ -34,10 +34,22 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     if RunCounts::is_saved(options.program.path()) {
         return show_saved(options);
     }
+    if lab::family::is_folder(options.program.path()) {
+        return family::show_folder(options);
+    }
     if options.by == Some(By::Unit) && options.unit.unit.is_empty() {
         anyhow::bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
     }
-    if options.unit.unit.len() > 1 {
+    if !options.classes.is_empty() && options.unit.unit.is_empty() {
+        anyhow::bail!("--class is the class of units of work: name their function with --unit FUNCTION");
+    }
+    if options.children {
+        return family::run(options);
+    }
+    if options.by == Some(By::Process) {
+        anyhow::bail!("--by process needs the counts of all processes: add --children");
+    }
+    if options.unit.unit.len() > 1 || !options.classes.is_empty() {
         return classes::run(options);
     }
     let rules = named_rules(options)?;
@@ -85,7 +97,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// The rows, if they are lines or instructions. Saved counts do not have those.
-fn code_rows(by: Option<By>) -> Option<CodeRows> {
+pub(super) fn code_rows(by: Option<By>) -> Option<CodeRows> {
     match by {
         Some(By::Line) => Some(CodeRows::Line),
         Some(By::Address) => Some(CodeRows::Address),
@@ -110,7 +122,7 @@ pub(super) fn arrange(options: &CountOptions, tables: &mut [Table]) -> anyhow::R
 }
 
 /// Shows saved counts, or those of a run with its table of lines or instructions.
-fn show(
+pub(super) fn show(
     counts: &RunCounts,
     code: Option<Table>,
     rules: Option<Components>,
@@ -125,8 +137,12 @@ fn show(
             let title = format!("Components of {}", counts.span());
             vec![component_shares("components", &title, &profile, &components)]
         }
+        Some(By::Process) => vec![process_table(counts.processes())],
         by => tables(by, &profile, counts.span(), counts.measurement(), code),
     };
+    if options.by.is_none() && !counts.processes().is_empty() {
+        tables.insert(0, process_table(counts.processes()));
+    }
     let sorted = arrange(options, &mut tables);
     if let Some(last) = tables.last_mut() {
         // The summary has the note on units in another table.
@@ -147,6 +163,9 @@ fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
         );
     }
     let mut counts = RunCounts::open(path)?;
+    if options.by == Some(By::Process) && counts.processes().is_empty() {
+        anyhow::bail!("{} has one process: save all with count --children", path.display());
+    }
     if options.by == Some(By::Unit) && counts.measurement().is_none() {
         anyhow::bail!("{} has no units of work: save it with count --unit FUNCTION", path.display());
     }
@@ -171,19 +190,25 @@ pub(super) fn saved_path(output: &OutputOptions) -> Option<&Path> {
     output.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "counts"))
 }
 
-fn save(counts: &RunCounts, path: &Path) -> anyhow::Result<()> {
+pub(super) fn save(counts: &RunCounts, path: &Path) -> anyhow::Result<()> {
     let bytes = counts.encode()?;
     Ok(report::write_file(path, |out| Ok(out.write_all(&bytes)?))?)
 }
 
 /// What was run.
 pub(super) fn description(configuration: &Configuration, counted: &Counted) -> RunDescription {
+    let notes = until(&counted.ending).into_iter().chain(left_out(counted.forked)).collect();
+    run_description(configuration, notes)
+}
+
+/// What was run, with notes.
+pub(super) fn run_description(configuration: &Configuration, notes: Vec<String>) -> RunDescription {
     RunDescription {
         program: configuration.program.to_string_lossy().into_owned(),
         arguments: configuration.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         cpu: configuration.model.to_string(),
         environment: Some(EnvironmentSummary::new(&configuration.environment)),
-        notes: until(&counted.ending).into_iter().chain(left_out(counted.forked)).collect(),
+        notes,
     }
 }
 
@@ -205,7 +230,7 @@ fn tables(
         Some(By::Image) => vec![images()],
         Some(By::Function) => vec![by_function()],
         Some(By::Unit) => measurement.map(each_unit).into_iter().collect(),
-        Some(By::Line | By::Address | By::Component) => code.into_iter().collect(),
+        Some(By::Line | By::Address | By::Component | By::Process) => code.into_iter().collect(),
         None => {
             let lengths = measurement.map(|measurement| {
                 path_lengths(

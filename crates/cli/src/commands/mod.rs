@@ -12,6 +12,8 @@ pub mod completions;
 pub mod count;
 pub mod doctor;
 pub mod export;
+mod family;
+pub mod faults;
 pub mod machines;
 pub mod man;
 pub mod mrc;
@@ -100,7 +102,7 @@ fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
         hit_ratio,
         ..SteadyRules::default()
     };
-    Some((UnitOfWork { functions: options.unit.clone(), gauges }, rules))
+    Some((UnitOfWork { functions: options.unit.clone(), gauges, ..UnitOfWork::default() }, rules))
 }
 
 /// The names in a unit of work.

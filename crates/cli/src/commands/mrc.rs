@@ -13,6 +13,11 @@ use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};
 use crate::arguments::{OutputOptions, ReferenceStream, RowOptions, SimulationOptions, SizesOptions};
 
+/// Pages of a block, by Alpha's granularity hints.
+const BLOCKS: [u32; 3] = [8, 64, 512];
+/// Lines of this many bytes can be pages.
+const SMALLEST_PAGE: u64 = 512;
+
 /// Simulates caches of all sizes on the trace or the program, and writes the tables, or a page of charts.
 pub fn run(
     sizes: &SizesOptions,
@@ -21,7 +26,7 @@ pub fn run(
 ) -> anyhow::Result<ExitCode> {
     let path = output.path.as_deref();
     let page = output.page();
-    let SizesOptions { streams, line_size, largest } = sizes;
+    let SizesOptions { streams, line_size, largest, granularity_hints } = sizes;
     let streams = ReferenceStream::value_variants().iter().filter(|stream| streams.contains(stream));
     let holds: Vec<Holds> = streams.map(|&stream| stream.into()).collect();
     match page {
@@ -31,11 +36,24 @@ pub fn run(
         Some(_) => {}
         None => report::check(holds.len() > 1, output.format(), path)?,
     }
-    let curves = MissRatioCurves::new(*line_size, *largest, &holds)?;
+    let mut curves = MissRatioCurves::new(*line_size, *largest, &holds)?;
+    if let Some(hinted) = granularity_hints {
+        if *line_size < SMALLEST_PAGE {
+            anyhow::bail!(
+                "--granularity-hints are of pages, and lines have {line_size} bytes: add --line-size 8K"
+            );
+        }
+        curves = curves.with_granularity_hints(&BLOCKS, hinted);
+    }
     let simulated = simulate(input, output, None, &[], &SelectedMachines::default(), curves)?;
     let curves = simulated.model.curves();
     let table = |curve| models::miss_ratio_curve(curve, *line_size, simulated.model.instructions());
-    let tables: Vec<Table> = curves.iter().map(table).collect();
+    let mut tables: Vec<Table> = curves.iter().map(table).collect();
+    if let (Some(hinted), Some(last)) = (granularity_hints, tables.last_mut()) {
+        last.notes.push(format!(
+            "An entry of {hinted} holds a block of up to 512 pages, and counts as a line in sizes."
+        ));
+    }
     match page {
         Some(path) => write_page(&simulated, tables, path)?,
         None => simulated.write(tables, &RowOptions::default(), output)?,

@@ -28,9 +28,9 @@ impl SelectedMachines {
         SelectedMachines::find(&name.iter().cloned().collect::<Vec<_>>(), settings)
     }
 
-    /// Models of the machines, with the machines' names.
+    /// Models of the machines, with the machines' names. Models of no machine have empty names.
     pub fn named<'a, M>(&'a self, models: &'a [M]) -> Vec<(&'a str, &'a M)> {
-        self.names.iter().map(String::as_str).zip(models).collect()
+        self.names.iter().map(String::as_str).chain(std::iter::repeat("")).zip(models).collect()
     }
 
     /// The note on the changes.

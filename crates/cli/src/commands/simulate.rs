@@ -9,6 +9,7 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::table::{Table, separated};
 use anyhow::bail;
+use engine::Plan;
 use host::without_signals;
 use lab::live;
 use lab::measure::Ending;
@@ -125,7 +126,7 @@ fn run<M: Model + 'static>(
         environment: options.environment.clone(),
     };
     let mut configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
-    let mut plan = plan(&options.plan)?;
+    let mut plan = Plan { heap: model.wants_heap(), ..plan(&options.plan)? };
     if let Some(unit) = &mut plan.unit {
         unit.units = simulated_units(options);
     }

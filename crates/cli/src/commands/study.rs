@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use analysis::table::Table;
 use lab::build::BuildFolders;
+use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
 
@@ -20,6 +21,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Byteword => "byteword",
         StudyName::Strides => "strides",
         StudyName::Tpcc => "tpcc",
+        StudyName::Vlm => "vlm",
     };
     let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
     // Before minutes of work, check that its results can be written.
@@ -28,6 +30,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Byteword => of_byteword(options)?,
         StudyName::Strides => of_strides(options)?,
         StudyName::Tpcc => of_tpcc(options)?,
+        StudyName::Vlm => of_vlm(options)?,
     };
     let page = write(&tables, &page, &output)?;
     report::write_all(&summary, report::Format::Table, None)?;
@@ -88,6 +91,32 @@ fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
         sysroot: options.sysroot.clone(),
     };
     let study = study::tpcc::tpcc(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_vlm(options: &StudyOptions) -> anyhow::Result<Results> {
+    if options.mode.is_some() {
+        anyhow::bail!("--mode is of the study byteword");
+    }
+    let given = &options.vlm;
+    if given.sizes.iter().any(|size| size.bytes() == 0) || given.processes.contains(&0) {
+        anyhow::bail!("sizes and numbers of processes begin with 1");
+    }
+    let server = study::vlm::PostgresqlSettings {
+        size: given.postgresql_size,
+        connections: given.connections as usize,
+    };
+    let settings = study::vlm::VlmStudySettings {
+        sizes: given.sizes.clone(),
+        processes: given.processes.clone(),
+        backings: given.memory.iter().copied().map(Backing::from).collect(),
+        postgresql: (server.size.bytes() > 0).then_some(server),
+        vlm: study::vlm::find_vlm(given.vlm.as_deref())?,
+    };
+    let steps = Steps::new();
+    let study = study::vlm::vlm(&settings, &|step| steps.message(step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))

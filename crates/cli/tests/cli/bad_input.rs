@@ -155,14 +155,14 @@ const USAGE: [(&str, &str); 12] = [
     ("count --format xml program", "there is no format 'xml'; use table, csv, json, parquet or markdown"),
     (
         "count --by module program",
-        "[possible values: instruction, group, function, line, address, image, component, unit]",
+        "[possible values: instruction, group, function, line, address, image, component, unit, process]",
     ),
     ("count --units 30 program", "--unit <FUNCTION>"),
     ("count --unit f --units 0 program", "0 is not in 1.."),
     ("static", "<IMAGE>..."),
     ("static image --against", "a value is required for '--against"),
     ("compare one", "<PROGRAM_B>"),
-    ("study fractions", "[possible values: byteword, strides, tpcc]"),
+    ("study fractions", "[possible values: byteword, strides, tpcc, vlm]"),
 ];
 
 #[test]

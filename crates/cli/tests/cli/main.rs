@@ -15,6 +15,8 @@ mod distribution;
 mod documents;
 mod environment;
 mod export;
+mod family;
+mod faults;
 mod gdb;
 mod guide;
 mod hit_filter;

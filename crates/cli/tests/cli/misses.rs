@@ -5,8 +5,8 @@ use std::path::Path;
 use events::record::{Entries, Entry};
 use events::{Consumer, Thread};
 use machine::{
-    Cache, Caches, Crossing, Holds, Machine, MissClass, MissRatioCurves, Prefetch, Replacement, Request,
-    TranslationBuffer, Write,
+    Cache, Caches, Crossing, HintedRegions, Holds, Machine, MissClass, MissRatioCurves, Prefetch,
+    Replacement, Request, TranslationBuffer, Write,
 };
 use trace::Trace;
 

@@ -50,3 +50,51 @@ fn without_a_c_library() {
     assert!(sentence.contains("/nonexistent"), "{sentence}");
     assert!(listing(folder.path()).is_empty());
 }
+
+#[test]
+fn very_large_memory_is_studied_as_far_as_possible() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = pathlength(["study", "vlm", "--sizes", "4M,8M", "--processes", "1,2"]);
+    // PostgreSQL does not fit.
+    command
+        .args(["--memory", "small", "--postgresql-size", "1000T", "--connections", "1"])
+        .current_dir(&folder);
+    let studied = outcome(command);
+    assert_eq!(studied.code(), 0, "{}", studied.stderr);
+    assert!(studied.stdout.contains("PostgreSQL with 1 connections"), "{}", studied.stdout);
+    let faults = std::fs::read_to_string(folder.path().join("study/vlm/csv/faults.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = faults.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 4, "{faults}");
+    for (row, (size, processes, megabytes)) in
+        rows.iter().zip([("4 MiB", "1", 4), ("4 MiB", "2", 4), ("8 MiB", "1", 8), ("8 MiB", "2", 8)])
+    {
+        assert_eq!((row[0], row[1], row[3], row[4]), (size, processes, "", ""), "{faults}");
+        // The kernel maps up to 16 pages at a fault, or fewer.
+        let faults: u64 = row[2].parse().unwrap();
+        assert!((megabytes * 16..=megabytes * 256).contains(&faults), "{faults}");
+    }
+    let page = std::fs::read_to_string(folder.path().join("study/vlm/index.html")).unwrap();
+    assert!(page.contains("What could not be measured") && page.contains("Figure 9: size"));
+}
+
+#[test]
+fn very_large_memory_without_means_is_an_error_that_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, problem) in [
+        (&["--vlm", "/nonexistent"][..], "/nonexistent is no command"),
+        (&["--sizes", "0M"], "begin with 1"),
+        (&["--mode", "cached"], "--mode is of the study byteword"),
+    ] {
+        let mut command = pathlength(["study", "vlm"]);
+        command.args(arguments).current_dir(&folder);
+        let sentence = outcome(command).failure();
+        assert!(sentence.contains(problem), "{sentence}");
+        assert!(listing(folder.path()).is_empty());
+    }
+    let mut command =
+        pathlength(["study", "vlm", "--sizes", "1000T", "--memory", "small", "--postgresql-size", "0M"]);
+    command.current_dir(&folder);
+    let studied = outcome(command);
+    let problem = "nothing could be measured: 1000 TiB in pages of 4 KiB: 1000 TiB in pages of 4 KiB, and";
+    assert_eq!((studied.code(), studied.stderr.contains(problem)), (1, true), "{}", studied.stderr);
+}

@@ -37,6 +37,8 @@ fn make_guests() -> PathBuf {
             compile(&folder, switches, "entries.c", &format!("entries{name}{more}"), &[name, more]);
         }
         compile(&folder, switches, "dies.c", "dies", &[]);
+        compile(&folder, switches, "family.c", "family", &["-O1", "-pthread"]);
+        compile(&folder, switches, "faults.c", "faults", &[]);
         compile(&folder, switches, "forks.c", "forks", &[]);
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);

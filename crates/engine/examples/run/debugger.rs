@@ -80,18 +80,18 @@ impl Debugger {
             // A system call that was in progress may have ended meanwhile.
             let Ok(registers) = self.session.registers(thread) else { continue };
             let mut word = [0; 4];
-            if self.session.read(registers.pc, &mut word) == word.len() {
-                match self.session.write(registers.pc, &word) {
+            if self.session.read(registers.pc(), &mut word) == word.len() {
+                match self.session.write(registers.pc(), &word) {
                     Ok(()) => {}
                     // The debugger shares the program's limit of open files.
                     Err(error) if error.raw_os_error() == Some(EMFILE) => {}
                     // The program may have unmapped the memory.
-                    Err(_) if self.session.read(registers.pc, &mut word) < word.len() => {}
+                    Err(_) if self.session.read(registers.pc(), &mut word) < word.len() => {}
                     // Linux cannot make a private copy of the page for a debugger to write to.
-                    Err(_) if is_shared(registers.pc) => {}
+                    Err(_) if is_shared(registers.pc()) => {}
                     Err(error) => panic!("what can be executed can be written: {error}"),
                 }
-                self.places.push(registers.pc);
+                self.places.push(registers.pc());
             }
             // The registers of a thread in a system call cannot be set.
             let _ = self.session.set_registers(thread, &registers);
@@ -111,9 +111,10 @@ impl Debugger {
             };
         }
         let Ok(registers) = self.session.registers(thread) else { return };
-        self.session.remove_breakpoint(registers.pc);
+        self.session.remove_breakpoint(registers.pc());
         let watched = self.rng.u8(..8) == 0;
-        let range = registers.r[30] & !7..(registers.r[30] & !7) + 32;
+        let stack = registers.words()[30] & !7;
+        let range = stack..stack + 32;
         if watched {
             self.session.add_watchpoint(range.start, 32, Accesses::All);
         } else {
@@ -121,7 +122,7 @@ impl Debugger {
         }
         let order = match self.rng.u8(..4) {
             0 => Order::Run,
-            1 => Order::Step(registers.pc..registers.pc + 64),
+            1 => Order::Step(registers.pc()..registers.pc() + 64),
             _ => Order::Step(0..0),
         };
         let default = if self.rng.u8(..4) == 0 { Order::Stay } else { Order::Run };

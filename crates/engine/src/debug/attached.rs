@@ -231,7 +231,7 @@ impl Observer<Cpu> for Attached {
         }
     }
 
-    fn forked(&mut self) {
+    fn forked(&mut self, _: u32, _: &BlockCache) {
         self.detach();
     }
 }
@@ -250,8 +250,8 @@ impl Session {
         if let Some(second_entry_stop) = second_entry_stop
             && let Some(debugged) = state.threads.get_mut(&thread)
         {
-            (debugged.registers.pc, debugged.second_entry_stop) =
-                (second_entry_stop.reported_pc, Some(second_entry_stop));
+            debugged.registers.set_pc(second_entry_stop.reported_pc);
+            debugged.second_entry_stop = Some(second_entry_stop);
         }
         state.hold();
         (self.report)(Event::Stopped(Stopped { thread, reason }));

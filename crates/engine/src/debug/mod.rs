@@ -10,10 +10,12 @@
 
 mod attached;
 mod breakpoints;
+mod registers;
 #[cfg(test)]
 mod tests;
 
 pub use attached::Attached;
+pub use registers::Registers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -23,12 +25,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use self::breakpoints::Breakpoints;
-pub use crate::platform::Registers;
 use crate::platform::{Cpu, End};
 use crate::process::Process;
 use guest::CallingConvention;
 use host::ThreadHandle;
-use memory::{Memory, PAGE};
+use memory::Memory;
 
 /// The reason for which a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub enum Reason {
         /// The accesses that are watched.
         watched: Accesses,
     },
-    /// A signal, by Alpha's number, that is about to be delivered.
+    /// A signal, by the guest's number, that is about to be delivered.
     Signal(i32),
     /// The start of another program, which replaced the previous one.
     Program,
@@ -347,10 +348,11 @@ impl Session {
 
     /// Reads memory, up to the first byte that is not mapped.
     pub fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let page = self.memory.layout().page;
         let mut done = 0;
         while done < buffer.len() {
             let Some(at) = address.checked_add(done as u64) else { break };
-            let bytes = (buffer.len() - done).min((PAGE - at % PAGE) as usize);
+            let bytes = (buffer.len() - done).min((page - at % page) as usize);
             if self.memory.read(at, &mut buffer[done..done + bytes]).is_err() {
                 break;
             }

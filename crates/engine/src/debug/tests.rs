@@ -12,7 +12,7 @@ fn session() -> Arc<Session> {
     let session = Arc::new(Session {
         state: Mutex::new(SessionState::new(PathBuf::new(), 0)),
         changed: Condvar::new(),
-        memory: Arc::new(Memory::new().expect("memory")),
+        memory: Arc::new(crate::platform::reserve_memory().expect("memory")),
         report: Box::new(|_| {}),
     });
     session.resume(&BTreeMap::new(), &Order::Stay);

@@ -12,6 +12,7 @@ use crate::platform::{
     BlockCache, Cpu, Crash, End, Ending, Exception, Kernel, KernelGuard, SharedKernel, Thread, die,
 };
 use code::Code;
+use events::ProcessEnd;
 use guest::records::Records;
 use guest::{DebuggerHook, InstrumentationLevel, Observer, Stop};
 use linux::{Abi, Control, Start};
@@ -65,6 +66,9 @@ pub(super) struct GuestThread<'a, 'scope, 'env, O> {
 
 /// Stack size of a host thread in bytes. Unused pages take address space only.
 const HOST_STACK: usize = 8 << 20;
+
+/// The exit status of a process whose next program could not be loaded, as with shells.
+const NOT_LOADED: i32 = 127;
 
 /// An address that no instruction has, as it is odd.
 const NEVER: u64 = 1;
@@ -179,7 +183,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         }
         if kernel.process() != self.process {
             self.process = kernel.process();
-            self.observer.forked();
+            self.observer.forked(kernel.ordinal(), self.cache);
             if let Some(records) = &mut self.records {
                 // Discard the parent's records.
                 records.take(self.cpu);
@@ -279,6 +283,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             None => After::Ended(Ok(End::Exited(status))),
             Some(Ending::End(end)) => After::Ended(Ok(end)),
             Some(Ending::Execute(execute)) => {
+                self.observer.replaced(self.cpu, self.cache);
                 kernel.execute(self.thread, &execute);
                 memory.clear();
                 let (arguments, environment) = (&execute.arguments, &execute.environment);
@@ -287,7 +292,6 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
                     return After::Ended(Err(error.into()));
                 }
                 self.images = 0;
-                self.observer.replaced();
                 self.report_images(&kernel);
                 After::Program(execute.path)
             }
@@ -296,6 +300,12 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
 
     /// Ends the process. A forked child exits here.
     fn leave(&mut self, end: Result<End, Error>) -> Result<End, Error> {
+        let how = match &end {
+            Ok(End::Exited(status)) => ProcessEnd::Exited(*status),
+            Ok(End::Killed(crash)) => ProcessEnd::Killed(crash.signal),
+            Err(_) => ProcessEnd::Exited(NOT_LOADED),
+        };
+        self.observer.exits(how, self.cpu, self.shared.memory, self.cache);
         let mut kernel = self.shared.kernel.lock();
         kernel.unaligned += self.cpu.unaligned;
         if kernel.process() == self.shared.host_process {
@@ -313,7 +323,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             Err(error) => {
                 eprintln!("pathlength: {error}");
                 // SAFETY: as above.
-                unsafe { libc::_exit(127) }
+                unsafe { libc::_exit(NOT_LOADED) }
             }
         }
     }

@@ -188,7 +188,7 @@ impl Observer<Cpu> for Recorder {
         }
     }
 
-    fn replaced(&mut self) {
+    fn replaced(&mut self, _: &Cpu, _: &BlockCache) {
         if let Some(tracer) = &mut self.tracer {
             tracer.replaced();
         }
@@ -221,7 +221,7 @@ impl Observer<Cpu> for Recorder {
         self.attach_server = None;
     }
 
-    fn forked(&mut self) {
+    fn forked(&mut self, _: u32, _: &BlockCache) {
         if let Some(mut tracer) = self.tracer.take() {
             if tracer.session().delivery().is_some() {
                 // What is filtered may change.

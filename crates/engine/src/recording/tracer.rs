@@ -18,6 +18,7 @@ use super::session::{RecordingState, Session};
 use crate::calls::Calls;
 use crate::platform::{Block, BlockCache, Cpu};
 use guest::{Guest, InstrumentationLevel};
+use memory::Memory;
 
 /// The number of a block that has no number in the trace yet.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -72,7 +73,7 @@ impl Tracer {
         let calls = plan
             .unit
             .as_ref()
-            .map_or_else(Calls::default, |unit| Calls::new(std::slice::from_ref(&unit.function)));
+            .map_or_else(Calls::default, |unit| Calls::new(std::slice::from_ref(&unit.function), &[]));
         let addresses = Addresses::new(plan);
         let heap = plan.heap.then(Allocations::default);
         let mut tracer = Tracer { heap, ..Tracer::of(session, addresses, calls, Vec::new()) };
@@ -109,8 +110,8 @@ impl Tracer {
     /// The first symbol of the plan that no image mapped so far has.
     pub(super) fn missing(&self) -> Option<Missing> {
         let plan = &self.session.plan;
-        if let Some(unit) = plan.unit.as_ref().filter(|_| self.calls.missing().is_some()) {
-            return Some(Missing::Function(unit.function.clone()));
+        if let Some(function) = self.calls.missing() {
+            return Some(Missing::Function(function.into()));
         }
         [(&plan.from, &self.addresses.from), (&plan.until, &self.addresses.until)]
             .into_iter()
@@ -347,7 +348,7 @@ impl Tracer {
     }
 
     /// Updates the state of the session before a block. Returns whether the block is to be recorded.
-    fn update_state(&mut self, block: &Block, cpu: &Cpu) -> bool {
+    fn update_state(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> bool {
         let (session, addresses) = (&*self.session, &self.addresses);
         let plan = &session.plan;
         if session.state() == RecordingState::Before {
@@ -368,7 +369,7 @@ impl Tracer {
         }
         let is_active = session.state() == RecordingState::Active;
         let Some(unit) = &plan.unit else { return is_active };
-        let change = self.calls.enter(block, cpu, || is_active && !unit.is_over(session.units()));
+        let change = self.calls.enter(block, cpu, memory, || is_active && !unit.is_over(session.units()));
         if let Some(ended) = change.ended
             && let Some(number) = self.unit.take()
         {

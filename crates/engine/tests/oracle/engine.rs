@@ -205,10 +205,14 @@ fn execute(run: &Run, stream: File) -> Summary {
         process.cache.limit(1);
     }
     let mut units = Vec::new();
-    let work = UnitOfWork { functions: vec![run.unit.clone().unwrap_or("none".into())], gauges: vec![] };
+    let work = UnitOfWork {
+        functions: vec![run.unit.clone().unwrap_or("none".into())],
+        gauges: vec![],
+        ..UnitOfWork::default()
+    };
     let counter = UnitCounter::new(
         work,
-        Box::new(|_, unit| {
+        Box::new(|_: u32, _: Option<&str>, unit| {
             units.push(unit);
             true
         }),
@@ -300,5 +304,5 @@ impl Observer<Cpu> for Recorder<'_> {
 
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
 
-    fn forked(&mut self) {}
+    fn forked(&mut self, _: u32, _: &BlockCache) {}
 }

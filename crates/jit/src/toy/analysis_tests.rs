@@ -13,15 +13,8 @@ use machine::{Caches, Machine};
 use trace::Trace;
 
 use super::instruction_set::ToySet;
-use super::tests::{ACCESSES, CODE, MEMORY, ROUNDS, Runner, VALUES, load};
-use super::trace_tests::{OF_ROUND, read, write};
-
-/// A trace of the program.
-fn trace<const LEVEL: u8>(is_compiled: bool) -> Trace {
-    let memory = load();
-    let runner = Runner::<LEVEL>::new(&memory, is_compiled).run();
-    read(&write(&runner, &runner.watcher.records))
-}
+use super::tests::{ACCESSES, CODE, MEMORY, ROUNDS, VALUES};
+use super::trace_tests::{OF_ROUND, trace};
 
 /// Accesses and misses of each cache.
 fn counts(caches: &Caches) -> Vec<(String, u64, u64)> {

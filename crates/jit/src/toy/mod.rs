@@ -17,6 +17,7 @@ use crate::target::{Access, Exits, Target};
 
 mod analysis_tests;
 mod instruction_set;
+mod pipeline_tests;
 mod tests;
 mod trace_tests;
 

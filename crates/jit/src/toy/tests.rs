@@ -8,7 +8,7 @@ use events::BlockId;
 use guest::interpreter::{self, Limits, Next};
 use guest::records::Records;
 use guest::{BlockCache, Callbacks, Debugged, Instrumentation, InstrumentationLevel, Observer, Stop};
-use memory::{Backing, MAP_BASE, PAGE};
+use memory::{Backing, Layout};
 
 use super::*;
 use crate::{Compiler, Exit, UNWIND};
@@ -17,8 +17,10 @@ use crate::{Compiler, Exit, UNWIND};
 const NEVER: u64 = 1;
 /// Rounds of the program's loop.
 pub(super) const ROUNDS: u64 = 1000;
-pub(super) const CODE: u64 = MAP_BASE;
-pub(super) const DATA: u64 = CODE + PAGE;
+pub(super) const CODE: u64 = 1 << 38;
+pub(super) const DATA: u64 = CODE + 2 * PAGE;
+const PAGE: u64 = 4096;
+const LAYOUT: Layout = Layout { page: PAGE, bytes: 1 << 39, map_base: CODE };
 
 fn long(op: Op, a: u8, b: u8, immediate: i16) -> Vec<u8> {
     let word = op as u32 | u32::from(a) << 8 | u32::from(b) << 12 | u32::from(immediate as u16) << 16;
@@ -250,9 +252,9 @@ pub(super) static MEMORY: Mutex<()> = Mutex::new(());
 
 /// The program's memory: its code, and numbers to add up.
 pub(super) fn load() -> Memory {
-    let memory = Memory::new().expect("address space");
+    let memory = Memory::new(LAYOUT).expect("address space");
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-    let bytes = PAGE + (16 * ROUNDS).next_multiple_of(PAGE);
+    let bytes = DATA - CODE + (16 * ROUNDS).next_multiple_of(PAGE);
     memory.map_anonymous(CODE, bytes, protection, false, Backing::Anonymous).expect("memory");
     memory.write(CODE, &program().0).expect("the program fits");
     for number in 0..ROUNDS {

@@ -52,7 +52,7 @@ fn expected(has_values: bool) -> Vec<Executed> {
 }
 
 /// Writes records of a program's blocks, and a mark of the system call that ends it, to a trace file.
-pub(super) fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempFile {
+fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempFile {
     let file = NamedTempFile::new().expect("a file");
     let open = OpenOptions::new().append(true).open(file.path()).expect("the file");
     let header =
@@ -70,8 +70,15 @@ pub(super) fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) ->
     file
 }
 
-pub(super) fn read(file: &NamedTempFile) -> Trace {
+fn read(file: &NamedTempFile) -> Trace {
     Trace::with_sets(file.reopen().expect("the file"), file.path(), &[&ToySet]).expect("a trace")
+}
+
+/// A trace of the program.
+pub(super) fn trace<const LEVEL: u8>(is_compiled: bool) -> Trace {
+    let memory = load();
+    let runner = Runner::<LEVEL>::new(&memory, is_compiled).run();
+    read(&write(&runner, &runner.watcher.records))
 }
 
 /// The executions in a trace, whose last entry is the system call's mark.

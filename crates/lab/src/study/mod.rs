@@ -11,6 +11,7 @@ mod setting;
 pub mod strides;
 mod tables;
 pub mod tpcc;
+pub mod vlm;
 
 use std::fs;
 use std::path::Path;

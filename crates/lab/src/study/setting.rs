@@ -47,7 +47,11 @@ impl Setting<'_> {
     pub(super) fn count(&self, progress: &(dyn Fn(StudyProgress) + Sync)) -> Result<[StudyRun; 2], Error> {
         let count = |configuration: Configuration, _, tell: &mut (dyn FnMut((u64, Phase)) + Send)| {
             let gauges = self.database.workload.gauges.iter().map(|&gauge| gauge.into()).collect();
-            let work = UnitOfWork { functions: vec![self.database.workload.unit.into()], gauges };
+            let work = UnitOfWork {
+                functions: vec![self.database.workload.unit.into()],
+                gauges,
+                ..UnitOfWork::default()
+            };
             let rules = SteadyRules {
                 window: WINDOW,
                 measure: MEASURED,

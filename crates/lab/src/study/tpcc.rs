@@ -77,7 +77,7 @@ fn count(settings: &TpccStudySettings, database: &DatabaseBuilds) -> Result<[Cla
 
 fn count_one(configuration: &Configuration) -> Result<ClassesCounted, measure::Error> {
     let functions = CLASSES.iter().map(|(function, _)| function.to_string()).collect();
-    measure::count_classes(configuration, &UnitOfWork { functions, gauges: Vec::new() }, &mut |_| {})
+    measure::count_classes(configuration, &UnitOfWork { functions, ..UnitOfWork::default() }, &mut |_| {})
 }
 
 fn finished(mut counted: ClassesCounted, output: &str) -> Result<ClassesCounted, String> {

@@ -11,7 +11,7 @@ use std::fmt::Debug;
 
 use guest::CallingConvention;
 use host::{Errno, SignalInformation};
-use memory::{Fault, Memory};
+use memory::{Fault, Layout, Memory};
 
 use arguments::{FcntlArgument, IoctlArgument};
 use flags::Bits;
@@ -28,6 +28,8 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     /// The words on an exception that a signal frame has in addition to siginfo.
     type TrapArguments: Copy + Default;
 
+    /// The layout of its address space.
+    const LAYOUT: Layout;
     /// `e_machine` of its images.
     const ELF_MACHINE: u16;
     /// The machine's name (uname).

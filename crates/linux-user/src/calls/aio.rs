@@ -14,7 +14,7 @@ use crate::reserved::check_descriptor;
 use crate::state::aio::{BLOCK_BYTES, Block, Context};
 use crate::state::clock::timespec;
 use host::Errno;
-use memory::{Backing, PAGE};
+use memory::Backing;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 const EFAULT: Errno = Errno(libc::EFAULT);
@@ -51,8 +51,9 @@ pub fn io_setup<G: Abi>(call: &mut Call<G>) -> Outcome {
     }
     let mut host = 0u64;
     call.host(libc::SYS_io_setup, [events, &raw mut host as u64, 0, 0, 0, 0])?;
-    let page = call.memory.find_free(0, PAGE).ok_or(Errno(libc::ENOMEM)).and_then(|page| {
-        call.memory.map_anonymous(page, PAGE, libc::PROT_READ, false, Backing::Named("/[aio] (deleted)"))?;
+    let bytes = G::LAYOUT.page;
+    let page = call.memory.find_free(0, bytes).ok_or(Errno(libc::ENOMEM)).and_then(|page| {
+        call.memory.map_anonymous(page, bytes, libc::PROT_READ, false, Backing::Named("/[aio] (deleted)"))?;
         Ok(page)
     });
     let written = page.and_then(|page| call.write(address, &Record::new().u64s(&[page])).map(|()| page));
@@ -74,7 +75,7 @@ pub fn io_destroy<G: Abi>(call: &mut Call<G>) -> Outcome {
     let context = call.kernel.contexts.0.remove(&id).ok_or(EINVAL)?;
     // The kernel may wait for operations in progress; the control blocks are kept until then.
     call.host_unlocked(libc::SYS_io_destroy, [context.host, 0, 0, 0, 0, 0])?;
-    call.memory.unmap(id, PAGE)?;
+    call.memory.unmap(id, G::LAYOUT.page)?;
     Ok(0)
 }
 

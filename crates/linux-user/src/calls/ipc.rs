@@ -6,7 +6,7 @@ use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
 use crate::state::clock::timespec;
 use host::Errno;
-use memory::{Backing, PAGE};
+use memory::Backing;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -46,11 +46,11 @@ pub fn shmat<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [id, address, flags, ..] = call.arguments;
     let flag = |bit: i32| flags & bit as u64 != 0;
     let size = segment_size(call, id)?;
-    let bytes = size.next_multiple_of(PAGE);
+    let bytes = size.next_multiple_of(G::LAYOUT.page);
     let start = if address == 0 {
         call.memory.find_free(0, bytes).ok_or(Errno(libc::ENOMEM))?
-    } else if address.is_multiple_of(PAGE) || flag(libc::SHM_RND) {
-        let start = address & !(PAGE - 1);
+    } else if address.is_multiple_of(G::LAYOUT.page) || flag(libc::SHM_RND) {
+        let start = G::LAYOUT.page_of(address);
         let replaces = flag(libc::SHM_REMAP);
         if start == 0
             || call.memory.host(start, bytes).is_none()

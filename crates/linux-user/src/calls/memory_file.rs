@@ -10,7 +10,6 @@ use crate::memory_file::process_of;
 use crate::process_memory::Target;
 use crate::reserved;
 use host::Errno;
-use memory::PAGE;
 
 const EIO: Errno = Errno(libc::EIO);
 
@@ -95,7 +94,7 @@ fn mapped_bytes<G: Abi>(call: &Call<G>, start: u64, bytes: u64) -> u64 {
     let end = start.saturating_add(bytes);
     let mut at = start;
     while at < end
-        && let Some((_, region)) = call.memory.region_at(at & !(PAGE - 1))
+        && let Some((_, region)) = call.memory.region_at(G::LAYOUT.page_of(at))
     {
         at = region.end;
     }

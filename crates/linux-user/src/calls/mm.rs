@@ -13,7 +13,7 @@ use crate::state::heap::Heap;
 use crate::state::substitution::identity;
 use crate::{memory_file, reserved};
 use host::Errno;
-use memory::{ADDRESS_SPACE, Backing, Memory, PAGE};
+use memory::{Backing, Layout, Memory};
 
 /// PROT_READ, PROT_WRITE, PROT_EXEC, PROT_SEM.
 const PROTECTIONS: u64 = 0xf;
@@ -22,17 +22,17 @@ const EINVAL: Errno = Errno(libc::EINVAL);
 const ENOMEM: Errno = Errno(libc::ENOMEM);
 
 /// A length rounded up to whole pages; `error` if it wraps around or exceeds the address space.
-fn pages(bytes: u64, error: Errno) -> Result<u64, Errno> {
-    bytes.checked_next_multiple_of(PAGE).filter(|&bytes| bytes <= ADDRESS_SPACE).ok_or(error)
+fn pages(layout: Layout, bytes: u64, error: Errno) -> Result<u64, Errno> {
+    bytes.checked_next_multiple_of(layout.page).filter(|&bytes| bytes <= layout.bytes).ok_or(error)
 }
 
 /// A range of whole pages; EINVAL if the address is not page-aligned.
-pub fn range(start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
-    if !start.is_multiple_of(PAGE) {
+pub fn range(layout: Layout, start: u64, bytes: u64, too_long: Errno) -> Result<u64, Errno> {
+    if !start.is_multiple_of(layout.page) {
         return Err(EINVAL);
     }
-    let bytes = pages(bytes, too_long)?;
-    if start > ADDRESS_SPACE - bytes {
+    let bytes = pages(layout, bytes, too_long)?;
+    if start > layout.bytes - bytes {
         return Err(too_long);
     }
     Ok(bytes)
@@ -43,10 +43,11 @@ pub fn brk<G: Abi>(call: &mut Call<G>) -> Outcome {
     let wanted = call.arguments[0];
     let limit = call.kernel.own_limit(libc::RLIMIT_DATA);
     let Heap { start, end, is_executable } = call.kernel.heap;
-    if wanted < start || wanted > start.saturating_add(limit).min(ADDRESS_SPACE - PAGE) {
+    let Layout { page, bytes, .. } = G::LAYOUT;
+    if wanted < start || wanted > start.saturating_add(limit).min(bytes - page) {
         return Ok(end);
     }
-    let (old, new) = (end.next_multiple_of(PAGE), wanted.next_multiple_of(PAGE));
+    let (old, new) = (end.next_multiple_of(page), wanted.next_multiple_of(page));
     let changed = if new > old {
         let execute = if is_executable { libc::PROT_EXEC } else { 0 };
         let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
@@ -77,10 +78,10 @@ pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
     let host_flags = G::MAP.host(flags) as i32;
     let kind = flags & 0xf;
     let shared = kind == 1 || kind == 3;
-    if length == 0 || !(1..=3).contains(&kind) || !offset.is_multiple_of(PAGE) {
+    if length == 0 || !(1..=3).contains(&kind) || !offset.is_multiple_of(G::LAYOUT.page) {
         return Err(EINVAL);
     }
-    let bytes = pages(length, ENOMEM)?;
+    let bytes = pages(G::LAYOUT, length, ENOMEM)?;
     if offset.checked_add(bytes).is_none() {
         return Err(Errno(libc::EOVERFLOW));
     }
@@ -103,7 +104,7 @@ pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
             let (shown, descriptor) = (Arc::new(original.to_path_buf()), descriptor as i32);
             call.memory.map_file(start, bytes, protection, shared, descriptor, offset, shown)?;
             if protection & libc::PROT_EXEC != 0 {
-                call.kernel.images.extend(image_at(&path, start, bytes, offset));
+                call.kernel.images.extend(image_at(G::LAYOUT, &path, start, bytes, offset));
             }
         }
     }
@@ -116,16 +117,17 @@ pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 fn choose_address<G: Abi>(call: &mut Call<G>, address: u64, bytes: u64, flags: u64) -> Result<u64, Errno> {
+    let layout = G::LAYOUT;
     if flags & (G::MAP_FIXED | G::MAP_FIXED_NOREPLACE) == 0 {
-        return call.memory.find_free(address & !(PAGE - 1), bytes).ok_or(ENOMEM);
+        return call.memory.find_free(layout.page_of(address), bytes).ok_or(ENOMEM);
     }
-    if !address.is_multiple_of(PAGE) {
+    if !address.is_multiple_of(layout.page) {
         return Err(EINVAL);
     }
-    if address > ADDRESS_SPACE - bytes {
+    if address > layout.bytes - bytes {
         return Err(ENOMEM);
     }
-    if address < PAGE {
+    if address < layout.page {
         // vm.mmap_min_addr.
         return Err(Errno(libc::EPERM));
     }
@@ -165,22 +167,22 @@ impl File {
 }
 
 /// The image whose code a new mapping contains, if the file is one.
-fn image_at(path: &Path, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
+fn image_at(layout: Layout, path: &Path, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
     let image = reserved::read_image(path).ok()?;
     let segment = image.segments().iter().find(|segment| {
         segment.executable && (segment.file.start as u64) < offset + bytes && segment.file.end as u64 > offset
     })?;
     let linked = segment.address.wrapping_sub(segment.file.start as u64).wrapping_add(offset);
     let bias = start.wrapping_sub(linked);
-    let low = image.segments().first()?.address & !(PAGE - 1);
-    let high = image.segments().last()?.addresses().end.next_multiple_of(PAGE);
+    let low = layout.page_of(image.segments().first()?.address);
+    let high = image.segments().last()?.addresses().end.next_multiple_of(layout.page);
     Some(LoadedImage { path: path.into(), start: low.wrapping_add(bias), end: high.wrapping_add(bias), bias })
 }
 
 /// munmap(address, length)
 pub fn munmap<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, ..] = call.arguments;
-    let bytes = range(start, length, EINVAL)?;
+    let bytes = range(G::LAYOUT, start, length, EINVAL)?;
     if bytes == 0 {
         return Err(EINVAL);
     }
@@ -195,7 +197,7 @@ pub fn mprotect<G: Abi>(call: &mut Call<G>) -> Outcome {
     if protection & !(PROTECTIONS | GROWS_DOWN) != 0 {
         return Err(EINVAL);
     }
-    let bytes = range(start, length, ENOMEM)?;
+    let bytes = range(G::LAYOUT, start, length, ENOMEM)?;
     if bytes > 0 {
         let (start, bytes) = match protection & GROWS_DOWN {
             0 => (start, bytes),
@@ -223,14 +225,15 @@ fn down_to_stack_end(memory: &Memory, start: u64, bytes: u64) -> Result<(u64, u6
 pub fn mremap<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, old, new, flags, target, _] = call.arguments;
     let (may_move, fixed) = (flags & 1 != 0, flags & 2 != 0);
-    if flags & !3 != 0 || !start.is_multiple_of(PAGE) || fixed && !may_move {
+    let layout = G::LAYOUT;
+    if flags & !3 != 0 || !start.is_multiple_of(layout.page) || fixed && !may_move {
         return Err(EINVAL);
     }
-    let (old, new) = (pages(old, EINVAL)?, pages(new, EINVAL)?);
+    let (old, new) = (pages(layout, old, EINVAL)?, pages(layout, new, EINVAL)?);
     if new == 0 {
         return Err(EINVAL);
     }
-    if start > ADDRESS_SPACE - old {
+    if start > layout.bytes - old {
         return Err(Errno(libc::EFAULT));
     }
     let (_, region) = call.memory.region_at(start).ok_or(Errno(libc::EFAULT))?;
@@ -241,8 +244,8 @@ pub fn mremap<G: Abi>(call: &mut Call<G>) -> Outcome {
         return Err(EINVAL);
     }
     let to = if fixed {
-        if !target.is_multiple_of(PAGE)
-            || target > ADDRESS_SPACE - new
+        if !target.is_multiple_of(layout.page)
+            || target > layout.bytes - new
             || target < start + old && start < target + new
         {
             return Err(EINVAL);
@@ -281,7 +284,7 @@ fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
 /// madvise(address, length, advice)
 pub fn madvise<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, advice, ..] = call.arguments;
-    let bytes = range(start, length, EINVAL)?;
+    let bytes = range(G::LAYOUT, start, length, EINVAL)?;
     let host_advice = G::host_advice(advice).ok_or(EINVAL)?;
     match host_advice {
         libc::MADV_DONTNEED
@@ -327,7 +330,7 @@ pub fn msync<G: Abi>(call: &mut Call<G>) -> Outcome {
     if G::SYNC.guest(host_flags) != flags || host_flags & both == both {
         return Err(EINVAL);
     }
-    let bytes = range(start, length, ENOMEM)?;
+    let bytes = range(G::LAYOUT, start, length, ENOMEM)?;
     mapped_or_enomem(call, start, bytes)?;
     let host = call.memory.host(start, bytes).ok_or(ENOMEM)? as u64;
     call.wait(libc::SYS_msync, [host, bytes, host_flags, 0, 0, 0], crate::calls::call::Interrupted::Restarts)
@@ -336,8 +339,8 @@ pub fn msync<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// mlock(address, length), mlock2 (with flags) and munlock, by the host's number.
 fn lock<G: Abi>(call: &mut Call<G>, number: libc::c_long, flags: u64) -> Outcome {
     let [start, length, ..] = call.arguments;
-    let first = start & !(PAGE - 1);
-    let bytes = range(first, length.checked_add(start - first).ok_or(EINVAL)?, ENOMEM)?;
+    let first = G::LAYOUT.page_of(start);
+    let bytes = range(G::LAYOUT, first, length.checked_add(start - first).ok_or(EINVAL)?, ENOMEM)?;
     mapped_or_enomem(call, first, bytes)?;
     let host = call.memory.host(first, bytes).ok_or(ENOMEM)? as u64;
     call.host(number, [host, bytes, flags, 0, 0, 0])
@@ -373,14 +376,14 @@ pub fn mlockall<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// mincore(address, length, vector): one byte for each of the guest's pages.
 pub fn mincore<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, vector, ..] = call.arguments;
-    let bytes = range(start, length, ENOMEM)?;
+    let bytes = range(G::LAYOUT, start, length, ENOMEM)?;
     mapped_or_enomem(call, start, bytes)?;
     let host = call.memory.host(start, bytes).ok_or(ENOMEM)? as u64;
     // SAFETY: no arguments.
     let host_page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let mut resident = vec![0u8; (bytes / host_page) as usize];
     call.host(libc::SYS_mincore, [host, bytes, resident.as_mut_ptr() as u64, 0, 0, 0])?;
-    let per_page = (PAGE / host_page).max(1) as usize;
+    let per_page = (G::LAYOUT.page / host_page).max(1) as usize;
     let pages: Vec<u8> =
         resident.chunks(per_page).map(|page| u8::from(page.iter().all(|byte| byte & 1 != 0))).collect();
     call.memory.write(vector, &pages)?;

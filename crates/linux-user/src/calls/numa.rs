@@ -22,7 +22,7 @@ fn mask<G: Abi>(call: &Call<G>, address: u64, bits: u64) -> Result<u64, Errno> {
 /// mbind(address, length, mode, mask, bits, flags)
 pub fn mbind<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, mode, nodes, bits, flags] = call.arguments;
-    let bytes = range(start, length, EINVAL)?;
+    let bytes = range(G::LAYOUT, start, length, EINVAL)?;
     let nodes = mask(call, nodes, bits)?;
     mapped_or(call, start, bytes, EFAULT)?;
     let host = call.pointer(start, bytes)?;
@@ -54,7 +54,7 @@ pub fn get_mempolicy<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// set_mempolicy_home_node(address, length, node, flags)
 pub fn set_mempolicy_home_node<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [start, length, node, flags, ..] = call.arguments;
-    let bytes = range(start, length, EINVAL)?;
+    let bytes = range(G::LAYOUT, start, length, EINVAL)?;
     mapped_or(call, start, bytes, EFAULT)?;
     let host = call.pointer(start, bytes)?;
     call.host(libc::SYS_set_mempolicy_home_node, [host, bytes, node, flags, 0, 0])

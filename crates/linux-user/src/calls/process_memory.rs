@@ -6,7 +6,7 @@ use crate::calls::call::{Call, Outcome};
 use crate::process_memory::{Target, runs_engine};
 use crate::reserved;
 use host::Errno;
-use memory::ADDRESS_SPACE;
+use memory::WINDOW;
 
 /// Makes the host's call with vectors on both sides.
 pub fn transfer<G: Abi>(
@@ -31,8 +31,8 @@ fn remote_vectors<G: Abi>(
     let mut vectors = call.guest_vectors(address, count)?;
     for [start, length] in &mut vectors {
         // A range that begins inside the window also ends there.
-        if matches!(target, Target::Guest) && *start < ADDRESS_SPACE {
-            *length = (*length).min(ADDRESS_SPACE - *start);
+        if matches!(target, Target::Guest) && *start < WINDOW {
+            *length = (*length).min(WINDOW - *start);
         }
         *start = target.address(call.memory, *start, *length);
     }

@@ -6,7 +6,7 @@ use crate::calls::call::{Call, Outcome};
 use crate::reserved;
 use crate::state::rlimit::{RESOURCE_COUNT, most_descriptors};
 use host::Errno;
-use memory::{Backing, Memory, PAGE, Region};
+use memory::{Backing, Memory, Region};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -114,9 +114,10 @@ fn grow_stack(memory: &Memory, bytes: u64) {
     else {
         return;
     };
-    let low = last.end.saturating_sub(bytes.next_multiple_of(PAGE));
+    let page = memory.layout().page;
+    let low = last.end.saturating_sub(bytes.next_multiple_of(page));
     // The old guard page becomes part of the stack, and there is a new one below.
-    let (guard, present) = (low.saturating_sub(PAGE), start - PAGE);
+    let (guard, present) = (low.saturating_sub(page), start - page);
     if low >= *start || !memory.is_free(guard, present - guard) {
         return;
     }
@@ -124,5 +125,5 @@ fn grow_stack(memory: &Memory, bytes: u64) {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let _ = memory
         .map_anonymous(low, start - low, protection, false, Backing::Named("[stack]"))
-        .and_then(|()| memory.map_anonymous(guard, PAGE, 0, false, Backing::Named("[guard]")));
+        .and_then(|()| memory.map_anonymous(guard, page, 0, false, Backing::Named("[guard]")));
 }

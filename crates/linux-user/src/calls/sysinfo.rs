@@ -6,7 +6,6 @@ use crate::calls::call::{Argument, Call, Interrupted, Outcome};
 use crate::state::rlimit;
 use crate::state::settings::Random;
 use host::Errno;
-use memory::PAGE;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -17,7 +16,7 @@ pub fn nothing<G: Abi>(_: &mut Call<G>) -> Outcome {
 
 /// getpagesize()
 pub fn getpagesize<G: Abi>(_: &mut Call<G>) -> Outcome {
-    Ok(PAGE)
+    Ok(G::LAYOUT.page)
 }
 
 /// getdtablesize(): the kernel's upper limit of descriptors (fs.nr_open); here the guest's maximum.

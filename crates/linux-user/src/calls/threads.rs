@@ -61,6 +61,7 @@ pub fn fork_process<G: Abi>(call: &mut Call<G>, clear_at_end: u64, how: CloneFla
     }
     if child > 0 {
         call.kernel.forks.add();
+        call.kernel.children += 1;
     }
     call.cpu.set_fork_result(child == 0);
     Ok(child as u64)

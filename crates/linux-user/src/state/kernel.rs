@@ -40,6 +40,10 @@ pub struct Kernel<G: Abi> {
     pub unaligned: u64,
     /// Number of processes forked by this one and its descendants.
     pub(crate) forks: Forks,
+    /// Number of processes that this one has forked.
+    pub(crate) children: u32,
+    /// The how-manieth child of its parent this process is, from 1; 0 for the first process.
+    pub(crate) ordinal: u32,
     /// The host's id of the process.
     pub(crate) process: u32,
     /// The connection to the parent, while that waits in vfork.
@@ -94,6 +98,8 @@ impl<G: Abi> Kernel<G> {
             instructions: 0,
             unaligned: 0,
             forks: Forks::new(),
+            children: 0,
+            ordinal: 0,
             process: std::process::id(),
             parent: None,
             threads: Threads::new(first),
@@ -120,6 +126,11 @@ impl<G: Abi> Kernel<G> {
             shares_descriptors: false,
             debugger: None,
         }
+    }
+
+    /// The how-manieth child of its parent this process is, from 1; 0 for the first process.
+    pub fn ordinal(&self) -> u32 {
+        self.ordinal
     }
 
     /// Number of processes forked by this one and its descendants.

@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::Errno;
-use memory::{Memory, PAGE};
+use memory::Memory;
 
 /// Number of bytes above the stack pointer that are shared.
-const SHARED_BYTES: usize = 8 * PAGE as usize;
+const SHARED_BYTES: usize = 1 << 16;
 
 /// The words that the child leaves for its parent, in shared memory.
 #[repr(C)]

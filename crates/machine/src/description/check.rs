@@ -10,6 +10,8 @@ use crate::storage::Storage;
 const MOST_LINES: u64 = 1 << 24;
 /// The greatest number of ways, and of entries of a TLB.
 const MOST_WAYS: u32 = 1 << 16;
+/// The most pages of a block.
+const MOST_PAGES: u32 = 1 << 16;
 
 /// Names the field that is wrong, and says why.
 pub(super) fn check(machine: &Machine) -> Checked {
@@ -113,12 +115,26 @@ fn buffer_alone(buffer: &TranslationBuffer) -> Checked {
         field("replacement"),
         "with one way there is nothing to choose: not-last-used needs two",
     )?;
+    granularity_hints(buffer)?;
     let cycles = buffer.miss_cycles;
     require(
         (0.0..=1e6).contains(&cycles),
         field("miss_cycles"),
         format!("{cycles} is no number of cycles up to a million"),
     )
+}
+
+fn granularity_hints(buffer: &TranslationBuffer) -> Checked {
+    let field = format!("translation_buffers.{}.granularity_hints", buffer.name);
+    let sizes = &buffer.granularity_hints;
+    let reason =
+        "blocks of different sizes belong to no single set: only a fully associative buffer has them";
+    require(sizes.is_empty() || buffer.ways() == buffer.entries, field.clone(), reason)?;
+    let are_sizes = sizes.iter().all(|size| size.is_power_of_two() && (2..=MOST_PAGES).contains(size));
+    let reason = format!(
+        "{sizes:?} are not numbers of pages as [8, 64, 512]: ascending powers of two up to {MOST_PAGES}"
+    );
+    require(are_sizes && sizes.is_sorted_by(|one, next| one < next), field, reason)
 }
 
 /// Each level occurs once, without gaps.

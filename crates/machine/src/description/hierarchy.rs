@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::granularity::HintedRegions;
+
 /// A cache.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,6 +69,10 @@ pub struct TranslationBuffer {
     /// Bytes of a page.
     #[serde(deserialize_with = "bytes")]
     pub page: u64,
+    /// The sizes of blocks, in pages, that one entry can map instead of a page, where the operating system has given a
+    /// granularity hint ([`MainMemory::granularity_hints`]).
+    #[serde(default)]
+    pub granularity_hints: Vec<u32>,
     /// The replacement policy.
     #[serde(default)]
     pub replacement: Replacement,
@@ -80,6 +86,9 @@ pub struct TranslationBuffer {
 pub struct MainMemory {
     /// Load-to-use latency in nanoseconds of a load that no cache serves.
     pub latency_ns: f64,
+    /// The regions that the operating system maps with granularity hints.
+    #[serde(default)]
+    pub granularity_hints: HintedRegions,
 }
 
 /// The accesses that a cache or a TLB serves.

@@ -3,6 +3,7 @@
 mod built_in;
 mod check;
 mod error;
+mod granularity;
 mod hierarchy;
 mod setting;
 
@@ -18,6 +19,7 @@ use built_in::KNOWN;
 pub use built_in::names;
 pub use error::Error;
 pub(crate) use error::{Checked, require};
+pub use granularity::{HintedRegion, HintedRegions};
 pub use hierarchy::{
     Cache, Crossing, Holds, MainMemory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
 };

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Request;
+use super::page_map::PageMap;
 use super::tags::{Evicted, Tags};
 use super::write_buffer::WriteBufferState;
 use crate::description::{Cache, Machine, Prefetch, TranslationBuffer, Write};
@@ -141,18 +142,18 @@ pub struct BufferState {
     pub tags: Tags,
     /// The side whose first TLB it is: [`L1`](super::L1) has the contents then.
     pub l1: Option<usize>,
-    /// Shift from an address to a page's number.
-    pub shift: u32,
+    /// Its entries' keys by address.
+    pub page_map: PageMap,
     /// By the kind of request.
     pub misses: [u64; Request::OF_PROCESSOR],
 }
 
 impl BufferState {
-    pub fn new(buffer: &TranslationBuffer) -> BufferState {
+    pub fn new(buffer: &TranslationBuffer, machine: &Machine) -> BufferState {
         BufferState {
             tags: buffer.tags(false),
             l1: None,
-            shift: buffer.page.ilog2(),
+            page_map: PageMap::new(buffer, &machine.memory.granularity_hints),
             misses: [0; Request::OF_PROCESSOR],
         }
     }

@@ -2,6 +2,7 @@
 
 use events::{Array, FilterSide, HitFilter, Words};
 
+use super::page_map::PageMap;
 use super::tags::{Evicted, SetAccess, Tags, matches};
 
 /// An L1 cache with its TLB.
@@ -13,7 +14,7 @@ use super::tags::{Evicted, SetAccess, Tags, matches};
 #[derive(Debug)]
 pub struct L1 {
     address_map: AddressMap,
-    page_shift: u32,
+    page_map: PageMap,
     lines: Tags,
     pages: Tags,
     /// The hit filter: by the low bits of a line's number, its high bits (the tag), and above them the line's
@@ -48,8 +49,6 @@ pub enum L1Outcome {
     Miss(Option<Evicted>),
 }
 
-/// Shift from any address to page 0, which is always present where nothing is translated.
-const ALL: u32 = 63;
 /// Lines that the hit filter has room for.
 const FILTER_ENTRIES: usize = HitFilter::LINES;
 /// The bits of a line's number kept in a filter entry: addresses with their ASID are smaller than 2^63.
@@ -63,19 +62,19 @@ impl L1 {
     pub fn new(
         line_shift: u32,
         lines: Tags,
-        pages: Option<(u32, Tags)>,
+        pages: Option<(PageMap, Tags)>,
         mut filter: Array<FILTER_ENTRIES>,
     ) -> L1 {
         let page = pages.as_ref().map_or(0, |_| u64::MAX);
-        let (page_shift, pages) = pages.unwrap_or_else(|| {
+        let (page_map, pages) = pages.unwrap_or_else(|| {
             let mut one = Tags::none();
             one.fill(0, false, 0);
-            (ALL, one)
+            (PageMap::untranslated(), one)
         });
         filter.fill(EMPTY_ENTRY);
         L1 {
             address_map: AddressMap { asid: 0, line_shift },
-            page_shift,
+            page_map,
             page_of: vec![0; lines.slots()].into(),
             is_direct_mapped: has_fast_path(&lines, 1),
             lines,
@@ -130,7 +129,7 @@ impl L1 {
     /// Uses the page of an address if the TLB has it.
     #[inline(always)]
     pub fn access_page(&mut self, place: u64, now: u64) -> bool {
-        let page = place >> self.page_shift;
+        let page = self.page_map.key(place);
         if self.page != page {
             let likely = self.likely_page_slots[page as usize % FILTER_ENTRIES] as usize;
             let slot = if self.pages.slot_holds(likely, page) { Some(likely) } else { self.pages.find(page) };
@@ -167,7 +166,7 @@ impl L1 {
     /// if the line's number is too long for a tag.
     #[inline(always)]
     pub fn access_fast<const WAYS: usize>(&mut self, place: u64, makes_dirty: bool, now: u64) -> L1Outcome {
-        let (line, page) = (place >> self.address_map.line_shift, place >> self.page_shift);
+        let (line, page) = (place >> self.address_map.line_shift, self.page_map.key(place));
         // Branch-free: whether it is the current page again is unpredictable.
         let page_slot = self.likely_page_slots[page as usize % FILTER_ENTRIES];
         if !self.pages.slot_holds(page_slot as usize, page)
@@ -293,7 +292,8 @@ impl L1 {
     /// Enters a line that was just used into the hit filter, if it belongs to the current page.
     #[inline(always)]
     fn add_to_filter(&mut self, line: u64, slot: usize) {
-        let is_of_page = line >> (self.page_shift - self.address_map.line_shift) == self.page;
+        let line_page = line >> (self.page_map.shift() - self.address_map.line_shift);
+        let is_of_page = self.page_map.key_of_page(line_page) == self.page;
         self.page_of[slot] = self.page_slot as u32;
         if is_of_page && slot < HitFilter::SLOTS {
             self.filter[line as usize % FILTER_ENTRIES] =
@@ -326,14 +326,16 @@ impl L1 {
     }
 
     fn remove_page_from_filter(&mut self, page: u64) {
-        let lines_shift = self.page_shift - self.address_map.line_shift;
-        let first = page << lines_shift;
+        let page_lines_shift = self.page_map.shift() - self.address_map.line_shift;
+        let first = page << page_lines_shift;
+        let tag = filter_tag(first);
+        // Those of all pages of a block.
+        let lines_shift = page_lines_shift + self.page_map.pages_shift(page);
         let lines = FILTER_ENTRIES.min(1 << lines_shift);
         let (first, different) = (
             first as usize % FILTER_ENTRIES,
             FILTER_TAG_BITS & u64::MAX << lines_shift.saturating_sub(FILTER_ENTRIES.ilog2()),
         );
-        let tag = filter_tag(page << lines_shift);
         for entry in &mut self.filter[first..][..lines] {
             if (*entry ^ tag) & different == 0 {
                 *entry = EMPTY_ENTRY;

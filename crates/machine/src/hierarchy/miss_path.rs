@@ -28,7 +28,7 @@ impl Hierarchy {
         for depth in 0..self.paths[side].buffers.len() {
             let index = self.paths[side].buffers[depth];
             let buffer = &mut self.buffers[index];
-            let key = address >> buffer.shift;
+            let key = buffer.page_map.key(address);
             let class = self.classifier.as_mut().map(|classifier| classifier.of_buffer(index, key));
             self.now += 1;
             match buffer.l1 {

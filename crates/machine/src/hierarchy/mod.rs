@@ -6,6 +6,7 @@ mod l1;
 mod lru_stack;
 mod miss_classes;
 mod miss_path;
+mod page_map;
 mod recent;
 mod request;
 mod shared;
@@ -23,6 +24,7 @@ use l1::L1;
 pub(crate) use lru_stack::LruStack;
 pub use miss_classes::MissClass;
 use miss_classes::MissClassifier;
+pub(crate) use page_map::PageMap;
 pub use request::Request;
 use shared::Shared;
 use tags::Tags;
@@ -197,7 +199,7 @@ impl Hierarchy {
         let pages = path.buffers.first().map(|&index| {
             let buffer = &mut self.buffers[index];
             (buffer.l1, buffer.tags) = (Some(side), Tags::none());
-            (buffer.shift, machine.translation_buffers[index].tags(true))
+            (buffer.page_map.clone(), machine.translation_buffers[index].tags(true))
         });
         self.simple[side] = SimpleL1::new(machine, side, path.caches[0], cache.next_level[side]);
         self.l1[side] = L1::new(cache.shift, lines.tags(true).at(entries, times), pages, filter.into());
@@ -239,7 +241,11 @@ impl Hierarchy {
                 Crossing::Both => granule(&data),
             },
             caches,
-            buffers: machine.translation_buffers.iter().map(BufferState::new).collect(),
+            buffers: machine
+                .translation_buffers
+                .iter()
+                .map(|buffer| BufferState::new(buffer, machine))
+                .collect(),
             cache_class: vec![MissClass::Unknown; instructions.caches.len().max(data.caches.len())],
             buffer_class: vec![MissClass::Unknown; instructions.buffers.len().max(data.buffers.len())],
             paths: [instructions, data],

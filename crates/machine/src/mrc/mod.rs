@@ -9,8 +9,8 @@ use events::record::Event;
 use events::{Block, Consumer, Thread};
 
 use crate::block_template::{BlockTemplates, TemplateAccess};
-use crate::description::Holds;
-use crate::hierarchy::{Hierarchy, LruStack};
+use crate::description::{HintedRegions, Holds};
+use crate::hierarchy::{Hierarchy, LruStack, PageMap};
 use crate::line_numbering::{LineNumbering, NumberedLine};
 use crate::{Error, Model};
 #[cfg(target_arch = "x86_64")]
@@ -18,8 +18,10 @@ use move_to_front::Avx2;
 use move_to_front::{MoveToFront, Portable};
 use set_refinement::SetRefinement;
 
-/// Bytes of the smallest caches.
+/// Bytes of the smallest caches, unless lines are so large that four of them are more.
 const SMALLEST: u64 = 1024;
+/// The longest lines, which are pages: caches of them are TLBs.
+const LONGEST_LINE: u64 = 64 << 10;
 /// Bytes of the largest caches that are supported.
 const MAX_LARGEST: u64 = 1 << 30;
 /// Lines of a batch, unless a block needs more.
@@ -47,7 +49,8 @@ const BATCH_LINES: usize = 1024;
 #[derive(Debug)]
 pub struct MissRatioCurves {
     templates: BlockTemplates,
-    line_shift: u32,
+    /// The lines of addresses.
+    line_map: PageMap,
     counters: Vec<CurveCounter>,
     instructions: u64,
 }
@@ -90,18 +93,30 @@ pub struct CurvePoint {
 }
 
 impl MissRatioCurves {
-    /// For caches with lines of 16 to 256 bytes, up to a size; both are powers of two.
+    /// For caches with lines of 16 bytes to 64 KB, up to a size; both are powers of two. Caches of pages are TLBs.
     pub fn new(line: u64, largest: u64, streams: &[Holds]) -> Result<MissRatioCurves, Error> {
         let impossible = |field: &str, reason: String| Err(Error::Impossible { field: field.into(), reason });
-        if !line.is_power_of_two() || !(16..=256).contains(&line) {
-            return impossible("line", format!("{line} is not a power of two from 16 to 256 bytes"));
+        if !line.is_power_of_two() || !(16..=LONGEST_LINE).contains(&line) {
+            return impossible("line", format!("{line} is not a power of two from 16 bytes to 64K"));
         }
-        if !largest.is_power_of_two() || !(SMALLEST..=MAX_LARGEST).contains(&largest) {
-            return impossible("largest size", format!("{largest} is not a power of two from 1K to 1G"));
+        let smallest = smallest(line);
+        if !largest.is_power_of_two() || !(smallest..=MAX_LARGEST).contains(&largest) {
+            let smallest = smallest >> 10;
+            return impossible(
+                "largest size",
+                format!("{largest} is not a power of two from {smallest}K to 1G"),
+            );
         }
         let counters = streams.iter().map(|&holds| CurveCounter::new(holds, line, largest)).collect();
         let templates = BlockTemplates::new(line);
-        Ok(MissRatioCurves { templates, line_shift: line.ilog2(), counters, instructions: 0 })
+        let line_map = PageMap::with_blocks(line.ilog2(), &[], &HintedRegions::default());
+        Ok(MissRatioCurves { templates, line_map, counters, instructions: 0 })
+    }
+
+    /// The same, where the operating system maps regions with granularity hints: a line is a page, and an entry maps a page or a
+    /// block of these numbers of pages, ascending powers of two. What an entry holds counts as a line in a curve's sizes.
+    pub fn with_granularity_hints(self, blocks: &[u32], hinted: &HintedRegions) -> MissRatioCurves {
+        MissRatioCurves { line_map: PageMap::with_blocks(self.line_map.shift(), blocks, hinted), ..self }
     }
 
     /// Instructions executed; 0 without streams.
@@ -111,14 +126,20 @@ impl MissRatioCurves {
 
     /// The curve of each stream.
     pub fn curves(&self) -> Vec<MissRatioCurve> {
-        self.counters.iter().map(|counter| counter.curve(1 << self.line_shift)).collect()
+        self.counters.iter().map(|counter| counter.curve(1 << self.line_map.shift())).collect()
     }
+}
+
+/// Bytes of the smallest caches.
+fn smallest(line: u64) -> u64 {
+    SMALLEST.max(4 * line)
 }
 
 impl CurveCounter {
     fn new(holds: Holds, line: u64, largest: u64) -> CurveCounter {
+        let smallest = smallest(line);
         // Each power of two, and one and a half times it.
-        let powers = (SMALLEST.ilog2()..largest.ilog2()).map(|power| 1u64 << power);
+        let powers = (smallest.ilog2()..largest.ilog2()).map(|power| 1u64 << power);
         let sizes: Vec<u64> = powers.flat_map(|size| [size, size / 2 * 3]).chain([largest]).collect();
         let entries: Vec<u32> = sizes.iter().map(|size| (size / line) as u32).collect();
         CurveCounter {
@@ -130,7 +151,7 @@ impl CurveCounter {
             stack: LruStack::new(&entries),
             missed: vec![0; sizes.len() + 1],
             sizes,
-            sets: SetRefinement::new(SMALLEST / line, largest / line),
+            sets: SetRefinement::new(smallest / line, largest / line),
         }
     }
 
@@ -200,8 +221,8 @@ impl Consumer for MissRatioCurves {
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         let asid_bits = Hierarchy::asid_bits(thread.process);
-        let MissRatioCurves { templates, line_shift, counters, .. } = self;
-        let executed = ExecutedRecords { templates, line_shift: *line_shift, asid_bits, records };
+        let MissRatioCurves { templates, line_map, counters, .. } = self;
+        let executed = ExecutedRecords { templates, line_map, asid_bits, records };
         // The same number for each stream.
         let mut instructions = 0;
         for counter in counters {
@@ -224,7 +245,7 @@ impl Model for MissRatioCurves {
 /// Records of a process, with what is needed to find the lines that they access.
 struct ExecutedRecords<'a> {
     templates: &'a BlockTemplates,
-    line_shift: u32,
+    line_map: &'a PageMap,
     asid_bits: u64,
     records: &'a [u64],
 }
@@ -232,7 +253,7 @@ struct ExecutedRecords<'a> {
 impl CurveCounter {
     /// Counts the lines that records access in this stream. Returns the number of instructions.
     fn consume(&mut self, executed: &ExecutedRecords) -> u64 {
-        let ExecutedRecords { templates, line_shift, asid_bits, records } = *executed;
+        let ExecutedRecords { templates, line_map, asid_bits, records } = *executed;
         let [code, data] = [true, false].map(|instructions| self.holds.has(instructions));
         let mut instructions = 0;
         let mut words = records;
@@ -266,7 +287,7 @@ impl CurveCounter {
                 continue;
             }
             for line in templates.lines(template.own_lines()) {
-                append((line.address ^ asid_bits) >> line_shift);
+                append(line_map.key(line.address ^ asid_bits));
                 if data {
                     let own = accesses.by_ref().take(line.accesses as usize);
                     own.for_each(|access| executed.lines(access, &mut append));
@@ -285,9 +306,9 @@ impl ExecutedRecords<'_> {
     fn lines(&self, (&address, access): (&u64, &TemplateAccess), append: &mut impl FnMut(u64)) {
         let first = address ^ self.asid_bits;
         let last = first.wrapping_add(access.last_byte());
-        append(first >> self.line_shift);
-        if (first ^ last) >> self.line_shift != 0 {
-            append(last >> self.line_shift);
+        append(self.line_map.key(first));
+        if (first ^ last) >> self.line_map.shift() != 0 {
+            append(self.line_map.key(last));
         }
     }
 }

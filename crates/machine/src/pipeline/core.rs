@@ -12,7 +12,7 @@ use isa::Cpu;
 use super::accesses::BlockAccesses;
 use super::cycles::{Cause, Cycles};
 use super::description::Pipeline;
-use super::front_end::{BlockEnd, BlockEntry};
+use super::front_end::{BlockEntry, BlockExit};
 use super::issue::{Issue, SiteCycles};
 use super::memory::{ServedBy, Timing};
 use super::resolve::L1Miss;
@@ -29,8 +29,7 @@ struct Block {
     lines: Box<[[BlockSegment; 2]]>,
     /// The index of its first access in `are_stores`.
     first_access: u32,
-    end: BlockEnd,
-    traps: bool,
+    exit: BlockExit,
 }
 
 /// A pipeline.
@@ -77,36 +76,38 @@ impl Core {
             blocks: Vec::new(),
             are_stores: Vec::new(),
             segments: 0,
-            empty_segment: BlockSegment::new(0, 0, 0, &[], 0..0),
+            empty_segment: BlockSegment::new(0, (0, false), 0, &[], 0..0),
         }
     }
 
     /// Defines a block that can be executed from now on.
     pub fn define(&mut self, block: &events::Block) {
-        let (address, words) = (block.address, &block.words);
         let MemoizedPipeline { issue, sites, .. } = &mut self.pipeline;
         let Issue { rules, steps, front_end, .. } = issue;
         let first = steps.len();
         rules.decode(block, self.cpu, steps);
         sites.resize(steps.len(), SiteCycles::default());
         let own = &steps[first..];
-        let mut segment = |places| {
+        let (address, end) = (block.address, own.len());
+        let mut segment = |at, places| {
             self.segments += 1;
-            BlockSegment::new(self.segments, address, first, own, places)
+            BlockSegment::new(self.segments, (at, at != address), first, own, places)
         };
-        let cold = front_end.other_lines(address, words.len());
-        let cold = cold.map(|line| (line.wrapping_sub(address) / 4) as usize);
-        let bounds: Vec<usize> = iter::once(0).chain(cold).collect();
-        let end = words.len();
-        let whole = segment(0..end);
-        let lines = bounds.windows(2).map(|line| [segment(line[0]..line[1]), segment(line[1]..end)]);
+        let lines = front_end.other_lines(address, block.end());
+        let starts: Vec<(u64, usize)> = iter::once((address, 0))
+            .chain(lines.map(|line| (line, instructions_before(block, line))))
+            .collect();
+        let whole = segment(address, 0..end);
+        let lines = starts.windows(2).map(|lines| {
+            let [(start, from), (next, to)] = [lines[0], lines[1]];
+            [segment(start, from..to), segment(next, to..end)]
+        });
         let accesses = own.iter().filter(|step| step.accesses());
         self.blocks.push(Block {
             whole,
             lines: lines.collect(),
             first_access: self.are_stores.len() as u32,
-            end: BlockEnd::of(block),
-            traps: own.last().is_some_and(|step| step.traps()),
+            exit: BlockExit::of(block, own.last().is_some_and(|step| step.traps())),
         });
         self.are_stores.extend(accesses.map(|step| step.flags & STORE != 0));
     }
@@ -169,21 +170,20 @@ impl Core {
         if self.pipeline.transitions.is_full() {
             self.clear_cache();
         }
-        let Block { whole, end, traps, .. } = &mut self.blocks[block as usize];
+        let Block { whole, exit, .. } = &mut self.blocks[block as usize];
         if whole.length == 0 {
             return;
         }
         let pipeline = &mut self.pipeline;
         let entry = pipeline.issue.front_end.enter(whole.address);
-        let (end, traps) = (*end, *traps);
-        let next = whole.address.wrapping_add(4 * u64::from(whole.length));
+        let exit = *exit;
         if misses.iter().all(|misses| misses.is_empty()) && pipeline.issue.lines.is_empty() {
             pipeline.issue.responses.clear();
             pipeline.transition::<true>(whole, entry, BlockAccesses::all_hits(addresses));
         } else {
             self.execute_with_misses(block, entry, addresses, misses);
         }
-        self.pipeline.issue.front_end.leave(end, next, traps);
+        self.pipeline.issue.front_end.leave(exit);
     }
 
     /// The same where something missed, or where loads may find lines that are outstanding.
@@ -214,7 +214,11 @@ impl Core {
             else {
                 break;
             };
+            let last = pipeline.issue.scoreboard.last;
             pipeline.execute(line, entry, are_stores, accesses);
+            if line.length == 0 {
+                cold.front_end_stall += pipeline.issue.scoreboard.last - last;
+            }
             (entry, rest) = (BlockEntry::NextGroup, cold);
         }
         pipeline.execute(rest, entry, are_stores, accesses);
@@ -240,6 +244,13 @@ impl Core {
         }
         transitions.clear();
     }
+}
+
+/// The number of a block's instructions that end before an instruction line, by its address.
+fn instructions_before(block: &events::Block, line: u64) -> usize {
+    let bytes = line.wrapping_sub(block.address);
+    let ends = block.addresses().skip(1).chain([block.end()]);
+    ends.take_while(|end| end.wrapping_sub(block.address) <= bytes).count()
 }
 
 impl Block {

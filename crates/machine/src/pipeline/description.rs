@@ -15,7 +15,9 @@ pub(crate) const MAX_ISSUE: usize = 8;
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {
     /// Instructions of a group: they are fetched together, aligned to their size, and all of a group must be
-    /// issued before the next one is considered. It is also the issue width.
+    /// issued before the next one is considered. It is also the issue width. Of an instruction set with shorter
+    /// instructions, a group is as many bytes as this number of instructions of four bytes has. An instruction that
+    /// crosses two groups belongs to the second one; a transfer of control to it waits for both, a cycle more.
     pub group: u32,
     /// Units that an instruction with a choice leaves to a later one that has none.
     #[serde(default)]

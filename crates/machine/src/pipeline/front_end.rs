@@ -18,7 +18,7 @@ const FARTHEST: u64 = 64;
 
 /// How a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockEnd {
+enum BlockEnd {
     /// By falling through to the next instruction.
     Falls,
     /// With a conditional branch.
@@ -32,11 +32,10 @@ pub(super) enum BlockEnd {
 }
 
 impl BlockEnd {
-    /// The end of a block.
-    pub fn of(block: &Block) -> BlockEnd {
+    /// The end of a block whose last instruction is at `at`.
+    fn of(block: &Block, at: u64) -> BlockEnd {
         let summary = block.words.last().and_then(|&word| block.instruction_set.summary(word));
         let Some(transfer) = summary.and_then(|summary| summary.transfer) else { return BlockEnd::Falls };
-        let at = block.address_of(block.words.len() - 1);
         let is_call = transfer.return_stack.pushes;
         match transfer.target {
             TransferTarget::Relative(distance) if transfer.is_conditional => {
@@ -51,14 +50,24 @@ impl BlockEnd {
     }
 }
 
-/// How control left the last block.
+/// How control leaves a block.
 #[derive(Clone, Copy)]
-struct BlockExit {
+pub(super) struct BlockExit {
     end: BlockEnd,
+    /// The address of its last instruction.
+    last: u64,
     /// The address after it.
     next: u64,
     /// The next instruction begins a new group, wherever it is.
     leaves_group: bool,
+}
+
+impl BlockExit {
+    /// The exit of a block; `traps` says that its last instruction traps.
+    pub fn of(block: &Block, traps: bool) -> BlockExit {
+        let last = block.address_of(block.words.len().saturating_sub(1));
+        BlockExit { end: BlockEnd::of(block, last), last, next: block.end(), leaves_group: traps }
+    }
 }
 
 /// How a block is entered.
@@ -131,7 +140,7 @@ impl FrontEnd {
             mispredict: pipeline.mispredict.into(),
             interval: pipeline.prefetch_interval.into(),
             arrived: EPOCH,
-            exit: BlockExit { end: BlockEnd::Falls, next: 0, leaves_group: true },
+            exit: BlockExit { end: BlockEnd::Falls, last: 0, next: 0, leaves_group: true },
             stream: PrefetchStream { line: NOWHERE, arrives: 0, level: 1 },
         }
     }
@@ -147,11 +156,10 @@ impl FrontEnd {
         self.stream.line = NOWHERE;
     }
 
-    /// Leaves a block, which ends like this, before address `next`; `traps` says that its last instruction
-    /// traps.
+    /// Leaves a block.
     #[inline(always)]
-    pub(super) fn leave(&mut self, end: BlockEnd, next: u64, traps: bool) {
-        self.exit = BlockExit { end, next, leaves_group: traps };
+    pub(super) fn leave(&mut self, exit: BlockExit) {
+        self.exit = exit;
     }
 
     /// Enters a block at `address`.
@@ -161,9 +169,7 @@ impl FrontEnd {
         match by_branch {
             Some(true) => BlockEntry::Taken,
             Some(false) => BlockEntry::Mispredicted,
-            None if !self.exit.leaves_group && self.matches_exit(address, self.group_shift) => {
-                BlockEntry::SameGroup
-            }
+            None if !self.exit.leaves_group && self.continues_group(address) => BlockEntry::SameGroup,
             None => BlockEntry::NextGroup,
         }
     }
@@ -171,8 +177,7 @@ impl FrontEnd {
     /// Whether a branch or jump was predicted correctly; None if control fell through it.
     #[inline]
     fn resolve(&mut self, address: u64) -> Option<bool> {
-        let BlockExit { end, next, .. } = self.exit;
-        let at = next.wrapping_sub(4);
+        let BlockExit { end, last: at, next, .. } = self.exit;
         let is_right = match end {
             BlockEnd::Falls => return None,
             BlockEnd::Conditional { target } => {
@@ -195,7 +200,7 @@ impl FrontEnd {
         | BlockEnd::Jump { is_call: true, .. }
         | BlockEnd::Return { is_call: true } = end
         {
-            self.predictor.call(at);
+            self.predictor.call(next);
         }
         Some(is_right)
     }
@@ -211,17 +216,16 @@ impl FrontEnd {
         }
     }
 
-    /// Whether an address agrees with that of the last instruction in all but the low `shift` bits.
+    /// Whether an address is in the group of the last instruction, which is that of its last byte.
     #[inline(always)]
-    fn matches_exit(&self, address: u64, shift: u32) -> bool {
-        address >> shift == self.exit.next.wrapping_sub(4) >> shift
+    fn continues_group(&self, address: u64) -> bool {
+        address >> self.group_shift == self.exit.next.wrapping_sub(1) >> self.group_shift
     }
 
-    /// The addresses of a block's lines after the first.
-    #[inline(always)]
-    pub(super) fn other_lines(&self, address: u64, length: usize) -> impl Iterator<Item = u64> + use<> {
+    /// The addresses of the lines, after the first, of a block that ends before `end`.
+    pub(super) fn other_lines(&self, address: u64, end: u64) -> impl Iterator<Item = u64> + use<> {
         let shift = self.line_shift;
-        let last = address.wrapping_add(4 * (length as u64 - 1)) >> shift;
+        let last = end.wrapping_sub(1) >> shift;
         ((address >> shift) + 1..=last).map(move |line| line << shift)
     }
 

@@ -7,7 +7,7 @@ use std::mem;
 
 use super::accesses::BlockAccesses;
 use super::cycles::{Cause, LEVELS, PipelineSide};
-use super::description::{Loads, MAX_ISSUE, Pipeline, Stores};
+use super::description::{Loads, Pipeline, Stores};
 use super::front_end::{BlockEntry, FrontEnd};
 use super::memory::{LastStoreData, MissAddressFile, Timing, WriteBufferModel};
 use super::memory_response::{LineResponse, MemoryResponse};
@@ -37,6 +37,8 @@ pub(super) struct Issue {
     pub loads: Loads,
     pub stores: Stores,
     pub load_cycles: [u32; LEVELS + 1],
+    /// The most instructions that are issued in a cycle.
+    width: usize,
     pub call_pal: u64,
     pub emulation: u64,
     pub front_end: FrontEnd,
@@ -67,6 +69,7 @@ impl Issue {
         Issue {
             front_end: FrontEnd::new(pipeline, predictor, timing, rules.group_shift),
             load_cycles: timing.load,
+            width: pipeline.group as usize,
             call_pal: pipeline.call_pal.into(),
             emulation,
             rules,
@@ -119,7 +122,8 @@ impl Issue {
         }
         for (place, step) in segment.steps().enumerate() {
             let step = self.steps[step];
-            if place > 0 && step.flags & GROUP != 0 {
+            // The entry of a later line is that of its first group.
+            if step.flags & GROUP != 0 && !(place == 0 && segment.is_later) {
                 self.begin_group(BlockEntry::NextGroup, place);
             }
             self.step(step, place, accesses);
@@ -159,7 +163,8 @@ impl Issue {
     #[inline(always)]
     fn step(&mut self, step: PipelineInstruction, place: usize, accesses: BlockAccesses) {
         let (fits, units) = self.slot(&step);
-        let mut time = self.scoreboard.last + u64::from(!(fits && self.scoreboard.open > 0));
+        let joins = fits && (1..self.width).contains(&self.scoreboard.open);
+        let mut time = self.scoreboard.last + u64::from(!joins);
         let mut ready = 0;
         for (source, column) in step.sources.into_iter().zip(step.columns) {
             let register = &self.scoreboard.registers[source as usize % 64];
@@ -240,7 +245,7 @@ impl Issue {
             self.outcome.costs.sites[place].issuing += 1;
             self.scoreboard.last = time;
         }
-        self.scoreboard.open = (self.scoreboard.open + 1).min(MAX_ISSUE);
+        self.scoreboard.open += 1;
     }
 
     /// Stalls until a time. Cycles counted already stay as they are.

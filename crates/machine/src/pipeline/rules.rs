@@ -13,7 +13,7 @@ const _: () = assert!(2 * InstructionClass::COUNT <= COLUMNS && InstructionClass
 
 /// The pipeline's tables.
 pub(super) struct Rules {
-    /// Logarithm of a group's bytes.
+    /// Logarithm of a group's bytes: those of as many instructions of four bytes as are issued together.
     pub group_shift: u32,
     /// Cycles from the issue of a producer until that of a consumer.
     latencies: [u8; CLASSES * COLUMNS],
@@ -58,7 +58,8 @@ pub(super) struct PipelineInstruction {
     pub flags: u8,
 }
 
-/// The first instruction of an aligned group, or after a trap.
+/// It needs a group that the bytes before it did not: its last byte is in another one than theirs, or in another one
+/// than its own first byte, if its block begins with it; or the instruction before traps.
 pub(super) const GROUP: u8 = 1 << 0;
 /// Issued only after the earlier ones of its group.
 pub(super) const SPLIT: u8 = 1 << 1;
@@ -160,16 +161,22 @@ impl Rules {
 
     /// Appends the steps of a block.
     pub fn decode(&self, block: &Block, cpu: Option<Cpu>, steps: &mut Vec<PipelineInstruction>) {
-        let start = steps.len();
-        for (place, (&word, at)) in block.words.iter().zip(block.addresses()).enumerate() {
-            let mut step = self.step(block.instruction_set, word, cpu);
-            let trapped = place > 0 && steps[start + place - 1].traps();
-            if at & ((1 << self.group_shift) - 1) == 0 || trapped {
+        let (set, start) = (block.instruction_set, steps.len());
+        let mut groups = Vec::with_capacity(block.words.len());
+        // A block is entered in the group of its first byte.
+        let mut before = block.address >> self.group_shift;
+        for (&word, at) in block.words.iter().zip(block.addresses()) {
+            let mut step = self.step(set, word, cpu);
+            // All of an instruction has arrived with the group of its last byte.
+            let group = at.wrapping_add(set.length(word) - 1) >> self.group_shift;
+            let trapped = steps[start..].last().is_some_and(|before| before.traps());
+            if std::mem::replace(&mut before, group) != group || trapped {
                 step.flags |= GROUP;
             }
+            groups.push(group);
             steps.push(step);
         }
-        self.slot(block.address, &mut steps[start..]);
+        self.slot(&groups, &mut steps[start..]);
     }
 
     fn step(&self, set: &dyn InstructionSet, word: u32, cpu: Option<Cpu>) -> PipelineInstruction {
@@ -209,13 +216,11 @@ impl Rules {
         step
     }
 
-    /// Applies the rules that depend on the other instructions of the group.
-    fn slot(&self, address: u64, steps: &mut [PipelineInstruction]) {
-        let group = 1 << (self.group_shift - 2);
-        let offset = (address >> 2) as usize % group;
+    /// Applies the rules that depend on the other instructions of the group. `groups` are the instructions' groups.
+    fn slot(&self, groups: &[u64], steps: &mut [PipelineInstruction]) {
         let mut start = 0;
-        while start < steps.len() {
-            let end = (start + group - if start == 0 { offset } else { 0 }).min(steps.len());
+        for group in groups.chunk_by(|one, next| one == next) {
+            let end = start + group.len();
             let letters: String = steps[start..end]
                 .iter()
                 .map(|step| self.classes[step.class as usize].letter as char)

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::rules::PipelineInstruction;
 
-/// Consecutive instructions of a block: all of it, or those within one instruction line.
+/// Consecutive instructions of a block: all of it, or those within one instruction line. An instruction that crosses two
+/// lines is in the second one; the segment of a first line that has no others is empty.
 pub(super) struct BlockSegment {
     /// Unique.
     pub number: u32,
@@ -13,7 +14,10 @@ pub(super) struct BlockSegment {
     pub recent: [u32; 2],
     /// Its newest transition, from 1; 0 if it has none.
     pub newest: u32,
+    /// Where control enters its instruction line.
     pub address: u64,
+    /// It begins with a line after the block's first one.
+    pub is_later: bool,
     /// The index of its first step.
     pub first: u32,
     pub length: u32,
@@ -29,10 +33,11 @@ impl BlockSegment {
         self.first as usize..(self.first + self.length) as usize
     }
 
-    /// The instructions at `places` of a block, which is at `address` and whose steps begin at `first`.
+    /// The instructions at `places` of a block, whose steps begin at `first`. They begin the block, or one of its later
+    /// lines, at `address`.
     pub fn new(
         number: u32,
-        address: u64,
+        (address, is_later): (u64, bool),
         first: usize,
         steps: &[PipelineInstruction],
         places: Range<usize>,
@@ -42,7 +47,8 @@ impl BlockSegment {
         BlockSegment {
             number,
             recent: [0; 2],
-            address: address.wrapping_add(4 * places.start as u64),
+            address,
+            is_later,
             first: (first + places.start) as u32,
             length: places.len() as u32,
             accesses: accesses(0..places.start)..accesses(0..places.end),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use events::{Block, Consumer, Thread};
+use isa::{Alpha, InstructionSet};
 use pathlength_machine::pipeline::InstructionClass;
 use pathlength_machine::{Cause, Machine, TimingModel};
 use proptest::prelude::*;
@@ -10,6 +11,7 @@ use testing::sample;
 
 use super::assembler::assemble;
 use super::memory::{ByAddress, LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED, VARIED};
+use super::mixed_lengths::MixedLengths;
 use super::slots::Executed;
 use super::ticks::Ticks;
 
@@ -112,7 +114,8 @@ enum End {
 /// Consecutive blocks; the choices of a walk over them; the addresses of data.
 #[derive(Clone, Debug)]
 struct Program {
-    start: u64,
+    /// The bits of the first address that say how instructions are served, and the number of its alignment's units.
+    start: (u64, u64),
     blocks: Vec<(Vec<Plain>, End)>,
     walk: Vec<bool>,
     data: Vec<u64>,
@@ -143,7 +146,7 @@ fn program() -> impl Strategy<Value = Program> {
     ];
     let address = (level, 0u64..16).prop_map(|(level, number)| level + 0x8000 + 8 * number);
     (
-        (start, 0u64..8),
+        (start, 0u64..16),
         prop::collection::vec((prop::collection::vec(plain(), 1..12), end), 1..6),
         prop::collection::vec(any::<bool>(), 1..100),
         prop::collection::vec(address, 1..40),
@@ -151,24 +154,38 @@ fn program() -> impl Strategy<Value = Program> {
         .prop_map(|((level, offset), mut blocks, walk, data)| {
             // The last block jumps to the first one, so that blocks are executed repeatedly.
             blocks.push((Vec::new(), End::Always(0)));
-            Program { start: level | (0x10000 + 4 * offset), blocks, walk, data }
+            Program { start: (level, offset), blocks, walk, data }
         })
 }
 
-/// Executes a program on both models.
-fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap<Cause, u64>) {
+/// The bytes of instructions.
+fn bytes(set: &dyn InstructionSet, plains: &[Plain]) -> u64 {
+    plains.iter().flat_map(|plain| assemble(&plain.text)).map(|word| set.length(word)).sum()
+}
+
+/// Executes a program of an instruction set on both models.
+fn both(
+    machine: &Machine,
+    set: &'static dyn InstructionSet,
+    program: &Program,
+) -> (BTreeMap<Cause, u64>, BTreeMap<Cause, u64>) {
     let count = program.blocks.len();
-    let has_end = |end: &End| usize::from(!matches!(end, End::Falls));
-    let mut starts = vec![program.start];
+    let has_end = |end: &End| u64::from(!matches!(end, End::Falls));
+    let (level, offset) = program.start;
+    let mut starts = vec![level | (0x10000 + set.code_alignment() * offset)];
     for (plains, end) in &program.blocks {
-        starts.push(starts.last().unwrap() + 4 * (plains.len() + has_end(end)) as u64);
+        starts.push(starts.last().unwrap() + bytes(set, plains) + 4 * has_end(end));
     }
     let mut time = TimingModel::with_memory(machine, ByAddress).unwrap();
     let mut blocks = Vec::new();
     for (number, (plains, end)) in program.blocks.iter().enumerate() {
         let mut plains = plains.clone();
-        let at = starts[number] + 4 * plains.len() as u64;
-        let to = |target: usize| starts[target % count].wrapping_sub(at + 4) as i64;
+        let at = starts[number] + bytes(set, &plains);
+        // Words count Alpha's distances.
+        let to = |target: usize| {
+            let distance = starts[target % count].wrapping_sub(at + 4) as i64;
+            4 * distance / set.code_alignment() as i64
+        };
         let branch = |text, class, sources| Plain { text, class, sources, destination: None, access: None };
         plains.extend(match *end {
             End::Falls => None,
@@ -182,7 +199,7 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
             End::Calls => Some(branch("call_pal 158".into(), InstructionClass::CallPal, vec![])),
         });
         let text: Vec<&str> = plains.iter().map(|plain| plain.text.as_str()).collect();
-        time.define(&Block::new(&isa::Alpha, starts[number], assemble(&text.join("; "))));
+        time.define(&Block::new(set, starts[number], assemble(&text.join("; "))));
         blocks.push(plains);
     }
     let mut data = program.data.iter().copied().cycle();
@@ -190,11 +207,14 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
     let mut current = 0;
     for (execution, &choice) in program.walk.iter().enumerate() {
         records.push(!(current as u64));
-        for (place, plain) in blocks[current].iter().enumerate() {
+        let mut address = starts[current];
+        for plain in &blocks[current] {
+            let length = bytes(set, std::slice::from_ref(plain));
             let access = plain.access.map(|is_store| (data.next().unwrap(), is_store));
             records.extend(access.map(|access| access.0));
             executed.push(Executed {
-                address: starts[current] + 4 * place as u64,
+                address,
+                length,
                 class: plain.class,
                 sources: plain.sources.clone(),
                 destination: plain.destination,
@@ -205,6 +225,7 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
                 },
                 block: execution,
             });
+            address += length;
         }
         let next = match program.blocks[current].1 {
             End::Always(target) => target % count,
@@ -224,8 +245,8 @@ fn both(machine: &Machine, program: &Program) -> (BTreeMap<Cause, u64>, BTreeMap
     (found, Ticks::new(machine).run(machine, &executed))
 }
 
-fn check(name: &str, program: &Program) -> Result<(), TestCaseError> {
-    let (found, expected) = both(&Machine::find(name).unwrap(), program);
+fn check(name: &str, set: &'static dyn InstructionSet, program: &Program) -> Result<(), TestCaseError> {
+    let (found, expected) = both(&Machine::find(name).unwrap(), set, program);
     prop_assert_eq!(found, expected);
     Ok(())
 }
@@ -240,12 +261,18 @@ proptest! {
 
     #[test]
     fn the_21164_is_as_the_reference_model(program in program()) {
-        check("alphastation500", &program)?;
+        check("alphastation500", &Alpha, &program)?;
     }
 
     #[test]
     fn the_21064_is_as_the_reference_model(program in program()) {
-        check("dec3000", &program)?;
+        check("dec3000", &Alpha, &program)?;
+    }
+
+    #[test]
+    fn instructions_of_two_and_four_bytes_are_as_in_the_reference_model(program in program()) {
+        check("alphastation500", &MixedLengths, &program)?;
+        check("dec3000", &MixedLengths, &program)?;
     }
 }
 
@@ -268,7 +295,7 @@ fn a_filled_line_is_not_outstanding() {
         access: Some(true),
     };
     let program = Program {
-        start: 0x10000,
+        start: (0, 0),
         blocks: vec![(
             vec![
                 load("ldq r6,0(r4)", 4, 6),
@@ -282,5 +309,5 @@ fn a_filled_line_is_not_outstanding() {
         walk: vec![false],
         data: vec![LEVEL_2 | 0x8000, LEVEL_1 | 0x8060, 0x8070, LEVEL_1 | 0x8070, 0x8000],
     };
-    check("alphastation500", &program).unwrap();
+    check("alphastation500", &Alpha, &program).unwrap();
 }

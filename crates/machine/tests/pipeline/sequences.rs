@@ -4,10 +4,12 @@
 //! are quoted in the machine's file. Those of the 21064 are its scheduling description in GCC, and its manual.
 
 use events::{Consumer, Thread};
+use isa::{Alpha, InstructionSet};
 use pathlength_machine::Cause::{self, *};
 
 use super::memory::{LEVEL_1, LEVEL_2, LEVEL_3, UNTRANSLATED};
-use super::{START, assembler::assemble, run};
+use super::mixed_lengths::MixedLengths;
+use super::{START, assembler::assemble, run, run_instructions};
 
 /// A rule; a program; its cycles by cause.
 type Sequence = (&'static str, &'static str, &'static [(Cause, u64)]);
@@ -125,6 +127,16 @@ const OF_21064: &[Sequence] = &[
     ("divt, 63", "divt f1,f2,f3; addt f3,f4,f5", &[(Issued(1), 2), (Operand, 62)]),
 ];
 
+/// For the 21164 and instructions of two and four bytes: integer operations and `unop` have two.
+#[rustfmt::skip]
+const OF_MIXED_LENGTHS: &[Sequence] = &[
+    ("no more than four in a cycle", "unop; unop; unop; unop; unop; unop; unop; unop", &[(Issued(4), 2)]),
+    ("eight operations are a group", "addq r1,r2,r3; addq r4,r5,r6; addq r7,r8,r9; addq r10,r11,r12; addt f1,f2,f3; mult f4,f5,f6",
+        &[(Issued(2), 1), (Issued(4), 1)]),
+    ("an instruction that crosses groups is issued with the second one",
+        "unop; unop; unop; unop; unop; unop; unop; addt f1,f2,f3; addq r1,r2,r3", &[(Issued(4), 1), (Issued(3), 1), (Issued(2), 1)]),
+];
+
 /// For the present-day core, in order.
 #[rustfmt::skip]
 const OF_PRESENT_DAY: &[Sequence] = &[
@@ -147,11 +159,11 @@ const OF_PRESENT_DAY: &[Sequence] = &[
     ("a division every 5 cycles", "divt f1,f2,f3; divt f4,f5,f6", &[(Issued(1), 2), (Unit, 4)]),
 ];
 
-fn check(machine: &str, sequences: &[Sequence]) {
+fn check(machine: &str, set: &'static dyn InstructionSet, sequences: &[Sequence]) {
     for (rule, program, expected) in sequences {
         let words = assemble(program);
         let data: Vec<u64> = (0..words.len() as u64).map(|number| 0x8000 + 0x100 * number).collect();
-        let time = run(machine, START, &words, &[(0, words.len())], &data);
+        let time = run_instructions(machine, set, START, &words, &[(0, words.len())], &data);
         same(rule, &time.cycles(), expected);
     }
 }
@@ -166,17 +178,45 @@ fn same(rule: &str, cycles: &pathlength_machine::Cycles, expected: &[(Cause, u64
 
 #[test]
 fn sequences_of_the_21164() {
-    check("alphastation500", OF_21164);
+    check("alphastation500", &Alpha, OF_21164);
 }
 
 #[test]
 fn sequences_of_the_21064() {
-    check("dec3000", OF_21064);
+    check("dec3000", &Alpha, OF_21064);
 }
 
 #[test]
 fn sequences_of_the_present_day_core() {
-    check("present-day", OF_PRESENT_DAY);
+    check("present-day", &Alpha, OF_PRESENT_DAY);
+}
+
+#[test]
+fn sequences_of_mixed_lengths() {
+    check("alphastation500", &MixedLengths, OF_MIXED_LENGTHS);
+}
+
+/// A branch in the last bytes of a group, or of a line, to an instruction that crosses into the next one waits for both.
+#[test]
+fn a_transfer_to_an_instruction_that_crosses_groups() {
+    let cycles = |start: u64| {
+        let words = assemble("br r31,+12; unop; addt f1,f2,f3");
+        let time = run_instructions("alphastation500", &MixedLengths, start, &words, &[(0, 1), (2, 3)], &[]);
+        let sites: u64 = (0..2).flat_map(|block| time.sites(block)).map(|site| site.front_end_stall).sum();
+        let stalls = time.cycles().total() - time.cycles().of(Issued(1));
+        assert_eq!(sites, stalls, "the sites have all stalls");
+        time
+    };
+    // The addition is at 6, 14 and 30 from the start of a line.
+    same("none", &cycles(START).cycles(), &[(Issued(1), 2), (TakenBranch, 1)]);
+    same("groups", &cycles(START + 8).cycles(), &[(Issued(1), 2), (TakenBranch, 2)]);
+    same("lines", &cycles(START + 24).cycles(), &[(Issued(1), 2), (TakenBranch, 2)]);
+    // L2 takes 8 cycles instead of one. Both lines come from there, one after the other.
+    same(
+        "L2",
+        &cycles(LEVEL_1 | (START + 24)).cycles(),
+        &[(Issued(1), 2), (TakenBranch, 2), (InstructionMiss(1), 14)],
+    );
 }
 
 /// A rule; a program; the ranges of it that are executed; the addresses of its data; its cycles by cause.

@@ -11,6 +11,8 @@ use super::memory::serve;
 #[derive(Clone, Debug)]
 pub struct Executed {
     pub address: u64,
+    /// Its bytes.
+    pub length: u64,
     pub class: InstructionClass,
     /// The registers that it reads, and whether it tests or stores them.
     pub sources: Vec<(u8, bool)>,
@@ -35,8 +37,8 @@ pub enum Reached {
 /// How an instruction is slotted.
 #[derive(Clone, Debug)]
 pub struct Slotted {
-    /// It is the first of its group.
-    pub begins: Option<Reached>,
+    /// The groups that are fetched for it: how each is reached, and an address in it.
+    pub fetches: Vec<(Reached, u64)>,
     /// It is issued in a later cycle than the one before it.
     pub is_later: bool,
     pub units: Vec<String>,
@@ -56,7 +58,6 @@ pub fn slot(machine: &Machine, program: &[Executed]) -> Vec<Slotted> {
     let pipeline = machine.pipeline.as_ref().unwrap();
     let predictor = machine.predictor.as_ref().unwrap();
     let mut line = None;
-    let bytes = 4 * u64::from(pipeline.group);
     let mut counters = HashMap::new();
     let mut taken: Vec<String> = Vec::new();
     let mut slotted = Vec::new();
@@ -65,32 +66,65 @@ pub fn slot(machine: &Machine, program: &[Executed]) -> Vec<Slotted> {
             None => Reached::InSequence,
             Some(before) => reached(predictor.bits, &mut counters, &program[before], one),
         };
-        if line.replace(one.address / 32) != Some(one.address / 32)
-            && predictor.reset_by_refill
-            && (serve(one.address).level > 0 || serve(one.address).is_ahead)
-        {
-            let first = one.address / 32 * 8;
-            counters.extend((first..first + 8).map(|place| (place % 2048, None)));
+        for address in [one.address, one.last_byte()] {
+            if line.replace(address / 32) != Some(address / 32)
+                && predictor.reset_by_refill
+                && (serve(address).level > 0 || serve(address).is_ahead)
+            {
+                let first = address / 32 * 8;
+                counters.extend((first..first + 8).map(|place| (place % 2048, None)));
+            }
         }
-        let same_group = place > 0 && program[place - 1].address / bytes == one.address / bytes;
-        let begins = (!same_group || reached != Reached::InSequence).then_some(reached);
+        let before = place.checked_sub(1).map(|before| program[before].last_byte());
+        let fetches = fetches(pipeline, before, reached, one);
         let choices = choices(pipeline, program, place);
         let is_free = |choice: &&Vec<String>| !choice.iter().any(|unit| taken.contains(unit));
         let free = choices.iter().find(is_free).cloned();
-        let is_later = begins.is_some() || free.is_none() || is_third_of_split(pipeline, program, place);
+        let is_later = !fetches.is_empty() || free.is_none() || is_third_of_split(pipeline, program, place);
         if is_later {
             taken.clear();
         }
         let units = if is_later { choices[0].clone() } else { free.unwrap() };
         taken.extend(units.iter().cloned());
-        slotted.push(Slotted { begins, is_later, units });
+        slotted.push(Slotted { fetches, is_later, units });
     }
     slotted
 }
 
+/// The group that an address is in.
+fn group_of(pipeline: &Pipeline, address: u64) -> u64 {
+    address / (4 * u64::from(pipeline.group))
+}
+
+/// The groups that are fetched for an instruction: those of its bytes, but for the one of the byte before, unless
+/// control was transferred.
+fn fetches(
+    pipeline: &Pipeline,
+    before: Option<u64>,
+    reached: Reached,
+    one: &Executed,
+) -> Vec<(Reached, u64)> {
+    let mut fetched =
+        before.map(|before| group_of(pipeline, before)).filter(|_| reached == Reached::InSequence);
+    let mut fetches = Vec::new();
+    for address in one.address..=one.last_byte() {
+        let group = group_of(pipeline, address);
+        if fetched.replace(group) != Some(group) {
+            fetches.push((if fetches.is_empty() { reached } else { Reached::InSequence }, address));
+        }
+    }
+    fetches
+}
+
+impl Executed {
+    pub fn last_byte(&self) -> u64 {
+        self.address + self.length - 1
+    }
+}
+
 /// Conditional branches are predicted by 2,048 counters. One without a value begins with the direction.
 fn reached(bits: u8, counters: &mut HashMap<u64, Option<u8>>, before: &Executed, one: &Executed) -> Reached {
-    let is_taken = one.address != before.address + 4;
+    let is_taken = one.address != before.address + before.length;
     match before.class {
         InstructionClass::Branch | InstructionClass::FloatBranch => {
             let highest = (1 << bits) - 1;
@@ -113,9 +147,9 @@ fn reached(bits: u8, counters: &mut HashMap<u64, Option<u8>>, before: &Executed,
 
 /// The instructions of the same group and the same execution of a block, and which of them it is.
 fn group<'a>(pipeline: &Pipeline, program: &'a [Executed], place: usize) -> (&'a [Executed], usize) {
-    let bytes = 4 * u64::from(pipeline.group);
     let one = &program[place];
-    let same = |other: &&Executed| other.block == one.block && other.address / bytes == one.address / bytes;
+    let group = |one: &Executed| group_of(pipeline, one.last_byte());
+    let same = |other: &&Executed| other.block == one.block && group(other) == group(one);
     let before = program[..place].iter().rev().take_while(same).count();
     let after = program[place..].iter().take_while(same).count();
     (&program[place - before..place + after], before)

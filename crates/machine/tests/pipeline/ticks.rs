@@ -104,7 +104,7 @@ impl<'a> Ticks<'a> {
             let mut issued = 0;
             let mut hindrance = None;
             while next < program.len() && hindrance.is_none() {
-                hindrance = self.stall(&program[next], &slotted[next], issued > 0);
+                hindrance = self.stall(&program[next], &slotted[next], issued);
                 if hindrance.is_none() {
                     self.issue(&program[next]);
                     (next, issued) = (next + 1, issued + 1);
@@ -118,8 +118,9 @@ impl<'a> Ticks<'a> {
     }
 
     /// Why the next instruction is not issued in this cycle. A rule that it has passed is not evaluated again.
-    fn stall(&mut self, one: &Executed, slotted: &Slotted, is_joining: bool) -> Option<Cause> {
-        if is_joining && slotted.is_later {
+    fn stall(&mut self, one: &Executed, slotted: &Slotted, issued: u8) -> Option<Cause> {
+        let is_joining = issued > 0;
+        if is_joining && slotted.is_later || u32::from(issued) == self.pipeline.group {
             return Some(Cause::Unit);
         }
         loop {
@@ -130,7 +131,7 @@ impl<'a> Ticks<'a> {
                 self.holds.pop_front();
             }
             match self.stage {
-                Stage::Fetch => self.fetch(one, slotted),
+                Stage::Fetch => slotted.fetches.iter().for_each(|&fetch| self.fetch(fetch)),
                 Stage::Operands => self.operands(one)?,
                 Stage::TrapBarrier => self.holds.push_back((self.trap_barrier, Cause::Barrier)),
                 Stage::Blocked => {
@@ -161,9 +162,8 @@ impl<'a> Ticks<'a> {
         }
     }
 
-    /// Fetches the group of an instruction.
-    fn fetch(&mut self, one: &Executed, slotted: &Slotted) {
-        let Some(reached) = slotted.begins else { return };
+    /// Fetches a group of an instruction.
+    fn fetch(&mut self, (reached, address): (Reached, u64)) {
         let (mut time, cause) = match reached {
             Reached::InSequence => (self.arrived + 1, Cause::TakenBranch),
             Reached::ByBranch => (self.arrived + 1 + u64::from(self.pipeline.taken), Cause::TakenBranch),
@@ -173,9 +173,9 @@ impl<'a> Ticks<'a> {
             Reached::AfterCall => (self.last + 1 + u64::from(self.pipeline.call_pal), Cause::CallPal),
         };
         self.holds.push_back((time, cause));
-        let line = one.address / LINE;
+        let line = address / LINE;
         if self.line.replace(line) != Some(line) {
-            let served = serve(one.address);
+            let served = serve(address);
             time += u64::from(served.translation);
             self.holds.push_back((time, Cause::InstructionTranslation));
             if served.level > 0 || served.is_ahead {

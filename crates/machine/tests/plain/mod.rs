@@ -4,7 +4,9 @@
 #![allow(dead_code)]
 
 // The including test imports these: the crate's name differs between tests.
-use super::{Cache, Crossing, Machine, Prefetch, Replacement, Request, TranslationBuffer, Write};
+use super::{
+    Cache, Crossing, HintedRegions, Machine, Prefetch, Replacement, Request, TranslationBuffer, Write,
+};
 
 /// The tags of a cache or TLB.
 pub struct Sets {
@@ -136,9 +138,42 @@ struct Buffer {
 
 /// A machine's hierarchy.
 pub struct Plain {
+    hinted: HintedRegions,
     levels: Vec<Level>,
     buffers: Vec<Buffer>,
     crossing: Crossing,
+}
+
+/// The first page of those that the entry of an address maps: of the largest block of pages, all of which lie in the address's
+/// region with a hint, or else the page alone.
+fn entry_of(address: u64, buffer: &TranslationBuffer, hinted: &HintedRegions) -> u64 {
+    pages_of_entry(address, buffer.page, &buffer.granularity_hints, hinted).start
+}
+
+/// The pages that the entry of an address maps.
+pub fn pages_of_entry(
+    address: u64,
+    page: u64,
+    sizes: &[u32],
+    hinted: &HintedRegions,
+) -> std::ops::Range<u64> {
+    // Bits above these are the process's.
+    let in_process = address % (1 << 43);
+    let other_bits = (address - in_process) / page;
+    let own = in_process / page;
+    let mut largest = own..own + 1;
+    for region in hinted.iter() {
+        let lies_in_it =
+            |other: u64| other * page >= region.addresses.start && (other + 1) * page <= region.addresses.end;
+        for &size in sizes {
+            let first = own - own % u64::from(size);
+            let block = first..first + u64::from(size);
+            if size <= region.most_pages && block.clone().all(lies_in_it) {
+                largest = block;
+            }
+        }
+    }
+    largest.start + other_bits..largest.end + other_bits
 }
 
 /// How an access was served: caches that missed, the level that hit, TLBs that missed.
@@ -163,6 +198,7 @@ impl Plain {
             }
         };
         Plain {
+            hinted: machine.memory.granularity_hints.clone(),
             levels: machine.caches.iter().map(level).collect(),
             buffers: machine.translation_buffers.iter().map(buffer).collect(),
             crossing: machine.processor.crossing,
@@ -222,7 +258,7 @@ impl Plain {
         let mut tlb_misses = 0;
         for index in self.buffers_of(instructions) {
             let buffer = &mut self.buffers[index];
-            let page = address / buffer.described.page;
+            let page = entry_of(address, &buffer.described, &self.hinted);
             if buffer.sets.touch(page, false) {
                 break;
             }

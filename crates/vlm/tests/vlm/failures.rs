@@ -2,8 +2,11 @@
 
 use std::ffi::CStr;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::ptr;
 
 use rustix::fs::MemfdFlags;
@@ -150,6 +153,98 @@ fn a_truncation_is_reported_while_the_section_is_used() {
             .unwrap()
             .contains("alarm: section `orders` was truncated to 2 MiB of 16 MiB")
     );
+}
+
+/// The registry of [`a_process_that_touches_when_told`].
+const CHILDS_REGISTRY: &str = "VLM_TEST_CHILDS_REGISTRY";
+
+/// The child of the tests below: maps the section, says so, and touches all of it again at the end of standard input.
+#[test]
+#[ignore = "no test by itself: others start it as a process"]
+fn a_process_that_touches_when_told() {
+    let Some(path) = std::env::var_os(CHILDS_REGISTRY) else { panic!("{CHILDS_REGISTRY} is not set") };
+    let registry = vlm::Registry::load(path.as_ref()).unwrap();
+    let mapping = Section::open(&registry, "orders").unwrap().map(Access::ReadWrite).unwrap();
+    fill(&mapping, 1);
+    println!("mapped");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    fill(&mapping, 2);
+}
+
+/// Waits until the child says that it has mapped its memory, then lets it go on after `then`.
+fn run_child(mut command: Command, then: impl FnOnce()) -> Output {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("mapped")), "{:?}", child.wait_with_output());
+    then();
+    child.wait_with_output().unwrap()
+}
+
+fn child_of_library(guard: &Guard) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "failures::a_process_that_touches_when_told", "--nocapture", "--ignored"]);
+    command.env(CHILDS_REGISTRY, guard.registry_path());
+    command
+}
+
+fn truncate(path: &Path, length: u64) {
+    File::options().write(true).open(path).unwrap().set_len(length).unwrap();
+}
+
+#[test]
+fn a_truncation_under_a_mapping_ends_in_a_message() {
+    let guard = guard_or_skip!();
+    let registry = guard.reserve("orders", Size::mib(16), Allocation::Alloc);
+    let _section = Section::create(&registry, "orders").unwrap();
+    let file = guard.mounts().join("orders/section");
+    assert!(run_child(child_of_library(&guard), || ()).status.success());
+    let output = run_child(child_of_library(&guard), || truncate(&file, 3 * PAGE.bytes()));
+    assert_eq!(output.status.code(), Some(74), "{output:?}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("vlm: section `orders` was truncated to 6 MiB by another program"), "{message}");
+}
+
+#[test]
+fn a_signal_that_was_sent_has_the_action_before() {
+    let guard = guard_or_skip!();
+    guard.reserve("orders", Size::mib(16), Allocation::Fluid);
+    let handler = "signal.signal(signal.SIGBUS, lambda *_: print('handled', flush=True)); ";
+    for (set, expected) in [("", (Some(libc::SIGBUS), "")), (handler, (None, "handled\n"))] {
+        let program = format!("import os, signal; {set}os.kill(os.getpid(), signal.SIGBUS)");
+        let output = guard.vlm(&["run", "--section", "orders", "--", "python3", "-c", &program]);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.signal(), said.as_ref()), expected, "{output:?}");
+    }
+}
+
+#[test]
+fn a_truncation_under_an_unmodified_program_ends_in_a_message() {
+    let guard = guard_or_skip!();
+    guard.reserve("orders", Size::mib(16), Allocation::Fluid);
+    let name = format!("vlm-truncation-{}", std::process::id());
+    let program = format!(
+        "import mmap, os, sys\n\
+         file = os.open('/dev/shm/{name}', os.O_RDWR | os.O_CREAT)\n\
+         os.ftruncate(file, 8 << 20)\n\
+         memory = mmap.mmap(file, 8 << 20)\n\
+         memory[7 << 20] = 1\n\
+         print('mapped', flush=True)\n\
+         sys.stdin.read()\n\
+         memory[7 << 20] = 2\n"
+    );
+    let command = || guard.command(&["run", "--section", "orders", "--", "python3", "-c", &program]);
+    assert!(run_child(command(), || ()).status.success());
+    let output = run_child(command(), || {
+        let files = fs::read_dir(guard.mounts().join("orders")).unwrap().map(|file| file.unwrap().path());
+        let own: Vec<_> = files.filter(|file| file.to_string_lossy().contains("/posix-")).collect();
+        assert_eq!(own.len(), 1, "the program's memory is on the section");
+        truncate(&own[0], PAGE.bytes());
+    });
+    fs::remove_file(Path::new("/dev/shm").join(name)).unwrap();
+    assert_eq!(output.status.code(), Some(74), "{output:?}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("vlm: section `orders` was truncated to 2 MiB by another program"), "{message}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub fn checks() -> Vec<Check> {
 
 /// The reservation of a program's address space, and whether it is at the program's own addresses.
 fn memory() -> [Check; 2] {
-    let reserved = memory::Memory::new();
+    let reserved = engine::reserve_memory();
     let is_direct =
         reserved.as_ref().is_ok_and(|memory| memory.host(1 << 16, 1) == Some((1 << 16) as *mut u8));
     let found = reserved.map(|_| "reserved".to_string()).map_err(|error| error.to_string());

@@ -162,6 +162,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             let first_instruction = |id| observer.first_instruction(id);
             let compiler = self.code.compiler(self.shared.memory, observer.hit_filter())?;
             compiler.compile(id, self.shared.compile_threshold, &must_report, &first_instruction, self.cache);
+            self.observer.compiled(self.cache);
         }
         let code = self.cache.block(id).code();
         if code.is_null() {
@@ -196,7 +197,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         if generation != self.code_generation || self.stale {
             (self.code_generation, self.stale) = (generation, false);
             self.update_boundaries();
-            forget(self.cache, &mut self.code);
+            self.forget();
             self.steps = None;
             if let Some((cache, code)) = &mut self.other_level {
                 forget(cache, code);
@@ -216,13 +217,19 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
                     records.lend(hit_filter.cloned(), self.cpu);
                 }
                 if self.update_boundaries() {
-                    forget(self.cache, &mut self.code);
+                    self.forget();
                 }
                 // The session's state may have changed for all threads.
                 self.shared.kernel.lock().notify_others(self.thread);
             }
             self.observer.resumed();
         }
+    }
+
+    /// Discards the blocks and the code of the present level.
+    fn forget(&mut self) {
+        self.observer.discarding(self.cache);
+        forget(self.cache, &mut self.code);
     }
 
     /// Compiled code that filters accesses continues: flush the records so that all earlier events have been

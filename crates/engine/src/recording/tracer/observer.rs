@@ -21,7 +21,7 @@ impl Tracer {
         cpu: &Cpu,
         memory: &Memory,
     ) -> (InstrumentationLevel, bool) {
-        let is_recorded = self.update_state(block, cpu);
+        let is_recorded = self.update_state(block, cpu, memory);
         let mut has_news = false;
         if let Some(heap) = self.heap.as_mut().filter(|_| self.session.state() != RecordingState::Over) {
             heap.enter(block, cpu, memory);

@@ -20,7 +20,7 @@ mod unimplemented;
 
 use alpha::cpu::{Cpu, Exception, Lock, register};
 use host::Errno;
-use memory::{Fault, Memory};
+use memory::{Fault, Layout, Memory};
 
 use super::Abi;
 use super::arguments::{FcntlArgument, IoctlArgument};
@@ -48,6 +48,9 @@ impl Abi for Cpu {
     /// `sc_traparg_a0` to `a2`.
     type TrapArguments = [u64; 3];
 
+    /// Of 42 bits, as Linux sets TASK_SIZE. The search for free ranges begins where qemu-alpha's does, so that registers can
+    /// be compared with qemu-alpha's.
+    const LAYOUT: Layout = Layout { page: 8192, bytes: 1 << 42, map_base: 0x40_0000_0000 };
     const ELF_MACHINE: u16 = 0x9026;
     const MACHINE_NAME: &'static str = "alpha";
     const HARDWARE_CAPABILITIES: u64 = 0;

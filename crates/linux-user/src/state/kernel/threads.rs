@@ -120,6 +120,8 @@ impl<G: Abi> Kernel<G> {
         thread.address = host::adopt_thread(true);
         thread.clear_at_end = clear_at_end;
         self.process = std::process::id();
+        // The child's copy of the parent's state has the number of children before this one.
+        (self.ordinal, self.children) = (self.children + 1, 0);
         self.parent = None;
         self.debugger = None;
         self.shares_descriptors = false;

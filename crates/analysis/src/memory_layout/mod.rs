@@ -1,12 +1,14 @@
 //! The layout of a program's memory: its variables by name, its stacks, and the blocks of its heap.
 
+mod heap;
+
 use std::collections::HashMap;
 
 use events::record::Heap;
 use events::{Image, Thread};
 use image::Variable;
 
-use super::heap::Heaps;
+use self::heap::Heaps;
 use crate::names::Names;
 
 /// An array: a range of memory with a name.
@@ -70,6 +72,12 @@ const SP: u8 = 30;
 /// The greatest number of processes and threads: a damaged trace may name any.
 const MAX_STREAMS: usize = 1 << 20;
 
+impl Default for MemoryLayout {
+    fn default() -> MemoryLayout {
+        MemoryLayout::new()
+    }
+}
+
 impl MemoryLayout {
     /// Without images.
     pub fn new() -> MemoryLayout {
@@ -125,6 +133,30 @@ impl MemoryLayout {
                 None if stack.is_some_and(|(low, high)| (low..=high).contains(&address)) => STACK,
                 None => OTHER,
             },
+        }
+    }
+
+    /// The index of the member of a structure that an address of a variable belongs to: of
+    /// [`image::Element::members`].
+    pub fn member(&self, process: u32, address: u64) -> Option<usize> {
+        let pieces = &self.processes.get(process as usize)?.pieces;
+        let piece = pieces[pieces.partition_point(|piece| piece.start <= address).checked_sub(1)?];
+        let element = self.arrays[piece.array as usize].variable.as_ref()?.element.as_ref()?;
+        let offset = address - piece.start;
+        if address >= piece.end || element.size == 0 {
+            None
+        } else {
+            element.member_at(offset % element.size)
+        }
+    }
+
+    /// The name of an array, or of a member of it.
+    pub fn name(&self, array: u32, member: Option<usize>) -> String {
+        let array = &self.arrays[array as usize];
+        let element = array.variable.as_ref().and_then(|variable| variable.element.as_ref());
+        match member.and_then(|member| element?.members.get(member)) {
+            Some(member) => format!("{}.{}", array.name, member.name),
+            None => array.name.clone(),
         }
     }
 
@@ -234,7 +266,7 @@ impl MemoryLayout {
 }
 
 /// The entry of a process or a thread.
-pub(super) fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
+fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
     let index = (number as usize).min(MAX_STREAMS);
     if index >= all.len() {
         all.resize(index + 1, T::default());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use events::Thread;
 use events::record::Heap as Mark;
 
-use super::memory::at;
+use super::at;
 
 /// The heaps of all processes.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Source files, read at the first use.
-pub(super) struct SourceFiles<'a> {
+pub(crate) struct SourceFiles<'a> {
     folders: &'a [PathBuf],
     /// By the path that the compiler recorded, the lines; None if there is no such file.
     files: HashMap<String, Option<Vec<String>>>,

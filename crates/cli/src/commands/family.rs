@@ -1,0 +1,139 @@
+//! `pathlength count --children`: the instructions of all processes of a program.
+
+use std::process::ExitCode;
+
+use analysis::classes::ClassProfiles;
+use analysis::code_counts::code_table;
+use analysis::run_counts::{ProcessSums, RunCounts, RunDescription, process_table};
+use analysis::table::{Kind, Table};
+use anyhow::bail;
+use engine::{Family, ProcessState};
+use lab::family::{self, CountFolder};
+
+use super::classes::{self, class_components};
+use super::count::{self, arrange, code_rows, named_rules, run_description, save, saved_path};
+use super::{
+    check_ending, check_names, configuration, named_in_unit, protect_images, until, with_output_apart, write,
+    write_after_run,
+};
+use crate::arguments::{By, CountOptions, OutputOptions};
+
+/// Runs the program, counts all processes, and writes the tables.
+pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
+    check(options)?;
+    // Errors of the rules are reported before the program runs.
+    named_rules(options)?;
+    let output = &options.output;
+    report::check(
+        options.by.is_none() && saved_path(output).is_none(),
+        output.format(),
+        output.path.as_deref(),
+    )?;
+    let configuration =
+        configuration(&options.engine, options.program.path(), options.program.arguments(), true);
+    let unit = classes::unit_of_work(options);
+    check_names(&configuration, &named_in_unit(unit.as_ref()))?;
+    let work = unit.map(|(work, _)| work).unwrap_or_default();
+    let folder = CountFolder::new(saved_path(output))?;
+    let description = run_description(&configuration, Vec::new());
+    let counted =
+        with_output_apart(output, || family::count(&configuration, &work, folder.path(), &description))?;
+    let mut notes: Vec<String> = counted.ending.as_ref().and_then(until).into_iter().collect();
+    if counted.family.processes.iter().any(|process| process.state == ProcessState::Running) {
+        let path = folder.keep();
+        let path = path.display();
+        notes.push(format!("Processes that still run are counted until now, and count on in {path}: pathlength count {path} shows it."));
+    }
+    protect_images(counted.family.counts.images.iter().map(|image| image.path.as_path()));
+    let description = RunDescription { notes, ..description };
+    show(&counted.family, description, options, write_after_run)?;
+    match &counted.ending {
+        Some(ending) => check_ending(ending, options.program.path()),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Shows what is in a folder of counts, whose command was killed.
+pub fn show_folder(options: &CountOptions) -> anyhow::Result<ExitCode> {
+    check(options)?;
+    let (family, mut description) = family::read(options.program.path())?;
+    description.notes.push("These are the counts of a run that was interrupted.".into());
+    show(&family, description, options, write)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the options fit together.
+fn check(options: &CountOptions) -> anyhow::Result<()> {
+    if options.unit.cache.is_some() {
+        bail!("--cache is for the steady state of a single unit in one process: leave it out");
+    }
+    let has_classes = !options.unit.unit.is_empty();
+    if has_classes {
+        classes::check_rows(options)?;
+        if saved_path(&options.output).is_some() {
+            bail!(
+                "counts of all processes are saved without units: leave out --unit, or write tables with --format"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn show(
+    family: &Family,
+    description: RunDescription,
+    options: &CountOptions,
+    write: impl Fn(&[Table], &OutputOptions) -> Result<(), report::Error>,
+) -> anyhow::Result<()> {
+    let processes = family::processes(family);
+    let classes = family::classes(family);
+    let has_code = code_rows(options.by);
+    if classes.is_empty() || options.by == Some(By::Process) || has_code.is_some() {
+        if !options.unit.unit.is_empty() && classes.is_empty() {
+            bail!("no unit of work ended: {} was never called", options.unit.unit.join(", "));
+        }
+        let code = has_code.map(|rows| code_table(rows, &family.counts, None));
+        let counts = RunCounts::new(description, &family.counts, None).with_processes(processes);
+        return match saved_path(&options.output) {
+            Some(path) => save(&counts, path),
+            None => count::show(&counts, code, named_rules(options)?, options, write),
+        };
+    }
+    let profiles = ClassProfiles::new(&classes, &family.counts);
+    let components = class_components(options, &profiles)?;
+    let mut tables = match options.by {
+        Some(By::Unit) => vec![unit_table(family, &processes)],
+        _ => classes::tables(options, &profiles, &components),
+    };
+    if options.by.is_none() {
+        tables.insert(2, process_table(&processes));
+    }
+    let sorted = arrange(options, &mut tables);
+    if let Some(last) = tables.last_mut() {
+        last.notes.extend(description.notes);
+    }
+    write(&tables, &options.output)?;
+    sorted
+}
+
+/// A row for each unit of work, in the order in which those of each process ended.
+fn unit_table(family: &Family, processes: &[ProcessSums]) -> Table {
+    let columns = [
+        ("process", Kind::Text),
+        ("thread", Kind::Count),
+        ("class", Kind::Text),
+        ("instructions", Kind::Count),
+        ("ended", Kind::Text),
+    ];
+    let mut table = Table::new("units", "Units of work", &columns);
+    for unit in &family.units {
+        table.row(vec![
+            processes[unit.process as usize].number.clone().into(),
+            u64::from(unit.thread).into(),
+            unit.class.clone().into(),
+            unit.instructions.into(),
+            if unit.returned { "by return" } else { "left" }.into(),
+        ]);
+    }
+    table
+}

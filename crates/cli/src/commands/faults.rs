@@ -1,0 +1,49 @@
+//! `pathlength faults`: alignment faults.
+
+use std::process::ExitCode;
+
+use analysis::alignment::{self, AlignmentFaults};
+use analysis::models;
+use report::Format;
+
+use super::calls;
+use super::selected_machines::SelectedMachines;
+use super::simulate::simulate;
+use crate::arguments::{FaultRows, FaultsOptions, ResultRows};
+
+/// Lines in the short table.
+const LINES: usize = 10;
+
+/// Finds the alignment faults of a trace or a program, and writes the tables.
+pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
+    let (input, output) = (&options.input, &options.output);
+    report::check(
+        options.by.is_none() && output.format() != Format::Table,
+        output.format(),
+        output.path.as_deref(),
+    )?;
+    let rows = options.by.and_then(|by| by.results(options.inclusive));
+    let (none, model) = (SelectedMachines::default(), AlignmentFaults::new());
+    if let Some(ResultRows::Calls(rows)) = rows {
+        return calls::simulate(input, rows, &options.calls, &options.rows, output, &none, vec![model]);
+    }
+    let simulated = simulate(input, output, rows, &[], &none, model)?;
+    let (faults, trace) = (&simulated.model, &simulated.trace);
+    let tables = match (options.by, rows) {
+        (_, Some(ResultRows::Own(rows))) => models::by(rows, &[("", faults)], trace),
+        (Some(FaultRows::Data), _) => vec![alignment::by_data(faults, trace)],
+        (Some(FaultRows::Time), _) => vec![alignment::over_time(faults)],
+        (Some(_), _) => vec![alignment::by_line(faults, trace)],
+        (None, _) => {
+            let mut lines = [alignment::by_line(faults, trace)];
+            let sorted = options.rows.sort(&mut lines);
+            options.rows.shorten(&mut lines[0], Some(LINES), "--by line shows all lines");
+            let [lines] = lines;
+            simulated.write(vec![alignment::summary(faults), lines], &Default::default(), output)?;
+            sorted?;
+            return simulated.finish(input);
+        }
+    };
+    simulated.write(tables, &options.rows, output)?;
+    simulated.finish(input)
+}

@@ -1,0 +1,319 @@
+//! Counts all processes of a program, whether they are forked, execute other programs, have threads, or are killed.
+//!
+//! Each process counts in files of one folder, which it maps: the kernel keeps what was written there, however the process
+//! ends. [`Family`] reads the folder, at any time.
+
+mod area;
+mod log;
+mod program;
+mod read;
+
+use std::io;
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+use events::{BlockId, LoadedImage, ProcessEnd};
+
+use self::area::Area;
+use self::log::{Entry, LogName, UnitEntry};
+pub use self::log::{ProcessNumber, ProcessState};
+use self::program::Program;
+pub use self::read::{CountedProcess, CountedUnit, Family, FamilyError};
+use crate::calls::{Calls, Ended};
+use crate::counting::{ONE_LESS, Tally, UnitOfWork};
+use crate::lock;
+use crate::platform::{Block, BlockCache, Cpu};
+use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
+use memory::Memory;
+
+/// Counts a thread in the folder of its family.
+pub struct FamilyCounter {
+    work: Arc<UnitOfWork>,
+    folder: i32,
+    name: LogName,
+    program: Arc<Mutex<Program>>,
+    /// Its number in the process.
+    thread: u32,
+    area: Area,
+    /// The program's number of each block of the thread that has been defined.
+    numbers: Vec<u32>,
+    /// A block was truncated, so that there may be a new one.
+    has_prefix: bool,
+    /// How many counters of compiled code are in the log.
+    counters: usize,
+    /// How often the counts were settled.
+    settlements: u64,
+    images: Vec<LoadedImage>,
+    calls: Calls,
+    /// Executions in the open unit.
+    unit: Tally,
+}
+
+impl FamilyCounter {
+    /// Counts the first process in a folder, and units of work. Its processes are numbered from `number` on.
+    pub fn new(folder: OwnedFd, number: ProcessNumber, work: UnitOfWork) -> io::Result<FamilyCounter> {
+        // Open as long as this process and those that it forks.
+        let folder = linux::out_of_reach(folder).into_raw_fd();
+        let name = LogName { process: number, program: 0 };
+        let program = Program::new(folder, name.clone(), None)?;
+        let calls = Calls::new(&work.functions, &work.classes);
+        FamilyCounter::of(Arc::new(work), (folder, name), Arc::new(Mutex::new(program)), calls, Vec::new())
+    }
+
+    fn of(
+        work: Arc<UnitOfWork>,
+        (folder, name): (i32, LogName),
+        program: Arc<Mutex<Program>>,
+        calls: Calls,
+        images: Vec<LoadedImage>,
+    ) -> io::Result<FamilyCounter> {
+        let (thread, area) = lock(&program).thread()?;
+        Ok(FamilyCounter {
+            work,
+            folder,
+            name,
+            program,
+            thread,
+            area,
+            numbers: Vec::new(),
+            has_prefix: false,
+            counters: 0,
+            settlements: 0,
+            images,
+            calls,
+            unit: Tally::default(),
+        })
+    }
+
+    /// Enters the new blocks of the cache into the log.
+    #[cold]
+    fn define(&mut self, cache: &BlockCache) {
+        self.has_prefix = false;
+        let new = &cache.blocks()[self.numbers.len()..];
+        if new.is_empty() {
+            return;
+        }
+        let defined = lock(&self.program).define(self.thread, new);
+        self.numbers.extend(self.checked(defined));
+        let reserved = self.area.reserve(self.numbers.len(), self.counters);
+        self.checked(reserved);
+    }
+
+    /// Adds the executions since the last call to the open unit, if there is one: the counters of compiled code keep them, too.
+    #[cold]
+    fn take(&mut self, is_open: bool, cache: &BlockCache) {
+        let unit = &mut self.unit;
+        cache.take_executions(|id, times| {
+            if is_open {
+                unit.add(id, times);
+            }
+        });
+    }
+
+    /// A unit has ended.
+    #[cold]
+    fn end(&mut self, cpu: &Cpu, cache: &BlockCache, ended: &Ended) {
+        self.define(cache);
+        let numbers = &self.numbers;
+        let executed = self.unit.take_all().map(|(id, times)| (numbers[id as usize], times));
+        let unit = UnitEntry {
+            class: 0,
+            thread: self.thread,
+            instructions: cpu.instructions - ended.began,
+            returned: ended.returned,
+        };
+        let class = ended.class.as_deref().unwrap_or_else(|| &self.work.functions[ended.unit as usize]);
+        let counted = lock(&self.program).unit(class, unit, executed);
+        self.checked(counted);
+    }
+
+    /// Moves all counts to the log.
+    #[cold]
+    fn settle(&mut self, cache: &BlockCache) {
+        self.define(cache);
+        self.take(self.calls.is_open(), cache);
+        let (mut executions, system_calls) = self.area.counted(self.numbers.len());
+        cache.counters.all_executions(|id, times| {
+            executions[id as usize] = executions[id as usize].wrapping_add(times);
+        });
+        let executed = self.numbers.iter().copied().zip(executions).filter(|(_, n)| *n != 0).collect();
+        let made = (0..).zip(system_calls).filter(|(_, n)| *n != 0).collect();
+        let settled = lock(&self.program).log(&[Entry::Settled(self.thread, executed, made)]);
+        self.checked(settled);
+        self.area.clear(self.numbers.len());
+        cache.counters.clear();
+        self.counters = 0;
+        self.settlements += 1;
+        self.area.renew(self.settlements);
+    }
+
+    /// The thread counts no more.
+    fn leave(&mut self, cpu: &Cpu, cache: &BlockCache) {
+        self.take(self.calls.is_open(), cache);
+        if let Some(ended) = self.calls.end(false) {
+            self.end(cpu, cache, &ended);
+        }
+        self.settle(cache);
+        self.area.remove();
+    }
+
+    /// The result; or else ends the process, whose counts would be wrong.
+    fn checked<T>(&self, result: io::Result<T>) -> T {
+        result.unwrap_or_else(|error| {
+            eprintln!(
+                "pathlength: process {} is ended, as it cannot be counted any further: {error}",
+                std::process::id()
+            );
+            // SAFETY: ends the process at once; what was counted is in files.
+            unsafe { libc::_exit(NOT_COUNTED) }
+        })
+    }
+}
+
+/// The exit status of a process that cannot be counted.
+const NOT_COUNTED: i32 = 125;
+
+impl Instrumentation<Cpu> for FamilyCounter {
+    const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
+
+    fn must_report(&self, block: &Block) -> bool {
+        self.calls.must_report(block)
+    }
+
+    fn requires_recompilation(&mut self) -> bool {
+        self.calls.requires_recompilation()
+    }
+}
+
+impl Debugged<Cpu> for FamilyCounter {}
+
+impl Observer<Cpu> for FamilyCounter {
+    #[inline(always)]
+    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+        if id as usize >= self.numbers.len() || self.has_prefix {
+            self.define(cache);
+        }
+        let was_open = self.calls.is_open();
+        let change = self.calls.enter(cache.block(id), cpu, memory, || true);
+        if change.ended.is_some() || change.begins {
+            self.take(was_open, cache);
+        }
+        if let Some(ended) = &change.ended {
+            self.end(cpu, cache, ended);
+        }
+        self.area.add(id, 1);
+        if self.calls.is_open() {
+            self.unit.add(id, 1);
+        }
+    }
+
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+        self.has_prefix = true;
+        for (id, times) in [(entered, ONE_LESS)].into_iter().chain(executed.map(|(id, _)| (id, 1))) {
+            self.area.add(id, times);
+            if self.calls.is_open() {
+                self.unit.add(id, times);
+            }
+        }
+    }
+
+    fn system_call(&mut self, number: u32) {
+        self.area.add_system_call(number);
+    }
+
+    fn mapped(&mut self, image: &LoadedImage) {
+        self.images.push(image.clone());
+        let logged = lock(&self.program).mapped(self.images.len(), image);
+        self.checked(logged);
+        // An image that cannot be read any more has no symbols.
+        if self.calls.may_be_in(image)
+            && let Ok(file) = linux::read_image(&image.path)
+        {
+            self.calls.mapped(image, &file);
+        }
+    }
+
+    fn compiled(&mut self, cache: &BlockCache) {
+        self.define(cache);
+        let (counters, terms) = (&cache.counters, cache.counters.terms());
+        if let Some(first) = counters.place() {
+            let placed = self.area.place_counters(first);
+            self.checked(placed);
+        }
+        let reserved = self.area.reserve(self.numbers.len(), terms.len());
+        self.checked(reserved);
+        if terms.len() > self.counters {
+            let new = terms[self.counters..].iter().map(|term| term.to_words()).collect();
+            let logged = lock(&self.program).log(&[Entry::Counters(self.thread, new)]);
+            self.checked(logged);
+            self.counters = terms.len();
+        }
+    }
+
+    fn discarding(&mut self, cache: &BlockCache) {
+        self.settle(cache);
+    }
+
+    fn thread(&self) -> FamilyCounter {
+        let (program, images) = (self.program.clone(), self.images.clone());
+        let place = (self.folder, self.name.clone());
+        let begun = FamilyCounter::of(self.work.clone(), place, program, self.calls.thread(), images);
+        self.checked(begun)
+    }
+
+    fn ended(&mut self, cpu: &Cpu, _: &Memory, cache: &BlockCache) {
+        if !self.area.is_removed() {
+            self.leave(cpu, cache);
+        }
+    }
+
+    fn exits(&mut self, how: ProcessEnd, cpu: &Cpu, _: &Memory, cache: &BlockCache) {
+        self.leave(cpu, cache);
+        let ended = lock(&self.program).end(Entry::Ended(how));
+        self.checked(ended);
+    }
+
+    fn replaced(&mut self, cpu: &Cpu, cache: &BlockCache) {
+        self.leave(cpu, cache);
+        let next = lock(&self.program).replaced();
+        let next = Arc::new(Mutex::new(self.checked(next)));
+        let place = (self.folder, self.name.next());
+        let begun = FamilyCounter::of(self.work.clone(), place, next, self.calls.renewed(), Vec::new());
+        *self = self.checked(begun);
+        self.continue_in(cache);
+    }
+
+    fn forked(&mut self, ordinal: u32, cache: &BlockCache) {
+        let place = (self.folder, self.name.child(ordinal));
+        let child = Program::forked(&self.program, place.clone(), self.thread);
+        let (program, is_inherited) = self.checked(child);
+        let program = Arc::new(Mutex::new(program));
+        let begun =
+            FamilyCounter::of(self.work.clone(), place, program, self.calls.thread(), self.images.clone());
+        let child = self.checked(begun);
+        let parent = std::mem::replace(self, child);
+        if is_inherited {
+            (self.numbers, self.counters) = (parent.numbers.clone(), parent.counters);
+        } else {
+            let logged = (1..)
+                .zip(&self.images)
+                .try_for_each(|(number, image)| lock(&self.program).mapped(number, image));
+            self.checked(logged);
+            // The lock of the parent's program, which another thread held, is never released here.
+            std::mem::forget(parent);
+        }
+        self.continue_in(cache);
+    }
+}
+
+impl FamilyCounter {
+    /// The counters of a cache, all of whose executions were counted elsewhere, count in the thread's own area from now on.
+    fn continue_in(&mut self, cache: &BlockCache) {
+        if let Some(first) = cache.counters.place() {
+            let placed = self.area.place_counters(first);
+            self.checked(placed);
+        }
+        cache.counters.clear();
+        self.compiled(cache);
+    }
+}
