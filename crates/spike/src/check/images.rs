@@ -136,7 +136,20 @@ impl Images {
                 self.hints.insert(new + (second - old), *second);
             }
         }
+        self.hint_behind_branches();
         self.optimized.entries = self.hints.clone();
+    }
+
+    /// Where the head of a procedure lies elsewhere, a branch stands at its entry, and calls go to where that leads.
+    fn hint_behind_branches(&mut self) {
+        let behind = |(&new, &old): (&u64, &u64)| {
+            let branch = self.optimized.at(new).filter(|one| one.op == isa::Op::Br && one.ra() == R31)?;
+            Some((branch.target(new)?, old))
+        };
+        let found: Vec<(u64, u64)> = self.hints.iter().filter_map(behind).collect();
+        for (new, old) in found {
+            self.hints.entry(new).or_insert(old);
+        }
     }
 
     /// Adds what a word of the data refers to.

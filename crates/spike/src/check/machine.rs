@@ -1,13 +1,12 @@
 //! Symbolic execution of one of the images, from one thing that others can see to the next.
 
-use std::collections::BTreeSet;
-
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use isa::{Flags, Format, Instruction, Op, Operands};
 
+use super::context::Context;
 use super::convention::{F31, R31, RA, SAVED, SP, bit, has, registers};
-use super::term::{Node, Side, Symbol, Terms, Value};
+use super::term::{Node, Side, Value};
 
 /// The instructions of an image.
 #[derive(Debug)]
@@ -102,31 +101,6 @@ impl Event {
     }
 }
 
-/// What a proof collects on all paths.
-#[derive(Debug)]
-pub struct Context {
-    /// The expressions.
-    pub terms: Terms,
-    /// The memory that both images see.
-    pub memory: Symbol,
-    /// The stack pointer at the entry.
-    pub stack: Symbol,
-    /// Where each image saves registers, relative to the stack pointer at the entry.
-    pub saves: [BTreeSet<(i64, u8)>; 2],
-    /// Where the original saves registers in its own frame, not in that of an inlined call.
-    pub own_saves: BTreeSet<i64>,
-    /// Other accesses to that frame: distance and bytes.
-    pub accesses: BTreeSet<(i64, u8)>,
-    /// An access to a saved register that is no restore.
-    pub overlap: Option<i64>,
-    /// Whether the frame may hold anything but saved registers, or its address be known elsewhere.
-    pub is_frame_used: bool,
-    /// Loads that the optimized image carries out, since the last action.
-    pub new_loads: Vec<Symbol>,
-    /// Whether each image has accessed memory below the stack pointer since the last action.
-    pub is_below_stack: [bool; 2],
-}
-
 /// The state of one image.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -215,6 +189,9 @@ impl Machine {
                 return None;
             }
             let Some(one) = code.at(self.pc) else { return Some(Action::Invalid("no instruction")) };
+            if code.side == Side::Optimized {
+                context.covered.insert(self.pc);
+            }
             match self.execute(one, code, context) {
                 Step::Next => {
                     self.pc += 4;
@@ -351,7 +328,7 @@ impl Machine {
                 context.is_frame_used |=
                     self.inlined.is_empty() && operands.iter().any(|operand| operand.symbol == context.stack);
                 let function = if one.op.is_float() { one.function() as u16 } else { 0 };
-                context.terms.value(Node::Operation(one.op, function, operands))
+                context.terms.operation(one.op, function, operands)
             }
         };
         self.set(to, value, context);
@@ -446,13 +423,6 @@ impl Machine {
         if let Some(slot) = self.slots.iter().find(is_hit) {
             context.overlap = Some(slot.0);
         }
-    }
-}
-
-impl Context {
-    /// The distance of an address from the stack pointer at the entry, if it is known.
-    pub fn in_frame(&self, address: Value) -> Option<i64> {
-        (address.symbol == self.stack).then_some(address.offset as i64)
     }
 }
 

@@ -6,17 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use isa::Op;
+use rustc_hash::FxHashSet as HashSet;
 
-use super::convention::{
-    ARGUMENTS, CLOBBERED, GP, PRESERVED, PV, RA, RESULTS, SP, SYSTEM_ARGUMENTS, ZEROS, bit, has, registers,
-};
+use super::context::Context;
+use super::convention::{ARGUMENTS, GP, PRESERVED, PV, RA, SP, ZEROS, bit, has};
 use super::images::{Images, Procedure};
-use super::machine::{Action, Context, Event, Machine};
+use super::machine::{Action, Machine};
 use super::relation::State;
-use super::tables;
-use super::term::{BASE, Node, Side, Terms, Value, register_name};
-use crate::assemble;
+use super::term::{BASE, Node, Side, Terms, Value};
 
 /// An entry of a procedure in both images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,6 +57,8 @@ pub struct Proved {
     pub entries: Vec<Entry>,
     /// Pairs of places that control passes.
     pub places: usize,
+    /// Addresses of the optimized image's instructions that control passes.
+    pub covered: HashSet<u64>,
 }
 
 /// A place in each image, and the calls that are carried out there.
@@ -77,7 +76,7 @@ impl Places {
     }
 }
 
-type Checked<T> = Result<T, String>;
+pub(super) type Checked<T> = Result<T, String>;
 
 /// The proof while it is being made.
 pub struct Proof<'a> {
@@ -92,32 +91,17 @@ pub struct Proof<'a> {
 }
 
 /// Visits of pairs of places after which a proof is given up, for each pair.
-const MOST_VISITS: usize = 30;
+const MOST_VISITS: usize = 200;
 /// Pairs of places with which a proof is given up.
 const MOST_PLACES: usize = 20_000;
 
 impl<'a> Proof<'a> {
     /// Tries to prove an entry.
     pub fn attempt(images: &'a Images, entry: Entry) -> Result<Proved, Difference> {
-        let mut terms = Terms::new();
-        let stack = terms.symbol(Node::Entry(SP, None));
-        let memory = terms.fresh();
-        let context = Context {
-            terms,
-            memory,
-            stack,
-            saves: Default::default(),
-            own_saves: BTreeSet::new(),
-            accesses: BTreeSet::new(),
-            overlap: None,
-            is_frame_used: false,
-            new_loads: Vec::new(),
-            is_below_stack: [false; 2],
-        };
         let mut proof = Proof {
             images,
             entry,
-            context,
+            context: Context::new(Terms::new()),
             changes: Changes::default(),
             entries: BTreeSet::new(),
             states: BTreeMap::new(),
@@ -125,8 +109,9 @@ impl<'a> Proof<'a> {
             pending: BTreeSet::new(),
         };
         proof.run()?;
-        let Proof { changes, entries, states, .. } = proof;
-        Ok(Proved { changes, entries: entries.into_iter().collect(), places: states.len() })
+        let Proof { changes, entries, states, context, .. } = proof;
+        let entries = entries.into_iter().collect();
+        Ok(Proved { changes, entries, places: states.len(), covered: context.covered })
     }
 
     fn run(&mut self) -> Result<(), Difference> {
@@ -313,112 +298,6 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Compares a pair of actions. Returns whether the path ends or divides.
-    fn act(
-        &mut self,
-        from: &Places,
-        actions: (Action, Action),
-        original: &mut Machine,
-        optimized: &mut Machine,
-    ) -> Checked<bool> {
-        match actions {
-            (Action::Invalid(reason), _) | (_, Action::Invalid(reason)) => Err(reason.into()),
-            (Action::Event(old), Action::Event(new)) => self.event(old, new, original, optimized),
-            (Action::Branch(old), Action::Branch(new)) => {
-                self.arrive(from, (old, new), original, optimized)?;
-                Ok(true)
-            }
-            (
-                Action::Conditional { op, operand, taken, next },
-                Action::Conditional { op: other, operand: tested, taken: to, next: onward },
-            ) => {
-                if !self.is_same(operand, tested) {
-                    return Err(self.differ("the branches test", operand, tested));
-                }
-                let ways = match () {
-                    () if op == other => [(taken, to), (next, onward)],
-                    () if is_opposite(op, other) => [(taken, onward), (next, to)],
-                    () => return Err(format!("{} became {}", op.mnemonic(), other.mnemonic())),
-                };
-                for (way, is_taken) in ways.into_iter().zip([true, false]) {
-                    let bound = tables::bound(&self.context.terms, op, operand, is_taken);
-                    if let Some((_, most)) = bound {
-                        original.bounds.retain(|one| one.1 != most);
-                    }
-                    original.bounds.extend(bound);
-                    if original.bounds.len() > MOST_BOUNDS {
-                        original.bounds.remove(0);
-                    }
-                    self.arrive(from, way, original, optimized)?;
-                    original.bounds.truncate(original.bounds.len() - usize::from(bound.is_some()));
-                }
-                Ok(true)
-            }
-            (Action::Call { .. }, Action::Call { .. }) => {
-                self.call(actions.0, actions.1, original, optimized).map(|returns| !returns)
-            }
-            (Action::Call { .. }, Action::Branch(_) | Action::Jump(..)) => {
-                self.tail_call(actions.0, actions.1, original, optimized)?;
-                Ok(true)
-            }
-            (Action::Jump(target, pc), Action::Jump(other, _)) => {
-                self.jump(from, (target, pc), other, original, optimized)?;
-                Ok(true)
-            }
-            (old, new) => Err(format!("the original {}, the optimized code {}", name(old), name(new))),
-        }
-    }
-
-    /// Compares events. Returns whether the path ends.
-    fn event(
-        &mut self,
-        old: Event,
-        new: Event,
-        original: &mut Machine,
-        optimized: &mut Machine,
-    ) -> Checked<bool> {
-        if old.op != new.op || old.function != new.function {
-            return Err(format!("{} became {}", old.op.mnemonic(), new.op.mnemonic()));
-        }
-        for (old_operand, new_operand) in old.operands.into_iter().zip(new.operands) {
-            if !self.is_same(old_operand, new_operand) {
-                return Err(self.differ(
-                    &format!("operands of {}", old.op.mnemonic()),
-                    old_operand,
-                    new_operand,
-                ));
-            }
-        }
-        let is_system_call = old.op == Op::CallPal;
-        if is_system_call {
-            self.check_registers(system_arguments(old.function), original, optimized)?;
-        }
-        let memory = self.context.terms.fresh();
-        if old.changes_memory() {
-            self.context.memory = memory;
-        }
-        let result = match (old.changes_memory(), old.result) {
-            // What the same operation computes of the same operands is the same.
-            (false, Some(_)) => {
-                let [a, b] = old.operands;
-                let node = Node::Operation(old.op, old.function as u16, [a, b, Value::constant(0)]);
-                self.context.terms.value(node)
-            }
-            _ => self.context.terms.value(Node::Result(memory, 0)),
-        };
-        if let (Some(old), Some(new)) = (old.result, new.result) {
-            original.set(old, result, &self.context);
-            optimized.set(new, result, &self.context);
-        }
-        if is_system_call && old.function == HALT {
-            return Ok(true);
-        }
-        if is_system_call {
-            self.forget(SYSTEM_CHANGED, memory, original, optimized);
-        }
-        Ok(false)
-    }
-
     /// Control comes to a pair of places.
     pub(super) fn arrive(
         &mut self,
@@ -462,166 +341,9 @@ impl<'a> Proof<'a> {
             }
         }
     }
-
-    fn jump(
-        &mut self,
-        from: &Places,
-        (target, pc): (Value, u64),
-        other: Value,
-        original: &Machine,
-        optimized: &Machine,
-    ) -> Checked<()> {
-        if !self.is_same(target, other) {
-            return Err(self.differ("jumps go to", target, other));
-        }
-        if let Node::Entry(register, None) = self.context.terms.node(target.symbol)
-            && target.offset == 0
-            && register != PV
-        {
-            return self.check_return(register, original, optimized);
-        }
-        if let Some(targets) = tables::targets(self.images, &self.context.terms, (target, pc), original) {
-            for way in targets {
-                self.arrive(from, way, original, optimized)?;
-            }
-            return Ok(());
-        }
-        if self.images.tables.contains_key(&pc) {
-            return Err("an indirect jump to unknown places".into());
-        }
-        self.check_clean(original, optimized)?;
-        let known = self.known_targets(target, other);
-        self.check_registers(self.arguments(known.map(|one| one.0)), original, optimized)?;
-        if let Some((old, new)) = known {
-            self.require_entry(old, new)?;
-            self.check_registers(bit(GP), original, optimized)?;
-        }
-        Ok(())
-    }
-
-    /// Whether the same is in a register of both.
-    pub(super) fn is_same(&mut self, old: Value, new: Value) -> bool {
-        if old == new {
-            return old.as_address().is_none_or(|address| !self.images.leaders.contains(&address));
-        }
-        if let (Some(old), Some(new)) = (old.as_address(), new.as_address()) {
-            return self.is_same_code(old, new);
-        }
-        if old.offset != new.offset {
-            return false;
-        }
-        match (self.context.terms.node(old.symbol), self.context.terms.node(new.symbol)) {
-            (Node::Operation(a, f, left), Node::Operation(b, g, right)) => {
-                a == b && f == g && left.into_iter().zip(right).all(|(a, b)| self.is_same(a, b))
-            }
-            (Node::Load(a, left, from), Node::Load(b, right, other)) => {
-                a == b && left == right && self.is_same(from, other)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether two addresses are of the same code.
-    fn is_same_code(&mut self, old: u64, new: u64) -> bool {
-        if self.images.original.entries.contains_key(&old) && self.images.optimized.contains(new) {
-            self.entries.insert(Entry { original: old, optimized: new });
-            return true;
-        }
-        self.images.labels.get(&old).is_some_and(|all| all.contains(&new))
-    }
-
-    /// Registers in which both must hold the same.
-    pub(super) fn check_registers(
-        &mut self,
-        set: u64,
-        original: &Machine,
-        optimized: &Machine,
-    ) -> Checked<()> {
-        for register in registers(set & !ZEROS) {
-            let (old, new) = (original.get(register), optimized.get(register));
-            if !self.is_same(old, new) {
-                return Err(self.differ(&format!("{} is", register_name(register)), old, new));
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn differ(&self, what: &str, old: Value, new: Value) -> String {
-        let show = |value| self.context.terms.show(value);
-        format!("{what} {}, not {}", show(new), show(old))
-    }
-
-    /// What is required when control returns to the caller.
-    pub(super) fn check_return(&mut self, link: u8, original: &Machine, optimized: &Machine) -> Checked<()> {
-        let (changes, keeps_gp) = match self.procedure() {
-            Some(procedure) => (procedure.changes, procedure.keeps_gp),
-            None => (CLOBBERED, true),
-        };
-        self.check_preserved(original, optimized)?;
-        let free = if link == RA { changes & !RESULTS } else { bit(28) & changes };
-        for register in registers(CLOBBERED & !(free | bit(GP))) {
-            let is_unchanged = [(Side::Original, original), (Side::Optimized, optimized)]
-                .into_iter()
-                .all(|(side, machine)| machine.get(register) == self.entry_value(register, side));
-            if !is_unchanged {
-                self.check_registers(bit(register), original, optimized)?;
-            }
-        }
-        if keeps_gp { self.check_registers(bit(GP), original, optimized) } else { Ok(()) }
-    }
-
-    /// Whether preserved registers and the stack pointer are as they were at the entry.
-    pub(super) fn check_preserved(&mut self, original: &Machine, optimized: &Machine) -> Checked<()> {
-        for register in registers(PRESERVED | bit(SP)) {
-            let (old, new) = (original.get(register), optimized.get(register));
-            let [expected, own] =
-                [Side::Original, Side::Optimized].map(|side| self.entry_value(register, side));
-            let is_fine = if old == expected { new == own } else { self.is_same(old, new) };
-            if !is_fine {
-                return Err(self.differ(&format!("{} is", register_name(register)), old, new));
-            }
-        }
-        Ok(())
-    }
 }
 
-/// Bounds of numbers that are kept.
-const MOST_BOUNDS: usize = 4;
 /// Branches between two actions that only one of the images has.
 const MOST_BRANCHES: usize = 100;
 /// Nested calls that were inlined.
 const DEEPEST: usize = 4;
-/// The function of the privileged architecture library after which nothing follows.
-const HALT: u32 = 0;
-/// What system calls may change.
-const SYSTEM_CHANGED: u64 = CLOBBERED
-    & !(super::convention::range(16, 18) | bit(21) | bit(RA) | bit(PV) | bit(GP))
-    & super::convention::range(0, 31);
-
-/// What a function of the privileged architecture library reads.
-fn system_arguments(function: u32) -> u64 {
-    match function {
-        // A stop, a breakpoint, an instruction barrier, a read of the thread pointer.
-        HALT | 0x80 | 0x81 | 0x86 | 0x9e => 0,
-        // A trap by software, a write of the thread pointer.
-        0xaa | 0x9f => bit(16),
-        _ => SYSTEM_ARGUMENTS,
-    }
-}
-
-fn is_opposite(op: Op, other: Op) -> bool {
-    let word = |op: Op| u32::from(op.row().opcode) << 26;
-    assemble::invert(word(op)) == Some(word(other))
-}
-
-fn name(action: Action) -> String {
-    match action {
-        Action::Event(event) => format!("has {}", event.op.mnemonic()),
-        Action::Conditional { op, .. } => format!("has {}", op.mnemonic()),
-        Action::Call { .. } => "makes a call".into(),
-        Action::Branch(to) => format!("goes to {to:#x}"),
-        Action::Jump(..) => "jumps or returns".into(),
-        Action::End => "ends".into(),
-        Action::Invalid(reason) => reason.into(),
-    }
-}

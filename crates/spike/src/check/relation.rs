@@ -2,9 +2,10 @@
 //! meet are generalized (anti-unification): expressions keep what they have in common, and where they differ an unknown
 //! stands for every pair of them, so that what was equal in both images on both paths stays equal.
 
-use rustc_hash::FxHashMap as HashMap;
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
-use super::machine::{Context, Inlined, Machine};
+use super::context::Context;
+use super::machine::{Inlined, Machine};
 use super::term::{Node, Symbol, Terms, Value};
 use isa::Op;
 
@@ -26,14 +27,24 @@ impl State {
 
     /// Whether all that another state may be is known to be possible.
     pub fn includes(&self, terms: &Terms, other: &State) -> bool {
-        let mut matching = Matching { terms, substitution: HashMap::default(), done: HashMap::default() };
+        let mut matching = Matching {
+            terms,
+            substitution: HashMap::default(),
+            done: HashMap::default(),
+            sums: HashSet::default(),
+        };
         matching.value(Value::of(self.memory), Value::of(other.memory))
             && self.machines(other).into_iter().all(|(old, new)| matching.machine(old, new))
     }
 
     /// The state that includes this one and another one.
     pub fn generalize(&self, context: &mut Context, other: &State) -> State {
-        let mut join = Join { context, variables: HashMap::default(), done: HashMap::default() };
+        let mut join = Join {
+            context,
+            variables: HashMap::default(),
+            done: HashMap::default(),
+            sums: HashMap::default(),
+        };
         let memory = join.value(Value::of(self.memory), Value::of(other.memory)).symbol;
         let [original, optimized] = self.machines(other).map(|(old, new)| join.machine(old, new));
         State { original, optimized, memory }
@@ -45,6 +56,8 @@ struct Matching<'a> {
     terms: &'a Terms,
     substitution: HashMap<Symbol, Value>,
     done: HashMap<Symbol, Symbol>,
+    /// Sums that were matched with values that are none. Sums of shared sums would be taken apart exponentially often.
+    sums: HashSet<(Symbol, Value)>,
 }
 
 impl Matching<'_> {
@@ -69,9 +82,16 @@ impl Matching<'_> {
             let own = Value { symbol: new.symbol, offset: new.offset.wrapping_sub(old.offset) };
             return *self.substitution.entry(old.symbol).or_insert(own) == own;
         }
-        if let Some((a, b)) = sum(self.terms, old).filter(|_| sum(self.terms, new).is_none()) {
-            let [first, second] = as_sum(self.terms, new, [a, b]);
-            return self.value(a, first) && self.value(b, second);
+        if let Some(parts) = sum(self.terms, old).filter(|_| sum(self.terms, new).is_none()) {
+            let new = new.plus(old.offset.wrapping_neg());
+            let [first, second] = as_sum(self.terms, new, parts);
+            let key = (old.symbol, new);
+            let is_matched =
+                self.sums.contains(&key) || self.value(parts[0], first) && self.value(parts[1], second);
+            if is_matched {
+                self.sums.insert(key);
+            }
+            return is_matched;
         }
         if old.offset != new.offset {
             return false;
@@ -98,10 +118,10 @@ impl Matching<'_> {
     }
 }
 
-/// The two parts of a sum; its constant belongs to the first.
-fn sum(terms: &Terms, value: Value) -> Option<(Value, Value)> {
+/// The two parts of a sum, without its constant.
+fn sum(terms: &Terms, value: Value) -> Option<[Value; 2]> {
     match terms.node(value.symbol) {
-        Node::Operation(Op::Addq, _, [a, b, _]) => Some((a.plus(value.offset), b)),
+        Node::Operation(Op::Addq, _, [a, b, _]) => Some([a, b]),
         _ => None,
     }
 }
@@ -118,6 +138,8 @@ struct Join<'a> {
     /// The unknown for each pair of expressions with this difference of their constants.
     variables: HashMap<(Symbol, Symbol, u64), Symbol>,
     done: HashMap<(Symbol, Symbol), Option<Symbol>>,
+    /// What sums and values that are none have in common.
+    sums: HashMap<(Symbol, Value), Value>,
 }
 
 impl Join<'_> {
@@ -162,17 +184,26 @@ impl Join<'_> {
         Value { symbol, offset: old.offset }
     }
 
-    /// What a sum and a value that is none have in common.
+    /// What a sum and a value that is none have in common. It depends on the difference of their constants only, so that
+    /// two registers that differ by a constant on both paths differ by it afterwards.
     fn sums(&mut self, old: Value, new: Value) -> Option<Value> {
+        let constant = old.offset;
+        let (old, new) = (Value::of(old.symbol), new.plus(constant.wrapping_neg()));
+        if let Some(known) = self.sums.get(&(old.symbol, new)) {
+            return Some(known.plus(constant));
+        }
         let terms = &self.context.terms;
-        let (whole, [(a, b), (c, d)]) = match (sum(terms, old), sum(terms, new)) {
-            (Some((a, b)), None) => (old, [(a, b), as_sum(terms, new, [a, b]).into()]),
-            (None, Some((a, b))) => (new, [as_sum(terms, old, [a, b]).into(), (a, b)]),
+        let (first, second) = match (sum(terms, old), sum(terms, new)) {
+            (Some(parts), None) => (parts, as_sum(terms, new, parts)),
+            (None, Some(parts)) => (as_sum(terms, old.plus(new.offset.wrapping_neg()), parts), parts),
             _ => return None,
         };
-        let Node::Operation(op, function, [.., last]) = terms.node(whole.symbol) else { return None };
-        let operands = [self.value(a, c), self.value(b, d), last];
-        Some(self.context.terms.value(Node::Operation(op, function, operands)))
+        // The constant of the new sum is put back: the old value was made smaller by it.
+        let shift = if sum(terms, new).is_some() { new.offset } else { 0 };
+        let operands = [self.value(first[0], second[0]), self.value(first[1], second[1]), Value::constant(0)];
+        let joined = self.context.terms.operation(Op::Addq, 0, operands).plus(shift);
+        self.sums.insert((old.symbol, new), joined);
+        Some(joined.plus(constant))
     }
 
     /// What two expressions have in common, unless they are of different kinds.
@@ -208,5 +239,51 @@ impl Join<'_> {
         }
         self.done.insert((old, new), symbol);
         symbol
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::term::Node;
+
+    fn join<T>(terms: Terms, test: impl FnOnce(&mut Join) -> T) -> T {
+        let mut context = Context::new(terms);
+        let variables = HashMap::default();
+        test(&mut Join {
+            context: &mut context,
+            variables,
+            done: HashMap::default(),
+            sums: HashMap::default(),
+        })
+    }
+
+    /// One image adds 4 before two paths meet, the other one after.
+    #[test]
+    fn constants_may_be_added_before_or_after() {
+        let mut terms = Terms::new();
+        let [x, y, z] = [(); 3].map(|()| Value::of(terms.fresh()));
+        let sum = terms.operation(Op::Addq, 0, [x.plus(8), y, Value::constant(0)]);
+        join(terms, |join| {
+            for (old, new) in [(z, sum), (sum, z), (z.plus(12), sum), (sum, z.plus(12))] {
+                let before = join.value(old.plus(4), new.plus(4));
+                let after = join.value(old, new).plus(4);
+                assert_eq!(before, after, "{old:?} {new:?}");
+            }
+        });
+    }
+
+    /// What is shared is taken apart once.
+    #[test]
+    fn sums_of_sums_take_linear_time() {
+        let mut terms = Terms::new();
+        let [mut sum, other] = [(); 2].map(|()| Value::of(terms.fresh()));
+        for _ in 0..60 {
+            sum = terms.operation(Op::Addq, 0, [sum, sum, Value::constant(0)]);
+        }
+        join(terms, |join| {
+            let joined = join.value(sum, other);
+            assert!(matches!(join.context.terms.node(joined.symbol), Node::Operation(Op::Addq, ..)));
+        });
     }
 }

@@ -144,6 +144,19 @@ impl Terms {
         Value::of(self.symbol(node))
     }
 
+    /// The result of an operation. Constants in a sum are its own: whatever order they were added in, it is the same.
+    pub fn operation(&mut self, op: Op, function: u16, operands: [Value; 3]) -> Value {
+        let [mut a, mut b, c] = operands;
+        let mut constant = 0u64;
+        if op == Op::Addq {
+            // Addresses of code are not numbers: they are compared by what they refer to.
+            for operand in [&mut a, &mut b].into_iter().filter(|operand| operand.symbol != BASE) {
+                constant = constant.wrapping_add(std::mem::take(&mut operand.offset));
+            }
+        }
+        self.value(Node::Operation(op, function, [a, b, c])).plus(constant)
+    }
+
     /// The value; instead of the address of a procedure, which procedure it is, as that is the same in both images.
     pub fn named(&mut self, value: Value, code: &Code) -> Value {
         match value.as_address().and_then(|address| code.entries.get(&address)) {

@@ -13,6 +13,16 @@ pub fn is_harmless(code: &[u32], index: usize, new: u32) -> bool {
     if is_jump(old) && is_jump(other) && (old.word ^ new) & 0xffff_c000 == 0 {
         return true;
     }
+    // Another register for the return address of a jump that is no call.
+    let is_plain = |one: isa::Instruction| matches!(one.op, Op::Br | Op::Ret | Op::Jmp);
+    if is_plain(old) && (old.word ^ new) & !(31 << 21) == 0 {
+        let is_branch = old.op == Op::Br;
+        let target = if is_branch { index as i64 + 1 + i64::from(old.displacement() / 4) } else { 0 };
+        return [old.ra(), other.ra()].iter().filter(|&&link| link != 31).all(|&link| match is_branch {
+            true => usize::try_from(target).is_ok_and(|at| is_dead(code, at, Register::Integer(link))),
+            false => is_free(Register::Integer(link), old.op == Op::Ret),
+        });
+    }
     // A branch to instructions that do nothing, before those of the old target.
     if old.op == other.op && old.op.format() == Format::Branch && old.ra() == other.ra() {
         let target = |one: isa::Instruction| index as i64 + 1 + i64::from(one.displacement() / 4);

@@ -49,9 +49,6 @@ impl Pair {
 /// Procedures that the checker cannot prove: labels as differences from a label that moves, and a nested procedure.
 const KNOWN: [&str; 2] = ["interpret_by_difference", "scale.0"];
 
-/// Procedures of the start files that are entered behind the computation of the global pointer only.
-const SECOND_ENTRY_ONLY: [&str; 2] = ["deregister_tm_clones", "register_tm_clones"];
-
 /// Whether everything else is proved.
 fn is_proved(report: &Report) -> bool {
     report.data.is_empty() && show(report).is_empty()
@@ -69,8 +66,8 @@ fn show(report: &Report) -> String {
 #[test]
 fn optimized_images_are_proved() {
     let mut categories: BTreeMap<Category, usize> = BTreeMap::new();
-    // With seed 10, a recursion is inlined twice, which the checker does not see through.
-    for seed in 1..testing::sample(2, 10) as u64 {
+    // With seed 10, a mutual recursion is inlined twice: the optimized image calls with other arguments than the original.
+    for seed in (1..=testing::sample(1, 20) as u64).filter(|seed| *seed != 10) {
         for switches in [["-O2", "-mcpu=ev56"], ["-O1", "-mcpu=ev6"]] {
             let pair = Pair::new(&switches, seed);
             let report = pair.check(pair.optimized.clone());
@@ -137,55 +134,90 @@ fn word_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// Nearly all planted errors are found. Of the rest, some certainly do no harm; the others are printed. A larger number is not
-/// asked for until those are explained: docs/design/spike.md, "Checker".
+/// Procedures with errors that are not found, and why none of those is an error in what the checker proves: each was read.
+const EXPLAINED: [(&str, &str); 13] = [
+    (
+        "nested",
+        "registers that it restores for a non-local goto, whose jump is in scale.0, which is not proved",
+    ),
+    ("cancelled", "a register that it saves for the unwinder: it never returns"),
+    ("_start", "the frame pointer that it clears for debuggers"),
+    ("__start", "the same"),
+    ("_init", "a return address that it restores although it is unchanged"),
+    ("_fini", "the same"),
+    ("last", "the same"),
+    ("leave", "the same"),
+    ("name", "the same"),
+    ("apply", "a global pointer that nothing reads before it is computed again"),
+    ("enlarge", "a copy of a register to one that has the same value"),
+    ("frame", "a copy of the stack pointer that is combined with the stack pointer"),
+    ("main", "half of an address in a register that has the same half"),
+];
+
+/// What became of planted errors.
+#[derive(Debug, Default)]
+struct Planted {
+    found: usize,
+    /// In code that no proof passes: nothing leads to it.
+    unreached: usize,
+    /// They change nothing, by an analysis of this test.
+    harmless: usize,
+    /// See [`EXPLAINED`].
+    explained: usize,
+}
+
+/// All planted errors are found that could do harm: what is not found is in code that nothing leads to, harmless by the analysis of
+/// this test, or explained.
 #[test]
 fn planted_errors_are_found() {
     let mut random = fastrand::Rng::with_seed(26);
-    let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, Planted> = BTreeMap::new();
     let mut missed = Vec::new();
-    for seed in 1..2 {
+    for seed in 1..=testing::sample(1, 5) as u64 {
         let pair = Pair::new(&["-O2", "-mcpu=ev56"], seed);
         let before = pair.check(pair.optimized.clone());
         assert!(is_proved(&before), "{}", show(&before));
         let (base, offset, words) = pair.code();
         let elf = Elf::read(pair.optimized.clone()).unwrap();
-        let known = elf
-            .symbols
-            .iter()
-            .filter(|one| KNOWN.contains(&one.name.trim_end_matches(".cold")))
-            .map(|one| one.value..one.value + one.size);
-        let first = elf.symbols.iter().filter(|one| SECOND_ENTRY_ONLY.contains(&one.name.as_str()));
-        let known: Vec<_> = known.chain(first.map(|one| one.value..one.value + 8)).collect();
+        let procedure = |address: u64| {
+            let is_here = |one: &&pathlength_spike::elf::Symbol| {
+                one.is_function() && (one.value..one.value + one.size).contains(&address)
+            };
+            elf.symbols.iter().find(is_here).map_or("", |one| one.name.trim_end_matches(".cold"))
+        };
+        let code: Vec<u32> = (0..words).map(|index| word_at(&pair.optimized, offset + index * 4)).collect();
         let mut planted = 0;
-        while planted < 20 {
+        while planted < testing::sample(20, 1000) {
             let index = random.usize(..words);
+            let address = base + index as u64 * 4;
             let (name, plant) = PLANTS[random.usize(..PLANTS.len())];
-            let at = offset + index * 4;
-            let word = word_at(&pair.optimized, at);
-            if known.iter().any(|range| range.contains(&(base + index as u64 * 4))) {
+            let own = procedure(address);
+            if KNOWN.contains(&own) {
                 continue;
             }
-            let Some(new) = plant(word, random.u32(..)).filter(|new| *new != word) else { continue };
+            let Some(new) = plant(code[index], random.u32(..)).filter(|new| *new != code[index]) else {
+                continue;
+            };
             planted += 1;
             let mut bytes = pair.optimized.clone();
+            let at = offset + index * 4;
             bytes[at..at + 4].copy_from_slice(&new.to_le_bytes());
-            let code: Vec<u32> =
-                (0..words).map(|index| word_at(&pair.optimized, offset + index * 4)).collect();
-            let is_found = !is_proved(&pair.check(bytes));
-            let is_harmless = !is_found && harmless::is_harmless(&code, index, new);
             let count = counts.entry(name).or_default();
-            count[usize::from(!is_found) + usize::from(!is_found && !is_harmless)] += 1;
-            if !is_found && !is_harmless {
-                missed.push(format!("{name} at {:#x}: {word:#x} became {new:#x}", base + index as u64 * 4));
+            match () {
+                () if !is_proved(&pair.check(bytes)) => count.found += 1,
+                () if !before.covered.contains(&address) => count.unreached += 1,
+                () if harmless::is_harmless(&code, index, new) => count.harmless += 1,
+                () if EXPLAINED.iter().any(|one| one.0 == own) => count.explained += 1,
+                () => missed
+                    .push(format!("{name} in {own} at {address:#x}: {:#x} became {new:#x}", code[index])),
             }
         }
     }
-    println!("found, harmless, missed: {counts:#?}");
-    let found: usize = counts.values().map(|count| count[0]).sum();
-    let all: usize = counts.values().flatten().sum();
-    println!("{missed:#?}");
-    assert!(found * 10 > all * 9, "{counts:?}");
+    println!("{counts:#?}");
+    assert!(missed.is_empty(), "{missed:#?}");
+    let (found, explained) =
+        counts.values().fold((0, 0), |sum, one| (sum.0 + one.found, sum.1 + one.explained));
+    assert!(found > 25 * explained, "{counts:?}");
 }
 
 /// Stores in another order.
