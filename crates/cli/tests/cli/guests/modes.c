@@ -45,6 +45,7 @@ int main(int argc, char **argv) {
     MODE("work") for (int i = 0; i < 200; i++) sum += work(20);
     MODE("long") for (int i = 0; i < 30000; i++) sum += work(20);
     MODE("calls") for (int i = 0; i < atoi(what); i++) sum += work(20) + (getppid() < 0);
+    MODE("slow") for (int i = 0; i < 10; i++) sum += work(20) + usleep(100000);
     MODE("grow") for (int i = 0; i < 20; i++) sum += work(i);
     MODE("factorial") for (int i = 0; i < 200; i++) sum += factorial(5);
     MODE("endless") for (;;) work(10);
