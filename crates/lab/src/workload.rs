@@ -98,7 +98,7 @@ const SQLITE: BuildTarget = BuildTarget {
     libraries: &["-lm"],
 };
 
-const SQLITE_SOURCES: Source = Source::Package {
+pub(crate) const SQLITE_SOURCES: Source = Source::Package {
     package: "libsqlite3-sys",
     files: &["sqlite3/sqlite3.c", "sqlite3/sqlite3.h"],
     home: "the amalgamation on https://sqlite.org/download.html",

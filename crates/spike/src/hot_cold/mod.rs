@@ -140,8 +140,7 @@ pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec
             stub_size: 0,
             reduction: Reduction::default(),
         };
-        let calls = entries(program, procedure);
-        let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
+        let is_hot = is_hot(program, procedure, threshold);
         outcome.category = match () {
             () if !program.may_change(procedure) => Category::Frozen,
             () if executed <= least => Category::Infrequent,
@@ -253,6 +252,12 @@ fn optimize_one(
     (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));
     outcome.reduction = Reduction { inlining: outcome.reduction.inlining, ..reduction };
     Category::Optimized
+}
+
+/// Tells the hot blocks of a procedure.
+pub fn is_hot(program: &Program, procedure: ProcedureId, threshold: u64) -> impl Fn(&Block) -> bool + use<> {
+    let calls = entries(program, procedure);
+    move |block| block.count > threshold && block.count >= calls / COLD_RATIO
 }
 
 /// How often a procedure was entered.

@@ -1,0 +1,260 @@
+//! Trains a program, makes its variants, and measures each on the machines.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use engine::{Configuration, Plan};
+use events::{Block, Consumer, Image, Thread};
+use machine::{Caches, Machine, TimingModel};
+use serde::{Deserialize, Serialize};
+use spike::layout::Steps;
+use spike::optimize::{self, Optimized, Options};
+use spike::profile::EdgeCounts;
+
+use super::{SpikeStudyError as Error, programs::StudyProgram};
+use crate::build::Build;
+use crate::measure::Ending;
+use crate::study::environment::repeatable;
+use crate::{edges, isolated, live};
+
+/// A variant of a program: what is optimized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// How it is optimized; the original is not.
+    pub options: Option<Options>,
+}
+
+const LAYOUT: Options =
+    Options { layout: Steps::ALL, strip_nops: true, linkage: false, hot_cold: false, inlining: false };
+
+const fn steps(chain: bool, split: bool, order: bool) -> Option<Options> {
+    Some(Options { layout: Steps { chain, split, order, ..Steps::NONE }, ..LAYOUT })
+}
+
+/// The original, and one optimization after another.
+pub const VARIANTS: [Variant; 5] = [
+    Variant { name: "original", options: None },
+    Variant { name: "layout", options: Some(LAYOUT) },
+    Variant { name: "and hot-cold", options: Some(Options { hot_cold: true, ..LAYOUT }) },
+    Variant { name: "and linkage", options: Some(Options { hot_cold: true, linkage: true, ..LAYOUT }) },
+    Variant {
+        name: "and inlining",
+        options: Some(Options { hot_cold: true, linkage: true, inlining: true, ..LAYOUT }),
+    },
+];
+
+/// Steps of the layout alone (the paper's Figure 10); all of them are a variant above.
+pub const LAYOUTS: [Variant; 3] = [
+    Variant { name: "chain blocks", options: steps(true, false, false) },
+    Variant { name: "place procedures", options: steps(false, false, true) },
+    Variant { name: "split, then place", options: steps(false, true, true) },
+];
+
+/// The machine of the paper's Figure 10, and those that every variant is measured on.
+pub const FIGURE_10: &str = "dec3000";
+/// The machines: two of the paper's time and a present-day one.
+pub const MACHINES: [&str; 3] = ["dec3000", "alphastation500", "present-day"];
+
+/// Instruction caches by themselves: the paper's, and the 21264's.
+pub const CACHES: [(&str, &str); 2] = [
+    ("8 KB direct-mapped", include_str!("caches/8k.toml")),
+    ("64 KB two-way", include_str!("caches/64k.toml")),
+];
+
+/// What a variant did on its test input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measured {
+    /// Instructions that were executed, of the program and its libraries.
+    pub instructions: u64,
+    /// Misses of the instruction caches [`CACHES`].
+    pub misses: Vec<u64>,
+    /// Cycles on the machines, in their order.
+    pub cycles: Vec<u64>,
+}
+
+/// A program's profile, variants and measurements.
+pub struct ProgramResult {
+    /// The program.
+    pub program: StudyProgram,
+    /// Its build.
+    pub build: Build,
+    /// What each of [`VARIANTS`] did.
+    pub variants: Vec<Measured>,
+    /// Cycles of each of [`LAYOUTS`] on the machine of [`FIGURE_10`].
+    pub layouts: Vec<u64>,
+    /// The program with the profile of its training, before any optimization but the removal of instructions that do nothing.
+    pub profiled: spike::program::Program,
+    /// What hot-cold optimization alone made of it.
+    pub hot_cold: Optimized,
+}
+
+/// Models that observe the same run.
+struct Models {
+    caches: Vec<Caches>,
+    times: Vec<TimingModel>,
+}
+
+impl Consumer for Models {
+    fn map(&mut self, image: &Image) {
+        self.caches.map(image);
+        self.times.map(image);
+    }
+
+    fn define(&mut self, block: &Block) {
+        self.caches.define(block);
+        self.times.define(block);
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        self.caches.executed(thread, records);
+        self.times.executed(thread, records);
+    }
+}
+
+/// Where a program runs.
+pub struct Place<'a> {
+    /// The program.
+    pub program: &'a StudyProgram,
+    /// The folder of its inputs.
+    pub inputs: PathBuf,
+    /// The folder of its variants, and of what runs make.
+    pub runs: PathBuf,
+    /// The C library.
+    pub sysroot: &'a Path,
+}
+
+impl Place<'_> {
+    /// Makes the inputs.
+    pub fn make_inputs(&self) -> Result<(), Error> {
+        fs::create_dir_all(&self.inputs).map_err(Error::files(&self.inputs))?;
+        for input in self.program.inputs {
+            let path = self.inputs.join(input.name);
+            fs::write(&path, input.bytes()).map_err(Error::files(&path))?;
+        }
+        Ok(())
+    }
+
+    /// A folder for the files that a run makes: empty, and of the same name for each run, so that all see the same paths.
+    fn make_work(&self) -> Result<PathBuf, Error> {
+        let work = self.runs.join("work");
+        if work.exists() {
+            fs::remove_dir_all(&work).map_err(Error::files(&work))?;
+        }
+        fs::create_dir_all(&work).map_err(Error::files(&work))?;
+        let prepared = self.prepared();
+        if prepared.exists() {
+            let copy = work.join("prepared");
+            fs::copy(&prepared, &copy).map_err(Error::files(&copy))?;
+        }
+        Ok(work)
+    }
+
+    /// The file that the host's build makes.
+    pub fn prepared(&self) -> PathBuf {
+        self.inputs.join("prepared")
+    }
+
+    /// Arguments with the names of files and folders in place.
+    pub fn arguments(&self, arguments: &[&str], prepared: &Path) -> Vec<OsString> {
+        let text = |path: &Path| path.display().to_string();
+        let replaced = arguments.iter().map(|one| {
+            one.replace("{inputs}", &text(&self.inputs))
+                .replace("{work}", &text(&self.runs.join("work")))
+                .replace("{prepared}", &text(prepared))
+                .into()
+        });
+        replaced.collect()
+    }
+
+    fn configuration(&self, image: PathBuf, arguments: &[&str]) -> Configuration {
+        let arguments = self.arguments(arguments, &self.runs.join("work/prepared"));
+        // Not ev4's: a machine without byte and word instructions is studied as if it had them.
+        repeatable(image, arguments, isa::Cpu::Ev56, self.sysroot)
+    }
+
+    fn failed(&self, run: &'static str) -> impl Fn(String) -> Error {
+        let program = self.program.workload.name;
+        move |reason| Error::Run { program, run, reason }
+    }
+
+    /// Counts blocks and edges of the training run.
+    pub fn train(&self, image: &Path) -> Result<EdgeCounts, Error> {
+        let failed = self.failed("training");
+        let configuration = self.configuration(image.into(), self.program.training);
+        self.make_work()?;
+        let run = |_: &mut (dyn FnMut(()) + Send)| {
+            let counted = edges::count(&configuration, false).map_err(|error| error.to_string())?;
+            Ok::<_, String>((counted.counts, counted.ending))
+        };
+        let running = isolated::start(run).map_err(|error| failed(error.to_string()))?;
+        let ((counts, ending), output) =
+            running.wait(&mut |()| {}).map_err(|error| failed(error.to_string()))?;
+        check(&ending, &output).map_err(failed)?;
+        Ok(counts)
+    }
+
+    /// Writes an optimized image. All have paths of the same length.
+    pub fn write(&self, number: usize, bytes: &[u8]) -> Result<PathBuf, Error> {
+        let folder = self.runs.join(format!("variant-{number}"));
+        fs::create_dir_all(&folder).map_err(Error::files(&folder))?;
+        let path = folder.join("program");
+        fs::write(&path, bytes)
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
+            .map_err(Error::files(&path))?;
+        Ok(path)
+    }
+
+    /// Runs the test. Returns what it did, and what it wrote.
+    pub fn test(
+        &self,
+        image: PathBuf,
+        variant: &'static str,
+        machines: &[&str],
+    ) -> Result<(Measured, String), Error> {
+        let failed = self.failed(variant);
+        let configuration = self.configuration(image, self.program.test);
+        self.make_work()?;
+        let run = |_: &mut (dyn FnMut(()) + Send)| measure(&configuration, machines);
+        let running = isolated::start(run).map_err(|error| failed(error.to_string()))?;
+        let ((measured, ending), output) =
+            running.wait(&mut |()| {}).map_err(|error| failed(error.to_string()))?;
+        check(&ending, &output).map_err(failed)?;
+        Ok((measured, output))
+    }
+}
+
+fn measure(configuration: &Configuration, machines: &[&str]) -> Result<(Measured, Ending), String> {
+    let caches = CACHES.iter().map(|(_, text)| Machine::from_toml(text).map(|machine| Caches::new(&machine)));
+    let caches = caches.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+    let times = machines.iter().map(|name| {
+        let mut machine = Machine::find(name).map_err(|error| error.to_string())?;
+        machine.emulation = None;
+        TimingModel::new(&machine).map_err(|error| error.to_string())
+    });
+    let models = Models { caches, times: times.collect::<Result<_, _>>()? };
+    let live =
+        live::run(configuration, &Plan::default(), models, false).map_err(|error| error.to_string())?;
+    let Models { caches, times } = live.model;
+    let misses = caches.iter().map(|one| one.structures()[0].misses).collect();
+    let cycles = times.iter().map(|one| one.cycles().total()).collect();
+    let instructions = caches.first().map_or(0, Caches::instructions);
+    Ok((Measured { instructions, misses, cycles }, live.ending))
+}
+
+fn check(ending: &Ending, output: &str) -> Result<(), String> {
+    crate::study::database::check_success(ending, output)
+}
+
+/// The image with the counts of the training.
+pub fn profiled(
+    image: &Path,
+    counts: &EdgeCounts,
+) -> Result<(spike::program::Program, Vec<spike::profile::IndirectCall>), spike::Error> {
+    let mut program = optimize::open(image)?;
+    let calls = counts.apply(&mut program, image);
+    Ok((program, calls))
+}
