@@ -98,7 +98,13 @@ fn child<T: Serialize, P: Serialize, E: ToString>(
 
 impl<T: DeserializeOwned, P: DeserializeOwned> Running<T, P> {
     /// Waits for the end, and calls `progress` meanwhile. Returns the result and the program's output.
-    pub fn wait(mut self, progress: &mut dyn FnMut(P)) -> Result<(T, String), Error> {
+    pub fn wait(self, progress: &mut dyn FnMut(P)) -> Result<(T, String), Error> {
+        let (done, output) = self.wait_for_bytes(progress)?;
+        Ok((done, String::from_utf8_lossy(&output).into_owned()))
+    }
+
+    /// As [`Running::wait`], for output that need not be text.
+    pub fn wait_for_bytes(mut self, progress: &mut dyn FnMut(P)) -> Result<(T, Vec<u8>), Error> {
         let mut result = None;
         let mut line = Vec::new();
         while self.messages.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
@@ -114,9 +120,9 @@ impl<T: DeserializeOwned, P: DeserializeOwned> Running<T, P> {
         // SAFETY: waits for our own child.
         unsafe { libc::waitpid(self.process, &mut status, 0) };
         let done = result.unwrap_or_else(|| Err(Error::Lost(format!("wait status {status:#x}"))))?;
-        let mut text = Vec::new();
-        let read = self.output.rewind().and_then(|()| self.output.read_to_end(&mut text));
+        let mut output = Vec::new();
+        let read = self.output.rewind().and_then(|()| self.output.read_to_end(&mut output));
         read.map_err(|error| Error::Lost(error.to_string()))?;
-        Ok((done, String::from_utf8_lossy(&text).into_owned()))
+        Ok((done, output))
     }
 }

@@ -111,7 +111,9 @@ pub struct Outcome {
     pub executed: u64,
     /// Instructions of the whole procedure before.
     pub size: usize,
-    /// Instructions of the hot part, if there is one.
+    /// The blocks of the hot part, if there is one.
+    pub hot: Vec<BlockId>,
+    /// Instructions of the hot part.
     pub hot_size: usize,
     /// Instructions of the stubs.
     pub stub_size: usize,
@@ -136,11 +138,13 @@ pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec
             category: Category::Infrequent,
             executed,
             size,
+            hot: Vec::new(),
             hot_size: 0,
             stub_size: 0,
             reduction: Reduction::default(),
         };
-        let is_hot = is_hot(program, procedure, threshold);
+        let calls = entries(program, procedure);
+        let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
         outcome.category = match () {
             () if !program.may_change(procedure) => Category::Frozen,
             () if executed <= least => Category::Infrequent,
@@ -250,14 +254,9 @@ fn optimize_one(
     }
     let stubs: Vec<BlockId> = region.stubs.iter().map(|stub| stub.block).collect();
     (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));
+    outcome.hot = region.hot;
     outcome.reduction = Reduction { inlining: outcome.reduction.inlining, ..reduction };
     Category::Optimized
-}
-
-/// Tells the hot blocks of a procedure.
-pub fn is_hot(program: &Program, procedure: ProcedureId, threshold: u64) -> impl Fn(&Block) -> bool + use<> {
-    let calls = entries(program, procedure);
-    move |block| block.count > threshold && block.count >= calls / COLD_RATIO
 }
 
 /// How often a procedure was entered.

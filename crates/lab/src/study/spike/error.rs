@@ -28,13 +28,18 @@ pub enum SpikeStudyError {
     },
     /// An optimized program does not do what the original does.
     #[error(
-        "{program}, {variant}: the optimized program wrote something else than the original: this is an error of spike"
+        "{program}, {variant}: {what} of the optimized program is not the original's: this is an error of spike, and the \
+         images are kept in {}", .folder.display()
     )]
     Output {
         /// The program.
         program: &'static str,
         /// The variant.
         variant: &'static str,
+        /// The output, or the file that differs.
+        what: String,
+        /// Where the images are.
+        folder: PathBuf,
     },
     /// An image cannot be optimized.
     #[error(transparent)]

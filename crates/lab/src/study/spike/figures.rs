@@ -1,9 +1,13 @@
 //! The paper's figures for today's programs: what programs are like (1 to 6), what the layout wins (10, 11), and what hot-cold
 //! optimization does (15 to 20).
 
+use std::collections::HashSet;
+
 use analysis::table::{Kind, Table, Value};
-use spike::hot_cold::{Category, Outcome, is_hot};
+use spike::hot_cold::{Category, Outcome};
 use spike::layout::threshold;
+use spike::optimize::Optimized;
+use spike::program::BlockId;
 use spike::statistics::{self, ProcedureStatistics};
 
 use super::measure::{LAYOUTS, MACHINES};
@@ -249,26 +253,16 @@ pub(super) fn reductions(study: &SpikeStudy) -> Table {
     })
 }
 
-/// The procedures after hot-cold optimization; the hot parts of those that it improved by themselves.
+/// The procedures after hot-cold optimization; those that it improved in two parts.
 pub(super) fn after(one: &ProgramResult) -> Vec<ProcedureStatistics> {
-    let program = &one.hot_cold.program;
-    let limit = threshold(&one.profiled);
+    let Optimized { program, threshold, outcomes, .. } = &one.hot_cold;
     let of = |outcome: &Outcome| {
-        let procedure = outcome.procedure;
-        let is_split = outcome.category == Category::Optimized && outcome.hot_size > 0;
-        let hot = is_hot(program, procedure, limit);
-        let statistics = |is_counted: &dyn Fn(u32) -> bool| {
-            statistics::of_procedure(program, procedure, limit, is_counted)
-        };
-        match is_split {
-            true => {
-                let is_hot = |id: u32| hot(&program.blocks[id as usize]);
-                vec![statistics(&is_hot), statistics(&|id| !is_hot(id))]
-            }
-            false => vec![statistics(&|_| true)],
-        }
+        let hot: HashSet<BlockId> = outcome.hot.iter().copied().collect();
+        let part =
+            |is_hot| statistics::of_procedure(program, outcome.procedure, *threshold, |id| hot.contains(&id) == is_hot);
+        [part(true), part(false)]
     };
-    one.hot_cold.outcomes.iter().flat_map(of).filter(|one| one.executed > 0).collect()
+    outcomes.iter().flat_map(of).filter(|one| one.executed > 0).collect()
 }
 
 /// Figure 17.

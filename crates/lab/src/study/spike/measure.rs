@@ -1,5 +1,6 @@
 //! Trains a program, makes its variants, and measures each on the machines.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,14 +9,17 @@ use std::path::{Path, PathBuf};
 use engine::{Configuration, Plan};
 use events::{Block, Consumer, Image, Thread};
 use machine::{Caches, Machine, TimingModel};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use spike::layout::Steps;
 use spike::optimize::{self, Optimized, Options};
-use spike::profile::EdgeCounts;
+use spike::profile::{EdgeCounts, IndirectCall};
+use spike::program::Program;
 
 use super::{SpikeStudyError as Error, programs::StudyProgram};
 use crate::build::Build;
 use crate::measure::Ending;
+use crate::study::database::check_success;
 use crate::study::environment::repeatable;
 use crate::{edges, isolated, live};
 
@@ -46,6 +50,9 @@ pub const VARIANTS: [Variant; 5] = [
         options: Some(Options { hot_cold: true, linkage: true, inlining: true, ..LAYOUT }),
     },
 ];
+
+/// The number of the variant with hot-cold optimization and nothing after it.
+pub const HOT_COLD: usize = 2;
 
 /// Steps of the layout alone (the paper's Figure 10); all of them are a variant above.
 pub const LAYOUTS: [Variant; 3] = [
@@ -86,8 +93,8 @@ pub struct ProgramResult {
     pub variants: Vec<Measured>,
     /// Cycles of each of [`LAYOUTS`] on the machine of [`FIGURE_10`].
     pub layouts: Vec<u64>,
-    /// The program with the profile of its training, before any optimization but the removal of instructions that do nothing.
-    pub profiled: spike::program::Program,
+    /// The program with the profile of its training, before any optimization.
+    pub profiled: Program,
     /// What hot-cold optimization alone made of it.
     pub hot_cold: Optimized,
 }
@@ -114,6 +121,10 @@ impl Consumer for Models {
         self.times.executed(thread, records);
     }
 }
+
+/// What a run wrote: the bytes of its standard output and of each file that it made.
+pub type Written = BTreeMap<String, Vec<u8>>;
+const STANDARD_OUTPUT: &str = "standard output";
 
 /// Where a program runs.
 pub struct Place<'a> {
@@ -176,25 +187,39 @@ impl Place<'_> {
         repeatable(image, arguments, isa::Cpu::Ev56, self.sysroot)
     }
 
-    fn failed(&self, run: &'static str) -> impl Fn(String) -> Error {
-        let program = self.program.workload.name;
-        move |reason| Error::Run { program, run, reason }
-    }
-
     /// Counts blocks and edges of the training run.
     pub fn train(&self, image: &Path) -> Result<EdgeCounts, Error> {
-        let failed = self.failed("training");
-        let configuration = self.configuration(image.into(), self.program.training);
-        self.make_work()?;
-        let run = |_: &mut (dyn FnMut(()) + Send)| {
-            let counted = edges::count(&configuration, false).map_err(|error| error.to_string())?;
-            Ok::<_, String>((counted.counts, counted.ending))
+        let count = |configuration: &Configuration| {
+            let counted = edges::count(configuration, false).map_err(|error| error.to_string())?;
+            Ok((counted.counts, counted.ending))
         };
-        let running = isolated::start(run).map_err(|error| failed(error.to_string()))?;
-        let ((counts, ending), output) =
-            running.wait(&mut |()| {}).map_err(|error| failed(error.to_string()))?;
-        check(&ending, &output).map_err(failed)?;
+        let (counts, _) = self.run("training", image.into(), self.program.training, count)?;
         Ok(counts)
+    }
+
+    /// Runs an image, and returns what was measured and what it wrote.
+    fn run<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &'static str,
+        image: PathBuf,
+        arguments: &[&str],
+        measure: impl Fn(&Configuration) -> Result<(T, Ending), String>,
+    ) -> Result<(T, Written), Error> {
+        let failed = |reason: String| Error::Run { program: self.program.workload.name, run: name, reason };
+        let configuration = self.configuration(image, arguments);
+        let work = self.make_work()?;
+        let run = |_: &mut (dyn FnMut(()) + Send)| measure(&configuration);
+        let running = isolated::start(run).map_err(|error| failed(error.to_string()))?;
+        let ended = running.wait_for_bytes(&mut |()| {});
+        let ((measured, ending), output) = ended.map_err(|error| failed(error.to_string()))?;
+        check_success(&ending, &String::from_utf8_lossy(&output)).map_err(failed)?;
+        let mut written = Written::from([(STANDARD_OUTPUT.into(), output)]);
+        for file in fs::read_dir(&work).map_err(Error::files(&work))? {
+            let path = file.map_err(Error::files(&work))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            written.insert(name, fs::read(&path).map_err(Error::files(&path))?);
+        }
+        Ok((measured, written))
     }
 
     /// Writes an optimized image. All have paths of the same length.
@@ -214,16 +239,8 @@ impl Place<'_> {
         image: PathBuf,
         variant: &'static str,
         machines: &[&str],
-    ) -> Result<(Measured, String), Error> {
-        let failed = self.failed(variant);
-        let configuration = self.configuration(image, self.program.test);
-        self.make_work()?;
-        let run = |_: &mut (dyn FnMut(()) + Send)| measure(&configuration, machines);
-        let running = isolated::start(run).map_err(|error| failed(error.to_string()))?;
-        let ((measured, ending), output) =
-            running.wait(&mut |()| {}).map_err(|error| failed(error.to_string()))?;
-        check(&ending, &output).map_err(failed)?;
-        Ok((measured, output))
+    ) -> Result<(Measured, Written), Error> {
+        self.run(variant, image, self.program.test, |configuration| measure(configuration, machines))
     }
 }
 
@@ -245,16 +262,59 @@ fn measure(configuration: &Configuration, machines: &[&str]) -> Result<(Measured
     Ok((Measured { instructions, misses, cycles }, live.ending))
 }
 
-fn check(ending: &Ending, output: &str) -> Result<(), String> {
-    crate::study::database::check_success(ending, output)
+/// A program with its profile.
+pub struct Trained<'a> {
+    /// Where it runs.
+    pub place: Place<'a>,
+    /// Its image.
+    pub image: PathBuf,
+    /// What its training counted.
+    pub counts: EdgeCounts,
 }
 
-/// The image with the counts of the training.
-pub fn profiled(
-    image: &Path,
-    counts: &EdgeCounts,
-) -> Result<(spike::program::Program, Vec<spike::profile::IndirectCall>), spike::Error> {
-    let mut program = optimize::open(image)?;
-    let calls = counts.apply(&mut program, image);
-    Ok((program, calls))
+impl Trained<'_> {
+    /// The image with the counts of the training.
+    pub fn profiled(&self) -> Result<(Program, Vec<IndirectCall>), spike::Error> {
+        let mut program = optimize::open(&self.image)?;
+        let calls = self.counts.apply(&mut program, &self.image);
+        Ok((program, calls))
+    }
+
+    /// Optimizes it.
+    pub fn optimize(&self, options: Options) -> Result<Optimized, spike::Error> {
+        let (program, calls) = self.profiled()?;
+        let unsuitable = |problem| spike::Error::Unsuitable { path: self.image.clone(), problem };
+        optimize::optimize(program, &calls, options).map_err(unsuitable)
+    }
+
+    /// Makes a variant and runs the test with it, which must write what the first variant wrote.
+    pub fn measure(
+        &self,
+        number: usize,
+        variant: &Variant,
+        machines: &[&str],
+        expected: &mut Option<Written>,
+    ) -> Result<Measured, Error> {
+        let bytes = match variant.options {
+            Some(options) => self.optimize(options)?.bytes,
+            None => fs::read(&self.image).map_err(Error::files(&self.image))?,
+        };
+        let image = self.place.write(number, &bytes)?;
+        let (measured, written) = self.place.test(image, variant.name, machines)?;
+        match difference(expected.get_or_insert_with(|| written.clone()), &written) {
+            None => Ok(measured),
+            Some(what) => Err(Error::Output {
+                program: self.place.program.workload.name,
+                variant: variant.name,
+                what,
+                folder: self.place.runs.clone(),
+            }),
+        }
+    }
+}
+
+/// The first output or file of which there are two versions.
+fn difference(expected: &Written, written: &Written) -> Option<String> {
+    let names = expected.keys().chain(written.keys());
+    names.into_iter().find(|name| expected.get(*name) != written.get(*name)).cloned()
 }

@@ -12,21 +12,20 @@ mod paper;
 mod programs;
 mod tables;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use analysis::table::Table;
 
 use super::database::lock;
 use super::environment::check_library;
-use crate::build::{BuildFolders, BuildProgress, build};
+use crate::build::{Build, BuildFolders, BuildProgress, build};
 use crate::toolchain::{BYTE_WORD, NATIVE};
 pub use error::SpikeStudyError;
 pub use inputs::{Content, Input};
-use measure::{FIGURE_10, LAYOUTS, MACHINES, Place, VARIANTS, profiled};
+use measure::{FIGURE_10, HOT_COLD, LAYOUTS, MACHINES, Place, Trained, VARIANTS};
 pub use measure::{Measured, ProgramResult, Variant};
 pub use programs::{PROGRAMS, StudyProgram, names};
-use spike::optimize::{self, Options};
 
 /// What to study.
 #[derive(Clone, Debug)]
@@ -80,37 +79,36 @@ pub fn spike(
     progress: &(dyn Fn(SpikeStudyProgress) + Sync),
 ) -> Result<SpikeStudy, SpikeStudyError> {
     check_library(&settings.sysroot).map_err(super::Error::from)?;
-    let studied = settings.programs.iter().map(|program| study_program(program, settings, progress));
+    // All builds come first, so that a missing package or tool is known at once.
+    let builds = settings.programs.iter().map(|program| build_program(program, settings, progress));
+    let builds = builds.collect::<Result<Vec<_>, _>>()?;
+    let studied = settings.programs.iter().zip(builds);
+    let studied = studied.map(|(program, builds)| study_program(program, builds, settings, progress));
     let programs = studied.collect::<Result<Vec<_>, _>>()?;
-    let mut provenance = vec![
-        ("Command".into(), "pathlength study spike".into()),
-        ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
-    ];
-    if let Some(first) = programs.first() {
-        provenance.push(("Compiler".into(), first.build.compiler.clone()));
-    }
-    for one in &programs {
-        let name = one.program.workload.name;
-        let sources: Vec<&str> =
-            one.build.sources.iter().map(String::as_str).filter(|name| !name.ends_with(".asc")).collect();
-        provenance.push((format!("{name}: sources"), sources.join(" ")));
-        provenance.push((format!("{name}: build"), one.build.commands.join("\n")));
-        provenance.push((format!("{name}: training"), one.program.training.join(" ")));
-        provenance.push((format!("{name}: test"), one.program.test.join(" ")));
-    }
+    let provenance = provenance(&programs);
     Ok(SpikeStudy { programs, provenance })
+}
+
+/// Builds a program for Alpha, and for the host if that has to prepare something.
+fn build_program(
+    program: &StudyProgram,
+    settings: &SpikeStudySettings,
+    progress: &(dyn Fn(SpikeStudyProgress) + Sync),
+) -> Result<Vec<Build>, SpikeStudyError> {
+    let name = program.workload.name;
+    let toolchains = if program.prepare.is_some() { &[BYTE_WORD, NATIVE][..] } else { &[BYTE_WORD] };
+    let building = |step| progress(SpikeStudyProgress::Building(name, step));
+    build(&program.workload, toolchains, &settings.build, &building)
+        .map_err(|error| SpikeStudyError::Build { program: name, error })
 }
 
 fn study_program(
     program: &StudyProgram,
+    mut builds: Vec<Build>,
     settings: &SpikeStudySettings,
     progress: &(dyn Fn(SpikeStudyProgress) + Sync),
 ) -> Result<ProgramResult, SpikeStudyError> {
     let name = program.workload.name;
-    let toolchains = if program.prepare.is_some() { vec![BYTE_WORD, NATIVE] } else { vec![BYTE_WORD] };
-    let building = |step| progress(SpikeStudyProgress::Building(name, step));
-    let mut builds = build(&program.workload, &toolchains, &settings.build, &building)
-        .map_err(|error| SpikeStudyError::Build { program: name, error })?;
     let folder = settings.build.folder.join("spike").join(name);
     let _lock = lock(&folder)?;
     let place = Place {
@@ -120,49 +118,30 @@ fn study_program(
         sysroot: &settings.sysroot,
     };
     place.make_inputs()?;
-    if let Some(arguments) = program.prepare {
-        prepare(&place, &builds[1].program, arguments)?;
+    if let (Some(arguments), Some(native)) = (program.prepare, builds.get(1)) {
+        prepare(&place, &native.program, arguments)?;
     }
     let build = builds.swap_remove(0);
     progress(SpikeStudyProgress::Training(name));
-    let counts = place.train(&build.program)?;
-    let optimized = |options: Options| {
-        let (program, calls) = profiled(&build.program, &counts)?;
-        let problem = |problem| spike::Error::Unsuitable { path: build.program.clone(), problem };
-        optimize::optimize(program, &calls, options).map_err(problem)
-    };
-    let measure = |number: usize, variant: &Variant, machines: &[&str]| {
-        progress(SpikeStudyProgress::Measuring(name, variant.name));
-        let bytes = match variant.options {
-            Some(options) => optimized(options)?.bytes,
-            None => std::fs::read(&build.program).map_err(SpikeStudyError::files(&build.program))?,
-        };
-        place.test(place.write(number, &bytes)?, variant.name, machines)
-    };
-    let mut variants: Vec<Measured> = Vec::new();
+    let trained = Trained { counts: place.train(&build.program)?, place, image: build.program.clone() };
     let mut expected = None;
-    for (number, variant) in VARIANTS.iter().enumerate() {
-        let (measured, output) = measure(number, variant, &MACHINES)?;
-        if *expected.get_or_insert_with(|| output.clone()) != output {
-            return Err(SpikeStudyError::Output { program: name, variant: variant.name });
-        }
-        variants.push(measured);
-    }
-    let mut layouts = Vec::new();
-    for (number, variant) in LAYOUTS.iter().enumerate() {
-        layouts.push(measure(VARIANTS.len() + number, variant, &[FIGURE_10])?.0.cycles[0]);
-    }
-    let hot_cold = optimized(VARIANTS[2].options.unwrap_or_default())?;
-    let (profiled, _) = profiled(&build.program, &counts)?;
+    let mut measure = |number: usize, variant: &Variant, machines: &[&str]| {
+        progress(SpikeStudyProgress::Measuring(name, variant.name));
+        trained.measure(number, variant, machines, &mut expected)
+    };
+    let variants = VARIANTS.iter().enumerate().map(|(number, variant)| measure(number, variant, &MACHINES));
+    let variants = variants.collect::<Result<Vec<_>, _>>()?;
+    let layouts = LAYOUTS.iter().zip(VARIANTS.len()..).map(|(variant, number)| {
+        Ok(measure(number, variant, &[FIGURE_10])?.cycles[0])
+    });
+    let layouts = layouts.collect::<Result<Vec<_>, SpikeStudyError>>()?;
+    let hot_cold = trained.optimize(VARIANTS[HOT_COLD].options.unwrap_or_default())?;
+    let (profiled, _) = trained.profiled()?;
     Ok(ProgramResult { program: *program, build, variants, layouts, profiled, hot_cold })
 }
 
 /// Makes the file that each run gets a copy of, by the host's build.
-fn prepare(
-    place: &Place,
-    native: &std::path::Path,
-    arguments: &'static [&'static str],
-) -> Result<(), SpikeStudyError> {
+fn prepare(place: &Place, native: &Path, arguments: &[&str]) -> Result<(), SpikeStudyError> {
     let prepared = place.prepared();
     let failed =
         |reason| SpikeStudyError::Run { program: place.program.workload.name, run: "preparation", reason };
@@ -172,4 +151,22 @@ fn prepare(
         true => Ok(()),
         false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().into())),
     }
+}
+
+/// Versions and commands, for the end of the page.
+fn provenance(programs: &[ProgramResult]) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("Command".into(), "pathlength study spike".into()),
+        ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
+    ];
+    facts.extend(programs.first().map(|one| ("Compiler".into(), one.build.compiler.clone())));
+    for one in programs {
+        let name = one.program.workload.name;
+        let sources = one.build.sources.iter().map(String::as_str).filter(|name| !name.ends_with(".asc"));
+        facts.push((format!("{name}: sources"), sources.collect::<Vec<_>>().join(" ")));
+        facts.push((format!("{name}: build"), one.build.commands.join("\n")));
+        facts.push((format!("{name}: training"), one.program.training.join(" ")));
+        facts.push((format!("{name}: test"), one.program.test.join(" ")));
+    }
+    facts
 }
