@@ -174,7 +174,7 @@ const TPCC: Workload = Workload {
 /// building machine is used but the compiler of time zones, as PostgreSQL's own cannot run there.
 /// make's TARGET_ARCH goes into each compilation but, unlike CFLAGS, not into the output of `pg_config`:
 /// so the same build has the same bytes.
-const POSTGRESQL: Workload = Workload {
+pub(crate) const POSTGRESQL: Workload = Workload {
     name: "postgresql",
     title: "PostgreSQL 15",
     sources: &[Source::Debian {

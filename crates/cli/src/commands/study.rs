@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analysis::table::Table;
-use lab::build::BuildFolders;
 use clap::ValueEnum;
+use lab::build::BuildFolders;
 use lab::study::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
 use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
@@ -52,7 +52,10 @@ fn check_options(options: &StudyOptions) -> anyhow::Result<()> {
     ];
     for (option, is_given, owner) in owned {
         if is_given && options.name != owner {
-            anyhow::bail!("{option} is of the study {}", owner.to_possible_value().map_or_else(String::new, |one| one.get_name().into()));
+            anyhow::bail!(
+                "{option} is of the study {}",
+                owner.to_possible_value().map_or_else(String::new, |one| one.get_name().into())
+            );
         }
     }
     Ok(())
@@ -136,7 +139,14 @@ fn of_vlm(options: &StudyOptions) -> anyhow::Result<Results> {
 fn of_spike(options: &StudyOptions) -> anyhow::Result<Results> {
     let is_selected = |program: &&StudyProgram| {
         let name = program.workload.name;
-        options.programs.is_empty() || options.programs.iter().any(|selected| selected == name)
+        match (options.programs.is_empty(), program.obstacle()) {
+            (true, Some(reason)) => {
+                eprintln!("pathlength: {name} is left out: {reason}");
+                false
+            }
+            (true, None) => true,
+            (false, _) => options.programs.iter().any(|selected| selected == name),
+        }
     };
     let settings = SpikeStudySettings {
         programs: PROGRAMS.iter().filter(is_selected).copied().collect(),
@@ -146,6 +156,7 @@ fn of_spike(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
     let study = study::spike::spike(&settings, &|step| match step {
         SpikeStudyProgress::Building(_, step) => steps.show(&study::StudyProgress::Building(step)),
+        SpikeStudyProgress::Preparing(program) => steps.message(format!("{program}: preparing its files")),
         SpikeStudyProgress::Training(program) => steps.message(format!("{program}: training")),
         SpikeStudyProgress::Measuring(program, variant) => {
             steps.message(format!("{program}: measuring, {variant}"));

@@ -16,6 +16,14 @@ pub enum SpikeStudyError {
         /// Why.
         error: build::Error,
     },
+    /// A program does not run for this user.
+    #[error("{program}: {reason}, or name other programs with --programs")]
+    Obstacle {
+        /// The program.
+        program: &'static str,
+        /// Why not, and what to do.
+        reason: &'static str,
+    },
     /// A run failed.
     #[error("{program}, {run}: {reason}")]
     Run {

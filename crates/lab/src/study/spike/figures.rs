@@ -258,8 +258,9 @@ pub(super) fn after(one: &ProgramResult) -> Vec<ProcedureStatistics> {
     let Optimized { program, threshold, outcomes, .. } = &one.hot_cold;
     let of = |outcome: &Outcome| {
         let hot: HashSet<BlockId> = outcome.hot.iter().copied().collect();
-        let part =
-            |is_hot| statistics::of_procedure(program, outcome.procedure, *threshold, |id| hot.contains(&id) == is_hot);
+        let part = |is_hot| {
+            statistics::of_procedure(program, outcome.procedure, *threshold, |id| hot.contains(&id) == is_hot)
+        };
         [part(true), part(false)]
     };
     outcomes.iter().flat_map(of).filter(|one| one.executed > 0).collect()

@@ -15,6 +15,8 @@ pub enum Content {
     C(u32),
     /// So many samples of 16 bits, of notes that fade.
     Sound(u32),
+    /// So many transactions of TPC-B in SQL, a statement a line, on a branch with 20,000 accounts; and the sums at the end.
+    Transactions(u32),
 }
 
 /// An input file.
@@ -38,6 +40,7 @@ impl Input {
             Content::Json(records) => json(&mut random, records).into(),
             Content::C(functions) => c_program(&mut random, functions).into(),
             Content::Sound(samples) => sound(&mut random, samples),
+            Content::Transactions(number) => transactions(&mut random, number).into(),
         }
     }
 }
@@ -167,6 +170,26 @@ fn c_program(random: &mut Random, functions: u32) -> String {
     text
 }
 
+fn transactions(random: &mut Random, number: u32) -> String {
+    let mut text = String::new();
+    for _ in 0..number {
+        let (account, teller) = (1 + random.below(20_000), 1 + random.below(10));
+        let delta = random.below(10_001) as i64 - 5000;
+        _ = writeln!(
+            text,
+            "BEGIN\n\
+             UPDATE accounts SET abalance = abalance + {delta} WHERE aid = {account}\n\
+             SELECT abalance FROM accounts WHERE aid = {account}\n\
+             UPDATE tellers SET tbalance = tbalance + {delta} WHERE tid = {teller}\n\
+             UPDATE branches SET bbalance = bbalance + {delta} WHERE bid = 1\n\
+             INSERT INTO history (tid, bid, aid, delta, mtime) \
+             VALUES ({teller}, 1, {account}, {delta}, CURRENT_TIMESTAMP)\n\
+             END"
+        );
+    }
+    text + "SELECT sum(abalance), count(*) FROM accounts\nSELECT sum(delta), count(*) FROM history\n"
+}
+
 /// Each note is a resonator: a sum and a product a sample, which no mathematical library computes otherwise elsewhere.
 fn sound(random: &mut Random, samples: u32) -> Vec<u8> {
     const NOTE: u32 = 6000;
@@ -197,7 +220,13 @@ mod tests {
 
     #[test]
     fn inputs_depend_on_their_seeds_only() {
-        for content in [Content::Prose(50), Content::Json(50), Content::C(20), Content::Sound(9000)] {
+        for content in [
+            Content::Prose(50),
+            Content::Json(50),
+            Content::C(20),
+            Content::Sound(9000),
+            Content::Transactions(9),
+        ] {
             let made = |seed| Input { name: "", content, seed }.bytes();
             assert_eq!(made(1), made(1));
             assert_ne!(made(1), made(2));

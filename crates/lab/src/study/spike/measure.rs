@@ -1,10 +1,10 @@
 //! Trains a program, makes its variants, and measures each on the machines.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{fs, io};
 
 use engine::{Configuration, Plan};
 use events::{Block, Consumer, Image, Thread};
@@ -60,6 +60,9 @@ pub const LAYOUTS: [Variant; 3] = [
     Variant { name: "place procedures", options: steps(false, false, true) },
     Variant { name: "split, then place", options: steps(false, true, true) },
 ];
+
+/// How many images are measured.
+const COUNT: usize = VARIANTS.len() + LAYOUTS.len();
 
 /// The machine of the paper's Figure 10, and those that every variant is measured on.
 pub const FIGURE_10: &str = "dec3000";
@@ -149,40 +152,79 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// A folder for the files that a run makes: empty, and of the same name for each run, so that all see the same paths.
+    /// Makes what each run gets a copy of.
+    pub fn prepare(&self, script: &str, native: &Path) -> Result<(), Error> {
+        let failed = |reason| Error::Run { program: self.program.workload.name, run: "preparation", reason };
+        let mut shell = Command::new("sh");
+        shell.args(["-e", "-c", script]).env("NATIVE", native).env("INPUTS", &self.inputs);
+        shell.env("PREPARED", self.prepared()).stdin(Stdio::null());
+        let output = shell.output().map_err(|error| failed(error.to_string()))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().into())),
+        }
+    }
+
+    /// A folder for the files that a run makes: empty but for a copy of what was prepared, and of the same name for each run,
+    /// so that all see the same paths.
     fn make_work(&self) -> Result<PathBuf, Error> {
-        let work = self.runs.join("work");
+        let work = self.work();
         if work.exists() {
             fs::remove_dir_all(&work).map_err(Error::files(&work))?;
         }
         fs::create_dir_all(&work).map_err(Error::files(&work))?;
         let prepared = self.prepared();
         if prepared.exists() {
-            let copy = work.join("prepared");
-            fs::copy(&prepared, &copy).map_err(Error::files(&copy))?;
+            let copied = Command::new("cp").arg("-a").arg(&prepared).arg(&work).status();
+            if !copied.map_err(Error::files(&work))?.success() {
+                return Err(Error::files(&work)(io::Error::other("the prepared files could not be copied")));
+            }
         }
         Ok(work)
     }
 
-    /// The file that the host's build makes.
-    pub fn prepared(&self) -> PathBuf {
+    fn work(&self) -> PathBuf {
+        self.runs.join("work")
+    }
+
+    /// What is prepared for all runs.
+    fn prepared(&self) -> PathBuf {
         self.inputs.join("prepared")
     }
 
-    /// Arguments with the names of files and folders in place.
-    pub fn arguments(&self, arguments: &[&str], prepared: &Path) -> Vec<OsString> {
+    /// Puts the folders of a build beside the variants that look for them there.
+    pub fn link_folders(&self, build: &Path) -> Result<(), Error> {
+        for (name, number) in
+            self.program.beside.iter().flat_map(|name| (0..COUNT).map(move |number| (name, number)))
+        {
+            let folder = self.variant(number);
+            fs::create_dir_all(&folder).map_err(Error::files(&folder))?;
+            let (target, link) = (build.join(name), folder.join(name));
+            // One of an earlier study may lead to an older build.
+            let _ = fs::remove_file(&link);
+            let target = fs::canonicalize(&target).map_err(Error::files(&target))?;
+            symlink(target, &link).map_err(Error::files(&link))?;
+        }
+        Ok(())
+    }
+
+    /// The folder of a variant.
+    fn variant(&self, number: usize) -> PathBuf {
+        self.runs.join(format!("variant-{number}"))
+    }
+
+    /// An argument with the names of files and folders in place.
+    fn replaced(&self, argument: &str) -> String {
         let text = |path: &Path| path.display().to_string();
-        let replaced = arguments.iter().map(|one| {
-            one.replace("{inputs}", &text(&self.inputs))
-                .replace("{work}", &text(&self.runs.join("work")))
-                .replace("{prepared}", &text(prepared))
-                .into()
-        });
-        replaced.collect()
+        argument
+            .replace("{inputs}", &text(&self.inputs))
+            .replace("{work}", &text(&self.work()))
+            .replace("{prepared}", &text(&self.work().join("prepared")))
     }
 
     fn configuration(&self, image: PathBuf, arguments: &[&str]) -> Configuration {
-        let arguments = self.arguments(arguments, &self.runs.join("work/prepared"));
+        let arguments = arguments.iter().filter(|one| !one.starts_with('<'));
+        let arguments = arguments.map(|one| self.replaced(one).into()).collect();
         // Not ev4's: a machine without byte and word instructions is studied as if it had them.
         repeatable(image, arguments, isa::Cpu::Ev56, self.sysroot)
     }
@@ -208,14 +250,21 @@ impl Place<'_> {
         let failed = |reason: String| Error::Run { program: self.program.workload.name, run: name, reason };
         let configuration = self.configuration(image, arguments);
         let work = self.make_work()?;
+        let input = arguments.iter().find_map(|one| one.strip_prefix('<')).map(|one| self.replaced(one));
+        let input = input.unwrap_or_else(|| "/dev/null".into());
         let run = |_: &mut (dyn FnMut(()) + Send)| measure(&configuration);
-        let running = isolated::start(run).map_err(|error| failed(error.to_string()))?;
+        let running =
+            isolated::start_reading(Path::new(&input), run).map_err(|error| failed(error.to_string()))?;
         let ended = running.wait_for_bytes(&mut |()| {});
         let ((measured, ending), output) = ended.map_err(|error| failed(error.to_string()))?;
         check_success(&ending, &String::from_utf8_lossy(&output)).map_err(failed)?;
         let mut written = Written::from([(STANDARD_OUTPUT.into(), output)]);
         for file in fs::read_dir(&work).map_err(Error::files(&work))? {
             let path = file.map_err(Error::files(&work))?.path();
+            // A folder of a server has its log, whose place in time differs: what it answers is compared.
+            if path.is_dir() {
+                continue;
+            }
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             written.insert(name, fs::read(&path).map_err(Error::files(&path))?);
         }
@@ -224,9 +273,9 @@ impl Place<'_> {
 
     /// Writes an optimized image. All have paths of the same length.
     pub fn write(&self, number: usize, bytes: &[u8]) -> Result<PathBuf, Error> {
-        let folder = self.runs.join(format!("variant-{number}"));
-        fs::create_dir_all(&folder).map_err(Error::files(&folder))?;
-        let path = folder.join("program");
+        let path = self.variant(number).join(self.program.workload.program);
+        let folder = path.parent().unwrap_or(&path);
+        fs::create_dir_all(folder).map_err(Error::files(folder))?;
         fs::write(&path, bytes)
             .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
             .map_err(Error::files(&path))?;

@@ -12,8 +12,7 @@ mod paper;
 mod programs;
 mod tables;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use analysis::table::Table;
 
@@ -43,6 +42,8 @@ pub struct SpikeStudySettings {
 pub enum SpikeStudyProgress {
     /// A program is being built.
     Building(&'static str, BuildProgress),
+    /// What the runs of a program begin with is made.
+    Preparing(&'static str),
     /// A program runs on its training input.
     Training(&'static str),
     /// A variant of a program runs on the test input.
@@ -79,6 +80,11 @@ pub fn spike(
     progress: &(dyn Fn(SpikeStudyProgress) + Sync),
 ) -> Result<SpikeStudy, SpikeStudyError> {
     check_library(&settings.sysroot).map_err(super::Error::from)?;
+    for program in &settings.programs {
+        if let Some(reason) = program.obstacle() {
+            return Err(SpikeStudyError::Obstacle { program: program.workload.name, reason });
+        }
+    }
     // All builds come first, so that a missing package or tool is known at once.
     let builds = settings.programs.iter().map(|program| build_program(program, settings, progress));
     let builds = builds.collect::<Result<Vec<_>, _>>()?;
@@ -118,12 +124,15 @@ fn study_program(
         sysroot: &settings.sysroot,
     };
     place.make_inputs()?;
-    if let (Some(arguments), Some(native)) = (program.prepare, builds.get(1)) {
-        prepare(&place, &native.program, arguments)?;
+    if let (Some(script), Some(native)) = (program.prepare, builds.get(1)) {
+        progress(SpikeStudyProgress::Preparing(name));
+        place.prepare(script, &native.folder)?;
     }
     let build = builds.swap_remove(0);
     progress(SpikeStudyProgress::Training(name));
-    let trained = Trained { counts: place.train(&build.program)?, place, image: build.program.clone() };
+    let image = build.program.clone();
+    place.link_folders(&build.folder)?;
+    let trained = Trained { counts: place.train(&image)?, place, image };
     let mut expected = None;
     let mut measure = |number: usize, variant: &Variant, machines: &[&str]| {
         progress(SpikeStudyProgress::Measuring(name, variant.name));
@@ -131,26 +140,14 @@ fn study_program(
     };
     let variants = VARIANTS.iter().enumerate().map(|(number, variant)| measure(number, variant, &MACHINES));
     let variants = variants.collect::<Result<Vec<_>, _>>()?;
-    let layouts = LAYOUTS.iter().zip(VARIANTS.len()..).map(|(variant, number)| {
-        Ok(measure(number, variant, &[FIGURE_10])?.cycles[0])
-    });
+    let layouts = LAYOUTS
+        .iter()
+        .zip(VARIANTS.len()..)
+        .map(|(variant, number)| Ok(measure(number, variant, &[FIGURE_10])?.cycles[0]));
     let layouts = layouts.collect::<Result<Vec<_>, SpikeStudyError>>()?;
     let hot_cold = trained.optimize(VARIANTS[HOT_COLD].options.unwrap_or_default())?;
     let (profiled, _) = trained.profiled()?;
     Ok(ProgramResult { program: *program, build, variants, layouts, profiled, hot_cold })
-}
-
-/// Makes the file that each run gets a copy of, by the host's build.
-fn prepare(place: &Place, native: &Path, arguments: &[&str]) -> Result<(), SpikeStudyError> {
-    let prepared = place.prepared();
-    let failed =
-        |reason| SpikeStudyError::Run { program: place.program.workload.name, run: "preparation", reason };
-    let output = Command::new(native).args(place.arguments(arguments, &prepared)).output();
-    let output = output.map_err(|error| failed(error.to_string()))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(failed(String::from_utf8_lossy(&output.stderr).trim().into())),
-    }
 }
 
 /// Versions and commands, for the end of the page.

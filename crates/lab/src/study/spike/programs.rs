@@ -1,7 +1,9 @@
 //! The programs of the study, as a table: to add one is to add an entry.
 
 use super::inputs::{Content, Input};
-use crate::workload::{BuildTarget, Recipe, SQLITE_SOURCES, Script, Source, Workload};
+use crate::workload::{
+    BuildTarget, POSTGRESQL as POSTGRESQL_WORKLOAD, Recipe, SQLITE_SOURCES, Script, Source, Workload,
+};
 
 /// A program of the study.
 #[derive(Clone, Copy, Debug)]
@@ -10,12 +12,18 @@ pub struct StudyProgram {
     pub workload: Workload,
     /// What kind of a program it is.
     pub kind: &'static str,
-    /// Arguments with which the host's build of it makes a file, if one is needed; each run gets a copy.
-    pub prepare: Option<&'static [&'static str]>,
+    /// A shell script that makes the file or folder `$PREPARED`, of which each run gets a copy, if one is needed. `$NATIVE` is
+    /// the folder of the host's build, `$INPUTS` that of the inputs.
+    pub prepare: Option<&'static str>,
+    /// Folders of its build that it looks for relative to its own place.
+    pub beside: &'static [&'static str],
+    /// Whether it does not run as root.
+    pub refuses_root: bool,
     /// The files that it reads.
     pub inputs: &'static [Input],
     /// The arguments of the run that it is optimized by. `{inputs}` stands for the folder of the inputs, `{work}` for one of
-    /// files that it makes, `{prepared}` for its copy of the prepared file.
+    /// files that it makes, `{prepared}` for its copy of what was prepared. An argument that begins with `<` names its standard
+    /// input.
     pub training: &'static [&'static str],
     /// The arguments of the run that is measured.
     pub test: &'static [&'static str],
@@ -57,6 +65,18 @@ const fn input(name: &'static str, content: Content, seed: u64) -> Input {
     Input { name, content, seed }
 }
 
+/// A program that only reads its inputs.
+const PLAIN: StudyProgram = StudyProgram {
+    workload: POSTGRESQL_WORKLOAD,
+    kind: "",
+    prepare: None,
+    beside: &[],
+    refuses_root: false,
+    inputs: &[],
+    training: &[],
+    test: &[],
+};
+
 const SQLITE: StudyProgram = StudyProgram {
     workload: Workload {
         name: "sqlite",
@@ -76,10 +96,10 @@ const SQLITE: StudyProgram = StudyProgram {
         gauges: &[],
     },
     kind: "database",
-    prepare: Some(&["load", "{prepared}", "--branches", "1", "--accounts-per-branch", "10000"]),
-    inputs: &[],
+    prepare: Some("\"$NATIVE/tpcb\" load \"$PREPARED\" --branches 1 --accounts-per-branch 10000"),
     training: &["run", "{prepared}", "--transactions", "1000", "--seed", "7"],
     test: &["run", "{prepared}", "--transactions", "500", "--seed", "3"],
+    ..PLAIN
 };
 
 const LUA: StudyProgram = StudyProgram {
@@ -95,7 +115,7 @@ const LUA: StudyProgram = StudyProgram {
                     "compiling",
                     // The same hashes wherever code and data lie, so that only what is optimized differs.
                     "make -s -C src lua CC={compiler} \
-                     MYCFLAGS=\"{flags} -DLUA_USE_POSIX '-Dluai_makeseed()=0' -ffile-prefix-map=$PWD=.\" \
+                     MYCFLAGS=\"{flags} -DLUA_USE_POSIX '-Dluai_makeseed(L)=0' -ffile-prefix-map=$PWD=.\" \
                      MYLIBS= MYLDFLAGS='{flags}' && mv src/lua . && make -s -C src clean",
                 ),
             ],
@@ -103,7 +123,6 @@ const LUA: StudyProgram = StudyProgram {
         },
     ),
     kind: "interpreter",
-    prepare: None,
     inputs: &[
         input("training.lua", Content::Text(include_str!("lua/training.lua")), 0),
         input("test.lua", Content::Text(include_str!("lua/test.lua")), 0),
@@ -112,6 +131,7 @@ const LUA: StudyProgram = StudyProgram {
     ],
     training: &["{inputs}/training.lua", "{inputs}/training.txt"],
     test: &["{inputs}/test.lua", "{inputs}/test.txt"],
+    ..PLAIN
 };
 
 const BZIP2: StudyProgram = StudyProgram {
@@ -136,10 +156,10 @@ const BZIP2: StudyProgram = StudyProgram {
         },
     ),
     kind: "compressor",
-    prepare: None,
     inputs: &[input("training.txt", Content::Prose(1500), 21), input("test.json", Content::Json(700), 22)],
     training: &["-c", "{inputs}/training.txt"],
     test: &["-c", "{inputs}/test.json"],
+    ..PLAIN
 };
 
 const TCC: StudyProgram = StudyProgram {
@@ -161,10 +181,10 @@ const TCC: StudyProgram = StudyProgram {
         },
     ),
     kind: "compiler",
-    prepare: None,
-    inputs: &[input("training.c", Content::C(900), 31), input("test.c", Content::C(1200), 32)],
+    inputs: &[input("training.c", Content::C(400), 31), input("test.c", Content::C(500), 32)],
     training: &["-c", "{inputs}/training.c", "-o", "{work}/made.o"],
     test: &["-c", "{inputs}/test.c", "-o", "{work}/made.o"],
+    ..PLAIN
 };
 
 const LAME: StudyProgram = StudyProgram {
@@ -182,13 +202,13 @@ const LAME: StudyProgram = StudyProgram {
         },
     ),
     kind: "signal processing (floating point)",
-    prepare: None,
     inputs: &[
-        input("training.raw", Content::Sound(60_000), 41),
-        input("test.raw", Content::Sound(80_000), 42),
+        input("training.raw", Content::Sound(30_000), 41),
+        input("test.raw", Content::Sound(40_000), 42),
     ],
     training: &["--quiet", "-r", "-s", "44.1", "-m", "m", "{inputs}/training.raw", "-"],
     test: &["--quiet", "-r", "-s", "44.1", "-m", "m", "-V", "2", "{inputs}/test.raw", "-"],
+    ..PLAIN
 };
 
 const GREP: StudyProgram = StudyProgram {
@@ -203,10 +223,18 @@ const GREP: StudyProgram = StudyProgram {
         },
     ),
     kind: "text tool",
-    prepare: None,
-    inputs: &[input("training.txt", Content::Prose(6000), 51), input("test.txt", Content::Prose(6000), 52)],
-    training: &["-n", "-E", "(re|con)[a-m]*tion|ble[.,]", "-e", "the (in|to)+sta", "{inputs}/training.txt"],
+    inputs: &[input("training.txt", Content::Prose(2000), 51), input("test.txt", Content::Prose(2000), 52)],
+    training: &[
+        "-n",
+        "-E",
+        "-e",
+        "(re|con)[a-m]*tion|ble[.,]",
+        "-e",
+        "the (in|to)+sta",
+        "{inputs}/training.txt",
+    ],
     test: &["-c", "-i", "-E", "\\b(ma|per)([a-z])[a-z]*\\2|ly, .*ing", "{inputs}/test.txt"],
+    ..PLAIN
 };
 
 const JQ: StudyProgram = StudyProgram {
@@ -233,8 +261,7 @@ const JQ: StudyProgram = StudyProgram {
         },
     ),
     kind: "data tool",
-    prepare: None,
-    inputs: &[input("training.json", Content::Json(400), 61), input("test.json", Content::Json(500), 62)],
+    inputs: &[input("training.json", Content::Json(200), 61), input("test.json", Content::Json(250), 62)],
     training: &[
         "-s",
         "group_by(.town) | map({town: .[0].town, sum: (map(.price) | add)}) | sort_by(.sum)",
@@ -245,10 +272,40 @@ const JQ: StudyProgram = StudyProgram {
         "select(.stock.count > 100) | {name, tags: (.tags | join(\"-\")), value: (.price * .stock.count)}",
         "{inputs}/test.json",
     ],
+    ..PLAIN
+};
+
+/// The server as a single process, which reads a statement a line. It has no network, no clients and no other processes.
+const POSTGRESQL: StudyProgram = StudyProgram {
+    workload: Workload { title: "PostgreSQL 15, TPC-B", ..POSTGRESQL_WORKLOAD },
+    kind: "database",
+    prepare: Some(
+        "rm -rf \"$PREPARED\" && \
+         \"$NATIVE/bin/initdb\" --no-locale -E UTF8 -A trust -N -D \"$PREPARED\" && \
+         \"$NATIVE/bin/postgres\" --single -F -D \"$PREPARED\" postgres <\"$INPUTS/load.sql\"",
+    ),
+    beside: &["share", "lib"],
+    refuses_root: true,
+    inputs: &[
+        input("load.sql", Content::Text(include_str!("postgresql/load.sql")), 0),
+        input("training.sql", Content::Transactions(200), 71),
+        input("test.sql", Content::Transactions(150), 72),
+    ],
+    training: &["--single", "-D", "{prepared}", "postgres", "<{inputs}/training.sql"],
+    test: &["--single", "-D", "{prepared}", "postgres", "<{inputs}/test.sql"],
+    ..PLAIN
 };
 
 /// Every program.
-pub const PROGRAMS: [StudyProgram; 7] = [SQLITE, LUA, BZIP2, TCC, LAME, GREP, JQ];
+pub const PROGRAMS: [StudyProgram; 8] = [SQLITE, POSTGRESQL, LUA, BZIP2, TCC, LAME, GREP, JQ];
+
+impl StudyProgram {
+    /// Why this user cannot run it.
+    pub fn obstacle(&self) -> Option<&'static str> {
+        let is_refused = self.refuses_root && rustix::process::geteuid().is_root();
+        is_refused.then_some("it does not run as root: study it as another user")
+    }
+}
 
 /// The names of all programs.
 pub fn names() -> Vec<&'static str> {

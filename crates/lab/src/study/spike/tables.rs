@@ -7,7 +7,7 @@ use super::measure::{CACHES, MACHINES, Measured, VARIANTS};
 use super::{ProgramResult, SpikeStudy};
 
 /// A cache that misses less often than once in so many instructions is not compared: a few misses more or less are no result.
-const RARE: u64 = 20_000;
+const RARE: u64 = 5_000;
 
 /// By how many percent something changed.
 pub(super) fn change(before: u64, now: u64) -> Value {
@@ -99,7 +99,7 @@ pub(super) fn changes(study: &SpikeStudy) -> Table {
         [change(original.instructions, last.instructions)].into_iter().chain(misses).chain(cycles).collect()
     });
     table.notes.push(format!(
-        "A dash: the original misses less often than once in {} instructions.",
+        "A dash: the original misses less often than once in {} instructions; the last table has the numbers.",
         analysis::table::separated(&RARE.to_string())
     ));
     table
