@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use analysis::table::Table;
 use clap::ValueEnum;
-use lab::build::BuildFolders;
+use lab::build::{BuildFolders, BuildProgress};
 use lab::study::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
 use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
@@ -155,6 +155,9 @@ fn of_spike(options: &StudyOptions) -> anyhow::Result<Results> {
     };
     let steps = Steps::new();
     let study = study::spike::spike(&settings, &|step| match step {
+        SpikeStudyProgress::Building(program, BuildProgress::Done { build }) => {
+            steps.message(format!("{program}: the {build} build is ready"));
+        }
         SpikeStudyProgress::Building(_, step) => steps.show(&study::StudyProgress::Building(step)),
         SpikeStudyProgress::Preparing(program) => steps.message(format!("{program}: preparing its files")),
         SpikeStudyProgress::Training(program) => steps.message(format!("{program}: training")),

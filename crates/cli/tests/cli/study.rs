@@ -115,7 +115,7 @@ fn programs_that_cannot_be_studied_are_named() {
         // An empty folder has no package's sources.
         (
             &["spike", "--programs", "lua", "--sources", "sources"][..],
-            "lua: cannot read the source sources: ",
+            "lua cannot be built (--programs selects others): cannot read the source sources: ",
         ),
         (
             &["spike", "--programs", "lua", "--sysroot", "/nonexistent"],

@@ -9,7 +9,7 @@ use crate::build;
 #[derive(Debug, thiserror::Error)]
 pub enum SpikeStudyError {
     /// A program cannot be built.
-    #[error("{program}: {error}\nTo study other programs, name them with --programs")]
+    #[error("{program} cannot be built (--programs selects others): {error}")]
     Build {
         /// The program.
         program: &'static str,

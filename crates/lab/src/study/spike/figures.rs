@@ -61,9 +61,14 @@ impl Profiled {
         percent(part, self.sum(is_nonlooping, |one| one.executed))
     }
 
+    /// Executed instructions of prologues and epilogues.
+    pub fn overhead_instructions(&self) -> u64 {
+        self.sum(|_| true, |one| one.overhead)
+    }
+
     /// The share of prologues and epilogues.
     pub fn overhead(&self) -> f64 {
-        percent(self.sum(|_| true, |one| one.overhead), self.executed())
+        percent(self.overhead_instructions(), self.executed())
     }
 }
 
@@ -290,36 +295,38 @@ fn size(one: &ProgramResult, of: impl Fn(&Outcome) -> bool) -> [u64; 4] {
     sum
 }
 
+/// By how many percent the code grew: by copies of hot parts, by stubs, in all.
+pub(super) fn growth_of(one: &ProgramResult) -> [f64; 3] {
+    let [before, hot, cold, stubs] = size(one, |_| true);
+    let copies = (hot + cold) as f64 - before as f64;
+    [copies, stubs as f64, copies + stubs as f64].map(|part| 100.0 * part / before.max(1) as f64)
+}
+
 /// Figure 18.
 pub(super) fn growth(study: &SpikeStudy) -> Table {
     let columns =
         [("hot and cold", Kind::Change(1)), ("stubs", Kind::Change(1)), ("in all", Kind::Change(1))];
     let title = "Growth of the code by hot-cold optimization (Figure 18)";
-    of_programs(study, ("figure-18-growth", title), &columns, |one| {
-        let [before, hot, cold, stubs] = size(one, |_| true);
-        let copies = (hot + cold) as f64 - before as f64;
-        let share = |part: f64| Value::from(100.0 * part / before.max(1) as f64);
-        vec![share(copies), share(stubs as f64), share(copies + stubs as f64)]
-    })
+    of_programs(study, ("figure-18-growth", title), &columns, |one| growth_of(one).map(Value::from).into())
+}
+
+/// The sizes of hot and cold parts and stubs of improved procedures, and of all three, in percent of the size before.
+pub(super) fn improved_sizes(one: &ProgramResult) -> Option<[f64; 4]> {
+    match size(one, |one| one.category == Category::Optimized && one.hot_size > 0) {
+        [0, ..] => None,
+        [before, hot, cold, stubs] => {
+            Some([hot, cold, stubs, hot + cold + stubs].map(|part| percent(part, before)))
+        }
+    }
 }
 
 /// Figure 19.
 pub(super) fn optimized_sizes(study: &SpikeStudy) -> Table {
-    let columns = [
-        ("hot", Kind::Percent(0)),
-        ("cold", Kind::Percent(0)),
-        ("stubs", Kind::Percent(0)),
-        ("in all", Kind::Percent(0)),
-    ];
+    let columns = ["hot", "cold", "stubs", "in all"].map(|name| (name, Kind::Percent(0)));
     let title = "Size of improved procedures, of their size before (Figure 19)";
-    of_programs(study, ("figure-19-sizes", title), &columns, |one| {
-        let is_split = |one: &Outcome| one.category == Category::Optimized && one.hot_size > 0;
-        match size(one, is_split) {
-            [0, ..] => vec![Value::Missing; 4],
-            [before, hot, cold, stubs] => {
-                [hot, cold, stubs, hot + cold + stubs].map(|part| percent(part, before).into()).into()
-            }
-        }
+    of_programs(study, ("figure-19-sizes", title), &columns, |one| match improved_sizes(one) {
+        Some(sizes) => sizes.map(Value::from).into(),
+        None => vec![Value::Missing; 4],
     })
 }
 

@@ -288,11 +288,19 @@ const POSTGRESQL: StudyProgram = StudyProgram {
     refuses_root: true,
     inputs: &[
         input("load.sql", Content::Text(include_str!("postgresql/load.sql")), 0),
-        input("training.sql", Content::Transactions(200), 71),
-        input("test.sql", Content::Transactions(150), 72),
+        input("training.sql", Content::Transactions(120), 71),
+        input("test.sql", Content::Transactions(80), 72),
     ],
-    training: &["--single", "-D", "{prepared}", "postgres", "<{inputs}/training.sql"],
-    test: &["--single", "-D", "{prepared}", "postgres", "<{inputs}/test.sql"],
+    training: &[
+        "--single",
+        "-D",
+        "{prepared}",
+        "-c",
+        "log_checkpoints=off",
+        "postgres",
+        "<{inputs}/training.sql",
+    ],
+    test: &["--single", "-D", "{prepared}", "-c", "log_checkpoints=off", "postgres", "<{inputs}/test.sql"],
     ..PLAIN
 };
 
