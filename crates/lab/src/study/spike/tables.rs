@@ -102,6 +102,11 @@ pub(super) fn changes(study: &SpikeStudy) -> Table {
         "A dash: the original misses less often than once in {} instructions; the last table has the numbers.",
         analysis::table::separated(&RARE.to_string())
     ));
+    let titles = MACHINES.iter().filter_map(|name| Some(Machine::find(name).ok()?.title));
+    table.notes.push(format!(
+        "Machines: {}. All issue in order, and all take the byte and word instructions that the images have and the 21064 had not.",
+        titles.collect::<Vec<_>>().join("; ")
+    ));
     table
 }
 
