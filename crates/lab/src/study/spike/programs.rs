@@ -301,7 +301,6 @@ const POSTGRESQL: StudyProgram = StudyProgram {
         "<{inputs}/training.sql",
     ],
     test: &["--single", "-D", "{prepared}", "-c", "log_checkpoints=off", "postgres", "<{inputs}/test.sql"],
-    ..PLAIN
 };
 
 /// Every program.

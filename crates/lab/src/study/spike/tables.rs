@@ -33,7 +33,7 @@ pub(super) fn name(one: &ProgramResult) -> String {
 pub(super) fn processors() -> Vec<String> {
     let name =
         |machine: &&str| Machine::find(machine).map_or(machine.to_string(), |found| found.processor.name);
-    MACHINES.iter().map(|machine| name(&machine).trim_start_matches("Alpha ").to_string()).collect()
+    MACHINES.iter().map(|machine| name(machine).trim_start_matches("Alpha ").to_string()).collect()
 }
 
 /// A table with a row for each program.
