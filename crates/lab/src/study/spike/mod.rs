@@ -10,6 +10,7 @@ mod measure;
 mod page;
 mod paper;
 mod programs;
+mod result;
 mod tables;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub use inputs::{Content, Input};
 use measure::{FIGURE_10, HOT_COLD, LAYOUTS, MACHINES, Place, Trained, VARIANTS};
 pub use measure::{Measured, ProgramResult, Variant};
 pub use programs::{PROGRAMS, StudyProgram, names};
+pub use result::SpikeStudy;
 
 /// What to study.
 #[derive(Clone, Debug)]
@@ -48,13 +50,6 @@ pub enum SpikeStudyProgress {
     Training(&'static str),
     /// A variant of a program runs on the test input.
     Measuring(&'static str, &'static str),
-}
-
-/// Everything that was found.
-pub struct SpikeStudy {
-    /// The programs, in the requested order.
-    pub programs: Vec<ProgramResult>,
-    provenance: Vec<(String, String)>,
 }
 
 impl SpikeStudy {
