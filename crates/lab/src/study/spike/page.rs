@@ -62,13 +62,18 @@ fn headline(changes: &Table) -> String {
         [(name, only)] => {
             format!("{name} takes {} on a 21164 when it is optimized by its profile", words(*only))
         }
-        [(name, best), .., (_, worst)] => {
+        [(name, best), .., (_, worst)] if *worst < 0.0 => format!(
+            "Optimized by their profiles, programs take {:.1} to {} on a 21164; {name} wins most",
+            worst.abs(),
+            words(*best)
+        ),
+        [(name, best), ..] => {
             let faster = all.iter().filter(|one| one.1 < 0.0).count();
-            let others = match faster == all.len() {
-                true => format!("the least {}", words(*worst)),
-                false => format!("{faster} of {} programs are faster", all.len()),
-            };
-            format!("Optimized by its profile, {name} takes {} on a 21164; {others}", words(*best))
+            format!(
+                "Optimized by their profiles, {faster} of {} programs are faster on a 21164; {name} takes {}",
+                all.len(),
+                words(*best)
+            )
         }
     }
 }
