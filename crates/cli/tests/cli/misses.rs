@@ -71,7 +71,9 @@ fn each(
 fn each_instruction_of_a_program_misses_as_in_a_plain_model_of_each_machine() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, executions) = record(folder.path(), "--until 150000 :ev56/modes work");
-    for (name, machine) in Machine::all() {
+    let mut hinted = Machine::find("alphastation500").unwrap();
+    hinted.memory.granularity_hints = "program:8+mappings:64".parse().unwrap();
+    for (name, machine) in Machine::all().chain([("with granularity hints", hinted)]) {
         let mut caches = Caches::new(&machine);
         replay(&mut caches, &trace, &executions);
         let mut plain = Plain::new(&machine);
