@@ -8,6 +8,7 @@ mod page;
 mod result;
 mod schemes;
 mod setting;
+pub mod spike;
 pub mod strides;
 mod tables;
 pub mod tpcc;
