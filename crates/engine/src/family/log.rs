@@ -22,7 +22,7 @@ impl ProcessNumber {
     }
 
     /// The child of this ordinal number, from 1.
-    pub(super) fn child(&self, ordinal: u32) -> ProcessNumber {
+    pub fn child(&self, ordinal: u32) -> ProcessNumber {
         ProcessNumber(self.0.iter().copied().chain([ordinal]).collect())
     }
 }

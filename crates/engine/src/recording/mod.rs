@@ -13,12 +13,12 @@ mod tracer;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use events::{BlockId, Consumer, HitFilter, LoadedImage};
+use events::{BlockId, Consumer, HitFilter, LoadedImage, ProcessEnd};
 use trace::Writer;
 
 use self::attach::AttachServer;
 pub use self::attach::{AttachError, Attached, attach};
-pub use self::delivery::ForkedConsumer;
+pub use self::delivery::{ForkedConsumer, ForkedProcess};
 pub use self::plan::{Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
 use self::session::Session;
@@ -54,7 +54,7 @@ impl Recorder {
         writer: Arc<Writer>,
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
-        forked: Option<ForkedConsumer>,
+        forked: Option<Arc<dyn ForkedConsumer>>,
     ) -> io::Result<Recorder> {
         let tracer = Tracer::new(Session::live(plan, writer, consumer, is_parallel, forked)?, &[]);
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
@@ -214,6 +214,12 @@ impl Observer<Cpu> for Recorder {
         self.images.push(image.clone());
     }
 
+    fn exits(&mut self, how: ProcessEnd, _: &Cpu, _: &Memory, _: &BlockCache) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.exits(how);
+        }
+    }
+
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
         if let Some(mut tracer) = self.tracer.take() {
             tracer.end();
@@ -221,13 +227,13 @@ impl Observer<Cpu> for Recorder {
         self.attach_server = None;
     }
 
-    fn forked(&mut self, _: u32, _: &BlockCache) {
+    fn forked(&mut self, ordinal: u32, _: &BlockCache) {
         if let Some(mut tracer) = self.tracer.take() {
             if tracer.session().delivery().is_some() {
                 // What is filtered may change.
                 host::kick_self();
             }
-            match tracer.forked() {
+            match tracer.forked(ordinal) {
                 true => self.tracer = Some(tracer),
                 // The tracer is leaked, since the consumer's thread may have held its locks.
                 false => std::mem::forget(tracer),
