@@ -16,6 +16,7 @@ mod documents;
 mod environment;
 mod export;
 mod family;
+mod family_models;
 mod faults;
 mod gdb;
 mod guide;

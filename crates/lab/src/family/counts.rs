@@ -3,8 +3,9 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use analysis::classes::UnitClass;
 use analysis::run_counts::{ProcessSums, RunDescription};
@@ -13,7 +14,9 @@ use serde::Serialize;
 
 use super::apart::Apart;
 use super::{describe, file_name};
+use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
+use crate::record::AttachFailure;
 
 /// What was counted in all processes of a program.
 #[derive(Debug)]
@@ -43,6 +46,28 @@ pub fn count(
     let ending = apart.ending()?;
     let family = Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
     Ok(FamilyCounted { family, ending })
+}
+
+/// Counts a program that runs already, and with `children` the processes that it has forked, in `folder`: until it ends,
+/// the user ends the command, or the time is over. The program goes on.
+pub fn count_running(
+    process: u32,
+    children: bool,
+    work: &UnitOfWork,
+    folder: &Path,
+    time: Option<Duration>,
+) -> Result<Family, AttachFailure> {
+    let open = || {
+        // The program's user writes there.
+        let user = fs::metadata(Path::new("/proc").join(process.to_string()));
+        user.and_then(|user| std::os::unix::fs::chown(folder, Some(user.uid()), None)).ok();
+        File::open(folder)
+    };
+    let opened = open().map_err(Error::Simulation)?;
+    let (caught, began) = (Caught::new(), Instant::now());
+    let is_enough = || caught.check().is_err() || time.is_some_and(|time| began.elapsed() >= time);
+    engine::attach_counting(process, children, work, &opened, &is_enough)?;
+    Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
 }
 
 /// What is in a folder of counts, whose command was killed or still runs.

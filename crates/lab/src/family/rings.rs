@@ -230,7 +230,9 @@ mod tests {
         });
         let (mut words, total) = (Vec::new(), lengths.iter().sum::<usize>());
         while words.len() < total {
-            rings.opened().for_each(|ring| drop(rings.read(ring, &mut words)));
+            for ring in rings.opened() {
+                rings.read(ring, &mut words);
+            }
         }
         writing.join().unwrap();
         assert!(words.iter().copied().eq(0..total as u64));

@@ -61,23 +61,24 @@ static void transactions(void) {
 
 // The child waits in a system call when it is killed.
 static void kill_waiting(int sign) {
-    int pipes[2];
-    if (pipe(pipes)) exit(1);
+    int pipes[2], ready[2];
+    if (pipe(pipes) || pipe(ready)) exit(1);
     int process = fork();
     if (process < 0) exit(1);
+    char byte = 0;
     if (process == 0) {
         work(50000);
         close(pipes[1]);
-        char byte;
+        write(ready[1], &byte, 1);
         read(pipes[0], &byte, 1);
         read(pipes[0], &byte, 1);
         _exit(1);
     }
     close(pipes[0]);
-    // In a system call since it was seen to sleep.
+    read(ready[0], &byte, 1);
+    // In a system call since it was seen to sleep again and again: what observes it may make it wait before.
     char path[40], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/wchan", process);
-    for (int tries = 0; tries < 1000 && state != 'S'; tries++) {
+    for (int tries = 0, sleeps = 0; tries < 1000 && sleeps < 5; tries++, sleeps = state == 'S' ? sleeps + 1 : 0) {
         usleep(10000);
         snprintf(path, sizeof path, "/proc/%d/stat", process);
         FILE *file = fopen(path, "r");
@@ -99,6 +100,16 @@ int main(int count, char **words) {
     if (!strcmp(what, "killed")) kill_waiting(SIGKILL);
     if (!strcmp(what, "ended")) kill_waiting(SIGTERM);
     if (!strcmp(what, "work")) work(70000);
+    if (!strcmp(what, "alike")) {
+        for (int child = 0; child < 3; child++) {
+            int process = fork();
+            if (process == 0) {
+                request("the same", 20000);
+                _exit(0);
+            }
+            ended(process);
+        }
+    }
     if (!strcmp(what, "executes")) {
         int process = fork();
         if (process == 0) {

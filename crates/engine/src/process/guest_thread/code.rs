@@ -206,6 +206,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         if let Some(level) = self.new_level.take() {
             self.report_all();
             if level != self.code.level {
+                self.observer.leaves_level(self.cache);
                 let kept = self.other_level.take().filter(|(_, code)| code.level == level);
                 let (cache, code) =
                     kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(level, &self.shared)));
@@ -219,6 +220,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
                 if self.update_boundaries() {
                     self.forget();
                 }
+                self.observer.enters_level(self.cache);
                 // The session's state may have changed for all threads.
                 self.shared.kernel.lock().notify_others(self.thread);
             }
