@@ -3,6 +3,7 @@
 mod annotate;
 mod arguments;
 mod attach;
+mod attach_count;
 mod bad_input;
 mod build;
 mod caches;

@@ -176,30 +176,42 @@ pub(crate) struct FamilyMember {
     folder: i32,
     name: LogName,
     program: Arc<Mutex<Program>>,
+    /// Finds units of work in these images.
+    calls: Calls,
+    images: Vec<LoadedImage>,
 }
 
 impl FamilyMember {
-    /// Counts in a folder, which stays open meanwhile, as the first process with a number.
-    pub(crate) fn new(folder: i32, number: u32, work: UnitOfWork) -> io::Result<FamilyMember> {
+    /// Counts in a folder, which stays open meanwhile, as the first process with a number. It has mapped these images.
+    pub(crate) fn new(
+        folder: i32,
+        number: u32,
+        work: UnitOfWork,
+        images: &[LoadedImage],
+    ) -> io::Result<FamilyMember> {
         let name = LogName { process: ProcessNumber::root(number), program: 0 };
-        let program = Arc::new(Mutex::new(Program::new(folder, name.clone(), None)?));
-        Ok(FamilyMember { work: Arc::new(work), folder, name, program })
+        let mut program = Program::new(folder, name.clone(), None)?;
+        let mut calls = Calls::new(&work.functions, &work.classes);
+        for (number, image) in (1..).zip(images) {
+            program.mapped(number, image)?;
+            map(&mut calls, image);
+        }
+        let program = Arc::new(Mutex::new(program));
+        Ok(FamilyMember { work: Arc::new(work), folder, name, program, calls, images: images.to_vec() })
     }
 
-    /// The first function of a unit that none of these images has.
-    pub(crate) fn missing(&self, images: &[LoadedImage]) -> Option<String> {
-        let mut calls = Calls::new(&self.work.functions, &self.work.classes);
-        images.iter().for_each(|image| map(&mut calls, image));
-        calls.missing().map(String::from)
+    /// The first function of a unit that no image has.
+    pub(crate) fn missing(&self) -> Option<&str> {
+        self.calls.missing()
     }
 
-    /// Counts a thread, whose process has mapped these images so far.
+    /// Counts a thread, which has mapped these images.
     pub(crate) fn counter(&self, images: &[LoadedImage]) -> io::Result<FamilyCounter> {
-        let calls = Calls::new(&self.work.functions, &self.work.classes);
-        let place = (self.folder, self.name.clone());
-        let mut counter =
-            FamilyCounter::of(self.work.clone(), place, self.program.clone(), calls, Vec::new())?;
-        images.iter().for_each(|image| counter.mapped(image));
+        let (work, place, program) =
+            (self.work.clone(), (self.folder, self.name.clone()), self.program.clone());
+        let known = self.images.clone();
+        let mut counter = FamilyCounter::of(work, place, program, self.calls.thread(), known)?;
+        images.iter().skip(self.images.len()).for_each(|image| counter.mapped(image));
         Ok(counter)
     }
 }
@@ -207,8 +219,9 @@ impl FamilyMember {
 impl FamilyCounter {
     /// Its process.
     pub(crate) fn member(&self) -> FamilyMember {
-        let (work, name) = (self.work.clone(), self.name.clone());
-        FamilyMember { work, folder: self.folder, name, program: self.program.clone() }
+        let (work, name, program) = (self.work.clone(), self.name.clone(), self.program.clone());
+        let (calls, images) = (self.calls.thread(), self.images.clone());
+        FamilyMember { work, folder: self.folder, name, program, calls, images }
     }
 }
 

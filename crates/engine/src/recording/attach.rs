@@ -14,7 +14,7 @@ mod messages;
 mod session;
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Mutex;
 
 use events::LoadedImage;
@@ -39,17 +39,29 @@ pub(super) struct AttachServer {
     session: Mutex<Option<AttachedSession>>,
     /// Number of sessions so far.
     sessions: AtomicU64,
+    /// The client of the last one. Every thread of this process gets its request.
+    caller: AtomicU32,
 }
 
 impl AttachServer {
     pub(super) fn new(arguments: Vec<String>, model: isa::Cpu) -> AttachServer {
-        AttachServer { arguments, model, session: Mutex::default(), sessions: AtomicU64::new(0) }
+        AttachServer::of(arguments, model, None, (0, 0))
     }
 
     /// The server of a forked process.
     pub(super) fn forked(&self, sessions: u64, session: Option<AttachedSession>) -> AttachServer {
         let (arguments, model) = (self.arguments.clone(), self.model);
-        AttachServer { arguments, model, session: Mutex::new(session), sessions: AtomicU64::new(sessions) }
+        AttachServer::of(arguments, model, session, (sessions, self.caller.load(Ordering::Relaxed)))
+    }
+
+    fn of(
+        arguments: Vec<String>,
+        model: isa::Cpu,
+        session: Option<AttachedSession>,
+        (sessions, caller): (u64, u32),
+    ) -> AttachServer {
+        let (sessions, caller) = (AtomicU64::new(sessions), AtomicU32::new(caller));
+        AttachServer { arguments, model, session: Mutex::new(session), sessions, caller }
     }
 
     /// Checks for an attach request. The process has mapped these images.
@@ -66,7 +78,7 @@ impl AttachServer {
         if let Some(session) = current.as_ref().filter(|session| session.state() != RecordingState::Over) {
             if session.is_abandoned() {
                 session.set_state(RecordingState::Over);
-            } else if caller != 0
+            } else if ![0, self.caller.load(Ordering::Relaxed)].contains(&caller)
                 && let Ok(mut connection) = Connection::connect(caller)
             {
                 connection.send(&Answer::Refused("somebody else records or counts it".into()));
@@ -80,6 +92,7 @@ impl AttachServer {
         match self.open(&mut connection, images) {
             Err(reason) => connection.send(&Answer::Refused(reason.to_string())),
             Ok(session) => {
+                self.caller.store(caller, Ordering::Relaxed);
                 connection.send(&Answer::Begun);
                 session.set_connection(connection);
                 session.watch();

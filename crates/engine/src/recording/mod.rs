@@ -21,7 +21,7 @@ pub use self::attach::{AttachError, Attached, attach, attach_counting};
 pub use self::delivery::{ForkedConsumer, ForkedProcess};
 pub use self::plan::{Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
-use self::session::Session;
+use self::session::{RecordingState, Session};
 use self::tracer::Tracer;
 use crate::platform::{Block, BlockCache, Cpu};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
@@ -135,6 +135,14 @@ impl Instrumentation<Cpu> for Recorder {
         turns.then_some(level)
     }
 
+    #[inline]
+    fn is_level_due(&self) -> bool {
+        let Some(attach_server) = &self.attach_server else { return false };
+        attach_server.sessions() != self.session_number
+            || self.counting.as_ref().is_some_and(|counting| counting.session.is_over())
+            || self.tracer.as_ref().is_some_and(|tracer| tracer.session().state() == RecordingState::Over)
+    }
+
     fn hit_filter(&self) -> Option<&HitFilter> {
         self.tracer.as_ref()?.hit_filter()
     }
@@ -169,14 +177,14 @@ impl Debugged<Cpu> for Recorder {}
 impl Observer<Cpu> for Recorder {
     #[inline(always)]
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
-        if let Some(counting) = &mut self.counting {
-            counting.counter.enter(id, cache, cpu, memory);
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.enter(id, cache, cpu, memory);
         }
     }
 
     fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
-        if let Some(counting) = &mut self.counting {
-            counting.counter.truncated(entered, executed);
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.truncated(entered, executed);
         }
     }
 
@@ -187,20 +195,20 @@ impl Observer<Cpu> for Recorder {
     }
 
     fn enters_level(&mut self, cache: &BlockCache) {
-        if let Some(counting) = self.counting.as_mut().filter(|counting| !counting.is_done()) {
-            counting.counter.continue_in(cache);
+        if let Some(counting) = &mut self.counting {
+            counting.enters_level(cache);
         }
     }
 
     fn compiled(&mut self, cache: &BlockCache) {
-        if let Some(counting) = &mut self.counting {
-            counting.counter.compiled(cache);
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.compiled(cache);
         }
     }
 
     fn discarding(&mut self, cache: &BlockCache) {
-        if let Some(counting) = &mut self.counting {
-            counting.counter.discarding(cache);
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.discarding(cache);
         }
     }
 
@@ -234,8 +242,8 @@ impl Observer<Cpu> for Recorder {
         if let Some(tracer) = &mut self.tracer {
             tracer.system_call(number);
         }
-        if let Some(counting) = &mut self.counting {
-            counting.counter.system_call(number);
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.system_call(number);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Counts all processes of a program. This process waits until all have ended, and reads what they counted, however they or
 //! the program ended.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -64,8 +65,15 @@ pub fn count_running(
         File::open(folder)
     };
     let opened = open().map_err(Error::Simulation)?;
-    let (caught, began) = (Caught::new(), Instant::now());
-    let is_enough = || caught.check().is_err() || time.is_some_and(|time| began.elapsed() >= time);
+    let (caught, began) = (Caught::new(), Cell::new(None));
+    let is_enough = |has_begun| {
+        // The time begins when all count.
+        if has_begun && began.get().is_none() {
+            began.set(Some(Instant::now()));
+        }
+        let is_over = |began: Instant| time.is_some_and(|time| began.elapsed() >= time);
+        caught.check().is_err() || began.get().is_some_and(is_over)
+    };
     engine::attach_counting(process, children, work, &opened, &is_enough)?;
     Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
 }

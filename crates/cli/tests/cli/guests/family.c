@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,15 @@ __attribute__((noinline)) void commit_transaction(void) { work(1000); }
 static void *thread(void *n) {
     work((long)n);
     return NULL;
+}
+
+// The same again and again, until the parent ends.
+static void *requests(void *unused) {
+    for (;;) {
+        request("again", 20000);
+        usleep(500);
+    }
+    return unused;
 }
 
 static int ended(int process) {
@@ -117,6 +127,12 @@ int main(int count, char **words) {
             _exit(99);
         }
         ended(process);
+    }
+    if (!strcmp(what, "requests")) {
+        if (fork() == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pthread_t other;
+        pthread_create(&other, NULL, requests, NULL);
+        requests(NULL);
     }
     if (!strcmp(what, "threads")) {
         pthread_t threads[3];

@@ -291,7 +291,7 @@ extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, unt
         }
     }
     // Signals that the call raised, and attach requests, are handled before the next instruction.
-    let is_quiet = !host::pending() && !host::has_attach_request();
+    let is_quiet = !host::pending() && !host::has_attach_request() && !runner.observer.is_level_due();
     let next = if is_system_call && runner.cpu.pc == until && is_quiet {
         until
     } else if jit::is_stack_full(&runner.cpu.host) {

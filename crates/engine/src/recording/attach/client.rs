@@ -68,25 +68,25 @@ pub struct Attached {
 }
 
 /// Counts a running process in a folder, and with `family` those that it has forked, as [`Family`](crate::Family) reads it,
-/// until it has ended or `is_enough` returns true. Processes that they fork meanwhile are counted, too.
+/// until it has ended or `is_enough` returns true, which is told whether all have begun. Processes that they fork meanwhile are counted, too.
 pub fn attach_counting(
     process: u32,
     family: bool,
     work: &UnitOfWork,
     folder: &File,
-    is_enough: &dyn Fn() -> bool,
+    is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
     request(process, family, folder, &|number| Request::Count(work.clone(), number + 1), is_enough)
 }
 
 /// Records a running process into an empty file that was opened for appending, until the plan is carried out, the
-/// process has ended, or `is_enough` returns true. With `family`, records the processes that it has forked, too.
+/// process has ended, or `is_enough` returns true, which is told whether all have begun. With `family`, records the processes that it has forked, too.
 pub fn attach(
     process: u32,
     family: bool,
     plan: &Plan,
     file: &File,
-    is_enough: &dyn Fn() -> bool,
+    is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
     request(process, family, file, &|number| Request::Record(plan.clone(), number == 0), is_enough)
 }
@@ -98,7 +98,7 @@ fn request(
     family: bool,
     file: &File,
     request: &dyn Fn(u32) -> Request,
-    is_enough: &dyn Fn() -> bool,
+    is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
     check(process)?;
     let host = |error| AttachError::Host(process, error);
@@ -133,7 +133,7 @@ fn ask(
     request: &str,
     file: &File,
     counters: &File,
-    is_enough: &dyn Fn() -> bool,
+    is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Option<BufReader<UnixStream>>, AttachError> {
     let host = |error| AttachError::Host(process, error);
     kick(process, std::process::id());
@@ -144,7 +144,7 @@ fn ask(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(host(error)),
         }
-        if is_enough() {
+        if is_enough(false) {
             return Ok(None);
         }
         if asked.elapsed() > ANSWER_TIMEOUT {
@@ -177,7 +177,7 @@ struct RecordedProcess {
 fn listen(
     process: u32,
     mut recorded: Vec<RecordedProcess>,
-    is_enough: &dyn Fn() -> bool,
+    is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
     let mut attached = Attached::default();
     let mut failure = None;
@@ -189,7 +189,7 @@ fn listen(
             .map_err(|error| AttachError::Host(process, error))?;
     }
     while !recorded.is_empty() {
-        let mut ended = is_enough();
+        let mut ended = is_enough(true);
         recorded.retain_mut(|RecordedProcess { process, connection, partial }| {
             let alive = match connection.read_line(partial) {
                 Ok(bytes) => bytes > 0,

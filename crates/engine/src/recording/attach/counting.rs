@@ -34,8 +34,8 @@ impl CountSession {
         work: UnitOfWork,
         images: &[LoadedImage],
     ) -> io::Result<Arc<CountSession>> {
-        let member = FamilyMember::new(folder.as_raw_fd(), number, work)?;
-        if let Some(missing) = member.missing(images) {
+        let member = FamilyMember::new(folder.as_raw_fd(), number, work, images)?;
+        if let Some(missing) = member.missing() {
             return Err(io::Error::other(format!("no image of the program has a function '{missing}'")));
         }
         Ok(Arc::new(CountSession::of(member, folder, None)))
@@ -59,7 +59,7 @@ impl CountSession {
     }
 
     /// Whether threads have to stop counting.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in super::super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
@@ -86,6 +86,8 @@ pub(in super::super) struct CountingThread {
     has_begun: bool,
     /// Instructions that the thread had executed when it was to stop; none if it counts.
     stopped: Option<u64>,
+    /// Whether the cache of blocks is that of the level at which it counts.
+    is_at_level: bool,
     /// The counts have been moved to the log.
     is_done: bool,
 }
@@ -94,13 +96,32 @@ impl CountingThread {
     /// Of a process that has mapped these images. None if it cannot be counted.
     pub(in super::super) fn new(session: Arc<CountSession>, images: &[LoadedImage]) -> Option<CountingThread> {
         let counter = session.member.counter(images).ok()?;
-        Some(CountingThread { session, counter, has_begun: false, stopped: None, is_done: false })
+        Some(CountingThread::of(session, counter))
+    }
+
+    fn of(session: Arc<CountSession>, counter: FamilyCounter) -> CountingThread {
+        let (has_begun, is_at_level, is_done) = Default::default();
+        CountingThread { session, counter, has_begun, stopped: None, is_at_level, is_done }
+    }
+
+    /// Its counter, while blocks are executed at the level at which it counts.
+    #[inline(always)]
+    pub(in super::super) fn active(&mut self) -> Option<&mut FamilyCounter> {
+        self.is_at_level.then_some(&mut self.counter)
+    }
+
+    /// The level has changed to that at which it counts, with this cache.
+    pub(in super::super) fn enters_level(&mut self, cache: &BlockCache) {
+        if !self.is_done {
+            self.is_at_level = true;
+            self.counter.continue_in(cache);
+        }
     }
 
     /// Of a new thread.
     pub(in super::super) fn thread(&self) -> CountingThread {
         let (session, counter) = (self.session.clone(), guest::Observer::thread(&self.counter));
-        CountingThread { session, counter, has_begun: false, stopped: None, is_done: false }
+        CountingThread::of(session, counter)
     }
 
     /// Whether it counts on; once at least, so that it has a level to leave. It has executed this number of instructions.
@@ -114,7 +135,7 @@ impl CountingThread {
     /// The level changes: the counts are moved to the log if it counts no more.
     pub(in super::super) fn leaves_level(&mut self, cache: &BlockCache) {
         if let Some(instructions) = self.stopped
-            && !self.is_done
+            && std::mem::take(&mut self.is_at_level)
         {
             self.counter.leave(instructions, cache);
             self.is_done = true;
