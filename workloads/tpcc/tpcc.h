@@ -96,6 +96,7 @@ void tpcc_checkpoint(void);
 
 struct run {
     int64_t transactions, seed, cache_pages, checkpoint_every, waiting_percent;
+    bool is_unchecked;
 };
 
 void run(const struct run *options, const struct scale *scale);

@@ -41,8 +41,8 @@ pub enum StudyName {
 pub struct StudyOptions {
     /// The study.
     pub name: StudyName,
-    /// The database.
-    #[arg(long, default_value = "sqlite", value_parser = ["sqlite"])]
+    /// The database system of the study tpcc: SQLite, or a PostgreSQL server, which is built the first time.
+    #[arg(long, default_value = "sqlite", value_parser = ["sqlite", "postgresql"])]
     pub database: String,
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]

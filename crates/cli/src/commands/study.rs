@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use analysis::table::Table;
 use lab::build::BuildFolders;
+use lab::study::tpcc::DatabaseSystem;
 use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
@@ -23,6 +24,9 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Tpcc => "tpcc",
         StudyName::Vlm => "vlm",
     };
+    if options.database != "sqlite" && options.name != StudyName::Tpcc {
+        anyhow::bail!("the study {name} is of SQLite: --database is for the study tpcc");
+    }
     let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
     // Before minutes of work, check that its results can be written.
     report::check(true, report::Format::Csv, Some(&output))?;
@@ -86,6 +90,10 @@ fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
     }
     let steps = Steps::new();
     let settings = study::tpcc::TpccStudySettings {
+        system: match options.database.as_str() {
+            "postgresql" => DatabaseSystem::Postgresql,
+            _ => DatabaseSystem::Sqlite,
+        },
         transactions: options.transactions,
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
