@@ -150,9 +150,11 @@ fn matches(patterns: &[Pattern], name: &str) -> bool {
 fn parse(text: &str) -> Result<Components, String> {
     let components: Components =
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-    match components.rules.iter().find(|rule| {
-        rule.functions.is_empty() && rule.images.is_empty() && rule.sources.is_empty()
-    }) {
+    match components
+        .rules
+        .iter()
+        .find(|rule| rule.functions.is_empty() && rule.images.is_empty() && rule.sources.is_empty())
+    {
         Some(rule) => Err(format!("the component '{}' has no sources, functions or images", rule.name)),
         None => Ok(components),
     }
@@ -193,9 +195,15 @@ mod tests {
         let of = |name, file| rules.of(&function("postgres", name), file).to_owned();
         assert_eq!(of("heap_insert", None), "heap");
         assert_eq!(of("heap_insert", Some("/src/postgresql/src/backend/access/heap/heapam.c")), "heap");
-        assert_eq!(of("heap_form_tuple", Some("./source/src/backend/access/common/heaptuple.c")), "tuples and relations");
+        assert_eq!(
+            of("heap_form_tuple", Some("./source/src/backend/access/common/heaptuple.c")),
+            "tuples and relations"
+        );
         assert_eq!(of("XLogInsert", Some("/x/src/backend/access/transam/xloginsert.c")), "write-ahead log");
-        assert_eq!(of("StartTransaction", Some("/x/src/backend/access/transam/xact.c")), "transactions and snapshots");
+        assert_eq!(
+            of("StartTransaction", Some("/x/src/backend/access/transam/xact.c")),
+            "transactions and snapshots"
+        );
         // A function without a rule, in a file without one.
         assert_eq!(of("something", Some("/elsewhere/x.c")), "rest of the server");
         assert_eq!(of("something", None), "rest of the server");

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use engine::{Configuration, ForkedConsumer, ForkedProcess, Plan};
+use engine::{Configuration, ConsumerOfFork, ForkedConsumer, ForkedProcess, Plan};
 use events::{Block, Consumer, Image, Thread};
 use spike::profile::{EdgeCounter, EdgeCounts};
 
@@ -65,7 +65,7 @@ struct ForkedCounters {
 }
 
 impl ForkedConsumer for ForkedCounters {
-    fn forked(&self, _: ForkedProcess) -> Option<(Arc<Mutex<dyn Consumer>>, Arc<dyn ForkedConsumer>)> {
+    fn forked(&self, _: ForkedProcess) -> Option<ConsumerOfFork> {
         let counter = ForkedCounter::new(&self.folder);
         Some((Arc::new(Mutex::new(counter)), Arc::new(self.clone())))
     }

@@ -132,8 +132,9 @@ pub fn by_process<M: InstructionResults>(
     processes: &[ProcessResults<M>],
     blocks: BlockId,
 ) -> Vec<Table> {
-    let all: Vec<Vec<&M>> =
-        (0..machines.len()).map(|index| processes.iter().map(|process| &process.models[index]).collect()).collect();
+    let all: Vec<Vec<&M>> = (0..machines.len())
+        .map(|index| processes.iter().map(|process| &process.models[index]).collect())
+        .collect();
     let machines: Vec<(&str, &Vec<&M>)> = machines.iter().map(String::as_str).zip(&all).collect();
     named(&machines, "processes", &format!("{} of processes on", M::WHAT), |name, title, models| {
         let columns = models.first().map(|model| model.columns()).unwrap_or_default();

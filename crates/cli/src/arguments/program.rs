@@ -26,7 +26,12 @@ pub struct ProgramOptions {
 #[derive(Clone, Debug, Args)]
 pub struct CountedProgram {
     /// The program, and its arguments: all that follows the program's name is its own, options too.
-    #[arg(id = "program", value_name = "PROGRAM", required_unless_present = "attach", trailing_var_arg = true)]
+    #[arg(
+        id = "program",
+        value_name = "PROGRAM",
+        required_unless_present = "attach",
+        trailing_var_arg = true
+    )]
     words: Vec<OsString>,
     /// Count a program that runs already, by the number of its process, as ps shows it: until Ctrl-C, for --duration, or until it
     /// ends. It must be run by pathlength run, and goes on. With --children, the processes that it has forked, too; those that

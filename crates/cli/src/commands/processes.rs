@@ -89,7 +89,9 @@ where
     if simulated.model.models().is_empty() {
         bail!("no process executed anything that was to be simulated");
     }
-    simulated.notes.push("Each process has caches and predictors of its own, as if it had a processor to itself.".into());
+    simulated.notes.push(
+        "Each process has caches and predictors of its own, as if it had a processor to itself.".into(),
+    );
     simulated.notes.extend(selected.note());
     Ok(SimulatedProcesses { simulated, processes })
 }
@@ -119,9 +121,8 @@ fn run<M: Model>(
 pub fn family_notes(processes: &[ObservedProcess], left_out: u64) -> impl Iterator<Item = String> {
     let still_run = processes.iter().any(|process| process.state == ProcessState::Running);
     let until = still_run.then(|| "Processes that still run were observed until then.".to_string());
-    let left_out = (left_out > 0).then(|| {
-        format!("{left_out} processes are missing, as too many were observed at the same time.")
-    });
+    let left_out = (left_out > 0)
+        .then(|| format!("{left_out} processes are missing, as too many were observed at the same time."));
     until.into_iter().chain(left_out)
 }
 
@@ -160,13 +161,15 @@ where
     /// The processes in the order of their numbers.
     fn results<'a>(&'a self) -> Vec<ProcessResults<'a, M>> {
         let models = self.simulated.model.models().iter();
-        let mut all: Vec<_> = models.map(|(process, models)| (self.processes.get(process), *process, models)).collect();
+        let mut all: Vec<_> =
+            models.map(|(process, models)| (self.processes.get(process), *process, models)).collect();
         all.sort_by_key(|(known, process, _)| (known.map(|known| known.number.clone()), *process));
-        let results = |(known, process, models): (Option<&ObservedProcess>, u32, &'a Vec<M>)| ProcessResults {
-            number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
-            program_and_end: known.map(|known| [known.program.clone(), family::describe(&known.state)]),
-            models,
-        };
+        let results =
+            |(known, process, models): (Option<&ObservedProcess>, u32, &'a Vec<M>)| ProcessResults {
+                number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
+                program_and_end: known.map(|known| [known.program.clone(), family::describe(&known.state)]),
+                models,
+            };
         all.into_iter().map(results).collect()
     }
 }

@@ -10,8 +10,8 @@ use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
 use analysis::table::Table;
 use anyhow::bail;
 use engine::{Configuration, Plan, UnitPlan};
-use lab::{family, live};
 use lab::startup::RequestedNames;
+use lab::{family, live};
 use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
@@ -121,8 +121,7 @@ fn observe_processes(
     plan: &Plan,
     live_strides: Vec<LiveStrides>,
 ) -> anyhow::Result<ExitCode> {
-    let observed =
-        with_output_apart(&options.output, || family::observe(configuration, plan, live_strides))?;
+    let observed = with_output_apart(&options.output, || family::observe(configuration, plan, live_strides))?;
     protect_images(observed.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&observed.trace);
     let dictionary = Dictionary::new(&observed.trace, &names);

@@ -6,10 +6,10 @@ use analysis::models::{self, Together};
 use anyhow::bail;
 use machine::TimingModel;
 
-use super::{calls, processes};
 use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
+use super::{calls, processes};
 use crate::arguments::{ResultRows, TimeOptions};
 use crate::messages;
 
@@ -40,8 +40,10 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let mut tables = Vec::new();
     // A calling program gets the summary, too.
     if rows.is_none() || messages::is_connected() {
-        let described =
-            named.iter().zip(&selected.machines).map(|(&(name, time), machine)| (name, machine, Together::from(time)));
+        let described = named
+            .iter()
+            .zip(&selected.machines)
+            .map(|(&(name, time), machine)| (name, machine, Together::from(time)));
         tables.extend(models::times(&described.collect::<Vec<_>>()));
     }
     tables.extend(rows.into_iter().flat_map(|rows| models::by(rows, &named, &simulated.trace)));

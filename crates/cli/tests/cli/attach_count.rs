@@ -61,7 +61,8 @@ fn sum(numbers: &[&str]) -> u64 {
 fn a_running_program_is_counted_and_goes_on() {
     let program = Running::new();
     // What a request costs is known from a run that is counted from its beginning.
-    let known = run("count --children --unit request --by unit --format csv :ev56/family alike").noted_success();
+    let known =
+        run("count --children --unit request --by unit --format csv :ev56/family alike").noted_success();
     let known = csv(&known);
     let cost = column(&known, "instructions")[0];
     for _ in 0..3 {

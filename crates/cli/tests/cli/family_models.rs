@@ -133,7 +133,8 @@ fn killed_processes_keep_their_figures() {
 fn executed_programs_are_observed() {
     let counted = table("count", "--children --by process", "executes");
     let simulated = table("caches", "--children --by process", "executes");
-    let instructions = |table: &Csv, column: usize| table[1..].iter().map(|row| row[column].clone()).collect();
+    let instructions =
+        |table: &Csv, column: usize| table[1..].iter().map(|row| row[column].clone()).collect();
     let (counted, simulated): (Vec<_>, Vec<_>) = (instructions(&counted, 2), instructions(&simulated, 4));
     assert_eq!(counted, simulated);
 }

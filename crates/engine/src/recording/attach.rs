@@ -14,8 +14,8 @@ mod messages;
 mod session;
 
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use events::LoadedImage;
 use trace::Writer;

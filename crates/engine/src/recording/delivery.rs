@@ -22,8 +22,11 @@ pub trait ForkedConsumer: Send + Sync {
     /// A consumer of the process that has just been forked, called in that process; and what makes those of its own children.
     /// None if the process is not observed. The consumer is dropped when the process ends, and accesses are never filtered for
     /// it.
-    fn forked(&self, process: ForkedProcess) -> Option<(Arc<Mutex<dyn Consumer>>, Arc<dyn ForkedConsumer>)>;
+    fn forked(&self, process: ForkedProcess) -> Option<ConsumerOfFork>;
 }
+
+/// A consumer of a forked process, and what makes those of its own children.
+pub type ConsumerOfFork = (Arc<Mutex<dyn Consumer>>, Arc<dyn ForkedConsumer>);
 
 /// A process that has been forked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

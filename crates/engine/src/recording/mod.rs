@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex};
 use events::{BlockId, Consumer, HitFilter, LoadedImage, ProcessEnd};
 use trace::Writer;
 
-use self::attach::{AttachServer, AttachedSession, CountingThread};
 pub use self::attach::{AttachError, Attached, attach, attach_counting};
-pub use self::delivery::{ForkedConsumer, ForkedProcess};
+use self::attach::{AttachServer, AttachedSession, CountingThread};
+pub use self::delivery::{ConsumerOfFork, ForkedConsumer, ForkedProcess};
 pub use self::plan::{Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
 use self::session::{RecordingState, Session};
@@ -103,10 +103,10 @@ impl Recorder {
         if sessions != self.session_number {
             self.session_number = sessions;
             (self.tracer, self.counting) = match attach_server.session() {
-                Some(AttachedSession::Recording(session)) => {
-                    (Some(Tracer::new(session, &self.images)), None)
+                Some(AttachedSession::Recording(session)) => (Some(Tracer::new(session, &self.images)), None),
+                Some(AttachedSession::Counting(session)) => {
+                    (None, CountingThread::new(session, &self.images))
                 }
-                Some(AttachedSession::Counting(session)) => (None, CountingThread::new(session, &self.images)),
                 None => (None, None),
             };
         }

@@ -38,7 +38,8 @@ impl Apart {
         let (alive, lives) = io::pipe().map_err(Error::Simulation)?;
         let [alive, lives] = [OwnedFd::from(alive), OwnedFd::from(lives)].map(linux::out_of_reach);
         let result = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC);
-        let result = File::from(linux::out_of_reach(result.map_err(|error| Error::Simulation(error.into()))?));
+        let result =
+            File::from(linux::out_of_reach(result.map_err(|error| Error::Simulation(error.into()))?));
         let signals = Forwarding::begin();
         // SAFETY: the child only continues in `body`, and ends here; this process has no other thread that could hold a lock
         // which the child would need.

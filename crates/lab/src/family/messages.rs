@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::{ForkedConsumer, ForkedProcess, ProcessNumber};
+use engine::{ConsumerOfFork, ForkedConsumer, ForkedProcess, ProcessNumber};
 use events::{Block, Consumer, Image, ProcessEnd, Thread};
 use serde::{Deserialize, Serialize};
 
@@ -82,8 +82,10 @@ impl RingConsumer {
         let mut text = serde_json::to_vec(event).expect("events can be written as JSON");
         // JSON may end with spaces.
         text.resize(text.len().next_multiple_of(8), b' ');
-        let words: Vec<u64> =
-            text.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
+        let words: Vec<u64> = text
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
+            .collect();
         self.ring.write(&[head(EVENT, 0, words.len())]);
         self.ring.write(&words);
     }
@@ -129,7 +131,7 @@ impl RingConsumers {
 }
 
 impl ForkedConsumer for RingConsumers {
-    fn forked(&self, process: ForkedProcess) -> Option<(Arc<Mutex<dyn Consumer>>, Arc<dyn ForkedConsumer>)> {
+    fn forked(&self, process: ForkedProcess) -> Option<ConsumerOfFork> {
         let number = self.parent.child(process.ordinal);
         let consumer = RingConsumer::new(self.rings, &number, process.number)?;
         Some((Arc::new(Mutex::new(consumer)), Arc::new(RingConsumers { rings: self.rings, parent: number })))

@@ -12,7 +12,9 @@ use std::path::Path;
 
 use engine::ProcessState;
 
-pub use self::counts::{CountFolder, FamilyCounted, classes, count, count_running, is_folder, processes, read};
+pub use self::counts::{
+    CountFolder, FamilyCounted, classes, count, count_running, is_folder, processes, read,
+};
 pub use self::observe::{Observed, ObservedProcess, observe};
 
 /// How a process ended, for people.

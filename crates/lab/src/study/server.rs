@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -67,13 +68,6 @@ impl Connection {
     pub(super) fn text(&self) -> String {
         format!("host={} port={PORT} dbname=postgres user=postgres", self.socket.display())
     }
-
-    /// A program of PostgreSQL, which asks the server.
-    pub(super) fn program(&self, name: &str) -> Command {
-        let mut command = Command::new(self.native.join("bin").join(name));
-        command.arg("-h").arg(&self.socket).args(["-p", PORT, "-U", "postgres"]);
-        command
-    }
 }
 
 impl ServerBuilds {
@@ -113,9 +107,7 @@ impl ServerBuilds {
     /// Runs clients, one after another, while the host's own server has the data.
     pub(super) fn with_native(&self, data: &str, clients: &[Client]) -> Result<(), Error> {
         let mut command = Command::new(&self.native.program);
-        let output = fs::File::create(self.folder.path().join("log"));
-        let output = output.map_err(|error| Error::Files { path: self.folder.path().into(), error })?;
-        command.args(self.arguments(data)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+        command.args(self.arguments(data)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.log()?);
         let mut server = as_user(&mut command).spawn().map_err(|error| failed("the server", &error))?;
         let connection = self.connection();
         let asked = self.await_server(data, &mut || server.try_wait().is_ok_and(|status| status.is_none()));
@@ -133,7 +125,7 @@ impl ServerBuilds {
 
     /// Counts the processes of the server of a build while a client asks it: units of work, in a copy of the data, which has
     /// the build's name then.
-    pub(super) fn count(&self, number: usize, work: &UnitOfWork, client: Client) -> Result<Counted, Error> {
+    pub(super) fn count(&self, number: usize, work: &UnitOfWork, client: Client) -> Result<Family, Error> {
         let build = &self.builds[number];
         let mut copy = Command::new("cp");
         finished(copy.arg("-a").args([self.data("loaded"), self.data(build.name)]), "cp")?;
@@ -141,7 +133,10 @@ impl ServerBuilds {
         let mut configuration =
             repeatable(program, self.arguments(build.name), PROCESSORS[number], &self.sysroot);
         configuration.environment.push(format!("HOME={}", self.folder.path().display()).into());
+        let log = self.log()?;
         let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(Family, Option<Ending>), String> {
+            // SAFETY: both are open descriptors; what the server says is for errors.
+            unsafe { libc::dup2(log.as_raw_fd(), libc::STDERR_FILENO) };
             become_user().map_err(|error| error.to_string())?;
             let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
             let counted = family::count(&configuration, work, folder.path(), &RunDescription::default());
@@ -150,17 +145,24 @@ impl ServerBuilds {
         let of_build = |error| Error::Run { build: build.name, mode: MODE, error };
         let running = isolated::start(run).map_err(of_build)?;
         let ready = self.await_server(build.name, &mut || true);
-        let asked = ready.and_then(|()| finished(&mut client(&self.connection()), "the client"));
+        let asked = ready.and_then(|()| finished(&mut client(&self.connection()), "the client").map(drop));
         self.stop(build.name);
         let ((family, ending), _) = running.wait(&mut |()| {}).map_err(of_build)?;
-        let client = String::from_utf8_lossy(&asked?.stdout).into_owned();
+        asked?;
         match ending {
-            Some(Ending::Exited(0)) => Ok(Counted { family, client }),
+            Some(Ending::Exited(0)) => Ok(family),
             ending => {
-                let reason = format!("the server ended: {ending:?}");
+                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+                let reason = format!("the server ended: {ending:?}\n{log}");
                 Err(Error::Workload { build: build.name, mode: MODE, reason })
             }
         }
+    }
+
+    /// Where a server writes what happens.
+    fn log(&self) -> Result<fs::File, Error> {
+        let path = self.folder.path().join("log");
+        fs::File::create(&path).map_err(|error| Error::Files { path, error })
     }
 
     /// Removes the data of a build.
@@ -228,14 +230,6 @@ impl ServerBuilds {
     }
 }
 
-/// What was counted.
-pub(super) struct Counted {
-    /// The counts of the server's processes.
-    pub(super) family: Family,
-    /// What the client printed.
-    pub(super) client: String,
-}
-
 /// Runs a command to its end, as the user that servers have.
 fn finished(command: &mut Command, what: &str) -> Result<Output, Error> {
     let output = as_user(command).stdin(Stdio::null()).output().map_err(|error| failed(what, &error))?;
@@ -243,7 +237,8 @@ fn finished(command: &mut Command, what: &str) -> Result<Output, Error> {
         return Ok(output);
     }
     let texts = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_string());
-    let hint = if is_root() { " (as root it runs as nobody, who must be able to read the builds)" } else { "" };
+    let hint =
+        if is_root() { " (as root it runs as nobody, who must be able to read the builds)" } else { "" };
     Err(Error::Server(format!("{what} failed{hint}: {}", texts.join("\n"))))
 }
 

@@ -94,7 +94,10 @@ pub(in super::super) struct CountingThread {
 
 impl CountingThread {
     /// Of a process that has mapped these images. None if it cannot be counted.
-    pub(in super::super) fn new(session: Arc<CountSession>, images: &[LoadedImage]) -> Option<CountingThread> {
+    pub(in super::super) fn new(
+        session: Arc<CountSession>,
+        images: &[LoadedImage],
+    ) -> Option<CountingThread> {
         let counter = session.member.counter(images).ok()?;
         Some(CountingThread::of(session, counter))
     }

@@ -5,14 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use engine::UnitOfWork;
+use engine::{Family, UnitOfWork};
 
-use super::{CLASSES, DatabaseSystem, MODE, StudyProgress, TpccStudy, TpccStudySettings, details, finished, summary};
+use super::{
+    CLASSES, DatabaseSystem, MODE, StudyProgress, TpccStudy, TpccStudySettings, details, finished, summary,
+};
 use crate::family;
-use crate::measure::ClassesCounted;
+use crate::measure::{ClassesCounted, Ending};
 use crate::study::error::Error;
 use crate::study::provenance_of;
-use crate::study::server::{Connection, Counted, ServerBuilds};
+use crate::study::server::{Connection, ServerBuilds};
 use crate::workload::{Source, Workload};
 
 /// From BEGIN to where the server is ready for the next transaction, whether this one was committed or rolled back.
@@ -68,8 +70,7 @@ pub(super) fn study(
 }
 
 /// The transactions in the order of their names.
-fn classes(counted: Counted) -> Result<ClassesCounted, String> {
-    let family = counted.family;
+fn classes(family: Family) -> Result<ClassesCounted, String> {
     let mut found = family::classes(&family);
     let mut classes = Vec::new();
     let mut never_called = Vec::new();
@@ -80,9 +81,9 @@ fn classes(counted: Counted) -> Result<ClassesCounted, String> {
             None => never_called.push(function.to_string()),
         }
     }
-    let ending = crate::measure::Ending::Exited(0);
+    let ending = Ending::Exited(0);
     let counted = ClassesCounted { counts: family.counts, classes, never_called, ending, forked: 0 };
-    finished(counted, &String::new())
+    finished(counted, "")
 }
 
 /// Compiles the terminals for the host.
