@@ -143,6 +143,42 @@ pub fn component_shares(name: &str, title: &str, profile: &Profile, components: 
     table
 }
 
+/// Instructions by component in two profiles: what costs most in the first one comes first.
+pub fn component_differences(
+    name: &str,
+    title: &str,
+    labels: [&str; 2],
+    profiles: [&Profile; 2],
+    components: &Components,
+) -> Table {
+    let columns = [
+        ("component", Kind::Text),
+        (labels[0], Kind::Count),
+        (labels[1], Kind::Count),
+        ("delta", Kind::Delta),
+        ("% delta", Kind::Change(1)),
+        ("share of the delta", Kind::Percent(1)),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    let [a, b] = profiles.map(|profile| components.sums(profile));
+    let whole = profiles[1].total - profiles[0].total;
+    let row = |name: &str, a: f64, b: f64| {
+        let counts = [a, b].map(|n| (n.round() as u64).into());
+        let changes = [((b - a).round() as i64).into(), (100.0 * (b / a - 1.0)).into()];
+        let share = (100.0 * (b - a) / whole).into();
+        std::iter::once(name.into()).chain(counts).chain(changes).chain([share]).collect()
+    };
+    let mut rows: Vec<(&str, f64, f64)> = Vec::new();
+    for name in a.keys().chain(b.keys().filter(|name| !a.contains_key(*name))) {
+        let of = |sums: &BTreeMap<&str, f64>| sums.get(name).copied().unwrap_or(0.0);
+        rows.push((name, of(&a), of(&b)));
+    }
+    rows.sort_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(other.0)));
+    rows.into_iter().for_each(|(name, a, b)| table.row(row(name, a, b)));
+    table.total_row(row("total", profiles[0].total, profiles[1].total));
+    table
+}
+
 fn matches(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|Pattern(pattern)| pattern.matches(name))
 }

@@ -16,6 +16,9 @@ use super::simulate::{self, Simulated, check_units, is_parallel, prepare, with_w
 use super::{until, with_output_apart};
 use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptions, TimeOptions};
 
+/// What is known of the processes of a program, by the numbers of their models.
+type KnownProcesses = HashMap<u32, ObservedProcess>;
+
 /// The misses of all processes.
 pub fn caches(
     options: &CachesOptions,
@@ -62,8 +65,8 @@ pub fn time(
 /// Models of processes: of each process, one for each machine.
 struct SimulatedProcesses<M> {
     simulated: Simulated<PerProcess<Vec<M>>>,
-    /// What is known of processes of a program, by the numbers of the models.
-    processes: HashMap<u32, ObservedProcess>,
+    /// Empty, if it is a trace.
+    processes: KnownProcesses,
 }
 
 fn simulate<M: InstructionResults + 'static>(
@@ -101,7 +104,7 @@ fn run<M: Model>(
     output: &OutputOptions,
     selected: &SelectedMachines,
     mut model: PerProcess<M>,
-) -> anyhow::Result<(Simulated<PerProcess<M>>, HashMap<u32, ObservedProcess>)> {
+) -> anyhow::Result<(Simulated<PerProcess<M>>, KnownProcesses)> {
     let (configuration, plan) = prepare(options, &[], &selected.machines, model.wants_heap())?;
     if is_parallel(options.host_processors) {
         model.use_worker_thread()?;

@@ -24,13 +24,15 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Tpcc => "tpcc",
         StudyName::Vlm => "vlm",
     };
-    if options.database != "sqlite" && options.name != StudyName::Tpcc {
-        anyhow::bail!("the study {name} is of SQLite: --database is for the study tpcc");
+    let is_server = options.database == "postgresql";
+    if is_server && !matches!(options.name, StudyName::Byteword | StudyName::Tpcc) {
+        anyhow::bail!("--database is for the studies byteword and tpcc");
     }
     let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
     // Before minutes of work, check that its results can be written.
     report::check(true, report::Format::Csv, Some(&output))?;
     let (summary, tables, page) = match options.name {
+        StudyName::Byteword if is_server => of_byteword_server(options)?,
         StudyName::Byteword => of_byteword(options)?,
         StudyName::Strides => of_strides(options)?,
         StudyName::Tpcc => of_tpcc(options)?,
@@ -53,6 +55,22 @@ fn of_byteword(options: &StudyOptions) -> anyhow::Result<Results> {
         },
         &|step| steps.show(&step),
     );
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_byteword_server(options: &StudyOptions) -> anyhow::Result<Results> {
+    if options.mode.is_some() {
+        anyhow::bail!("--mode is for SQLite: on a server the database fits the buffers");
+    }
+    let steps = Steps::new();
+    let settings = study::ServerStudySettings {
+        transactions: options.transactions,
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = study::byteword_server(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))

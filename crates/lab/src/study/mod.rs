@@ -11,6 +11,7 @@ mod server;
 mod setting;
 pub mod strides;
 mod tables;
+mod tpcb_server;
 pub mod tpcc;
 pub mod vlm;
 
@@ -29,6 +30,7 @@ pub use self::result::{Mode, ModeResult, Study, StudyRun};
 pub use self::schemes::{SCHEMES, Scheme, SchemeTime};
 use self::setting::Setting;
 pub use self::setting::StudySettings;
+pub use self::tpcb_server::{ServerStudy, ServerStudySettings, byteword_server};
 use crate::build::Build;
 
 /// The paper's two modes.

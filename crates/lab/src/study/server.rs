@@ -24,6 +24,9 @@ use crate::measure::Ending;
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use crate::workload::Workload;
 
+/// A transaction in a server's process: from BEGIN to where the server is ready for the next one, whether this one was committed
+/// or rolled back.
+pub(super) const TRANSACTION: &str = "BeginTransactionBlock through pgstat_report_stat";
 /// What runs are called in errors.
 const MODE: &str = "cached";
 /// The user and the group `nobody`, which servers have if the user is root.
@@ -67,6 +70,13 @@ impl Connection {
     /// For libpq.
     pub(super) fn text(&self) -> String {
         format!("host={} port={PORT} dbname=postgres user=postgres", self.socket.display())
+    }
+
+    /// A program of PostgreSQL, which asks the server.
+    pub(super) fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.native.join("bin").join(name));
+        command.arg("-h").arg(&self.socket).args(["-p", PORT, "-U", "postgres"]);
+        command
     }
 }
 

@@ -238,7 +238,7 @@ fn without_total(table: &Table) -> Vec<Vec<analysis::table::Value>> {
 }
 
 /// Long tables are in the files beside the page.
-fn top(table: &Table) -> Table {
+pub(super) fn top(table: &Table) -> Table {
     const ROWS: usize = 30;
     let mut rows = without_total(table);
     let left_out = rows.len().saturating_sub(ROWS);

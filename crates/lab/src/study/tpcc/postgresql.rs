@@ -14,11 +14,9 @@ use crate::family;
 use crate::measure::{ClassesCounted, Ending};
 use crate::study::error::Error;
 use crate::study::provenance_of;
-use crate::study::server::{Connection, ServerBuilds};
+use crate::study::server::{Connection, ServerBuilds, TRANSACTION};
 use crate::workload::{Source, Workload};
 
-/// From BEGIN to where the server is ready for the next transaction, whether this one was committed or rolled back.
-const TRANSACTION: &str = "BeginTransactionBlock through pgstat_report_stat";
 /// The terminals name statements after their transactions.
 const CLASS: &str = "FetchPreparedStatement($1) ~ ^(new_order|payment|order_status|delivery|stock_level)";
 
