@@ -53,7 +53,7 @@ pub fn byteword_server(
     let mut counted = Vec::new();
     for (number, build) in server.builds.iter().enumerate() {
         let client =
-            |connection: &Connection| pgbench(connection, &["-n", "-M", "prepared", "-t", &transactions]);
+            |connection: &Connection| pgbench(connection, &["-n", "--random-seed=1", "-M", "prepared", "-t", &transactions]);
         let family = server.count(number, &work, &client)?;
         server.remove(number);
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
@@ -66,10 +66,10 @@ pub fn byteword_server(
     Ok(ServerStudy { tables, provenance })
 }
 
-/// One client, always with the same random numbers.
+/// PostgreSQL's client for TPC-B.
 fn pgbench(connection: &Connection, options: &[&str]) -> Command {
     let mut command = connection.program("pgbench");
-    command.arg("--random-seed=1").args(options).arg("postgres");
+    command.args(options).arg("postgres");
     command
 }
 
