@@ -15,6 +15,7 @@ use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated, check_units, is_parallel, prepare, with_warm_up, without_warm_up};
 use super::{until, with_output_apart};
 use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptions, TimeOptions};
+use crate::messages;
 
 /// What is known of the processes of a program, by the numbers of their models.
 type KnownProcesses = HashMap<u32, ObservedProcess>;
@@ -30,7 +31,8 @@ pub fn caches(
     let make = move || machines.iter().map(new).collect();
     let simulated = simulate(&options.input, &options.output, rows, selected, make)?;
     let mut tables = simulated.tables(rows, selected);
-    if rows.is_none() {
+    // A calling program gets the summary, too.
+    if rows.is_none() || messages::is_connected() {
         let together: Vec<_> = simulated.together(selected).collect();
         tables.push(models::structures(&together, options.classify));
     }
@@ -53,7 +55,8 @@ pub fn time(
     };
     let simulated = simulate(&options.input, &options.output, rows, selected, make)?;
     let mut tables = simulated.tables(rows, selected);
-    if rows.is_none() {
+    // A calling program gets the summary, too.
+    if rows.is_none() || messages::is_connected() {
         let together = simulated.together(selected).zip(&selected.machines);
         let described: Vec<_> = together.map(|((name, time), machine)| (name, machine, time)).collect();
         tables.extend(models::times(&described));
