@@ -50,6 +50,16 @@ pub enum Mark {
     PalReturn,
 }
 
+/// The number of PALcode's function for a system call.
+pub const CALLSYS: u32 = 0x83;
+/// The first number of the functions that programs may call.
+pub const FIRST_UNPRIVILEGED_PAL_CALL: u32 = 0x80;
+
+/// Whether PALcode's function returns from the kernel to what it was entered from: `retsys` or `rti`.
+pub fn returns_from_kernel(function: u32) -> bool {
+    matches!(function, 0x3d | 0x3f)
+}
+
 /// Why a processor left the order of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Exception {

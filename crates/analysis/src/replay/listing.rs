@@ -105,7 +105,7 @@ impl<'a, W: Write> Listing<'a, W> {
 
 impl<W: Write> Visitor for Listing<'_, W> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
-        if matches!(mark, Mark::Gap | Mark::Discontinuity) {
+        if mark.changes_registers() {
             let set = self.dictionary.trace.instruction_set();
             self.registers[stream as usize] = KnownRegisters::new(set);
             if self.stream == Some(stream) {

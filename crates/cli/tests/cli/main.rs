@@ -40,6 +40,7 @@ mod study;
 mod support;
 mod sweep;
 mod symbols;
+mod system;
 mod tables;
 mod terminal;
 mod time;

@@ -79,7 +79,7 @@ impl KnownBlock {
                 is_physical: access.displacement > DIRECT_MAPPING as i64 / 2,
             })
         });
-        let end = address + 4 * words.len() as u64;
+        let end = address.wrapping_add(4 * words.len() as u64);
         let last = words.last().copied().unwrap_or_default();
         let summary = summaries.last().and_then(Option::as_ref);
         let pal_call = summary.filter(|summary| summary.enters_system).map(|_| last & 0x3ff_ffff);
@@ -90,7 +90,7 @@ impl KnownBlock {
             (None, Some(transfer)) => match transfer.target {
                 TransferTarget::Register { .. } => Successors::Any,
                 TransferTarget::Relative(distance) => {
-                    let target = (end - 4).wrapping_add_signed(distance);
+                    let target = end.wrapping_sub(4).wrapping_add_signed(distance);
                     if transfer.is_conditional {
                         Successors::NextOr(target)
                     } else {
@@ -103,7 +103,7 @@ impl KnownBlock {
     }
 
     fn end(&self) -> u64 {
-        self.address + 4 * self.words.len() as u64
+        self.address.wrapping_add(4 * self.words.len() as u64)
     }
 
     /// Whether a block at this address may follow when all of this one was executed.

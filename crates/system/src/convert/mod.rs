@@ -21,8 +21,6 @@ use crate::machine::{BEGIN, END};
 use crate::palcode::{PalEntry, Palcode};
 use crate::stream::{StreamEvent, StreamReader};
 
-/// The call of PALcode for a system call.
-pub(crate) const CALLSYS: u32 = 0x83;
 /// The number in the mark of a system call that the kernel does not have.
 pub const UNKNOWN_SYSTEM_CALL: u32 = u32::MAX;
 /// The successions that are listed.
@@ -120,7 +118,7 @@ enum Span {
 struct Processor {
     /// The thread that it executes.
     thread: Option<usize>,
-    /// The thread to which it switches with the next block.
+    /// The thread to which it switches when PALcode returns.
     next_thread: Option<usize>,
     /// The block that it entered last, and the accesses since then.
     block: Option<u32>,
@@ -188,13 +186,15 @@ impl<'a> Converter<'a> {
         self.last = number.into();
         let next = self.blocks[block as usize].address;
         self.settle(number, Some(next))?;
+        let (mode, entry) = (self.mode(next), self.guest.palcode.entered_at(next));
         let processor = self.processor(number);
         processor.seen.clear();
-        if let Some(thread) = processor.next_thread.take() {
+        // The registers of the new thread are those of the old one's call until PALcode returns.
+        let is_in_call = mode == Mode::Pal && !matches!(entry, Some(PalEntry::Exception(_)));
+        if !is_in_call && let Some(thread) = processor.next_thread.take() {
             processor.thread = Some(thread);
         }
         let thread = processor.thread;
-        let mode = self.mode(next);
         let words = &self.blocks[block as usize].words;
         match self.span {
             Span::Before if mode == Mode::User && words.contains(&BEGIN) => {

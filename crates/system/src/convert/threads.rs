@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use events::record::{Event, Mark};
+use events::record::{CALLSYS, Event, Mark};
 use events::{Block, BlockId};
 use isa::AlphaSystem;
 use trace::{Mode, Process, StreamWriter, Writer};
 
 use super::extent::KnownBlock;
 use super::images::{ImageFiles, MappedImage};
-use super::{CALLSYS, UNKNOWN_SYSTEM_CALL, marks_between};
+use super::{UNKNOWN_SYSTEM_CALL, marks_between};
 use crate::Error;
 use crate::palcode::PalEntry;
 use crate::stream::GuestThread;

@@ -14,7 +14,10 @@ use crate::codec::block_summary::{
     Access, BlockSummaries, BlockSummary, Exit, NONE, REGISTERS, SLOTS, Transfer, UNKNOWN,
 };
 use crate::{Chunk, Trace};
-use events::record::{Entries, Entry, Execution, Heap, Mark, address_of_word, word_of_address};
+use events::record::{
+    Entries, Entry, Execution, FIRST_UNPRIVILEGED_PAL_CALL, Heap, Mark, address_of_word, returns_from_kernel,
+    word_of_address,
+};
 use events::{Block, BlockId};
 
 /// The rules that are checked.
@@ -316,8 +319,17 @@ impl<'a> StreamChecker<'a> {
             Mark::PalCall(function) => {
                 self.pal_call(function);
                 self.divert();
+                if returns_from_kernel(function) {
+                    self.calls.resume();
+                } else if function >= FIRST_UNPRIVILEGED_PAL_CALL {
+                    self.calls.open(None);
+                }
             }
-            Mark::Exception(_) | Mark::PalReturn => self.divert(),
+            Mark::Exception(_) => {
+                self.divert();
+                self.calls.open(None);
+            }
+            Mark::PalReturn => self.divert(),
         }
     }
 

@@ -352,8 +352,7 @@ impl Visitor for Summary<'_> {
             modes.mark(stream, mark, is_selected);
         }
         match mark {
-            Mark::Exception(_) => self.break_off(stream as usize),
-            Mark::Gap | Mark::Discontinuity => self.break_off(stream as usize),
+            Mark::Gap | Mark::Exception(_) | Mark::Discontinuity => self.break_off(stream as usize),
             Mark::SystemCall(number) if is_selected => *self.system_calls.entry(number).or_default() += 1,
             Mark::UnitBegins(number) if is_selected => self.unit_begins(stream, before, number),
             Mark::UnitEnds(_) => self.unit_ends(stream, before, true),

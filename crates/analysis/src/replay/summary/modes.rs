@@ -2,17 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use events::record::{Exception, Mark};
+use events::record::{CALLSYS, Exception, FIRST_UNPRIVILEGED_PAL_CALL, Mark, returns_from_kernel};
 use trace::{Mode, Trace};
 
 use super::super::{Executed, SelectedInstructions};
 use crate::table::{Kind as Column, Table, Value};
 
-/// The calls of PALcode for a system call, and by which the kernel returns.
-const CALLSYS: u32 = 0x83;
-const RETURNS: [u32; 2] = [0x3d, 0x3f];
-/// The first number of the calls that programs may make.
-const FIRST_UNPRIVILEGED: u32 = 0x80;
 /// The depth of exceptions within exceptions that is kept.
 const DEEPEST: usize = 64;
 
@@ -75,9 +70,9 @@ impl ModeCounts {
             }
             Mark::Exception(exception) => EntryReason::Exception(exception),
             Mark::PalCall(CALLSYS) => EntryReason::SystemCall(thread.system_call.take().unwrap_or(u32::MAX)),
-            Mark::PalCall(function) if function >= FIRST_UNPRIVILEGED => EntryReason::PalCall(function),
+            Mark::PalCall(function) if function >= FIRST_UNPRIVILEGED_PAL_CALL => EntryReason::PalCall(function),
             Mark::PalCall(function) => {
-                thread.returns = RETURNS.contains(&function);
+                thread.returns = returns_from_kernel(function);
                 return;
             }
             Mark::PalReturn if thread.returns => {
