@@ -32,7 +32,7 @@ fn build(folder: &Path, name: &str, address: u64, assembler: &str) -> PathBuf {
         .arg(&image)
         .arg(format!("-Wl,-Ttext={address:#x}"))
         .arg(format!("-Wl,-Tdata={:#x}", address + 0x10_0000))
-        .arg("-Wl,-N,-e,0")
+        .args(["-Wl,-N,--no-warn-rwx-segments", &format!("-Wl,-e,{address:#x}")])
         .arg(&source)
         .status();
     assert!(status.expect("the cross compiler, which ./setup installs").success());
