@@ -65,11 +65,6 @@ impl Guest for Cpu {
 }
 
 impl CallingConvention for Cpu {
-    const INSTRUCTION_ALIGNMENT: u64 = 4;
-    /// After the two instructions that compute the global pointer from the procedure value, for callers with the same
-    /// global pointer (Calling Standard for Alpha, 3.1).
-    const SECOND_ENTRY: u64 = 8;
-
     /// `ldah gp` and `lda gp`.
     fn has_second_entry(first: u32, second: u32) -> bool {
         let is = |word, op, base| {

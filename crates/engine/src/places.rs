@@ -4,7 +4,7 @@ use events::LoadedImage;
 use image::{Symbol, SymbolPattern};
 use serde::{Deserialize, Serialize};
 
-use crate::platform::Cpu;
+use crate::platform::{Cpu, INSTRUCTION_SET};
 use guest::CallingConvention;
 
 /// A symbol as users name it, of any image or of one: `name` or `image!name`, mangled or not.
@@ -160,7 +160,7 @@ impl Place {
 
 /// The address of the instruction at which an address points.
 fn aligned(address: u64) -> u64 {
-    address & !(Cpu::INSTRUCTION_ALIGNMENT - 1)
+    address & !(INSTRUCTION_SET.code_alignment() - 1)
 }
 
 /// The entries of a function: its address, and the second one of some.
@@ -176,5 +176,5 @@ pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item =
     let second = word(address)
         .zip(word(address + 4))
         .is_some_and(|(first, second)| Cpu::has_second_entry(first, second));
-    std::iter::once(address).chain(second.then_some(address + Cpu::SECOND_ENTRY))
+    std::iter::once(address).chain(second.then_some(address + INSTRUCTION_SET.second_entry()))
 }

@@ -1,7 +1,11 @@
 //! The guest that the engine runs: its processor, and the kernel with its ABI. Other modules name no guest.
 
 pub use alpha::cpu::Cpu;
+use isa::InstructionSet;
 use memory::Memory;
+
+/// The guest's instruction set.
+pub const INSTRUCTION_SET: &dyn InstructionSet = <Cpu as guest::Guest>::INSTRUCTION_SET;
 
 /// A block of the guest's instructions.
 pub type Block = guest::Block<Cpu>;

@@ -25,7 +25,7 @@ use gdbstub::target::ext::exec_file::{ExecFile, ExecFileOps};
 use gdbstub::target::ext::host_io::HostIoOps;
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{self, TargetError, TargetResult};
-use guest::CallingConvention;
+use guest::Guest;
 
 use crate::arch::{GuestArchitecture, GuestRegisters, from_gdb, to_gdb};
 use crate::files::Files;
@@ -92,8 +92,9 @@ impl GdbTarget {
 
     /// Adds a breakpoint of either kind.
     fn add_breakpoint(&self, address: u64) -> TargetResult<(), GdbTarget> {
-        let mut shortest = [0; Cpu::INSTRUCTION_ALIGNMENT as usize];
-        let is_aligned = address.is_multiple_of(Cpu::INSTRUCTION_ALIGNMENT);
+        let alignment = Cpu::INSTRUCTION_SET.code_alignment();
+        let mut shortest = vec![0; alignment as usize];
+        let is_aligned = address.is_multiple_of(alignment);
         if !is_aligned || self.session.read(address, &mut shortest) < shortest.len() {
             return fault();
         }

@@ -4,12 +4,7 @@ use crate::guest::Guest;
 
 /// The calling convention of a guest's programs, as far as calls are followed and their values are read.
 pub trait CallingConvention: Guest {
-    /// The number of bytes of which the address of each instruction is a multiple.
-    const INSTRUCTION_ALIGNMENT: u64;
-    /// The offset in bytes of a function's second entry, which some callers use; 0 if functions have one entry only.
-    const SECOND_ENTRY: u64;
-
-    /// Whether a function has a second entry, by its first two words.
+    /// Whether a function has a second entry ([`InstructionSet::second_entry`](isa::InstructionSet::second_entry)), by its first two words.
     fn has_second_entry(first: u32, second: u32) -> bool;
     /// The stack pointer.
     fn stack_pointer(&self) -> u64;

@@ -2,9 +2,9 @@
 
 use crate::decode::PAL_NAMES;
 use crate::instruction_set::{
-    ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, LoadExtension, MemoryAccess,
-    PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind, TransferTarget, ValueModel,
-    ValuePrediction,
+    ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, LoadExtension,
+    MemoryAccess, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind, TransferTarget,
+    ValueModel, ValuePrediction,
 };
 use crate::{Cpu, Flags, Format, Group, Instruction, Nop, Op, Operands, REGISTER_NAMES, decode, operation};
 
@@ -96,6 +96,13 @@ impl InstructionSet for Alpha {
         decode(word).map(Instruction::pipeline_summary)
     }
 
+    /// The calls of Linux are those of OSF/1 below 300.
+    fn control_calls(&self) -> ControlCalls {
+        ControlCalls { execute: 59, signal_returns: &[103, 351] }
+    }
+
+    /// After the two instructions that compute the global pointer from the procedure value, for callers with the same
+    /// global pointer (Calling Standard for Alpha, 3.1).
     fn second_entry(&self) -> u64 {
         2 * u64::from(LENGTH)
     }

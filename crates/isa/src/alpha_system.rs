@@ -4,8 +4,8 @@
 
 use crate::alpha::ZERO;
 use crate::instruction_set::{
-    ControlTransfer, InstructionSet, InstructionSummary, MemoryAccess, PipelineSummary, Register,
-    ReturnStackUse, TransferKind, TransferTarget,
+    ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, MemoryAccess, PipelineSummary,
+    Register, ReturnStackUse, TransferKind, TransferTarget,
 };
 use crate::{Alpha, Cpu, Group, InstructionClass};
 
@@ -273,6 +273,10 @@ impl InstructionSet for AlphaSystem {
             special: is_store.then_some(0),
             destination: written[0],
         })
+    }
+
+    fn control_calls(&self) -> ControlCalls {
+        Alpha.control_calls()
     }
 
     fn second_entry(&self) -> u64 {

@@ -37,9 +37,9 @@ pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
 pub use disassemble::REGISTER_NAMES;
 pub use evaluate::{evaluate, operation};
 pub use instruction_set::{
-    ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, LoadExtension, MemoryAccess,
-    Operation, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind, TransferTarget,
-    ValueModel, ValuePrediction,
+    ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, IntegerResult, LoadExtension,
+    MemoryAccess, Operation, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind,
+    TransferTarget, ValueModel, ValuePrediction,
 };
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
 pub use table::{Extension, Flags, Format, Op, Operands, Row, TABLE};

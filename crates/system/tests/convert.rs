@@ -71,7 +71,8 @@ impl Stream {
     /// Enters a new block, with the addresses that it accesses.
     fn block(&mut self, address: u64, words: &[u32], accesses: &[u64]) -> &mut Stream {
         self.words.extend([2 << 62 | words.len() as u64, address]);
-        let pairs = words.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32);
+        let pairs =
+            words.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32);
         self.words.extend(pairs);
         self.words.push(1 << 62 | self.blocks);
         self.words.extend_from_slice(accesses);
@@ -82,7 +83,14 @@ impl Stream {
     /// PALcode for a call switches to a thread.
     fn switch(&mut self, pid: u64, is_user: bool) -> &mut Stream {
         let name = u64::from_le_bytes(*b"thread\0\0");
-        self.words.extend([2 << 62 | 1 << 56, PAL + 0x10_0000 * pid, pid << 32 | pid, name, 0, is_user.into()]);
+        self.words.extend([
+            2 << 62 | 1 << 56,
+            PAL + 0x10_0000 * pid,
+            pid << 32 | pid,
+            name,
+            0,
+            is_user.into(),
+        ]);
         self
     }
 
@@ -161,7 +169,8 @@ fn text(trace: &Trace, stream: u32) -> Vec<String> {
                     let block = &trace.blocks()[execution.block as usize];
                     let function = trace.function_of(execution.block);
                     let name = function.map_or("?", |function| &trace.functions()[function as usize].name);
-                    let addresses = execution.addresses.iter().map(|&word| format!(" {:x}", address_of_word(word)));
+                    let addresses =
+                        execution.addresses.iter().map(|&word| format!(" {:x}", address_of_word(word)));
                     let (address, length) = (block.address & 0xfff, block.words.len());
                     format!("{name} {address:x} {length}{}", addresses.collect::<String>())
                 }
@@ -278,5 +287,8 @@ fn a_transfer_that_nothing_explains_is_reported() {
     let stream = stream.block(INIT, &[END], &[]).end();
     let converted = converted(&guest, &stream, &path).unwrap();
     assert_eq!(converted.listed, [(PROGRAM, PROGRAM + 64), (PROGRAM + 64, INIT)]);
-    assert_eq!(guest.palcode.entered_at(FAULT), Some(PalEntry::Exception(events::record::Exception::PageFault)));
+    assert_eq!(
+        guest.palcode.entered_at(FAULT),
+        Some(PalEntry::Exception(events::record::Exception::PageFault))
+    );
 }

@@ -30,7 +30,8 @@ const BY_ALPHAS_TABLE: [(&str, &[&str]); 1] = [
 ];
 
 /// The names of the crate `isa` that hold for any instruction set; `Cpu` is a processor's model.
-const ANY_SET: [&str; 21] = [
+const ANY_SET: [&str; 22] = [
+    "ControlCalls",
     "ControlTransfer",
     "Cpu",
     "Group",

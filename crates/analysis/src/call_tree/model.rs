@@ -130,7 +130,9 @@ impl<M: Consumer> WithCallTree<M> {
                     rewritten.extend_from_slice(execution.addresses);
                 }
                 Entry::Mark(mark) => {
-                    stack.mark(mark);
+                    // All images of a process have the same instruction set.
+                    let set = definitions.blocks.last().map(|block| block.instruction_set);
+                    set.into_iter().for_each(|set| stack.mark(mark, set));
                     rewritten.push(Event::Mark(mark).word());
                 }
             }

@@ -213,7 +213,7 @@ impl Calls {
 
 impl Visitor for Callgrind<'_> {
     fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_wanted: bool) -> io::Result<()> {
-        self.streams[stream as usize].stack.mark(mark);
+        self.streams[stream as usize].stack.mark(mark, self.dictionary.trace.instruction_set());
         Ok(())
     }
 

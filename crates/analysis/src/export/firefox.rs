@@ -103,7 +103,7 @@ impl<'a> Firefox<'a> {
 impl Visitor for Firefox<'_> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         let Stream { thread, stack, unit, .. } = &mut self.streams[stream as usize];
-        stack.mark(mark);
+        stack.mark(mark, self.dictionary.trace.instruction_set());
         match mark {
             Mark::UnitBegins(number) => *unit = is_selected.then_some((number, before)),
             Mark::UnitEnds(_) | Mark::UnitLeft(_) => {

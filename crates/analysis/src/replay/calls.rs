@@ -2,6 +2,7 @@
 //! frames, so that tail calls, `longjmp`, signals and code without symbols leave it sound.
 
 use events::record::Mark;
+use isa::{ControlCalls, InstructionSet};
 
 use super::dictionary::{Facts, Transfer};
 
@@ -52,10 +53,6 @@ const DEEPEST: usize = 1 << 20;
 /// How many of the innermost calls are searched for a return address.
 const SEARCHED: usize = 1 << 12;
 
-/// Alpha's numbers of `execve`, and of `sigreturn` and `rt_sigreturn`.
-const EXECVE: u32 = 59;
-const SIGNAL_RETURNS: [u32; 2] = [103, 351];
-
 /// The calls that a thread is in.
 #[derive(Clone, Debug)]
 pub struct Calls {
@@ -87,15 +84,16 @@ impl Calls {
         self.forgotten
     }
 
-    /// Follows a mark in the records.
-    pub fn mark(&mut self, mark: Mark) {
+    /// Follows a mark in the records of a program with this instruction set.
+    pub fn mark(&mut self, mark: Mark, set: &dyn InstructionSet) {
         match mark {
             Mark::Gap => self.before = Before::Nothing,
             Mark::SystemCall(number) => self.system_call = Some(number),
             Mark::Discontinuity => {
+                let ControlCalls { execute, signal_returns } = set.control_calls();
                 self.before = match (self.system_call, self.before) {
-                    (Some(EXECVE), _) => Before::Nothing,
-                    (Some(number), _) if SIGNAL_RETURNS.contains(&number) => Before::SignalReturn,
+                    (Some(number), _) if number == execute => Before::Nothing,
+                    (Some(number), _) if signal_returns.contains(&number) => Before::SignalReturn,
                     (_, Before::Block(last)) => Before::Signal(last),
                     (_, before) => before,
                 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use events::BlockId;
 use events::record::{Execution, Mark, address_of_word};
 use image::{SymbolPattern, is_image};
+use isa::InstructionSet;
 use trace::{Chunk, Mode, Trace};
 
 use super::accesses::Accesses;
@@ -86,6 +87,7 @@ enum Code {
 /// A selection, prepared for a trace.
 #[derive(Clone)]
 pub struct Filter {
+    instruction_set: &'static dyn InstructionSet,
     /// For each stream, None if it is not selected, or the range of first instructions of chunks that can have the
     /// selected units.
     streams: Vec<Option<Range<u64>>>,
@@ -132,7 +134,8 @@ impl Filter {
         let chunks =
             |stream| units.as_ref().map_or(0..u64::MAX, |units| of_units(dictionary.trace, stream, units));
         let streams = is_selected.map(|(is_selected, stream)| is_selected.then(|| chunks(stream))).collect();
-        Ok(Filter { streams, code, callers, data_range, instructions, units })
+        let instruction_set = dictionary.trace.instruction_set();
+        Ok(Filter { instruction_set, streams, code, callers, data_range, instructions, units })
     }
 
     /// The same filter, for one process only.
@@ -180,7 +183,7 @@ impl Filter {
     /// Follows a mark. Returns whether it is selected.
     pub fn mark(&self, position: &mut Position, mark: Mark) -> bool {
         if self.callers.is_some() {
-            position.calls.mark(mark);
+            position.calls.mark(mark, self.instruction_set);
         }
         match mark {
             Mark::UnitBegins(number) => {

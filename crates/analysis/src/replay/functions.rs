@@ -36,7 +36,7 @@ impl<'a, W: Write> FunctionTrace<'a, W> {
 
 impl<W: Write> Visitor for FunctionTrace<'_, W> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
-        self.calls[stream as usize].mark(mark);
+        self.calls[stream as usize].mark(mark, self.dictionary.trace.instruction_set());
         // Signals show in the calls that follow; system calls are in the listing of instructions.
         let is_told = is_selected && !matches!(mark, Mark::Discontinuity | Mark::SystemCall(_));
         if is_told { self.text.mark(stream, before, mark) } else { Ok(()) }

@@ -1,6 +1,7 @@
 //! A value for each open call of a thread.
 
 use events::record::Mark;
+use isa::InstructionSet;
 
 use super::{Arrival, Calls, Facts};
 
@@ -20,9 +21,9 @@ impl<T> Default for CallStack<T> {
 }
 
 impl<T> CallStack<T> {
-    /// Follows a mark in the records.
-    pub fn mark(&mut self, mark: Mark) {
-        self.calls.mark(mark);
+    /// Follows a mark in the records of a program with this instruction set.
+    pub fn mark(&mut self, mark: Mark, set: &dyn InstructionSet) {
+        self.calls.mark(mark, set);
     }
 
     /// The value of the current call.

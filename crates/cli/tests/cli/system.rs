@@ -84,7 +84,16 @@ fn user_counts_are_the_engines() {
     let path = trace(folder.path(), &["work"]);
     let images = table(&path, "images");
     let program = guest("ev56/system");
-    let own = rows(&["count", "--by", "image", "--format", "csv", "--clear-env", program.to_str().unwrap(), "work"]);
+    let own = rows(&[
+        "count",
+        "--by",
+        "image",
+        "--format",
+        "csv",
+        "--clear-env",
+        program.to_str().unwrap(),
+        "work",
+    ]);
     // The program's own instructions depend on nothing else.
     assert_eq!(number(&images, "system", "instructions"), number(&own, "system", "instructions"));
     let user = number(&table(&path, "modes"), "user", "instructions") as f64;

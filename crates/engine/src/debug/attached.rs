@@ -10,7 +10,7 @@ use super::{
     Accesses, Breakpoints, DebuggedThread, Event, Order, Reason, Registers, SecondEntryStop, Session,
     SessionState, Stopped, ThreadState, Watchpoint,
 };
-use crate::platform::{Block, BlockCache, Cpu};
+use crate::platform::{Block, BlockCache, Cpu, INSTRUCTION_SET};
 use guest::CallingConvention;
 use guest::{
     Debugged, DebuggerHook, Instruction, Instrumentation, InstrumentationLevel, Observer, SignalHook,
@@ -110,7 +110,8 @@ impl DebuggerHook<Cpu> for Attached {
     fn holds(&mut self, pc: u64) -> bool {
         // A thread that falls through to the second entry has already stopped at the first.
         self.fell_through_to = self.fell_through_to.filter(|&end| end == pc);
-        self.passed = self.passed.filter(|&passed| passed < pc && pc - passed <= Cpu::SECOND_ENTRY);
+        self.passed =
+            self.passed.filter(|&passed| passed < pc && pc - passed <= INSTRUCTION_SET.second_entry());
         let has_entered = self.fell_through_to.is_none();
         self.before_entry = self.breakpoints.before_second_entry(pc, self.passed).filter(|_| has_entered);
         self.reason = match &self.order {

@@ -7,8 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::platform::Cpu;
-use guest::CallingConvention;
+use crate::platform::INSTRUCTION_SET;
 
 /// The breakpoints of a program.
 #[derive(Clone, Debug, Default)]
@@ -55,5 +54,8 @@ impl Breakpoints {
 
 /// The addresses between a function's start and its second entry.
 fn before(second_entry: u64) -> impl Iterator<Item = u64> {
-    (1..=Cpu::SECOND_ENTRY / 4).rev().map(move |back| second_entry.wrapping_sub(4 * back))
+    let alignment = INSTRUCTION_SET.code_alignment();
+    (1..=INSTRUCTION_SET.second_entry() / alignment)
+        .rev()
+        .map(move |back| second_entry.wrapping_sub(alignment * back))
 }

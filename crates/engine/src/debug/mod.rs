@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use self::breakpoints::Breakpoints;
-use crate::platform::{Cpu, End};
+use crate::platform::{Cpu, End, INSTRUCTION_SET};
 use crate::process::Process;
 use guest::CallingConvention;
 use host::ThreadHandle;
@@ -388,8 +388,10 @@ impl Session {
             let words = word(*at).zip(at.checked_add(4).and_then(word));
             words.is_some_and(|(first, second)| Cpu::has_second_entry(first, second))
         };
-        let mut starts = (0..Cpu::SECOND_ENTRY).step_by(4).map(|back| address.wrapping_sub(back));
-        starts.find(begins).map(|entry| entry + Cpu::SECOND_ENTRY)
+        let alignment = INSTRUCTION_SET.code_alignment() as usize;
+        let mut starts =
+            (0..INSTRUCTION_SET.second_entry()).step_by(alignment).map(|back| address.wrapping_sub(back));
+        starts.find(begins).map(|entry| entry + INSTRUCTION_SET.second_entry())
     }
 
     /// Removes a breakpoint. False if there is none.

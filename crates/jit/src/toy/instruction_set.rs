@@ -1,9 +1,9 @@
 //! The toy's instructions, as records, traces, models and analysis need them.
 
 use isa::{
-    ControlTransfer, Cpu, Group, InstructionClass, InstructionSet, InstructionSummary, IntegerResult,
-    LoadExtension, MemoryAccess, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind,
-    TransferTarget, ValueModel, ValuePrediction,
+    ControlCalls, ControlTransfer, Cpu, Group, InstructionClass, InstructionSet, InstructionSummary,
+    IntegerResult, LoadExtension, MemoryAccess, PipelineSummary, Register, ReturnStackUse, SourceOperand,
+    TransferKind, TransferTarget, ValueModel, ValuePrediction,
 };
 
 use super::{Decoded, Guest, Instruction, OPS, Op, REGISTERS, Target, Toy};
@@ -91,6 +91,11 @@ impl InstructionSet for ToySet {
         let special = matches!(instruction.op, Op::Store | Op::BranchNotZero).then_some(0);
         let [first, second, ..] = summary.read;
         Some(PipelineSummary { class, sources: [first, second], special, destination: summary.written[0] })
+    }
+
+    /// Those of Linux's generic table.
+    fn control_calls(&self) -> ControlCalls {
+        ControlCalls { execute: 221, signal_returns: &[139] }
     }
 
     fn second_entry(&self) -> u64 {

@@ -1,8 +1,8 @@
 //! An instruction set with instructions of two and of four bytes.
 
 use isa::{
-    Alpha, ControlTransfer, Cpu, Format, Group, InstructionSet, InstructionSummary, PipelineSummary,
-    Register, TransferTarget,
+    Alpha, ControlCalls, ControlTransfer, Cpu, Format, Group, InstructionSet, InstructionSummary,
+    PipelineSummary, Register, TransferTarget,
 };
 
 /// Alpha's instructions, of which integer operations and no-operations have two bytes, and branches count in units of two
@@ -49,6 +49,10 @@ impl InstructionSet for MixedLengths {
     /// No machine has it.
     fn elf_machine(&self) -> u16 {
         0xfffd
+    }
+
+    fn control_calls(&self) -> ControlCalls {
+        Alpha.control_calls()
     }
 
     fn disassemble(&self, word: u32, address: u64) -> Option<String> {

@@ -88,7 +88,7 @@ fn in_order<T>(map: &HashMap<(NodeId, BlockId), T>) -> impl Iterator<Item = (&(N
 
 impl Visitor for Pprof<'_> {
     fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_selected: bool) -> io::Result<()> {
-        self.streams[stream as usize].stack.mark(mark);
+        self.streams[stream as usize].stack.mark(mark, self.dictionary.trace.instruction_set());
         Ok(())
     }
 

@@ -70,7 +70,9 @@ impl ModeCounts {
             }
             Mark::Exception(exception) => EntryReason::Exception(exception),
             Mark::PalCall(CALLSYS) => EntryReason::SystemCall(thread.system_call.take().unwrap_or(u32::MAX)),
-            Mark::PalCall(function) if function >= FIRST_UNPRIVILEGED_PAL_CALL => EntryReason::PalCall(function),
+            Mark::PalCall(function) if function >= FIRST_UNPRIVILEGED_PAL_CALL => {
+                EntryReason::PalCall(function)
+            }
             Mark::PalCall(function) => {
                 thread.returns = returns_from_kernel(function);
                 return;

@@ -252,3 +252,12 @@ fn what_the_arguments_of_each_call_that_is_passed_on_are_is_said() {
         }
     }
 }
+
+#[test]
+fn calls_that_move_control_have_the_numbers_that_readers_of_traces_use() {
+    let calls = <Cpu as guest::Guest>::INSTRUCTION_SET.control_calls();
+    let name = crate::system_call_name::<Cpu>;
+    assert_eq!(name(calls.execute), "execve");
+    let names: Vec<_> = calls.signal_returns.iter().map(|&number| name(number)).collect();
+    assert_eq!(names, ["sigreturn", "rt_sigreturn"]);
+}
