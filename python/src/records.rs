@@ -236,8 +236,8 @@ impl Items<'_> {
 }
 
 /// The kind of an exception's mark.
-fn exception_name(exception: record::Exception) -> &'static str {
-    use record::Exception::*;
+fn exception_name(exception: record::ExceptionKind) -> &'static str {
+    use record::ExceptionKind::*;
     match exception {
         MachineCheck => "exception_machine_check",
         ProcessorInterrupt => "exception_processor_interrupt",

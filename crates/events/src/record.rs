@@ -43,7 +43,7 @@ pub enum Mark {
     Heap(Heap),
     /// The processor enters PALcode by an exception; the instruction after the last one recorded, if it caused the
     /// exception, was not executed. This mark and the two below are in traces of whole systems only.
-    Exception(Exception),
+    Exception(ExceptionKind),
     /// The processor enters PALcode by the last instruction, which calls the function with this number.
     PalCall(u32),
     /// PALcode ends: control continues in the kernel or a program.
@@ -62,7 +62,7 @@ pub fn returns_from_kernel(function: u32) -> bool {
 
 /// Why a processor left the order of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Exception {
+pub enum ExceptionKind {
     /// An error of the hardware.
     MachineCheck,
     /// Another processor's interrupt.
@@ -85,38 +85,38 @@ pub enum Exception {
     Other,
 }
 
-impl Exception {
+impl ExceptionKind {
     /// All, by their numbers in marks.
-    pub const ALL: [Exception; 10] = [
-        Exception::Other,
-        Exception::MachineCheck,
-        Exception::ProcessorInterrupt,
-        Exception::ClockInterrupt,
-        Exception::DeviceInterrupt,
-        Exception::PageFault,
-        Exception::UnalignedAccess,
-        Exception::IllegalInstruction,
-        Exception::Arithmetic,
-        Exception::FloatDisabled,
+    pub const ALL: [ExceptionKind; 10] = [
+        ExceptionKind::Other,
+        ExceptionKind::MachineCheck,
+        ExceptionKind::ProcessorInterrupt,
+        ExceptionKind::ClockInterrupt,
+        ExceptionKind::DeviceInterrupt,
+        ExceptionKind::PageFault,
+        ExceptionKind::UnalignedAccess,
+        ExceptionKind::IllegalInstruction,
+        ExceptionKind::Arithmetic,
+        ExceptionKind::FloatDisabled,
     ];
 
     fn number(self) -> u64 {
-        Exception::ALL.iter().position(|&one| one == self).unwrap_or(0) as u64
+        ExceptionKind::ALL.iter().position(|&one| one == self).unwrap_or(0) as u64
     }
 
     /// Its name, for people.
     pub fn name(self) -> &'static str {
         match self {
-            Exception::MachineCheck => "machine check",
-            Exception::ProcessorInterrupt => "interprocessor interrupt",
-            Exception::ClockInterrupt => "clock interrupt",
-            Exception::DeviceInterrupt => "device interrupt",
-            Exception::PageFault => "page fault",
-            Exception::UnalignedAccess => "unaligned access",
-            Exception::IllegalInstruction => "illegal instruction",
-            Exception::Arithmetic => "arithmetic trap",
-            Exception::FloatDisabled => "floating-point disabled",
-            Exception::Other => "other exception",
+            ExceptionKind::MachineCheck => "machine check",
+            ExceptionKind::ProcessorInterrupt => "interprocessor interrupt",
+            ExceptionKind::ClockInterrupt => "clock interrupt",
+            ExceptionKind::DeviceInterrupt => "device interrupt",
+            ExceptionKind::PageFault => "page fault",
+            ExceptionKind::UnalignedAccess => "unaligned access",
+            ExceptionKind::IllegalInstruction => "illegal instruction",
+            ExceptionKind::Arithmetic => "arithmetic trap",
+            ExceptionKind::FloatDisabled => "floating-point disabled",
+            ExceptionKind::Other => "other exception",
         }
     }
 }
@@ -206,7 +206,7 @@ impl Mark {
             9 => Mark::Heap(Heap::Block(payload)),
             10 => Mark::Heap(Heap::Freed(payload)),
             11 => Mark::Heap(Heap::Copied(payload as u32)),
-            13 => Mark::Exception(*Exception::ALL.get(payload as usize).unwrap_or(&Exception::Other)),
+            13 => Mark::Exception(*ExceptionKind::ALL.get(payload as usize).unwrap_or(&ExceptionKind::Other)),
             14 => Mark::PalCall(payload as u32),
             15 => Mark::PalReturn,
             _ => Mark::Heap(Heap::Gone),

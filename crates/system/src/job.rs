@@ -19,7 +19,7 @@ pub struct SharedFile {
 
 /// A program to run in the guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Job {
+pub struct GuestJob {
     /// Its path in the guest.
     pub program: PathBuf,
     /// Its arguments, the first of them its name.
@@ -38,7 +38,7 @@ pub struct Job {
 
 /// What the guest left on its disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobResult {
+pub struct GuestResult {
     /// The program's status, as `wait` returns it.
     pub status: i32,
     /// What it wrote to standard output.
@@ -59,7 +59,7 @@ mod word {
     pub const TIME: u8 = b't';
 }
 
-impl Job {
+impl GuestJob {
     /// The guest's first file system: the first process, the job, and all files.
     pub fn file_system(&self, init: &Path) -> io::Result<Vec<u8>> {
         let at = |path: &Path| {
@@ -100,17 +100,17 @@ impl Job {
 /// The first and the last bytes of a complete result.
 const MAGIC: [u8; 8] = *b"PLRESULT";
 
-impl JobResult {
+impl GuestResult {
     /// Reads a result from the guest's disk; None if the guest has not written a complete one.
-    pub fn read(disk: &mut File) -> io::Result<Option<JobResult>> {
-        match JobResult::parse(disk) {
+    pub fn read(disk: &mut File) -> io::Result<Option<GuestResult>> {
+        match GuestResult::parse(disk) {
             Ok(result) => Ok(result),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn parse(disk: &mut File) -> io::Result<Option<JobResult>> {
+    fn parse(disk: &mut File) -> io::Result<Option<GuestResult>> {
         let size = disk.metadata()?.len();
         let mut source = io::BufReader::new(disk);
         let mut bytes = |length: u64| {
@@ -138,6 +138,6 @@ impl JobResult {
         let others = files.split_off(2);
         let mut written = files.into_iter().map(Option::unwrap_or_default);
         let (output, errors) = (written.next().unwrap_or_default(), written.next().unwrap_or_default());
-        Ok(Some(JobResult { status, output, errors, files: others }))
+        Ok(Some(GuestResult { status, output, errors, files: others }))
     }
 }

@@ -74,7 +74,7 @@ const STEPS: [(&str, &str, &str); 6] = [
 
 /// A kernel that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct GuestKernel {
     /// Its image, with symbols.
     pub image: PathBuf,
     /// The first process.
@@ -88,7 +88,7 @@ pub fn build(
     folder: &Path,
     sources: Option<&Path>,
     progress: &dyn Fn(BuildProgress),
-) -> Result<Kernel, Error> {
+) -> Result<GuestKernel, Error> {
     if let Some(&(tool, package)) = TOOLS.iter().find(|(tool, _)| !is_installed(tool)) {
         return Err(Error::NoTool { tool, package });
     }
@@ -105,7 +105,7 @@ pub fn build(
         make(&parent, &complete, &archive, &interrupt, progress)?;
     }
     progress(BuildProgress::Done { build: NAME });
-    Kernel::open(&complete)
+    GuestKernel::open(&complete)
 }
 
 fn make(
@@ -132,12 +132,12 @@ fn make(
     publish(work, complete)
 }
 
-impl Kernel {
+impl GuestKernel {
     /// What a build left in its folder.
-    fn open(folder: &Path) -> Result<Kernel, Error> {
+    fn open(folder: &Path) -> Result<GuestKernel, Error> {
         let path = folder.join("recorder-offsets.s");
         let text = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
-        Ok(Kernel { image: folder.join("vmlinux"), init: folder.join("init"), offsets: offsets(&text) })
+        Ok(GuestKernel { image: folder.join("vmlinux"), init: folder.join("init"), offsets: offsets(&text) })
     }
 }
 

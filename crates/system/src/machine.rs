@@ -12,9 +12,10 @@ use lab::interrupt::Caught;
 use tempfile::TempDir;
 
 use crate::Error;
-use crate::job::{Job, JobResult};
-use crate::kernel::Kernel;
+use crate::job::{GuestJob, GuestResult};
+use crate::kernel::GuestKernel;
 use crate::palcode::Palcode;
+use crate::stream::StreamError;
 
 /// The emulator, and Debian's package that has it.
 const EMULATOR: &str = "qemu-system-alpha";
@@ -33,8 +34,8 @@ const CONSOLE_LINES: usize = 25;
 
 /// A guest with a job, ready to run as often as wanted.
 #[derive(Debug)]
-pub struct Machine {
-    kernel: Kernel,
+pub struct VirtualMachine {
+    kernel: GuestKernel,
     palcode: Palcode,
     /// Bytes of the guest's memory.
     memory: u64,
@@ -54,9 +55,9 @@ enum Determinism {
     Replay,
 }
 
-impl Machine {
+impl VirtualMachine {
     /// Prepares a job. `memory` is the size of the guest's memory in bytes.
-    pub fn new(kernel: &Kernel, job: &Job, memory: u64) -> Result<Machine, Error> {
+    pub fn new(kernel: &GuestKernel, job: &GuestJob, memory: u64) -> Result<VirtualMachine, Error> {
         let palcode = Palcode::find()?;
         let folder = tempfile::Builder::new().prefix("pathlength-system-").tempdir().map_err(Error::Files)?;
         let files = job.file_system(&kernel.init).map_err(Error::Files)?;
@@ -67,7 +68,7 @@ impl Machine {
         let plugin = folder.path().join("recorder.so");
         fs::write(&plugin, RECORDER).map_err(Error::Files)?;
         fs::set_permissions(&plugin, Permissions::from_mode(0o700)).map_err(Error::Files)?;
-        Ok(Machine { kernel: kernel.clone(), palcode, memory, outputs: job.outputs.len(), folder })
+        Ok(VirtualMachine { kernel: kernel.clone(), palcode, memory, outputs: job.outputs.len(), folder })
     }
 
     /// The PALcode that the guest runs on.
@@ -76,12 +77,12 @@ impl Machine {
     }
 
     /// Runs the job, as fast as the emulator can.
-    pub fn run(&self) -> Result<JobResult, Error> {
+    pub fn run(&self) -> Result<GuestResult, Error> {
         self.result(self.execute(Determinism::None, None)?)
     }
 
     /// Runs the job and records what its repetition needs.
-    pub fn record(&self) -> Result<JobResult, Error> {
+    pub fn record(&self) -> Result<GuestResult, Error> {
         self.result(self.execute(Determinism::Record, None)?)
     }
 
@@ -95,10 +96,10 @@ impl Machine {
             let consumer = scope.spawn(|| consume(reader));
             let executed = self.execute(Determinism::Replay, Some(writer.into()));
             let consumed = consumer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // A consumer that stops early ends the guest: its reason is the first one.
             match (consumed, executed) {
-                (Err(error @ (Error::Stream(_) | Error::Write(_))), Ok(())) => Err(error),
-                (Err(Error::Incomplete), Err(error)) => Err(error),
+                // The stream ends early because the guest does.
+                (Err(Error::Stream(StreamError::Incomplete)), Err(error)) => Err(error),
+                // A consumer that stops early ends the guest.
                 (Err(error), _) | (Ok(_), Err(error)) => Err(error),
                 (Ok(value), Ok(())) => Ok(value),
             }
@@ -109,9 +110,9 @@ impl Machine {
         self.folder.path().join(name)
     }
 
-    fn result(&self, (): ()) -> Result<JobResult, Error> {
+    fn result(&self, (): ()) -> Result<GuestResult, Error> {
         let mut disk = File::open(self.path("disk")).map_err(Error::Files)?;
-        match JobResult::read(&mut disk).map_err(Error::Files)? {
+        match GuestResult::read(&mut disk).map_err(Error::Files)? {
             Some(result) if result.files.len() == self.outputs => Ok(result),
             _ => Err(Error::Guest { console: self.console() }),
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use events::record::Exception;
+use events::record::ExceptionKind;
 use image::Image;
 
 use crate::Error;
@@ -22,16 +22,16 @@ const FIRST_UNPRIVILEGED: u32 = 0x80;
 const SWITCH_CONTEXT: u32 = 0x30;
 
 /// The entries of exceptions, from the beginning of PALcode (QEMU, `target/alpha/helper.c`).
-const EXCEPTIONS: [(u64, Exception); 9] = [
-    (0x080, Exception::MachineCheck),
-    (0x100, Exception::ProcessorInterrupt),
-    (0x180, Exception::ClockInterrupt),
-    (0x200, Exception::DeviceInterrupt),
-    (0x280, Exception::PageFault),
-    (0x300, Exception::UnalignedAccess),
-    (0x380, Exception::IllegalInstruction),
-    (0x400, Exception::Arithmetic),
-    (0x480, Exception::FloatDisabled),
+const EXCEPTIONS: [(u64, ExceptionKind); 9] = [
+    (0x080, ExceptionKind::MachineCheck),
+    (0x100, ExceptionKind::ProcessorInterrupt),
+    (0x180, ExceptionKind::ClockInterrupt),
+    (0x200, ExceptionKind::DeviceInterrupt),
+    (0x280, ExceptionKind::PageFault),
+    (0x300, ExceptionKind::UnalignedAccess),
+    (0x380, ExceptionKind::IllegalInstruction),
+    (0x400, ExceptionKind::Arithmetic),
+    (0x480, ExceptionKind::FloatDisabled),
 ];
 
 /// PALcode as the guest has it.
@@ -49,7 +49,7 @@ pub enum PalEntry {
     /// By a call of this function.
     Call(u32),
     /// By an exception.
-    Exception(Exception),
+    Exception(ExceptionKind),
 }
 
 impl Palcode {
@@ -110,7 +110,7 @@ mod tests {
             assert_eq!(palcode.entered_at(palcode.entry(function)), Some(PalEntry::Call(function)));
         }
         let fault = palcode.code.start + 0x280;
-        assert_eq!(palcode.entered_at(fault), Some(PalEntry::Exception(Exception::PageFault)));
+        assert_eq!(palcode.entered_at(fault), Some(PalEntry::Exception(ExceptionKind::PageFault)));
         assert_eq!(palcode.entered_at(fault + 4), None);
         assert_eq!(palcode.entered_at(palcode.entry(0x83) + 8), None);
         assert_eq!(palcode.entered_at(0x1_2000_0280), None);

@@ -27,7 +27,7 @@ pub struct TranslatedBlock {
 
 /// A thread of the guest's kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct GuestThread {
+pub struct KernelThread {
     /// The address of its task structure.
     pub task: u64,
     /// The numbers that the guest's kernel gave to process and thread.
@@ -64,7 +64,7 @@ pub enum StreamEvent {
         /// The processor.
         processor: u16,
         /// The thread.
-        thread: GuestThread,
+        thread: KernelThread,
     },
 }
 
@@ -157,7 +157,7 @@ impl<R: Read> StreamReader<R> {
         let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
         let name = String::from_utf8_lossy(&name[..end]).into_owned();
         let (process, thread) = ((numbers >> 32) as u32, numbers as u32);
-        Ok(StreamEvent::Switched { processor, thread: GuestThread { task, process, thread, name, is_user } })
+        Ok(StreamEvent::Switched { processor, thread: KernelThread { task, process, thread, name, is_user } })
     }
 
     #[inline]

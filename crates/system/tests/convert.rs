@@ -197,7 +197,7 @@ fn a_stream_becomes_a_trace() {
     let program = [
         // Two instructions come before the load that faults.
         "main 0 2",
-        "Exception(PageFault)",
+        "ExceptionKind(PageFault)",
         "? 280 1",
         "PalReturn",
         "entSys 8 1",
@@ -289,6 +289,6 @@ fn a_transfer_that_nothing_explains_is_reported() {
     assert_eq!(converted.listed, [(PROGRAM, PROGRAM + 64), (PROGRAM + 64, INIT)]);
     assert_eq!(
         guest.palcode.entered_at(FAULT),
-        Some(PalEntry::Exception(events::record::Exception::PageFault))
+        Some(PalEntry::Exception(events::record::ExceptionKind::PageFault))
     );
 }

@@ -4,9 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::process::Command;
 
-use pathlength_system::job::{Job, SharedFile};
+use pathlength_system::job::{GuestJob, SharedFile};
 use pathlength_system::kernel;
-use pathlength_system::machine::Machine;
+use pathlength_system::machine::VirtualMachine;
 use pathlength_system::{GuestImages, INSTRUCTION_SET, convert};
 use trace::{Header, Writer};
 
@@ -32,7 +32,7 @@ int main(void) {
 }
 ";
 
-fn built() -> kernel::Kernel {
+fn built() -> kernel::GuestKernel {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
     kernel::build(&folder, None, &|step| eprintln!("{step:?}")).unwrap()
 }
@@ -50,16 +50,16 @@ fn guest_replays_are_identical() {
     let mut files = vec![shared(&program, "/program")];
     let libraries = LIBRARIES.map(|name| Path::new("/usr/alpha-linux-gnu/lib").join(name));
     files.extend(libraries.iter().zip(LIBRARIES).map(|(path, name)| shared(path, &format!("/lib/{name}"))));
-    let job = Job {
+    let job = GuestJob {
         program: "/program".into(),
         arguments: vec!["program".into()],
         folder: "/".into(),
         files,
         outputs: vec![shared(Path::new(""), "/tmp/file"), shared(Path::new(""), "/none")],
-        ..Job::default()
+        ..GuestJob::default()
     };
     let kernel = built();
-    let machine = Machine::new(&kernel, &job, 256 << 20).unwrap();
+    let machine = VirtualMachine::new(&kernel, &job, 256 << 20).unwrap();
     let result = machine.record().unwrap();
     assert_eq!((result.status, result.output.as_slice(), result.errors.len()), (5 << 8, &b"done\n"[..], 0));
     let lines: String = (0..1000).map(|line| format!("{line}\n")).collect();

@@ -43,7 +43,7 @@ pub struct Header {
 
 /// What executes an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Mode {
+pub enum ExecutionMode {
     /// A program.
     User,
     /// The operating system's kernel.
@@ -52,16 +52,16 @@ pub enum Mode {
     Pal,
 }
 
-impl Mode {
+impl ExecutionMode {
     /// All modes.
-    pub const ALL: [Mode; 3] = [Mode::User, Mode::Kernel, Mode::Pal];
+    pub const ALL: [ExecutionMode; 3] = [ExecutionMode::User, ExecutionMode::Kernel, ExecutionMode::Pal];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::User => "user",
-            Mode::Kernel => "kernel",
-            Mode::Pal => "pal",
+            ExecutionMode::User => "user",
+            ExecutionMode::Kernel => "kernel",
+            ExecutionMode::Pal => "pal",
         }
     }
 }
@@ -73,11 +73,11 @@ impl Header {
     }
 
     /// The mode in which the instruction at an address is executed.
-    pub fn mode(&self, address: u64) -> Mode {
+    pub fn mode(&self, address: u64) -> ExecutionMode {
         match self.palcode {
-            Some((start, end)) if (start..end).contains(&address) => Mode::Pal,
-            _ if address >> 63 == 0 => Mode::User,
-            _ => Mode::Kernel,
+            Some((start, end)) if (start..end).contains(&address) => ExecutionMode::Pal,
+            _ if address >> 63 == 0 => ExecutionMode::User,
+            _ => ExecutionMode::Kernel,
         }
     }
 

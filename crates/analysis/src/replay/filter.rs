@@ -8,7 +8,7 @@ use events::BlockId;
 use events::record::{Execution, Mark, address_of_word};
 use image::{SymbolPattern, is_image};
 use isa::InstructionSet;
-use trace::{Chunk, Mode, Trace};
+use trace::{Chunk, ExecutionMode, Trace};
 
 use super::accesses::Accesses;
 use super::calls::Calls;
@@ -28,7 +28,7 @@ pub struct Selection {
     /// Instructions at these addresses.
     pub range: Option<RangeInclusive<u64>>,
     /// Instructions that are executed in these modes.
-    pub modes: Vec<Mode>,
+    pub modes: Vec<ExecutionMode>,
     /// Accesses to these addresses, and the instructions that do them.
     pub data_range: Option<RangeInclusive<u64>>,
     /// Threads: a process, and one of its threads or all.

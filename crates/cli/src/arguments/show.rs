@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use trace::Mode;
+use trace::ExecutionMode;
 
 use super::{OutputOptions, RowOptions};
 use crate::ranges;
@@ -35,11 +35,11 @@ pub enum ModeName {
 
 impl ModeName {
     /// The mode, as traces have it.
-    pub fn mode(self) -> Mode {
+    pub fn mode(self) -> ExecutionMode {
         match self {
-            ModeName::User => Mode::User,
-            ModeName::Kernel => Mode::Kernel,
-            ModeName::Pal => Mode::Pal,
+            ModeName::User => ExecutionMode::User,
+            ModeName::Kernel => ExecutionMode::Kernel,
+            ModeName::Pal => ExecutionMode::Pal,
         }
     }
 }

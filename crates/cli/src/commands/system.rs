@@ -9,9 +9,9 @@ use anyhow::Context;
 use engine::{Configuration, Settings};
 use lab::startup;
 use lab::study::StudyProgress;
-use system::job::{Job, JobResult, SharedFile};
-use system::kernel::{self, Kernel};
-use system::machine::Machine;
+use system::job::{GuestJob, GuestResult, SharedFile};
+use system::kernel::{self, GuestKernel};
+use system::machine::VirtualMachine;
 use system::{Converted, GuestImages};
 use trace::{EnvironmentSummary, Header, Writer};
 
@@ -49,7 +49,7 @@ fn build(options: &SystemBuildOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn build_kernel(folder: &Path, sources: Option<&Path>) -> anyhow::Result<Kernel> {
+fn build_kernel(folder: &Path, sources: Option<&Path>) -> anyhow::Result<GuestKernel> {
     let steps = Steps::new();
     steps.animate();
     let kernel = kernel::build(folder, sources, &|progress| {
@@ -63,14 +63,14 @@ fn build_kernel(folder: &Path, sources: Option<&Path>) -> anyhow::Result<Kernel>
 }
 
 fn run_program(options: &SystemRunOptions) -> anyhow::Result<ExitCode> {
-    let guest = Guest::new(&options.guest, &options.program)?;
+    let guest = PreparedGuest::new(&options.guest, &options.program)?;
     let result = guest.machine.run()?;
     guest.deliver(&result, options.guest.taken.as_slice())?;
     Ok(exit_code(result.status))
 }
 
 fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
-    let guest = Guest::new(&options.guest, &options.program)?;
+    let guest = PreparedGuest::new(&options.guest, &options.program)?;
     guest.images().iter().for_each(|path| report::protect(path));
     let result = guest.machine.record()?;
     guest.deliver(&result, &options.guest.taken)?;
@@ -82,7 +82,7 @@ fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
 
 fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     report::check(options.tables.len() != 1, options.output.format(), options.output.path.as_deref())?;
-    let guest = Guest::new(&options.guest, &options.program)?;
+    let guest = PreparedGuest::new(&options.guest, &options.program)?;
     guest.images().iter().for_each(|path| report::protect(path));
     let result = guest.machine.record()?;
     super::with_output_apart(&options.output, || guest.deliver(&result, &options.guest.taken))?;
@@ -125,16 +125,16 @@ fn exit_code(status: i32) -> ExitCode {
 }
 
 /// A guest with a program.
-struct Guest {
-    kernel: Kernel,
-    machine: Machine,
+struct PreparedGuest {
+    kernel: GuestKernel,
+    machine: VirtualMachine,
     configuration: Configuration,
     /// The program and its libraries.
     programs: Vec<PathBuf>,
 }
 
-impl Guest {
-    fn new(options: &GuestOptions, program: &ProgramOptions) -> anyhow::Result<Guest> {
+impl PreparedGuest {
+    fn new(options: &GuestOptions, program: &ProgramOptions) -> anyhow::Result<PreparedGuest> {
         let settings = Settings { sysroot: Some(options.sysroot.clone()), ..Settings::default() };
         let configuration = Configuration {
             program: program.path().into(),
@@ -149,8 +149,9 @@ impl Guest {
         })?;
         let programs: Vec<PathBuf> = images.into_iter().map(|image| image.path).collect();
         let kernel = build_kernel(&options.folder, options.sources.as_deref())?;
-        let machine = Machine::new(&kernel, &job(options, &configuration, &programs)?, options.memory)?;
-        Ok(Guest { kernel, machine, configuration, programs })
+        let machine =
+            VirtualMachine::new(&kernel, &job(options, &configuration, &programs)?, options.memory)?;
+        Ok(PreparedGuest { kernel, machine, configuration, programs })
     }
 
     /// All images that may be executed.
@@ -159,7 +160,7 @@ impl Guest {
     }
 
     /// Passes on what the program wrote, and the files that are taken out.
-    fn deliver(&self, result: &JobResult, taken: &[SharedFile]) -> anyhow::Result<()> {
+    fn deliver(&self, result: &GuestResult, taken: &[SharedFile]) -> anyhow::Result<()> {
         std::io::stdout().write_all(&result.output)?;
         std::io::stdout().flush()?;
         std::io::stderr().write_all(&result.errors)?;
@@ -204,7 +205,11 @@ impl Guest {
 }
 
 /// The job of the guest: the program with its libraries and files.
-fn job(options: &GuestOptions, configuration: &Configuration, programs: &[PathBuf]) -> anyhow::Result<Job> {
+fn job(
+    options: &GuestOptions,
+    configuration: &Configuration,
+    programs: &[PathBuf],
+) -> anyhow::Result<GuestJob> {
     let sysroot = std::path::absolute(&options.sysroot)?;
     let in_guest = |path: &Path| -> anyhow::Result<SharedFile> {
         let host = std::path::absolute(path)?;
@@ -219,7 +224,7 @@ fn job(options: &GuestOptions, configuration: &Configuration, programs: &[PathBu
     files.extend(options.files.iter().cloned());
     let mut arguments = vec![configuration.program.clone().into_os_string()];
     arguments.extend(configuration.arguments.iter().cloned());
-    Ok(Job {
+    Ok(GuestJob {
         program: in_guest(&configuration.program)?.guest,
         arguments,
         environment: configuration.environment.clone(),

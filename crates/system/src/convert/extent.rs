@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use events::record::{Exception, word_of_address};
+use events::record::{ExceptionKind, word_of_address};
 use isa::{AlphaSystem, InstructionSet, TransferTarget};
 
 use crate::palcode::{PalEntry, Palcode};
@@ -59,7 +59,7 @@ pub(super) struct KnownBlock {
 
 /// What was executed of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
+pub(super) struct ExecutedExtent {
     /// The number of its first instructions that were executed.
     pub instructions: usize,
     /// Whether what followed is explained: by the last instruction, or by an exception.
@@ -125,31 +125,33 @@ impl KnownBlock {
         entry: Option<PalEntry>,
         last_locked: &mut u64,
         words: &mut Vec<u64>,
-    ) -> Extent {
+    ) -> ExecutedExtent {
         let start = words.len();
         let missing = self.match_accesses(seen, last_locked, words);
-        let whole = Extent { instructions: self.words.len(), is_explained: true };
+        let whole = ExecutedExtent { instructions: self.words.len(), is_explained: true };
         let extent = match (next, missing) {
             (None, _) => whole,
             (Some(next), None) if self.may_precede(next) => whole,
             (Some(next), _) if self.is_left_at(next, seen.len()) => {
-                Extent { instructions: ((next - self.address) / 4) as usize, is_explained: true }
+                ExecutedExtent { instructions: ((next - self.address) / 4) as usize, is_explained: true }
             }
             (Some(_), _) => match (entry, missing) {
                 // Interrupts come between blocks. If accesses are missing, the last one was to a device.
                 (Some(PalEntry::Exception(exception)), Some(_)) if is_interrupt(exception) => {
                     let last = seen.len().checked_sub(1).and_then(|last| self.accesses.get(last));
-                    Extent {
+                    ExecutedExtent {
                         instructions: last.map_or(0, |last| last.index as usize + 1),
                         is_explained: true,
                     }
                 }
                 (Some(PalEntry::Exception(_)), Some(missing)) => {
-                    Extent { instructions: missing.index as usize, is_explained: true }
+                    ExecutedExtent { instructions: missing.index as usize, is_explained: true }
                 }
                 (Some(PalEntry::Exception(_)), None) => whole,
-                (_, Some(missing)) => Extent { instructions: missing.index as usize, is_explained: false },
-                (_, None) => Extent { is_explained: false, ..whole },
+                (_, Some(missing)) => {
+                    ExecutedExtent { instructions: missing.index as usize, is_explained: false }
+                }
+                (_, None) => ExecutedExtent { is_explained: false, ..whole },
             },
         };
         let within = self.accesses.iter().take_while(|access| (access.index as usize) < extent.instructions);
@@ -192,8 +194,8 @@ impl KnownBlock {
     }
 }
 
-fn is_interrupt(exception: Exception) -> bool {
-    use Exception::{ClockInterrupt, DeviceInterrupt, MachineCheck, ProcessorInterrupt};
+fn is_interrupt(exception: ExceptionKind) -> bool {
+    use ExceptionKind::{ClockInterrupt, DeviceInterrupt, MachineCheck, ProcessorInterrupt};
     matches!(exception, ClockInterrupt | DeviceInterrupt | MachineCheck | ProcessorInterrupt)
 }
 

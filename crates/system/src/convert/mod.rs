@@ -9,13 +9,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use events::record::{Event, Exception, Mark};
+use events::record::{Event, ExceptionKind, Mark};
 use image::Image;
-use trace::{Mode, Writer};
+use trace::{ExecutionMode, Writer};
 
 use self::extent::{KnownBlock, SeenAccess};
 use self::images::{ImageFiles, MappedImage};
-use self::threads::Threads;
+use self::threads::TracedThreads;
 use crate::Error;
 use crate::machine::{BEGIN, END};
 use crate::palcode::{PalEntry, Palcode};
@@ -75,12 +75,12 @@ pub fn convert(
                 converter.processor(processor).next_thread = Some(number);
             }
             StreamEvent::Entered { processor, block } => {
-                if converter.entered(processor, block)? == Progress::Begins {
+                if converter.entered(processor, block)? {
                     let thread = converter.processor(processor).thread;
                     if let (Some(thread), Some(open)) = (thread, open.take()) {
                         let writer = open(converter.threads.guest_process(thread)).map_err(Error::Write)?;
                         converter.threads.begin(writer, thread);
-                        converter.begin_block(processor, block)?;
+                        converter.begin_block(processor, block);
                     }
                 }
             }
@@ -89,18 +89,9 @@ pub fn convert(
     converter.finish()
 }
 
-/// What an entered block means for the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    /// Nothing.
-    Continues,
-    /// The program begins with it.
-    Begins,
-}
-
 /// The state of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Span {
+enum RecordedSpan {
     /// The guest prepares itself.
     Before,
     /// This thread of the first process has made the mark.
@@ -115,7 +106,7 @@ enum Span {
 
 /// The state of a processor.
 #[derive(Debug, Default)]
-struct Processor {
+struct GuestProcessor {
     /// The thread that it executes.
     thread: Option<usize>,
     /// The thread to which it switches when PALcode returns.
@@ -134,11 +125,11 @@ struct Converter<'a> {
     system_call_entry: std::ops::Range<u64>,
     system_call_table: std::ops::Range<u64>,
     blocks: Vec<KnownBlock>,
-    processors: Vec<Processor>,
+    processors: Vec<GuestProcessor>,
     /// The processor that entered a block last: accesses are its.
     last: usize,
-    threads: Threads,
-    span: Span,
+    threads: TracedThreads,
+    span: RecordedSpan,
     words: Vec<u64>,
     converted: Converted,
 }
@@ -160,17 +151,17 @@ impl<'a> Converter<'a> {
             blocks: Vec::new(),
             processors: Vec::new(),
             last: 0,
-            threads: Threads::default(),
-            span: Span::Before,
+            threads: TracedThreads::default(),
+            span: RecordedSpan::Before,
             words: Vec::new(),
             converted: Converted::default(),
         })
     }
 
-    fn processor(&mut self, number: u16) -> &mut Processor {
+    fn processor(&mut self, number: u16) -> &mut GuestProcessor {
         let number = usize::from(number);
         if self.processors.len() <= number {
-            self.processors.resize_with(number + 1, Processor::default);
+            self.processors.resize_with(number + 1, GuestProcessor::default);
         }
         &mut self.processors[number]
     }
@@ -181,8 +172,9 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// A processor enters a block: what it executed before is complete.
-    fn entered(&mut self, number: u16, block: u32) -> Result<Progress, Error> {
+    /// A processor enters a block: what it executed before is complete. Returns whether the program
+    /// begins with the block.
+    fn entered(&mut self, number: u16, block: u32) -> Result<bool, Error> {
         self.last = number.into();
         let next = self.blocks[block as usize].address;
         self.settle(number, Some(next))?;
@@ -190,49 +182,50 @@ impl<'a> Converter<'a> {
         let processor = self.processor(number);
         processor.seen.clear();
         // The registers of the new thread are those of the old one's call until PALcode returns.
-        let is_in_call = mode == Mode::Pal && !matches!(entry, Some(PalEntry::Exception(_)));
+        let is_in_call = mode == ExecutionMode::Pal && !matches!(entry, Some(PalEntry::Exception(_)));
         if !is_in_call && let Some(thread) = processor.next_thread.take() {
             processor.thread = Some(thread);
         }
         let thread = processor.thread;
         let words = &self.blocks[block as usize].words;
         match self.span {
-            Span::Before if mode == Mode::User && words.contains(&BEGIN) => {
-                self.span = thread.map_or(Span::Before, Span::Marked);
+            RecordedSpan::Before if mode == ExecutionMode::User && words.contains(&BEGIN) => {
+                self.span = thread.map_or(RecordedSpan::Before, RecordedSpan::Marked);
             }
             // The mark is followed by the system call that starts the program.
-            Span::Marked(marked) if thread == Some(marked) && next == self.system_call_entry.start => {
-                self.span = Span::Starting(marked);
+            RecordedSpan::Marked(marked)
+                if thread == Some(marked) && next == self.system_call_entry.start =>
+            {
+                self.span = RecordedSpan::Starting(marked);
             }
-            Span::Starting(marked) if thread == Some(marked) && mode == Mode::User => {
-                self.span = Span::Active;
-                return Ok(Progress::Begins);
+            RecordedSpan::Starting(marked) if thread == Some(marked) && mode == ExecutionMode::User => {
+                self.span = RecordedSpan::Active;
+                return Ok(true);
             }
-            Span::Active if mode == Mode::User && words.contains(&END) => {
+            RecordedSpan::Active if mode == ExecutionMode::User && words.contains(&END) => {
                 for number in 0..self.processors.len() as u16 {
                     if number != self.last as u16 {
                         self.settle(number, None)?;
                     }
                 }
-                self.span = Span::Over;
+                self.span = RecordedSpan::Over;
             }
-            Span::Active => self.begin_block(number, block)?,
+            RecordedSpan::Active => self.begin_block(number, block),
             _ => {}
         }
-        Ok(Progress::Continues)
+        Ok(false)
     }
 
     /// From here on the block's execution is recorded.
-    fn begin_block(&mut self, number: u16, block: u32) -> Result<(), Error> {
+    fn begin_block(&mut self, number: u16, block: u32) {
         let address = self.blocks[block as usize].address;
         let mode = self.mode(address);
         let entry = self.guest.palcode.entered_at(address);
         let processor = self.processor(number);
         processor.block = Some(block);
         if let Some(thread) = processor.thread {
-            self.threads.enter(thread, mode, entry)?;
+            self.threads.enter(thread, mode, entry);
         }
-        Ok(())
     }
 
     /// Records what was executed of the block that a processor entered last, if another one at `next` follows.
@@ -282,11 +275,11 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn mode(&self, address: u64) -> Mode {
+    fn mode(&self, address: u64) -> ExecutionMode {
         match address >> 63 {
-            0 => Mode::User,
-            _ if self.guest.palcode.has(address) => Mode::Pal,
-            _ => Mode::Kernel,
+            0 => ExecutionMode::User,
+            _ if self.guest.palcode.has(address) => ExecutionMode::Pal,
+            _ => ExecutionMode::Kernel,
         }
     }
 
@@ -294,9 +287,9 @@ impl<'a> Converter<'a> {
     fn image_of(&mut self, thread: usize, block: u32) -> Option<MappedImage> {
         let known = &self.blocks[block as usize];
         match self.mode(known.address) {
-            Mode::Pal => Some(self.palcode_file),
-            Mode::Kernel => Some(self.kernel),
-            Mode::User => {
+            ExecutionMode::Pal => Some(self.palcode_file),
+            ExecutionMode::Kernel => Some(self.kernel),
+            ExecutionMode::User => {
                 let (address, words) = (known.address, &known.words);
                 let mut mapped = self.threads.images(thread);
                 let own = mapped.find(|&mapped| self.files.has(mapped, address, words));
@@ -307,9 +300,11 @@ impl<'a> Converter<'a> {
 
     fn finish(mut self) -> Result<Converted, Error> {
         match self.span {
-            Span::Before | Span::Marked(_) | Span::Starting(_) => return Err(Error::NotStarted),
-            Span::Active => return Err(Error::Incomplete),
-            Span::Over => {}
+            RecordedSpan::Before | RecordedSpan::Marked(_) | RecordedSpan::Starting(_) => {
+                return Err(Error::NotStarted);
+            }
+            RecordedSpan::Active => return Err(Error::Incomplete),
+            RecordedSpan::Over => {}
         }
         self.converted.processes = self.threads.finish()?;
         Ok(self.converted)
@@ -333,21 +328,21 @@ fn system_calls(kernel: &Image, path: &Path) -> Result<(std::ops::Range<u64>, st
 
 /// The marks between two blocks of a thread.
 pub(crate) fn marks_between(
-    before: Option<Mode>,
+    before: Option<ExecutionMode>,
     call: Option<u32>,
-    mode: Mode,
+    mode: ExecutionMode,
     entry: Option<PalEntry>,
 ) -> impl Iterator<Item = Mark> {
     let entered = match (mode, entry) {
-        (Mode::Pal, Some(PalEntry::Exception(exception))) => Some(Mark::Exception(exception)),
-        (Mode::Pal, Some(PalEntry::Call(function))) if call == Some(function) => {
+        (ExecutionMode::Pal, Some(PalEntry::Exception(exception))) => Some(Mark::Exception(exception)),
+        (ExecutionMode::Pal, Some(PalEntry::Call(function))) if call == Some(function) => {
             Some(Mark::PalCall(function))
         }
-        (Mode::Pal, _) if before.is_some_and(|before| before != Mode::Pal) => {
-            Some(Mark::Exception(Exception::Other))
+        (ExecutionMode::Pal, _) if before.is_some_and(|before| before != ExecutionMode::Pal) => {
+            Some(Mark::Exception(ExceptionKind::Other))
         }
         _ => None,
     };
-    let left = (before == Some(Mode::Pal) && mode != Mode::Pal).then_some(Mark::PalReturn);
+    let left = (before == Some(ExecutionMode::Pal) && mode != ExecutionMode::Pal).then_some(Mark::PalReturn);
     left.into_iter().chain(entered)
 }

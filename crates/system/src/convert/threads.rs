@@ -6,14 +6,14 @@ use std::sync::Arc;
 use events::record::{CALLSYS, Event, Mark};
 use events::{Block, BlockId};
 use isa::AlphaSystem;
-use trace::{Mode, Process, StreamWriter, Writer};
+use trace::{ExecutionMode, Process, StreamWriter, Writer};
 
 use super::extent::KnownBlock;
 use super::images::{ImageFiles, MappedImage};
 use super::{UNKNOWN_SYSTEM_CALL, marks_between};
 use crate::Error;
 use crate::palcode::PalEntry;
-use crate::stream::GuestThread;
+use crate::stream::KernelThread;
 
 /// Words of a thread that are kept before they are encoded.
 const ENOUGH_WORDS: usize = 1 << 16;
@@ -24,10 +24,10 @@ const KERNEL_PROCESS: u32 = 2;
 
 /// All threads.
 #[derive(Default)]
-pub(super) struct Threads {
-    threads: Vec<ThreadState>,
+pub(super) struct TracedThreads {
+    threads: Vec<TracedThread>,
     numbers: HashMap<(u64, u32), usize>,
-    processes: Vec<ProcessState>,
+    processes: Vec<TracedProcess>,
     writer: Option<Arc<Writer>>,
     /// The number of the last order mark.
     order: u64,
@@ -36,15 +36,15 @@ pub(super) struct Threads {
 }
 
 /// A thread.
-struct ThreadState {
-    guest: GuestThread,
+struct TracedThread {
+    guest: KernelThread,
     /// Its process, once it is in the trace: an index of `processes`.
     process: usize,
     stream: Option<StreamWriter>,
     words: Vec<u64>,
     /// The index in `words` of the mark of a system call whose number is not known yet.
     unresolved: Option<usize>,
-    mode: Option<Mode>,
+    mode: Option<ExecutionMode>,
     /// The call of PALcode that the last block ended with.
     call: Option<u32>,
     /// The word of the address of its last load-locked.
@@ -52,7 +52,7 @@ struct ThreadState {
 }
 
 /// A process in the trace.
-struct ProcessState {
+struct TracedProcess {
     /// The guest's number and the name.
     guest: u32,
     name: String,
@@ -63,13 +63,13 @@ struct ProcessState {
     parts: HashMap<(u32, usize), BlockId>,
 }
 
-impl Threads {
+impl TracedThreads {
     /// The number of a thread.
-    pub fn number(&mut self, guest: GuestThread) -> usize {
+    pub fn number(&mut self, guest: KernelThread) -> usize {
         let next = self.threads.len();
         let number = *self.numbers.entry((guest.task, guest.thread)).or_insert(next);
         if number == next {
-            self.threads.push(ThreadState {
+            self.threads.push(TracedThread {
                 guest,
                 process: usize::MAX,
                 stream: None,
@@ -113,7 +113,7 @@ impl Threads {
         state.process = process.unwrap_or_else(|| {
             let number = self.processes.len() as u32;
             let name = if state.guest.is_user { state.guest.name.clone() } else { "kernel".into() };
-            self.processes.push(ProcessState {
+            self.processes.push(TracedProcess {
                 guest,
                 name,
                 process: Process::new(writer, number, guest),
@@ -130,7 +130,7 @@ impl Threads {
     }
 
     /// A thread enters a block.
-    pub fn enter(&mut self, thread: usize, mode: Mode, entry: Option<PalEntry>) -> Result<(), Error> {
+    pub fn enter(&mut self, thread: usize, mode: ExecutionMode, entry: Option<PalEntry>) {
         if self.threads[thread].stream.is_none() {
             self.open(thread, true);
         }
@@ -142,12 +142,11 @@ impl Threads {
         let state = &mut self.threads[thread];
         if state.mode == Some(mode) && entry.is_none() {
             state.call = None;
-            return Ok(());
+            return;
         }
         let marks = marks_between(state.mode, state.call, mode, entry);
         state.words.extend(marks.map(|mark| Event::Mark(mark).word()));
         (state.mode, state.call) = (Some(mode), None);
-        Ok(())
     }
 
     /// The number of a block in the trace, if it is known.
@@ -251,7 +250,7 @@ impl Threads {
     }
 }
 
-impl ThreadState {
+impl TracedThread {
     fn flush(&mut self) -> Result<(), Error> {
         self.unresolved = None;
         if let Some(stream) = &mut self.stream {

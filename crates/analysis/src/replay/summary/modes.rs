@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use events::record::{CALLSYS, Exception, FIRST_UNPRIVILEGED_PAL_CALL, Mark, returns_from_kernel};
-use trace::{Mode, Trace};
+use events::record::{CALLSYS, ExceptionKind, FIRST_UNPRIVILEGED_PAL_CALL, Mark, returns_from_kernel};
+use trace::{ExecutionMode, Trace};
 
 use super::super::{Executed, SelectedInstructions};
 use crate::table::{Kind as Column, Table, Value};
@@ -19,7 +19,7 @@ enum EntryReason {
     /// By a system call.
     SystemCall(u32),
     /// By an exception.
-    Exception(Exception),
+    Exception(ExceptionKind),
     /// By another call of PALcode.
     PalCall(u32),
 }
@@ -35,7 +35,7 @@ struct ReasonCounts {
 
 /// The state of a thread.
 #[derive(Clone, Debug, Default)]
-struct ThreadState {
+struct KernelEntries {
     /// The reasons of entries that have not ended, the innermost last.
     reasons: Vec<EntryReason>,
     /// The number of the system call that the last instruction makes.
@@ -46,8 +46,8 @@ struct ThreadState {
 
 /// Counts by mode and reason.
 pub(super) struct ModeCounts {
-    modes: Vec<(Mode, u64)>,
-    threads: Vec<ThreadState>,
+    modes: Vec<(ExecutionMode, u64)>,
+    threads: Vec<KernelEntries>,
     reasons: BTreeMap<EntryReason, ReasonCounts>,
 }
 
@@ -56,7 +56,7 @@ impl ModeCounts {
         let of = |block: &events::Block| (trace.header().mode(block.address), block.words.len() as u64);
         ModeCounts {
             modes: trace.blocks().iter().map(of).collect(),
-            threads: vec![ThreadState::default(); trace.streams().len()],
+            threads: vec![KernelEntries::default(); trace.streams().len()],
             reasons: BTreeMap::new(),
         }
     }
@@ -97,7 +97,7 @@ impl ModeCounts {
     pub fn executed(&mut self, executed: &Executed) {
         let (mode, length) = self.modes[executed.execution.block as usize];
         let thread = &mut self.threads[executed.stream as usize];
-        if mode == Mode::User {
+        if mode == ExecutionMode::User {
             // Whatever was entered has ended.
             thread.reasons.clear();
             return;
@@ -109,7 +109,7 @@ impl ModeCounts {
         };
         let reason = thread.reasons.last().copied().unwrap_or(EntryReason::None);
         let counts = self.reasons.entry(reason).or_default();
-        *(if mode == Mode::Pal { &mut counts.pal } else { &mut counts.kernel }) += instructions;
+        *(if mode == ExecutionMode::Pal { &mut counts.pal } else { &mut counts.kernel }) += instructions;
     }
 
     /// By reason; system calls together.

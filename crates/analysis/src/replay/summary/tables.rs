@@ -9,7 +9,7 @@ use crate::profile::{self, Attribution, Profile};
 use crate::replay::text::{describe, host_process, thread};
 use crate::table::{Kind as Column, Table, Value, separated};
 use crate::units::sorted_by_number;
-use trace::Mode;
+use trace::ExecutionMode;
 
 /// The upper bounds of the rows of a histogram; one more row has all larger sizes.
 const SIZES: [usize; 19] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 128, 256, 1024];
@@ -159,7 +159,7 @@ impl Summary<'_> {
         columns.extend(COUNTED.map(|(_, name)| (name, Column::Percent(1))));
         let mut table = Table::new("modes", "Modes", &columns);
         let header = self.dictionary.trace.header();
-        let mut sums = [Kinds::default(); Mode::ALL.len()];
+        let mut sums = [Kinds::default(); ExecutionMode::ALL.len()];
         for (facts, (kinds, &times)) in
             self.dictionary.blocks.iter().zip(self.kinds.iter().zip(&self.counts.whole))
         {
@@ -184,7 +184,7 @@ impl Summary<'_> {
             row.extend(COUNTED.map(|(kind, _)| share(kinds.get(kind), instructions(kinds))));
             row
         };
-        for (mode, kinds) in Mode::ALL.into_iter().zip(&sums) {
+        for (mode, kinds) in ExecutionMode::ALL.into_iter().zip(&sums) {
             table.row(row(mode.name(), kinds));
         }
         table.total_row(row("total", &total));
