@@ -21,6 +21,7 @@ mod spike;
 mod spike_environment;
 mod strides;
 mod study;
+mod system;
 mod units;
 
 pub use compare::GateOptions;
@@ -34,7 +35,7 @@ pub use models::{
 };
 pub use output::{OutputOptions, RowOptions};
 pub use program::{CountedProgram, FileOptions, ProgramOptions, parse};
-pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
+pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
     BlockAlgorithm, CheckImagesOptions, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions,
     ProcedureAlgorithm, ProfileOptions, ReportRows, SpikeCommand,
@@ -45,6 +46,9 @@ pub use spike_environment::{
 };
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
+pub use system::{
+    GuestOptions, SystemBuildOptions, SystemCommand, SystemCountOptions, SystemRunOptions, SystemTraceOptions,
+};
 pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -337,6 +341,9 @@ profile, so that several runs can train it. A profile is JSON."
         after_help = "Example: pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
     )]
     Spike(SpikeCommand),
+    /// Run, count or record a program with the operating system: a Linux kernel on an emulated machine.
+    #[command(subcommand, after_help = "Example: pathlength system count ./hello world")]
+    System(SystemCommand),
     /// List the machines that come with pathlength.
     #[command(after_help = "Example: pathlength machines")]
     Machines(MachinesOptions),

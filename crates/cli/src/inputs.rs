@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use report::protect;
 
-use crate::arguments::{Command, FileOptions, SpikeCommand};
+use crate::arguments::{Command, FileOptions, SpikeCommand, SystemCommand};
 
 /// Protects the files that a command names as its inputs, before it opens anything.
 pub fn protect_inputs(command: &Command) {
@@ -60,6 +60,16 @@ pub fn protect_inputs(command: &Command) {
             protect(&options.optimized);
         }
         Command::Spike(_) => {}
+        Command::System(SystemCommand::Build(_)) => {}
+        Command::System(SystemCommand::Run(options)) => {
+            protect_program(options.program.path(), options.program.arguments())
+        }
+        Command::System(SystemCommand::Trace(options)) => {
+            protect_program(options.program.path(), options.program.arguments())
+        }
+        Command::System(SystemCommand::Count(options)) => {
+            protect_program(options.program.path(), options.program.arguments())
+        }
         Command::Time(options) => {
             protect_file(&options.input.file);
             protect_machines(&options.machines);

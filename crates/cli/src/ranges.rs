@@ -67,6 +67,11 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     seconds.ok_or_else(|| "a time is a number of seconds, such as 10 or 0.5".into())
 }
 
+/// A power of two from 64 MB to 2 GB: what the guest of `system` can have.
+pub fn memory_size(text: &str) -> Result<u64, String> {
+    size(text, 64 << 20, 2 << 30).ok_or_else(|| "the guest's memory is 64M, 128M and so on, up to 2G".into())
+}
+
 /// A share in percent: 1, 0.5 or 1%.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse().ok();

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use events::record::{Event, Mark};
+use events::record::{Event, Mark, address_of_word};
 use events::{Block, BlockId, Consumer, Image, Thread};
 
 use super::{MemoryLayout, Series, StrideSettings, Strides};
@@ -158,7 +158,8 @@ impl Counting {
         if let Some(memory) = &mut self.memory {
             memory.block(thread.process, self.images[block as usize], names);
         }
-        for (number, &address) in addresses.iter().enumerate() {
+        for (number, &word) in addresses.iter().enumerate() {
+            let address = address_of_word(word);
             let access = self.strides.of_block(block)[number];
             // Instructions that are not selected show where the stack is, too.
             let array = self.memory.as_mut().map(|memory| memory.find(thread, access.base, address));

@@ -30,6 +30,7 @@ pub mod statics;
 pub mod strides;
 pub mod study;
 mod sweep;
+pub mod system;
 pub mod time;
 pub mod trace;
 pub mod units;

@@ -42,6 +42,7 @@ mod study;
 mod support;
 mod sweep;
 mod symbols;
+mod system;
 mod tables;
 mod terminal;
 mod time;

@@ -184,7 +184,7 @@ impl File {
 
 /// The image whose code a new mapping contains, if the file is one.
 fn image_at(layout: Layout, path: &Path, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
-    let image = reserved::read_image(path).ok()?;
+    let image = reserved::read_image(path).ok().filter(|image| !image.is_kernel())?;
     let segment = image.segments().iter().find(|segment| {
         segment.executable && (segment.file.start as u64) < offset + bytes && segment.file.end as u64 > offset
     })?;
