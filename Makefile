@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check stress-ng-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check stress-ng-check system-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -61,6 +61,11 @@ conformance:
 stress-ng-check: setup
 	cargo build --release --locked
 	PATHLENGTH=$(PATHLENGTH) workloads/stress-ng-check
+
+# Whole systems: builds the guest's kernel, unless it is there, and checks runs, counts and traces of it; not part of CI, as it takes long.
+system-check:
+	./setup system
+	cargo test --locked --workspace --test cli --test guest -- --ignored system:: guest_
 
 # All that a release consists of, in dist/.
 dist:

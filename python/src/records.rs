@@ -235,6 +235,23 @@ impl Items<'_> {
     }
 }
 
+/// The kind of an exception's mark.
+fn exception_name(exception: record::ExceptionKind) -> &'static str {
+    use record::ExceptionKind::*;
+    match exception {
+        MachineCheck => "exception_machine_check",
+        ProcessorInterrupt => "exception_processor_interrupt",
+        ClockInterrupt => "exception_clock_interrupt",
+        DeviceInterrupt => "exception_device_interrupt",
+        PageFault => "exception_page_fault",
+        UnalignedAccess => "exception_unaligned_access",
+        IllegalInstruction => "exception_illegal_instruction",
+        Arithmetic => "exception_arithmetic",
+        FloatDisabled => "exception_float_disabled",
+        Other => "exception_other",
+    }
+}
+
 impl Visitor for Items<'_> {
     fn mark(&mut self, stream: u32, before: u64, mark: record::Mark, is_selected: bool) -> io::Result<()> {
         if !(self.marks && is_selected) {
@@ -254,6 +271,9 @@ impl Visitor for Items<'_> {
             record::Mark::Heap(record::Heap::Freed(address)) => ("heap_freed", Some(address)),
             record::Mark::Heap(record::Heap::Copied(process)) => ("heap_copied", Some(process.into())),
             record::Mark::Heap(record::Heap::Gone) => ("heap_gone", None),
+            record::Mark::Exception(exception) => (exception_name(exception), None),
+            record::Mark::PalCall(function) => ("pal_call", Some(function.into())),
+            record::Mark::PalReturn => ("pal_return", None),
         };
         self.push(Item::Mark(Mark { stream, instruction: before + 1, kind, number }))
     }
@@ -270,7 +290,12 @@ impl Visitor for Items<'_> {
             address: facts.address,
             length: facts.length() as u32,
             function: Arc::clone(&self.functions[facts.place as usize]),
-            addresses: executed.execution.addresses.to_vec(),
+            addresses: executed
+                .execution
+                .addresses
+                .iter()
+                .map(|&word| record::address_of_word(word))
+                .collect(),
             values: executed.execution.values.to_vec(),
         }))
     }

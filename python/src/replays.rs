@@ -44,6 +44,7 @@ impl Selection {
             with_callees,
             images,
             range: range(addresses),
+            modes: Vec::new(),
             data_range: range(data),
             threads,
             instructions: range(instructions),

@@ -9,6 +9,7 @@ use arrow_array::builder::{ArrayBuilder, PrimitiveBuilder, UInt8Builder, UInt32B
 use arrow_array::types::Int8Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int8Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use events::record::address_of_word;
 
 /// Rows of a batch, and those of a block more.
 const ROWS: usize = 1 << 16;
@@ -123,7 +124,7 @@ impl<P: FnMut(RecordBatch) -> io::Result<()>> Visitor for Rows<'_, P> {
             columns.block.append_value(execution.block);
             columns.kind.append_value(access.map_or(0, |(access, _)| kind(access)));
             columns.size.append_option(access.map(|(access, _)| access.size));
-            columns.address.append_option(access.map(|(_, address)| *address));
+            columns.address.append_option(access.map(|(_, &word)| address_of_word(word)));
             columns.value.append_option(value.copied());
         }
         if columns.stream.len() >= ROWS { self.finish() } else { Ok(()) }

@@ -21,6 +21,7 @@ mod spike;
 mod spike_environment;
 mod strides;
 mod study;
+mod system;
 mod units;
 
 pub use compare::GateOptions;
@@ -33,8 +34,8 @@ pub use models::{
     ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
 };
 pub use output::{OutputOptions, RowOptions};
-pub use program::{FileOptions, ProgramOptions, parse};
-pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
+pub use program::{CountedProgram, FileOptions, ProgramOptions, parse};
+pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
     BlockAlgorithm, CheckImagesOptions, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions,
     ProcedureAlgorithm, ProfileOptions, ReportRows, SpikeCommand,
@@ -45,6 +46,9 @@ pub use spike_environment::{
 };
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
+pub use system::{
+    GuestOptions, SystemBuildOptions, SystemCommand, SystemCountOptions, SystemRunOptions, SystemTraceOptions,
+};
 pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -87,6 +91,7 @@ Examples:
   pathlength count --by line ./sort data.txt          every line of source; --by address: every instruction
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
   pathlength count --children ./server                all processes; --by process: each of them
+  pathlength count --attach 4711 --children --duration 10    a server that runs already
   pathlength count --children --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
   pathlength count --clear-env --env LANG=C ./sort    counts depend on the environment, too
 
@@ -195,6 +200,7 @@ Examples:
   pathlength strides -o strides.html sort.trace             charts
   pathlength strides --advice sort.trace                    changes that may be worthwhile
   pathlength strides --by line ./sort data.txt              of a program, while it runs
+  pathlength strides --children --by process ./server       of all its processes
 
 The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
 the address of the reference 1, 2 and so on steps back, for loads and stores separately. Prefetches are left out. Arrays \
@@ -209,6 +215,7 @@ trace was recorded with --heap."
 Examples:
   pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
   pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
+  pathlength caches --children --by process ./server            of all its processes
   pathlength caches --machine mine.toml --by function --unit compare --units 100 ./sort data.txt
   pathlength caches --set dcache.size=16K --set dcache.ways=2 sort.trace
   pathlength caches --sweep dcache.size=8K,16K,32K -o sizes.html sort.trace
@@ -307,6 +314,7 @@ far as it can be read, and the exit status is 1."
 Examples:
   pathlength time sort.trace                                    of a trace, on an AlphaStation 500
   pathlength time --machine dec3000 ./sort data.txt             of a program, while it runs
+  pathlength time --children --by process ./server              of all its processes
   pathlength time --by function --unit compare --units 100 ./sort data.txt
   pathlength time --sweep dcache.size=8K,16K --sweep scache.size=96K,192K sort.trace
 
@@ -333,6 +341,9 @@ profile, so that several runs can train it. A profile is JSON."
         after_help = "Example: pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
     )]
     Spike(SpikeCommand),
+    /// Run, count or record a program with the operating system: a Linux kernel on an emulated machine.
+    #[command(subcommand, after_help = "Example: pathlength system count ./hello world")]
+    System(SystemCommand),
     /// List the machines that come with pathlength.
     #[command(after_help = "Example: pathlength machines")]
     Machines(MachinesOptions),
@@ -447,7 +458,7 @@ pub struct CountOptions {
     /// One table with these rows, instead of a summary.
     #[arg(long)]
     pub by: Option<By>,
-    /// The rules by which functions belong to components: sqlite, or a file of rules. Without this, those of a database
+    /// The rules by which functions belong to components: sqlite, postgresql, or a file of rules. Without this, those of a database
     /// whose images are in the run.
     #[arg(long, value_name = "NAME|FILE")]
     pub components: Option<PathBuf>,
@@ -456,7 +467,7 @@ pub struct CountOptions {
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
-    pub program: ProgramOptions,
+    pub program: CountedProgram,
 }
 
 /// Options of `static`.

@@ -14,7 +14,7 @@ use crate::BlockId;
 pub enum Event {
     /// A block was executed from its first to its last instruction.
     Block(BlockId),
-    /// The effective address of an access.
+    /// The effective address of an access, as a word ([`word_of_address`]).
     Access(u64),
     /// An event other than an execution.
     Mark(Mark),
@@ -41,6 +41,97 @@ pub enum Mark {
     UnitLeft(u64),
     /// An event of the heap.
     Heap(Heap),
+    /// The processor enters PALcode by an exception; the instruction after the last one recorded, if it caused the
+    /// exception, was not executed. This mark and the two below are in traces of whole systems only.
+    Exception(ExceptionKind),
+    /// The processor enters PALcode by the last instruction, which calls the function with this number.
+    PalCall(u32),
+    /// PALcode ends: control continues in the kernel or a program.
+    PalReturn,
+}
+
+/// The number of PALcode's function for a system call.
+pub const CALLSYS: u32 = 0x83;
+/// The first number of the functions that programs may call.
+pub const FIRST_UNPRIVILEGED_PAL_CALL: u32 = 0x80;
+
+/// Whether PALcode's function returns from the kernel to what it was entered from: `retsys` or `rti`.
+pub fn returns_from_kernel(function: u32) -> bool {
+    matches!(function, 0x3d | 0x3f)
+}
+
+/// Why a processor left the order of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ExceptionKind {
+    /// An error of the hardware.
+    MachineCheck,
+    /// Another processor's interrupt.
+    ProcessorInterrupt,
+    /// The interval timer's interrupt.
+    ClockInterrupt,
+    /// A device's interrupt.
+    DeviceInterrupt,
+    /// A page that is not there, or that may not be accessed so.
+    PageFault,
+    /// An access to an unaligned address.
+    UnalignedAccess,
+    /// An instruction that the processor does not have, or that the mode does not allow.
+    IllegalInstruction,
+    /// An arithmetic trap.
+    Arithmetic,
+    /// A floating-point instruction, while these are disabled.
+    FloatDisabled,
+    /// Another reason.
+    Other,
+}
+
+impl ExceptionKind {
+    /// All, by their numbers in marks.
+    pub const ALL: [ExceptionKind; 10] = [
+        ExceptionKind::Other,
+        ExceptionKind::MachineCheck,
+        ExceptionKind::ProcessorInterrupt,
+        ExceptionKind::ClockInterrupt,
+        ExceptionKind::DeviceInterrupt,
+        ExceptionKind::PageFault,
+        ExceptionKind::UnalignedAccess,
+        ExceptionKind::IllegalInstruction,
+        ExceptionKind::Arithmetic,
+        ExceptionKind::FloatDisabled,
+    ];
+
+    fn number(self) -> u64 {
+        ExceptionKind::ALL.iter().position(|&one| one == self).unwrap_or(0) as u64
+    }
+
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExceptionKind::MachineCheck => "machine check",
+            ExceptionKind::ProcessorInterrupt => "interprocessor interrupt",
+            ExceptionKind::ClockInterrupt => "clock interrupt",
+            ExceptionKind::DeviceInterrupt => "device interrupt",
+            ExceptionKind::PageFault => "page fault",
+            ExceptionKind::UnalignedAccess => "unaligned access",
+            ExceptionKind::IllegalInstruction => "illegal instruction",
+            ExceptionKind::Arithmetic => "arithmetic trap",
+            ExceptionKind::FloatDisabled => "floating-point disabled",
+            ExceptionKind::Other => "other exception",
+        }
+    }
+}
+
+/// The word of an accessed address: the address without its highest bit. A kernel's addresses have both highest bits set,
+/// a program's have neither.
+#[inline(always)]
+pub fn word_of_address(address: u64) -> u64 {
+    address & !HIGHEST
+}
+
+/// The address in a word: bit 62 is copied to bit 63.
+#[inline(always)]
+pub fn address_of_word(word: u64) -> u64 {
+    ((word << 1) as i64 >> 1) as u64
 }
 
 /// An event of the heap. An allocation is three events: caller, size, block.
@@ -92,6 +183,13 @@ impl Event {
 }
 
 impl Mark {
+    /// Whether registers have other contents after it: by a signal, by another program, or because PALcode has registers of
+    /// its own.
+    pub fn changes_registers(self) -> bool {
+        use Mark::{Discontinuity, Exception, Gap, PalCall, PalReturn};
+        matches!(self, Gap | Discontinuity | Exception(_) | PalCall(_) | PalReturn)
+    }
+
     #[cold]
     fn new(word: u64) -> Mark {
         let payload = word & LARGEST;
@@ -108,6 +206,9 @@ impl Mark {
             9 => Mark::Heap(Heap::Block(payload)),
             10 => Mark::Heap(Heap::Freed(payload)),
             11 => Mark::Heap(Heap::Copied(payload as u32)),
+            13 => Mark::Exception(*ExceptionKind::ALL.get(payload as usize).unwrap_or(&ExceptionKind::Other)),
+            14 => Mark::PalCall(payload as u32),
+            15 => Mark::PalReturn,
             _ => Mark::Heap(Heap::Gone),
         }
     }
@@ -127,6 +228,9 @@ impl Mark {
             Mark::Heap(Heap::Freed(address)) => (10, address),
             Mark::Heap(Heap::Copied(process)) => (11, u64::from(process)),
             Mark::Heap(Heap::Gone) => (12, 0),
+            Mark::Exception(exception) => (13, exception.number()),
+            Mark::PalCall(function) => (14, u64::from(function)),
+            Mark::PalReturn => (15, 0),
         };
         HIGHEST | kind << BEHIND_KIND | payload & LARGEST
     }
@@ -167,7 +271,7 @@ impl Shape {
 pub struct Execution<'a> {
     /// The block.
     pub block: BlockId,
-    /// The effective addresses of its accesses, in order.
+    /// The effective addresses of its accesses, in order, as words ([`address_of_word`]).
     pub addresses: &'a [u64],
     /// The values that its instructions wrote, stored or tested, in order; empty if values were not
     /// recorded. Floating-point values are in register format.

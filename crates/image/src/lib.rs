@@ -262,6 +262,11 @@ impl Image {
         self.executable_stack
     }
 
+    /// Whether it is a kernel, or something else that no process can map.
+    pub fn is_kernel(&self) -> bool {
+        self.segments.iter().any(|segment| segment.addresses().end > ADDRESS_LIMIT)
+    }
+
     /// The sections that hold instructions, ascending and disjoint; the executable segments of an
     /// image without section headers.
     pub fn code(&self) -> &[Code] {
@@ -472,7 +477,7 @@ fn code_sections(file: &ElfFile64<LE>, segments: &[Segment], length: usize) -> R
         }
         let name = text("section name", table.section_name(LE, section)?)?;
         let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
-        if address.checked_add(size).is_none_or(|end| end > ADDRESS_LIMIT) || address % 4 != 0 {
+        if !segments::is_possible(address, size) || address % 4 != 0 {
             return Err(Problem::Damaged(format!("section {name} at the impossible address {address:#x}")));
         }
         let file = segments::file_range(&format!("section {name}"), section.sh_offset(LE), size, length)?;

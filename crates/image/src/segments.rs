@@ -9,8 +9,19 @@ use std::ops::Range;
 /// First address that a Linux/Alpha process cannot have (`TASK_SIZE`, asm/processor.h).
 pub const ADDRESS_LIMIT: u64 = 0x400_0000_0000;
 
-/// A loadable segment (`PT_LOAD`). It lies inside the file, its memory inside
-/// [`ADDRESS_LIMIT`], and segments ascend without overlap.
+/// The addresses of kernels: all of memory, and what they map beside it.
+const KERNEL_ADDRESSES: Range<u64> = 0xffff_fc00_0000_0000..0xffff_ffff_0000_0000;
+
+/// Whether a program, or a kernel, can have something of this size at an address.
+pub(crate) fn is_possible(address: u64, size: u64) -> bool {
+    let end = address.checked_add(size);
+    end.is_some_and(|end| {
+        end <= ADDRESS_LIMIT || (address >= KERNEL_ADDRESSES.start && end <= KERNEL_ADDRESSES.end)
+    })
+}
+
+/// A loadable segment (`PT_LOAD`). It lies inside the file, its memory inside [`ADDRESS_LIMIT`] or, of a kernel, among its
+/// addresses, and segments ascend without overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Link-time address of the first byte.
@@ -86,7 +97,7 @@ fn segment(header: &ProgramHeader64<LittleEndian>, length: usize) -> Result<Segm
     if file_size > memory_size {
         return Err(damaged("is larger in the file than in memory"));
     }
-    if address.checked_add(memory_size).is_none_or(|end| end > ADDRESS_LIMIT) {
+    if !is_possible(address, memory_size) {
         return Err(damaged("reaches beyond the address space"));
     }
     let flags = header.p_flags(LE);

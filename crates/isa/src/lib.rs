@@ -16,6 +16,7 @@
 //! ```
 
 mod alpha;
+mod alpha_system;
 pub mod by_name;
 mod classes;
 mod cpu;
@@ -29,6 +30,7 @@ mod qualifiers;
 mod table;
 
 pub use alpha::Alpha;
+pub use alpha_system::AlphaSystem;
 pub use classes::{Group, InstructionClass};
 pub use cpu::{Cpu, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
@@ -43,7 +45,7 @@ pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
 pub use table::{Extension, Flags, Format, Op, Operands, Row, TABLE};
 
 /// All instruction sets that traces are recorded of. Files that name none are of the first.
-pub static INSTRUCTION_SETS: [&dyn InstructionSet; 1] = [&Alpha];
+pub static INSTRUCTION_SETS: [&dyn InstructionSet; 2] = [&Alpha, &AlphaSystem];
 
 /// The instruction set of the images with this machine in their ELF headers.
 pub fn of_elf_machine(machine: u16) -> Option<&'static dyn InstructionSet> {

@@ -1,18 +1,15 @@
 //! Builds workloads: the same sources, once for each toolchain, kept until something changes.
 
 use std::fs;
-use std::io::{Read, Seek};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::thread;
 
 use sha2::{Digest, Sha256};
 
-pub use crate::build_options::{BuildFolders, BuildProgress, Error};
-use crate::build_options::{io_error, publish, unfinished};
+pub use crate::build_options::{BuildFolders, BuildProgress, Error, io_error, publish, unfinished};
 use crate::interrupt::Caught;
 use crate::source::{self, SourceFile};
+use crate::steps::{BuildStep, is_installed};
 use crate::toolchain::{COMMON_FLAGS, Toolchain};
 use crate::workload::{BuildTarget, Recipe, Workload};
 
@@ -81,7 +78,7 @@ pub fn build(
 struct Plan {
     toolchain: Toolchain,
     compiler: String,
-    steps: Vec<Step>,
+    steps: Vec<BuildStep>,
 }
 
 impl Plan {
@@ -128,14 +125,7 @@ fn build_one(
     })
 }
 
-/// A command of a build, for the shell.
-struct Step {
-    doing: &'static str,
-    what: &'static str,
-    command: String,
-}
-
-fn steps(workload: &Workload, toolchain: Toolchain) -> Result<Vec<Step>, Error> {
+fn steps(workload: &Workload, toolchain: Toolchain) -> Result<Vec<BuildStep>, Error> {
     match workload.recipe {
         Recipe::Compile(targets) => Ok(targets.iter().map(|target| compilation(toolchain, target)).collect()),
         Recipe::Script(script) => {
@@ -148,13 +138,13 @@ fn steps(workload: &Workload, toolchain: Toolchain) -> Result<Vec<Step>, Error> 
                 |text: &str| text.replace("{compiler}", toolchain.compiler).replace("{flags}", &flags);
             let steps = script.steps.iter();
             Ok(steps
-                .map(|(doing, text)| Step { doing, what: workload.title, command: command(text) })
+                .map(|(doing, text)| BuildStep { doing, what: workload.title, command: command(text) })
                 .collect())
         }
     }
 }
 
-fn compilation(toolchain: Toolchain, target: &BuildTarget) -> Step {
+fn compilation(toolchain: Toolchain, target: &BuildTarget) -> BuildStep {
     let arguments = [
         &[toolchain.compiler],
         toolchain.flags,
@@ -171,53 +161,10 @@ fn compilation(toolchain: Toolchain, target: &BuildTarget) -> Step {
         false => (*argument).to_owned(),
     };
     let command = arguments.concat().iter().map(quoted).collect::<Vec<_>>().join(" ");
-    Step { doing: "compiling", what: target.image, command }
+    BuildStep { doing: "compiling", what: target.image, command }
 }
 
-/// A shell that also finds administrators' commands (zic), and whose programs print
-/// English messages.
-fn shell(command: &str) -> Command {
-    let mut shell = Command::new("sh");
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let jobs = thread::available_parallelism().map_or(1, usize::from);
-    shell.args(["-e", "-c", command]).env("PATH", path).env("LC_ALL", "C");
-    shell.env("MAKEFLAGS", format!("-j{jobs}")).env_remove("MAKELEVEL");
-    shell.stdin(Stdio::null()).stdout(Stdio::null());
-    shell
-}
-
-fn is_installed(tool: &str) -> bool {
-    shell(&format!("command -v {tool}")).status().is_ok_and(|status| status.success())
-}
-
-impl Step {
-    fn carry_out(&self, folder: &Path, interrupt: &Caught) -> Result<(), Error> {
-        const LINES_SHOWN: usize = 40;
-        let run = || {
-            let mut output = tempfile::tempfile()?;
-            // Temporary files of a compiler that is ended go with the folder.
-            let mut shell = shell(&self.command);
-            shell.current_dir(folder).env("TMPDIR", folder.canonicalize()?);
-            let mut child = shell.process_group(0).stderr(output.try_clone()?).spawn()?;
-            let status = interrupt.wait(&mut child)?;
-            let mut text = Vec::new();
-            output.rewind()?;
-            output.read_to_end(&mut text)?;
-            Ok((status, text))
-        };
-        let (status, output) = run().map_err(io_error("running", Path::new("sh")))?;
-        interrupt.check()?;
-        if status.success() {
-            return Ok(());
-        }
-        let text = String::from_utf8_lossy(&output);
-        let lines: Vec<_> = text.trim_end().lines().collect();
-        let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
-        Err(Error::Command { command: self.command.clone(), output: shown.join("\n") })
-    }
-}
-
-fn hash(sources: &[SourceFile], compiler: &str, steps: &[Step]) -> String {
+fn hash(sources: &[SourceFile], compiler: &str, steps: &[BuildStep]) -> String {
     let mut digest = Sha256::new();
     let mut add = |bytes: &[u8]| {
         digest.update((bytes.len() as u64).to_le_bytes());

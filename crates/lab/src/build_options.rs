@@ -95,7 +95,7 @@ pub enum Error {
 }
 
 /// A folder to fill and to [`publish`]; others may read it as they may read what else this user makes.
-pub(crate) fn unfinished(parent: &Path) -> Result<tempfile::TempDir, Error> {
+pub fn unfinished(parent: &Path) -> Result<tempfile::TempDir, Error> {
     tempfile::Builder::new()
         .prefix(".unfinished-")
         .permissions(fs::Permissions::from_mode(0o777))
@@ -104,7 +104,7 @@ pub(crate) fn unfinished(parent: &Path) -> Result<tempfile::TempDir, Error> {
 }
 
 /// Moves a complete build to its place. If another process was faster, its build is as good.
-pub(crate) fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), Error> {
+pub fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), Error> {
     match fs::rename(unfinished.path(), folder) {
         Ok(()) => {
             let _moved = unfinished.keep();
@@ -115,7 +115,8 @@ pub(crate) fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<()
     }
 }
 
-pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+/// The error of an action on a file or a folder.
+pub fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_path_buf();
     move |error| Error::Io { doing, path, error }
 }

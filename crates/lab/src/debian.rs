@@ -41,7 +41,7 @@ pub fn download(
 
 /// The archive of original sources in a folder, which may have its signature, too: Debian calls it
 /// `NAME_VERSION.orig.tar.*`, its authors `NAME-VERSION.tar.*` or similarly.
-pub(crate) fn archive(folder: &Path, package: &'static str, home: &'static str) -> Result<PathBuf, Error> {
+pub fn archive(folder: &Path, package: &'static str, home: &'static str) -> Result<PathBuf, Error> {
     let missing = |error| Error::NoSource { path: folder.into(), home, error };
     let is_archive = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

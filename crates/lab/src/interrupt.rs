@@ -22,10 +22,12 @@ static SEEN: AtomicBool = AtomicBool::new(false);
 static USERS: Mutex<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Mutex::new((0, Vec::new()));
 
 /// While a value exists, those signals do not end this process.
-pub(crate) struct Caught(());
+pub struct Caught(());
 
 impl Caught {
-    pub(crate) fn new() -> Caught {
+    /// Handles the signals from now on.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Caught {
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
         users.0 += 1;
         if users.0 == 1 {
@@ -36,18 +38,18 @@ impl Caught {
     }
 
     /// An error if a signal came.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Error> {
         if SEEN.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     /// The error, or the interruption that caused it.
-    pub(crate) fn or(&self, error: Error) -> Error {
+    pub fn or(&self, error: Error) -> Error {
         self.check().err().unwrap_or(error)
     }
 
     /// Waits for a command that leads a process group. After a signal the whole group is killed at
     /// once: some of its processes may have missed the signal.
-    pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
+    pub fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         const PAUSE: Duration = Duration::from_millis(10);
         loop {
             if let Some(status) = child.try_wait()? {

@@ -138,6 +138,7 @@ const TPCC: Workload = Workload {
     title: "TPC-C on SQLite",
     sources: &[
         tpcc_source!("tpcc.h"),
+        tpcc_source!("database.h"),
         tpcc_source!("database.c"),
         tpcc_source!("random.c"),
         tpcc_source!("load.c"),

@@ -183,6 +183,10 @@ fn map_stack(memory: &Memory, bytes: u64, executable: bool) -> Result<u64, LoadE
 fn map_image(image: &Image, shown: &Path, memory: &Memory, room: u64) -> Result<LoadedImage, LoadError> {
     let failed = |error| LoadError::Map { path: image.path().into(), error };
     let segments = image.segments();
+    if image.is_kernel() {
+        let error = std::io::Error::other("it is a kernel, or firmware: no process can have its addresses");
+        return Err(failed(error));
+    }
     let layout = memory.layout();
     let low = layout.page_of(segments[0].address);
     let high = segments[segments.len() - 1].addresses().end.next_multiple_of(layout.page);

@@ -27,6 +27,10 @@ pub struct Header {
     pub has_heap: bool,
     /// The function whose calls are units of work, if there is one.
     pub unit: Option<String>,
+    /// Of a whole system, the addresses of the first instruction of PALcode and after its last one; None if only programs
+    /// were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub palcode: Option<(u64, u64)>,
     /// The program's environment. Older traces and those of attached programs have none.
     #[serde(default)]
     pub environment: Option<EnvironmentSummary>,
@@ -37,7 +41,46 @@ pub struct Header {
     pub process: u32,
 }
 
+/// What executes an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ExecutionMode {
+    /// A program.
+    User,
+    /// The operating system's kernel.
+    Kernel,
+    /// PALcode, the processor's firmware.
+    Pal,
+}
+
+impl ExecutionMode {
+    /// All modes.
+    pub const ALL: [ExecutionMode; 3] = [ExecutionMode::User, ExecutionMode::Kernel, ExecutionMode::Pal];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExecutionMode::User => "user",
+            ExecutionMode::Kernel => "kernel",
+            ExecutionMode::Pal => "pal",
+        }
+    }
+}
+
 impl Header {
+    /// Whether a whole system was recorded, and not only programs.
+    pub fn has_system(&self) -> bool {
+        self.palcode.is_some()
+    }
+
+    /// The mode in which the instruction at an address is executed.
+    pub fn mode(&self, address: u64) -> ExecutionMode {
+        match self.palcode {
+            Some((start, end)) if (start..end).contains(&address) => ExecutionMode::Pal,
+            _ if address >> 63 == 0 => ExecutionMode::User,
+            _ => ExecutionMode::Kernel,
+        }
+    }
+
     /// The instruction set that it names, if it is one of these; or else the error, as a message for users.
     pub(crate) fn set_among(
         &self,
@@ -66,6 +109,7 @@ impl Default for Header {
             has_values: false,
             has_heap: false,
             unit: None,
+            palcode: None,
             environment: None,
             time: 0,
             process: 0,

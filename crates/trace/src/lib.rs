@@ -16,7 +16,7 @@ mod reader;
 mod seek;
 mod writer;
 
-pub use dictionary::{Function, Header, Stream};
+pub use dictionary::{ExecutionMode, Function, Header, Stream};
 pub use environment::EnvironmentSummary;
 pub use error::{Error, Problem};
 pub use reader::{Chunk, Trace};

@@ -10,7 +10,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use events::record::{Entries, Entry, Execution, Mark, Shape};
+use events::record::{Entries, Entry, Execution, Mark, Shape, address_of_word};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::{Model, PerThread, Sums};
 
@@ -157,7 +157,8 @@ impl AlignmentFaults {
         self.total.safe += block.pairs.len() as u64;
         self.memory.block(thread.process, block.image, &self.names);
         if let Some(number) = block.stack {
-            self.memory.find(thread, block.accesses[number].base, execution.addresses[number]);
+            let address = address_of_word(execution.addresses[number]);
+            self.memory.find(thread, block.accesses[number].base, address);
         }
         let low_bits = execution
             .addresses
@@ -178,7 +179,8 @@ impl AlignmentFaults {
         if counted.is_empty() {
             *counted = vec![Unaligned::default(); addresses.len()].into();
         }
-        for (number, (&address, &mask)) in addresses.iter().zip(&block.masks).enumerate() {
+        for (number, (&word, &mask)) in addresses.iter().zip(&block.masks).enumerate() {
+            let address = address_of_word(word);
             if address & mask != 0 {
                 let data = self.memory.find(thread, block.accesses[number].base, address);
                 self.total.faults += 1;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use events::BlockId;
-use events::record::Mark;
+use events::record::{Mark, address_of_word};
 use trace::export::{ChampSim, Din};
 
 use crate::replay::{Access, Accesses, Dictionary, Executed, SelectedInstructions, Visitor};
@@ -123,7 +123,7 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
                 index,
                 pc,
                 unit,
-                access: access.map(|(access, &address)| (*access, address)),
+                access: access.map(|(access, &address)| (*access, address_of_word(address))),
                 value: value.flatten().copied(),
             })?;
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use events::record::address_of_word;
 use trace::Trace;
 
 use super::{Executed, Replay, ReplayOrder, Visitor};
@@ -74,7 +75,7 @@ impl<S: FnMut(&Table) -> io::Result<()>> Visitor for Addresses<'_, S> {
             }
             if let Some((access, &address)) = access {
                 let kind = if access.is_store { "store" } else { "load" };
-                self.row(&at, kind, address, access.size.into());
+                self.row(&at, kind, address_of_word(address), access.size.into());
             }
         }
         if self.table.rows.len() >= TOGETHER {

@@ -5,10 +5,10 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use events::BlockId;
-use events::record::{Execution, Mark};
+use events::record::{Execution, Mark, address_of_word};
 use image::{SymbolPattern, is_image};
 use isa::InstructionSet;
-use trace::{Chunk, Trace};
+use trace::{Chunk, ExecutionMode, Trace};
 
 use super::accesses::Accesses;
 use super::calls::Calls;
@@ -27,6 +27,8 @@ pub struct Selection {
     pub images: Vec<String>,
     /// Instructions at these addresses.
     pub range: Option<RangeInclusive<u64>>,
+    /// Instructions that are executed in these modes.
+    pub modes: Vec<ExecutionMode>,
     /// Accesses to these addresses, and the instructions that do them.
     pub data_range: Option<RangeInclusive<u64>>,
     /// Threads: a process, and one of its threads or all.
@@ -114,8 +116,10 @@ impl Filter {
     /// Prepares a selection for a trace.
     pub fn new(selection: &Selection, dictionary: &Dictionary) -> Result<Filter, NotInTrace> {
         let Selection { data_range, instructions, units, .. } = selection.clone();
-        let by_address =
-            !selection.functions.is_empty() || !selection.images.is_empty() || selection.range.is_some();
+        let by_address = !selection.functions.is_empty()
+            || !selection.images.is_empty()
+            || !selection.modes.is_empty()
+            || selection.range.is_some();
         let code = if by_address { code(selection, dictionary)? } else { Vec::new() };
         let callers = (selection.with_callees && !selection.functions.is_empty()).then(|| {
             let functions = SelectedFunctions::new(&selection.functions, dictionary.names);
@@ -163,8 +167,9 @@ impl Filter {
         !self.narrows() && self.instructions.is_none() && self.units.is_none()
     }
 
-    /// Whether an access is selected by its address.
+    /// Whether an access is selected by the word of its address.
     pub fn access(&self, address: u64, size: u8) -> bool {
+        let address = address_of_word(address);
         let last = address.saturating_add(u64::from(size).saturating_sub(1));
         let range = self.data_range.as_ref();
         range.is_none_or(|range| *range.start() <= last && *range.end() >= address)
@@ -281,11 +286,13 @@ fn code(selection: &Selection, dictionary: &Dictionary) -> Result<Vec<Code>, Not
         let image = names.image(block.image);
         absent_images.retain(|name| !is_image(&image, name));
         let image = selection.images.is_empty() || selection.images.iter().any(|name| is_image(&image, name));
+        let mode = dictionary.trace.header().mode(block.address);
+        let mode = selection.modes.is_empty() || selection.modes.contains(&mode);
         let mut which = Vec::with_capacity(block.words.len());
         for address in block.addresses() {
             let function = selection.functions.is_empty() || { functions.has(names, block.image, address) };
             let range = selection.range.as_ref().is_none_or(|range| range.contains(&address));
-            which.push(image && function && range);
+            which.push(image && function && range && mode);
         }
         match summed_up(&which) {
             SelectedInstructions::All => Code::All,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use events::BlockId;
-use events::record::{Mark, Register};
+use events::record::{Mark, Register, address_of_word};
 use isa::{ControlTransfer, InstructionSummary, TransferTarget};
 use trace::Trace;
 
@@ -105,7 +105,7 @@ impl<'a, W: Write> Listing<'a, W> {
 
 impl<W: Write> Visitor for Listing<'_, W> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
-        if matches!(mark, Mark::Gap | Mark::Discontinuity) {
+        if mark.changes_registers() {
             let set = self.dictionary.trace.instruction_set();
             self.registers[stream as usize] = KnownRegisters::new(set);
             if self.stream == Some(stream) {
@@ -132,7 +132,7 @@ impl<W: Write> Visitor for Listing<'_, W> {
         let mut is_first = true;
         for (index, line) in lines.iter().enumerate() {
             let access = accesses.next_if(|(access, _)| access.index as usize == index);
-            let address = access.map(|(_, &address)| address);
+            let address = access.map(|(_, &word)| address_of_word(word));
             let value = if line.has_value { values.next().copied() } else { None };
             let registers = &mut self.registers[stream as usize];
             let value = line.registers.as_ref().and_then(|effect| registers.step(effect, address, value));

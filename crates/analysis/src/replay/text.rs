@@ -72,6 +72,8 @@ impl<'a, W: Write> Text<'a, W> {
                 "control continues elsewhere: a signal's handler begins or ends, or another program begins"
                     .into()
             }
+            Mark::Exception(exception) => format!("exception: {}", exception.name()),
+            Mark::PalCall(_) | Mark::PalReturn => return Ok(()),
             Mark::SystemCall(number) => format!("system call {number}: {}", (self.system_call)(number)),
             Mark::UnitBegins(number) => format!("unit of work {number} begins"),
             Mark::UnitEnds(number) => format!("unit of work {number} ends"),

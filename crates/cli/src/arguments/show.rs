@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use trace::ExecutionMode;
 
 use super::{OutputOptions, RowOptions};
 use crate::ranges;
@@ -19,6 +20,28 @@ pub enum View {
     Functions,
     /// Every address: of instructions, loads and stores.
     Addresses,
+}
+
+/// A mode of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeName {
+    /// A program.
+    User,
+    /// The kernel.
+    Kernel,
+    /// PALcode.
+    Pal,
+}
+
+impl ModeName {
+    /// The mode, as traces have it.
+    pub fn mode(self) -> ExecutionMode {
+        match self {
+            ModeName::User => ExecutionMode::User,
+            ModeName::Kernel => ExecutionMode::Kernel,
+            ModeName::Pal => ExecutionMode::Pal,
+        }
+    }
 }
 
 /// Options of `show`.
@@ -84,6 +107,10 @@ pub struct SelectionOptions {
     /// Instructions at these addresses.
     #[arg(long, value_name = "0xA-0xB", value_parser = ranges::addresses)]
     pub range: Option<RangeInclusive<u64>>,
+    /// Of a trace of a whole system, instructions of the program, the kernel or PALcode: user, kernel or pal. Can be given
+    /// several times.
+    #[arg(long = "mode", value_name = "MODE", value_delimiter = ',')]
+    pub modes: Vec<ModeName>,
     /// Accesses to these addresses, and their instructions.
     #[arg(long, value_name = "0xA-0xB", value_parser = ranges::addresses)]
     pub data_range: Option<RangeInclusive<u64>>,

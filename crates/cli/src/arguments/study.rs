@@ -44,13 +44,13 @@ pub enum StudyName {
 pub struct StudyOptions {
     /// The study.
     pub name: StudyName,
-    /// The database.
-    #[arg(long, default_value = "sqlite", value_parser = ["sqlite"])]
+    /// The database system of the studies byteword and tpcc: SQLite, or a PostgreSQL server, which is built the first time.
+    #[arg(long, default_value = "sqlite", value_parser = ["sqlite", "postgresql"])]
     pub database: String,
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]
     pub mode: Option<String>,
-    /// Transactions of the study tpcc, of all kinds, in each build.
+    /// Transactions in each build: of the study tpcc, of all kinds, and of byteword on PostgreSQL.
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub transactions: u32,
     /// The folder of the report and its tables, instead of study/NAME.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
-use analysis::replay::summary::{self, Summary};
+use analysis::replay::summary::{self, Summary, SummarySettings};
 use analysis::replay::{
     Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Replay, ReplayOrder,
     SelectedInstructions, Selection, Visitor,
@@ -18,7 +18,7 @@ use report::{Destination, Format, StandardStream, StreamWriter, TableWriter};
 use trace::Trace;
 
 use super::protect_images;
-use crate::arguments::{SelectionOptions, ShowOptions, SummaryOptions, View};
+use crate::arguments::{ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 use crate::messages;
 use crate::progress::Replaying;
 
@@ -206,8 +206,24 @@ pub(super) fn replay_into(replay: &Replay, visitor: &mut impl Visitor, is_quiet:
     Ok(is_whole)
 }
 
+/// The tables of the summary of a whole trace.
+pub(super) fn summary_tables(path: &Path) -> anyhow::Result<Vec<Table>> {
+    let trace = Trace::open(path)?;
+    let names = Names::of_trace(&trace);
+    let dictionary = Dictionary::new(&trace, &names);
+    let accesses = Accesses::new(&trace);
+    let filter = Filter::new(&Selection::default(), &dictionary)?;
+    let (dictionary, accesses, filter) = (&dictionary, &accesses, &filter);
+    let replay = Replay { dictionary, accesses, filter, order: ReplayOrder::Time };
+    let settings =
+        SummarySettings { line_sizes: Vec::new(), page_sizes: Vec::new(), window: summary::window(&trace) };
+    let mut summary = Summary::new(dictionary, accesses, settings);
+    replay_into(&replay, &mut summary, true)?;
+    Ok(summary.tables(&engine::system_call_name))
+}
+
 /// The tables with these names; without names all tables that have rows.
-fn selected(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> {
+pub(super) fn selected(tables: Vec<Table>, names: &[String]) -> anyhow::Result<Vec<Table>> {
     if names.is_empty() {
         let has_rows = |table: &Table| table.rows.len() > usize::from(table.total);
         return Ok(tables.into_iter().filter(has_rows).collect());
@@ -238,6 +254,7 @@ pub(super) fn selection(options: &SelectionOptions) -> Selection {
         with_callees: options.with_callees,
         images: options.images,
         range: options.range,
+        modes: options.modes.into_iter().map(ModeName::mode).collect(),
         data_range: options.data_range,
         threads: options.threads.into_iter().chain(processes).collect(),
         instructions: options.instructions,

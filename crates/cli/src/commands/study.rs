@@ -7,6 +7,7 @@ use analysis::table::Table;
 use clap::ValueEnum;
 use lab::build::{BuildFolders, BuildProgress};
 use lab::study::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
+use lab::study::tpcc::DatabaseSystem;
 use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
@@ -26,11 +27,16 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Vlm => "vlm",
         StudyName::Spike => "spike",
     };
+    let is_server = options.database == "postgresql";
+    if is_server && !matches!(options.name, StudyName::Byteword | StudyName::Tpcc) {
+        anyhow::bail!("--database is for the studies byteword and tpcc");
+    }
     let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
     check_options(options)?;
     // Before minutes of work, check that its results can be written.
     report::check(true, report::Format::Csv, Some(&output))?;
     let (summary, tables, page) = match options.name {
+        StudyName::Byteword if is_server => of_byteword_server(options)?,
         StudyName::Byteword => of_byteword(options)?,
         StudyName::Strides => of_strides(options)?,
         StudyName::Tpcc => of_tpcc(options)?,
@@ -77,6 +83,22 @@ fn of_byteword(options: &StudyOptions) -> anyhow::Result<Results> {
     Ok((study.summary(), study.tables(), study.page()?))
 }
 
+fn of_byteword_server(options: &StudyOptions) -> anyhow::Result<Results> {
+    if options.mode.is_some() {
+        anyhow::bail!("--mode is for SQLite: on a server the database fits the buffers");
+    }
+    let steps = Steps::new();
+    let settings = study::ServerStudySettings {
+        transactions: options.transactions,
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = study::byteword_server(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
 fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
     let study = study::strides::strides(
@@ -103,6 +125,10 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
 fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
     let settings = study::tpcc::TpccStudySettings {
+        system: match options.database.as_str() {
+            "postgresql" => DatabaseSystem::Postgresql,
+            _ => DatabaseSystem::Sqlite,
+        },
         transactions: options.transactions,
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::support::csv;
 
 /// How commands begin that are not executed here, and why.
-const NOT_EXECUTED: [(&str, &str); 15] = [
+const NOT_EXECUTED: [(&str, &str); 18] = [
     ("make study", "a long build"),
     ("make test", "it is what runs this"),
     ("apt-get install ./dist/", "needs root and a long build: packaging/test-dist does it"),
@@ -22,6 +22,9 @@ const NOT_EXECUTED: [(&str, &str); 15] = [
     ("pathlength run --gdb 1234", "an interactive debugger: gdb.rs and the guide's test use one"),
     ("gdb-multiarch", "an interactive debugger: gdb.rs and the guide's test use one"),
     ("pathlength attach", "a server of the reader's: attach.rs and the guide's test attach to others"),
+    ("pathlength show hello.trace", "of pathlength system"),
+    ("pathlength caches hello.trace", "of pathlength system"),
+    ("pathlength system", "builds a kernel, which takes minutes: make system-check does it"),
     ("sudo ", "changes the reader's machine: crates/vlm tests the commands on small pools"),
     ("vlm ", "needs sections of the reader's: crates/vlm tests the commands on small pools"),
     (

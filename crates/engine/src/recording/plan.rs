@@ -38,6 +38,7 @@ impl Plan {
             cpu: model.to_string(),
             has_values: self.values,
             has_heap: self.heap,
+            palcode: None,
             unit: self.unit.as_ref().map(|unit| unit.function.clone()),
             environment: None,
             time: time.map_or(0, |time| time.as_secs()),

@@ -133,7 +133,10 @@ impl Accounting {
                     });
                 }
             }
-            Mark::Gap | Mark::Discontinuity => self.core.divert(),
+            // PALcode begins and ends with an empty pipeline.
+            Mark::Gap | Mark::Discontinuity | Mark::Exception(_) | Mark::PalCall(_) | Mark::PalReturn => {
+                self.core.divert();
+            }
             Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
         }
     }

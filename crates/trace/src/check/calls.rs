@@ -8,7 +8,7 @@ const MAX_DEPTH: usize = 1 << 16;
 /// The open calls of a thread.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// Their return addresses, the innermost last; `None` for a signal handler.
+    /// Their return addresses, the innermost last; `None` for a signal handler, and for an entry of the kernel.
     frames: VecDeque<Option<u64>>,
     /// By return address, the number of open calls. It is 0 after all have returned or were left otherwise.
     open: HashMap<u64, u32>,
@@ -29,7 +29,7 @@ pub(super) enum Return {
 }
 
 impl Calls {
-    /// A call is made with this return address; `None` if a signal handler is entered.
+    /// A call is made with this return address; `None` if a signal handler or the kernel is entered.
     pub fn open(&mut self, frame: Option<u64>) {
         if self.frames.len() == MAX_DEPTH {
             let outermost = self.frames.pop_front().flatten();
@@ -66,6 +66,16 @@ impl Calls {
             }
             None if !self.frames.is_empty() && self.diversions == 0 => Return::Impossible,
             _ => Return::Possible,
+        }
+    }
+
+    /// Control continues where it was interrupted: the calls since then have ended.
+    pub fn resume(&mut self) {
+        while let Some(frame) = self.frames.pop_back() {
+            self.close(frame);
+            if frame.is_none() {
+                return;
+            }
         }
     }
 

@@ -14,7 +14,10 @@ use crate::codec::block_summary::{
     Access, BlockSummaries, BlockSummary, Exit, NONE, REGISTERS, SLOTS, Transfer, UNKNOWN,
 };
 use crate::{Chunk, Trace};
-use events::record::{Entries, Entry, Execution, Heap, Mark};
+use events::record::{
+    Entries, Entry, Execution, FIRST_UNPRIVILEGED_PAL_CALL, Heap, Mark, address_of_word, returns_from_kernel,
+    word_of_address,
+};
 use events::{Block, BlockId};
 
 /// The rules that are checked.
@@ -127,6 +130,7 @@ struct LastInstruction {
     end: u64,
     transfer: Option<ControlTransfer>,
     is_system_call: bool,
+    enters_system: bool,
 }
 
 impl LastInstruction {
@@ -135,7 +139,8 @@ impl LastInstruction {
         let summary =
             block.words.last().and_then(|&word| block.instruction_set.summary(word)).unwrap_or_default();
         let (transfer, is_system_call) = (summary.transfer, summary.is_system_call);
-        LastInstruction { pc, end: block.end(), transfer, is_system_call }
+        let enters_system = summary.enters_system;
+        LastInstruction { pc, end: block.end(), transfer, is_system_call, enters_system }
     }
 }
 
@@ -311,6 +316,20 @@ impl<'a> StreamChecker<'a> {
                 self.violation(Rule::Heap, self.place(), what);
             }
             Mark::Heap(Heap::Freed(_) | Heap::Copied(_) | Heap::Gone) => {}
+            Mark::PalCall(function) => {
+                self.pal_call(function);
+                self.divert();
+                if returns_from_kernel(function) {
+                    self.calls.resume();
+                } else if function >= FIRST_UNPRIVILEGED_PAL_CALL {
+                    self.calls.open(None);
+                }
+            }
+            Mark::Exception(_) => {
+                self.divert();
+                self.calls.open(None);
+            }
+            Mark::PalReturn => self.divert(),
         }
     }
 
@@ -319,6 +338,15 @@ impl<'a> StreamChecker<'a> {
         let last = &self.ends[last as usize];
         if !last.is_system_call {
             let what = format!("system call {number} comes behind an instruction that makes none");
+            self.violation(Rule::SystemCall, last.end, what);
+        }
+    }
+
+    fn pal_call(&mut self, function: u32) {
+        let Some(last) = self.last else { return };
+        let last = &self.ends[last as usize];
+        if !last.enters_system {
+            let what = format!("a call of PALcode's function {function:#x} comes behind another instruction");
             self.violation(Rule::SystemCall, last.end, what);
         }
     }
@@ -380,7 +408,8 @@ impl<'a> StreamChecker<'a> {
             TransferTarget::Register { .. } if summary.jump == NONE => Next::Anywhere,
             TransferTarget::Register { .. } => {
                 let ignored = self.summaries.set.code_alignment() - 1;
-                self.slots[summary.jump as usize].map_or(Next::Anywhere, |value| Next::At(value & !ignored))
+                let target = self.slots[summary.jump as usize].map(address_of_word);
+                target.map_or(Next::Anywhere, |target| Next::At(target & !ignored))
             }
         }
     }
@@ -405,9 +434,10 @@ impl<'a> StreamChecker<'a> {
         self.report.accesses += 1;
         if let Some(base) = self.slots[access.base.slot as usize] {
             let sum = base.wrapping_add(access.base.constant);
-            let derived = sum & access.mask;
+            let derived = word_of_address(sum & access.mask);
             self.report.derived += 1;
             if derived != address {
+                let [address, derived] = [address, derived].map(address_of_word);
                 let what = format!("accesses 0x{address:x}, but its base register says 0x{derived:x}");
                 self.violation(Rule::Address, access_pc(block, index), what);
             }

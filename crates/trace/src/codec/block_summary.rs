@@ -10,7 +10,7 @@ use isa::{
 use super::value_step::ValueStep;
 use crate::bytes::Malformed;
 use events::BlockId;
-use events::record::Shape;
+use events::record::{Shape, word_of_address};
 
 /// Number of registers. The first slots hold the values of the registers at the start of the block; the others hold
 /// values that are loaded or computed in the block. The slot of the instruction set's zero register is always 0.
@@ -140,8 +140,10 @@ impl BlockSummaries {
         }
     }
 
-    /// Adds the summary of the next block; `words` is empty if the block is missing.
+    /// Adds the summary of the next block; `words` is empty if the block is missing. Addresses are words of records here, as the
+    /// records' are.
     pub fn push(&mut self, address: u64, words: &[u32]) {
+        let address = word_of_address(address);
         let mut state = AbstractState::new(self.set.zero_register());
         let shape = Shape::new(self.set, words, self.has_values);
         let mut summary = BlockSummary {

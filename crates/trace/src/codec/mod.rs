@@ -81,8 +81,10 @@ impl Packer {
     }
 
     pub fn mark(&mut self, mark: Mark) {
+        if mark.changes_registers() {
+            self.model.reset_registers();
+        }
         match mark {
-            Mark::Gap | Mark::Discontinuity => self.model.reset_registers(),
             Mark::Order(number) => self.last_order = Some(number),
             Mark::UnitBegins(number) if self.first_unit == NONE => self.first_unit = number,
             _ => {}
@@ -141,7 +143,7 @@ pub(crate) fn unpack_records(
         }
         let word = decoder.marks().number()?.rotate_right(8);
         let Event::Mark(mark) = Event::new(word) else { return Err(Malformed("a mark is none")) };
-        if matches!(mark, Mark::Gap | Mark::Discontinuity) {
+        if mark.changes_registers() {
             model.reset_registers();
         }
         decoder.words.push(word);

@@ -2,6 +2,7 @@
 
 mod kinds;
 mod memory;
+mod modes;
 mod sizes;
 mod tables;
 
@@ -12,9 +13,11 @@ pub use sizes::Sizes;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use events::record::Mark;
+use events::record::{Mark, address_of_word};
 use events::{Block, BlockId};
 use trace::Trace;
+
+use modes::ModeCounts;
 
 use super::{Accesses, Dictionary, Executed, SelectedInstructions, Transfer, Visitor};
 
@@ -63,6 +66,8 @@ pub struct Summary<'a> {
     data_lines: Vec<LineUse>,
     system_calls: BTreeMap<u32, u64>,
     units: Vec<Unit>,
+    /// Counts by mode, of a whole system's trace.
+    modes: Option<ModeCounts>,
 }
 
 /// Counts of instructions.
@@ -170,6 +175,7 @@ impl<'a> Summary<'a> {
             data_lines: lines,
             system_calls: BTreeMap::new(),
             units: Vec::new(),
+            modes: trace.header().has_system().then(|| ModeCounts::new(trace)),
         }
     }
 
@@ -246,7 +252,7 @@ impl<'a> Summary<'a> {
         let Stream { kinds, process, .. } = &mut self.streams[executed.stream as usize];
         let data = &mut self.processes[*process].data;
         for (access, &address) in accesses.filter(|(access, _)| is_selected(access.index as usize)) {
-            data.touch(address, access.size.into());
+            data.touch(address_of_word(address), access.size.into());
             if address & u64::from(access.size - 1) != 0 {
                 *self.counts.unaligned.entry((block, access.index)).or_default() += 1;
                 kinds.add(EventKind::Unaligned, 1);
@@ -342,8 +348,11 @@ impl TouchedBytes {
 
 impl Visitor for Summary<'_> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
+        if let Some(modes) = &mut self.modes {
+            modes.mark(stream, mark, is_selected);
+        }
         match mark {
-            Mark::Gap | Mark::Discontinuity => self.break_off(stream as usize),
+            Mark::Gap | Mark::Exception(_) | Mark::Discontinuity => self.break_off(stream as usize),
             Mark::SystemCall(number) if is_selected => *self.system_calls.entry(number).or_default() += 1,
             Mark::UnitBegins(number) if is_selected => self.unit_begins(stream, before, number),
             Mark::UnitEnds(_) => self.unit_ends(stream, before, true),
@@ -358,6 +367,9 @@ impl Visitor for Summary<'_> {
         if self.stream != Some(executed.stream) {
             self.settle();
             self.stream = Some(executed.stream);
+        }
+        if let Some(modes) = &mut self.modes {
+            modes.executed(executed);
         }
         let stream = executed.stream as usize;
         self.arrive(stream, self.dictionary.facts(executed.execution.block).address);

@@ -9,6 +9,7 @@ use crate::profile::{self, Attribution, Profile};
 use crate::replay::text::{describe, host_process, thread};
 use crate::table::{Kind as Column, Table, Value, separated};
 use crate::units::sorted_by_number;
+use trace::ExecutionMode;
 
 /// The upper bounds of the rows of a histogram; one more row has all larger sizes.
 const SIZES: [usize; 19] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 128, 256, 1024];
@@ -36,6 +37,11 @@ impl Summary<'_> {
             profile::functions("functions", "Functions", &profile),
             self.units(),
         ];
+        if let Some(modes) = &self.modes {
+            // After the threads.
+            let of_system = [self.by_mode(), modes.entries(), modes.system_calls(system_call)];
+            tables.splice(2..2, of_system);
+        }
         if self.processes.iter().any(|process| process.code.is_full() || process.data.is_full()) {
             let note =
                 "More than 4 GiB of memory was touched by a process; the rest of it is not counted here.";
@@ -137,6 +143,52 @@ impl Summary<'_> {
         let mut row = vec!["total".into(), Value::Missing];
         row.extend(counts(&self.total()));
         table.total_row(row);
+        table
+    }
+
+    /// Instructions and what they do, by the mode in which they are executed.
+    fn by_mode(&self) -> Table {
+        const COUNTED: [(EventKind, &str); 4] = [
+            (EventKind::Load, "loads"),
+            (EventKind::Store, "stores"),
+            (EventKind::Conditional, "branches"),
+            (EventKind::Call, "calls"),
+        ];
+        let mut columns =
+            vec![("mode", Column::Text), ("instructions", Column::Count), ("share", Column::Percent(1))];
+        columns.extend(COUNTED.map(|(_, name)| (name, Column::Percent(1))));
+        let mut table = Table::new("modes", "Modes", &columns);
+        let header = self.dictionary.trace.header();
+        let mut sums = [Kinds::default(); ExecutionMode::ALL.len()];
+        for (facts, (kinds, &times)) in
+            self.dictionary.blocks.iter().zip(self.kinds.iter().zip(&self.counts.whole))
+        {
+            sums[header.mode(facts.address) as usize].add_times(kinds, times);
+        }
+        for (&id, counts) in &self.counts.parts {
+            let block = &self.dictionary.trace.blocks()[id as usize];
+            let of_mode = &mut sums[header.mode(block.address) as usize];
+            for (&word, &times) in block.words.iter().zip(counts) {
+                of_mode.add_times(&Kinds::of_word(block.instruction_set, word), times);
+            }
+        }
+        let mut total = Kinds::default();
+        sums.iter().for_each(|kinds| total.add_times(kinds, 1));
+        let instructions = |kinds: &Kinds| kinds.get(EventKind::Instruction);
+        let row = |name: &str, kinds: &Kinds| {
+            let mut row = vec![
+                name.into(),
+                instructions(kinds).into(),
+                share(instructions(kinds), instructions(&total)),
+            ];
+            row.extend(COUNTED.map(|(kind, _)| share(kinds.get(kind), instructions(kinds))));
+            row
+        };
+        for (mode, kinds) in ExecutionMode::ALL.into_iter().zip(&sums) {
+            table.row(row(mode.name(), kinds));
+        }
+        table.total_row(row("total", &total));
+        table.notes.push("Loads and so on: of the mode's instructions.".into());
         table
     }
 

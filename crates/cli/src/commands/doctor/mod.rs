@@ -14,7 +14,7 @@ use crate::arguments::DoctorOptions;
 
 /// Commands that make or debug programs, what they are for, and Debian's packages with them. None of them is needed to
 /// run a program.
-const TOOLS: [(&str, &str, &str); 12] = [
+const TOOLS: [(&str, &str, &str); 13] = [
     (ORIGINAL.compiler, "making programs; build, study", ORIGINAL.package),
     ("alpha-linux-gnu-g++", "making programs in C++", "g++-alpha-linux-gnu"),
     ("alpha-linux-gnu-gfortran", "study strides", "gfortran-alpha-linux-gnu"),
@@ -25,6 +25,7 @@ const TOOLS: [(&str, &str, &str); 12] = [
     ("zic", "build postgresql", "libc-bin"),
     ("apt-get", "build postgresql", "apt"),
     ("cargo", "study byteword, in a checkout", "rustup"),
+    ("qemu-system-alpha", "pathlength system", "qemu-system-misc"),
     ("qemu-alpha", "Pathlength's own tests", "qemu-user"),
     ("callgrind_annotate", "Pathlength's own tests", "valgrind"),
 ];

@@ -1,0 +1,348 @@
+//! Converts the recorder's stream to a trace: blocks of processes and threads, with marks that say how the processor enters
+//! and leaves PALcode, and which system calls are made.
+
+mod extent;
+mod images;
+mod threads;
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use events::record::{Event, ExceptionKind, Mark};
+use image::Image;
+use trace::{ExecutionMode, Writer};
+
+use self::extent::{KnownBlock, SeenAccess};
+use self::images::{ImageFiles, MappedImage};
+use self::threads::TracedThreads;
+use crate::Error;
+use crate::machine::{BEGIN, END};
+use crate::palcode::{PalEntry, Palcode};
+use crate::stream::{StreamEvent, StreamReader};
+
+/// The number in the mark of a system call that the kernel does not have.
+pub const UNKNOWN_SYSTEM_CALL: u32 = u32::MAX;
+/// The successions that are listed.
+const LISTED: usize = 10;
+
+/// What is known of a guest before it runs.
+#[derive(Clone, Debug)]
+pub struct GuestImages {
+    /// The kernel's image.
+    pub kernel: PathBuf,
+    /// The PALcode.
+    pub palcode: Palcode,
+    /// Images that the program may execute.
+    pub programs: Vec<PathBuf>,
+}
+
+/// What was converted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// Instructions in the trace.
+    pub instructions: u64,
+    /// The processes in the trace, by number: the guest's numbers and names.
+    pub processes: Vec<(u32, String)>,
+    /// Successions of blocks that follow neither from the code nor from an exception; and the first of them.
+    pub unexplained: u64,
+    /// See `unexplained`.
+    pub listed: Vec<(u64, u64)>,
+    /// Blocks of which only a part was executed, because of an exception or an access to a device.
+    pub partial: u64,
+}
+
+/// Reads a stream and writes the recorded part to a trace. `open` makes the trace; it gets the guest's number of the
+/// program's process.
+pub fn convert(
+    source: impl Read,
+    guest: &GuestImages,
+    open: impl FnOnce(u32) -> io::Result<Arc<Writer>>,
+) -> Result<Converted, Error> {
+    let mut converter = Converter::new(guest)?;
+    let mut reader = StreamReader::new(source);
+    let mut open = Some(open);
+    while let Some(event) = reader.next_event()? {
+        match event {
+            StreamEvent::Defined(block) => {
+                converter.blocks.push(KnownBlock::new(block, &guest.palcode));
+            }
+            StreamEvent::Accessed { address, is_conditional } => {
+                converter.accessed(SeenAccess { address, is_conditional });
+            }
+            StreamEvent::Switched { processor, thread } => {
+                let number = converter.threads.number(thread);
+                converter.processor(processor).next_thread = Some(number);
+            }
+            StreamEvent::Entered { processor, block } => {
+                if converter.entered(processor, block)? {
+                    let thread = converter.processor(processor).thread;
+                    if let (Some(thread), Some(open)) = (thread, open.take()) {
+                        let writer = open(converter.threads.guest_process(thread)).map_err(Error::Write)?;
+                        converter.threads.begin(writer, thread);
+                        converter.begin_block(processor, block);
+                    }
+                }
+            }
+        }
+    }
+    converter.finish()
+}
+
+/// The state of the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordedSpan {
+    /// The guest prepares itself.
+    Before,
+    /// This thread of the first process has made the mark.
+    Marked(usize),
+    /// And it has called the kernel for the program.
+    Starting(usize),
+    /// The program runs.
+    Active,
+    /// The program has ended.
+    Over,
+}
+
+/// The state of a processor.
+#[derive(Debug, Default)]
+struct GuestProcessor {
+    /// The thread that it executes.
+    thread: Option<usize>,
+    /// The thread to which it switches when PALcode returns.
+    next_thread: Option<usize>,
+    /// The block that it entered last, and the accesses since then.
+    block: Option<u32>,
+    seen: Vec<SeenAccess>,
+}
+
+struct Converter<'a> {
+    guest: &'a GuestImages,
+    files: ImageFiles,
+    kernel: MappedImage,
+    palcode_file: MappedImage,
+    /// The address of the kernel's code for system calls, and of the table with their functions.
+    system_call_entry: std::ops::Range<u64>,
+    system_call_table: std::ops::Range<u64>,
+    blocks: Vec<KnownBlock>,
+    processors: Vec<GuestProcessor>,
+    /// The processor that entered a block last: accesses are its.
+    last: usize,
+    threads: TracedThreads,
+    span: RecordedSpan,
+    words: Vec<u64>,
+    converted: Converted,
+}
+
+impl<'a> Converter<'a> {
+    fn new(guest: &'a GuestImages) -> Result<Converter<'a>, Error> {
+        let mut files = ImageFiles::open(guest.programs.iter().map(PathBuf::as_path));
+        let (kernel, palcode) = (Image::open(&guest.kernel)?, Image::open(&guest.palcode.path)?);
+        let (system_call_entry, system_call_table) = system_calls(&kernel, &guest.kernel)?;
+        let kernel = MappedImage { file: files.add(&guest.kernel, kernel), bias: 0 };
+        let palcode_file = MappedImage { file: files.add(&guest.palcode.path, palcode), bias: 0 };
+        Ok(Converter {
+            guest,
+            files,
+            kernel,
+            palcode_file,
+            system_call_entry,
+            system_call_table,
+            blocks: Vec::new(),
+            processors: Vec::new(),
+            last: 0,
+            threads: TracedThreads::default(),
+            span: RecordedSpan::Before,
+            words: Vec::new(),
+            converted: Converted::default(),
+        })
+    }
+
+    fn processor(&mut self, number: u16) -> &mut GuestProcessor {
+        let number = usize::from(number);
+        if self.processors.len() <= number {
+            self.processors.resize_with(number + 1, GuestProcessor::default);
+        }
+        &mut self.processors[number]
+    }
+
+    fn accessed(&mut self, access: SeenAccess) {
+        if let Some(processor) = self.processors.get_mut(self.last) {
+            processor.seen.push(access);
+        }
+    }
+
+    /// A processor enters a block: what it executed before is complete. Returns whether the program
+    /// begins with the block.
+    fn entered(&mut self, number: u16, block: u32) -> Result<bool, Error> {
+        self.last = number.into();
+        let next = self.blocks[block as usize].address;
+        self.settle(number, Some(next))?;
+        let (mode, entry) = (self.mode(next), self.guest.palcode.entered_at(next));
+        let processor = self.processor(number);
+        processor.seen.clear();
+        // The registers of the new thread are those of the old one's call until PALcode returns.
+        let is_in_call = mode == ExecutionMode::Pal && !matches!(entry, Some(PalEntry::Exception(_)));
+        if !is_in_call && let Some(thread) = processor.next_thread.take() {
+            processor.thread = Some(thread);
+        }
+        let thread = processor.thread;
+        let words = &self.blocks[block as usize].words;
+        match self.span {
+            RecordedSpan::Before if mode == ExecutionMode::User && words.contains(&BEGIN) => {
+                self.span = thread.map_or(RecordedSpan::Before, RecordedSpan::Marked);
+            }
+            // The mark is followed by the system call that starts the program.
+            RecordedSpan::Marked(marked)
+                if thread == Some(marked) && next == self.system_call_entry.start =>
+            {
+                self.span = RecordedSpan::Starting(marked);
+            }
+            RecordedSpan::Starting(marked) if thread == Some(marked) && mode == ExecutionMode::User => {
+                self.span = RecordedSpan::Active;
+                return Ok(true);
+            }
+            RecordedSpan::Active if mode == ExecutionMode::User && words.contains(&END) => {
+                for number in 0..self.processors.len() as u16 {
+                    if number != self.last as u16 {
+                        self.settle(number, None)?;
+                    }
+                }
+                self.span = RecordedSpan::Over;
+            }
+            RecordedSpan::Active => self.begin_block(number, block),
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    /// From here on the block's execution is recorded.
+    fn begin_block(&mut self, number: u16, block: u32) {
+        let address = self.blocks[block as usize].address;
+        let mode = self.mode(address);
+        let entry = self.guest.palcode.entered_at(address);
+        let processor = self.processor(number);
+        processor.block = Some(block);
+        if let Some(thread) = processor.thread {
+            self.threads.enter(thread, mode, entry);
+        }
+    }
+
+    /// Records what was executed of the block that a processor entered last, if another one at `next` follows.
+    fn settle(&mut self, number: u16, next: Option<u64>) -> Result<(), Error> {
+        let processor = self.processor(number);
+        let (Some(block), Some(thread)) = (processor.block.take(), processor.thread) else { return Ok(()) };
+        let known = &self.blocks[block as usize];
+        let entry = next.and_then(|next| self.guest.palcode.entered_at(next));
+        let seen = &self.processors[usize::from(number)].seen;
+        self.words.clear();
+        let extent = known.extent(seen, next, entry, self.threads.last_locked(thread), &mut self.words);
+        if !extent.is_explained {
+            self.converted.unexplained += 1;
+            if self.converted.listed.len() < LISTED {
+                self.converted.listed.push((known.address, next.unwrap_or(0)));
+            }
+        }
+        if extent.instructions == 0 {
+            return Ok(());
+        }
+        self.converted.instructions += extent.instructions as u64;
+        let is_whole = extent.instructions == known.words.len();
+        self.converted.partial += u64::from(!is_whole);
+        let id = match self.threads.known_block(thread, block, extent.instructions, is_whole) {
+            Some(id) => id,
+            None => {
+                let image = self.image_of(thread, block);
+                let known = &self.blocks[block as usize];
+                self.threads.define(thread, block, known, extent.instructions, image, &self.files)?
+            }
+        };
+        let call = known_call(&self.blocks[block as usize], is_whole);
+        self.threads.executed(thread, Event::Block(id).word(), &self.words, call)?;
+        self.resolve_system_call(thread, block);
+        Ok(())
+    }
+
+    /// The number of a system call is the index in the kernel's table of what it loads there.
+    fn resolve_system_call(&mut self, thread: usize, block: u32) {
+        if !self.system_call_entry.contains(&self.blocks[block as usize].address) {
+            return;
+        }
+        let addresses = self.words.iter().map(|&word| events::record::address_of_word(word));
+        if let Some(address) = addresses.into_iter().find(|address| self.system_call_table.contains(address))
+        {
+            self.threads.resolve(thread, ((address - self.system_call_table.start) / 8) as u32);
+        }
+    }
+
+    fn mode(&self, address: u64) -> ExecutionMode {
+        match address >> 63 {
+            0 => ExecutionMode::User,
+            _ if self.guest.palcode.has(address) => ExecutionMode::Pal,
+            _ => ExecutionMode::Kernel,
+        }
+    }
+
+    /// The image that a block lies in.
+    fn image_of(&mut self, thread: usize, block: u32) -> Option<MappedImage> {
+        let known = &self.blocks[block as usize];
+        match self.mode(known.address) {
+            ExecutionMode::Pal => Some(self.palcode_file),
+            ExecutionMode::Kernel => Some(self.kernel),
+            ExecutionMode::User => {
+                let (address, words) = (known.address, &known.words);
+                let mut mapped = self.threads.images(thread);
+                let own = mapped.find(|&mapped| self.files.has(mapped, address, words));
+                own.or_else(|| self.files.recognize(address, words))
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Converted, Error> {
+        match self.span {
+            RecordedSpan::Before | RecordedSpan::Marked(_) | RecordedSpan::Starting(_) => {
+                return Err(Error::NotStarted);
+            }
+            RecordedSpan::Active => return Err(Error::Incomplete),
+            RecordedSpan::Over => {}
+        }
+        self.converted.processes = self.threads.finish()?;
+        Ok(self.converted)
+    }
+}
+
+/// The call of PALcode that a block ends with, if it was executed whole.
+fn known_call(block: &KnownBlock, is_whole: bool) -> Option<u32> {
+    block.pal_call.filter(|_| is_whole)
+}
+
+/// Where the kernel enters system calls, and its table of them.
+fn system_calls(kernel: &Image, path: &Path) -> Result<(std::ops::Range<u64>, std::ops::Range<u64>), Error> {
+    let missing = |symbol| Error::NoSymbol { path: path.into(), symbol };
+    let entry = kernel.symbol("entSys").ok_or_else(|| missing("entSys"))?;
+    let table = kernel.symbol("sys_call_table").ok_or_else(|| missing("sys_call_table"))?;
+    let function = kernel.function_at(entry.address).map_or(0x200, |function| function.size.max(0x100));
+    let size = if table.size > 0 { table.size } else { 8 * 1024 };
+    Ok((entry.address..entry.address + function, table.address..table.address + size))
+}
+
+/// The marks between two blocks of a thread.
+pub(crate) fn marks_between(
+    before: Option<ExecutionMode>,
+    call: Option<u32>,
+    mode: ExecutionMode,
+    entry: Option<PalEntry>,
+) -> impl Iterator<Item = Mark> {
+    let entered = match (mode, entry) {
+        (ExecutionMode::Pal, Some(PalEntry::Exception(exception))) => Some(Mark::Exception(exception)),
+        (ExecutionMode::Pal, Some(PalEntry::Call(function))) if call == Some(function) => {
+            Some(Mark::PalCall(function))
+        }
+        (ExecutionMode::Pal, _) if before.is_some_and(|before| before != ExecutionMode::Pal) => {
+            Some(Mark::Exception(ExceptionKind::Other))
+        }
+        _ => None,
+    };
+    let left = (before == Some(ExecutionMode::Pal) && mode != ExecutionMode::Pal).then_some(Mark::PalReturn);
+    left.into_iter().chain(entered)
+}

@@ -1,0 +1,262 @@
+//! The guest's processes and threads, and their streams in the trace.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use events::record::{CALLSYS, Event, Mark};
+use events::{Block, BlockId};
+use isa::AlphaSystem;
+use trace::{ExecutionMode, Process, StreamWriter, Writer};
+
+use super::extent::KnownBlock;
+use super::images::{ImageFiles, MappedImage};
+use super::{UNKNOWN_SYSTEM_CALL, marks_between};
+use crate::Error;
+use crate::palcode::PalEntry;
+use crate::stream::KernelThread;
+
+/// Words of a thread that are kept before they are encoded.
+const ENOUGH_WORDS: usize = 1 << 16;
+/// Words that are kept at most while the number of a system call is not known.
+const MOST_WORDS: usize = 1 << 20;
+/// The process that all threads of the kernel belong to, by the number that the guest gives to their parent.
+const KERNEL_PROCESS: u32 = 2;
+
+/// All threads.
+#[derive(Default)]
+pub(super) struct TracedThreads {
+    threads: Vec<TracedThread>,
+    numbers: HashMap<(u64, u32), usize>,
+    processes: Vec<TracedProcess>,
+    writer: Option<Arc<Writer>>,
+    /// The number of the last order mark.
+    order: u64,
+    /// The thread that executed last.
+    last: Option<usize>,
+}
+
+/// A thread.
+struct TracedThread {
+    guest: KernelThread,
+    /// Its process, once it is in the trace: an index of `processes`.
+    process: usize,
+    stream: Option<StreamWriter>,
+    words: Vec<u64>,
+    /// The index in `words` of the mark of a system call whose number is not known yet.
+    unresolved: Option<usize>,
+    mode: Option<ExecutionMode>,
+    /// The call of PALcode that the last block ended with.
+    call: Option<u32>,
+    /// The word of the address of its last load-locked.
+    last_locked: u64,
+}
+
+/// A process in the trace.
+struct TracedProcess {
+    /// The guest's number and the name.
+    guest: u32,
+    name: String,
+    process: Arc<Process>,
+    images: Vec<MappedImage>,
+    /// The numbers of blocks that were executed whole, and of parts, by the recorder's number.
+    blocks: Vec<Option<BlockId>>,
+    parts: HashMap<(u32, usize), BlockId>,
+}
+
+impl TracedThreads {
+    /// The number of a thread.
+    pub fn number(&mut self, guest: KernelThread) -> usize {
+        let next = self.threads.len();
+        let number = *self.numbers.entry((guest.task, guest.thread)).or_insert(next);
+        if number == next {
+            self.threads.push(TracedThread {
+                guest,
+                process: usize::MAX,
+                stream: None,
+                words: Vec::new(),
+                unresolved: None,
+                mode: None,
+                call: None,
+                last_locked: 0,
+            });
+        } else if self.threads[number].stream.is_none() {
+            // A new thread gets its name, and perhaps a program, only after its first instructions.
+            self.threads[number].guest = guest;
+        }
+        number
+    }
+
+    /// The guest's number of a thread's process.
+    pub fn guest_process(&self, thread: usize) -> u32 {
+        self.threads[thread].guest.process
+    }
+
+    /// Recording begins with this thread.
+    pub fn begin(&mut self, writer: Arc<Writer>, thread: usize) {
+        self.writer = Some(writer);
+        // The first process is the program's.
+        self.threads[thread].mode = None;
+        self.open(thread, false);
+    }
+
+    /// The word of the address of a thread's last load-locked.
+    pub fn last_locked(&mut self, thread: usize) -> &mut u64 {
+        &mut self.threads[thread].last_locked
+    }
+
+    /// Gives a thread a stream in the trace.
+    fn open(&mut self, thread: usize, has_gap: bool) {
+        let Some(writer) = &self.writer else { return };
+        let state = &mut self.threads[thread];
+        let guest = if state.guest.is_user { state.guest.process } else { KERNEL_PROCESS };
+        let process = self.processes.iter().position(|process| process.guest == guest);
+        state.process = process.unwrap_or_else(|| {
+            let number = self.processes.len() as u32;
+            let name = if state.guest.is_user { state.guest.name.clone() } else { "kernel".into() };
+            self.processes.push(TracedProcess {
+                guest,
+                name,
+                process: Process::new(writer, number, guest),
+                images: Vec::new(),
+                blocks: Vec::new(),
+                parts: HashMap::new(),
+            });
+            number as usize
+        });
+        state.stream = Some(StreamWriter::new(&self.processes[state.process].process));
+        if has_gap {
+            state.words.push(Event::Mark(Mark::Gap).word());
+        }
+    }
+
+    /// A thread enters a block.
+    pub fn enter(&mut self, thread: usize, mode: ExecutionMode, entry: Option<PalEntry>) {
+        if self.threads[thread].stream.is_none() {
+            self.open(thread, true);
+        }
+        if self.last != Some(thread) {
+            self.last = Some(thread);
+            self.order += 1;
+            self.threads[thread].words.push(Event::Mark(Mark::Order(self.order)).word());
+        }
+        let state = &mut self.threads[thread];
+        if state.mode == Some(mode) && entry.is_none() {
+            state.call = None;
+            return;
+        }
+        let marks = marks_between(state.mode, state.call, mode, entry);
+        state.words.extend(marks.map(|mark| Event::Mark(mark).word()));
+        (state.mode, state.call) = (Some(mode), None);
+    }
+
+    /// The number of a block in the trace, if it is known.
+    #[inline]
+    pub fn known_block(
+        &self,
+        thread: usize,
+        block: u32,
+        instructions: usize,
+        is_whole: bool,
+    ) -> Option<BlockId> {
+        let process = &self.processes[self.threads[thread].process];
+        if is_whole {
+            process.blocks.get(block as usize).copied().flatten()
+        } else {
+            process.parts.get(&(block, instructions)).copied()
+        }
+    }
+
+    /// The images of a thread's process so far.
+    pub fn images(&self, thread: usize) -> impl Iterator<Item = MappedImage> {
+        self.processes[self.threads[thread].process].images.iter().copied()
+    }
+
+    /// Defines the first instructions of a block in the process of a thread.
+    pub fn define(
+        &mut self,
+        thread: usize,
+        block: u32,
+        known: &KnownBlock,
+        instructions: usize,
+        image: Option<MappedImage>,
+        files: &ImageFiles,
+    ) -> Result<BlockId, Error> {
+        let process = &mut self.processes[self.threads[thread].process];
+        let number = image.map(|image| match process.images.iter().position(|one| *one == image) {
+            Some(number) => number as u32,
+            None => {
+                process.images.push(image);
+                process.process.add_image(files.described(image));
+                process.images.len() as u32 - 1
+            }
+        });
+        let words = &known.words[..instructions];
+        let defined = Block { image: number, ..Block::new(&AlphaSystem, known.address, words) };
+        let function = || files.function(image?, number?, known.address);
+        let id = process.process.block(defined, function).map_err(Error::Write)?;
+        if instructions == known.words.len() {
+            let index = block as usize;
+            if process.blocks.len() <= index {
+                process.blocks.resize(index + 1, None);
+            }
+            process.blocks[index] = Some(id);
+        } else {
+            process.parts.insert((block, instructions), id);
+        }
+        Ok(id)
+    }
+
+    /// A thread executed a block, which perhaps ended with a call of PALcode.
+    #[inline]
+    pub fn executed(
+        &mut self,
+        thread: usize,
+        block: u64,
+        addresses: &[u64],
+        call: Option<u32>,
+    ) -> Result<(), Error> {
+        let state = &mut self.threads[thread];
+        state.words.push(block);
+        state.words.extend_from_slice(addresses);
+        state.call = call;
+        if call == Some(CALLSYS) {
+            state.unresolved = Some(state.words.len());
+            state.words.push(Event::Mark(Mark::SystemCall(UNKNOWN_SYSTEM_CALL)).word());
+        }
+        let words = state.words.len();
+        if words >= ENOUGH_WORDS && (state.unresolved.is_none() || words >= MOST_WORDS) {
+            state.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The last system call of a thread has this number.
+    pub fn resolve(&mut self, thread: usize, number: u32) {
+        let state = &mut self.threads[thread];
+        if let Some(index) = state.unresolved.take() {
+            state.words[index] = Event::Mark(Mark::SystemCall(number)).word();
+        }
+    }
+
+    /// Writes everything. Returns the processes: the guest's numbers and names.
+    pub fn finish(mut self) -> Result<Vec<(u32, String)>, Error> {
+        for thread in &mut self.threads {
+            thread.flush()?;
+            if let Some(stream) = &mut thread.stream {
+                stream.finish().map_err(Error::Write)?;
+            }
+        }
+        Ok(self.processes.into_iter().map(|process| (process.guest, process.name)).collect())
+    }
+}
+
+impl TracedThread {
+    fn flush(&mut self) -> Result<(), Error> {
+        self.unresolved = None;
+        if let Some(stream) = &mut self.stream {
+            stream.write(&self.words).map_err(Error::Write)?;
+        }
+        self.words.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! What the guest runs: a program, with files that are put in and taken out.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::cpio::Archive;
+
+/// A file of the host, and its path in the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedFile {
+    /// The path on the host.
+    pub host: PathBuf,
+    /// The path in the guest.
+    pub guest: PathBuf,
+}
+
+/// A program to run in the guest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestJob {
+    /// Its path in the guest.
+    pub program: PathBuf,
+    /// Its arguments, the first of them its name.
+    pub arguments: Vec<OsString>,
+    /// Its environment.
+    pub environment: Vec<OsString>,
+    /// Its working directory, which is made.
+    pub folder: PathBuf,
+    /// The guest's time at the beginning, in seconds since 1970.
+    pub time: u64,
+    /// Files and folders that are put in, the program and its libraries among them.
+    pub files: Vec<SharedFile>,
+    /// Files that are taken out.
+    pub outputs: Vec<SharedFile>,
+}
+
+/// What the guest left on its disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestResult {
+    /// The program's status, as `wait` returns it.
+    pub status: i32,
+    /// What it wrote to standard output.
+    pub output: Vec<u8>,
+    /// What it wrote to standard error.
+    pub errors: Vec<u8>,
+    /// The other files, in the order in which they were asked for; None for those that do not exist.
+    pub files: Vec<Option<Vec<u8>>>,
+}
+
+/// The letters of the words of a job, as `init.c` reads them.
+mod word {
+    pub const PROGRAM: u8 = b'p';
+    pub const FOLDER: u8 = b'd';
+    pub const ARGUMENT: u8 = b'a';
+    pub const VARIABLE: u8 = b'e';
+    pub const OUTPUT: u8 = b'o';
+    pub const TIME: u8 = b't';
+}
+
+impl GuestJob {
+    /// The guest's first file system: the first process, the job, and all files.
+    pub fn file_system(&self, init: &Path) -> io::Result<Vec<u8>> {
+        let at = |path: &Path| {
+            let path = path.to_path_buf();
+            move |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        };
+        let mut archive = Archive::default();
+        for folder in ["proc", "sys", "dev", "tmp", "root", "etc"] {
+            archive.folder(Path::new(folder));
+        }
+        archive.console();
+        archive.folder(&self.folder);
+        archive.host(init, Path::new("init")).map_err(at(init))?;
+        archive.file(Path::new(".job"), 0o600, &self.encode())?;
+        for file in &self.files {
+            archive.host(&file.host, &file.guest).map_err(at(&file.host))?;
+        }
+        Ok(archive.finish())
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut put = |kind: u8, text: &OsStr| {
+            bytes.push(kind);
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.push(0);
+        };
+        put(word::TIME, self.time.to_string().as_ref());
+        put(word::PROGRAM, self.program.as_ref());
+        put(word::FOLDER, self.folder.as_ref());
+        self.arguments.iter().for_each(|argument| put(word::ARGUMENT, argument));
+        self.environment.iter().for_each(|variable| put(word::VARIABLE, variable));
+        self.outputs.iter().for_each(|output| put(word::OUTPUT, output.guest.as_ref()));
+        bytes
+    }
+}
+
+/// The first and the last bytes of a complete result.
+const MAGIC: [u8; 8] = *b"PLRESULT";
+
+impl GuestResult {
+    /// Reads a result from the guest's disk; None if the guest has not written a complete one.
+    pub fn read(disk: &mut File) -> io::Result<Option<GuestResult>> {
+        match GuestResult::parse(disk) {
+            Ok(result) => Ok(result),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn parse(disk: &mut File) -> io::Result<Option<GuestResult>> {
+        let size = disk.metadata()?.len();
+        let mut source = io::BufReader::new(disk);
+        let mut bytes = |length: u64| {
+            if length > size {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+            }
+            let mut bytes = vec![0; length as usize];
+            source.read_exact(&mut bytes).map(|()| bytes)
+        };
+        let number = |bytes: Vec<u8>| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        if bytes(8)? != MAGIC {
+            return Ok(None);
+        }
+        let status = number(bytes(8)?) as i32;
+        let mut files = Vec::new();
+        for _ in 0..number(bytes(8)?) {
+            let name = number(bytes(8)?);
+            let _name = OsString::from_vec(bytes(name)?);
+            let length = number(bytes(8)?);
+            files.push(if length == u64::MAX { None } else { Some(bytes(length)?) });
+        }
+        if bytes(8)? != MAGIC || files.len() < 2 {
+            return Ok(None);
+        }
+        let others = files.split_off(2);
+        let mut written = files.into_iter().map(Option::unwrap_or_default);
+        let (output, errors) = (written.next().unwrap_or_default(), written.next().unwrap_or_default());
+        Ok(Some(GuestResult { status, output, errors, files: others }))
+    }
+}

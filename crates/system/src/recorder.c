@@ -1,0 +1,198 @@
+/* A plugin of qemu-system-alpha that reports what the processor executes: blocks, addresses of accesses, and the
+ * threads of the guest's kernel between which it switches. crates/system/src/stream.rs reads what it writes.
+ *
+ * It decides nothing and keeps no tables: the reader does. Arguments, numbers in hexadecimal:
+ *   out=N       descriptor to write to
+ *   ram=N       descriptor of the guest's memory, which the plugin reads
+ *   size=BYTES  size of that memory
+ *   switch=PC   where PALcode for swpctx begins
+ *   begin=WORD end=WORD   instructions by which the guest begins and ends the recorded part
+ *   stack=BYTES  size of a kernel stack, which begins with the thread's process control block
+ *   task= task_stack= pid= tgid= comm= mm=   offsets: of the task in thread_info; of these fields in task_struct
+ *
+ * A stream of 64-bit words in the host's order, told apart by the two highest bits:
+ *   01  a block was entered: its number (low 32 bits), the processor (bits 32 to 47)
+ *   00 or 11  an address was accessed: of the user's or the kernel's, sign-extended; a physical one by PALcode
+ *   10  something else, of the kind in bits 56 to 61:
+ *       DEFINE  a block: number of instructions (low 32 bits); then its address, and its words, two in each
+ *       THREAD  another thread runs on the processor (bits 32 to 47): its task's address, its process (high half) and
+ *               thread number, 16 bytes of its name, whether it has user memory
+ *       CONDITIONAL  the next address is that of a store-conditional
+ *       END  the end of a complete stream
+ *
+ * The declarations are those of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2). */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+enum { NO_REGISTERS = 0 };
+enum { WRITES = 2, ACCESSES = 3 };
+extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t, void (*)(uint64_t, struct qemu_plugin_tb *));
+extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned, void *), int, void *);
+extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, void (*)(unsigned, uint32_t, uint64_t, void *),
+                                             int, int, void *);
+extern void qemu_plugin_register_atexit_cb(uint64_t, void (*)(uint64_t, void *), void *);
+extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
+extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
+extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
+extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
+extern bool qemu_plugin_mem_is_store(uint32_t);
+
+EXPORT int qemu_plugin_version = 1;
+
+#define CONTROL (UINT64_C(2) << 62)
+enum kind { DEFINE, THREAD, CONDITIONAL, END };
+#define KIND(kind) (CONTROL | (uint64_t)(kind) << 56)
+#define BLOCK (UINT64_C(1) << 62)
+
+/* What a block does beside being executed: bits above its number in the callback's argument. */
+#define BEGINS (UINT64_C(1) << 32)
+#define ENDS (UINT64_C(1) << 33)
+
+static uint64_t out, ram_file, size, switch_pc, begin_word, end_word, stack, task, task_stack, pid, tgid, comm, mm;
+static const struct { const char *name; uint64_t *value; } arguments[] = {
+    {"out", &out}, {"ram", &ram_file}, {"size", &size}, {"switch", &switch_pc}, {"begin", &begin_word},
+    {"end", &end_word}, {"stack", &stack}, {"task", &task}, {"task_stack", &task_stack}, {"pid", &pid},
+    {"tgid", &tgid}, {"comm", &comm}, {"mm", &mm}};
+enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
+
+static const uint8_t *ram;
+static uint32_t blocks;
+static bool records;
+static uint64_t buffer[1 << 13];
+static size_t filled;
+
+static void flush(void) {
+    const char *at = (const char *)buffer, *end = (const char *)(buffer + filled);
+    while (at < end) {
+        ssize_t written = write((int)out, at, (size_t)(end - at));
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) _exit(1); /* the reader is gone */
+        at += written;
+    }
+    filled = 0;
+}
+
+static inline void put(uint64_t word) {
+    if (filled == sizeof buffer / sizeof *buffer) flush();
+    buffer[filled++] = word;
+}
+
+/* Bytes of the guest's memory at an address in the kernel's direct mapping or a physical address; null outside. */
+static const uint8_t *memory(uint64_t address, uint64_t bytes) {
+    uint64_t physical = address & ((UINT64_C(1) << 42) - 1);
+    return physical < size && bytes <= size - physical ? ram + physical : NULL;
+}
+
+static uint64_t load(uint64_t address, unsigned bytes) {
+    const uint8_t *at = memory(address, bytes);
+    uint64_t value = 0;
+    if (at) memcpy(&value, at, bytes);
+    return value;
+}
+
+static void on_block(unsigned cpu, void *argument) {
+    uint64_t block = (uint64_t)argument;
+    if (block >> 32) records = block & BEGINS;
+    if (records || block & ENDS) put(BLOCK | (uint64_t)cpu << 32 | (uint32_t)block);
+}
+
+static void on_access(unsigned cpu, uint32_t info, uint64_t address, void *argument) {
+    (void)cpu, (void)info, (void)argument;
+    if (records) put(address);
+}
+
+static void on_conditional(unsigned cpu, uint32_t info, uint64_t address, void *argument) {
+    (void)cpu, (void)info, (void)argument;
+    if (records) put(KIND(CONDITIONAL)), put(address);
+}
+
+/* A load by swpctx. If it is of a thread's process control block, that is the thread to which the processor switches: the
+ * block heads thread_info, at the foot of the thread's kernel stack, and its task names this stack. */
+static void on_switch(unsigned cpu, uint32_t info, uint64_t address, void *argument) {
+    on_access(cpu, info, address, argument);
+    if (qemu_plugin_mem_is_store(info)) return;
+    uint64_t block = address & ~(stack - 1);
+    uint64_t thread = load(block + task, 8);
+    if (!thread || !memory(thread + task_stack, 8)) return;
+    if ((load(thread + task_stack, 8) ^ block) & ((UINT64_C(1) << 42) - 1)) return;
+    uint64_t name[2] = {0, 0};
+    const uint8_t *text = memory(thread + comm, sizeof name);
+    if (text) memcpy(name, text, sizeof name);
+    put(KIND(THREAD) | (uint64_t)cpu << 32);
+    put(thread);
+    put(load(thread + tgid, 4) << 32 | load(thread + pid, 4));
+    put(name[0]), put(name[1]);
+    put(load(thread + mm, 8) != 0);
+}
+
+static bool is_conditional(uint32_t opcode) { return opcode == 0x2e || opcode == 0x2f; }
+
+/* Loads, stores, and hw_ld and hw_st of PALcode. */
+static bool accesses_memory(uint32_t opcode) {
+    return (opcode >= 0x0a && opcode <= 0x0f) || (opcode >= 0x20 && opcode <= 0x2f) || opcode == 0x1b || opcode == 0x1f;
+}
+
+static void on_translation(uint64_t id, struct qemu_plugin_tb *tb) {
+    (void)id;
+    size_t count = qemu_plugin_tb_n_insns(tb);
+    uint64_t pc = qemu_plugin_tb_vaddr(tb), number = blocks++, pair = 0;
+    bool switches = pc >= switch_pc && pc < switch_pc + 64;
+    put(KIND(DEFINE) | count);
+    put(pc);
+    for (size_t i = 0; i < count; i++) {
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(tb, i);
+        uint32_t word;
+        memcpy(&word, qemu_plugin_insn_data(instruction), 4);
+        if (i & 1) put(pair | (uint64_t)word << 32);
+        else pair = word;
+        if (word == begin_word) number |= BEGINS;
+        if (word == end_word) number |= ENDS;
+        /* QEMU carries out a store-conditional as a load, a comparison and a store; or, if it fails early, as nothing. */
+        if (is_conditional(word >> 26))
+            qemu_plugin_register_vcpu_mem_cb(instruction, on_conditional, NO_REGISTERS, WRITES, NULL);
+        else if (accesses_memory(word >> 26))
+            qemu_plugin_register_vcpu_mem_cb(instruction, switches ? on_switch : on_access, NO_REGISTERS, ACCESSES, NULL);
+    }
+    if (count & 1) put(pair);
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, (void *)number);
+}
+
+static void at_exit(uint64_t id, void *argument) {
+    (void)id, (void)argument;
+    put(KIND(END));
+    flush();
+}
+
+EXPORT int qemu_plugin_install(uint64_t id, const void *info, int count, char **given) {
+    (void)info;
+    for (int i = 0; i < count; i++) {
+        char *value = strchr(given[i], '=');
+        size_t length = value ? (size_t)(value - given[i]) : 0;
+        int a = 0;
+        while (a < ARGUMENTS && !(strlen(arguments[a].name) == length && !strncmp(arguments[a].name, given[i], length))) a++;
+        if (!value || a == ARGUMENTS) {
+            fprintf(stderr, "recorder: unknown argument %s\n", given[i]);
+            return 1;
+        }
+        *arguments[a].value = strtoull(value + 1, NULL, 16);
+    }
+    void *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, (int)ram_file, 0);
+    if (mapped == MAP_FAILED) {
+        fprintf(stderr, "recorder: cannot map the guest's memory: %s\n", strerror(errno));
+        return 1;
+    }
+    ram = mapped;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+    return 0;
+}
