@@ -27,20 +27,27 @@ use crate::workload::Workload;
 /// A transaction in a server's process: from BEGIN to where the server is ready for the next one, whether this one was committed
 /// or rolled back.
 pub(super) const TRANSACTION: &str = "BeginTransactionBlock through pgstat_report_stat";
+/// What readers must know of the counts.
+pub(super) const REPEATABILITY: &str = "Counts of two runs differ by some 0.1 %: how often the server has to wait for its client \
+                                        depends on the host.";
 /// What runs are called in errors.
 const MODE: &str = "cached";
 /// The user and the group `nobody`, which servers have if the user is root.
 const NOBODY: u32 = 65534;
 /// The server's port, which names its socket.
 const PORT: &str = "5432";
-/// The settings of every server: nothing starts by the clock, and the database fits the buffers.
-const SETTINGS: [&str; 6] = [
+/// The settings of every server: hardly anything is done by the clock, so that other processes do not come between, and the
+/// database fits the buffers.
+const SETTINGS: [&str; 9] = [
     "listen_addresses=",
     "autovacuum=off",
     "checkpoint_timeout=1h",
     "max_wal_size=4GB",
     "shared_buffers=256MB",
     "bgwriter_lru_maxpages=0",
+    "bgwriter_delay=10s",
+    "wal_writer_delay=10s",
+    "wal_buffers=64MB",
 ];
 
 /// A program of the host that asks a server.

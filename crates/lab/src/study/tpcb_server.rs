@@ -14,7 +14,7 @@ use report::{Block, Page, Section};
 use super::database::StudyProgress;
 use super::error::Error;
 use super::provenance_of;
-use super::server::{Connection, ServerBuilds, TRANSACTION};
+use super::server::{Connection, REPEATABILITY, ServerBuilds, TRANSACTION};
 use crate::build::BuildFolders;
 use crate::family;
 
@@ -52,8 +52,9 @@ pub fn byteword_server(
     let transactions = settings.transactions.to_string();
     let mut counted = Vec::new();
     for (number, build) in server.builds.iter().enumerate() {
-        let client =
-            |connection: &Connection| pgbench(connection, &["-n", "--random-seed=1", "-M", "prepared", "-t", &transactions]);
+        let client = |connection: &Connection| {
+            pgbench(connection, &["-n", "--random-seed=1", "-M", "prepared", "-t", &transactions])
+        };
         let family = server.count(number, &work, &client)?;
         server.remove(number);
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
@@ -137,6 +138,7 @@ fn path_lengths(counted: [&Transactions; 2]) -> Table {
          is pgbench with one connection and prepared statements; the database fits the shared buffers."
             .into(),
     );
+    table.notes.push(REPEATABILITY.into());
     table
 }
 
