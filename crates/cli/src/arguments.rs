@@ -122,6 +122,7 @@ executes too much more, and the functions that grew most are named on standard e
 Examples:
   pathlength study byteword     the effect of the byte and word instructions on a database
   pathlength study strides      how a sparse matrix-vector product accesses memory
+  pathlength study spike --programs lua,bzip2
   sudo pathlength study vlm --sizes 1G,2G --processes 1,100 --postgresql-size 0M
 
 The report is study/byteword/index.html, and so on for each study.")]

@@ -180,7 +180,7 @@ pub struct SizesOptions {
     #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = ranges::cache_size)]
     pub largest: u64,
     /// Regions that the operating system maps with Alpha's granularity hints, so that a TLB's entry holds 8, 64 or 512 pages:
-    /// program, mappings, all, 0x4000000000-0x407fffffff or, with smaller blocks at most, mappings:64; several with + between
+    /// program, mappings, large (MAP_HUGETLB), all, 0x4000000000-0x407fffffff or, with smaller blocks at most, mappings:64; several with + between
     /// them. Lines are pages then: --line-size 8K.
     #[arg(long, value_name = "REGIONS")]
     pub granularity_hints: Option<HintedRegions>,

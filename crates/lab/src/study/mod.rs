@@ -9,6 +9,7 @@ mod result;
 mod schemes;
 mod server;
 mod setting;
+pub mod spike;
 pub mod strides;
 mod tables;
 mod tpcb_server;

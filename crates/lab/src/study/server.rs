@@ -51,7 +51,7 @@ const SETTINGS: [&str; 9] = [
 ];
 
 /// A program of the host that asks a server.
-pub(super) type Client<'a> = &'a dyn Fn(&Connection) -> Command;
+pub(super) type Client<'a> = &'a dyn Fn(&ServerConnection) -> Command;
 
 /// The builds of PostgreSQL, and the data that their runs begin with.
 pub(super) struct ServerBuilds {
@@ -66,14 +66,14 @@ pub(super) struct ServerBuilds {
 }
 
 /// How clients find a server.
-pub(super) struct Connection {
+pub(super) struct ServerConnection {
     /// The folder of its socket.
     pub(super) socket: PathBuf,
     /// The folder of the host's own programs and libraries.
     pub(super) native: PathBuf,
 }
 
-impl Connection {
+impl ServerConnection {
     /// For libpq.
     pub(super) fn text(&self) -> String {
         format!("host={} port={PORT} dbname=postgres user=postgres", self.socket.display())
@@ -198,9 +198,9 @@ impl ServerBuilds {
     }
 
     /// How clients find a server.
-    pub(super) fn connection(&self) -> Connection {
+    pub(super) fn connection(&self) -> ServerConnection {
         let native = std::path::absolute(self.native_folder()).unwrap_or_else(|_| self.native_folder());
-        Connection { socket: self.folder.path().into(), native }
+        ServerConnection { socket: self.folder.path().into(), native }
     }
 
     /// A folder for what belongs to the runs.
