@@ -11,14 +11,14 @@ use crate::Model;
 /// nothing of other processes. The threads of a process share its processor.
 pub struct PerProcess<M> {
     make: Box<dyn Fn() -> M + Send>,
-    definitions: Vec<Definition>,
+    definitions: Vec<ProcessDefinition>,
     /// By the number of the process.
     models: BTreeMap<u32, M>,
     has_worker_threads: bool,
 }
 
 /// What is defined for the models of later processes, too.
-enum Definition {
+enum ProcessDefinition {
     Image(Image),
     Block(Block),
 }
@@ -40,8 +40,8 @@ impl<M: Model> PerProcess<M> {
         let mut model = (self.make)();
         for definition in &self.definitions {
             match definition {
-                Definition::Image(image) => model.map(image),
-                Definition::Block(block) => model.define(block),
+                ProcessDefinition::Image(image) => model.map(image),
+                ProcessDefinition::Block(block) => model.define(block),
             }
         }
         if self.has_worker_threads {
@@ -55,12 +55,12 @@ impl<M: Model> PerProcess<M> {
 impl<M: Model> Consumer for PerProcess<M> {
     fn map(&mut self, image: &Image) {
         self.models.values_mut().for_each(|model| model.map(image));
-        self.definitions.push(Definition::Image(image.clone()));
+        self.definitions.push(ProcessDefinition::Image(image.clone()));
     }
 
     fn define(&mut self, block: &Block) {
         self.models.values_mut().for_each(|model| model.define(block));
-        self.definitions.push(Definition::Block(block.clone()));
+        self.definitions.push(ProcessDefinition::Block(block.clone()));
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {

@@ -14,16 +14,16 @@ struct Running(Child);
 impl Running {
     fn new() -> Running {
         let mut command = command("run :ev56/family requests");
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let name = format!("/proc/{}/comm", child.id());
+        let running = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let name = format!("/proc/{}/comm", running.0.id());
         for _ in 0..500 {
             if fs::read_to_string(&name).is_ok_and(|name| name.trim_end() == "family") {
                 sleep(Duration::from_millis(300));
-                return Running(child);
+                return running;
             }
             sleep(Duration::from_millis(10));
         }
-        panic!("process {} never ran", child.id());
+        panic!("process {} never ran", running.0.id());
     }
 
     fn counting(&self, options: &str, path: &Path) -> std::process::Command {

@@ -10,7 +10,7 @@ use super::rings::{RingWriter, Rings};
 
 /// A message.
 #[derive(Debug, PartialEq)]
-pub enum Message<'a> {
+pub enum RingMessage<'a> {
     /// In JSON.
     Event(ProcessEvent),
     /// A block was defined: its address, its image and its words.
@@ -43,20 +43,20 @@ fn head(kind: u64, thread: u32, words: usize) -> u64 {
 }
 
 /// The first message, if it is whole, and its length.
-pub fn first(words: &mut [u64]) -> Option<(Message<'_>, usize)> {
+pub fn first(words: &mut [u64]) -> Option<(RingMessage<'_>, usize)> {
     let head = *words.first()?;
     let length = 1 + (head & ((1 << 30) - 1)) as usize;
     let words = words.get_mut(1..length)?;
     let message = match head >> 62 {
         EVENT => {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            Message::Event(serde_json::from_slice(&bytes).expect("this program wrote it"))
+            RingMessage::Event(serde_json::from_slice(&bytes).expect("this program wrote it"))
         }
         BLOCK => {
             let image = u32::try_from(words[1]).ok();
-            Message::Block(words[0], image, words[2..].iter().map(|&word| word as u32).collect())
+            RingMessage::Block(words[0], image, words[2..].iter().map(|&word| word as u32).collect())
         }
-        _ => Message::Records((head >> 30) as u32, words),
+        _ => RingMessage::Records((head >> 30) as u32, words),
     };
     Some((message, length))
 }

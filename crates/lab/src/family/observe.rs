@@ -15,7 +15,7 @@ use trace::Trace;
 
 use super::apart::Apart;
 use super::dictionary::FamilyDictionary;
-use super::messages::{self, Message, ProcessEvent, RingConsumer, RingConsumers};
+use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessage};
 use super::rings::Rings;
 use super::{file_name, is_alive};
 use crate::measure::{Ending, Error};
@@ -158,26 +158,26 @@ impl<M: Consumer> Collector<M> {
         Ok(had_news)
     }
 
-    fn pass_on(&mut self, process: &mut CollectedProcess, message: Message) -> io::Result<()> {
+    fn pass_on(&mut self, process: &mut CollectedProcess, message: RingMessage) -> io::Result<()> {
         match message {
-            Message::Event(ProcessEvent::Began(number, session)) => {
+            RingMessage::Event(ProcessEvent::Began(number, session)) => {
                 process.observed.number = number;
                 process.observed.process = session;
             }
-            Message::Event(ProcessEvent::Image(image)) => {
+            RingMessage::Event(ProcessEvent::Image(image)) => {
                 if std::mem::take(&mut process.begins_program) {
                     process.observed.program = file_name(&image.path);
                 }
                 process.images.push(self.dictionary.image(image, &mut self.model));
             }
-            Message::Event(ProcessEvent::Replaced) => process.begins_program = true,
-            Message::Event(ProcessEvent::Ended(how)) => process.observed.state = ProcessState::Ended(how),
-            Message::Block(address, image, words) => {
+            RingMessage::Event(ProcessEvent::Replaced) => process.begins_program = true,
+            RingMessage::Event(ProcessEvent::Ended(how)) => process.observed.state = ProcessState::Ended(how),
+            RingMessage::Block(address, image, words) => {
                 let image = image.map(|image| process.images[image as usize]);
                 let id = self.dictionary.block((address, image, words), &mut self.model)?;
                 process.blocks.push(id);
             }
-            Message::Records(thread, records) => {
+            RingMessage::Records(thread, records) => {
                 for word in &mut *records {
                     if let Event::Block(id) = Event::new(*word) {
                         *word = Event::Block(process.blocks[id as usize]).word();

@@ -27,24 +27,31 @@ use crate::workload::Workload;
 /// A transaction in a server's process: from BEGIN to where the server is ready for the next one, whether this one was committed
 /// or rolled back.
 pub(super) const TRANSACTION: &str = "BeginTransactionBlock through pgstat_report_stat";
+/// What readers must know of the counts.
+pub(super) const REPEATABILITY: &str = "Counts of two runs differ by some 0.1 %: how often the server has to wait for its client \
+                                        depends on the host.";
 /// What runs are called in errors.
 const MODE: &str = "cached";
 /// The user and the group `nobody`, which servers have if the user is root.
 const NOBODY: u32 = 65534;
 /// The server's port, which names its socket.
 const PORT: &str = "5432";
-/// The settings of every server: nothing starts by the clock, and the database fits the buffers.
-const SETTINGS: [&str; 6] = [
+/// The settings of every server: hardly anything is done by the clock, so that other processes do not come between, and the
+/// database fits the buffers.
+const SETTINGS: [&str; 9] = [
     "listen_addresses=",
     "autovacuum=off",
     "checkpoint_timeout=1h",
     "max_wal_size=4GB",
     "shared_buffers=256MB",
     "bgwriter_lru_maxpages=0",
+    "bgwriter_delay=10s",
+    "wal_writer_delay=10s",
+    "wal_buffers=64MB",
 ];
 
 /// A program of the host that asks a server.
-pub(super) type Client<'a> = &'a dyn Fn(&Connection) -> Command;
+pub(super) type Client<'a> = &'a dyn Fn(&ServerConnection) -> Command;
 
 /// The builds of PostgreSQL, and the data that their runs begin with.
 pub(super) struct ServerBuilds {
@@ -59,14 +66,14 @@ pub(super) struct ServerBuilds {
 }
 
 /// How clients find a server.
-pub(super) struct Connection {
+pub(super) struct ServerConnection {
     /// The folder of its socket.
     pub(super) socket: PathBuf,
     /// The folder of the host's own programs and libraries.
     pub(super) native: PathBuf,
 }
 
-impl Connection {
+impl ServerConnection {
     /// For libpq.
     pub(super) fn text(&self) -> String {
         format!("host={} port={PORT} dbname=postgres user=postgres", self.socket.display())
@@ -191,9 +198,9 @@ impl ServerBuilds {
     }
 
     /// How clients find a server.
-    pub(super) fn connection(&self) -> Connection {
+    pub(super) fn connection(&self) -> ServerConnection {
         let native = std::path::absolute(self.native_folder()).unwrap_or_else(|_| self.native_folder());
-        Connection { socket: self.folder.path().into(), native }
+        ServerConnection { socket: self.folder.path().into(), native }
     }
 
     /// A folder for what belongs to the runs.

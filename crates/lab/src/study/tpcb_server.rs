@@ -14,7 +14,7 @@ use report::{Block, Page, Section};
 use super::database::StudyProgress;
 use super::error::Error;
 use super::provenance_of;
-use super::server::{Connection, ServerBuilds, TRANSACTION};
+use super::server::{REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
 use crate::build::BuildFolders;
 use crate::family;
 
@@ -46,13 +46,13 @@ pub fn byteword_server(
 ) -> Result<ServerStudy, Error> {
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     progress(StudyProgress::Loading);
-    server.load(&[&|connection: &Connection| pgbench(connection, &["-i", "-q"])])?;
+    server.load(&[&|connection: &ServerConnection| pgbench(connection, &["-i", "-q"])])?;
     progress(StudyProgress::Running(MODE));
     let work = UnitOfWork { functions: vec![TRANSACTION.into()], ..UnitOfWork::default() };
     let transactions = settings.transactions.to_string();
     let mut counted = Vec::new();
     for (number, build) in server.builds.iter().enumerate() {
-        let client = |connection: &Connection| {
+        let client = |connection: &ServerConnection| {
             pgbench(connection, &["-n", "--random-seed=1", "-M", "prepared", "-t", &transactions])
         };
         let family = server.count(number, &work, &client)?;
@@ -68,7 +68,7 @@ pub fn byteword_server(
 }
 
 /// PostgreSQL's client for TPC-B.
-fn pgbench(connection: &Connection, options: &[&str]) -> Command {
+fn pgbench(connection: &ServerConnection, options: &[&str]) -> Command {
     let mut command = connection.program("pgbench");
     command.args(options).arg("postgres");
     command
@@ -138,6 +138,7 @@ fn path_lengths(counted: [&Transactions; 2]) -> Table {
          is pgbench with one connection and prepared statements; the database fits the shared buffers."
             .into(),
     );
+    table.notes.push(REPEATABILITY.into());
     table
 }
 

@@ -52,7 +52,13 @@ impl Connection {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let parts = &mut [IoSliceMut::new(&mut bytes)];
-        let received = recvmsg(&self.stream, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let received = loop {
+            // A signal to this thread, such as another thread's request, must not end the session.
+            match recvmsg(&self.stream, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+                Err(rustix::io::Errno::INTR) => {}
+                received => break received?,
+            }
+        };
         let descriptors = ancillary.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors.collect::<Vec<OwnedFd>>()),
             _ => None,

@@ -14,7 +14,7 @@ use crate::family;
 use crate::measure::{ClassesCounted, Ending};
 use crate::study::error::Error;
 use crate::study::provenance_of;
-use crate::study::server::{Connection, ServerBuilds, TRANSACTION};
+use crate::study::server::{REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
 use crate::workload::{Source, Workload};
 
 /// The terminals name statements after their transactions.
@@ -29,7 +29,7 @@ pub(super) fn study(
     let terminals = compile(&server)?;
     let tpcc = |command: &'static str, more: Vec<String>| {
         let terminals = terminals.clone();
-        move |connection: &Connection| {
+        move |connection: &ServerConnection| {
             let mut tpcc = Command::new(&terminals);
             tpcc.arg(command).arg(connection.text()).args(&more);
             tpcc
@@ -54,9 +54,11 @@ pub(super) fn study(
     let counted: [ClassesCounted; 2] = counted.try_into().unwrap_or_else(|_| unreachable!("two builds"));
     let command = "pathlength study tpcc --database postgresql";
     let system = DatabaseSystem::Postgresql;
+    let mut summary = summary(system, &counted);
+    summary.iter_mut().for_each(|table| table.notes.push(REPEATABILITY.into()));
     Ok(TpccStudy {
         system,
-        summary: summary(system, &counted),
+        summary,
         details: details(&server.builds, &counted),
         provenance: provenance_of(
             command,
