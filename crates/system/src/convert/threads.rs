@@ -47,8 +47,8 @@ struct TracedThread {
     mode: Option<ExecutionMode>,
     /// The call of PALcode that the last block ended with.
     call: Option<u32>,
-    /// The word of the address of its last load-locked.
-    last_locked: u64,
+    /// The words of the addresses of its last load-locked in the kernel, and in the program, which the kernel interrupts.
+    last_locked: [u64; 2],
 }
 
 /// A process in the trace.
@@ -77,7 +77,7 @@ impl TracedThreads {
                 unresolved: None,
                 mode: None,
                 call: None,
-                last_locked: 0,
+                last_locked: [0; 2],
             });
         } else if self.threads[number].stream.is_none() {
             // A new thread gets its name, and perhaps a program, only after its first instructions.
@@ -99,9 +99,9 @@ impl TracedThreads {
         self.open(thread);
     }
 
-    /// The word of the address of a thread's last load-locked.
-    pub fn last_locked(&mut self, thread: usize) -> &mut u64 {
-        &mut self.threads[thread].last_locked
+    /// The word of the address of a thread's last load-locked, in the program or in the kernel.
+    pub fn last_locked(&mut self, thread: usize, is_user: bool) -> &mut u64 {
+        &mut self.threads[thread].last_locked[usize::from(is_user)]
     }
 
     /// Gives a thread a stream in the trace.
