@@ -9,7 +9,7 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::table::{Table, separated};
 use anyhow::bail;
-use engine::Plan;
+use engine::{Configuration, Plan};
 use host::without_signals;
 use lab::live;
 use lab::measure::Ending;
@@ -38,9 +38,9 @@ pub struct Simulated<M> {
     /// Other notes on what was not simulated, for readers of the tables.
     pub notes: Vec<String>,
     /// How the program ended, if one was run.
-    ending: Option<Ending>,
+    pub ending: Option<Ending>,
     /// Whether all of the trace could be read.
-    is_whole: bool,
+    pub is_whole: bool,
 }
 
 /// The processor that programs run on: as the options say, or the newest of the machines'.
@@ -74,6 +74,12 @@ fn simulate_any<M: Model + 'static>(
     if Trace::is_trace(options.file.path()) {
         return replay(options, rows, model);
     }
+    check_units(options, rows)?;
+    run(options, output, functions, machines, model)
+}
+
+/// Whether options that need units of work have them.
+pub fn check_units(options: &SimulationOptions, rows: Option<ResultRows>) -> anyhow::Result<()> {
     if options.plan.unit.is_none() {
         if rows == Some(ResultRows::Own(Rows::Unit)) {
             bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
@@ -82,7 +88,7 @@ fn simulate_any<M: Model + 'static>(
             bail!("--warm-up counts calls of a function: name it with --unit FUNCTION");
         }
     }
-    run(options, output, functions, machines, model)
+    Ok(())
 }
 
 /// The number of units to simulate: warm-up units and counted ones.
@@ -91,12 +97,12 @@ fn simulated_units(options: &SimulationOptions) -> Option<u64> {
 }
 
 /// The model with its warm-up, which begins with the unit `first`.
-fn with_warm_up<M: Model>(options: &SimulationOptions, model: M, first: u64) -> WarmUp<M> {
+pub fn with_warm_up<M: Model>(options: &SimulationOptions, model: M, first: u64) -> WarmUp<M> {
     WarmUp::new(model, first..first.saturating_add(options.warm_up))
 }
 
 /// The model after the simulation. An error if no unit was counted.
-fn without_warm_up<M: Model>(
+pub fn without_warm_up<M: Model>(
     options: &SimulationOptions,
     trace: &Trace,
     warm_up: WarmUp<M>,
@@ -110,13 +116,13 @@ fn without_warm_up<M: Model>(
     Ok(warm_up.model)
 }
 
-fn run<M: Model + 'static>(
+/// What to run, and what of it to simulate.
+pub fn prepare(
     options: &SimulationOptions,
-    output: &OutputOptions,
     functions: &[String],
     machines: &[Machine],
-    mut model: M,
-) -> anyhow::Result<Simulated<M>> {
+    heap: bool,
+) -> anyhow::Result<(Configuration, Plan)> {
     if !options.threads.is_empty() || !options.processes.is_empty() {
         bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
     }
@@ -125,14 +131,25 @@ fn run<M: Model + 'static>(
         sysroot: options.sysroot.clone(),
         environment: options.environment.clone(),
     };
-    let mut configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
-    let mut plan = Plan { heap: model.wants_heap(), ..plan(&options.plan)? };
+    let configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
+    let mut plan = Plan { heap, ..plan(&options.plan)? };
     if let Some(unit) = &mut plan.unit {
         unit.units = simulated_units(options);
     }
     let mut names = named(&plan);
     names.functions.extend(functions.iter().map(String::as_str));
     check_names(&configuration, &names)?;
+    Ok((configuration, plan))
+}
+
+fn run<M: Model + 'static>(
+    options: &SimulationOptions,
+    output: &OutputOptions,
+    functions: &[String],
+    machines: &[Machine],
+    mut model: M,
+) -> anyhow::Result<Simulated<M>> {
+    let (mut configuration, plan) = prepare(options, functions, machines, model.wants_heap())?;
     let is_parallel = is_parallel(options.host_processors);
     // The program's signals must be delivered to its own threads.
     let has_worker = is_parallel && without_signals(|| model.use_worker_thread())?;
@@ -159,7 +176,8 @@ pub fn is_parallel(host_processors: Option<u32>) -> bool {
     host_processors.map_or_else(|| processors() > 1, |processors| processors > 1)
 }
 
-fn replay<M: Model>(
+/// Simulates a model on a trace.
+pub fn replay<M: Model>(
     options: &SimulationOptions,
     rows: Option<ResultRows>,
     mut model: M,
@@ -197,7 +215,7 @@ fn replay<M: Model>(
 }
 
 /// The note on what was not simulated.
-fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
+pub fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
     let plan = &options.plan;
     if let Some(unit) = &trace.header().unit {
         let beginning = match options.warm_up {
