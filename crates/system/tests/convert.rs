@@ -197,7 +197,7 @@ fn a_stream_becomes_a_trace() {
     let program = [
         // Two instructions come before the load that faults.
         "main 0 2",
-        "ExceptionKind(PageFault)",
+        "Exception(PageFault)",
         "? 280 1",
         "PalReturn",
         "entSys 8 1",

@@ -186,7 +186,7 @@ impl KnownBlock {
 
     /// Whether the block may have been left after an access to a device, so that the next block begins at this address.
     fn is_left_at(&self, next: u64, seen: usize) -> bool {
-        let inside = next > self.address && next < self.end() && (next - self.address) % 4 == 0;
+        let inside = next > self.address && next < self.end() && (next - self.address).is_multiple_of(4);
         let index = next.wrapping_sub(self.address) / 4;
         let before = self.accesses.iter().take_while(|access| u64::from(access.index) < index);
         let (count, last) = before.fold((0, None), |(count, _), access| (count + 1, Some(access)));

@@ -47,8 +47,8 @@ struct TracedThread {
     mode: Option<ExecutionMode>,
     /// The call of PALcode that the last block ended with.
     call: Option<u32>,
-    /// The word of the address of its last load-locked.
-    last_locked: u64,
+    /// The words of the addresses of its last load-locked in the kernel, and in the program, which the kernel interrupts.
+    last_locked: [u64; 2],
 }
 
 /// A process in the trace.
@@ -77,7 +77,7 @@ impl TracedThreads {
                 unresolved: None,
                 mode: None,
                 call: None,
-                last_locked: 0,
+                last_locked: [0; 2],
             });
         } else if self.threads[number].stream.is_none() {
             // A new thread gets its name, and perhaps a program, only after its first instructions.
@@ -96,16 +96,16 @@ impl TracedThreads {
         self.writer = Some(writer);
         // The first process is the program's.
         self.threads[thread].mode = None;
-        self.open(thread, false);
+        self.open(thread);
     }
 
-    /// The word of the address of a thread's last load-locked.
-    pub fn last_locked(&mut self, thread: usize) -> &mut u64 {
-        &mut self.threads[thread].last_locked
+    /// The word of the address of a thread's last load-locked, in the program or in the kernel.
+    pub fn last_locked(&mut self, thread: usize, is_user: bool) -> &mut u64 {
+        &mut self.threads[thread].last_locked[usize::from(is_user)]
     }
 
     /// Gives a thread a stream in the trace.
-    fn open(&mut self, thread: usize, has_gap: bool) {
+    fn open(&mut self, thread: usize) {
         let Some(writer) = &self.writer else { return };
         let state = &mut self.threads[thread];
         let guest = if state.guest.is_user { state.guest.process } else { KERNEL_PROCESS };
@@ -124,15 +124,13 @@ impl TracedThreads {
             number as usize
         });
         state.stream = Some(StreamWriter::new(&self.processes[state.process].process));
-        if has_gap {
-            state.words.push(Event::Mark(Mark::Gap).word());
-        }
     }
 
     /// A thread enters a block.
     pub fn enter(&mut self, thread: usize, mode: ExecutionMode, entry: Option<PalEntry>) {
-        if self.threads[thread].stream.is_none() {
-            self.open(thread, true);
+        let is_new = self.threads[thread].stream.is_none();
+        if is_new {
+            self.open(thread);
         }
         if self.last != Some(thread) {
             self.last = Some(thread);
@@ -140,6 +138,9 @@ impl TracedThreads {
             self.threads[thread].words.push(Event::Mark(Mark::Order(self.order)).word());
         }
         let state = &mut self.threads[thread];
+        if is_new {
+            state.words.push(Event::Mark(Mark::Gap).word());
+        }
         if state.mode == Some(mode) && entry.is_none() {
             state.call = None;
             return;

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use events::record::{Event, Heap, Mark, Shape};
+use events::record::{Event, ExceptionKind, Heap, Mark, Shape};
 use events::{Block, BlockId, Image};
 use pathlength_trace::{Function, Header, Process, StreamWriter, Trace, Writer};
 use proptest::collection::vec;
@@ -70,6 +70,9 @@ pub fn mark() -> impl Strategy<Value = Mark> {
         number().prop_map(|address| Mark::Heap(Heap::Freed(address))),
         any::<u32>().prop_map(|process| Mark::Heap(Heap::Copied(process))),
         Just(Mark::Heap(Heap::Gone)),
+        prop::sample::select(&ExceptionKind::ALL[..]).prop_map(Mark::Exception),
+        any::<u32>().prop_map(Mark::PalCall),
+        Just(Mark::PalReturn),
     ]
 }
 
