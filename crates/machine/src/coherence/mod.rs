@@ -98,6 +98,8 @@ const MOST_PROCESSORS: usize = 64;
 const STORE: u32 = 1 << 31;
 /// A miss without a token.
 const NO_TOKEN: u32 = STORE - 1;
+/// A miss before the counts were reset.
+const NOT_COUNTED: u32 = STORE - 2;
 
 impl CoherentMemory {
     /// The greatest number of processors.
@@ -139,9 +141,15 @@ impl CoherentMemory {
         &self.counts
     }
 
-    /// Resets the counts; the caches keep their contents.
+    /// Resets the counts; the caches keep their contents. Misses that are not decided yet are not counted when they are.
     pub fn reset_counts(&mut self) {
         self.counts = BusCounts::default();
+        self.decisions.clear();
+        for record in &self.records {
+            for processor in processors(record.undecided) {
+                record.shared.iter().for_each(|&place| *self.shared.token(place, processor) = NOT_COUNTED);
+            }
+        }
     }
 
     /// The place of an address of a process: places of different processes are different.
@@ -357,7 +365,7 @@ impl CoherentMemory {
         Some(class)
     }
 
-    /// Names a miss that is not decided, for [`CoherentMemory::take_decisions`]. Tokens are less than 2^31 - 1.
+    /// Names a miss that is not decided, for [`CoherentMemory::take_decisions`]. Tokens are less than 2^31 - 2.
     pub fn set_token(&mut self, processor: u8, line: u32, token: u32) {
         if let Some(place) = self.records[line as usize].shared {
             let own = self.shared.token(place, processor);
@@ -385,6 +393,9 @@ impl CoherentMemory {
         }
         record.undecided &= !bit(processor);
         let token = record.shared.map_or(NO_TOKEN, |place| *self.shared.token(place, processor));
+        if token == NOT_COUNTED {
+            return;
+        }
         let class = if is_true { SharingClass::True } else { SharingClass::False };
         self.counts.misses[usize::from(token & STORE != 0)][class as usize] += 1;
         if token & !STORE != NO_TOKEN {
