@@ -38,13 +38,13 @@ pub struct Simulated<M> {
     /// Other notes on what was not simulated, for readers of the tables.
     pub notes: Vec<String>,
     /// How the program ended, if one was run.
-    ending: Option<Ending>,
+    pub ending: Option<Ending>,
     /// Whether all of the trace could be read.
     is_whole: bool,
 }
 
 /// The processor that programs run on: as the options say, or the newest of the machines'.
-fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
+pub fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
     let own = machines.iter().filter_map(|machine| machine.processor.cpu.as_deref()?.parse().ok());
     options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
 }
@@ -86,7 +86,7 @@ fn simulate_any<M: Model + 'static>(
 }
 
 /// The number of units to simulate: warm-up units and counted ones.
-fn simulated_units(options: &SimulationOptions) -> Option<u64> {
+pub fn simulated_units(options: &SimulationOptions) -> Option<u64> {
     options.plan.units.map(|units| units.saturating_add(options.warm_up))
 }
 
@@ -110,6 +110,14 @@ fn without_warm_up<M: Model>(
     Ok(warm_up.model)
 }
 
+/// Rejects options that are for traces.
+pub fn check_for_program(options: &SimulationOptions) -> anyhow::Result<()> {
+    if !options.threads.is_empty() || !options.processes.is_empty() {
+        bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
+    }
+    Ok(())
+}
+
 fn run<M: Model + 'static>(
     options: &SimulationOptions,
     output: &OutputOptions,
@@ -117,9 +125,7 @@ fn run<M: Model + 'static>(
     machines: &[Machine],
     mut model: M,
 ) -> anyhow::Result<Simulated<M>> {
-    if !options.threads.is_empty() || !options.processes.is_empty() {
-        bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
-    }
+    check_for_program(options)?;
     let engine = EngineOptions {
         cpu: cpu(options, machines),
         sysroot: options.sysroot.clone(),
@@ -169,13 +175,24 @@ fn replay<M: Model>(
     if is_parallel(None) {
         model.use_worker_thread()?;
     }
-    let mut model = with_warm_up(options, model, selection.units.as_ref().map_or(0, |units| *units.start()));
+    replay_in_order(options, trace, &selection, ReplayOrder::Time, model)
+}
+
+/// Simulates a model on a part of a trace, whose threads are replayed in some order.
+pub fn replay_in_order<M: Model>(
+    options: &SimulationOptions,
+    trace: Trace,
+    selection: &Selection,
+    order: ReplayOrder,
+    model: M,
+) -> anyhow::Result<Simulated<M>> {
+    let first_unit = selection.units.as_ref().map_or(0, |units| *units.start());
+    let mut model = with_warm_up(options, model, first_unit);
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
-    let filter = Filter::new(&selection, &dictionary)?;
-    let replay =
-        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
+    let filter = Filter::new(selection, &dictionary)?;
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
     let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
     let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
     if instructions == 0 {
@@ -213,7 +230,7 @@ fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
 }
 
 /// The part of a trace to simulate. The options have the same meaning as for programs.
-fn selection(
+pub fn selection(
     options: &SimulationOptions,
     rows: Option<ResultRows>,
     trace: &Trace,

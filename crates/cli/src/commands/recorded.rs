@@ -1,0 +1,65 @@
+//! The trace of an input: of a program that is run, one that is recorded and is gone afterwards.
+
+use analysis::replay::Selection;
+use anyhow::Context;
+use engine::Plan;
+use lab::measure::Ending;
+use lab::record;
+use machine::Machine;
+use trace::Trace;
+
+use super::simulate::{check_for_program, cpu, selection, simulated_units};
+use super::trace::plan;
+use super::{check_ending, check_names, configuration, named, with_output_apart};
+use crate::arguments::{EngineOptions, OutputOptions, SimulationOptions};
+use crate::progress::LiveProgress;
+
+/// A trace with the selected part of it.
+pub struct RecordedInput {
+    /// The trace.
+    pub trace: Trace,
+    /// The part.
+    pub selection: Selection,
+    /// How the program ended, if one was run.
+    pub ending: Option<Ending>,
+}
+
+impl RecordedInput {
+    /// Opens a trace, or runs a program on the processor of a machine and records it with marks of the heap.
+    pub fn new(
+        options: &SimulationOptions,
+        output: &OutputOptions,
+        machines: &[Machine],
+    ) -> anyhow::Result<RecordedInput> {
+        if Trace::is_trace(options.file.path()) {
+            let trace = Trace::open(options.file.path())?;
+            let selection = selection(options, None, &trace)?;
+            return Ok(RecordedInput { trace, selection, ending: None });
+        }
+        check_for_program(options)?;
+        let engine = EngineOptions {
+            cpu: cpu(options, machines),
+            sysroot: options.sysroot.clone(),
+            environment: options.environment.clone(),
+        };
+        let mut configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
+        let mut plan = Plan { heap: true, ..plan(&options.plan)? };
+        if let Some(unit) = &mut plan.unit {
+            unit.units = simulated_units(options);
+        }
+        check_names(&configuration, &named(&plan))?;
+        let folder = tempfile::tempdir().context("there is no folder for a temporary trace")?;
+        let path = folder.path().join("trace");
+        let progress = LiveProgress::new(output.takes_standard_output());
+        configuration.settings.executed = progress.instructions();
+        let recording = with_output_apart(output, || record::record(&configuration, &plan, &path));
+        drop(progress);
+        let ending = recording?.ending;
+        if !path.exists() {
+            check_ending(&ending, options.file.path())?;
+        }
+        let trace = Trace::open(&path)?;
+        let units = plan.unit.is_some().then(|| trace.first_unit().unwrap_or(0)..=u64::MAX);
+        Ok(RecordedInput { trace, selection: Selection { units, ..Selection::default() }, ending: Some(ending) })
+    }
+}
