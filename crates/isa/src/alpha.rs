@@ -17,8 +17,8 @@ const ELF_MACHINE: u16 = 0x9026;
 /// Bytes of each instruction.
 const LENGTH: u8 = 4;
 /// The system calls in which a thread may wait for another one.
-const MAY_WAIT: [u32; 25] = [
-    3, 94, 99, 102, 111, 113, 120, 125, 131, 202, 206, 334, 340, 355, 357, 358, 365, 394, 409, 422, 438, 463, 464, 479,
+const MAY_WAIT: [u32; 24] = [
+    3, 94, 99, 102, 111, 113, 120, 125, 131, 202, 206, 340, 355, 357, 358, 365, 394, 409, 422, 438, 463, 464, 479,
     502,
 ];
 const V0: u8 = 0;
@@ -108,6 +108,7 @@ impl InstructionSet for Alpha {
             signal_returns: &[103, 351],
             creates_thread: 312,
             may_wait: &MAY_WAIT,
+            futex: 394,
         }
     }
 

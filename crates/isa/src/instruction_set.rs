@@ -72,6 +72,8 @@ pub struct ControlCalls {
     pub creates_thread: u32,
     /// Calls in which a thread may wait for what another thread or process does, such as `futex` and `wait4`.
     pub may_wait: &'static [u32],
+    /// The one of them by which threads also wake each other: `futex`.
+    pub futex: u32,
 }
 
 /// Sets are told apart by their names.

@@ -11,8 +11,8 @@ use machine::SharingClass;
 pub(super) struct Diagnosis {
     /// The kind of sharing.
     pub kind: &'static str,
-    /// What to pad, move or change.
-    pub suggestion: String,
+    /// What to pad, move or change, if that would avoid more than the first copies.
+    pub suggestion: Option<String>,
 }
 
 /// How threads access a part of a line.
@@ -28,6 +28,10 @@ impl SharingAnalysis {
     /// Diagnoses a line by its accesses.
     pub(super) fn diagnose(&self, line: &SharingGroup) -> Diagnosis {
         let SharingCounts { misses, .. } = line.counts;
+        if misses[SharingClass::True as usize] + misses[SharingClass::False as usize] == 0 {
+            // Each processor got the line once, after another one had written it.
+            return Diagnosis { kind: "once", suggestion: None };
+        }
         let parts = self.parts(line);
         let (kind, suggestion) = if 2 * line.counts.needless() > line.counts.operations() {
             ("false", self.separate(line, &parts))
@@ -38,7 +42,7 @@ impl SharingAnalysis {
         } else {
             ("true", self.share_less(line, &parts))
         };
-        Diagnosis { kind, suggestion }
+        Diagnosis { kind, suggestion: Some(suggestion) }
     }
 
     /// The parts of a line, by their labels.

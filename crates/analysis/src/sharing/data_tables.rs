@@ -127,7 +127,7 @@ pub fn by_data(sharing: &SharingAnalysis, trace: &Trace) -> Table {
             (of_lines.len() as u64).into(),
         ];
         row.extend(count_cells(sharing, &group.counts));
-        row.extend([diagnosis.map(|diagnosis| diagnosis.suggestion).into(), missed_in(sharing, &group, trace)]);
+        row.extend([diagnosis.and_then(|diagnosis| diagnosis.suggestion).into(), missed_in(sharing, &group, trace)]);
         table.row(row);
     }
     notes(sharing, &mut table);

@@ -5,13 +5,18 @@
 //! Here all threads that can run take turns of few instructions. Two things make a thread wait:
 //!
 //! - it begins when the call that created it was made, or else where the trace has its beginning;
-//! - after a system call in which it may have waited for others, it continues when all others have executed what they
-//!   executed before, by the trace's order marks.
+//! - after a call of `futex` that another thread's call ended, it continues when that call was made;
+//! - after another system call in which it may have waited for others, and after instructions that were not recorded, it
+//!   continues when all others have executed what they executed before, by the trace's order marks.
 //!
 //! All else, such as the order in which threads take a free lock, follows from the turns: it is a possible execution's as
 //! far as memory is concerned, not the recorded one's.
 
+mod wake_ups;
+
 use std::collections::{HashMap, VecDeque};
+
+use wake_ups::WakeUps;
 
 use crate::order::{Cursor, End, TimeSlice};
 use crate::{Chunk, Error, Trace};
@@ -30,7 +35,7 @@ impl Trace {
         quantum: u64,
         is_wanted: impl Fn(&Chunk) -> bool,
     ) -> Interleaved<'_> {
-        let cursors = self.cursors(is_wanted);
+        let cursors = self.cursors(&is_wanted);
         let mut queues = vec![Queue::default(); processors.max(1) as usize];
         let count = queues.len();
         for stream in (0..cursors.len()).filter(|&stream| !cursors[stream].chunks.is_empty()) {
@@ -39,11 +44,14 @@ impl Trace {
         Interleaved {
             trace: self,
             waits: self.streams().iter().map(|_| Waits::ToBegin).collect(),
+            has_ended: vec![false; cursors.len()],
+            orders: vec![0; cursors.len()],
             cursors,
             next: queues.len(),
             processors: queues,
             quantum: quantum.max(1),
             lowest: 0,
+            wake_ups: wake_ups::wake_ups(self, is_wanted),
             created: HashMap::new(),
         }
     }
@@ -56,8 +64,8 @@ enum Waits {
     No,
     /// It has not begun.
     ToBegin,
-    /// After a call that may have waited, or after instructions that were not recorded, it has not reached the next order
-    /// mark, at which it waits until no other stream has earlier records.
+    /// After a call that may have waited, or after instructions that were not recorded: for the call that woke it, or until
+    /// no other stream has earlier records.
     ForOthers,
 }
 
@@ -79,12 +87,16 @@ pub struct Interleaved<'a> {
     cursors: Vec<Cursor>,
     /// By stream.
     waits: Vec<Waits>,
+    has_ended: Vec<bool>,
     processors: Vec<Queue>,
     /// The processor whose turn is next in this round.
     next: usize,
     quantum: u64,
-    /// The lowest order number of the next records of all streams, when the round began.
+    /// By stream, the order number of its next instructions, when the round began.
+    orders: Vec<u64>,
+    /// The lowest of them.
     lowest: u64,
+    wake_ups: WakeUps,
     /// By process, the calls that have created threads.
     created: HashMap<u32, u32>,
 }
@@ -118,10 +130,13 @@ impl Interleaved<'_> {
         for processor in &mut self.processors {
             let mut index = 0;
             while let Some(&stream) = processor.streams.get(index) {
-                if self.cursors[stream].fill(self.trace)? {
-                    lowest = Some(self.cursors[stream].order.min(lowest.unwrap_or(u64::MAX)));
+                let cursor = &mut self.cursors[stream];
+                if cursor.fill(self.trace)? {
+                    self.orders[stream] = next_order(cursor, self.trace);
+                    lowest = Some(self.orders[stream].min(lowest.unwrap_or(u64::MAX)));
                     index += 1;
                 } else {
+                    self.has_ended[stream] = true;
                     processor.streams.remove(index);
                     processor.of_first = if index == 0 { 0 } else { processor.of_first };
                 }
@@ -148,16 +163,18 @@ impl Interleaved<'_> {
     }
 
     fn can_run(&self, stream: usize) -> bool {
-        let cursor = &self.cursors[stream];
-        let is_lowest = cursor.order <= self.lowest;
+        let is_lowest = self.orders[stream] <= self.lowest;
         match self.waits[stream] {
             Waits::No => true,
             Waits::ToBegin => is_lowest || self.is_created(stream),
-            Waits::ForOthers => {
-                let is_at_mark = matches!(cursor.entries(self.trace).next(), Some(Entry::Mark(Mark::Order(_))));
-                is_lowest || !is_at_mark
-            }
+            Waits::ForOthers => is_lowest || self.is_awake(stream),
         }
+    }
+
+    /// Whether the call was made that woke a stream.
+    fn is_awake(&self, stream: usize) -> bool {
+        let Some(&(waker, start)) = self.wake_ups.get(&(stream, self.orders[stream])) else { return false };
+        self.has_ended[waker] || self.orders[waker] > start
     }
 
     /// Whether the thread was created by its process: the first thread is not, the next one is by the first call.
@@ -173,22 +190,18 @@ impl Interleaved<'_> {
         let shapes = self.trace.shapes();
         let (mut instructions, mut created) = (0, 0);
         let cursor = &mut self.cursors[stream];
-        let mut order = cursor.order;
-        let mut waits = self.waits[stream];
-        if matches!(cursor.entries(self.trace).next(), Some(Entry::Mark(Mark::Order(_)))) {
-            waits = Waits::No;
-        }
+        let (mut order, mut waits) = (cursor.order, self.waits[stream]);
         let quantum = self.quantum;
         let range = cursor.take(self.trace, |entry| match entry {
             Entry::Execution(one) => {
-                // Without an order mark there is nothing to wait for.
                 waits = Waits::No;
                 instructions += u64::from(shapes[one.block as usize].instructions);
                 if instructions >= quantum { End::Behind } else { End::No }
             }
-            Entry::Mark(Mark::Order(_)) if waits == Waits::ForOthers => End::Before,
             Entry::Mark(Mark::Order(number)) => {
                 order = number;
+                // It has waited long enough for what follows.
+                waits = if waits == Waits::ForOthers { Waits::No } else { waits };
                 End::No
             }
             Entry::Mark(Mark::SystemCall(number)) => {
@@ -199,9 +212,10 @@ impl Interleaved<'_> {
                 }
                 End::No
             }
-            Entry::Mark(Mark::Gap) => {
+            // A stream may begin with a gap: it was created, and did nothing before.
+            Entry::Mark(Mark::Gap) if waits != Waits::ToBegin => {
                 waits = Waits::ForOthers;
-                End::No
+                End::Behind
             }
             Entry::Mark(_) => End::No,
         });
@@ -210,4 +224,17 @@ impl Interleaved<'_> {
         *self.created.entry(self.trace.streams()[stream].process).or_default() += created;
         (instructions, range)
     }
+}
+
+/// The order number of the next instructions at a cursor.
+fn next_order(cursor: &Cursor, trace: &Trace) -> u64 {
+    let mut marks = cursor.entries(trace).map_while(|entry| match entry {
+        Entry::Mark(mark) => Some(mark),
+        Entry::Execution(_) => None,
+    });
+    let order = marks.find_map(|mark| match mark {
+        Mark::Order(number) => Some(number),
+        _ => None,
+    });
+    order.unwrap_or(cursor.order)
 }
