@@ -16,7 +16,7 @@ static volatile long total __attribute__((aligned(64)));
 static const char *what;
 static pthread_barrier_t barrier;
 
-static void count(volatile long *counter) {
+__attribute__((noinline, noclone)) static void count(volatile long *counter) {
     for (int i = 0; i < TIMES; i++) (*counter)++;
 }
 
