@@ -17,12 +17,12 @@ mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use coherence::{
-    BusCounts, BusEvent, BusOperation, CoherenceState, CoherentMemory, CopyLosses, Decision, SharingClass, StateCounts,
-    TransitionCause,
+    BusCounts, BusEvent, BusOperation, CoherenceState, CoherentMemory, CopyLosses, Decision, SharingClass,
+    StateCounts, TransitionCause,
 };
 pub use description::{
-    Cache, Coherence, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine, MainMemory, Prefetch, Processor, Protocol,
-    Replacement, Setting, Sweep, TranslationBuffer, Write, WriteBuffer, names,
+    Cache, Coherence, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine, MainMemory, Prefetch,
+    Processor, Protocol, Replacement, Setting, Sweep, TranslationBuffer, Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};

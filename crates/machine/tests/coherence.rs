@@ -176,7 +176,13 @@ impl Plain {
         }
     }
 
-    fn access(&mut self, processor: usize, address: u64, size: u64, value: Option<u64>) -> Option<PlainEvent> {
+    fn access(
+        &mut self,
+        processor: usize,
+        address: u64,
+        size: u64,
+        value: Option<u64>,
+    ) -> Option<PlainEvent> {
         let line = address / self.line;
         let before = self.state(processor, line);
         let cause = if value.is_some() { TransitionCause::Store } else { TransitionCause::Load };
@@ -191,8 +197,11 @@ impl Plain {
         let others: Vec<usize> = (0..self.copies.len())
             .filter(|&other| other != processor && self.copies[other].contains_key(&line))
             .collect();
-        let mut data: BTreeMap<u64, u64> =
-            self.memory.range(line * self.line..(line + 1) * self.line).map(|(&at, &value)| (at, value)).collect();
+        let mut data: BTreeMap<u64, u64> = self
+            .memory
+            .range(line * self.line..(line + 1) * self.line)
+            .map(|(&at, &value)| (at, value))
+            .collect();
         if let Some(operation) = operation {
             for &other in &others {
                 let state = self.state(other, line);
@@ -247,7 +256,8 @@ impl Plain {
             self.copies[processor].insert(line, PlainCopy { state, data, miss });
         }
         // Whether it uses what others wrote.
-        let is_new = (address..address + size).any(|byte| self.unseen[processor].contains(&(byte / self.grain)));
+        let is_new =
+            (address..address + size).any(|byte| self.unseen[processor].contains(&(byte / self.grain)));
         let miss = self.copies[processor][&line].miss;
         if is_new && self.misses[miss].class.is_none() {
             self.misses[miss].class = Some(SharingClass::True);
@@ -310,7 +320,9 @@ fn random_machine(rng: &mut Rng) -> Machine {
     }
     let private = rng.usize(1..=levels);
     let protocol = rng.choice(["msi", "mesi", "moesi"]).unwrap();
-    text += &format!("[coherence]\nprotocol = \"{protocol}\"\nprivate = \"l{private}\"\n[memory]\nlatency_ns = 1000\n");
+    text += &format!(
+        "[coherence]\nprotocol = \"{protocol}\"\nprivate = \"l{private}\"\n[memory]\nlatency_ns = 1000\n"
+    );
     Machine::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -409,7 +421,11 @@ fn compare_counts(memory: &CoherentMemory, plain: &Plain) {
         for before in CoherenceState::ALL {
             for after in CoherenceState::ALL {
                 let expected = plain.transitions.get(&(cause as u8, before, after)).copied().unwrap_or(0);
-                assert_eq!(counts.states.get(cause, before, after), expected, "{cause:?} {before:?} {after:?}");
+                assert_eq!(
+                    counts.states.get(cause, before, after),
+                    expected,
+                    "{cause:?} {before:?} {after:?}"
+                );
             }
         }
     }
@@ -441,8 +457,9 @@ fn counts_of(protocol: &str, accesses: &[(u8, u64, bool)]) -> pathlength_machine
 fn counters_in_one_line_have_the_operations_worked_out_by_hand() {
     // Two processors in turn add to counters of their own in one line: a load, which the other's store has made miss, and
     // a store to the copy that both then have.
-    let turns: Vec<_> =
-        (0..100).flat_map(|turn| [false, true].map(|is_store| (turn % 2, 0x1000 + u64::from(turn % 2) * 8, is_store))).collect();
+    let turns: Vec<_> = (0..100)
+        .flat_map(|turn| [false, true].map(|is_store| (turn % 2, 0x1000 + u64::from(turn % 2) * 8, is_store)))
+        .collect();
     let counts = counts_of("mesi", &turns);
     // The first load finds no other copy, so that its store needs no bus. The second processor's first miss is cold.
     assert_eq!((counts.reads, counts.upgrades, counts.silent_upgrades), (100, 99, 1));
@@ -453,7 +470,10 @@ fn counters_in_one_line_have_the_operations_worked_out_by_hand() {
     assert_eq!((counts.upgrades_needless, counts.needless()), (97, 98 + 97));
     // Without the state Exclusive, the first store is an upgrade, too.
     let counts = counts_of("msi", &turns);
-    assert_eq!((counts.reads, counts.upgrades, counts.upgrades_alone, counts.silent_upgrades), (100, 100, 1, 0));
+    assert_eq!(
+        (counts.reads, counts.upgrades, counts.upgrades_alone, counts.silent_upgrades),
+        (100, 100, 1, 0)
+    );
     // With the state Owned memory is not updated.
     let counts = counts_of("moesi", &turns);
     assert_eq!((counts.reads, counts.upgrades, counts.transfers, counts.memory_updates), (100, 99, 99, 0));
@@ -461,8 +481,11 @@ fn counters_in_one_line_have_the_operations_worked_out_by_hand() {
 
 #[test]
 fn counters_in_lines_of_their_own_need_the_bus_once() {
-    let turns: Vec<_> =
-        (0..100).flat_map(|turn| [false, true].map(|is_store| (turn % 2, 0x1000 + u64::from(turn % 2) * 64, is_store))).collect();
+    let turns: Vec<_> = (0..100)
+        .flat_map(|turn| {
+            [false, true].map(|is_store| (turn % 2, 0x1000 + u64::from(turn % 2) * 64, is_store))
+        })
+        .collect();
     let counts = counts_of("mesi", &turns);
     assert_eq!((counts.operations(), counts.reads, counts.misses_of(SharingClass::Cold)), (2, 2, 2));
 }

@@ -21,7 +21,7 @@ pub enum ReplayOrder {
         quantum: u64,
     },
     /// As if the threads ran at the same time, in turns of few instructions, as far as the trace does not say that one
-    /// waited for another ([`trace::interleave`]). Stream *n* runs on processor *n* modulo their number.
+    /// waited for another ([`trace::interleave`]), on the processors of [`Trace::assignment`].
     Interleaved {
         /// The number of processors.
         processors: u32,

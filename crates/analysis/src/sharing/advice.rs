@@ -88,7 +88,11 @@ impl SharingAnalysis {
         };
         let (stored, only_read) = (of(true), of(false));
         if !only_read.is_empty() && !stored.is_empty() {
-            return format!("move {}, only read, {size} bytes away from {}", listed(&only_read), listed(&stored));
+            return format!(
+                "move {}, only read, {size} bytes away from {}",
+                listed(&only_read),
+                listed(&stored)
+            );
         }
         let all = if stored.is_empty() { only_read } else { stored };
         match all.len() {

@@ -69,9 +69,8 @@ pub fn by_code(sharing: &SharingAnalysis, rows: Rows, trace: &Trace) -> Table {
     table.columns.push(Column { name: "share".into(), kind: Kind::Percent(1) });
     table.columns.extend(COLUMNS.map(|name| Column { name: name.into(), kind: Kind::Count }));
     let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
-    let share = |counts: &SharingCounts| {
-        Value::from(100.0 * counts.operations() as f64 / total.operations() as f64)
-    };
+    let share =
+        |counts: &SharingCounts| Value::from(100.0 * counts.operations() as f64 / total.operations() as f64);
     let mut rows: Vec<_> = sums.into_iter().collect();
     rows.sort_by(|(a, of_a), (b, of_b)| of_b.operations().cmp(&of_a.operations()).then_with(|| a.cmp(b)));
     for (key, counts) in rows {

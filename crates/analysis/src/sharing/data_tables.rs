@@ -12,13 +12,14 @@ use machine::SharingClass;
 /// The columns of counts of a table: those of units only if there are units.
 fn count_columns(sharing: &SharingAnalysis) -> Vec<Column> {
     let per_unit = (sharing.units > 0).then_some(("per unit", Kind::Real(1)));
-    let columns = [("operations", Kind::Count), ("share", Kind::Percent(1))].into_iter().chain(per_unit).chain([
-        ("true misses", Kind::Count),
-        ("false misses", Kind::Count),
-        ("upgrades", Kind::Count),
-        ("transfers", Kind::Count),
-        ("avoidable", Kind::Count),
-    ]);
+    let columns =
+        [("operations", Kind::Count), ("share", Kind::Percent(1))].into_iter().chain(per_unit).chain([
+            ("true misses", Kind::Count),
+            ("false misses", Kind::Count),
+            ("upgrades", Kind::Count),
+            ("transfers", Kind::Count),
+            ("avoidable", Kind::Count),
+        ]);
     columns.map(|(name, kind)| Column { name: name.into(), kind }).collect()
 }
 
@@ -47,14 +48,17 @@ fn notes(sharing: &SharingAnalysis, table: &mut Table) {
     if table.rows.is_empty() {
         let what = match sharing.threads() {
             0 | 1 => "The program has one thread: no processor shares a line with another one.",
-            _ if sharing.memory.processors() == 1 => "There is one processor: it shares no line with another one.",
+            _ if sharing.memory.processors() == 1 => {
+                "There is one processor: it shares no line with another one."
+            }
             _ => "No line moved between processors.",
         };
         table.notes.push(what.into());
         return;
     }
     table.notes.push(
-        "avoidable: operations that would not occur if no two processors used different bytes of a line.".into(),
+        "avoidable: operations that would not occur if no two processors used different bytes of a line."
+            .into(),
     );
     if sharing.not_attributed > 0 {
         table.notes.push(format!(
@@ -80,7 +84,11 @@ pub fn by_cache_line(sharing: &SharingAnalysis, trace: &Trace) -> Table {
             diagnosis.kind.into(),
         ];
         row.extend(count_cells(sharing, &line.counts));
-        row.extend([diagnosis.suggestion.into(), writers(sharing, &line, trace), missed_in(sharing, &line, trace)]);
+        row.extend([
+            diagnosis.suggestion.into(),
+            writers(sharing, &line, trace),
+            missed_in(sharing, &line, trace),
+        ]);
         table.row(row);
     }
     notes(sharing, &mut table);
@@ -127,7 +135,10 @@ pub fn by_data(sharing: &SharingAnalysis, trace: &Trace) -> Table {
             (of_lines.len() as u64).into(),
         ];
         row.extend(count_cells(sharing, &group.counts));
-        row.extend([diagnosis.and_then(|diagnosis| diagnosis.suggestion).into(), missed_in(sharing, &group, trace)]);
+        row.extend([
+            diagnosis.and_then(|diagnosis| diagnosis.suggestion).into(),
+            missed_in(sharing, &group, trace),
+        ]);
         table.row(row);
     }
     notes(sharing, &mut table);

@@ -114,7 +114,11 @@ pub(super) fn listed(names: &[String]) -> String {
 
 /// Threads as a text: process and number in the process.
 pub(super) fn thread_names(threads: &BTreeSet<u32>, trace: &Trace) -> String {
-    let names: Vec<String> = threads.iter().map(|&thread| thread_name(thread, trace)).collect();
+    let mut threads: Vec<u32> = threads.iter().copied().collect();
+    threads.sort_by_key(|&thread| {
+        trace.streams().get(thread as usize).map(|stream| (stream.process, stream.thread))
+    });
+    let names: Vec<String> = threads.into_iter().map(|thread| thread_name(thread, trace)).collect();
     let most = 2 * MOST_NAMES;
     match names.len() > most {
         true => format!("{} and {} others", names[..most].join(" "), names.len() - most),
@@ -124,8 +128,8 @@ pub(super) fn thread_names(threads: &BTreeSet<u32>, trace: &Trace) -> String {
 
 /// A thread as `--thread` has it.
 pub(super) fn thread_name(thread: u32, trace: &Trace) -> String {
-    trace.streams().get(thread as usize).map_or_else(
-        || thread.to_string(),
-        |stream| format!("{}.{}", stream.process, stream.thread),
-    )
+    trace
+        .streams()
+        .get(thread as usize)
+        .map_or_else(|| thread.to_string(), |stream| format!("{}.{}", stream.process, stream.thread))
 }

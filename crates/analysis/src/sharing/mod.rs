@@ -20,10 +20,12 @@ pub use tables::{state_changes, summary};
 
 /// Simulates the private caches of several processors, and attributes what they need the bus for.
 ///
-/// The thread with number *n* runs on processor *n* modulo their number, as in
+/// Threads run on the processors that [`Trace::assignment`](trace::Trace::assignment) gives them, as in
 /// [`ReplayOrder::Interleaved`](crate::replay::ReplayOrder::Interleaved).
 pub struct SharingAnalysis {
     memory: CoherentMemory,
+    /// The processor of each thread.
+    assignment: Vec<u32>,
     shapes: Vec<Shape>,
     blocks: Vec<AccessedBlock>,
     /// By block, the counts of each access; empty until one needs the bus.
@@ -150,10 +152,17 @@ impl SharingCounts {
 }
 
 impl SharingAnalysis {
-    /// Nothing executed yet, on a machine with a number of processors from 1 to [`CoherentMemory::MOST_PROCESSORS`].
-    pub fn new(machine: &Machine, coherence: &Coherence, processors: usize) -> SharingAnalysis {
+    /// Nothing executed yet, on a machine with a number of processors from 1 to [`CoherentMemory::MOST_PROCESSORS`], of
+    /// which `assignment` has one for each thread.
+    pub fn new(
+        machine: &Machine,
+        coherence: &Coherence,
+        processors: u32,
+        assignment: Vec<u32>,
+    ) -> SharingAnalysis {
         SharingAnalysis {
-            memory: CoherentMemory::new(machine, coherence, processors),
+            memory: CoherentMemory::new(machine, coherence, processors as usize),
+            assignment,
             shapes: Vec::new(),
             blocks: Vec::new(),
             by_access: Vec::new(),
@@ -324,7 +333,7 @@ impl Consumer for SharingAnalysis {
         if !self.threads.contains(&thread.number) {
             self.threads.push(thread.number);
         }
-        let processor = (thread.number as usize % self.memory.processors()) as u8;
+        let processor = self.assignment.get(thread.number as usize).map_or(0, |&processor| processor as u8);
         let shapes = std::mem::take(&mut self.shapes);
         for entry in Entries::new(records, &shapes) {
             match entry {

@@ -15,11 +15,8 @@ pub fn summary(sharing: &SharingAnalysis) -> Table {
             .collect();
     let (threads, processors) = (sharing.threads(), sharing.memory.processors());
     let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let title = format!(
-        "Coherent caches of {}, {}",
-        plural(processors, "processor"),
-        plural(threads, "thread")
-    );
+    let title =
+        format!("Coherent caches of {}, {}", plural(processors, "processor"), plural(threads, "thread"));
     let mut table = Table::new("summary", title, &columns);
     let counts = sharing.counts();
     let misses = |class| counts.misses_of(class);
@@ -44,11 +41,13 @@ pub fn summary(sharing: &SharingAnalysis) -> Table {
     ];
     for (what, count) in rows {
         let per = |whole: u64| Value::from(count as f64 / whole as f64);
-        let row = [what.into(), count.into(), Value::from(1000.0 * count as f64 / sharing.instructions as f64)];
+        let row =
+            [what.into(), count.into(), Value::from(1000.0 * count as f64 / sharing.instructions as f64)];
         table.row(row.into_iter().chain((sharing.units > 0).then(|| per(sharing.units))).collect());
     }
     table.notes.push(
-        "avoidable: operations that would not occur if no two processors used different bytes of a line.".into(),
+        "avoidable: operations that would not occur if no two processors used different bytes of a line."
+            .into(),
     );
     table
 }

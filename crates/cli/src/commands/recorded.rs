@@ -60,6 +60,10 @@ impl RecordedInput {
         }
         let trace = Trace::open(&path)?;
         let units = plan.unit.is_some().then(|| trace.first_unit().unwrap_or(0)..=u64::MAX);
-        Ok(RecordedInput { trace, selection: Selection { units, ..Selection::default() }, ending: Some(ending) })
+        Ok(RecordedInput {
+            trace,
+            selection: Selection { units, ..Selection::default() },
+            ending: Some(ending),
+        })
     }
 }

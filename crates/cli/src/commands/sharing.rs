@@ -32,13 +32,15 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let machine = &machines.machines[0];
     let Some(coherence) = &machine.coherence else {
         let name = &options.machine;
-        bail!("the machine {name} has one processor: add coherence.protocol = \"mesi\" to its file, or --set coherence.protocol=mesi");
+        bail!(
+            "the machine {name} has one processor: add coherence.protocol = \"mesi\" to its file, or --set coherence.protocol=mesi"
+        );
     };
     let RecordedInput { trace, selection, ending } = RecordedInput::new(input, output, &machines.machines)?;
     let most = CoherentMemory::MOST_PROCESSORS as u32;
     let threads = u32::try_from(trace.streams().len()).unwrap_or(most);
     let processors = options.processors.unwrap_or(threads.clamp(1, most));
-    let model = SharingAnalysis::new(machine, coherence, processors as usize);
+    let model = SharingAnalysis::new(machine, coherence, processors, trace.assignment(processors));
     let order = ReplayOrder::Interleaved { processors, quantum: options.quantum };
     let mut simulated = replay_in_order(input, trace, &selection, order, model)?;
     simulated.ending = ending;
@@ -54,7 +56,11 @@ fn write(options: &SharingOptions, simulated: &Simulated<SharingAnalysis>) -> an
         let sorted = options.rows.sort(&mut lines);
         options.rows.shorten(&mut lines[0], Some(LINES), "--by cache-line shows all lines");
         let [lines] = lines;
-        simulated.write(vec![sharing::summary(&simulated.model), lines], &Default::default(), &options.output)?;
+        simulated.write(
+            vec![sharing::summary(&simulated.model), lines],
+            &Default::default(),
+            &options.output,
+        )?;
         return sorted;
     };
     simulated.write(vec![table(by, &simulated.model, &simulated.trace)], &options.rows, &options.output)

@@ -435,8 +435,9 @@ impl CoherentMemory {
         let is_alone = record.holders.count_ones() == 1;
         let is_owned = record.owner.is_none_or(|owner| record.holders & bit(owner) != 0);
         let is_single = record.owner.is_none() || is_alone || record.state == CoherenceState::Owned;
-        let are_there =
-            (0..).zip(&self.caches).all(|(one, caches)| caches.holds(line) == (record.holders & bit(one) != 0));
+        let are_there = (0..)
+            .zip(&self.caches)
+            .all(|(one, caches)| caches.holds(line) == (record.holders & bit(one) != 0));
         match is_owned && is_single && are_there {
             true => Ok(()),
             false => Err(format!("line {line:#x}: {record:?}")),

@@ -99,7 +99,9 @@ impl PrivateCaches {
     pub fn add_to_filter(&mut self, place: u64, record: u32, is_writable: bool) {
         let inner = &self.levels[0];
         let line = place >> inner.line_shift;
-        if self.is_filterable && let Some(slot) = inner.tags.find(line) {
+        if self.is_filterable
+            && let Some(slot) = inner.tags.find(line)
+        {
             let key = line << 1 | u64::from(is_writable);
             self.filter[line as usize % FILTER_ENTRIES] = FilterEntry { key, slot: slot as u32, record };
         }

@@ -26,9 +26,20 @@ use events::record::{Entry, Mark};
 pub const TIME_SLICE: u64 = 100_000;
 
 impl Trace {
+    /// The processor of each stream: in the order of processes and of the threads in them, one after the other.
+    pub fn assignment(&self, processors: u32) -> Vec<u32> {
+        let streams = self.streams();
+        let mut order: Vec<usize> = (0..streams.len()).collect();
+        order.sort_by_key(|&stream| (streams[stream].process, streams[stream].thread));
+        let mut assignment = vec![0; streams.len()];
+        for (stream, processor) in order.into_iter().zip((0..processors.max(1)).cycle()) {
+            assignment[stream] = processor;
+        }
+        assignment
+    }
+
     /// All records of the selected chunks as if the streams ran at the same time on a number of processors. Each stream has
-    /// one processor: its number modulo the number of processors. Processors take turns of `quantum` instructions;
-    /// streams on the same processor alternate after [`TIME_SLICE`] instructions, or where one waits.
+    /// one processor ([`Trace::assignment`]). Processors take turns of `quantum` instructions; streams on the same processor alternate after [`TIME_SLICE`] instructions, or where one waits.
     pub fn interleaved_where(
         &self,
         processors: u32,
@@ -37,9 +48,10 @@ impl Trace {
     ) -> Interleaved<'_> {
         let cursors = self.cursors(&is_wanted);
         let mut queues = vec![Queue::default(); processors.max(1) as usize];
-        let count = queues.len();
-        for stream in (0..cursors.len()).filter(|&stream| !cursors[stream].chunks.is_empty()) {
-            queues[stream % count].streams.push_back(stream);
+        for (stream, processor) in self.assignment(processors).into_iter().enumerate() {
+            if !cursors[stream].chunks.is_empty() {
+                queues[processor as usize].streams.push_back(stream);
+            }
         }
         Interleaved {
             trace: self,

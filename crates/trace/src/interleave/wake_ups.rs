@@ -43,7 +43,8 @@ pub(super) fn wake_ups(trace: &Trace, is_wanted: impl Fn(&Chunk) -> bool) -> Wak
     let mut found = WakeUps::new();
     for (stream, scan) in calls.iter().enumerate() {
         for call in &scan.calls {
-            let others = (0..calls.len()).filter(|&other| other != stream && processes[other] == processes[stream]);
+            let others =
+                (0..calls.len()).filter(|&other| other != stream && processes[other] == processes[stream]);
             let wakers = others.filter_map(|other| Some((waker(&calls[other].calls, call)?, other)));
             if let Some((start, other)) = wakers.max() {
                 found.insert((stream, call.end), (other, start));
@@ -56,7 +57,8 @@ pub(super) fn wake_ups(trace: &Trace, is_wanted: impl Fn(&Chunk) -> bool) -> Wak
 /// The last of a thread's calls that can have woken one that waited: its order number.
 fn waker(calls: &[FutexCall], waited: &FutexCall) -> Option<u64> {
     let before = calls.partition_point(|call| call.start < waited.end);
-    let overlapping = calls[..before].iter().rev().take(MOST_COMPARED).take_while(|call| call.end > waited.start);
+    let overlapping =
+        calls[..before].iter().rev().take(MOST_COMPARED).take_while(|call| call.end > waited.start);
     let matches = |call: &&FutexCall| call.words.iter().any(|word| *word != 0 && waited.words.contains(word));
     overlapping.into_iter().find(matches).map(|call| call.start)
 }

@@ -67,9 +67,12 @@ fn executed(trace: &Trace, processors: u32, quantum: u64) -> Vec<u32> {
 #[test]
 fn threads_that_were_recorded_one_after_the_other_alternate() {
     // The first creates the others, which then have the processor for themselves, one after the other.
-    let first = [vec![order(1)], blocks(1), vec![call(CLONE), order(2)], blocks(1), vec![call(CLONE), order(5)]].concat();
+    let first =
+        [vec![order(1)], blocks(1), vec![call(CLONE), order(2)], blocks(1), vec![call(CLONE), order(5)]]
+            .concat();
     let gap = Event::Mark(Mark::Gap);
-    let others = [3, 7].map(|number| [vec![gap, order(number)], blocks(4), vec![order(number + 1)], blocks(4)].concat());
+    let others = [3, 7]
+        .map(|number| [vec![gap, order(number)], blocks(4), vec![order(number + 1)], blocks(4)].concat());
     let [second, third] = others;
     let trace = trace("alternate", &[first, second, third]);
     let all = executed(&trace, 3, 8);
@@ -107,8 +110,16 @@ fn a_thread_that_waited_continues_behind_what_the_others_had_done() {
 fn a_thread_continues_when_another_one_has_woken_it() {
     let locked = |word| vec![Event::Block(1), Event::Access(word)];
     let streams = |word| {
-        let waits = [vec![order(1)], blocks(1), vec![call(CLONE)], locked(0x5000), vec![call(FUTEX), order(30)], blocks(3)];
-        let wakes = [vec![order(4)], locked(word), vec![call(FUTEX), order(8)], blocks(3), vec![order(9)], blocks(3)];
+        let waits = [
+            vec![order(1)],
+            blocks(1),
+            vec![call(CLONE)],
+            locked(0x5000),
+            vec![call(FUTEX), order(30)],
+            blocks(3),
+        ];
+        let wakes =
+            [vec![order(4)], locked(word), vec![call(FUTEX), order(8)], blocks(3), vec![order(9)], blocks(3)];
         [waits.concat(), wakes.concat()]
     };
     // The host let it continue late, which is no matter.
@@ -150,9 +161,10 @@ fn nothing_is_lost_and_nobody_waits_for_nothing() {
         let (mut waits, mut orders) = (BTreeMap::new(), vec![0; trace.streams().len()]);
         let mut has_begun = vec![false; trace.streams().len()];
         // By stream, the order numbers of the blocks that have not been executed.
-        let mut left: Vec<Vec<u64>> = (0..trace.streams().len()).map(|stream| numbers(&trace, stream)).collect();
+        let mut left: Vec<Vec<u64>> =
+            (0..trace.streams().len()).map(|stream| numbers(&trace, stream)).collect();
         for (processor, stream, events) in turns(&trace, processors, quantum) {
-            assert_eq!(processor, stream % processors);
+            assert_eq!(processor, trace.assignment(processors)[stream as usize]);
             for &event in &events {
                 match event {
                     Event::Mark(Mark::SystemCall(FUTEX)) => drop(waits.insert(stream, true)),
