@@ -31,6 +31,7 @@ def caches(
     machine: Union[StrPath, Iterable[StrPath]] = "alphastation500",
     by: Optional[str] = None,
     inclusive: bool = False,
+    children: bool = False,
     classify: bool = False,
     function: Names = (),
     threshold: Optional[float] = None,
@@ -44,7 +45,8 @@ def caches(
     `pathlength.machines()`, or files that describe one. `by` asks for a table by "function", "line", "instruction" or
     "unit", too; or for one by "caller", "callee" or "call_tree" alone, of each `function` named, and without calls that
     cost less than `threshold` percent. `inclusive` adds to functions what they call. With `classify`, misses are
-    classified. `settings` changes fields of the machine; `sweep` gives all values of one or two fields, which one table
+    classified. With `children`, all processes are simulated, each as if it had a processor to itself, and `by` may be
+    "process". `settings` changes fields of the machine; `sweep` gives all values of one or two fields, which one table
     compares. `part` is described in `pathlength.Part`.
 
     >>> tables = pathlength.caches("./hello", machine="dec3000", by="function", unit="greet", warm_up=2)
@@ -56,7 +58,7 @@ def caches(
     >>> tables["sweep"]["dcache_size"].to_pylist()
     ['8K', '16K']
     """
-    options = dict(machine=machine, by=_rows(by), inclusive=inclusive, classify=classify)
+    options = dict(machine=machine, by=_rows(by), inclusive=inclusive, children=children, classify=classify)
     options |= dict(set=_fields(settings), sweep=_fields(sweep))
     return _tables("caches", program, args, options, part, function=function, threshold=threshold)
 
@@ -69,6 +71,7 @@ def time(
     machine: Union[StrPath, Iterable[StrPath]] = "alphastation500",
     by: Optional[str] = None,
     inclusive: bool = False,
+    children: bool = False,
     function: Names = (),
     threshold: Optional[float] = None,
     settings: Optional[Mapping[str, Value]] = None,
@@ -85,7 +88,7 @@ def time(
     >>> tables["time"]["cycles"][0].as_py() > 0
     True
     """
-    options = dict(machine=machine, by=_rows(by), inclusive=inclusive)
+    options = dict(machine=machine, by=_rows(by), inclusive=inclusive, children=children)
     options |= dict(set=_fields(settings), sweep=_fields(sweep))
     return _tables("time", program, args, options, part, function=function, threshold=threshold)
 

@@ -35,7 +35,7 @@ pub fn caches<'py>(
     let all = |caches: &Caches, trace: &trace::Trace| {
         let named = [(machine, caches)];
         let by = by.into_iter().flat_map(|rows| models::by(rows, &named, trace));
-        std::iter::once(models::structures(&named, classify)).chain(by).collect()
+        std::iter::once(models::structures(&[(machine, caches.into())], classify)).chain(by).collect()
     };
     dict(py, simulate(py, trace, selection, warm_up, caches, all, progress)?)
 }
@@ -56,7 +56,7 @@ pub fn time<'py>(
     let by = rows(&by)?;
     let all = |time: &TimingModel, trace: &trace::Trace| {
         let by = by.into_iter().flat_map(|rows| models::by(rows, &[(machine, time)], trace));
-        models::times(&[(machine, &described, time)]).into_iter().chain(by).collect()
+        models::times(&[(machine, &described, time.into())]).into_iter().chain(by).collect()
     };
     dict(py, simulate(py, trace, selection, warm_up, time, all, progress)?)
 }

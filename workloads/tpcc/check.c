@@ -22,7 +22,7 @@ static const struct condition {
      " d_next_o_id - 1 <> (SELECT max(no_o_id) FROM new_orders WHERE no_w_id = d_w_id AND no_d_id = d_id)"},
     {"new orders of a district are numbered without gaps",
      "SELECT count(*) FROM (SELECT max(no_o_id) - min(no_o_id) + 1 AS span, count(*) AS number FROM new_orders"
-     " GROUP BY no_w_id, no_d_id) WHERE span <> number"},
+     " GROUP BY no_w_id, no_d_id) AS spans WHERE span <> number"},
     {"a district has as many order lines as its orders say",
      "SELECT count(*) FROM district WHERE"
      " (SELECT sum(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) <>"
@@ -37,19 +37,19 @@ static const struct condition {
      "SELECT count(*) FROM order_lines JOIN orders ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id"
      " WHERE (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)"},
     {"a warehouse's payments are those of the history",
-     "SELECT count(*) FROM warehouse WHERE w_ytd IS NOT (SELECT sum(h_amount) FROM history WHERE h_w_id = w_id)"},
+     "SELECT count(*) FROM warehouse WHERE w_ytd IS DISTINCT FROM (SELECT sum(h_amount) FROM history WHERE h_w_id = w_id)"},
     {"a district's payments are those of the history",
      "SELECT count(*) FROM district LEFT JOIN (SELECT h_w_id, h_d_id, sum(h_amount) AS amount FROM history"
-     " GROUP BY h_w_id, h_d_id) ON h_w_id = d_w_id AND h_d_id = d_id WHERE d_ytd IS NOT amount"},
+     " GROUP BY h_w_id, h_d_id) AS paid ON h_w_id = d_w_id AND h_d_id = d_id WHERE d_ytd IS DISTINCT FROM amount"},
     {"a customer's balance is what was delivered to them, less what they paid",
      "SELECT count(*) FROM customer LEFT JOIN " DELIVERED " AS delivered"
      " ON delivered.w = c_w_id AND delivered.d = c_d_id AND delivered.c = c_id LEFT JOIN " PAID " AS paid"
      " ON paid.w = c_w_id AND paid.d = c_d_id AND paid.c = c_id"
-     " WHERE c_balance <> ifnull(delivered.amount, 0) - ifnull(paid.amount, 0)"},
+     " WHERE c_balance <> coalesce(delivered.amount, 0) - coalesce(paid.amount, 0)"},
     {"a customer's balance and payments together are what was delivered to them",
      "SELECT count(*) FROM customer LEFT JOIN " DELIVERED " AS delivered"
      " ON delivered.w = c_w_id AND delivered.d = c_d_id AND delivered.c = c_id"
-     " WHERE c_balance + c_ytd_payment <> ifnull(delivered.amount, 0)"},
+     " WHERE c_balance + c_ytd_payment <> coalesce(delivered.amount, 0)"},
 };
 
 /* Condition 11 is one of the initial database only. */

@@ -6,30 +6,30 @@
 
 #include "tpcc.h"
 
-/* Rows of some hundred bytes have a row number and an index, small ones are in their primary key's tree, as SQLite's
- * documentation of WITHOUT ROWID advises. */
+/* Rows of some hundred bytes have a row number and an index, small ones are in their primary key's tree, where the database has
+ * such tables, as SQLite's documentation of WITHOUT ROWID advises. */
 static const char schema[] =
-    "CREATE TABLE warehouse(w_id INTEGER PRIMARY KEY, w_name TEXT, w_street_1 TEXT, w_street_2 TEXT, w_city TEXT,"
-    " w_state TEXT, w_zip TEXT, w_tax INTEGER, w_ytd INTEGER);"
-    "CREATE TABLE district(d_w_id INTEGER, d_id INTEGER, d_name TEXT, d_street_1 TEXT, d_street_2 TEXT, d_city TEXT,"
-    " d_state TEXT, d_zip TEXT, d_tax INTEGER, d_ytd INTEGER, d_next_o_id INTEGER, PRIMARY KEY(d_w_id, d_id));"
-    "CREATE TABLE customer(c_w_id INTEGER, c_d_id INTEGER, c_id INTEGER, c_first TEXT, c_middle TEXT, c_last TEXT,"
-    " c_street_1 TEXT, c_street_2 TEXT, c_city TEXT, c_state TEXT, c_zip TEXT, c_phone TEXT, c_since INTEGER,"
-    " c_credit TEXT, c_credit_lim INTEGER, c_discount INTEGER, c_balance INTEGER, c_ytd_payment INTEGER,"
-    " c_payment_cnt INTEGER, c_delivery_cnt INTEGER, c_data TEXT, PRIMARY KEY(c_w_id, c_d_id, c_id));"
-    "CREATE TABLE history(h_c_id INTEGER, h_c_d_id INTEGER, h_c_w_id INTEGER, h_d_id INTEGER, h_w_id INTEGER,"
-    " h_date INTEGER, h_amount INTEGER, h_data TEXT);"
-    "CREATE TABLE new_orders(no_w_id INTEGER, no_d_id INTEGER, no_o_id INTEGER,"
-    " PRIMARY KEY(no_w_id, no_d_id, no_o_id)) WITHOUT ROWID;"
-    "CREATE TABLE orders(o_w_id INTEGER, o_d_id INTEGER, o_id INTEGER, o_c_id INTEGER, o_entry_d INTEGER,"
-    " o_carrier_id INTEGER, o_ol_cnt INTEGER, o_all_local INTEGER, PRIMARY KEY(o_w_id, o_d_id, o_id)) WITHOUT ROWID;"
-    "CREATE TABLE order_lines(ol_w_id INTEGER, ol_d_id INTEGER, ol_o_id INTEGER, ol_number INTEGER, ol_i_id INTEGER,"
-    " ol_supply_w_id INTEGER, ol_delivery_d INTEGER, ol_quantity INTEGER, ol_amount INTEGER, ol_dist_info TEXT,"
-    " PRIMARY KEY(ol_w_id, ol_d_id, ol_o_id, ol_number)) WITHOUT ROWID;"
-    "CREATE TABLE item(i_id INTEGER PRIMARY KEY, i_im_id INTEGER, i_name TEXT, i_price INTEGER, i_data TEXT);"
-    "CREATE TABLE stock(s_w_id INTEGER, s_i_id INTEGER, s_quantity INTEGER, s_dist_01 TEXT, s_dist_02 TEXT,"
+    "CREATE TABLE warehouse(w_id " INTEGER " PRIMARY KEY, w_name TEXT, w_street_1 TEXT, w_street_2 TEXT, w_city TEXT,"
+    " w_state TEXT, w_zip TEXT, w_tax " INTEGER ", w_ytd " INTEGER ");"
+    "CREATE TABLE district(d_w_id " INTEGER ", d_id " INTEGER ", d_name TEXT, d_street_1 TEXT, d_street_2 TEXT, d_city TEXT,"
+    " d_state TEXT, d_zip TEXT, d_tax " INTEGER ", d_ytd " INTEGER ", d_next_o_id " INTEGER ", PRIMARY KEY(d_w_id, d_id));"
+    "CREATE TABLE customer(c_w_id " INTEGER ", c_d_id " INTEGER ", c_id " INTEGER ", c_first TEXT, c_middle TEXT, c_last TEXT,"
+    " c_street_1 TEXT, c_street_2 TEXT, c_city TEXT, c_state TEXT, c_zip TEXT, c_phone TEXT, c_since " INTEGER ","
+    " c_credit TEXT, c_credit_lim " INTEGER ", c_discount " INTEGER ", c_balance " INTEGER ", c_ytd_payment " INTEGER ","
+    " c_payment_cnt " INTEGER ", c_delivery_cnt " INTEGER ", c_data TEXT, PRIMARY KEY(c_w_id, c_d_id, c_id));"
+    "CREATE TABLE history(h_c_id " INTEGER ", h_c_d_id " INTEGER ", h_c_w_id " INTEGER ", h_d_id " INTEGER ", h_w_id " INTEGER ","
+    " h_date " INTEGER ", h_amount " INTEGER ", h_data TEXT);"
+    "CREATE TABLE new_orders(no_w_id " INTEGER ", no_d_id " INTEGER ", no_o_id " INTEGER ","
+    " PRIMARY KEY(no_w_id, no_d_id, no_o_id)) " IN_PRIMARY_KEY ";"
+    "CREATE TABLE orders(o_w_id " INTEGER ", o_d_id " INTEGER ", o_id " INTEGER ", o_c_id " INTEGER ", o_entry_d " INTEGER ","
+    " o_carrier_id " INTEGER ", o_ol_cnt " INTEGER ", o_all_local " INTEGER ", PRIMARY KEY(o_w_id, o_d_id, o_id)) " IN_PRIMARY_KEY ";"
+    "CREATE TABLE order_lines(ol_w_id " INTEGER ", ol_d_id " INTEGER ", ol_o_id " INTEGER ", ol_number " INTEGER ", ol_i_id " INTEGER ","
+    " ol_supply_w_id " INTEGER ", ol_delivery_d " INTEGER ", ol_quantity " INTEGER ", ol_amount " INTEGER ", ol_dist_info TEXT,"
+    " PRIMARY KEY(ol_w_id, ol_d_id, ol_o_id, ol_number)) " IN_PRIMARY_KEY ";"
+    "CREATE TABLE item(i_id " INTEGER " PRIMARY KEY, i_im_id " INTEGER ", i_name TEXT, i_price " INTEGER ", i_data TEXT);"
+    "CREATE TABLE stock(s_w_id " INTEGER ", s_i_id " INTEGER ", s_quantity " INTEGER ", s_dist_01 TEXT, s_dist_02 TEXT,"
     " s_dist_03 TEXT, s_dist_04 TEXT, s_dist_05 TEXT, s_dist_06 TEXT, s_dist_07 TEXT, s_dist_08 TEXT, s_dist_09 TEXT,"
-    " s_dist_10 TEXT, s_ytd INTEGER, s_order_cnt INTEGER, s_remote_cnt INTEGER, s_data TEXT,"
+    " s_dist_10 TEXT, s_ytd " INTEGER ", s_order_cnt " INTEGER ", s_remote_cnt " INTEGER ", s_data TEXT,"
     " PRIMARY KEY(s_w_id, s_i_id));";
 
 /* Made after the rows, which is faster. */
@@ -38,19 +38,19 @@ static const char indexes[] =
     "CREATE INDEX orders_by_customer ON orders(o_w_id, o_d_id, o_c_id, o_id);";
 
 /* A statement whose parameters are bound one after another. */
-static sqlite3_stmt *row;
+static query *row;
 static int parameter;
 
 static void integer(int64_t value) {
-    sqlite3_bind_int64(row, ++parameter, value);
+    bind_integer(row, ++parameter, value);
 }
 
 static void null(void) {
-    sqlite3_bind_null(row, ++parameter);
+    bind_null(row, ++parameter);
 }
 
 static void text(const char *value) {
-    sqlite3_bind_text(row, ++parameter, value, -1, SQLITE_TRANSIENT);
+    bind_copy(row, ++parameter, value);
 }
 
 static void random_characters(int least, int most) {
@@ -69,7 +69,7 @@ static void begin_table(const char *sql) {
 }
 
 static void end_table(void) {
-    sqlite3_finalize(row);
+    finalize(row);
 }
 
 /* Street, street, city, state and zip, clause 4.3.2.7. */
@@ -243,10 +243,10 @@ static void load_warehouse(const struct scale *scale, int64_t warehouse) {
 void load(const struct scale *scale) {
     draw_constants(true);
     execute("BEGIN");
-    execute(schema);
+    execute_all(schema);
     load_items(scale);
     for (int64_t warehouse = 1; warehouse <= scale->warehouses; warehouse++) load_warehouse(scale, warehouse);
-    execute(indexes);
+    execute_all(indexes);
     /* Without statistics SQLite finds a customer's orders by the primary key, among all of the district. */
     execute("ANALYZE");
     execute("COMMIT");

@@ -16,14 +16,14 @@ enum {
 };
 
 static const char usage[] =
-    "Usage: tpcc load FILE [--warehouses N] [--items N] [--customers N]\n"
-    "       tpcc run FILE [--transactions N] [--seed N] [--cache-mib N] [--waiting PERCENT]\n"
+    "Usage: tpcc load " DATABASE_ARGUMENT " [--warehouses N] [--items N] [--customers N]\n"
+    "       tpcc run " DATABASE_ARGUMENT " [--transactions N] [--seed N] [--cache-mib N] [--waiting PERCENT]\n"
     "                     [--checkpoint-every N]\n"
-    "       tpcc check FILE\n"
+    "       tpcc check " DATABASE_ARGUMENT "\n"
     "\n"
-    "The TPC-C benchmark on SQLite. Its results are not tpmC: nothing of it was audited.\n"
+    "The TPC-C benchmark on " DATABASE "; " DATABASE_ARGUMENT " is " DATABASE_MEANING ". Its results are not tpmC: nothing of it was audited.\n"
     "\n"
-    "  load    create the database FILE, replacing it\n"
+    "  load    create the tables, replacing those that are there\n"
     "  run     do transactions, with the consistency of the database checked before and after\n"
     "  check   only check it\n"
     "\n"
@@ -35,9 +35,10 @@ static const char usage[] =
     "Options of run:\n"
     "  --transactions N         of all kinds [1000]\n"
     "  --seed N                 of the random inputs [1]\n"
-    "  --cache-mib N            page cache in MiB [1024]\n"
+    "  --cache-mib N            page cache in MiB, of SQLite [1024]\n"
     "  --waiting PERCENT        of the keying and think times; without, terminals do not wait [0]\n"
-    "  --checkpoint-every N     transactions between checkpoints, 0 for one at the end only [100]\n"
+    "  --checkpoint-every N     transactions between checkpoints, 0 for one at the end only, of SQLite [100]\n"
+    "  --unchecked              do not check before and after: tpcc check does that apart\n"
     "\n"
     "Exit status: 0, 1 if something failed or the database is inconsistent, 2 for a usage error.\n";
 
@@ -57,40 +58,31 @@ static int64_t parse_number(const char *text, int64_t least, int64_t most) {
     return value;
 }
 
-static int load_file(const char *path, const struct scale *scale) {
-    if (unlink(path) != 0 && errno != ENOENT) fail("cannot replace %s: %s", path, strerror(errno));
-    open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-    /* Nothing to recover while loading: an interrupted load is started again. */
-    execute("PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1048576;");
+static int load_database(const char *where, const struct scale *scale) {
+    create_database(where);
     load(scale);
-    execute("PRAGMA journal_mode=WAL");
+    finish_loading();
     bool good = check_conditions(true);
     close_database();
     printf("loaded %" PRId64 " warehouses\n", scale->warehouses);
     return good ? 0 : 1;
 }
 
-static int run_file(const char *path, const struct run *options) {
-    open_database(path, SQLITE_OPEN_READWRITE);
-    /* As in tpcb.c: durable commits, checkpoints between transactions, no memory-mapped files. */
-    execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA mmap_size=0;"
-            "PRAGMA temp_store=MEMORY;");
-    char pragma[64];
-    snprintf(pragma, sizeof pragma, "PRAGMA cache_size=%" PRId64, options->cache_pages);
-    execute(pragma);
+static int run_database(const char *where, const struct run *options) {
+    open_database(where, options->cache_pages);
     struct scale scale = read_scale();
     /* Checking reads all pages, and so fills the page cache. */
-    bool good = check_conditions(false);
+    bool good = options->is_unchecked || check_conditions(false);
     prepare_transactions();
     run(options, &scale);
     finalize_transactions();
-    good &= check_conditions(false);
+    good = good && (options->is_unchecked || check_conditions(false));
     close_database();
     return good ? 0 : 1;
 }
 
-static int check_file(const char *path) {
-    open_database(path, SQLITE_OPEN_READWRITE);
+static int check_database(const char *where) {
+    open_database(where, 0);
     read_scale();
     bool good = check_conditions(false);
     close_database();
@@ -98,7 +90,7 @@ static int check_file(const char *path) {
 }
 
 int main(int argc, char **argv) {
-    enum { HELP = 1, WAREHOUSES, ITEMS, CUSTOMERS, TRANSACTIONS, SEED, CACHE_MIB, WAITING, CHECKPOINT };
+    enum { HELP = 1, WAREHOUSES, ITEMS, CUSTOMERS, TRANSACTIONS, SEED, CACHE_MIB, WAITING, CHECKPOINT, UNCHECKED };
     static const struct option options[] = {
         {"help", no_argument, NULL, HELP},
         {"warehouses", required_argument, NULL, WAREHOUSES},
@@ -109,10 +101,11 @@ int main(int argc, char **argv) {
         {"cache-mib", required_argument, NULL, CACHE_MIB},
         {"waiting", required_argument, NULL, WAITING},
         {"checkpoint-every", required_argument, NULL, CHECKPOINT},
+        {"unchecked", no_argument, NULL, UNCHECKED},
         {0},
     };
     struct scale scale = {.warehouses = 1, .items = 100000, .customers = 3000};
-    struct run how = {1000, 1, 1024 * (MEBIBYTE / PAGE_SIZE), CHECKPOINT_EVERY, 0};
+    struct run how = {1000, 1, 1024 * (MEBIBYTE / PAGE_SIZE), CHECKPOINT_EVERY, 0, false};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (option) {
         case HELP: fputs(usage, stdout); return 0;
@@ -124,12 +117,13 @@ int main(int argc, char **argv) {
         case CACHE_MIB: how.cache_pages = parse_number(optarg, 1, 8191) * (MEBIBYTE / PAGE_SIZE); break;
         case WAITING: how.waiting_percent = parse_number(optarg, 0, 100); break;
         case CHECKPOINT: how.checkpoint_every = parse_number(optarg, 0, INT64_MAX); break;
+        case UNCHECKED: how.is_unchecked = true; break;
         default: usage_error("%s is not an option, or lacks its value", argv[optind - 1]);
         }
-    if (argc - optind != 2) usage_error("expected a command and a database file%s", "");
+    if (argc - optind != 2) usage_error("expected a command and a database%s", "");
     const char *command = argv[optind], *path = argv[optind + 1];
-    if (strcmp(command, "load") == 0) return load_file(path, &scale);
-    if (strcmp(command, "run") == 0) return run_file(path, &how);
-    if (strcmp(command, "check") == 0) return check_file(path);
+    if (strcmp(command, "load") == 0) return load_database(path, &scale);
+    if (strcmp(command, "run") == 0) return run_database(path, &how);
+    if (strcmp(command, "check") == 0) return check_database(path);
     usage_error("%s is not a command", command);
 }

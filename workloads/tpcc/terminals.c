@@ -52,15 +52,9 @@ volatile uint64_t tpcc_transactions; /* transactions done */
 volatile uint64_t tpcc_page_hits;    /* page-cache hits since the first transaction */
 volatile uint64_t tpcc_page_misses;  /* page-cache misses since the first transaction */
 
-static uint64_t take_counter(int which) {
-    int value, highest;
-    sqlite3_db_status(db, which, &value, &highest, true);
-    return (uint64_t)(unsigned)value;
-}
-
 static void update_gauges(void) {
-    tpcc_page_hits += take_counter(SQLITE_DBSTATUS_CACHE_HIT);
-    tpcc_page_misses += take_counter(SQLITE_DBSTATUS_CACHE_MISS);
+    tpcc_page_hits += take_page_hits();
+    tpcc_page_misses += take_page_misses();
     tpcc_transactions++;
 }
 
@@ -213,8 +207,9 @@ static void report(void) {
         printf("%-12s %12" PRId64 " %12" PRId64 " %14.1f %14.1f\n", kinds[kind].name, count, done[kind].rolled_back,
                count == 0 ? 0.0 : (double)done[kind].total_ns / (double)count / 1000, (double)done[kind].longest_ns / 1000);
     }
-    printf("districts with nothing to deliver: %" PRId64 "\npage hits: %" PRIu64 "\npage misses: %" PRIu64 "\n",
-           skipped_deliveries, tpcc_page_hits, tpcc_page_misses);
+    printf("districts with nothing to deliver: %" PRId64 "\n", skipped_deliveries);
+    if (HAS_PAGE_COUNTS)
+        printf("page hits: %" PRIu64 "\npage misses: %" PRIu64 "\n", tpcc_page_hits, tpcc_page_misses);
 }
 
 void run(const struct run *options, const struct scale *scale) {
@@ -224,8 +219,8 @@ void run(const struct run *options, const struct scale *scale) {
     struct terminal *terminals = make_terminals(count);
     int64_t begin = now();
     for (int64_t i = 0; i < count; i++) terminals[i].ready = begin + i;
-    take_counter(SQLITE_DBSTATUS_CACHE_HIT);
-    take_counter(SQLITE_DBSTATUS_CACHE_MISS);
+    take_page_hits();
+    take_page_misses();
 
     for (int64_t number = 1; number <= options->transactions; number++) {
         struct terminal *terminal = first_ready(terminals, count);

@@ -1,6 +1,8 @@
-/* tpcc: the TPC-C benchmark on SQLite's C interface, after revision 5.11 of its specification.
+/* tpcc: the TPC-C benchmark on SQLite's C interface or on PostgreSQL's, after revision 5.11 of its specification.
  *
- * database.c   SQLite, with every error fatal
+ * database.h   what the program needs of a database
+ * database.c   SQLite in this process
+ * postgresql.c a server of PostgreSQL, by libpq
  * random.c     random numbers and texts, clause 2.1.6 and 4.3.2
  * load.c       the schema and the initial database, clauses 1.3 and 4.3.3
  * transactions.c  the five transactions, clauses 2.4 to 2.8
@@ -17,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sqlite3.h"
+#include "database.h"
 
 enum {
     DISTRICTS = 10,      /* of a warehouse */
@@ -34,30 +36,6 @@ struct scale {
     int64_t items;     /* 100,000 as specified */
     int64_t customers; /* of a district, 3,000 as specified; each begins with one order */
 };
-
-/* ---- database.c ---- */
-
-extern sqlite3 *db;
-
-_Noreturn void fail(const char *format, ...);
-_Noreturn void fail_in_database(const char *what);
-void open_database(const char *path, int flags);
-void close_database(void);
-void execute(const char *sql);
-sqlite3_stmt *prepare(const char *sql);
-/* Runs a statement that yields no row. */
-void step(sqlite3_stmt *statement);
-/* Advances to the next row; resets the statement after the last one. */
-bool next_row(sqlite3_stmt *statement);
-/* Advances to the only row of a statement; the caller resets it. */
-void only_row(sqlite3_stmt *statement);
-int64_t query_integer(const char *sql);
-/* Binds integers to the first parameters. */
-#define BIND(statement, ...)                                                                            \
-    bind_integers((statement), (const int64_t[]){__VA_ARGS__},                                          \
-                  sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
-void bind_integers(sqlite3_stmt *statement, const int64_t *values, unsigned long count);
-void bind_text(sqlite3_stmt *statement, int parameter, const char *text);
 
 /* ---- random.c ---- */
 
@@ -118,6 +96,7 @@ void tpcc_checkpoint(void);
 
 struct run {
     int64_t transactions, seed, cache_pages, checkpoint_every, waiting_percent;
+    bool is_unchecked;
 };
 
 void run(const struct run *options, const struct scale *scale);

@@ -93,15 +93,33 @@ static const char *const statement_text[STATEMENTS] = {
                         " WHERE ol_w_id = ?1 AND ol_d_id = ?2 AND ol_o_id BETWEEN ?3 - 20 AND ?3 - 1 AND s_quantity < ?4",
 };
 
-static sqlite3_stmt *prepared[STATEMENTS];
+static query *prepared[STATEMENTS];
+
+/* The transaction that a statement belongs to: a server sees by the names of statements what is done. */
+static const char *transaction_of(int which) {
+    static const struct {
+        enum statement first;
+        const char *name;
+    } transactions[] = {
+        {GET_NEXT_ORDER, "stock_level"}, {GET_OLDEST_ORDER, "delivery"}, {GET_CUSTOMER, "order_status"},
+        {PAY_WAREHOUSE, "payment"},      {GET_WAREHOUSE_TAX, "new_order"},
+    };
+    for (unsigned i = 0; i < sizeof transactions / sizeof transactions[0]; i++)
+        if (which >= (int)transactions[i].first) return transactions[i].name;
+    return "any";
+}
 
 void prepare_transactions(void) {
-    for (int i = 0; i < STATEMENTS; i++) prepared[i] = prepare(statement_text[i]);
+    for (int i = 0; i < STATEMENTS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s_%d", transaction_of(i), i);
+        prepared[i] = prepare_as(name, statement_text[i]);
+    }
 }
 
 void finalize_transactions(void) {
     for (int i = 0; i < STATEMENTS; i++) {
-        sqlite3_finalize(prepared[i]);
+        finalize(prepared[i]);
         prepared[i] = NULL;
     }
 }
@@ -115,20 +133,20 @@ static void transact(enum statement which) {
 /* Binds integers, and runs a statement without a result. */
 #define DO(which, ...) (BIND(prepared[which], __VA_ARGS__), step(prepared[which]))
 
-static int64_t integer(sqlite3_stmt *statement, int column) {
-    return sqlite3_column_int64(statement, column);
+static int64_t integer(query *statement, int column) {
+    return column_integer(statement, column);
 }
 
-static int64_t take_integer(sqlite3_stmt *statement) {
+static int64_t take_integer(query *statement) {
     int64_t value = integer(statement, 0);
-    sqlite3_reset(statement);
+    reset(statement);
     return value;
 }
 
 /* Copies the text of a column, as the terminal shows it. */
-static void take_text(sqlite3_stmt *statement, int column, char *text, size_t room) {
-    const unsigned char *value = sqlite3_column_text(statement, column);
-    snprintf(text, room, "%s", value == NULL ? "" : (const char *)value);
+static void take_text(query *statement, int column, char *text, size_t room) {
+    const char *value = column_text(statement, column);
+    snprintf(text, room, "%s", value == NULL ? "" : value);
 }
 
 /* The customer's number: with a last name, the middle one of those with it, by first names (clause 2.5.2.2). */
@@ -136,7 +154,7 @@ static int64_t find_customer(const struct customer_key *key) {
     if (key->number != 0) return key->number;
     int64_t found[TEXT_LENGTH];
     int count = 0;
-    sqlite3_stmt *find = prepared[FIND_CUSTOMER_BY_NAME];
+    query *find = prepared[FIND_CUSTOMER_BY_NAME];
     BIND(find, key->warehouse, key->district);
     bind_text(find, 3, key->last);
     while (next_row(find))
@@ -154,21 +172,21 @@ struct taken_order {
 /* One line, or false if its item does not exist. */
 static bool take_line(const struct new_order *input, struct taken_order *order, int number) {
     const struct order_line *line = &input->line[number];
-    sqlite3_stmt *item = prepared[GET_ITEM];
+    query *item = prepared[GET_ITEM];
     BIND(item, line->item);
     if (!next_row(item)) return false;
     int64_t amount = line->quantity * integer(item, 0);
     char name[TEXT_LENGTH], data[TEXT_LENGTH];
     take_text(item, 1, name, sizeof name);
     take_text(item, 2, data, sizeof data);
-    sqlite3_reset(item);
+    reset(item);
 
-    sqlite3_stmt *stock = GET(GET_STOCK, line->supply_warehouse, line->item);
+    query *stock = GET(GET_STOCK, line->supply_warehouse, line->item);
     int64_t quantity = integer(stock, 0);
     char stock_data[TEXT_LENGTH], district[TEXT_LENGTH];
     take_text(stock, 1, stock_data, sizeof stock_data);
     take_text(stock, 1 + (int)input->district, district, sizeof district);
-    sqlite3_reset(stock);
+    reset(stock);
     /* The terminal shows whether both are original. */
     bool is_original = strstr(data, "ORIGINAL") != NULL && strstr(stock_data, "ORIGINAL") != NULL;
     (void)is_original;
@@ -177,7 +195,7 @@ static bool take_line(const struct new_order *input, struct taken_order *order, 
     if (quantity < 10) quantity += 91;
     DO(UPDATE_STOCK, line->supply_warehouse, line->item, quantity, line->quantity,
        line->supply_warehouse != input->warehouse);
-    sqlite3_stmt *insert = prepared[INSERT_LINE];
+    query *insert = prepared[INSERT_LINE];
     bind_text(insert, 9, district);
     DO(INSERT_LINE, input->warehouse, input->district, order->number, number + 1, line->item, line->supply_warehouse,
        line->quantity, amount);
@@ -188,16 +206,16 @@ static bool take_line(const struct new_order *input, struct taken_order *order, 
 __attribute__((noinline)) int64_t tpcc_new_order(const struct new_order *input) {
     transact(BEGIN);
     int64_t warehouse_tax = take_integer(GET(GET_WAREHOUSE_TAX, input->warehouse));
-    sqlite3_stmt *district = GET(TAKE_ORDER_NUMBER, input->warehouse, input->district);
+    query *district = GET(TAKE_ORDER_NUMBER, input->warehouse, input->district);
     struct taken_order order = {.number = integer(district, 0)};
     int64_t tax = warehouse_tax + integer(district, 1);
-    sqlite3_reset(district);
-    sqlite3_stmt *customer = GET(GET_CUSTOMER_DISCOUNT, input->warehouse, input->district, input->customer);
+    reset(district);
+    query *customer = GET(GET_CUSTOMER_DISCOUNT, input->warehouse, input->district, input->customer);
     int64_t discount = integer(customer, 0);
     char last[TEXT_LENGTH], credit[TEXT_LENGTH];
     take_text(customer, 1, last, sizeof last);
     take_text(customer, 2, credit, sizeof credit);
-    sqlite3_reset(customer);
+    reset(customer);
 
     bool all_local = true;
     for (int i = 0; i < input->lines; i++) all_local &= input->line[i].supply_warehouse == input->warehouse;
@@ -217,9 +235,9 @@ __attribute__((noinline)) int64_t tpcc_new_order(const struct new_order *input) 
 /* Puts the payment before the data of a customer with bad credit. */
 static void add_to_data(const struct payment *input, const struct customer_key *key) {
     char data[DATA_LENGTH + 1], old[TEXT_LENGTH];
-    sqlite3_stmt *get = GET(GET_CUSTOMER_DATA, key->warehouse, key->district, key->number);
+    query *get = GET(GET_CUSTOMER_DATA, key->warehouse, key->district, key->number);
     take_text(get, 0, old, sizeof old);
-    sqlite3_reset(get);
+    reset(get);
     snprintf(data, sizeof data, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s", key->number,
              key->district, key->warehouse, input->district, input->warehouse, input->amount, old);
     bind_text(prepared[SET_CUSTOMER_DATA], 4, data);
@@ -231,14 +249,14 @@ __attribute__((noinline)) int64_t tpcc_payment(const struct payment *input) {
     struct customer_key key = input->customer;
     char warehouse[TEXT_LENGTH], district[TEXT_LENGTH], credit[TEXT_LENGTH];
     take_text(GET(PAY_WAREHOUSE, input->warehouse, input->amount), 0, warehouse, sizeof warehouse);
-    sqlite3_reset(prepared[PAY_WAREHOUSE]);
+    reset(prepared[PAY_WAREHOUSE]);
     take_text(GET(PAY_DISTRICT, input->warehouse, input->district, input->amount), 0, district, sizeof district);
-    sqlite3_reset(prepared[PAY_DISTRICT]);
+    reset(prepared[PAY_DISTRICT]);
     key.number = find_customer(&key);
-    sqlite3_stmt *customer = GET(PAY_CUSTOMER, key.warehouse, key.district, key.number, input->amount);
+    query *customer = GET(PAY_CUSTOMER, key.warehouse, key.district, key.number, input->amount);
     int64_t balance = integer(customer, 0);
     take_text(customer, 1, credit, sizeof credit);
-    sqlite3_reset(customer);
+    reset(customer);
     if (strcmp(credit, "BC") == 0) add_to_data(input, &key);
 
     char data[2 * TEXT_LENGTH + 8];
@@ -267,7 +285,7 @@ __attribute__((noinline)) int64_t tpcc_order_status(const struct customer_key *i
 
 /* Delivers the oldest order of a district, if there is one. */
 static bool deliver(int64_t warehouse, int64_t district, int64_t carrier) {
-    sqlite3_stmt *oldest = prepared[GET_OLDEST_ORDER];
+    query *oldest = prepared[GET_OLDEST_ORDER];
     BIND(oldest, warehouse, district);
     if (!next_row(oldest)) return false;
     int64_t order = take_integer(oldest);
@@ -299,6 +317,5 @@ __attribute__((noinline)) int64_t tpcc_stock_level(int64_t warehouse, int64_t di
 
 /* Copies the log into the database, so that the next transaction starts the log afresh. */
 __attribute__((noinline)) void tpcc_checkpoint(void) {
-    if (sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK)
-        fail_in_database("checkpoint");
+    checkpoint();
 }

@@ -370,7 +370,7 @@ mod tests {
         /// The two descriptions of integer operates agree; the second one may only omit the listed instructions.
         #[test]
         fn integer_operates_agree_with_isa_evaluate((a, b) in operands(), old in operand()) {
-            let memory = Memory::new(Layout { page: 8192, bytes: 1 << 42, map_base: 1 << 38 })?;
+            let memory = Memory::new(Layout { page: 8192, bytes: 1 << 42, map_base: 1 << 38, large_page: 1 << 22, large_base: 1 << 41 })?;
             for op in Op::ALL.into_iter().filter(|op| op.format() == Format::Operate) {
                 let step = DecodedInstruction { op, a: 1, b: 2, c: 3, immediate: 0 };
                 let mut cpu = Cpu::default();

@@ -177,7 +177,7 @@ proptest! {
         stored: u64,
         offset in 0..PAGE / 8,
     ) {
-        let memory = Memory::new(Layout { page: PAGE, bytes: 1 << 42, map_base: DATA })?;
+        let memory = Memory::new(Layout { page: PAGE, bytes: 1 << 42, map_base: DATA, large_page: 1 << 22, large_base: 1 << 41 })?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(DATA, PAGE, protection, false, Backing::Anonymous).expect("memory");
         let mut executed = BTreeSet::new();

@@ -78,6 +78,11 @@ impl<'a> ClassProfiles<'a> {
         }
     }
 
+    /// The mean unit of each class.
+    pub fn means(&self) -> &[Profile] {
+        &self.means
+    }
+
     /// The images that units executed.
     pub fn image_names(&self) -> BTreeSet<String> {
         self.means.iter().flat_map(|mean| mean.images.keys().cloned()).collect()

@@ -11,7 +11,10 @@ use crate::profile::Profile;
 use crate::table::{Kind, Table};
 
 /// The rules that come with Pathlength, by name.
-const BUILT_IN: [(&str, &str); 1] = [("sqlite", include_str!("../../../components/sqlite.toml"))];
+const BUILT_IN: [(&str, &str); 2] = [
+    ("sqlite", include_str!("../../../components/sqlite.toml")),
+    ("postgresql", include_str!("../../../components/postgresql.toml")),
+];
 
 /// Rules by which functions belong to components.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -20,7 +23,8 @@ pub struct Components {
     /// Patterns of images: a run with such an image has these components.
     #[serde(default)]
     images: Vec<Pattern>,
-    /// The rules, of which the first that matches decides.
+    /// The rules. Of a function whose file of source is known, the first rule with this file decides, if there is one; or else
+    /// the first that has the function.
     #[serde(default, rename = "component")]
     rules: Vec<Rule>,
 }
@@ -31,7 +35,10 @@ pub struct Components {
 struct Rule {
     /// The component's name.
     name: String,
-    /// Patterns of functions; none: any function.
+    /// Patterns of the files in which functions are defined, as debug information names them.
+    #[serde(default)]
+    sources: Vec<Pattern>,
+    /// Patterns of functions; none: any function, if there are no patterns of files.
     #[serde(default)]
     functions: Vec<Pattern>,
     /// Patterns of images; none: any image.
@@ -97,22 +104,27 @@ impl Components {
         fitting.next().unwrap_or_default()
     }
 
-    /// The component of a function: its image's name, if there is no rule for it.
-    pub fn of<'a>(&'a self, function: &'a FunctionName) -> &'a str {
+    /// The component of a function that is defined in a file, if that is known: its image's name, if there is no rule for it.
+    pub fn of<'a>(&'a self, function: &'a FunctionName, file: Option<&str>) -> &'a str {
         let fits = |patterns: &[Pattern], name: &str| patterns.is_empty() || matches(patterns, name);
-        let rule = self.rules.iter().find(|rule| {
+        let has_image = |rule: &&Rule| fits(&rule.images, &function.image);
+        let rules = || self.rules.iter().filter(has_image);
+        let by_file = file.and_then(|file| rules().find(|rule| matches(&rule.sources, file)));
+        let by_function = || {
             // Of a function that the compiler has split or specialized, the name in the source.
             let source_name = function.function.split('.').next().unwrap_or_default();
-            fits(&rule.functions, source_name) && fits(&rule.images, &function.image)
-        });
-        rule.map_or(&function.image, |rule| &rule.name)
+            let is_of_files = |rule: &Rule| rule.functions.is_empty() && !rule.sources.is_empty();
+            rules().find(|rule| !is_of_files(rule) && fits(&rule.functions, source_name))
+        };
+        by_file.or_else(by_function).map_or(&function.image, |rule| &rule.name)
     }
 
     /// Instructions by component.
     pub fn sums<'a>(&'a self, profile: &'a Profile) -> BTreeMap<&'a str, f64> {
         let mut sums = BTreeMap::new();
         for (function, instructions) in &profile.functions {
-            *sums.entry(self.of(function)).or_default() += instructions;
+            let file = profile.sources.get(function).map(String::as_str);
+            *sums.entry(self.of(function, file)).or_default() += instructions;
         }
         sums
     }
@@ -131,6 +143,42 @@ pub fn component_shares(name: &str, title: &str, profile: &Profile, components: 
     table
 }
 
+/// Instructions by component in two profiles: what costs most in the first one comes first.
+pub fn component_differences(
+    name: &str,
+    title: &str,
+    labels: [&str; 2],
+    profiles: [&Profile; 2],
+    components: &Components,
+) -> Table {
+    let columns = [
+        ("component", Kind::Text),
+        (labels[0], Kind::Count),
+        (labels[1], Kind::Count),
+        ("delta", Kind::Delta),
+        ("% delta", Kind::Change(1)),
+        ("share of the delta", Kind::Percent(1)),
+    ];
+    let mut table = Table::new(name, title, &columns);
+    let [a, b] = profiles.map(|profile| components.sums(profile));
+    let whole = profiles[1].total - profiles[0].total;
+    let row = |name: &str, a: f64, b: f64| {
+        let counts = [a, b].map(|n| (n.round() as u64).into());
+        let changes = [((b - a).round() as i64).into(), (100.0 * (b / a - 1.0)).into()];
+        let share = (100.0 * (b - a) / whole).into();
+        std::iter::once(name.into()).chain(counts).chain(changes).chain([share]).collect()
+    };
+    let mut rows: Vec<(&str, f64, f64)> = Vec::new();
+    for name in a.keys().chain(b.keys().filter(|name| !a.contains_key(*name))) {
+        let of = |sums: &BTreeMap<&str, f64>| sums.get(name).copied().unwrap_or(0.0);
+        rows.push((name, of(&a), of(&b)));
+    }
+    rows.sort_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(other.0)));
+    rows.into_iter().for_each(|(name, a, b)| table.row(row(name, a, b)));
+    table.total_row(row("total", profiles[0].total, profiles[1].total));
+    table
+}
+
 fn matches(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|Pattern(pattern)| pattern.matches(name))
 }
@@ -138,8 +186,12 @@ fn matches(patterns: &[Pattern], name: &str) -> bool {
 fn parse(text: &str) -> Result<Components, String> {
     let components: Components =
         toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-    match components.rules.iter().find(|rule| rule.functions.is_empty() && rule.images.is_empty()) {
-        Some(rule) => Err(format!("the component '{}' has neither functions nor images", rule.name)),
+    match components
+        .rules
+        .iter()
+        .find(|rule| rule.functions.is_empty() && rule.images.is_empty() && rule.sources.is_empty())
+    {
+        Some(rule) => Err(format!("the component '{}' has no sources, functions or images", rule.name)),
         None => Ok(components),
     }
 }
@@ -155,7 +207,7 @@ mod tests {
     #[test]
     fn the_first_rule_that_matches_decides() {
         let rules = Components::find(Path::new("sqlite")).unwrap();
-        let of = |image, name| rules.of(&function(image, name)).to_owned();
+        let of = |image, name| rules.of(&function(image, name), None).to_owned();
         assert_eq!(of("libsqlite3.so", "sqlite3VdbeSorterWrite"), "sorter");
         assert_eq!(of("libsqlite3.so", "sqlite3VdbeExec"), "virtual machine");
         assert_eq!(of("libsqlite3.so", "balance_nonroot"), "B-tree");
@@ -174,13 +226,33 @@ mod tests {
     }
 
     #[test]
+    fn files_decide_before_functions() {
+        let rules = Components::find(Path::new("postgresql")).unwrap();
+        let of = |name, file| rules.of(&function("postgres", name), file).to_owned();
+        assert_eq!(of("heap_insert", None), "heap");
+        assert_eq!(of("heap_insert", Some("/src/postgresql/src/backend/access/heap/heapam.c")), "heap");
+        assert_eq!(
+            of("heap_form_tuple", Some("./source/src/backend/access/common/heaptuple.c")),
+            "tuples and relations"
+        );
+        assert_eq!(of("XLogInsert", Some("/x/src/backend/access/transam/xloginsert.c")), "write-ahead log");
+        assert_eq!(
+            of("StartTransaction", Some("/x/src/backend/access/transam/xact.c")),
+            "transactions and snapshots"
+        );
+        // A function without a rule, in a file without one.
+        assert_eq!(of("something", Some("/elsewhere/x.c")), "rest of the server");
+        assert_eq!(of("something", None), "rest of the server");
+    }
+
+    #[test]
     fn bad_rules_are_errors() {
         let of = |text: &str| parse(text).unwrap_err();
-        assert!(of("[[component]]\nname = 'x'").contains("neither functions nor images"));
+        assert!(of("[[component]]\nname = 'x'").contains("no sources, functions or images"));
         assert!(of("[[component]]\nfunctions = ['x']").contains("name"));
         assert!(of("[[component]]\nname = 'x'\nfunction = ['x']").contains("function"));
         assert!(of("]").contains("line 1"));
         let missing = Components::find(Path::new("/no/such/file")).unwrap_err().to_string();
-        assert!(missing.contains("name a file of rules, or sqlite"), "{missing}");
+        assert!(missing.contains("name a file of rules, or sqlite, postgresql"), "{missing}");
     }
 }

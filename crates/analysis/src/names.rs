@@ -124,6 +124,13 @@ impl Names {
         starts.collect()
     }
 
+    /// The file of source that the function at a run-time address is defined in.
+    pub fn source(&self, image: Option<u32>, address: u64) -> Option<String> {
+        let function = self.place(image, address)?;
+        function.symbol.as_ref()?;
+        Some(self.location(image, function.start)?.file)
+    }
+
     /// The line of source that the instruction at a run-time address comes from.
     pub fn location(&self, image: Option<u32>, address: u64) -> Option<Location> {
         let index = image?;

@@ -1,7 +1,7 @@
 //! Profiles of executed instructions: by instruction, group, function and image. Over a whole run or
 //! as the mean of units of work; two profiles can be compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub struct Profile {
     pub instructions: BTreeMap<&'static str, f64>,
     /// By function.
     pub functions: BTreeMap<FunctionName, f64>,
+    /// The files of source in which functions are defined, as far as debug information says so.
+    pub sources: Arc<BTreeMap<FunctionName, String>>,
     /// By image.
     pub images: BTreeMap<String, f64>,
     /// All together.
@@ -35,6 +37,8 @@ impl Profile {
 /// What each block of a dictionary consists of, worked out once.
 pub struct Attribution {
     blocks: Vec<Parts>,
+    /// The files in which functions are defined.
+    sources: Arc<BTreeMap<FunctionName, String>>,
 }
 
 /// The instructions of one block.
@@ -53,13 +57,22 @@ impl Attribution {
 
     /// Works out a dictionary of blocks, in images that these names are of.
     pub fn of(blocks: &[Block], names: &Names) -> Attribution {
+        let (mut known, mut sources) = (HashSet::new(), BTreeMap::new());
         let blocks = blocks.iter().map(|block| {
             let mut functions: Vec<(Arc<FunctionName>, u32)> = Vec::new();
             for at in block.addresses() {
                 let function = names.name(block.image, at);
                 match functions.last_mut() {
                     Some((last, n)) if *last == function => *n += 1,
-                    _ => functions.push((function, 1)),
+                    _ => {
+                        // Of several functions with this name in an image, the first one decides.
+                        if known.insert(function.clone())
+                            && let Some(file) = names.source(block.image, at)
+                        {
+                            sources.insert((*function).clone(), file);
+                        }
+                        functions.push((function, 1));
+                    }
                 }
             }
             Parts {
@@ -68,12 +81,12 @@ impl Attribution {
                 image: names.image(block.image).into(),
             }
         });
-        Attribution { blocks: blocks.collect() }
+        Attribution { blocks: blocks.collect(), sources: Arc::new(sources) }
     }
 
     /// The profile of block executions, each with its weight.
     pub fn profile(&self, executions: impl IntoIterator<Item = (BlockId, f64)>) -> Profile {
-        let mut profile = Profile::default();
+        let mut profile = Profile { sources: self.sources.clone(), ..Profile::default() };
         for (id, times) in executions {
             let parts = &self.blocks[id as usize];
             for name in &parts.names {

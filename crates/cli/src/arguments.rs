@@ -34,7 +34,7 @@ pub use models::{
     ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
 };
 pub use output::{OutputOptions, RowOptions};
-pub use program::{FileOptions, ProgramOptions, parse};
+pub use program::{CountedProgram, FileOptions, ProgramOptions, parse};
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
@@ -89,6 +89,7 @@ Examples:
   pathlength count --by line ./sort data.txt          every line of source; --by address: every instruction
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
   pathlength count --children ./server                all processes; --by process: each of them
+  pathlength count --attach 4711 --children --duration 10    a server that runs already
   pathlength count --children --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
   pathlength count --clear-env --env LANG=C ./sort    counts depend on the environment, too
 
@@ -123,6 +124,7 @@ executes too much more, and the functions that grew most are named on standard e
 Examples:
   pathlength study byteword     the effect of the byte and word instructions on a database
   pathlength study strides      how a sparse matrix-vector product accesses memory
+  pathlength study spike --programs lua,bzip2
   sudo pathlength study vlm --sizes 1G,2G --processes 1,100 --postgresql-size 0M
 
 The report is study/byteword/index.html, and so on for each study.")]
@@ -196,6 +198,7 @@ Examples:
   pathlength strides -o strides.html sort.trace             charts
   pathlength strides --advice sort.trace                    changes that may be worthwhile
   pathlength strides --by line ./sort data.txt              of a program, while it runs
+  pathlength strides --children --by process ./server       of all its processes
 
 The columns '1 back', '2 back' and so on have the most frequent distances between the address of a reference and \
 the address of the reference 1, 2 and so on steps back, for loads and stores separately. Prefetches are left out. Arrays \
@@ -210,6 +213,7 @@ trace was recorded with --heap."
 Examples:
   pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
   pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
+  pathlength caches --children --by process ./server            of all its processes
   pathlength caches --machine mine.toml --by function --unit compare --units 100 ./sort data.txt
   pathlength caches --set dcache.size=16K --set dcache.ways=2 sort.trace
   pathlength caches --sweep dcache.size=8K,16K,32K -o sizes.html sort.trace
@@ -326,6 +330,7 @@ far as it can be read, and the exit status is 1."
 Examples:
   pathlength time sort.trace                                    of a trace, on an AlphaStation 500
   pathlength time --machine dec3000 ./sort data.txt             of a program, while it runs
+  pathlength time --children --by process ./server              of all its processes
   pathlength time --by function --unit compare --units 100 ./sort data.txt
   pathlength time --sweep dcache.size=8K,16K --sweep scache.size=96K,192K sort.trace
 
@@ -466,7 +471,7 @@ pub struct CountOptions {
     /// One table with these rows, instead of a summary.
     #[arg(long)]
     pub by: Option<By>,
-    /// The rules by which functions belong to components: sqlite, or a file of rules. Without this, those of a database
+    /// The rules by which functions belong to components: sqlite, postgresql, or a file of rules. Without this, those of a database
     /// whose images are in the run.
     #[arg(long, value_name = "NAME|FILE")]
     pub components: Option<PathBuf>,
@@ -475,7 +480,7 @@ pub struct CountOptions {
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
-    pub program: ProgramOptions,
+    pub program: CountedProgram,
 }
 
 /// Options of `static`.

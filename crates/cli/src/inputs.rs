@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use report::protect;
 
-use crate::arguments::{Command, FileOptions, ProgramOptions, SpikeCommand};
+use crate::arguments::{Command, FileOptions, SpikeCommand};
 
 /// Protects the files that a command names as its inputs, before it opens anything.
 pub fn protect_inputs(command: &Command) {
     match command {
         Command::Run(_) | Command::Build(_) | Command::Study(_) | Command::Machines(_) => {}
         Command::Doctor(_) | Command::Completions(_) | Command::Man(_) => {}
-        Command::Count(options) => protect_program(&options.program),
-        Command::Trace(options) => protect_program(&options.program),
+        Command::Count(options) => protect_program(options.program.path(), options.program.arguments()),
+        Command::Trace(options) => protect_program(options.program.path(), options.program.arguments()),
         Command::Static(options) => {
             options.images.iter().chain(&options.against).for_each(|path| protect(path))
         }
@@ -71,14 +71,13 @@ pub fn protect_inputs(command: &Command) {
     }
 }
 
-fn protect_program(program: &ProgramOptions) {
-    protect(program.path());
-    protect_arguments(program.arguments(), Path::new(""));
+fn protect_program(program: &Path, arguments: &[OsString]) {
+    protect(program);
+    protect_arguments(arguments, Path::new(""));
 }
 
 fn protect_file(file: &FileOptions) {
-    protect(file.path());
-    protect_arguments(file.arguments(), Path::new(""));
+    protect_program(file.path(), file.arguments());
 }
 
 /// Protects the arguments that name files, by themselves or as `--option=file`.

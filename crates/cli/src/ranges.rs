@@ -1,6 +1,7 @@
 //! Parsers of ranges and sizes on the command line.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use engine::{NoPlace, Place};
 
@@ -58,6 +59,12 @@ pub fn page_size(text: &str) -> Result<u64, String> {
 /// A power of two from 1 KB to 1 GB.
 pub fn cache_size(text: &str) -> Result<u64, String> {
     size(text, 1 << 10, 1 << 30).ok_or_else(|| "a cache has 1K, 2K, 4K and so on, up to 1G".into())
+}
+
+/// A time in seconds: 10 or 0.5.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "a time is a number of seconds, such as 10 or 0.5".into())
 }
 
 /// A share in percent: 1, 0.5 or 1%.

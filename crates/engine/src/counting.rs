@@ -13,6 +13,7 @@ use crate::platform::{Block, BlockCache, Cpu};
 use crate::unit_class::ClassRule;
 use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
+use serde::{Deserialize, Serialize};
 
 /// A growing array of counts.
 #[derive(Clone, Debug, Default)]
@@ -172,7 +173,7 @@ pub fn has_variable(name: &str, image: &LoadedImage, file: &image::Image) -> boo
 }
 
 /// The definition of units of work.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct UnitOfWork {
     /// The functions whose calls are the units, a class each: `name` or `image!name`; or two functions, of which the unit
     /// begins at the entry of one and ends at the other's entry (`first to last`) or return (`first through last`).

@@ -40,7 +40,8 @@ pub use places::{NoPlace, Place};
 pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};
 pub use recording::{
-    AttachError, Attached, ForkedConsumer, Missing, Plan, Recorded, Recorder, UnitPlan, attach,
+    AttachError, Attached, ConsumerOfFork, ForkedConsumer, ForkedProcess, Missing, Plan, Recorded, Recorder,
+    UnitPlan, attach, attach_counting,
 };
 
 pub use unit_class::{ClassRule, NoClassRule};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use image::Image;
 use memory::Memory;
 use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
 
 use crate::places::{Name, entries};
 use crate::platform::Cpu;
@@ -20,7 +21,8 @@ const LONGEST_NAME: usize = 80;
 const ARGUMENTS: usize = 6;
 
 /// How calls of a function in a unit of work say what class the unit is of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct ClassRule {
     text: String,
     function: Name,
@@ -45,6 +47,20 @@ enum Source {
 pub struct NoClassRule {
     text: String,
     reason: String,
+}
+
+impl From<ClassRule> for String {
+    fn from(rule: ClassRule) -> String {
+        rule.text
+    }
+}
+
+impl TryFrom<String> for ClassRule {
+    type Error = NoClassRule;
+
+    fn try_from(text: String) -> Result<ClassRule, NoClassRule> {
+        text.parse()
+    }
 }
 
 impl FromStr for ClassRule {

@@ -1,6 +1,6 @@
 //! Consumers of executions, of a running program or a replayed trace.
 
-use crate::{Block, BlockId, HitFilter, Image};
+use crate::{Block, BlockId, HitFilter, Image, ProcessEnd};
 
 /// The thread that executed something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,6 +40,12 @@ pub trait Consumer: Send {
     /// The block was executed this many times, of which only unfiltered accesses were reported, and no records.
     /// Called before marks of units of work that follow are reported.
     fn executed_filtered(&mut self, _block: BlockId, _executions: u64) {}
+
+    /// The observed process executes another program from now on. Not called on a thread of the consumer's own.
+    fn replaced(&mut self) {}
+
+    /// The observed process has ended, if it could say so. Not called on a thread of the consumer's own.
+    fn ended(&mut self, _how: ProcessEnd) {}
 }
 
 /// Several consumers of the same execution.

@@ -13,6 +13,10 @@ pub struct Layout {
     pub bytes: u64,
     /// The address at which the search for a free range begins if `mmap` is called without an address.
     pub map_base: u64,
+    /// Bytes of a large page: a power of two.
+    pub large_page: u64,
+    /// The address from which on memory in large pages lies, and no other that is placed by `mmap`.
+    pub large_base: u64,
 }
 
 impl Layout {

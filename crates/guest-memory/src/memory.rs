@@ -59,7 +59,9 @@ impl Memory {
     /// If the layout is no guest's: pages are no power of two, or the address space is not whole pages in the window.
     pub fn new(layout: Layout) -> std::io::Result<Memory> {
         assert!(layout.page.is_power_of_two() && layout.bytes.is_multiple_of(layout.page), "{layout:?}");
-        assert!(layout.bytes <= WINDOW && layout.map_base < layout.bytes, "{layout:?}");
+        assert!(layout.bytes <= WINDOW && layout.map_base < layout.large_base, "{layout:?}");
+        assert!(layout.large_page.is_power_of_two() && layout.large_base <= layout.bytes, "{layout:?}");
+        assert!(layout.large_base.is_multiple_of(layout.large_page), "{layout:?}");
         access::catch_faults();
         let bytes = (WINDOW + GUARD - LOWEST) as usize;
         let base = match reserve(LOWEST as *mut u8, bytes, libc::MAP_FIXED_NOREPLACE) {
@@ -240,6 +242,11 @@ impl Memory {
     /// one at or above the end of the last range found.
     pub fn find_free(&self, hint: u64, bytes: u64) -> Option<u64> {
         self.list().find_free(hint, bytes)
+    }
+
+    /// Finds a free range of `bytes` (whole large pages) for memory in large pages.
+    pub fn find_free_large(&self, bytes: u64) -> Option<u64> {
+        self.list().find_free_large(bytes)
     }
 
     /// The generation of executable memory. It grows when executable memory is mapped, unmapped or protected, or

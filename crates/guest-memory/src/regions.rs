@@ -1,6 +1,7 @@
 //! The list of mapped regions of an address space. It owns no memory.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -93,16 +94,24 @@ impl Regions {
             }
             return Some(hint);
         }
-        let found = self.search(self.next, bytes).or_else(|| self.search(self.layout.map_base, bytes))?;
+        let Layout { page, map_base, large_base, .. } = self.layout;
+        let search = |from| self.search(from..large_base, bytes, page);
+        let found = search(self.next).or_else(|| search(map_base))?;
         self.next = found + bytes;
         Some(found)
     }
 
-    fn search(&self, from: u64, bytes: u64) -> Option<u64> {
-        let mut at = from;
-        while let Some(end) = at.checked_add(bytes).filter(|&end| end <= self.layout.bytes) {
+    /// Finds a free range of `bytes` (whole large pages) for memory in large pages.
+    pub fn find_free_large(&self, bytes: u64) -> Option<u64> {
+        let Layout { bytes: end, large_page, large_base, .. } = self.layout;
+        self.search(large_base..end, bytes, large_page)
+    }
+
+    fn search(&self, within: Range<u64>, bytes: u64, page: u64) -> Option<u64> {
+        let mut at = within.start;
+        while let Some(end) = at.checked_add(bytes).filter(|&end| end <= within.end) {
             match self.regions.range(..end).next_back() {
-                Some((_, region)) if region.end > at => at = region.end.next_multiple_of(self.layout.page),
+                Some((_, region)) if region.end > at => at = region.end.next_multiple_of(page),
                 _ => return Some(at),
             }
         }

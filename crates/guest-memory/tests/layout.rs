@@ -3,7 +3,14 @@
 use pathlength_guest_memory::{Backing, Layout, Memory, SEGV_MAPERR, WINDOW};
 
 const PAGE: u64 = 4096;
-const LAYOUT: Layout = Layout { page: PAGE, bytes: 1 << 38, map_base: (1 << 38) - 4 * PAGE };
+const LARGE_PAGE: u64 = 1 << 21;
+const LAYOUT: Layout = Layout {
+    page: PAGE,
+    bytes: 1 << 38,
+    map_base: (1 << 38) - 4 * PAGE,
+    large_page: LARGE_PAGE,
+    large_base: 1 << 38,
+};
 const PROTECTION: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
 fn map(memory: &Memory, start: u64, bytes: u64) -> Option<i32> {
@@ -42,6 +49,24 @@ fn free_ranges_are_found_from_the_base_to_the_end() {
     let hint = 1 << 30;
     assert_eq!(memory.find_free(hint + PAGE / 2, PAGE), None);
     assert_eq!(memory.find_free(hint, PAGE), Some(hint));
+}
+
+#[test]
+fn memory_in_large_pages_lies_apart() {
+    let large_base = LAYOUT.bytes - 4 * LARGE_PAGE;
+    let memory =
+        Memory::new(Layout { map_base: large_base - 2 * PAGE, large_base, ..LAYOUT }).expect("address space");
+    let place =
+        |start: Option<u64>, bytes| start.inspect(|&start| assert_eq!(map(&memory, start, bytes), None));
+    assert_eq!(place(memory.find_free_large(LARGE_PAGE), LARGE_PAGE), Some(large_base));
+    // After a part of a large page, which is mapped otherwise, comes the next whole one.
+    assert_eq!(map(&memory, large_base + LARGE_PAGE, PAGE), None);
+    let two = 2 * LARGE_PAGE;
+    assert_eq!(place(memory.find_free_large(two), two), Some(large_base + two));
+    assert_eq!(memory.find_free_large(LARGE_PAGE), None);
+    // Other memory does not go there.
+    assert_eq!(place(memory.find_free(0, 2 * PAGE), 2 * PAGE), Some(large_base - 2 * PAGE));
+    assert_eq!(memory.find_free(0, PAGE), None);
 }
 
 #[test]

@@ -9,7 +9,8 @@ const KICKS: u32 = 100_000;
 
 #[test]
 fn an_access_that_a_sent_signal_interrupts_completes() {
-    let layout = Layout { page: 8192, bytes: 1 << 42, map_base: 1 << 38 };
+    let layout =
+        Layout { page: 8192, bytes: 1 << 42, map_base: 1 << 38, large_page: 1 << 22, large_base: 1 << 41 };
     let memory = Memory::new(layout).expect("address space");
     let (page, protection) = (layout.map_base, libc::PROT_READ | libc::PROT_WRITE);
     memory.map_anonymous(page, layout.page, protection, false, Backing::Anonymous).expect("a page");

@@ -61,6 +61,12 @@ pub trait Instrumentation<G: Guest> {
     fn level(&mut self, _: &Block<G>, _: &G, _: &Memory) -> Option<InstrumentationLevel> {
         None
     }
+    /// Whether [`level`](Instrumentation::level) must be asked soon, whatever is executed: a signal that says so to the thread
+    /// may have come during a system call. Called after each system call of compiled code.
+    #[inline(always)]
+    fn is_level_due(&self) -> bool {
+        false
+    }
     /// The number of instructions from which on [`InstrumentationLevel::Limited`] reports every block.
     fn instruction_limit(&self) -> u64 {
         u64::MAX

@@ -36,6 +36,10 @@ pub trait Observer<G: Guest>: Instrumentation<G> + Debugged<G> + Send {
     /// With [`InstrumentationLevel::Unfiltered`]: the observer must take the cache's counts of executions since the last
     /// call. Called before the level changes and before the thread starts another one or ends.
     fn collect_counts(&mut self, _: &BlockCache<G>) {}
+    /// The level changes; blocks were those of this cache so far.
+    fn leaves_level(&mut self, _: &BlockCache<G>) {}
+    /// The level has changed; blocks are those of this cache from now on.
+    fn enters_level(&mut self, _: &BlockCache<G>) {}
     /// Control was transferred by something other than the last instruction: the start or end of a signal handler, or a
     /// new program.
     fn discontinuity(&mut self) {}

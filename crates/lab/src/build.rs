@@ -33,6 +33,8 @@ pub struct Build {
     pub sources: Vec<String>,
     /// The compiler's first line about itself.
     pub compiler: String,
+    /// Where all of it is.
+    pub folder: PathBuf,
 }
 
 /// Builds the workload with each of the toolchains, in parallel, or finds the builds made earlier.
@@ -122,6 +124,7 @@ fn build_one(
         commands: steps.into_iter().map(|step| step.command).collect(),
         sources: sources.iter().map(|file| file.name.clone()).collect(),
         compiler,
+        folder,
     })
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use engine::{Configuration, ForkedConsumer, Plan};
+use engine::{Configuration, ConsumerOfFork, ForkedConsumer, ForkedProcess, Plan};
 use events::{Block, Consumer, Image, Thread};
 use spike::profile::{EdgeCounter, EdgeCounts};
 
@@ -29,8 +29,7 @@ pub struct CountedEdges {
 pub fn count(configuration: &Configuration, is_parallel: bool) -> Result<CountedEdges, Error> {
     // Each forked process leaves its counts in a file.
     let folder = tempfile::tempdir().map_err(Error::Simulation)?;
-    let path = folder.path().to_path_buf();
-    let forked: ForkedConsumer = Arc::new(move || Arc::new(Mutex::new(ForkedCounter::new(&path))));
+    let forked = Arc::new(ForkedCounters { folder: folder.path().to_path_buf() });
     let (plan, model) = (Plan::default(), EdgeCounter::default());
     let live = live::run_family(configuration, &plan, model, is_parallel, Some(forked))?;
     let mut counts = live.model.into_counts();
@@ -57,6 +56,19 @@ fn add(folder: &Path, counts: &mut EdgeCounts) -> io::Result<u64> {
         }
     }
     Ok(added)
+}
+
+/// Counters of forked processes.
+#[derive(Clone)]
+struct ForkedCounters {
+    folder: PathBuf,
+}
+
+impl ForkedConsumer for ForkedCounters {
+    fn forked(&self, _: ForkedProcess) -> Option<ConsumerOfFork> {
+        let counter = ForkedCounter::new(&self.folder);
+        Some((Arc::new(Mutex::new(counter)), Arc::new(self.clone())))
+    }
 }
 
 /// Counts the executions of a forked process; writes them to a file at its end.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -45,9 +46,17 @@ pub struct Running<T, P> {
 pub fn start<T: Serialize, P: Serialize, E: ToString>(
     run: impl FnOnce(&mut (dyn FnMut(P) + Send)) -> Result<T, E>,
 ) -> Result<Running<T, P>, Error> {
+    start_reading(Path::new("/dev/null"), run)
+}
+
+/// As [`start`], with a file as the standard input.
+pub fn start_reading<T: Serialize, P: Serialize, E: ToString>(
+    input: &Path,
+    run: impl FnOnce(&mut (dyn FnMut(P) + Send)) -> Result<T, E>,
+) -> Result<Running<T, P>, Error> {
     // The program in the child has none of these descriptors, nor those of concurrent runs.
     let output = out_of_reach(tempfile::tempfile().map_err(Error::Start)?);
-    let nothing = out_of_reach(File::open("/dev/null").map_err(Error::Start)?);
+    let input = out_of_reach(File::open(input).map_err(Error::Start)?);
     let (read, write) = std::io::pipe().map_err(Error::Start)?;
     let [read, write] = [OwnedFd::from(read), OwnedFd::from(write)].map(linux::out_of_reach);
     // SAFETY: the child only continues in `child`, which never returns; the parent has no other
@@ -57,7 +66,7 @@ pub fn start<T: Serialize, P: Serialize, E: ToString>(
         -1 => Err(Error::Start(std::io::Error::last_os_error())),
         0 => {
             drop(read);
-            child(run, write.into(), &output, &nothing)
+            child(run, write.into(), &output, &input)
         }
         _ => {
             let messages = BufReader::new(File::from(read));
@@ -71,11 +80,11 @@ fn child<T: Serialize, P: Serialize, E: ToString>(
     run: impl FnOnce(&mut (dyn FnMut(P) + Send)) -> Result<T, E>,
     write: File,
     output: &File,
-    nothing: &File,
+    input: &File,
 ) -> ! {
     // SAFETY: plain system calls on descriptors that are open.
     unsafe {
-        libc::dup2(nothing.as_raw_fd(), 0);
+        libc::dup2(input.as_raw_fd(), 0);
         libc::dup2(output.as_raw_fd(), 1);
         // If the parent dies, the result is not needed.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -98,7 +107,13 @@ fn child<T: Serialize, P: Serialize, E: ToString>(
 
 impl<T: DeserializeOwned, P: DeserializeOwned> Running<T, P> {
     /// Waits for the end, and calls `progress` meanwhile. Returns the result and the program's output.
-    pub fn wait(mut self, progress: &mut dyn FnMut(P)) -> Result<(T, String), Error> {
+    pub fn wait(self, progress: &mut dyn FnMut(P)) -> Result<(T, String), Error> {
+        let (done, output) = self.wait_for_bytes(progress)?;
+        Ok((done, String::from_utf8_lossy(&output).into_owned()))
+    }
+
+    /// As [`Running::wait`], for output that need not be text.
+    pub fn wait_for_bytes(mut self, progress: &mut dyn FnMut(P)) -> Result<(T, Vec<u8>), Error> {
         let mut result = None;
         let mut line = Vec::new();
         while self.messages.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
@@ -114,9 +129,9 @@ impl<T: DeserializeOwned, P: DeserializeOwned> Running<T, P> {
         // SAFETY: waits for our own child.
         unsafe { libc::waitpid(self.process, &mut status, 0) };
         let done = result.unwrap_or_else(|| Err(Error::Lost(format!("wait status {status:#x}"))))?;
-        let mut text = Vec::new();
-        let read = self.output.rewind().and_then(|()| self.output.read_to_end(&mut text));
+        let mut output = Vec::new();
+        let read = self.output.rewind().and_then(|()| self.output.read_to_end(&mut output));
         read.map_err(|error| Error::Lost(error.to_string()))?;
-        Ok((done, String::from_utf8_lossy(&text).into_owned()))
+        Ok((done, output))
     }
 }

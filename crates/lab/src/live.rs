@@ -43,7 +43,7 @@ pub fn run_family<M: Consumer + 'static>(
     plan: &Plan,
     model: M,
     is_parallel: bool,
-    forked: Option<ForkedConsumer>,
+    forked: Option<Arc<dyn ForkedConsumer>>,
 ) -> Result<Live<M>, Error> {
     // The program cannot access files that were opened before its process was created.
     let file = record::out_of_reach(in_memory().map_err(Error::Simulation)?);

@@ -101,7 +101,7 @@ pub fn attach(process: u32, family: bool, plan: &Plan, path: &Path) -> Result<At
     let caught = Caught::new();
     let has_records = || Trace::open(name.written_path()).is_ok_and(|trace| !trace.chunks().is_empty());
     let is_named = Cell::new(!name.is_pending());
-    let is_enough = || {
+    let is_enough = |_| {
         if !is_named.get() && has_records() {
             // If that fails, it will again at the end.
             is_named.set(name.commit().is_ok());

@@ -98,7 +98,7 @@ const SQLITE: BuildTarget = BuildTarget {
     libraries: &["-lm"],
 };
 
-const SQLITE_SOURCES: Source = Source::Package {
+pub(crate) const SQLITE_SOURCES: Source = Source::Package {
     package: "libsqlite3-sys",
     files: &["sqlite3/sqlite3.c", "sqlite3/sqlite3.h"],
     home: "the amalgamation on https://sqlite.org/download.html",
@@ -138,6 +138,7 @@ const TPCC: Workload = Workload {
     title: "TPC-C on SQLite",
     sources: &[
         tpcc_source!("tpcc.h"),
+        tpcc_source!("database.h"),
         tpcc_source!("database.c"),
         tpcc_source!("random.c"),
         tpcc_source!("load.c"),
@@ -174,7 +175,7 @@ const TPCC: Workload = Workload {
 /// building machine is used but the compiler of time zones, as PostgreSQL's own cannot run there.
 /// make's TARGET_ARCH goes into each compilation but, unlike CFLAGS, not into the output of `pg_config`:
 /// so the same build has the same bytes.
-const POSTGRESQL: Workload = Workload {
+pub(crate) const POSTGRESQL: Workload = Workload {
     name: "postgresql",
     title: "PostgreSQL 15",
     sources: &[Source::Debian {

@@ -18,6 +18,7 @@ pub mod optimize;
 pub mod output;
 pub mod profile;
 pub mod program;
+pub mod statistics;
 mod stubs;
 pub mod unwind;
 

@@ -45,6 +45,8 @@ pub struct Optimized {
     pub executed: u64,
     /// The overhead of calls that was removed.
     pub linkage: linkage::Reduction,
+    /// The largest count of a block that hot-cold optimization and layout took for cold.
+    pub threshold: u64,
     /// What became of each procedure; empty without hot-cold optimization.
     pub outcomes: Vec<Outcome>,
 }
@@ -89,7 +91,7 @@ pub fn optimize(
     let layout = layout::layout(&program, calls, options.layout);
     let (bytes, assembly) = output::write(&program, &layout)?;
     let code_bytes = assembly.words.len() as u64 * LENGTH;
-    Ok(Optimized { bytes, program, code_bytes, nops, executed, linkage, outcomes })
+    Ok(Optimized { bytes, program, code_bytes, nops, executed, linkage, threshold, outcomes })
 }
 
 /// Instructions that were executed in the profiled run.

@@ -107,7 +107,7 @@ pub struct Process {
 struct Dictionary {
     images: Vec<Image>,
     functions: HashMap<Function, u32>,
-    numbers: HashMap<BlockKey, BlockId>,
+    numbers: HashMap<(BlockKey, Option<u32>), BlockId>,
     blocks: Vec<(BlockKey, Option<u32>)>,
     /// Definitions that are neither sealed nor written.
     pending: Definitions,
@@ -152,7 +152,8 @@ impl Process {
         dictionary.pending.images.push(image);
     }
 
-    /// The number of a block in the dictionary. Blocks with equal addresses and instructions have the same number.
+    /// The number of a block in the dictionary. Blocks with equal addresses and instructions in the same image have the same
+    /// number.
     /// `function` is called for a new block and returns its function, whose `image` is the number of an image of
     /// [`Process::add_image`].
     pub fn block(&self, block: Block, function: impl FnOnce() -> Option<Function>) -> io::Result<BlockId> {
@@ -163,13 +164,14 @@ impl Process {
         }
         let mut dictionary = self.dictionary();
         let key: BlockKey = (block.address, block.words[..].into());
+        let key = (key, block.image);
         if let Some(&id) = dictionary.numbers.get(&key) {
             return Ok(id);
         }
         let id = dictionary.blocks.len() as BlockId;
         let function = function().map(|function| dictionary.function(function));
-        dictionary.numbers.insert(key.clone(), id);
-        dictionary.blocks.push((key, block.image));
+        dictionary.blocks.push(key.clone());
+        dictionary.numbers.insert(key, id);
         dictionary.pending.blocks.push((block, function));
         if dictionary.pending.blocks.len() >= SEALED_BLOCKS {
             dictionary.seal();

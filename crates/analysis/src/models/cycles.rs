@@ -4,7 +4,7 @@ use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{Cause, Machine, PipelineSide, TimingModel, UnitCycles};
 
-use super::{InstructionResults, UnitResults, file_stem, named};
+use super::{InstructionResults, Together, UnitResults, file_stem, named};
 use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
@@ -13,9 +13,9 @@ pub(super) const FRONT_END: &str = "front-end stall (dry)";
 pub(super) const BACK_END: &str = "back-end stall (frozen)";
 
 /// The time of machines, their cycles by cause, and their branch predictions.
-pub fn times(machines: &[(&str, &Machine, &TimingModel)]) -> Vec<Table> {
+pub fn times(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Vec<Table> {
     let mut tables = vec![summary(machines)];
-    let both: Vec<_> = machines.iter().map(|&(name, machine, time)| (name, (machine, time))).collect();
+    let both: Vec<_> = machines.iter().map(|(name, machine, time)| (*name, (*machine, time))).collect();
     let both: Vec<_> = both.iter().map(|(name, both)| (*name, both)).collect();
     tables.extend(named(&both, "cycles", "Cycles by cause on", |name, title, both| {
         causes(name, title, both.0, both.1)
@@ -27,7 +27,7 @@ pub fn times(machines: &[(&str, &Machine, &TimingModel)]) -> Vec<Table> {
 }
 
 /// One row for each machine.
-fn summary(machines: &[(&str, &Machine, &TimingModel)]) -> Table {
+fn summary(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Table {
     let columns = [
         ("machine", Kind::Text),
         ("MHz", Kind::Real(0)),
@@ -71,7 +71,7 @@ fn summary(machines: &[(&str, &Machine, &TimingModel)]) -> Table {
 }
 
 /// The cycles of a machine by cause.
-fn causes(name: &str, title: &str, machine: &Machine, time: &TimingModel) -> Table {
+fn causes(name: &str, title: &str, machine: &Machine, time: &Together<TimingModel>) -> Table {
     let columns = [
         ("side", Kind::Text),
         ("cause", Kind::Text),
@@ -92,7 +92,7 @@ fn causes(name: &str, title: &str, machine: &Machine, time: &TimingModel) -> Tab
 }
 
 /// The branch predictions of a machine.
-fn predictions(name: &str, title: &str, time: &TimingModel) -> Table {
+fn predictions(name: &str, title: &str, time: &Together<TimingModel>) -> Table {
     let columns = [
         ("kind", Kind::Text),
         ("executed", Kind::Count),
@@ -100,10 +100,8 @@ fn predictions(name: &str, title: &str, time: &TimingModel) -> Table {
         ("share", Kind::Percent(2)),
     ];
     let mut table = Table::new(name, title, &columns);
-    let counts = time.predictions();
-    let kinds =
-        [("conditional branches", counts.branches), ("jumps", counts.jumps), ("returns", counts.returns)];
-    for (kind, PredictionCount { executed, mispredicted }) in kinds {
+    let kinds = ["conditional branches", "jumps", "returns"];
+    for (kind, PredictionCount { executed, mispredicted }) in kinds.into_iter().zip(time.predictions()) {
         table.row(vec![kind.into(), executed.into(), mispredicted.into(), percent(mispredicted, executed)]);
     }
     table

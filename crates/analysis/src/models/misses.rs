@@ -3,7 +3,7 @@
 use events::BlockId;
 use machine::{Caches, MissClass, UnitMisses};
 
-use super::{InstructionResults, UnitResults, file_stem, per_thousand};
+use super::{InstructionResults, Together, UnitResults, file_stem, per_thousand};
 use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
@@ -15,7 +15,7 @@ const CLASSES: [(MissClass, &str); 3] = [
 ];
 
 /// One row for each cache and TLB of each machine; with the classes of its misses if the models are classified.
-pub fn structures(machines: &[(&str, &Caches)], has_classes: bool) -> Table {
+pub fn structures(machines: &[(&str, Together<Caches>)], has_classes: bool) -> Table {
     let mut columns = vec![
         ("machine", Kind::Text),
         ("structure", Kind::Text),
@@ -24,7 +24,7 @@ pub fn structures(machines: &[(&str, &Caches)], has_classes: bool) -> Table {
         ("miss ratio", Kind::Percent(2)),
         ("misses per 1,000 instructions", Kind::Real(2)),
     ];
-    let has_units = machines.iter().any(|(_, caches)| !caches.units().is_empty());
+    let has_units = machines.iter().any(|(_, caches)| caches.units().next().is_some());
     if has_units {
         columns.push(("misses per unit", Kind::Real(1)));
     }
@@ -44,9 +44,8 @@ pub fn structures(machines: &[(&str, &Caches)], has_classes: bool) -> Table {
                 per_thousand(one.misses, executed),
             ];
             if has_units {
-                let units = caches.units();
-                let misses: u64 = units.iter().map(|unit| unit.misses[index]).sum();
-                row.push(Value::from(misses as f64 / units.len() as f64));
+                let misses: u64 = caches.units().map(|unit| unit.misses[index]).sum();
+                row.push(Value::from(misses as f64 / caches.units().count() as f64));
             }
             if has_classes {
                 row.extend(CLASSES.map(|(class, _)| Value::from(one.classes[class as usize])));

@@ -5,6 +5,7 @@ mod instructions;
 mod misses;
 mod mrc;
 mod sweep;
+mod together;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,6 +23,7 @@ pub use cycles::{describe, times};
 pub use misses::structures;
 pub use mrc::{WAYS, miss_ratio_curve};
 pub use sweep::{cross_table, main_causes, swept_cycles, swept_misses, varying_columns};
+pub use together::{ProcessResults, Together, by_process};
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub enum Rows {
 /// The results of a model by unit of work and by instruction, in columns.
 pub trait InstructionResults {
     /// The counted event: the first word of titles.
-    const WHAT: &str;
+    const WHAT: &'static str;
 
     /// The index of the column that is shown of a unit of work where there is room for one.
     const UNIT_EVENT: usize = 0;

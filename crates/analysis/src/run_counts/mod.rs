@@ -8,6 +8,7 @@ pub use file::{DamagedCounts, ReadError};
 pub use of_trace::of_trace;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use events::{Block, BlockId, Counts};
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,9 @@ struct Sums {
     instructions: BTreeMap<String, u64>,
     /// By image and function.
     functions: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The files of source in which functions are defined, by image and function.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    sources: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Sums {
@@ -125,6 +129,10 @@ impl Sums {
             sums.instructions.insert(name.into(), n as u64);
         }
         for (name, n) in profile.functions {
+            if let Some(file) = profile.sources.get(&name) {
+                let of_image = sums.sources.entry(name.image.clone()).or_default();
+                of_image.insert(name.function.clone(), file.clone());
+            }
             sums.functions.entry(name.image).or_default().insert(name.function, n as u64);
         }
         sums
@@ -137,6 +145,14 @@ impl Sums {
         for (name, &n) in &self.instructions {
             *profile.instructions.entry(mix::known(name).unwrap_or(mix::UNKNOWN)).or_default() += mean(n);
         }
+        let mut sources = BTreeMap::new();
+        for (image, functions) in &self.sources {
+            for (function, file) in functions {
+                let name = FunctionName { image: image.clone(), function: function.clone() };
+                sources.insert(name, file.clone());
+            }
+        }
+        profile.sources = Arc::new(sources);
         for (image, functions) in &self.functions {
             for (function, &n) in functions {
                 let name = FunctionName { image: image.clone(), function: function.clone() };

@@ -26,6 +26,8 @@ pub enum By {
     Array,
     /// The references of lines to arrays.
     Walk,
+    /// The references of processes.
+    Process,
     /// All references.
     All,
 }
@@ -45,8 +47,8 @@ struct Counting {
     names: Vec<String>,
     /// By array: whether it has one of the names.
     is_named: Vec<bool>,
-    /// By array: the series of its loads and of its stores.
-    of_arrays: Vec<[Option<u32>; 2]>,
+    /// By array, or by process: the series of its loads and of its stores.
+    of_groups: Vec<[Option<u32>; 2]>,
     /// With [`By::Walk`]: lines and arrays.
     walks: Walks,
 }
@@ -77,7 +79,7 @@ impl Counting {
             memory: has_memory.then(MemoryLayout::new),
             names: names.to_vec(),
             is_named: Vec::new(),
-            of_arrays: Vec::new(),
+            of_groups: Vec::new(),
             walks: Walks::default(),
         }
     }
@@ -108,7 +110,7 @@ impl Counting {
                 }
                 By::Function => groups.functions.number(function()),
                 By::All => (0, first.is_empty()),
-                By::Array => return None,
+                By::Array | By::Process => return None,
             };
             if is_new {
                 first.push((id, site.index));
@@ -119,7 +121,7 @@ impl Counting {
 
     /// Executions and marks of a thread, whole ones, whose blocks are defined.
     fn records(&mut self, thread: Thread, records: &[u64], names: &Names) {
-        if self.memory.is_none() {
+        if self.memory.is_none() && self.by != By::Process {
             return self.strides.executed(thread.number, records);
         }
         let mut words = records;
@@ -164,7 +166,8 @@ impl Counting {
                 continue;
             }
             let series = match (array, access.series) {
-                (Some(array), _) if self.by == By::Array => Some(self.of_array(array, access.is_store)),
+                _ if self.by == By::Process => Some(self.of_group(thread.process, access.is_store)),
+                (Some(array), _) if self.by == By::Array => Some(self.of_group(array, access.is_store)),
                 (Some(array), Some(line)) if self.by == By::Walk => {
                     Some(self.of_walk(line, array, access.is_store))
                 }
@@ -187,15 +190,15 @@ impl Counting {
         self.is_named[array as usize]
     }
 
-    /// The series of the loads or of the stores of an array.
+    /// The series of the loads or of the stores of an array, or of a process.
     #[inline]
-    fn of_array(&mut self, array: u32, is_store: bool) -> u32 {
-        let index = array as usize;
-        if index >= self.of_arrays.len() {
-            self.of_arrays.resize(index + 1, [None; 2]);
+    fn of_group(&mut self, group: u32, is_store: bool) -> u32 {
+        let index = group as usize;
+        if index >= self.of_groups.len() {
+            self.of_groups.resize(index + 1, [None; 2]);
         }
-        let Counting { of_arrays, strides, .. } = self;
-        *of_arrays[index][usize::from(is_store)].get_or_insert_with(|| strides.number((array, is_store)))
+        let Counting { of_groups, strides, .. } = self;
+        *of_groups[index][usize::from(is_store)].get_or_insert_with(|| strides.number((group, is_store)))
     }
 
     /// The series of the accesses of a line, whose own series is given, to an array.
@@ -213,6 +216,8 @@ impl Counting {
 pub struct Patterns<'a> {
     pub(super) dictionary: &'a Dictionary<'a>,
     counting: Counting,
+    /// Names of processes, by their numbers; the others have their numbers.
+    process_names: HashMap<u32, String>,
 }
 
 impl<'a> Patterns<'a> {
@@ -226,12 +231,22 @@ impl<'a> Patterns<'a> {
         let mut counting = Counting::new(by, names, options);
         dictionary.trace.images().iter().for_each(|image| counting.map(image));
         dictionary.trace.blocks().iter().for_each(|block| counting.define(block, dictionary.names));
-        Patterns { dictionary, counting }
+        Patterns { dictionary, counting, process_names: HashMap::new() }
     }
 
     /// For a program that was observed while it ran. Its blocks are those of the dictionary's trace, which has no records.
     pub fn of_program(dictionary: &'a Dictionary<'a>, live_strides: LiveStrides) -> Patterns<'a> {
-        Patterns { dictionary, counting: live_strides.counting }
+        Patterns { dictionary, counting: live_strides.counting, process_names: HashMap::new() }
+    }
+
+    /// The same, with names of processes.
+    pub fn with_process_names(self, process_names: HashMap<u32, String>) -> Patterns<'a> {
+        Patterns { process_names, ..self }
+    }
+
+    /// The name of a process.
+    pub(super) fn process_name(&self, process: u32) -> String {
+        self.process_names.get(&process).cloned().unwrap_or_else(|| process.to_string())
     }
 
     /// The kind of series.

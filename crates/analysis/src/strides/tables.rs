@@ -123,6 +123,7 @@ impl Patterns<'_> {
             By::Line | By::Walk => &[("line", Kind::Text), ("function", Kind::Text)],
             By::Function => &[("function", Kind::Text), ("image", Kind::Text)],
             By::Array => &[("array", Kind::Text), ("type", Kind::Text), ("where", Kind::Text)],
+            By::Process => &[("process", Kind::Text)],
             By::All => &[("of", Kind::Text)],
         };
         let mut table = Table::new(name, title, headings);
@@ -144,6 +145,9 @@ impl Patterns<'_> {
             let array = &memory.arrays()[group as usize];
             return [&array.name, &array.shape, &array.place].map(|text| text.clone().into()).into();
         }
+        if self.by() == By::Process {
+            return vec![self.process_name(group).into()];
+        }
         let (id, index) = self.site(group);
         let block = &self.dictionary.trace.blocks()[id as usize];
         let address = block.address_of(index);
@@ -156,7 +160,7 @@ impl Patterns<'_> {
             }
             By::Line | By::Walk => vec![self.line(id, index), function.function.clone().into()],
             By::Function => vec![function.function.clone().into(), function.image.clone().into()],
-            By::Array | By::All => vec!["all".into()],
+            By::Array | By::Process | By::All => vec!["all".into()],
         }
     }
 
@@ -200,6 +204,7 @@ impl By {
             By::Walk => "line and array",
             By::Function => "function",
             By::Array => "array",
+            By::Process => "process",
             By::All => "thread",
         }
     }

@@ -79,6 +79,8 @@ pub enum Rows {
     Callee,
     /// Chains of calls.
     CallTree,
+    /// Processes, with --children.
+    Process,
 }
 
 /// The rows of a table that the call tree is needed for, or of another one.
@@ -88,6 +90,8 @@ pub enum ResultRows {
     Own(models::Rows),
     /// Costs of calls.
     Calls(CallRows),
+    /// Own costs of processes.
+    Process,
 }
 
 impl ResultRows {
@@ -95,7 +99,7 @@ impl ResultRows {
     pub fn own(self) -> Option<models::Rows> {
         match self {
             ResultRows::Own(rows) => Some(rows),
-            ResultRows::Calls(_) => None,
+            ResultRows::Calls(_) | ResultRows::Process => None,
         }
     }
 }
@@ -137,6 +141,7 @@ impl Rows {
             Rows::Caller => ResultRows::Calls(CallRows::Caller),
             Rows::Callee => ResultRows::Calls(CallRows::Callee),
             Rows::CallTree => ResultRows::Calls(CallRows::Tree),
+            Rows::Process => ResultRows::Process,
         }
     }
 }
@@ -175,7 +180,7 @@ pub struct SizesOptions {
     #[arg(long, value_name = "BYTES", default_value = "4M", value_parser = ranges::cache_size)]
     pub largest: u64,
     /// Regions that the operating system maps with Alpha's granularity hints, so that a TLB's entry holds 8, 64 or 512 pages:
-    /// program, mappings, all, 0x4000000000-0x407fffffff or, with smaller blocks at most, mappings:64; several with + between
+    /// program, mappings, large (MAP_HUGETLB), all, 0x4000000000-0x407fffffff or, with smaller blocks at most, mappings:64; several with + between
     /// them. Lines are pages then: --line-size 8K.
     #[arg(long, value_name = "REGIONS")]
     pub granularity_hints: Option<HintedRegions>,
@@ -206,6 +211,10 @@ pub struct CachesOptions {
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     pub inclusive: bool,
+    /// Simulate all processes of the program, or of the trace: each has caches, TLBs and predictors of its own, as if it had a
+    /// processor to itself. Tables are sums over the processes.
+    #[arg(long, conflicts_with_all = ["sweeps", "inclusive"])]
+    pub children: bool,
     #[command(flatten)]
     pub calls: CallOptions,
     /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
@@ -238,6 +247,10 @@ pub struct TimeOptions {
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     pub inclusive: bool,
+    /// Simulate all processes of the program, or of the trace: each has caches, TLBs and predictors of its own, as if it had a
+    /// processor to itself. Tables are sums over the processes.
+    #[arg(long, conflicts_with_all = ["sweeps", "inclusive"])]
+    pub children: bool,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]

@@ -5,12 +5,14 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::error::Result;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches};
 use trace::Trace;
 
 use super::Arguments;
+use crate::ranges;
 
 /// A program with its arguments.
 #[derive(Clone, Debug, Args)]
@@ -18,6 +20,27 @@ pub struct ProgramOptions {
     /// The program, and its arguments: all that follows the program's name is its own, options too.
     #[arg(id = "program", value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     words: Vec<OsString>,
+}
+
+/// A program with its arguments, or one that runs already.
+#[derive(Clone, Debug, Args)]
+pub struct CountedProgram {
+    /// The program, and its arguments: all that follows the program's name is its own, options too.
+    #[arg(
+        id = "program",
+        value_name = "PROGRAM",
+        required_unless_present = "attach",
+        trailing_var_arg = true
+    )]
+    words: Vec<OsString>,
+    /// Count a program that runs already, by the number of its process, as ps shows it: until Ctrl-C, for --duration, or until it
+    /// ends. It must be run by pathlength run, and goes on. With --children, the processes that it has forked, too; those that
+    /// it forks meanwhile are always counted.
+    #[arg(long, value_name = "PID", conflicts_with = "program", value_parser = clap::value_parser!(u32).range(1..))]
+    pub attach: Option<u32>,
+    /// With --attach, count for so long.
+    #[arg(long, value_name = "SECONDS", requires = "attach", value_parser = ranges::seconds)]
+    pub duration: Option<Duration>,
 }
 
 /// A trace, or a program with its arguments.
@@ -40,6 +63,18 @@ impl ProgramOptions {
     /// Its arguments.
     pub fn arguments(&self) -> &[OsString] {
         &self.words[1..]
+    }
+}
+
+impl CountedProgram {
+    /// The program; without one, as it runs already, an empty path.
+    pub fn path(&self) -> &Path {
+        self.words.first().map_or(Path::new(""), Path::new)
+    }
+
+    /// Its arguments.
+    pub fn arguments(&self) -> &[OsString] {
+        self.words.get(1..).unwrap_or_default()
     }
 }
 

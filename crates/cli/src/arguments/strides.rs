@@ -15,6 +15,8 @@ pub enum PatternsOf {
     Function,
     /// Those to variables, stacks and other memory.
     Array,
+    /// Those of processes, with --children.
+    Process,
     /// All of a thread.
     All,
 }
@@ -52,6 +54,10 @@ pub struct StridesOptions {
     /// The machine whose caches the advice is for: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "alphastation500", requires = "advice")]
     pub machine: String,
+    /// Count the strides of all processes of a program. References are compared with earlier ones of the same thread, and
+    /// tables are sums over the processes.
+    #[arg(long)]
+    pub children: bool,
     #[command(flatten)]
     pub selection: SelectionOptions,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use lab::study::spike;
 use lab::study::vlm::{Backing, Size};
 
 use super::OutputOptions;
@@ -34,6 +35,8 @@ pub enum StudyName {
     Tpcc,
     /// Page tables and start-up of processes that map gigabytes, and PostgreSQL's.
     Vlm,
+    /// What the optimizer spike wins on programs of several kinds, and what they are like.
+    Spike,
 }
 
 /// Options of `study`.
@@ -41,13 +44,13 @@ pub enum StudyName {
 pub struct StudyOptions {
     /// The study.
     pub name: StudyName,
-    /// The database.
-    #[arg(long, default_value = "sqlite", value_parser = ["sqlite"])]
+    /// The database system of the studies byteword and tpcc: SQLite, or a PostgreSQL server, which is built the first time.
+    #[arg(long, default_value = "sqlite", value_parser = ["sqlite", "postgresql"])]
     pub database: String,
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]
     pub mode: Option<String>,
-    /// Transactions of the study tpcc, of all kinds, in each build.
+    /// Transactions in each build: of the study tpcc, of all kinds, and of byteword on PostgreSQL.
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub transactions: u32,
     /// The folder of the report and its tables, instead of study/NAME.
@@ -56,6 +59,12 @@ pub struct StudyOptions {
     /// The sysroot with the C library for Alpha.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
+    /// Programs of the study spike, instead of all of them.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = spike::names())]
+    pub programs: Vec<String>,
+    /// A folder with the sources of those programs, which are downloaded otherwise.
+    #[arg(long, value_name = "DIR")]
+    pub sources: Option<PathBuf>,
     #[command(flatten)]
     pub vlm: VlmStudyOptions,
 }

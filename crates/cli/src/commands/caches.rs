@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
-use analysis::models;
+use analysis::models::{self, Together};
+use anyhow::bail;
 use machine::Caches;
 
 use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
-use super::{calls, mrc};
+use super::{calls, mrc, processes};
 use crate::arguments::{CachesOptions, ResultRows};
 use crate::messages;
 
@@ -28,6 +29,12 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model: Vec<Caches> = selected.machines.iter().map(make).collect();
+    if options.children {
+        return processes::caches(options, rows, &selected);
+    }
+    if rows == Some(ResultRows::Process) {
+        bail!("--by process needs the results of all processes: add --children");
+    }
     if let Some(ResultRows::Calls(rows)) = rows {
         return calls::simulate(input, rows, &options.calls, &options.rows, output, &selected, model);
     }
@@ -37,7 +44,8 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let mut tables = Vec::new();
     // A calling program gets the summary, too.
     if rows.is_none() || messages::is_connected() {
-        tables.push(models::structures(&named, options.classify));
+        let together: Vec<_> = named.iter().map(|&(name, caches)| (name, Together::from(caches))).collect();
+        tables.push(models::structures(&together, options.classify));
     }
     tables.extend(rows.into_iter().flat_map(|rows| models::by(rows, &named, &simulated.trace)));
     simulated.write(tables, &options.rows, output)?;

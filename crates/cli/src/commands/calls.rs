@@ -39,6 +39,9 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         output,
         rows.or(Some(ResultRows::Calls(CallRows::Tree))),
     )?;
+    if rows == Some(ResultRows::Process) {
+        bail!("calls are of the first process: --by process is for count, caches and time with --children");
+    }
     if let Some(ResultRows::Own(own)) = rows {
         let simulated = simulate::simulate(&options.input, output, rows, &[], &none, counts)?;
         let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);

@@ -43,6 +43,12 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     if !options.classes.is_empty() && options.unit.unit.is_empty() {
         anyhow::bail!("--class is the class of units of work: name their function with --unit FUNCTION");
     }
+    if options.program.duration.is_some() && options.program.attach.is_none() {
+        anyhow::bail!("--duration is for a program that runs already: name its process with --attach");
+    }
+    if let Some(process) = options.program.attach {
+        return family::attach(options, process);
+    }
     if options.children {
         return family::run(options);
     }

@@ -58,6 +58,28 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Counts a program that runs already, and writes the tables. The program goes on.
+pub fn attach(options: &CountOptions, process: u32) -> anyhow::Result<ExitCode> {
+    check(options)?;
+    named_rules(options)?;
+    let output = &options.output;
+    report::check(
+        options.by.is_none() && saved_path(output).is_none(),
+        output.format(),
+        output.path.as_deref(),
+    )?;
+    let work = classes::unit_of_work(options).map(|(work, _)| work).unwrap_or_default();
+    let folder = CountFolder::new(saved_path(output))?;
+    let duration = options.program.duration;
+    let family = family::count_running(process, options.children, &work, folder.path(), duration)?;
+    protect_images(family.counts.images.iter().map(|image| image.path.as_path()));
+    let notes = vec![format!("Process {process} was counted while it ran.")];
+    let program = family.processes.first().and_then(|process| process.programs.last());
+    let program = program.map_or_else(String::new, |path| path.to_string_lossy().into_owned());
+    show(&family, RunDescription { program, notes, ..RunDescription::default() }, options, write)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Shows what is in a folder of counts, whose command was killed.
 pub fn show_folder(options: &CountOptions) -> anyhow::Result<ExitCode> {
     check(options)?;

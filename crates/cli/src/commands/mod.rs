@@ -17,6 +17,7 @@ pub mod faults;
 pub mod machines;
 pub mod man;
 pub mod mrc;
+mod processes;
 pub mod profile;
 mod recorded;
 pub mod run;

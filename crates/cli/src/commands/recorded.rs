@@ -2,16 +2,14 @@
 
 use analysis::replay::Selection;
 use anyhow::Context;
-use engine::Plan;
 use lab::measure::Ending;
 use lab::record;
 use machine::Machine;
 use trace::Trace;
 
-use super::simulate::{check_for_program, cpu, selection, simulated_units};
-use super::trace::plan;
-use super::{check_ending, check_names, configuration, named, with_output_apart};
-use crate::arguments::{EngineOptions, OutputOptions, SimulationOptions};
+use super::simulate::{check_units, prepare, selection};
+use super::{check_ending, with_output_apart};
+use crate::arguments::{OutputOptions, SimulationOptions};
 use crate::progress::LiveProgress;
 
 /// A trace with the selected part of it.
@@ -36,18 +34,8 @@ impl RecordedInput {
             let selection = selection(options, None, &trace)?;
             return Ok(RecordedInput { trace, selection, ending: None });
         }
-        check_for_program(options)?;
-        let engine = EngineOptions {
-            cpu: cpu(options, machines),
-            sysroot: options.sysroot.clone(),
-            environment: options.environment.clone(),
-        };
-        let mut configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
-        let mut plan = Plan { heap: true, ..plan(&options.plan)? };
-        if let Some(unit) = &mut plan.unit {
-            unit.units = simulated_units(options);
-        }
-        check_names(&configuration, &named(&plan))?;
+        check_units(options, None)?;
+        let (mut configuration, plan) = prepare(options, &[], machines, true)?;
         let folder = tempfile::tempdir().context("there is no folder for a temporary trace")?;
         let path = folder.path().join("trace");
         let progress = LiveProgress::new(output.takes_standard_output());

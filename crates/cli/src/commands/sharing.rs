@@ -14,6 +14,7 @@ use trace::Trace;
 use super::recorded::RecordedInput;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, replay_in_order};
+use super::until;
 use crate::arguments::{SharingOptions, SharingRows};
 
 /// Cache lines in the short table.
@@ -43,6 +44,7 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let model = SharingAnalysis::new(machine, coherence, processors, trace.assignment(processors));
     let order = ReplayOrder::Interleaved { processors, quantum: options.quantum };
     let mut simulated = replay_in_order(input, trace, &selection, order, model)?;
+    simulated.notes.extend(ending.as_ref().and_then(until));
     simulated.ending = ending;
     simulated.model.end();
     simulated.notes.extend(machines.note());

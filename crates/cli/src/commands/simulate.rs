@@ -9,7 +9,7 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::table::{Table, separated};
 use anyhow::bail;
-use engine::Plan;
+use engine::{Configuration, Plan};
 use host::without_signals;
 use lab::live;
 use lab::measure::Ending;
@@ -40,11 +40,11 @@ pub struct Simulated<M> {
     /// How the program ended, if one was run.
     pub ending: Option<Ending>,
     /// Whether all of the trace could be read.
-    is_whole: bool,
+    pub is_whole: bool,
 }
 
 /// The processor that programs run on: as the options say, or the newest of the machines'.
-pub fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
+fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
     let own = machines.iter().filter_map(|machine| machine.processor.cpu.as_deref()?.parse().ok());
     options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
 }
@@ -74,6 +74,12 @@ fn simulate_any<M: Model + 'static>(
     if Trace::is_trace(options.file.path()) {
         return replay(options, rows, model);
     }
+    check_units(options, rows)?;
+    run(options, output, functions, machines, model)
+}
+
+/// Whether options that need units of work have them.
+pub fn check_units(options: &SimulationOptions, rows: Option<ResultRows>) -> anyhow::Result<()> {
     if options.plan.unit.is_none() {
         if rows == Some(ResultRows::Own(Rows::Unit)) {
             bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
@@ -82,21 +88,21 @@ fn simulate_any<M: Model + 'static>(
             bail!("--warm-up counts calls of a function: name it with --unit FUNCTION");
         }
     }
-    run(options, output, functions, machines, model)
+    Ok(())
 }
 
 /// The number of units to simulate: warm-up units and counted ones.
-pub fn simulated_units(options: &SimulationOptions) -> Option<u64> {
+fn simulated_units(options: &SimulationOptions) -> Option<u64> {
     options.plan.units.map(|units| units.saturating_add(options.warm_up))
 }
 
 /// The model with its warm-up, which begins with the unit `first`.
-fn with_warm_up<M: Model>(options: &SimulationOptions, model: M, first: u64) -> WarmUp<M> {
+pub fn with_warm_up<M: Model>(options: &SimulationOptions, model: M, first: u64) -> WarmUp<M> {
     WarmUp::new(model, first..first.saturating_add(options.warm_up))
 }
 
 /// The model after the simulation. An error if no unit was counted.
-fn without_warm_up<M: Model>(
+pub fn without_warm_up<M: Model>(
     options: &SimulationOptions,
     trace: &Trace,
     warm_up: WarmUp<M>,
@@ -110,12 +116,30 @@ fn without_warm_up<M: Model>(
     Ok(warm_up.model)
 }
 
-/// Rejects options that are for traces.
-pub fn check_for_program(options: &SimulationOptions) -> anyhow::Result<()> {
+/// What to run, and what of it to simulate.
+pub fn prepare(
+    options: &SimulationOptions,
+    functions: &[String],
+    machines: &[Machine],
+    heap: bool,
+) -> anyhow::Result<(Configuration, Plan)> {
     if !options.threads.is_empty() || !options.processes.is_empty() {
         bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
     }
-    Ok(())
+    let engine = EngineOptions {
+        cpu: cpu(options, machines),
+        sysroot: options.sysroot.clone(),
+        environment: options.environment.clone(),
+    };
+    let configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
+    let mut plan = Plan { heap, ..plan(&options.plan)? };
+    if let Some(unit) = &mut plan.unit {
+        unit.units = simulated_units(options);
+    }
+    let mut names = named(&plan);
+    names.functions.extend(functions.iter().map(String::as_str));
+    check_names(&configuration, &names)?;
+    Ok((configuration, plan))
 }
 
 fn run<M: Model + 'static>(
@@ -125,20 +149,7 @@ fn run<M: Model + 'static>(
     machines: &[Machine],
     mut model: M,
 ) -> anyhow::Result<Simulated<M>> {
-    check_for_program(options)?;
-    let engine = EngineOptions {
-        cpu: cpu(options, machines),
-        sysroot: options.sysroot.clone(),
-        environment: options.environment.clone(),
-    };
-    let mut configuration = configuration(&engine, options.file.path(), options.file.arguments(), true);
-    let mut plan = Plan { heap: model.wants_heap(), ..plan(&options.plan)? };
-    if let Some(unit) = &mut plan.unit {
-        unit.units = simulated_units(options);
-    }
-    let mut names = named(&plan);
-    names.functions.extend(functions.iter().map(String::as_str));
-    check_names(&configuration, &names)?;
+    let (mut configuration, plan) = prepare(options, functions, machines, model.wants_heap())?;
     let is_parallel = is_parallel(options.host_processors);
     // The program's signals must be delivered to its own threads.
     let has_worker = is_parallel && without_signals(|| model.use_worker_thread())?;
@@ -165,7 +176,8 @@ pub fn is_parallel(host_processors: Option<u32>) -> bool {
     host_processors.map_or_else(|| processors() > 1, |processors| processors > 1)
 }
 
-fn replay<M: Model>(
+/// Simulates a model on a trace.
+pub fn replay<M: Model>(
     options: &SimulationOptions,
     rows: Option<ResultRows>,
     mut model: M,
@@ -214,7 +226,7 @@ pub fn replay_in_order<M: Model>(
 }
 
 /// The note on what was not simulated.
-fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
+pub fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
     let plan = &options.plan;
     if let Some(unit) = &trace.header().unit {
         let beginning = match options.warm_up {

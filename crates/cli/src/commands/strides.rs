@@ -1,5 +1,6 @@
 //! `pathlength strides`: memory access patterns.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -8,13 +9,14 @@ use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Select
 use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
 use analysis::table::Table;
 use anyhow::bail;
-use engine::{Plan, UnitPlan};
-use lab::live;
+use engine::{Configuration, Plan, UnitPlan};
 use lab::startup::RequestedNames;
+use lab::{family, live};
 use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
+use super::processes::family_notes;
 use super::selected_machines::SelectedMachines;
 use super::show::{replay_selected, report_problems, selection};
 use super::simulate::is_parallel;
@@ -88,6 +90,12 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
         counted(options).into_iter().map(|one| LiveStrides::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { unit, heap: live_strides.iter().any(LiveStrides::wants_heap), ..Plan::default() };
     check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..named(&plan) })?;
+    if options.children {
+        return observe_processes(options, machines, &configuration, &plan, live_strides);
+    }
+    if options.by == PatternsOf::Process {
+        bail!("--by process needs the strides of all processes: add --children");
+    }
     let progress = LiveProgress::new(options.output.takes_standard_output());
     configuration.settings.executed = progress.instructions();
     let live = with_output_apart(&options.output, || {
@@ -103,6 +111,33 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
     write(&all, machines, notes, options, write_after_run)?;
     check_ending(&live.ending, options.file.path())
+}
+
+/// The same of all processes.
+fn observe_processes(
+    options: &StridesOptions,
+    machines: &[Machine],
+    configuration: &Configuration,
+    plan: &Plan,
+    live_strides: Vec<LiveStrides>,
+) -> anyhow::Result<ExitCode> {
+    let observed = with_output_apart(&options.output, || family::observe(configuration, plan, live_strides))?;
+    protect_images(observed.trace.images().iter().map(|image| image.path.as_path()));
+    let names = Names::of_trace(&observed.trace);
+    let dictionary = Dictionary::new(&observed.trace, &names);
+    let numbers = observed.processes.iter().map(|process| (process.process, process.number.to_string()));
+    let numbers: HashMap<u32, String> = numbers.collect();
+    let patterns = observed.model.into_iter().map(|live_strides| {
+        Patterns::of_program(&dictionary, live_strides).with_process_names(numbers.clone())
+    });
+    let all: Vec<Patterns> = patterns.collect();
+    let mut notes: Vec<String> = observed.ending.as_ref().and_then(until).into_iter().collect();
+    notes.extend(family_notes(&observed.processes, observed.left_out));
+    write(&all, machines, notes, options, write_after_run)?;
+    match &observed.ending {
+        Some(ending) => check_ending(ending, options.file.path()),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// A set of strides to count.
@@ -129,6 +164,7 @@ fn by(options: &StridesOptions) -> By {
         PatternsOf::Line => By::Line,
         PatternsOf::Function => By::Function,
         PatternsOf::Array => By::Array,
+        PatternsOf::Process => By::Process,
         PatternsOf::All => By::All,
     }
 }

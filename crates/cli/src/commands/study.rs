@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analysis::table::Table;
-use lab::build::BuildFolders;
+use clap::ValueEnum;
+use lab::build::{BuildFolders, BuildProgress};
+use lab::study::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
+use lab::study::tpcc::DatabaseSystem;
 use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
@@ -22,20 +25,46 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Strides => "strides",
         StudyName::Tpcc => "tpcc",
         StudyName::Vlm => "vlm",
+        StudyName::Spike => "spike",
     };
+    let is_server = options.database == "postgresql";
+    if is_server && !matches!(options.name, StudyName::Byteword | StudyName::Tpcc) {
+        anyhow::bail!("--database is for the studies byteword and tpcc");
+    }
     let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
+    check_options(options)?;
     // Before minutes of work, check that its results can be written.
     report::check(true, report::Format::Csv, Some(&output))?;
     let (summary, tables, page) = match options.name {
+        StudyName::Byteword if is_server => of_byteword_server(options)?,
         StudyName::Byteword => of_byteword(options)?,
         StudyName::Strides => of_strides(options)?,
         StudyName::Tpcc => of_tpcc(options)?,
         StudyName::Vlm => of_vlm(options)?,
+        StudyName::Spike => of_spike(options)?,
     };
     let page = write(&tables, &page, &output)?;
     report::write_all(&summary, report::Format::Table, None)?;
     eprintln!("\nThe report: {}", page.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks that options of one study are not given to another.
+fn check_options(options: &StudyOptions) -> anyhow::Result<()> {
+    let owned = [
+        ("--mode", options.mode.is_some(), StudyName::Byteword),
+        ("--programs", !options.programs.is_empty(), StudyName::Spike),
+        ("--sources", options.sources.is_some(), StudyName::Spike),
+    ];
+    for (option, is_given, owner) in owned {
+        if is_given && options.name != owner {
+            anyhow::bail!(
+                "{option} is of the study {}",
+                owner.to_possible_value().map_or_else(String::new, |one| one.get_name().into())
+            );
+        }
+    }
+    Ok(())
 }
 
 fn of_byteword(options: &StudyOptions) -> anyhow::Result<Results> {
@@ -54,10 +83,23 @@ fn of_byteword(options: &StudyOptions) -> anyhow::Result<Results> {
     Ok((study.summary(), study.tables(), study.page()?))
 }
 
-fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
+fn of_byteword_server(options: &StudyOptions) -> anyhow::Result<Results> {
     if options.mode.is_some() {
-        anyhow::bail!("--mode is of the study byteword");
+        anyhow::bail!("--mode is for SQLite: on a server the database fits the buffers");
     }
+    let steps = Steps::new();
+    let settings = study::ServerStudySettings {
+        transactions: options.transactions,
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = study::byteword_server(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
     let study = study::strides::strides(
         &study::strides::StridesStudySettings {
@@ -81,11 +123,12 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
 }
 
 fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
-    if options.mode.is_some() {
-        anyhow::bail!("--mode is of the study byteword");
-    }
     let steps = Steps::new();
     let settings = study::tpcc::TpccStudySettings {
+        system: match options.database.as_str() {
+            "postgresql" => DatabaseSystem::Postgresql,
+            _ => DatabaseSystem::Sqlite,
+        },
         transactions: options.transactions,
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
@@ -97,9 +140,6 @@ fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
 }
 
 fn of_vlm(options: &StudyOptions) -> anyhow::Result<Results> {
-    if options.mode.is_some() {
-        anyhow::bail!("--mode is of the study byteword");
-    }
     let given = &options.vlm;
     if given.sizes.iter().any(|size| size.bytes() == 0) || given.processes.contains(&0) {
         anyhow::bail!("sizes and numbers of processes begin with 1");
@@ -117,6 +157,40 @@ fn of_vlm(options: &StudyOptions) -> anyhow::Result<Results> {
     };
     let steps = Steps::new();
     let study = study::vlm::vlm(&settings, &|step| steps.message(step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_spike(options: &StudyOptions) -> anyhow::Result<Results> {
+    let is_selected = |program: &&StudyProgram| {
+        let name = program.workload.name;
+        match (options.programs.is_empty(), program.obstacle()) {
+            (true, Some(reason)) => {
+                eprintln!("pathlength: {name} is left out: {reason}");
+                false
+            }
+            (true, None) => true,
+            (false, _) => options.programs.iter().any(|selected| selected == name),
+        }
+    };
+    let settings = SpikeStudySettings {
+        programs: PROGRAMS.iter().filter(is_selected).copied().collect(),
+        build: BuildFolders { folder: "build".into(), sources: options.sources.clone() },
+        sysroot: options.sysroot.clone(),
+    };
+    let steps = Steps::new();
+    let study = study::spike::spike(&settings, &|step| match step {
+        SpikeStudyProgress::Building(program, BuildProgress::Done { build }) => {
+            steps.message(format!("{program}: the {build} build is ready"));
+        }
+        SpikeStudyProgress::Building(_, step) => steps.show(&study::StudyProgress::Building(step)),
+        SpikeStudyProgress::Preparing(program) => steps.message(format!("{program}: preparing its files")),
+        SpikeStudyProgress::Training(program) => steps.message(format!("{program}: training")),
+        SpikeStudyProgress::Measuring(program, variant) => {
+            steps.message(format!("{program}: measuring, {variant}"));
+        }
+    });
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))

@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
-use analysis::models;
+use analysis::models::{self, Together};
+use anyhow::bail;
 use machine::TimingModel;
 
-use super::calls;
 use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
+use super::{calls, processes};
 use crate::arguments::{ResultRows, TimeOptions};
 use crate::messages;
 
@@ -24,6 +25,12 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let rows = options.by.map(|by| by.results(options.inclusive));
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let times = selected.machines.iter().map(TimingModel::new).collect::<Result<Vec<_>, _>>()?;
+    if options.children {
+        return processes::time(options, rows, &selected);
+    }
+    if rows == Some(ResultRows::Process) {
+        bail!("--by process needs the results of all processes: add --children");
+    }
     if let Some(ResultRows::Calls(rows)) = rows {
         return calls::simulate(input, rows, &options.calls, &options.rows, output, &selected, times);
     }
@@ -33,8 +40,10 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let mut tables = Vec::new();
     // A calling program gets the summary, too.
     if rows.is_none() || messages::is_connected() {
-        let described =
-            named.iter().zip(&selected.machines).map(|(&(name, time), machine)| (name, machine, time));
+        let described = named
+            .iter()
+            .zip(&selected.machines)
+            .map(|(&(name, time), machine)| (name, machine, Together::from(time)));
         tables.extend(models::times(&described.collect::<Vec<_>>()));
     }
     tables.extend(rows.into_iter().flat_map(|rows| models::by(rows, &named, &simulated.trace)));

@@ -162,7 +162,7 @@ const USAGE: [(&str, &str); 12] = [
     ("static", "<IMAGE>..."),
     ("static image --against", "a value is required for '--against"),
     ("compare one", "<PROGRAM_B>"),
-    ("study fractions", "[possible values: byteword, strides, tpcc, vlm]"),
+    ("study fractions", "[possible values: byteword, strides, tpcc, vlm, spike]"),
 ];
 
 #[test]

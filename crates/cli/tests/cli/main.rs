@@ -3,6 +3,7 @@
 mod annotate;
 mod arguments;
 mod attach;
+mod attach_count;
 mod bad_input;
 mod build;
 mod caches;
@@ -16,6 +17,7 @@ mod documents;
 mod environment;
 mod export;
 mod family;
+mod family_models;
 mod faults;
 mod gdb;
 mod guide;

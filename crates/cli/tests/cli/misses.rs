@@ -10,6 +10,7 @@ use machine::{
 };
 use trace::Trace;
 
+use crate::caches::{Folder, cell};
 use crate::support::run;
 
 #[path = "../../../machine/tests/plain/mod.rs"]
@@ -71,7 +72,9 @@ fn each(
 fn each_instruction_of_a_program_misses_as_in_a_plain_model_of_each_machine() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, executions) = record(folder.path(), "--until 150000 :ev56/modes work");
-    for (name, machine) in Machine::all() {
+    let mut hinted = Machine::find("alphastation500").unwrap();
+    hinted.memory.granularity_hints = "program:8+mappings:64".parse().unwrap();
+    for (name, machine) in Machine::all().chain([("with granularity hints", hinted)]) {
         let mut caches = Caches::new(&machine);
         replay(&mut caches, &trace, &executions);
         let mut plain = Plain::new(&machine);
@@ -109,6 +112,23 @@ fn each_instruction_of_a_program_misses_as_in_a_plain_model_of_each_machine() {
         }
         assert!(caches.structures().iter().all(|one| one.misses > 0), "{name}: {:?}", caches.structures());
     }
+}
+
+#[test]
+fn memory_that_a_program_asks_for_in_large_pages_has_granularity_hints() {
+    let folder = Folder::new();
+    let misses = |hints: &str, words: &str| {
+        let rows = folder.table(&format!("caches --machine alphastation500 {hints} :ev56/large {words}"));
+        let row = rows.iter().position(|row| row[0] == "dtb");
+        cell(&rows, row.unwrap_or_else(|| panic!("{rows:?}")), "misses")
+    };
+    let large = "--set memory.granularity_hints=large";
+    let of_program = misses("", "");
+    assert!((10_230.0..11_000.0).contains(&of_program), "{of_program}");
+    // Without hints, or memory that was not asked for so, there is a miss for each page: 64 entries hold nothing of 1,024 pages.
+    assert!(misses(large, "") >= 10_230.0 && misses("", "large") >= 10_240.0);
+    assert!(misses(large, "large") < of_program - 10_000.0);
+    assert!(misses("--set memory.granularity_hints=large:64", "large") < of_program - 10_000.0);
 }
 
 #[test]

@@ -98,3 +98,36 @@ fn very_large_memory_without_means_is_an_error_that_says_so() {
     let problem = "nothing could be measured: 1000 TiB in pages of 4 KiB: 1000 TiB in pages of 4 KiB, and";
     assert_eq!((studied.code(), studied.stderr.contains(problem)), (1, true), "{}", studied.stderr);
 }
+
+#[test]
+fn programs_that_cannot_be_studied_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = pathlength(["study", "spike", "--programs", "lua,emacs"]);
+    command.current_dir(&folder);
+    let wrong = outcome(command);
+    assert_eq!(wrong.code(), 2);
+    assert!(
+        wrong.stderr.contains("invalid value 'emacs'") && wrong.stderr.contains("[possible values: sqlite, ")
+    );
+
+    std::fs::create_dir(folder.path().join("sources")).unwrap();
+    for (arguments, problem) in [
+        // An empty folder has no package's sources.
+        (
+            &["spike", "--programs", "lua", "--sources", "sources"][..],
+            "lua cannot be built (--programs selects others): cannot read the source sources: ",
+        ),
+        (
+            &["spike", "--programs", "lua", "--sysroot", "/nonexistent"],
+            "there is no C library for Alpha at /nonexistent",
+        ),
+        (&["tpcc", "--programs", "lua"], "--programs is of the study spike"),
+        (&["spike", "--mode", "cached"], "--mode is of the study byteword"),
+    ] {
+        let mut command = pathlength(["study"]);
+        command.args(arguments).current_dir(&folder);
+        let sentence = outcome(command).failure();
+        assert!(sentence.starts_with(problem), "{sentence}");
+        assert!(!folder.path().join("study").exists());
+    }
+}

@@ -18,11 +18,16 @@ pub struct ProcessNumber(Vec<u32>);
 impl ProcessNumber {
     /// The first process.
     pub fn first() -> ProcessNumber {
-        ProcessNumber(vec![1])
+        ProcessNumber::root(1)
+    }
+
+    /// A process whose parent is not counted.
+    pub(crate) fn root(number: u32) -> ProcessNumber {
+        ProcessNumber(vec![number])
     }
 
     /// The child of this ordinal number, from 1.
-    pub(super) fn child(&self, ordinal: u32) -> ProcessNumber {
+    pub fn child(&self, ordinal: u32) -> ProcessNumber {
         ProcessNumber(self.0.iter().copied().chain([ordinal]).collect())
     }
 }

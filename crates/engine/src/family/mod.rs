@@ -112,14 +112,14 @@ impl FamilyCounter {
 
     /// A unit has ended.
     #[cold]
-    fn end(&mut self, cpu: &Cpu, cache: &BlockCache, ended: &Ended) {
+    fn end(&mut self, instructions: u64, cache: &BlockCache, ended: &Ended) {
         self.define(cache);
         let numbers = &self.numbers;
         let executed = self.unit.take_all().map(|(id, times)| (numbers[id as usize], times));
         let unit = UnitEntry {
             class: 0,
             thread: self.thread,
-            instructions: cpu.instructions - ended.began,
+            instructions: instructions - ended.began,
             returned: ended.returned,
         };
         let class = ended.class.as_deref().unwrap_or_else(|| &self.work.functions[ended.unit as usize]);
@@ -147,11 +147,11 @@ impl FamilyCounter {
         self.area.renew(self.settlements);
     }
 
-    /// The thread counts no more.
-    fn leave(&mut self, cpu: &Cpu, cache: &BlockCache) {
+    /// The thread, which has executed so many instructions, counts no more.
+    pub(crate) fn leave(&mut self, instructions: u64, cache: &BlockCache) {
         self.take(self.calls.is_open(), cache);
         if let Some(ended) = self.calls.end(false) {
-            self.end(cpu, cache, &ended);
+            self.end(instructions, cache, &ended);
         }
         self.settle(cache);
         self.area.remove();
@@ -167,6 +167,70 @@ impl FamilyCounter {
             // SAFETY: ends the process at once; what was counted is in files.
             unsafe { libc::_exit(NOT_COUNTED) }
         })
+    }
+}
+
+/// A process that is counted from some time on, and joined by its threads.
+pub(crate) struct FamilyMember {
+    work: Arc<UnitOfWork>,
+    folder: i32,
+    name: LogName,
+    program: Arc<Mutex<Program>>,
+    /// Finds units of work in these images.
+    calls: Calls,
+    images: Vec<LoadedImage>,
+}
+
+impl FamilyMember {
+    /// Counts in a folder, which stays open meanwhile, as the first process with a number. It has mapped these images.
+    pub(crate) fn new(
+        folder: i32,
+        number: u32,
+        work: UnitOfWork,
+        images: &[LoadedImage],
+    ) -> io::Result<FamilyMember> {
+        let name = LogName { process: ProcessNumber::root(number), program: 0 };
+        let mut program = Program::new(folder, name.clone(), None)?;
+        let mut calls = Calls::new(&work.functions, &work.classes);
+        for (number, image) in (1..).zip(images) {
+            program.mapped(number, image)?;
+            map(&mut calls, image);
+        }
+        let program = Arc::new(Mutex::new(program));
+        Ok(FamilyMember { work: Arc::new(work), folder, name, program, calls, images: images.to_vec() })
+    }
+
+    /// The first function of a unit that no image has.
+    pub(crate) fn missing(&self) -> Option<&str> {
+        self.calls.missing()
+    }
+
+    /// Counts a thread, which has mapped these images.
+    pub(crate) fn counter(&self, images: &[LoadedImage]) -> io::Result<FamilyCounter> {
+        let (work, place, program) =
+            (self.work.clone(), (self.folder, self.name.clone()), self.program.clone());
+        let known = self.images.clone();
+        let mut counter = FamilyCounter::of(work, place, program, self.calls.thread(), known)?;
+        images.iter().skip(self.images.len()).for_each(|image| counter.mapped(image));
+        Ok(counter)
+    }
+}
+
+impl FamilyCounter {
+    /// Its process.
+    pub(crate) fn member(&self) -> FamilyMember {
+        let (work, name, program) = (self.work.clone(), self.name.clone(), self.program.clone());
+        let (calls, images) = (self.calls.thread(), self.images.clone());
+        FamilyMember { work, folder: self.folder, name, program, calls, images }
+    }
+}
+
+/// Finds the functions of an image. One that cannot be read any more has no symbols.
+fn map(calls: &mut Calls, image: &LoadedImage) {
+    if calls.may_be_in(image)
+        && let Ok(file) = linux::read_image(&image.path)
+    {
+        calls.mapped(image, &file);
     }
 }
 
@@ -199,7 +263,7 @@ impl Observer<Cpu> for FamilyCounter {
             self.take(was_open, cache);
         }
         if let Some(ended) = &change.ended {
-            self.end(cpu, cache, ended);
+            self.end(cpu.instructions, cache, ended);
         }
         self.area.add(id, 1);
         if self.calls.is_open() {
@@ -225,12 +289,7 @@ impl Observer<Cpu> for FamilyCounter {
         self.images.push(image.clone());
         let logged = lock(&self.program).mapped(self.images.len(), image);
         self.checked(logged);
-        // An image that cannot be read any more has no symbols.
-        if self.calls.may_be_in(image)
-            && let Ok(file) = linux::read_image(&image.path)
-        {
-            self.calls.mapped(image, &file);
-        }
+        map(&mut self.calls, image);
     }
 
     fn compiled(&mut self, cache: &BlockCache) {
@@ -263,18 +322,18 @@ impl Observer<Cpu> for FamilyCounter {
 
     fn ended(&mut self, cpu: &Cpu, _: &Memory, cache: &BlockCache) {
         if !self.area.is_removed() {
-            self.leave(cpu, cache);
+            self.leave(cpu.instructions, cache);
         }
     }
 
     fn exits(&mut self, how: ProcessEnd, cpu: &Cpu, _: &Memory, cache: &BlockCache) {
-        self.leave(cpu, cache);
+        self.leave(cpu.instructions, cache);
         let ended = lock(&self.program).end(Entry::Ended(how));
         self.checked(ended);
     }
 
     fn replaced(&mut self, cpu: &Cpu, cache: &BlockCache) {
-        self.leave(cpu, cache);
+        self.leave(cpu.instructions, cache);
         let next = lock(&self.program).replaced();
         let next = Arc::new(Mutex::new(self.checked(next)));
         let place = (self.folder, self.name.next());
@@ -308,7 +367,7 @@ impl Observer<Cpu> for FamilyCounter {
 
 impl FamilyCounter {
     /// The counters of a cache, all of whose executions were counted elsewhere, count in the thread's own area from now on.
-    fn continue_in(&mut self, cache: &BlockCache) {
+    pub(crate) fn continue_in(&mut self, cache: &BlockCache) {
         if let Some(first) = cache.counters.place() {
             let placed = self.area.place_counters(first);
             self.checked(placed);

@@ -9,19 +9,23 @@
 
 mod client;
 mod connection;
+mod counting;
 mod messages;
+mod session;
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use events::LoadedImage;
 use trace::Writer;
 
-pub use self::client::{AttachError, Attached, attach};
+pub use self::client::{AttachError, Attached, attach, attach_counting};
 pub(super) use self::connection::{Connection, End};
+pub(super) use self::counting::{CountSession, CountingThread};
 pub(super) use self::messages::Answer;
 use self::messages::Request;
+pub(super) use self::session::AttachedSession;
 use super::Tracer;
 use super::session::{RecordingState, Session, SharedCounters};
 use crate::lock;
@@ -32,20 +36,32 @@ pub(super) struct AttachServer {
     arguments: Vec<String>,
     /// The model of its processor.
     model: isa::Cpu,
-    session: Mutex<Option<Arc<Session>>>,
+    session: Mutex<Option<AttachedSession>>,
     /// Number of sessions so far.
     sessions: AtomicU64,
+    /// The client of the last one. Every thread of this process gets its request.
+    caller: AtomicU32,
 }
 
 impl AttachServer {
     pub(super) fn new(arguments: Vec<String>, model: isa::Cpu) -> AttachServer {
-        AttachServer { arguments, model, session: Mutex::default(), sessions: AtomicU64::new(0) }
+        AttachServer::of(arguments, model, None, (0, 0))
     }
 
     /// The server of a forked process.
-    pub(super) fn forked(&self, sessions: u64, session: Option<Arc<Session>>) -> AttachServer {
+    pub(super) fn forked(&self, sessions: u64, session: Option<AttachedSession>) -> AttachServer {
         let (arguments, model) = (self.arguments.clone(), self.model);
-        AttachServer { arguments, model, session: Mutex::new(session), sessions: AtomicU64::new(sessions) }
+        AttachServer::of(arguments, model, session, (sessions, self.caller.load(Ordering::Relaxed)))
+    }
+
+    fn of(
+        arguments: Vec<String>,
+        model: isa::Cpu,
+        session: Option<AttachedSession>,
+        (sessions, caller): (u64, u32),
+    ) -> AttachServer {
+        let (sessions, caller) = (AtomicU64::new(sessions), AtomicU32::new(caller));
+        AttachServer { arguments, model, session: Mutex::new(session), sessions, caller }
     }
 
     /// Checks for an attach request. The process has mapped these images.
@@ -62,10 +78,10 @@ impl AttachServer {
         if let Some(session) = current.as_ref().filter(|session| session.state() != RecordingState::Over) {
             if session.is_abandoned() {
                 session.set_state(RecordingState::Over);
-            } else if caller != 0
+            } else if ![0, self.caller.load(Ordering::Relaxed)].contains(&caller)
                 && let Ok(mut connection) = Connection::connect(caller)
             {
-                connection.send(&Answer::Refused("somebody else records it".into()));
+                connection.send(&Answer::Refused("somebody else records or counts it".into()));
             }
             return;
         }
@@ -76,9 +92,10 @@ impl AttachServer {
         match self.open(&mut connection, images) {
             Err(reason) => connection.send(&Answer::Refused(reason.to_string())),
             Ok(session) => {
+                self.caller.store(caller, Ordering::Relaxed);
                 connection.send(&Answer::Begun);
                 session.set_connection(connection);
-                watch(&session);
+                session.watch();
                 *current = Some(session);
                 self.sessions.fetch_add(1, Ordering::Release);
             }
@@ -86,21 +103,27 @@ impl AttachServer {
     }
 
     /// Begins a session as requested.
-    fn open(&self, connection: &mut Connection, images: &[LoadedImage]) -> io::Result<Arc<Session>> {
+    fn open(&self, connection: &mut Connection, images: &[LoadedImage]) -> io::Result<AttachedSession> {
         let (request, [file, numbers]) = connection.request()?;
-        let Request { plan, begins } = serde_json::from_str(&request)?;
-        let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
-        let header = plan.header(program, self.arguments.clone(), self.model);
-        let writer = Writer::join(file.into(), &header)?;
-        let session = Session::attached(plan, writer.clone(), SharedCounters::map(Some(&numbers))?);
-        if let Some(missing) = Tracer::new(session.clone(), images).missing() {
-            return Err(io::Error::other(missing.to_string()));
-        }
-        // A file into which nothing will be recorded stays empty.
-        if begins {
-            writer.begin(&header)?;
-        }
-        Ok(session)
+        Ok(match serde_json::from_str(&request)? {
+            Request::Count(work, number) => {
+                AttachedSession::Counting(CountSession::open(file, number, work, images)?)
+            }
+            Request::Record(plan, begins) => {
+                let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
+                let header = plan.header(program, self.arguments.clone(), self.model);
+                let writer = Writer::join(file.into(), &header)?;
+                let session = Session::attached(plan, writer.clone(), SharedCounters::map(Some(&numbers))?);
+                if let Some(missing) = Tracer::new(session.clone(), images).missing() {
+                    return Err(io::Error::other(missing.to_string()));
+                }
+                // A file into which nothing will be recorded stays empty.
+                if begins {
+                    writer.begin(&header)?;
+                }
+                AttachedSession::Recording(session)
+            }
+        })
     }
 
     /// Number of sessions so far.
@@ -110,31 +133,15 @@ impl AttachServer {
     }
 
     /// The present session.
-    pub(super) fn session(&self) -> Option<Arc<Session>> {
+    pub(super) fn session(&self) -> Option<AttachedSession> {
         lock(&self.session).clone()
     }
 
     /// A thread leaves its session.
-    pub(super) fn leave(&self, session: &Arc<Session>) {
+    pub(super) fn leave(&self, session: &AttachedSession) {
         let mut current = lock(&self.session);
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
+        if current.as_ref().is_some_and(|current| current.is(session)) {
             *current = None;
         }
     }
-}
-
-/// Ends the session when the connection ends.
-fn watch(session: &Arc<Session>) {
-    let (Some(ended), session) = (session.connection_end(), Arc::downgrade(session)) else { return };
-    let body = move || {
-        ended.wait();
-        if let Some(session) = Weak::upgrade(&session) {
-            session.set_state(RecordingState::Over);
-            drop(session);
-            client::kick_family(std::process::id(), 0);
-        }
-    };
-    let spawn = || std::thread::Builder::new().name("attached".into()).spawn(body);
-    // If the thread cannot be started, the client must kick this process.
-    let _ = host::without_signals(spawn);
 }

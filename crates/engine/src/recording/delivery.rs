@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-use events::{BlockId, Consumer, HitFilter, Thread};
+use events::{BlockId, Consumer, HitFilter, ProcessEnd, Thread};
 use trace::{DefinitionCursor, Process};
 
 use super::encoder::RecordBuffer;
@@ -17,9 +17,25 @@ const BUFFER_WORDS: usize = 64 << 10;
 /// Maximum number of queued buffers. They fit into the host's shared cache.
 const QUEUED_BUFFERS: usize = 2;
 
-/// Makes a consumer of the process that has just been forked, in that process. It is dropped when the process ends. Accesses
-/// are never filtered for it.
-pub type ForkedConsumer = Arc<dyn Fn() -> Arc<Mutex<dyn Consumer>> + Send + Sync>;
+/// Makes the consumers of processes that the observed one forks.
+pub trait ForkedConsumer: Send + Sync {
+    /// A consumer of the process that has just been forked, called in that process; and what makes those of its own children.
+    /// None if the process is not observed. The consumer is dropped when the process ends, and accesses are never filtered for
+    /// it.
+    fn forked(&self, process: ForkedProcess) -> Option<ConsumerOfFork>;
+}
+
+/// A consumer of a forked process, and what makes those of its own children.
+pub type ConsumerOfFork = (Arc<Mutex<dyn Consumer>>, Arc<dyn ForkedConsumer>);
+
+/// A process that has been forked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForkedProcess {
+    /// Its number among the children of its parent, from 1.
+    pub ordinal: u32,
+    /// Its number among all observed processes; that of the first is 0.
+    pub number: u32,
+}
 
 /// Delivers the records of all threads of a process to a consumer.
 pub(super) struct Delivery {
@@ -141,6 +157,20 @@ impl Delivery {
         let empty = lock(&consumer_thread.returned).try_recv().unwrap_or_default();
         let full = std::mem::replace(buffer, empty);
         consumer_thread.buffers.send((thread, full)).map_err(|_| failed())
+    }
+
+    /// The process executes another program, after everything so far was delivered.
+    pub(super) fn replaced(&self) {
+        if self.consumer_thread.is_none() {
+            lock(&self.target.consumer).replaced();
+        }
+    }
+
+    /// The process has ended, after everything was delivered.
+    pub(super) fn ended(&self, how: ProcessEnd) {
+        if self.consumer_thread.is_none() {
+            lock(&self.target.consumer).ended(how);
+        }
     }
 
     /// Waits until the consumer has received everything.

@@ -13,15 +13,15 @@ mod tracer;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use events::{BlockId, Consumer, HitFilter, LoadedImage};
+use events::{BlockId, Consumer, HitFilter, LoadedImage, ProcessEnd};
 use trace::Writer;
 
-use self::attach::AttachServer;
-pub use self::attach::{AttachError, Attached, attach};
-pub use self::delivery::ForkedConsumer;
+pub use self::attach::{AttachError, Attached, attach, attach_counting};
+use self::attach::{AttachServer, AttachedSession, CountingThread};
+pub use self::delivery::{ConsumerOfFork, ForkedConsumer, ForkedProcess};
 pub use self::plan::{Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
-use self::session::Session;
+use self::session::{RecordingState, Session};
 use self::tracer::Tracer;
 use crate::platform::{Block, BlockCache, Cpu};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
@@ -31,6 +31,8 @@ use memory::Memory;
 pub struct Recorder {
     images: Vec<LoadedImage>,
     tracer: Option<Tracer>,
+    /// Counts for a client that has attached.
+    counting: Option<CountingThread>,
     /// The level of instrumentation returned last.
     level: InstrumentationLevel,
     /// Accepts requests to attach.
@@ -54,7 +56,7 @@ impl Recorder {
         writer: Arc<Writer>,
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
-        forked: Option<ForkedConsumer>,
+        forked: Option<Arc<dyn ForkedConsumer>>,
     ) -> io::Result<Recorder> {
         let tracer = Tracer::new(Session::live(plan, writer, consumer, is_parallel, forked)?, &[]);
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
@@ -73,7 +75,7 @@ impl Recorder {
         images: Vec<LoadedImage>,
     ) -> Recorder {
         let level = tracer.as_ref().map_or(InstrumentationLevel::Off, Tracer::idle_level);
-        Recorder { images, tracer, level, attach_server, session_number }
+        Recorder { images, tracer, counting: None, level, attach_server, session_number }
     }
 
     /// The first symbol of the plan that no image mapped so far has.
@@ -100,7 +102,13 @@ impl Recorder {
         let sessions = attach_server.sessions();
         if sessions != self.session_number {
             self.session_number = sessions;
-            self.tracer = attach_server.session().map(|session| Tracer::new(session, &self.images));
+            (self.tracer, self.counting) = match attach_server.session() {
+                Some(AttachedSession::Recording(session)) => (Some(Tracer::new(session, &self.images)), None),
+                Some(AttachedSession::Counting(session)) => {
+                    (None, CountingThread::new(session, &self.images))
+                }
+                None => (None, None),
+            };
         }
     }
 }
@@ -116,13 +124,23 @@ impl Instrumentation<Cpu> for Recorder {
 
     fn level(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
         self.check_attach_requests();
+        let counts = self.counting.as_mut().is_some_and(|counting| counting.continues(cpu.instructions));
         let (level, has_news) = match &mut self.tracer {
             Some(tracer) => tracer.level(block, cpu, memory),
+            None if counts => (InstrumentationLevel::Counts, false),
             None => (InstrumentationLevel::Off, false),
         };
         let turns = has_news || level != self.level;
         self.level = level;
         turns.then_some(level)
+    }
+
+    #[inline]
+    fn is_level_due(&self) -> bool {
+        let Some(attach_server) = &self.attach_server else { return false };
+        attach_server.sessions() != self.session_number
+            || self.counting.as_ref().is_some_and(|counting| counting.session.is_over())
+            || self.tracer.as_ref().is_some_and(|tracer| tracer.session().state() == RecordingState::Over)
     }
 
     fn hit_filter(&self) -> Option<&HitFilter> {
@@ -138,11 +156,15 @@ impl Instrumentation<Cpu> for Recorder {
     }
 
     fn must_report(&self, block: &Block) -> bool {
+        let counts = |counting: &CountingThread| counting.counter.must_report(block);
         self.tracer.as_ref().is_some_and(|tracer| tracer.must_report(block))
+            || self.counting.as_ref().is_some_and(counts)
     }
 
     fn requires_recompilation(&mut self) -> bool {
+        let counts = |counting: &mut CountingThread| counting.counter.requires_recompilation();
         self.tracer.as_mut().is_some_and(Tracer::requires_recompilation)
+            || self.counting.as_mut().is_some_and(counts)
     }
 
     fn block_boundaries(&self) -> &[u64] {
@@ -153,6 +175,43 @@ impl Instrumentation<Cpu> for Recorder {
 impl Debugged<Cpu> for Recorder {}
 
 impl Observer<Cpu> for Recorder {
+    #[inline(always)]
+    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.enter(id, cache, cpu, memory);
+        }
+    }
+
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.truncated(entered, executed);
+        }
+    }
+
+    fn leaves_level(&mut self, cache: &BlockCache) {
+        if let Some(counting) = &mut self.counting {
+            counting.leaves_level(cache);
+        }
+    }
+
+    fn enters_level(&mut self, cache: &BlockCache) {
+        if let Some(counting) = &mut self.counting {
+            counting.enters_level(cache);
+        }
+    }
+
+    fn compiled(&mut self, cache: &BlockCache) {
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.compiled(cache);
+        }
+    }
+
+    fn discarding(&mut self, cache: &BlockCache) {
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.discarding(cache);
+        }
+    }
+
     fn define_blocks(&mut self, cache: &BlockCache) {
         if let Some(tracer) = &mut self.tracer {
             tracer.define_all(cache);
@@ -167,7 +226,10 @@ impl Observer<Cpu> for Recorder {
 
     fn thread(&self) -> Recorder {
         let tracer = self.tracer.as_ref().map(Tracer::thread);
-        Recorder::with(tracer, self.attach_server.clone(), self.session_number, self.images.clone())
+        let counting = self.counting.as_ref().map(CountingThread::thread);
+        let recorder =
+            Recorder::with(tracer, self.attach_server.clone(), self.session_number, self.images.clone());
+        Recorder { counting, ..recorder }
     }
 
     fn executed(&mut self, records: &[u64], cache: &BlockCache) {
@@ -180,6 +242,9 @@ impl Observer<Cpu> for Recorder {
         if let Some(tracer) = &mut self.tracer {
             tracer.system_call(number);
         }
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.system_call(number);
+        }
     }
 
     fn discontinuity(&mut self) {
@@ -188,21 +253,29 @@ impl Observer<Cpu> for Recorder {
         }
     }
 
-    fn replaced(&mut self, _: &Cpu, _: &BlockCache) {
+    fn replaced(&mut self, cpu: &Cpu, cache: &BlockCache) {
+        if let Some(counting) = &mut self.counting {
+            counting.counter.replaced(cpu, cache);
+        }
         if let Some(tracer) = &mut self.tracer {
             tracer.replaced();
         }
     }
 
     fn resumed(&mut self) {
+        // What a client requested has ended.
+        if let Some(attach_server) = &self.attach_server
+            && let Some(counting) = self.counting.take_if(|counting| counting.is_done())
+        {
+            attach_server.leave(&AttachedSession::Counting(counting.session));
+        }
         let Some(tracer) = &mut self.tracer else { return };
         tracer.resumed();
-        // The recording that a client requested has ended.
         if let Some(attach_server) = &self.attach_server
             && tracer.is_over()
         {
             tracer.end();
-            attach_server.leave(tracer.session());
+            attach_server.leave(&AttachedSession::Recording(tracer.session().clone()));
             self.tracer = None;
         }
     }
@@ -211,30 +284,51 @@ impl Observer<Cpu> for Recorder {
         if let Some(tracer) = &mut self.tracer {
             tracer.mapped(image);
         }
+        if let Some(counting) = &mut self.counting {
+            counting.counter.mapped(image);
+        }
         self.images.push(image.clone());
     }
 
-    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
+    fn exits(&mut self, how: ProcessEnd, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
+        if let Some(mut counting) = self.counting.take() {
+            counting.counter.exits(how, cpu, memory, cache);
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.exits(how);
+        }
+    }
+
+    fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
+        if let Some(mut counting) = self.counting.take() {
+            counting.counter.ended(cpu, memory, cache);
+        }
         if let Some(mut tracer) = self.tracer.take() {
             tracer.end();
         }
         self.attach_server = None;
     }
 
-    fn forked(&mut self, _: u32, _: &BlockCache) {
+    fn forked(&mut self, ordinal: u32, cache: &BlockCache) {
+        if let Some(counting) = &mut self.counting {
+            counting.counter.forked(ordinal, cache);
+            counting.forked();
+        }
         if let Some(mut tracer) = self.tracer.take() {
             if tracer.session().delivery().is_some() {
                 // What is filtered may change.
                 host::kick_self();
             }
-            match tracer.forked() {
+            match tracer.forked(ordinal) {
                 true => self.tracer = Some(tracer),
                 // The tracer is leaked, since the consumer's thread may have held its locks.
                 false => std::mem::forget(tracer),
             }
         }
         if let Some(attach_server) = &self.attach_server {
-            let session = self.tracer.as_ref().map(|tracer| tracer.session().clone());
+            let recording = self.tracer.as_ref().map(|it| AttachedSession::Recording(it.session().clone()));
+            let counting = self.counting.as_ref().map(|it| AttachedSession::Counting(it.session.clone()));
+            let session = recording.or(counting);
             self.attach_server = Some(Arc::new(attach_server.forked(self.session_number, session)));
         }
     }

@@ -13,7 +13,7 @@ use trace::{Process, Writer};
 
 use super::Recorded;
 use super::attach::{Answer, Connection, End};
-use super::delivery::{Delivery, ForkedConsumer};
+use super::delivery::{Delivery, ForkedConsumer, ForkedProcess};
 use super::plan::Plan;
 use crate::lock;
 
@@ -92,7 +92,7 @@ pub(super) struct Session {
     /// The delivery to a consumer, if records do not go to the file.
     delivery: Option<Delivery>,
     /// Consumers of forked processes.
-    forked_consumer: Option<ForkedConsumer>,
+    forked_consumer: Option<Arc<dyn ForkedConsumer>>,
     writer: Arc<Writer>,
     numbers: SharedCounters,
     state: AtomicU8,
@@ -120,7 +120,7 @@ impl Session {
         writer: Arc<Writer>,
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
-        forked: Option<ForkedConsumer>,
+        forked: Option<Arc<dyn ForkedConsumer>>,
     ) -> io::Result<Arc<Session>> {
         let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
         let mut session = Session::of(plan, writer, SharedCounters::map(None)?, state, None);
@@ -164,18 +164,22 @@ impl Session {
         }
     }
 
-    /// The session of a forked process; none if that is not recorded.
-    pub(super) fn forked(&self) -> Option<Arc<Session>> {
+    /// The session of a forked process, its parent's child of this number; none if that is not recorded.
+    pub(super) fn forked(&self, ordinal: u32) -> Option<Arc<Session>> {
         // Another thread of the parent may have held the lock at the fork.
         let connection = self.connection.try_lock().ok().and_then(|mut connection| connection.take());
         let (plan, writer) = (self.plan.clone(), self.writer.clone());
         if self.delivery.is_none() {
             return Some(Arc::new(Session::of(plan, writer, self.numbers, self.state(), connection)));
         }
-        let consumer = self.forked_consumer.as_ref()?;
+        let consumers = self.forked_consumer.as_ref()?;
         let mut session = Session::of(plan, writer, self.numbers, self.state(), connection);
-        session.delivery = Some(Delivery::unfiltered(&session.process, consumer()));
-        session.forked_consumer = Some(consumer.clone());
+        let number = session.process.number();
+        let (consumer, heirs) = consumers.forked(ForkedProcess { ordinal, number })?;
+        session.delivery = Some(Delivery::unfiltered(&session.process, consumer));
+        session.forked_consumer = Some(heirs);
+        // As of the parent's.
+        session._descriptors = None;
         Some(Arc::new(session))
     }
 

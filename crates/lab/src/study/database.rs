@@ -116,7 +116,7 @@ pub(super) fn check_success(ending: &Ending, output: &str) -> Result<(), String>
 
 /// Makes the folder of the runs and keeps others out of it: its name is the same each time, so that
 /// the programs see the same paths.
-fn lock(folder: &Path) -> Result<fs::File, Error> {
+pub(super) fn lock(folder: &Path) -> Result<fs::File, Error> {
     let failed = |error| Error::Files { path: folder.into(), error };
     fs::create_dir_all(folder).map_err(failed)?;
     let lock = record::out_of_reach(fs::File::create(folder.join("lock")).map_err(failed)?);

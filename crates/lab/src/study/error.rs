@@ -34,6 +34,9 @@ pub enum Error {
     /// The database could not be made.
     #[error("cannot make the database: {0}")]
     Load(String),
+    /// The server could not be made, started or used.
+    #[error("PostgreSQL: {0}")]
+    Server(String),
     /// An image that was just built cannot be read.
     #[error(transparent)]
     Image(#[from] image::Error),

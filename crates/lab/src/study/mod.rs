@@ -7,9 +7,12 @@ mod error;
 mod page;
 mod result;
 mod schemes;
+mod server;
 mod setting;
+pub mod spike;
 pub mod strides;
 mod tables;
+mod tpcb_server;
 pub mod tpcc;
 pub mod vlm;
 
@@ -28,6 +31,7 @@ pub use self::result::{Mode, ModeResult, Study, StudyRun};
 pub use self::schemes::{SCHEMES, Scheme, SchemeTime};
 use self::setting::Setting;
 pub use self::setting::StudySettings;
+pub use self::tpcb_server::{ServerStudy, ServerStudySettings, byteword_server};
 use crate::build::Build;
 
 /// The paper's two modes.
@@ -83,16 +87,26 @@ fn images(build: &Build) -> Result<Vec<ImageStatics>, Error> {
     build.images.iter().map(|path| Ok(ImageStatics::of(&Image::open(path)?))).collect()
 }
 
-/// The provenance of the result: versions of all programs, and the commands.
+/// The provenance of the result on SQLite.
 fn provenance(command: &str, builds: &[Build; 2], sysroot: &Path) -> Vec<(String, String)> {
     let folder = builds[0].program.parent().unwrap_or(Path::new("."));
     let sqlite = version_after(&folder.join("sqlite3.h"), b"#define SQLITE_VERSION ");
+    provenance_of(command, ("SQLite", sqlite), builds, sysroot)
+}
+
+/// The provenance of the result: versions of all programs, and the commands.
+fn provenance_of(
+    command: &str,
+    (database, version): (&str, Option<String>),
+    builds: &[Build; 2],
+    sysroot: &Path,
+) -> Vec<(String, String)> {
     let library = version_after(&sysroot.join(LIBRARY), b"stable release version ");
     let unknown = || "unknown".to_string();
     let mut facts = vec![
         ("Command".into(), command.into()),
         ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
-        ("SQLite".into(), sqlite.unwrap_or_else(unknown)),
+        (database.into(), version.unwrap_or_else(unknown)),
         ("Compiler of both builds".into(), builds[0].compiler.clone()),
         (
             "C library, the same for both builds".into(),

@@ -1,5 +1,7 @@
-//! The study of TPC-C on SQLite: what each of its transactions costs, in which part of the database, with and without the
-//! byte and word instructions.
+//! The study of TPC-C on SQLite or PostgreSQL: what each of its transactions costs, in which part of the database, with and
+//! without the byte and word instructions.
+
+mod postgresql;
 
 use std::path::PathBuf;
 
@@ -24,12 +26,49 @@ const CLASSES: [(&str, &str); 5] = [
     ("tpcc_stock_level", "Stock-Level"),
 ];
 
+/// The database systems of the study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatabaseSystem {
+    /// Embedded in the program.
+    Sqlite,
+    /// A server, asked by a program of the host.
+    Postgresql,
+}
+
+impl DatabaseSystem {
+    fn name(self) -> &'static str {
+        match self {
+            DatabaseSystem::Sqlite => "SQLite",
+            DatabaseSystem::Postgresql => "PostgreSQL",
+        }
+    }
+
+    /// What a transaction is, and what the counts hold for.
+    fn notes(self) -> [&'static str; 2] {
+        match self {
+            DatabaseSystem::Sqlite => [
+                "The database fits the page cache; a transaction is everything from BEGIN to COMMIT, and nothing of its \
+                 terminal. Nothing here is tpmC: TPC has not audited it.",
+                "are executed on SQLite by an engine that counts every instruction",
+            ],
+            DatabaseSystem::Postgresql => [
+                "The database fits the shared buffers; a transaction is everything in its server process from BEGIN until the \
+                 server is ready for the next one. Terminals are a program of the host, which uses prepared statements over \
+                 one connection. Nothing here is tpmC: TPC has not audited it.",
+                "are asked of a PostgreSQL server, all of whose processes run on an engine that counts every instruction",
+            ],
+        }
+    }
+}
+
 /// What the runs are called in errors.
 const MODE: &str = "cached";
 
 /// What to study.
 #[derive(Clone, Debug)]
 pub struct TpccStudySettings {
+    /// The database system.
+    pub system: DatabaseSystem,
     /// How many transactions of all kinds, in each build.
     pub transactions: u32,
     /// Where builds and databases are kept.
@@ -40,6 +79,7 @@ pub struct TpccStudySettings {
 
 /// Everything that was found.
 pub struct TpccStudy {
+    system: DatabaseSystem,
     /// The summary's tables, then the others.
     summary: Vec<Table>,
     details: Vec<Table>,
@@ -51,11 +91,15 @@ pub fn tpcc(
     settings: &TpccStudySettings,
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<TpccStudy, Error> {
+    if settings.system == DatabaseSystem::Postgresql {
+        return postgresql::study(settings, progress);
+    }
     let database = DatabaseBuilds::prepare("tpcc", &settings.build, &settings.sysroot, progress)?;
     progress(StudyProgress::Running(MODE));
     let counted = count(settings, &database)?;
     Ok(TpccStudy {
-        summary: summary(&counted),
+        system: settings.system,
+        summary: summary(settings.system, &counted),
         details: details(&database.builds, &counted),
         provenance: provenance("pathlength study tpcc", &database.builds, &settings.sysroot),
     })
@@ -92,7 +136,7 @@ fn finished(mut counted: ClassesCounted, output: &str) -> Result<ClassesCounted,
 }
 
 /// The path length of each transaction in both builds, weighed by how often it is executed.
-fn summary(counted: &[ClassesCounted; 2]) -> Vec<Table> {
+fn summary(system: DatabaseSystem, counted: &[ClassesCounted; 2]) -> Vec<Table> {
     let columns = [
         ("transaction", Kind::Text),
         ("units", Kind::Count),
@@ -117,11 +161,7 @@ fn summary(counted: &[ClassesCounted; 2]) -> Vec<Table> {
             (100.0 * a.instructions() as f64 / all as f64).into(),
         ]);
     }
-    table.notes.push(
-        "The database fits the page cache; a transaction is everything from BEGIN to COMMIT, and nothing of its \
-         terminal. Nothing here is tpmC: TPC has not audited it."
-            .into(),
-    );
+    table.notes.push(system.notes()[0].into());
     vec![table]
 }
 
@@ -183,8 +223,8 @@ impl TpccStudy {
         }
         Ok(Page {
             title: "TPC-C, transaction by transaction".into(),
-            headline: "What each transaction of TPC-C costs on SQLite, and where".into(),
-            lead: LEAD.map(String::from).into(),
+            headline: format!("What each transaction of TPC-C costs on {}, and where", self.system.name()),
+            lead: lead(self.system).into(),
             chart: Some(transactions),
             sections,
             provenance: self.provenance.clone(),
@@ -198,7 +238,7 @@ fn without_total(table: &Table) -> Vec<Vec<analysis::table::Value>> {
 }
 
 /// Long tables are in the files beside the page.
-fn top(table: &Table) -> Table {
+pub(super) fn top(table: &Table) -> Table {
     const ROWS: usize = 30;
     let mut rows = without_total(table);
     let left_out = rows.len().saturating_sub(ROWS);
@@ -213,10 +253,15 @@ fn top(table: &Table) -> Table {
     shown
 }
 
-const LEAD: [&str; 2] = [
-    "TPC-C is the order-entry benchmark of a company with warehouses: customers place orders, pay, ask for the state of an \
-     order; orders are delivered, and the stock is watched. Its five transactions, after revision 5.11 of the \
-     specification, are executed on SQLite by an engine that counts every instruction, and the consistency conditions of \
-     clause 3.3 hold before and after each run.",
-    "The same program is compiled twice, without and with the six byte and word instructions that Alpha got in 1995.",
-];
+fn lead(system: DatabaseSystem) -> [String; 2] {
+    let executed = system.notes()[1];
+    [
+        format!(
+            "TPC-C is the order-entry benchmark of a company with warehouses: customers place orders, pay, ask for the state \
+             of an order; orders are delivered, and the stock is watched. Its five transactions, after revision 5.11 of the \
+             specification, {executed}, and the consistency conditions of clause 3.3 hold before and after each run."
+        ),
+        "The same program is compiled twice, without and with the six byte and word instructions that Alpha got in 1995."
+            .into(),
+    ]
+}

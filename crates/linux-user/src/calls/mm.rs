@@ -81,18 +81,25 @@ pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
     if length == 0 || !(1..=3).contains(&kind) || !offset.is_multiple_of(G::LAYOUT.page) {
         return Err(EINVAL);
     }
+    let anonymous = host_flags & libc::MAP_ANONYMOUS != 0;
+    let is_large = anonymous && host_flags & libc::MAP_HUGETLB != 0;
+    if is_large && !has_large_pages::<G>(address, flags) {
+        return Err(EINVAL);
+    }
+    let length = match is_large {
+        true => length.checked_next_multiple_of(G::LAYOUT.large_page).ok_or(ENOMEM)?,
+        false => length,
+    };
     let bytes = pages(G::LAYOUT, length, ENOMEM)?;
     if offset.checked_add(bytes).is_none() {
         return Err(Errno(libc::EOVERFLOW));
     }
-    let anonymous = host_flags & libc::MAP_ANONYMOUS != 0;
-    if anonymous && host_flags & libc::MAP_HUGETLB != 0 {
-        // Guests have no huge pages.
-        return Err(EINVAL);
-    }
     let file = if anonymous { None } else { Some(File::examine(descriptor as i32, protection, shared)?) };
     check_space(call, bytes)?;
-    let start = choose_address(call, address, bytes, flags)?;
+    let start = match is_large && flags & (G::MAP_FIXED | G::MAP_FIXED_NOREPLACE) == 0 {
+        true => call.memory.find_free_large(bytes).ok_or(ENOMEM)?,
+        false => choose_address(call, address, bytes, flags)?,
+    };
     let protection = (protection & PROTECTIONS) as i32;
     match file {
         None => call.memory.map_anonymous(start, bytes, protection, shared, Backing::Anonymous)?,
@@ -114,6 +121,15 @@ pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
         let _ = call.host(libc::SYS_mlock, [host, bytes, 0, 0, 0, 0]);
     }
     Ok(start)
+}
+
+/// Whether memory of mmap can be in large pages: those that the guest has, at a fixed address only where they lie.
+fn has_large_pages<G: Abi>(address: u64, flags: u64) -> bool {
+    let Layout { large_page, large_base, .. } = G::LAYOUT;
+    let logarithm = flags >> libc::MAP_HUGE_SHIFT & libc::MAP_HUGE_MASK as u64;
+    let is_fixed = flags & (G::MAP_FIXED | G::MAP_FIXED_NOREPLACE) != 0;
+    (logarithm == 0 || logarithm == large_page.ilog2().into())
+        && (!is_fixed || address >= large_base && address.is_multiple_of(large_page))
 }
 
 fn choose_address<G: Abi>(call: &mut Call<G>, address: u64, bytes: u64, flags: u64) -> Result<u64, Errno> {
@@ -254,7 +270,11 @@ pub fn mremap<G: Abi>(call: &mut Call<G>) -> Outcome {
         target
     } else if may_move {
         // Move even if it could stay, as QEMU does, so that addresses can be compared.
-        call.memory.find_free(0, new).ok_or(ENOMEM)?
+        match start >= layout.large_base {
+            true => call.memory.find_free_large(new),
+            false => call.memory.find_free(0, new),
+        }
+        .ok_or(ENOMEM)?
     } else if new <= old || call.memory.is_free(start + old, new - old) {
         start
     } else {

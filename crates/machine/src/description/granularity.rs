@@ -9,11 +9,13 @@ use serde::Deserialize;
 /// Where a guest's memory begins that `mmap` places: the program with its heap and stack lies below, libraries and mappings
 /// above.
 const MAPPINGS: u64 = 0x40_0000_0000;
+/// Where memory begins that programs ask for in large pages (`MAP_HUGETLB`).
+const LARGE: u64 = 0x300_0000_0000;
 /// The end of a guest's addresses.
 const END: u64 = 1 << 42;
 /// Ranges with names.
-const AREAS: [(&str, Range<u64>); 3] =
-    [("program", 0..MAPPINGS), ("mappings", MAPPINGS..END), ("all", 0..END)];
+const AREAS: [(&str, Range<u64>); 4] =
+    [("program", 0..MAPPINGS), ("mappings", MAPPINGS..END), ("large", LARGE..END), ("all", 0..END)];
 
 /// Regions of memory that are mapped with granularity hints, as `mappings`, `0x4000000000-0x407fffffff:64` or several with `+`
 /// between them. They do not overlap.
@@ -82,7 +84,7 @@ fn region(text: &str) -> Result<HintedRegion, String> {
     let addresses = match AREAS.iter().find(|(name, _)| *name == area) {
         Some((_, addresses)) => addresses.clone(),
         None => range(area).ok_or_else(|| {
-            format!("{area:?} is no region: give program, mappings, all, or addresses as 0x4000000000-0x407fffffff")
+            format!("{area:?} is no region: give program, mappings, large, all, or addresses as 0x4000000000-0x407fffffff")
         })?,
     };
     let most_pages = match pages {

@@ -111,7 +111,9 @@ pub struct Outcome {
     pub executed: u64,
     /// Instructions of the whole procedure before.
     pub size: usize,
-    /// Instructions of the hot part, if there is one.
+    /// The blocks of the hot part, if there is one.
+    pub hot: Vec<BlockId>,
+    /// Instructions of the hot part.
     pub hot_size: usize,
     /// Instructions of the stubs.
     pub stub_size: usize,
@@ -136,6 +138,7 @@ pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec
             category: Category::Infrequent,
             executed,
             size,
+            hot: Vec::new(),
             hot_size: 0,
             stub_size: 0,
             reduction: Reduction::default(),
@@ -251,6 +254,7 @@ fn optimize_one(
     }
     let stubs: Vec<BlockId> = region.stubs.iter().map(|stub| stub.block).collect();
     (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));
+    outcome.hot = region.hot;
     outcome.reduction = Reduction { inlining: outcome.reduction.inlining, ..reduction };
     Category::Optimized
 }

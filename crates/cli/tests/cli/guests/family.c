@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,15 @@ __attribute__((noinline)) void commit_transaction(void) { work(1000); }
 static void *thread(void *n) {
     work((long)n);
     return NULL;
+}
+
+// The same again and again, until the parent ends.
+static void *requests(void *unused) {
+    for (;;) {
+        request("again", 20000);
+        usleep(500);
+    }
+    return unused;
 }
 
 static int ended(int process) {
@@ -61,23 +71,24 @@ static void transactions(void) {
 
 // The child waits in a system call when it is killed.
 static void kill_waiting(int sign) {
-    int pipes[2];
-    if (pipe(pipes)) exit(1);
+    int pipes[2], ready[2];
+    if (pipe(pipes) || pipe(ready)) exit(1);
     int process = fork();
     if (process < 0) exit(1);
+    char byte = 0;
     if (process == 0) {
         work(50000);
         close(pipes[1]);
-        char byte;
+        write(ready[1], &byte, 1);
         read(pipes[0], &byte, 1);
         read(pipes[0], &byte, 1);
         _exit(1);
     }
     close(pipes[0]);
-    // In a system call since it was seen to sleep.
+    read(ready[0], &byte, 1);
+    // In a system call since it was seen to sleep again and again: what observes it may make it wait before.
     char path[40], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/wchan", process);
-    for (int tries = 0; tries < 1000 && state != 'S'; tries++) {
+    for (int tries = 0, sleeps = 0; tries < 1000 && sleeps < 5; tries++, sleeps = state == 'S' ? sleeps + 1 : 0) {
         usleep(10000);
         snprintf(path, sizeof path, "/proc/%d/stat", process);
         FILE *file = fopen(path, "r");
@@ -99,6 +110,16 @@ int main(int count, char **words) {
     if (!strcmp(what, "killed")) kill_waiting(SIGKILL);
     if (!strcmp(what, "ended")) kill_waiting(SIGTERM);
     if (!strcmp(what, "work")) work(70000);
+    if (!strcmp(what, "alike")) {
+        for (int child = 0; child < 3; child++) {
+            int process = fork();
+            if (process == 0) {
+                request("the same", 20000);
+                _exit(0);
+            }
+            ended(process);
+        }
+    }
     if (!strcmp(what, "executes")) {
         int process = fork();
         if (process == 0) {
@@ -106,6 +127,12 @@ int main(int count, char **words) {
             _exit(99);
         }
         ended(process);
+    }
+    if (!strcmp(what, "requests")) {
+        if (fork() == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pthread_t other;
+        pthread_create(&other, NULL, requests, NULL);
+        requests(NULL);
     }
     if (!strcmp(what, "threads")) {
         pthread_t threads[3];

@@ -206,6 +206,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         if let Some(level) = self.new_level.take() {
             self.report_all();
             if level != self.code.level {
+                self.observer.leaves_level(self.cache);
                 let kept = self.other_level.take().filter(|(_, code)| code.level == level);
                 let (cache, code) =
                     kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(level, &self.shared)));
@@ -219,6 +220,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
                 if self.update_boundaries() {
                     self.forget();
                 }
+                self.observer.enters_level(self.cache);
                 // The session's state may have changed for all threads.
                 self.shared.kernel.lock().notify_others(self.thread);
             }
@@ -289,7 +291,7 @@ extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, unt
         }
     }
     // Signals that the call raised, and attach requests, are handled before the next instruction.
-    let is_quiet = !host::pending() && !host::has_attach_request();
+    let is_quiet = !host::pending() && !host::has_attach_request() && !runner.observer.is_level_due();
     let next = if is_system_call && runner.cpu.pc == until && is_quiet {
         until
     } else if jit::is_stack_full(&runner.cpu.host) {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::connection::{address, send};
 use super::messages::{Answer, Request};
+use crate::counting::UnitOfWork;
 use crate::recording::plan::Plan;
 use crate::recording::session::SharedCounters;
 
@@ -66,14 +67,38 @@ pub struct Attached {
     pub processes: u64,
 }
 
+/// Counts a running process in a folder, and with `family` those that it has forked, as [`Family`](crate::Family) reads it,
+/// until it has ended or `is_enough` returns true, which is told whether all have begun. Processes that they fork meanwhile are counted, too.
+pub fn attach_counting(
+    process: u32,
+    family: bool,
+    work: &UnitOfWork,
+    folder: &File,
+    is_enough: &dyn Fn(bool) -> bool,
+) -> Result<Attached, AttachError> {
+    request(process, family, folder, &|number| Request::Count(work.clone(), number + 1), is_enough)
+}
+
 /// Records a running process into an empty file that was opened for appending, until the plan is carried out, the
-/// process has ended, or `is_enough` returns true. With `family`, records the processes that it has forked, too.
+/// process has ended, or `is_enough` returns true, which is told whether all have begun. With `family`, records the processes that it has forked, too.
 pub fn attach(
     process: u32,
     family: bool,
     plan: &Plan,
     file: &File,
-    is_enough: &dyn Fn() -> bool,
+    is_enough: &dyn Fn(bool) -> bool,
+) -> Result<Attached, AttachError> {
+    request(process, family, file, &|number| Request::Record(plan.clone(), number == 0), is_enough)
+}
+
+/// Sends requests to a process, and with `family` to those that it has forked, and waits for the end of what was requested.
+/// `request` makes the request to a process by its number, from 0.
+fn request(
+    process: u32,
+    family: bool,
+    file: &File,
+    request: &dyn Fn(u32) -> Request,
+    is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
     check(process)?;
     let host = |error| AttachError::Host(process, error);
@@ -85,7 +110,7 @@ pub fn attach(
     let members = if family { members(process) } else { vec![process] };
     for member in members {
         let begins = recorded.is_empty();
-        let request = serde_json::to_string(&Request { plan: plan.clone(), begins });
+        let request = serde_json::to_string(&request(recorded.len() as u32));
         let request = request.map_err(|error| host(error.into()))?;
         match ask(member, &listener, &request, file, &counters, is_enough) {
             Ok(Some(connection)) => {
@@ -108,7 +133,7 @@ fn ask(
     request: &str,
     file: &File,
     counters: &File,
-    is_enough: &dyn Fn() -> bool,
+    is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Option<BufReader<UnixStream>>, AttachError> {
     let host = |error| AttachError::Host(process, error);
     kick(process, std::process::id());
@@ -119,7 +144,7 @@ fn ask(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(host(error)),
         }
-        if is_enough() {
+        if is_enough(false) {
             return Ok(None);
         }
         if asked.elapsed() > ANSWER_TIMEOUT {
@@ -152,7 +177,7 @@ struct RecordedProcess {
 fn listen(
     process: u32,
     mut recorded: Vec<RecordedProcess>,
-    is_enough: &dyn Fn() -> bool,
+    is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
     let mut attached = Attached::default();
     let mut failure = None;
@@ -164,7 +189,7 @@ fn listen(
             .map_err(|error| AttachError::Host(process, error))?;
     }
     while !recorded.is_empty() {
-        let mut ended = is_enough();
+        let mut ended = is_enough(true);
         recorded.retain_mut(|RecordedProcess { process, connection, partial }| {
             let alive = match connection.read_line(partial) {
                 Ok(bytes) => bytes > 0,

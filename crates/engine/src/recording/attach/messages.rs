@@ -2,14 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::counting::UnitOfWork;
 use crate::recording::plan::Plan;
 
-/// A client's request to record a process.
+/// A client's request to a process.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Request {
-    pub(super) plan: Plan,
-    /// Whether this process writes the header of the trace; false if another one has.
-    pub(super) begins: bool,
+pub(super) enum Request {
+    /// Record what is planned. The second value says whether this process writes the header of the trace; false if another one
+    /// has.
+    Record(Plan, bool),
+    /// Count, in a folder, as the process with this number.
+    Count(UnitOfWork, u32),
 }
 
 /// The messages of a process to its client.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use events::record::{Event, Heap, Mark};
-use events::{BlockId, HitFilter, LoadedImage};
+use events::{BlockId, HitFilter, LoadedImage, ProcessEnd};
 
 use super::super::encoder::BUFFER_WORDS;
 use super::super::heap::Allocations;
@@ -175,14 +175,28 @@ impl Tracer {
 
     /// Another program takes the place of this one.
     pub(in crate::recording) fn replaced(&mut self) {
+        if self.session.delivery().is_some() {
+            self.flush_records();
+        }
+        if let Some(delivery) = self.session.delivery() {
+            delivery.replaced();
+        }
         if let Some(heap) = &mut self.heap {
             heap.replaced();
         }
     }
 
-    /// Whether the forked process is recorded.
-    pub(in crate::recording) fn forked(&mut self) -> bool {
-        let Some(session) = self.session.forked() else { return false };
+    /// The process has ended in this way.
+    pub(in crate::recording) fn exits(&mut self, how: ProcessEnd) {
+        self.end();
+        if let Some(delivery) = self.session.delivery() {
+            delivery.ended(how);
+        }
+    }
+
+    /// Whether the forked process is recorded, its parent's child of this number.
+    pub(in crate::recording) fn forked(&mut self, ordinal: u32) -> bool {
+        let Some(session) = self.session.forked(ordinal) else { return false };
         // The encoder's thread exists only in the parent.
         std::mem::forget(self.encoder.take());
         if self.session.delivery().is_some() {

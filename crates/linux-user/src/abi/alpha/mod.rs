@@ -50,7 +50,14 @@ impl Abi for Cpu {
 
     /// Of 42 bits, as Linux sets TASK_SIZE. The search for free ranges begins where qemu-alpha's does, so that registers can
     /// be compared with qemu-alpha's.
-    const LAYOUT: Layout = Layout { page: 8192, bytes: 1 << 42, map_base: 0x40_0000_0000 };
+    /// Large pages have as many pages as the largest granularity hint.
+    const LAYOUT: Layout = Layout {
+        page: 8192,
+        bytes: 1 << 42,
+        map_base: 0x40_0000_0000,
+        large_page: 512 * 8192,
+        large_base: 0x300_0000_0000,
+    };
     const ELF_MACHINE: u16 = 0x9026;
     const MACHINE_NAME: &'static str = "alpha";
     const HARDWARE_CAPABILITIES: u64 = 0;

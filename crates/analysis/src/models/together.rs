@@ -1,0 +1,174 @@
+//! The results of several processes, each with a model of its own, together.
+
+use events::BlockId;
+use machine::predictor::PredictionCount;
+use machine::{Caches, Cycles, Structure, TimingModel, UnitCycles, UnitMisses};
+
+use super::{InstructionResults, UnitResults, named};
+use crate::table::{Column, Kind, Table, Value};
+
+/// Models of the same machine, one for each process. Their results are added up.
+#[derive(Clone, Debug)]
+pub struct Together<'a, M>(pub Vec<&'a M>);
+
+impl<'a, M> From<&'a M> for Together<'a, M> {
+    fn from(model: &'a M) -> Together<'a, M> {
+        Together(vec![model])
+    }
+}
+
+impl<'a, M> Together<'a, M> {
+    fn sum(&self, of: impl Fn(&M) -> u64) -> u64 {
+        self.0.iter().map(|model| of(model)).sum()
+    }
+}
+
+impl<M: InstructionResults> InstructionResults for Together<'_, M> {
+    const WHAT: &'static str = M::WHAT;
+    const UNIT_EVENT: usize = M::UNIT_EVENT;
+
+    fn unit_results(&self) -> Vec<UnitResults> {
+        self.0.iter().flat_map(|model| model.unit_results()).collect()
+    }
+
+    fn units(&self, name: &str, title: &str) -> Table {
+        let mut tables = self.0.iter().map(|model| model.units(name, title));
+        let mut table = tables.next().expect("a machine has a model");
+        // Units are numbered from 0 in all processes together, and their number is the first column.
+        table.rows.extend(tables.flat_map(|table| table.rows));
+        table.rows.sort_by_key(|row| match row[0] {
+            Value::Integer(number) => number,
+            _ => i64::MAX,
+        });
+        table
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        self.0[0].columns()
+    }
+
+    fn weight(&self, row: &[u64]) -> u64 {
+        self.0[0].weight(row)
+    }
+
+    fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
+        let add = |mut sum: Vec<Vec<u64>>, more: Vec<Vec<u64>>| {
+            let cells = sum.iter_mut().flatten().zip(more.into_iter().flatten());
+            cells.for_each(|(sum, number)| *sum += number);
+            sum
+        };
+        self.0.iter().filter_map(|model| model.rows(block)).reduce(add)
+    }
+}
+
+impl Together<'_, Caches> {
+    /// Instructions executed.
+    pub(super) fn instructions(&self) -> u64 {
+        self.sum(Caches::instructions)
+    }
+
+    /// Accesses, misses and their classes; without further counts.
+    pub(super) fn structures(&self) -> Vec<Structure> {
+        let all = self.0.iter().map(|caches| caches.structures());
+        let sums = all.reduce(|mut sums, more| {
+            for (sum, one) in sums.iter_mut().zip(more) {
+                sum.accesses += one.accesses;
+                sum.misses += one.misses;
+                sum.classes.iter_mut().zip(one.classes).for_each(|(sum, misses)| *sum += misses);
+            }
+            sums
+        });
+        let without_counts = |sum| Structure { counts: None, ..sum };
+        sums.unwrap_or_default().into_iter().map(without_counts).collect()
+    }
+
+    /// The units of work.
+    pub(super) fn units(&self) -> impl Iterator<Item = &UnitMisses> {
+        self.0.iter().flat_map(|caches| caches.units())
+    }
+}
+
+impl Together<'_, TimingModel> {
+    /// All cycles, as if the processes had been executed one after the other.
+    pub(super) fn cycles(&self) -> Cycles {
+        let mut sum = Cycles::default();
+        self.0.iter().for_each(|time| sum.add(&time.cycles()));
+        sum
+    }
+
+    /// The units of work.
+    pub(super) fn units(&self) -> Vec<UnitCycles> {
+        self.0.iter().flat_map(|time| time.units()).collect()
+    }
+
+    /// Conditional branches, jumps and returns.
+    pub(super) fn predictions(&self) -> [PredictionCount; 3] {
+        let mut sums = [PredictionCount::default(); 3];
+        for counts in self.0.iter().map(|time| time.predictions()) {
+            for (sum, count) in sums.iter_mut().zip([counts.branches, counts.jumps, counts.returns]) {
+                sum.executed += count.executed;
+                sum.mispredicted += count.mispredicted;
+            }
+        }
+        sums
+    }
+}
+
+/// A process, with its models.
+#[derive(Clone, Debug)]
+pub struct ProcessResults<'a, M> {
+    /// Its number, for people.
+    pub number: String,
+    /// The program that it executed last, and how it ended, if that is known.
+    pub program_and_end: Option<[String; 2]>,
+    /// A model for each machine.
+    pub models: &'a [M],
+}
+
+/// A row for each process, and one for all together; a table for each machine, whose names are given. Blocks are those below
+/// `blocks`.
+pub fn by_process<M: InstructionResults>(
+    machines: &[String],
+    processes: &[ProcessResults<M>],
+    blocks: BlockId,
+) -> Vec<Table> {
+    let all: Vec<Vec<&M>> = (0..machines.len())
+        .map(|index| processes.iter().map(|process| &process.models[index]).collect())
+        .collect();
+    let machines: Vec<(&str, &Vec<&M>)> = machines.iter().map(String::as_str).zip(&all).collect();
+    named(&machines, "processes", &format!("{} of processes on", M::WHAT), |name, title, models| {
+        let columns = models.first().map(|model| model.columns()).unwrap_or_default();
+        let sums: Vec<Vec<u64>> = models.iter().map(|model| sum(*model, columns.len(), blocks)).collect();
+        let mut total = vec![0; columns.len()];
+        sums.iter().for_each(|row| total.iter_mut().zip(row).for_each(|(sum, number)| *sum += number));
+        let headings = ["process", "program", "end"].map(|name| (name, Kind::Text));
+        let mut table = Table::new(name, title, &headings);
+        table.columns.push(Column { name: "share".into(), kind: Kind::Percent(1) });
+        table.columns.extend(columns);
+        let cells = |texts: [Value; 3], row: &[u64]| {
+            let weight = |row| models[0].weight(row) as f64;
+            let share = Value::from(100.0 * weight(row) / weight(&total));
+            texts.into_iter().chain([share]).chain(row.iter().map(|&number| number.into())).collect()
+        };
+        for (process, row) in processes.iter().zip(&sums) {
+            let [program, end] = match &process.program_and_end {
+                Some(texts) => texts.clone().map(Value::from),
+                None => [Value::Missing, Value::Missing],
+            };
+            table.row(cells([process.number.clone().into(), program, end], row));
+        }
+        if !models.is_empty() {
+            table.total_row(cells(["total".into(), Value::Missing, Value::Missing], &total));
+        }
+        table
+    })
+}
+
+/// The results of all instructions.
+fn sum<M: InstructionResults>(model: &M, columns: usize, blocks: BlockId) -> Vec<u64> {
+    let mut sum = vec![0; columns];
+    for row in (0..blocks).filter_map(|block| model.rows(block)).flatten() {
+        sum.iter_mut().zip(row).for_each(|(sum, number)| *sum += number);
+    }
+    sum
+}

@@ -1,0 +1,181 @@
+//! `pathlength caches --children` and `time --children`: models of all processes of a program or a trace.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use analysis::models::{self, InstructionResults, ProcessResults, Together};
+use anyhow::bail;
+use engine::ProcessState;
+use events::BlockId;
+use lab::family::{self, ObservedProcess};
+use machine::{Caches, Model, PerProcess, TimingModel};
+use trace::Trace;
+
+use super::selected_machines::SelectedMachines;
+use super::simulate::{self, Simulated, check_units, is_parallel, prepare, with_warm_up, without_warm_up};
+use super::{until, with_output_apart};
+use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptions, TimeOptions};
+use crate::messages;
+
+/// What is known of the processes of a program, by the numbers of their models.
+type KnownProcesses = HashMap<u32, ObservedProcess>;
+
+/// The misses of all processes.
+pub fn caches(
+    options: &CachesOptions,
+    rows: Option<ResultRows>,
+    selected: &SelectedMachines,
+) -> anyhow::Result<ExitCode> {
+    let new = if options.classify { Caches::classified } else { Caches::new };
+    let machines = selected.machines.clone();
+    let make = move || machines.iter().map(new).collect();
+    let simulated = simulate(&options.input, &options.output, rows, selected, make)?;
+    let mut tables = simulated.tables(rows, selected);
+    // A calling program gets the summary, too.
+    if rows.is_none() || messages::is_connected() {
+        let together: Vec<_> = simulated.together(selected).collect();
+        tables.push(models::structures(&together, options.classify));
+    }
+    simulated.simulated.write(tables, &options.rows, &options.output)?;
+    simulated.simulated.finish(&options.input)
+}
+
+/// The cycles of all processes.
+pub fn time(
+    options: &TimeOptions,
+    rows: Option<ResultRows>,
+    selected: &SelectedMachines,
+) -> anyhow::Result<ExitCode> {
+    let machines = selected.machines.clone();
+    // Machines without a pipeline are reported before the program runs.
+    machines.iter().try_for_each(|machine| TimingModel::new(machine).map(drop))?;
+    let make = move || {
+        let models = machines.iter().map(TimingModel::new);
+        models.collect::<Result<Vec<_>, _>>().expect("it was possible before")
+    };
+    let simulated = simulate(&options.input, &options.output, rows, selected, make)?;
+    let mut tables = simulated.tables(rows, selected);
+    // A calling program gets the summary, too.
+    if rows.is_none() || messages::is_connected() {
+        let together = simulated.together(selected).zip(&selected.machines);
+        let described: Vec<_> = together.map(|((name, time), machine)| (name, machine, time)).collect();
+        tables.extend(models::times(&described));
+    }
+    simulated.simulated.write(tables, &options.rows, &options.output)?;
+    simulated.simulated.finish(&options.input)
+}
+
+/// Models of processes: of each process, one for each machine.
+struct SimulatedProcesses<M> {
+    simulated: Simulated<PerProcess<Vec<M>>>,
+    /// Empty, if it is a trace.
+    processes: KnownProcesses,
+}
+
+fn simulate<M: InstructionResults + 'static>(
+    options: &SimulationOptions,
+    output: &OutputOptions,
+    rows: Option<ResultRows>,
+    selected: &SelectedMachines,
+    make: impl Fn() -> Vec<M> + Send + 'static,
+) -> anyhow::Result<SimulatedProcesses<M>>
+where
+    Vec<M>: Model,
+{
+    if let Some(ResultRows::Calls(_)) = rows {
+        bail!("with --children there are no costs of calls: choose other rows with --by");
+    }
+    let model = PerProcess::new(make);
+    let (mut simulated, processes) = if Trace::is_trace(options.file.path()) {
+        (simulate::replay(options, rows, model)?, HashMap::new())
+    } else {
+        check_units(options, rows)?;
+        run(options, output, selected, model)?
+    };
+    if simulated.model.models().is_empty() {
+        bail!("no process executed anything that was to be simulated");
+    }
+    simulated.notes.push(
+        "Each process has caches and predictors of its own, as if it had a processor to itself.".into(),
+    );
+    simulated.notes.extend(selected.note());
+    Ok(SimulatedProcesses { simulated, processes })
+}
+
+fn run<M: Model>(
+    options: &SimulationOptions,
+    output: &OutputOptions,
+    selected: &SelectedMachines,
+    mut model: PerProcess<M>,
+) -> anyhow::Result<(Simulated<PerProcess<M>>, KnownProcesses)> {
+    let (configuration, plan) = prepare(options, &[], &selected.machines, model.wants_heap())?;
+    if is_parallel(options.host_processors) {
+        model.use_worker_thread()?;
+    }
+    let model = with_warm_up(options, model, options.plan.skip);
+    let observed = with_output_apart(output, || family::observe(&configuration, &plan, model))?;
+    let part = simulate::note(options, &observed.trace);
+    let mut notes: Vec<String> = observed.ending.as_ref().and_then(until).into_iter().collect();
+    notes.extend(family_notes(&observed.processes, observed.left_out));
+    let model = without_warm_up(options, &observed.trace, observed.model)?;
+    let (trace, ending) = (observed.trace, observed.ending);
+    let processes = observed.processes.into_iter().map(|process| (process.process, process)).collect();
+    Ok((Simulated { model, trace, part, notes, ending, is_whole: true }, processes))
+}
+
+/// What readers must know of the processes.
+pub fn family_notes(processes: &[ObservedProcess], left_out: u64) -> impl Iterator<Item = String> {
+    let still_run = processes.iter().any(|process| process.state == ProcessState::Running);
+    let until = still_run.then(|| "Processes that still run were observed until then.".to_string());
+    let left_out = (left_out > 0)
+        .then(|| format!("{left_out} processes are missing, as too many were observed at the same time."));
+    until.into_iter().chain(left_out)
+}
+
+impl<M: InstructionResults> SimulatedProcesses<M>
+where
+    Vec<M>: Model,
+{
+    /// The models of all processes on each machine, with its name.
+    fn together<'a>(
+        &'a self,
+        selected: &'a SelectedMachines,
+    ) -> impl Iterator<Item = (&'a str, Together<'a, M>)> {
+        selected.names.iter().enumerate().map(|(index, name)| {
+            let models = self.simulated.model.models().values();
+            (name.as_str(), Together(models.map(|models| &models[index]).collect()))
+        })
+    }
+
+    /// The tables with these rows.
+    fn tables(&self, rows: Option<ResultRows>, selected: &SelectedMachines) -> Vec<analysis::table::Table> {
+        let trace = &self.simulated.trace;
+        match rows {
+            None | Some(ResultRows::Process) => {
+                let blocks = trace.blocks().len() as BlockId;
+                models::by_process(&selected.names, &self.results(), blocks)
+            }
+            Some(ResultRows::Own(rows)) => {
+                let together: Vec<_> = self.together(selected).collect();
+                let named: Vec<_> = together.iter().map(|(name, models)| (*name, models)).collect();
+                models::by(rows, &named, trace)
+            }
+            Some(ResultRows::Calls(_)) => Vec::new(),
+        }
+    }
+
+    /// The processes in the order of their numbers.
+    fn results<'a>(&'a self) -> Vec<ProcessResults<'a, M>> {
+        let models = self.simulated.model.models().iter();
+        let mut all: Vec<_> =
+            models.map(|(process, models)| (self.processes.get(process), *process, models)).collect();
+        all.sort_by_key(|(known, process, _)| (known.map(|known| known.number.clone()), *process));
+        let results =
+            |(known, process, models): (Option<&ObservedProcess>, u32, &'a Vec<M>)| ProcessResults {
+                number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
+                program_and_end: known.map(|known| [known.program.clone(), family::describe(&known.state)]),
+                models,
+            };
+        all.into_iter().map(results).collect()
+    }
+}

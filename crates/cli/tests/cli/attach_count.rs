@@ -1,0 +1,133 @@
+//! `count --attach`: counts of running programs, which continue afterwards.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::support::{command, csv, ends_within, outcome, pathlength, run};
+
+/// `family requests`, which does the same work again and again, in two processes and two threads of each.
+struct Running(Child);
+
+impl Running {
+    fn new() -> Running {
+        let mut command = command("run :ev56/family requests");
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let name = format!("/proc/{}/comm", child.id());
+        for _ in 0..500 {
+            if fs::read_to_string(&name).is_ok_and(|name| name.trim_end() == "family") {
+                sleep(Duration::from_millis(300));
+                return Running(child);
+            }
+            sleep(Duration::from_millis(10));
+        }
+        panic!("process {} never ran", child.id());
+    }
+
+    fn counting(&self, options: &str, path: &Path) -> std::process::Command {
+        let id = self.0.id().to_string();
+        let mut command = pathlength(["count", "--attach", &id, "--format", "csv", "-o"]);
+        command.arg(path).args(options.split_whitespace());
+        command
+    }
+
+    fn count(&self, options: &str) -> Vec<Vec<String>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.csv");
+        outcome(self.counting(options, &path)).noted_success();
+        csv(&fs::read_to_string(path).unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn column<'t>(table: &'t [Vec<String>], heading: &str) -> Vec<&'t str> {
+    let at = table[0].iter().position(|name| name == heading).unwrap_or_else(|| panic!("{:?}", table[0]));
+    table[1..].iter().map(|row| row[at].as_str()).collect()
+}
+
+fn sum(numbers: &[&str]) -> u64 {
+    numbers.iter().map(|number| number.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn a_running_program_is_counted_and_goes_on() {
+    let program = Running::new();
+    // What a request costs is known from a run that is counted from its beginning.
+    let known =
+        run("count --children --unit request --by unit --format csv :ev56/family alike").noted_success();
+    let known = csv(&known);
+    let cost = column(&known, "instructions")[0];
+    for _ in 0..3 {
+        let units = program.count("--children --unit request --by unit --duration 0.3");
+        let ended = column(&units, "ended");
+        let lengths = column(&units, "instructions");
+        let whole = lengths.iter().zip(&ended).filter(|(_, ended)| **ended == "by return");
+        assert!(whole.clone().count() > 20, "{}", lengths.len());
+        assert!(whole.clone().all(|(length, _)| *length == cost), "{cost}: {lengths:?}");
+        let mut threads: Vec<_> = units[1..].iter().map(|row| row[..2].to_vec()).collect();
+        threads.sort();
+        threads.dedup();
+        assert_eq!(threads.len(), 4, "{threads:?}");
+    }
+    let processes = program.count("--children --by process --duration 0.2");
+    assert_eq!(column(&processes, "process"), ["1", "2", "total"]);
+    assert_eq!(column(&processes, "end")[..2], ["still runs", "still runs"]);
+    let counts = column(&processes, "instructions");
+    assert_eq!(sum(&counts[..2]), sum(&counts[2..]));
+    assert!(counts[..2].iter().all(|count| sum(&[count]) > 100_000), "{counts:?}");
+    // Only the first process.
+    let alone = program.count("--by process --duration 0.2");
+    assert_eq!(column(&alone, "process"), ["1", "total"]);
+    // The same program can be recorded then.
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace").display().to_string();
+    let id = program.0.id().to_string();
+    outcome(pathlength(["attach", "-o", &trace, "--unit", "request", "--units", "2", &id])).quiet_success();
+}
+
+#[test]
+fn what_was_counted_is_shown_after_an_interrupt_and_a_kill() {
+    for signal in [libc::SIGINT, libc::SIGKILL] {
+        let mut program = Running::new();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.csv");
+        let mut counting = program.counting("--children --by function", &path).spawn().unwrap();
+        sleep(Duration::from_millis(700));
+        if signal == libc::SIGKILL {
+            program.0.kill().unwrap();
+            // The other process ends with its parent.
+            program.0.wait().unwrap();
+        } else {
+            // SAFETY: the command has not been waited for.
+            assert_eq!(unsafe { libc::kill(counting.id() as i32, signal) }, 0);
+        }
+        let status = ends_within(&mut counting, Duration::from_secs(20)).expect("it ends");
+        assert!(status.success(), "{status}");
+        let functions = csv(&fs::read_to_string(path).unwrap());
+        assert!(functions.iter().any(|row| row[0] == "work" && row[2].parse::<u64>().unwrap() > 100_000));
+    }
+}
+
+#[test]
+fn wrong_options_say_what_to_do() {
+    let program = Running::new();
+    let id = program.0.id();
+    for (words, code, part) in [
+        ("count --attach 4000000".to_string(), 1, "there is no process 4000000"),
+        (format!("count --attach {id} --unit nowhere"), 1, "has a function 'nowhere'"),
+        (format!("count --attach {id} :ev56/family"), 2, "cannot be used with"),
+        ("count --duration 1 :ev56/family".to_string(), 1, "--attach"),
+        (format!("count --attach {id} --duration=-1"), 2, "number of seconds"),
+    ] {
+        let outcome = run(&words);
+        assert!(outcome.code() == code && outcome.stderr.contains(part), "{words}: {}", outcome.stderr);
+    }
+}

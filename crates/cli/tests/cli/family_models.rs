@@ -1,0 +1,169 @@
+//! `caches`, `time` and `strides` with `--children`: models of all processes.
+
+use std::fs;
+
+use crate::support::{csv, guest, outcome, pathlength, run};
+
+type Csv = Vec<Vec<String>>;
+
+/// The tables of a command on the program `family`, or on a trace, by their names.
+fn tables(command: &str, options: &str, what: &[&str]) -> Vec<(String, Csv)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tables");
+    let mut command = pathlength([command]);
+    command.args(options.split_whitespace()).args(["--format", "csv", "-o"]).arg(&path).args(what);
+    outcome(command).noted_success();
+    let read = |path: &std::path::Path| csv(&fs::read_to_string(path).unwrap());
+    if path.is_file() {
+        return vec![("table".into(), read(&path))];
+    }
+    let mut tables: Vec<_> = fs::read_dir(&path)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), read(&path)))
+        .collect();
+    tables.sort();
+    tables
+}
+
+fn family(command: &str, options: &str, how: &str) -> Vec<(String, Csv)> {
+    let program = guest("ev56/family");
+    tables(command, options, &[program.to_str().unwrap(), how])
+}
+
+/// The only table.
+fn table(command: &str, options: &str, how: &str) -> Csv {
+    family(command, options, how).remove(0).1
+}
+
+/// The rows without the given columns at their beginning.
+fn numbers(table: &Csv, from: usize) -> Vec<Vec<u64>> {
+    let row = |row: &Vec<String>| row[from..].iter().map(|cell| cell.parse().unwrap()).collect();
+    table[1..].iter().map(row).collect()
+}
+
+/// By process, from the number of instructions or cycles on.
+fn by_process(command: &str, how: &str) -> Vec<Vec<u64>> {
+    numbers(&table(command, "--children --by process", how), 4)
+}
+
+fn without(name: &str, tables: Vec<(String, Csv)>) -> Vec<(String, Csv)> {
+    tables.into_iter().filter(|(own, _)| own != name).collect()
+}
+
+#[test]
+fn a_single_process_is_as_without_children() {
+    for command in ["caches", "caches --classify", "time"] {
+        let (command, options) = command.split_once(' ').unwrap_or((command, ""));
+        let together = without("processes", family(command, &format!("{options} --children"), "work"));
+        let tables = |tables: Vec<(String, Csv)>| tables.into_iter().map(|it| it.1).collect::<Vec<_>>();
+        assert_eq!(tables(together), tables(family(command, options, "work")), "{command}");
+        for rows in ["function", "line", "instruction"] {
+            let options = format!("{options} --by {rows}");
+            let together = table(command, &format!("{options} --children"), "work");
+            assert_eq!(together, table(command, &options, "work"), "{command} {rows}");
+        }
+    }
+    for rows in ["array", "line", "function", "instruction", "all"] {
+        let options = format!("--histograms --by {rows}");
+        let together = table("strides", &format!("{options} --children"), "work");
+        assert_eq!(together, table("strides", &options, "work"), "{rows}");
+    }
+}
+
+#[test]
+fn processes_that_do_the_same_have_the_same_figures() {
+    for (command, results) in [("caches", 7), ("time", 5)] {
+        let processes = by_process(command, "alike");
+        let [first, children @ .., total] = &processes[..] else { panic!("{processes:?}") };
+        assert!(first.len() == results && children.len() == 3);
+        assert!(children.iter().all(|child| *child == children[0] && child[0] > 1000), "{children:?}");
+        let sum = |column: usize| processes[..4].iter().map(|row| row[column]).sum();
+        assert_eq!(*total, (0..results).map(sum).collect::<Vec<u64>>());
+        for rows in ["function", "line", "instruction"] {
+            let table = table(command, &format!("--children --by {rows}"), "alike");
+            let last = &table[table.len() - 1..];
+            let from = table[0].len() - results;
+            assert_eq!(numbers(&[&table[..1], last].concat(), from), [&total[..]], "{command} {rows}");
+        }
+    }
+    let processes = table("strides", "--children --by process --histograms", "alike");
+    let of = |process: &str| {
+        let rows = processes.iter().filter(|row| row[0] == process);
+        rows.map(|row| row[1..].to_vec()).collect::<Csv>()
+    };
+    assert!(of("1.1").len() > 4 && of("1.1") == of("1.2") && of("1.1") == of("1.3"));
+    let references = |rows: &str| {
+        let table = table("strides", &format!("--children --by {rows}"), "alike");
+        let column = table[0].iter().position(|name| name == "references").unwrap();
+        table[1..].iter().map(|row| row[column].parse::<u64>().unwrap()).sum::<u64>()
+    };
+    assert_eq!(references("process"), references("function"));
+    assert_eq!(references("process"), references("array"));
+}
+
+#[test]
+fn the_figures_are_those_of_the_processes_in_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("family.plt");
+    let trace = path.to_str().unwrap();
+    run(&format!("trace -o {trace} :ev56/family alike")).noted_success();
+    for command in ["caches", "time"] {
+        let replayed = tables(command, "--children --by process", &[trace]).remove(0).1;
+        assert_eq!(replayed[1][..3], ["0", "", ""]);
+        assert_eq!(numbers(&replayed, 4), by_process(command, "alike"), "{command}");
+        let of_last = tables(command, "--by function --process 3", &[trace]).remove(0).1;
+        let total = of_last.last().unwrap();
+        let child = &replayed[4][4..];
+        assert_eq!(&total[total.len() - child.len()..], child, "{command}");
+    }
+}
+
+#[test]
+fn killed_processes_keep_their_figures() {
+    let counted = table("count", "--children --by process", "killed");
+    let simulated = table("caches", "--children --by process", "killed");
+    assert_eq!(simulated[2][2], "killed, or replaced by a program of the host");
+    assert_eq!((&simulated[2][0], &simulated[2][4]), (&counted[2][0], &counted[2][2]));
+    let ended = table("time", "--children --by process", "ended");
+    assert_eq!((ended[2][2].as_str(), &ended[2][5]), ("killed by signal 15", &counted[2][2]));
+}
+
+#[test]
+fn executed_programs_are_observed() {
+    let counted = table("count", "--children --by process", "executes");
+    let simulated = table("caches", "--children --by process", "executes");
+    let instructions =
+        |table: &Csv, column: usize| table[1..].iter().map(|row| row[column].clone()).collect();
+    let (counted, simulated): (Vec<_>, Vec<_>) = (instructions(&counted, 2), instructions(&simulated, 4));
+    assert_eq!(counted, simulated);
+}
+
+#[test]
+fn units_of_all_processes_have_rows_and_warm_up() {
+    let units = table("caches", "--children --unit request --by unit", "serve");
+    let instructions: Vec<&str> = units[1..].iter().map(|row| row[1].as_str()).collect();
+    let counted = table("count", "--children --unit request --by unit", "serve");
+    let lengths: Vec<&str> = counted[1..].iter().map(|row| row[3].as_str()).collect();
+    assert_eq!(instructions, lengths);
+    let rest = table("caches", "--children --unit request --by unit --warm-up 2", "serve");
+    assert_eq!(rest[1..].iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["2", "3", "4", "5"]);
+    // The unit after the warm-up is the second of its process.
+    assert_eq!(rest[1..], units[3..]);
+}
+
+#[test]
+fn wrong_options_say_what_to_do() {
+    for (words, part) in [
+        ("caches --by process :ev56/family", "add --children"),
+        ("time --by process :ev56/family", "add --children"),
+        ("strides --by process :ev56/family", "add --children"),
+        ("time --children --by caller :ev56/family", "choose other rows"),
+        ("calls --by process :ev56/family", "with --children"),
+        ("caches --children --unit nowhere :ev56/family", "a function 'nowhere'"),
+        ("time --children --machine qemu :ev56/family", "no section [pipeline]"),
+    ] {
+        let outcome = run(words);
+        assert!(outcome.code() == 1 && outcome.stderr.contains(part), "{words}: {}", outcome.stderr);
+    }
+}

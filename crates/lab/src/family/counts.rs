@@ -1,0 +1,166 @@
+//! Counts all processes of a program. This process waits until all have ended, and reads what they counted, however they or
+//! the program ended.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use analysis::classes::UnitClass;
+use analysis::run_counts::{ProcessSums, RunDescription};
+use engine::{Configuration, Family, FamilyCounter, Process, ProcessNumber, UnitOfWork};
+use serde::Serialize;
+
+use super::apart::Apart;
+use super::{describe, file_name};
+use crate::interrupt::Caught;
+use crate::measure::{self, Ending, Error};
+use crate::record::AttachFailure;
+
+/// What was counted in all processes of a program.
+#[derive(Debug)]
+pub struct FamilyCounted {
+    /// The counts.
+    pub family: Family,
+    /// How the first process ended, if it did.
+    pub ending: Option<Ending>,
+}
+
+/// The file with the description of the run, in the folder of counts.
+const DESCRIPTION: &str = "description.json";
+/// How long to wait at a time for the end of all processes.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Runs the program until all of its processes have ended, or until the user has enough of it. All processes count in
+/// `folder`.
+pub fn count(
+    configuration: &Configuration,
+    work: &UnitOfWork,
+    folder: &Path,
+    description: &RunDescription,
+) -> Result<FamilyCounted, Error> {
+    write_json(&folder.join(DESCRIPTION), description).map_err(Error::Simulation)?;
+    let mut apart = Apart::run(|| count_first(configuration, work, folder))?;
+    while !apart.is_over(PAUSE) {}
+    let ending = apart.ending()?;
+    let family = Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
+    Ok(FamilyCounted { family, ending })
+}
+
+/// Counts a program that runs already, and with `children` the processes that it has forked, in `folder`: until it ends,
+/// the user ends the command, or the time is over. The program goes on.
+pub fn count_running(
+    process: u32,
+    children: bool,
+    work: &UnitOfWork,
+    folder: &Path,
+    time: Option<Duration>,
+) -> Result<Family, AttachFailure> {
+    let open = || {
+        // The program's user writes there.
+        let user = fs::metadata(Path::new("/proc").join(process.to_string()));
+        user.and_then(|user| std::os::unix::fs::chown(folder, Some(user.uid()), None)).ok();
+        File::open(folder)
+    };
+    let opened = open().map_err(Error::Simulation)?;
+    let (caught, began) = (Caught::new(), Cell::new(None));
+    let is_enough = |has_begun| {
+        // The time begins when all count.
+        if has_begun && began.get().is_none() {
+            began.set(Some(Instant::now()));
+        }
+        let is_over = |began: Instant| time.is_some_and(|time| began.elapsed() >= time);
+        caught.check().is_err() || began.get().is_some_and(is_over)
+    };
+    engine::attach_counting(process, children, work, &opened, &is_enough)?;
+    Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
+}
+
+/// What is in a folder of counts, whose command was killed or still runs.
+pub fn read(folder: &Path) -> Result<(Family, RunDescription), Error> {
+    let family = Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
+    let description = fs::read(folder.join(DESCRIPTION)).ok();
+    let description = description.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    Ok((family, description))
+}
+
+/// Whether a path is a folder of counts.
+pub fn is_folder(path: &Path) -> bool {
+    path.join(DESCRIPTION).is_file()
+}
+
+/// The units of each class, the classes in the order of the instructions in them.
+pub fn classes(family: &Family) -> Vec<UnitClass> {
+    let mut classes: Vec<UnitClass> = Vec::new();
+    for (name, executions) in &family.classes {
+        let units = family.units.iter().filter(|unit| unit.class == *name);
+        classes.push(UnitClass::of(name, units.map(|unit| unit.instructions).collect(), executions.clone()));
+    }
+    classes.retain(|class| class.units() > 0);
+    classes.sort_by_key(|class| std::cmp::Reverse(class.instructions()));
+    classes
+}
+
+/// The processes, for tables.
+pub fn processes(family: &Family) -> Vec<ProcessSums> {
+    let sums = |(index, process): (usize, &engine::CountedProcess)| ProcessSums {
+        number: process.number.to_string(),
+        program: process.programs.last().map_or_else(String::new, |path| file_name(path)),
+        end: describe(&process.state),
+        instructions: process.instructions(&family.counts),
+        units: family.units.iter().filter(|unit| unit.process as usize == index).count() as u64,
+    };
+    family.processes.iter().enumerate().map(sums).collect()
+}
+
+fn write_json(path: &Path, what: &impl Serialize) -> io::Result<()> {
+    Ok(serde_json::to_writer(File::create(path)?, what)?)
+}
+
+fn count_first(configuration: &Configuration, work: &UnitOfWork, folder: &Path) -> Result<Ending, Error> {
+    let mut process = Process::new(configuration)?;
+    let folder = File::open(folder).map_err(Error::Simulation)?;
+    let counter = FamilyCounter::new(folder.into(), ProcessNumber::first(), work.clone());
+    let end = measure::run(&mut process, &mut counter.map_err(Error::Simulation)?, configuration)?;
+    Ok(Ending::new(end, &process.images))
+}
+
+/// A folder for counts: beside the file that they are saved to, or else a temporary one. It is removed when this is dropped.
+#[derive(Debug)]
+pub struct CountFolder(PathBuf);
+
+impl CountFolder {
+    /// Creates the folder.
+    pub fn new(saved: Option<&Path>) -> Result<CountFolder, Error> {
+        let Some(saved) = saved else {
+            let made = tempfile::Builder::new().prefix("pathlength-count-").tempdir();
+            return Ok(CountFolder(made.map_err(Error::Simulation)?.keep()));
+        };
+        let mut name = saved.file_name().unwrap_or_default().to_os_string();
+        name.push(".d");
+        let path = saved.with_file_name(name);
+        match fs::create_dir(&path) {
+            Ok(()) => Ok(CountFolder(std::path::absolute(&path).map_err(Error::Simulation)?)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::FolderExists { path }),
+            Err(reason) => Err(Error::NotWritten { path, reason, is_partial: false }),
+        }
+    }
+
+    /// Leaves it, for processes that still count there.
+    pub fn keep(self) -> PathBuf {
+        std::mem::ManuallyDrop::new(self).0.clone()
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for CountFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

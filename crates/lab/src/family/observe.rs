@@ -1,0 +1,228 @@
+//! Models observe all processes of a program. They run in this process, which gets what the program's processes execute through
+//! memory that it shares with them, so that a process that is killed takes no results with it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::{Configuration, Plan, ProcessNumber, ProcessState};
+use events::record::Event;
+use events::{BlockId, Consumer, Thread};
+use rustix::fs::MemfdFlags;
+use trace::Trace;
+
+use super::apart::Apart;
+use super::dictionary::FamilyDictionary;
+use super::messages::{self, Message, ProcessEvent, RingConsumer, RingConsumers};
+use super::rings::Rings;
+use super::{file_name, is_alive};
+use crate::measure::{Ending, Error};
+use crate::{live, record};
+
+/// A program that was observed with all of its processes.
+#[derive(Debug)]
+pub struct Observed<M> {
+    /// The model. Its processes are numbered as in the list of them.
+    pub model: M,
+    /// The blocks that it observed, their functions and images; without records.
+    pub trace: Trace,
+    /// The processes, in the order of their numbers.
+    pub processes: Vec<ObservedProcess>,
+    /// How the first process ended, if it did.
+    pub ending: Option<Ending>,
+    /// Processes that were not observed, as there were too many at the same time.
+    pub left_out: u64,
+}
+
+/// A process that was observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedProcess {
+    /// Its number in the family.
+    pub number: ProcessNumber,
+    /// The number that records have.
+    pub process: u32,
+    /// The file name of the program that it executed last.
+    pub program: String,
+    /// How it ended.
+    pub state: ProcessState,
+}
+
+/// The shortest and the longest pause if no process has anything to tell.
+const PAUSES: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(5)];
+/// How often to look whether processes still live.
+const CHECKED_EVERY: Duration = Duration::from_millis(50);
+
+/// Runs a program until all of its processes have ended, or until the user has enough of it, and lets a model observe all
+/// of them. The records of each process come in their order.
+pub fn observe<M: Consumer>(
+    configuration: &Configuration,
+    plan: &Plan,
+    model: M,
+) -> Result<Observed<M>, Error> {
+    let rings = Rings::new().map_err(Error::Simulation)?;
+    let file = rustix::fs::memfd_create("dictionary", MemfdFlags::CLOEXEC);
+    let file = file.map_err(|error| Error::Simulation(error.into()))?;
+    let file = record::out_of_reach(File::from(file));
+    let dictionary = FamilyDictionary::new(file, &record::header(configuration, plan));
+    let dictionary = dictionary.map_err(Error::Simulation)?;
+    let mut apart = Apart::run(|| {
+        let consumer = RingConsumer::first(rings).expect("no process has a ring yet");
+        let forked = Arc::new(RingConsumers::first(rings));
+        Ok(live::run_family(configuration, plan, consumer, false, Some(forked))?.ending)
+    })?;
+    let (processes, ended, threads) = Default::default();
+    let mut collector = Collector { rings, model, dictionary, processes, ended, threads };
+    let (mut pause, mut checked) = (PAUSES[0], Instant::now());
+    loop {
+        let is_over = apart.is_over(Duration::ZERO);
+        let had_news = collector.collect().map_err(Error::Simulation)?;
+        if is_over && !had_news {
+            break;
+        }
+        if checked.elapsed() > CHECKED_EVERY {
+            collector.release().map_err(Error::Simulation)?;
+            checked = Instant::now();
+        }
+        pause = if had_news { PAUSES[0] } else { (pause * 2).min(PAUSES[1]) };
+        if !had_news {
+            std::thread::sleep(pause);
+        }
+    }
+    rings.close();
+    let ending = apart.ending()?;
+    let processes = collector.processes();
+    let trace = collector.dictionary.finish(&configuration.program).map_err(Error::Simulation)?;
+    Ok(Observed { model: collector.model, trace, processes, ending, left_out: rings.left_out().into() })
+}
+
+/// Passes what processes execute to a model.
+struct Collector<M> {
+    rings: Rings,
+    model: M,
+    dictionary: FamilyDictionary,
+    /// The processes that have rings, by these.
+    processes: BTreeMap<usize, CollectedProcess>,
+    /// Those that have ended.
+    ended: Vec<ObservedProcess>,
+    /// The numbers of threads among those of all processes.
+    threads: HashMap<(u32, u32), u32>,
+}
+
+/// A process whose messages are read.
+struct CollectedProcess {
+    observed: ObservedProcess,
+    /// Words that were read, the last message of which may not be whole.
+    words: Vec<u64>,
+    /// The common numbers of its images and blocks.
+    images: Vec<u32>,
+    blocks: Vec<BlockId>,
+    /// Another program begins, whose image comes next.
+    begins_program: bool,
+}
+
+impl CollectedProcess {
+    /// Of which nothing is known yet.
+    fn new() -> CollectedProcess {
+        let (number, state) = (ProcessNumber::default(), ProcessState::Running);
+        let observed = ObservedProcess { number, process: 0, program: String::new(), state };
+        let (words, images, blocks) = Default::default();
+        CollectedProcess { observed, words, images, blocks, begins_program: true }
+    }
+}
+
+impl<M: Consumer> Collector<M> {
+    /// Passes on what has been written so far. Returns whether that was anything.
+    fn collect(&mut self) -> io::Result<bool> {
+        let mut had_news = false;
+        let rings = self.rings;
+        for ring in rings.opened() {
+            had_news |= self.collect_from(ring)?;
+        }
+        Ok(had_news)
+    }
+
+    fn collect_from(&mut self, ring: usize) -> io::Result<bool> {
+        let mut process = self.processes.remove(&ring).unwrap_or_else(CollectedProcess::new);
+        let mut words = std::mem::take(&mut process.words);
+        let had_news = self.rings.read(ring, &mut words);
+        let mut read = 0;
+        while let Some((message, length)) = messages::first(&mut words[read..]) {
+            self.pass_on(&mut process, message)?;
+            read += length;
+        }
+        words.drain(..read);
+        process.words = words;
+        self.processes.insert(ring, process);
+        Ok(had_news)
+    }
+
+    fn pass_on(&mut self, process: &mut CollectedProcess, message: Message) -> io::Result<()> {
+        match message {
+            Message::Event(ProcessEvent::Began(number, session)) => {
+                process.observed.number = number;
+                process.observed.process = session;
+            }
+            Message::Event(ProcessEvent::Image(image)) => {
+                if std::mem::take(&mut process.begins_program) {
+                    process.observed.program = file_name(&image.path);
+                }
+                process.images.push(self.dictionary.image(image, &mut self.model));
+            }
+            Message::Event(ProcessEvent::Replaced) => process.begins_program = true,
+            Message::Event(ProcessEvent::Ended(how)) => process.observed.state = ProcessState::Ended(how),
+            Message::Block(address, image, words) => {
+                let image = image.map(|image| process.images[image as usize]);
+                let id = self.dictionary.block((address, image, words), &mut self.model)?;
+                process.blocks.push(id);
+            }
+            Message::Records(thread, records) => {
+                for word in &mut *records {
+                    if let Event::Block(id) = Event::new(*word) {
+                        *word = Event::Block(process.blocks[id as usize]).word();
+                    }
+                }
+                let (number, next) = (process.observed.process, self.threads.len() as u32);
+                let thread = *self.threads.entry((number, thread)).or_insert(next);
+                self.model.executed(Thread { process: number, number: thread }, records);
+            }
+        }
+        Ok(())
+    }
+
+    /// Releases the rings of processes that have ended, so that others can use them.
+    fn release(&mut self) -> io::Result<()> {
+        for ring in self.processes.keys().copied().collect::<Vec<_>>() {
+            let is_gone = !is_alive(self.rings.process(ring));
+            // What it wrote before it ended is there now.
+            let had_news = self.collect_from(ring)?;
+            let has_ended = self.processes[&ring].observed.state != ProcessState::Running;
+            if (is_gone || has_ended)
+                && !had_news
+                && let Some(process) = self.processes.remove(&ring)
+            {
+                self.rings.release(ring);
+                self.ended.push(gone(process.observed));
+            }
+        }
+        Ok(())
+    }
+
+    /// All processes, in the order of their numbers.
+    fn processes(&mut self) -> Vec<ObservedProcess> {
+        let mut all = std::mem::take(&mut self.ended);
+        for (ring, process) in std::mem::take(&mut self.processes) {
+            let is_alive = is_alive(self.rings.process(ring));
+            all.push(if is_alive { process.observed } else { gone(process.observed) });
+        }
+        all.sort_by(|a, b| a.number.cmp(&b.number));
+        all
+    }
+}
+
+/// The process does not exist any more.
+fn gone(process: ObservedProcess) -> ObservedProcess {
+    let has_ended = process.state != ProcessState::Running;
+    ObservedProcess { state: if has_ended { process.state } else { ProcessState::Gone }, ..process }
+}

@@ -1,0 +1,278 @@
+//! A server of PostgreSQL in both builds: the data are made once, by the host's own build, and each run begins with a copy of
+//! them. What asks the server is a program of the host.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use analysis::run_counts::RunDescription;
+use engine::{Family, UnitOfWork};
+
+use super::database::{StudyProgress, lock};
+use super::environment::{PROCESSORS, check_library, repeatable};
+use super::error::Error;
+use crate::build::{Build, BuildFolders, build};
+use crate::family::{self, CountFolder};
+use crate::isolated;
+use crate::measure::Ending;
+use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
+use crate::workload::Workload;
+
+/// A transaction in a server's process: from BEGIN to where the server is ready for the next one, whether this one was committed
+/// or rolled back.
+pub(super) const TRANSACTION: &str = "BeginTransactionBlock through pgstat_report_stat";
+/// What runs are called in errors.
+const MODE: &str = "cached";
+/// The user and the group `nobody`, which servers have if the user is root.
+const NOBODY: u32 = 65534;
+/// The server's port, which names its socket.
+const PORT: &str = "5432";
+/// The settings of every server: nothing starts by the clock, and the database fits the buffers.
+const SETTINGS: [&str; 6] = [
+    "listen_addresses=",
+    "autovacuum=off",
+    "checkpoint_timeout=1h",
+    "max_wal_size=4GB",
+    "shared_buffers=256MB",
+    "bgwriter_lru_maxpages=0",
+];
+
+/// A program of the host that asks a server.
+pub(super) type Client<'a> = &'a dyn Fn(&Connection) -> Command;
+
+/// The builds of PostgreSQL, and the data that their runs begin with.
+pub(super) struct ServerBuilds {
+    /// Original, byte-word.
+    pub(super) builds: [Build; 2],
+    native: Build,
+    sysroot: PathBuf,
+    /// Where data are while servers run. It is removed at the end.
+    folder: tempfile::TempDir,
+    /// Keeps others out of the builds' folder.
+    _lock: fs::File,
+}
+
+/// How clients find a server.
+pub(super) struct Connection {
+    /// The folder of its socket.
+    pub(super) socket: PathBuf,
+    /// The folder of the host's own programs and libraries.
+    pub(super) native: PathBuf,
+}
+
+impl Connection {
+    /// For libpq.
+    pub(super) fn text(&self) -> String {
+        format!("host={} port={PORT} dbname=postgres user=postgres", self.socket.display())
+    }
+
+    /// A program of PostgreSQL, which asks the server.
+    pub(super) fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.native.join("bin").join(name));
+        command.arg("-h").arg(&self.socket).args(["-p", PORT, "-U", "postgres"]);
+        command
+    }
+}
+
+impl ServerBuilds {
+    /// Builds PostgreSQL.
+    pub(super) fn prepare(
+        folders: &BuildFolders,
+        sysroot: &Path,
+        progress: &(dyn Fn(StudyProgress) + Sync),
+    ) -> Result<ServerBuilds, Error> {
+        let workload = Workload::named("postgresql").expect("the workload is in the table");
+        check_library(sysroot)?;
+        let building = |step| progress(StudyProgress::Building(step));
+        let mut builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], folders, &building)?;
+        let native = builds.pop().expect("three were asked for");
+        let builds: [Build; 2] = builds.try_into().expect("two are left");
+        let _lock = lock(&folders.folder.join(workload.name).join("runs"))?;
+        // The name of a socket may not be long.
+        let folder = tempfile::Builder::new().prefix("pathlength-").tempdir();
+        let folder = folder.map_err(|error| Error::Server(format!("no temporary folder: {error}")))?;
+        let server = ServerBuilds { builds, native, sysroot: sysroot.into(), folder, _lock };
+        if is_root() {
+            let path = server.folder.path();
+            chown(path, Some(NOBODY), Some(NOBODY))
+                .map_err(|error| Error::Files { path: path.into(), error })?;
+        }
+        Ok(server)
+    }
+
+    /// Makes the data, by clients.
+    pub(super) fn load(&self, clients: &[Client]) -> Result<(), Error> {
+        let mut initdb = Command::new(self.native_folder().join("bin/initdb"));
+        initdb.args(["--no-locale", "-E", "UTF8", "-A", "trust", "-N", "-U", "postgres", "-D"]);
+        finished(initdb.arg(self.data("loaded")), "initdb")?;
+        self.with_native("loaded", clients)
+    }
+
+    /// Runs clients, one after another, while the host's own server has the data.
+    pub(super) fn with_native(&self, data: &str, clients: &[Client]) -> Result<(), Error> {
+        let mut command = Command::new(&self.native.program);
+        command.args(self.arguments(data)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.log()?);
+        let mut server = as_user(&mut command).spawn().map_err(|error| failed("the server", &error))?;
+        let connection = self.connection();
+        let asked = self.await_server(data, &mut || server.try_wait().is_ok_and(|status| status.is_none()));
+        let asked = asked.and_then(|()| {
+            clients.iter().try_for_each(|client| finished(&mut client(&connection), "a client").map(drop))
+        });
+        self.stop(data);
+        let ended = server.wait();
+        asked?;
+        match ended {
+            Ok(status) if status.success() => Ok(()),
+            ended => Err(Error::Server(format!("the server ended: {ended:?}"))),
+        }
+    }
+
+    /// Counts the processes of the server of a build while a client asks it: units of work, in a copy of the data, which has
+    /// the build's name then.
+    pub(super) fn count(&self, number: usize, work: &UnitOfWork, client: Client) -> Result<Family, Error> {
+        let build = &self.builds[number];
+        let mut copy = Command::new("cp");
+        finished(copy.arg("-a").args([self.data("loaded"), self.data(build.name)]), "cp")?;
+        let program = build.program.clone();
+        let mut configuration =
+            repeatable(program, self.arguments(build.name), PROCESSORS[number], &self.sysroot);
+        configuration.environment.push(format!("HOME={}", self.folder.path().display()).into());
+        let log = self.log()?;
+        let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(Family, Option<Ending>), String> {
+            // SAFETY: both are open descriptors; what the server says is for errors.
+            unsafe { libc::dup2(log.as_raw_fd(), libc::STDERR_FILENO) };
+            become_user().map_err(|error| error.to_string())?;
+            let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
+            let counted = family::count(&configuration, work, folder.path(), &RunDescription::default());
+            counted.map(|it| (it.family, it.ending)).map_err(|error| error.to_string())
+        };
+        let of_build = |error| Error::Run { build: build.name, mode: MODE, error };
+        let running = isolated::start(run).map_err(of_build)?;
+        let ready = self.await_server(build.name, &mut || true);
+        let asked = ready.and_then(|()| finished(&mut client(&self.connection()), "the client").map(drop));
+        self.stop(build.name);
+        let ((family, ending), _) = running.wait(&mut |()| {}).map_err(of_build)?;
+        asked?;
+        match ending {
+            Some(Ending::Exited(0)) => Ok(family),
+            ending => {
+                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+                let reason = format!("the server ended: {ending:?}\n{log}");
+                Err(Error::Workload { build: build.name, mode: MODE, reason })
+            }
+        }
+    }
+
+    /// Where a server writes what happens.
+    fn log(&self) -> Result<fs::File, Error> {
+        let path = self.folder.path().join("log");
+        fs::File::create(&path).map_err(|error| Error::Files { path, error })
+    }
+
+    /// Removes the data of a build.
+    pub(super) fn remove(&self, number: usize) {
+        // What stays is removed with the folder.
+        let _ = fs::remove_dir_all(self.data(self.builds[number].name));
+    }
+
+    /// PostgreSQL's version.
+    pub(super) fn version(&self) -> Option<String> {
+        super::version_after(&self.native_folder().join("include/pg_config.h"), b"#define PG_VERSION ")
+    }
+
+    fn native_folder(&self) -> PathBuf {
+        self.native.program.ancestors().nth(2).unwrap_or(Path::new(".")).to_path_buf()
+    }
+
+    /// How clients find a server.
+    pub(super) fn connection(&self) -> Connection {
+        let native = std::path::absolute(self.native_folder()).unwrap_or_else(|_| self.native_folder());
+        Connection { socket: self.folder.path().into(), native }
+    }
+
+    /// A folder for what belongs to the runs.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn data(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn arguments(&self, data: &str) -> Vec<std::ffi::OsString> {
+        let mut arguments = vec!["-D".into(), self.data(data).into(), "-k".into(), self.folder.path().into()];
+        arguments.extend(["-p".into(), PORT.into()]);
+        SETTINGS.iter().for_each(|setting| arguments.extend(["-c".into(), setting.into()]));
+        arguments
+    }
+
+    /// Waits until the server with these data answers, while `lives` says that it runs.
+    fn await_server(&self, data: &str, lives: &mut dyn FnMut() -> bool) -> Result<(), Error> {
+        const TRIES: u32 = 1200;
+        for _ in 0..TRIES {
+            // The last line but for spaces says whether the server is ready.
+            let pid_file = fs::read_to_string(self.data(data).join("postmaster.pid"));
+            if pid_file.is_ok_and(|text| text.lines().nth(7).is_some_and(|line| line.trim() == "ready")) {
+                return Ok(());
+            }
+            if !lives() {
+                break;
+            }
+            sleep(Duration::from_millis(100));
+        }
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        Err(Error::Server(format!("the server does not answer\n{log}")))
+    }
+
+    /// Asks the server to end after its clients' statements.
+    fn stop(&self, data: &str) {
+        let pid_file = fs::read_to_string(self.data(data).join("postmaster.pid")).unwrap_or_default();
+        if let Some(process) = pid_file.lines().next().and_then(|line| line.parse().ok()) {
+            // SAFETY: accesses no memory; the file exists as long as the server.
+            unsafe { libc::kill(process, libc::SIGINT) };
+        }
+    }
+}
+
+/// Runs a command to its end, as the user that servers have.
+fn finished(command: &mut Command, what: &str) -> Result<Output, Error> {
+    let output = as_user(command).stdin(Stdio::null()).output().map_err(|error| failed(what, &error))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let texts = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_string());
+    let hint =
+        if is_root() { " (as root it runs as nobody, who must be able to read the builds)" } else { "" };
+    Err(Error::Server(format!("{what} failed{hint}: {}", texts.join("\n"))))
+}
+
+fn failed(what: &str, error: &io::Error) -> Error {
+    Error::Server(format!("{what} cannot be run: {error}"))
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// PostgreSQL does not run as root.
+fn as_user(command: &mut Command) -> &mut Command {
+    if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
+}
+
+/// The same for this process.
+fn become_user() -> io::Result<()> {
+    if !is_root() {
+        return Ok(());
+    }
+    // SAFETY: no pointer is used, as there are no groups.
+    let done = unsafe {
+        libc::setgroups(0, std::ptr::null()) == 0 && libc::setgid(NOBODY) == 0 && libc::setuid(NOBODY) == 0
+    };
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
