@@ -454,6 +454,52 @@ fn counts_of(protocol: &str, accesses: &[(u8, u64, bool)]) -> pathlength_machine
 }
 
 #[test]
+fn impossible_coherence_is_rejected_with_field_and_reason() {
+    let whole = "base = \"pentium-pro\"\n";
+    for (change, what) in [
+        (
+            "coherence.private = \"icache\"",
+            "coherence.private: \"icache\" is no cache of data; there are dcache, l2",
+        ),
+        (
+            "caches.l2.write = \"through\"",
+            "caches.l2.write: l2 observes the bus, and must have write = \"back\"",
+        ),
+        (
+            "caches.l2.allocate_on_write = false",
+            "caches.l2.allocate_on_write: l2 observes the bus, and must allocate",
+        ),
+        ("coherence.protocol = \"mosi\"", "unknown variant `mosi`, expected one of `msi`, `mesi`, `moesi`"),
+        ("coherence.bus = 1", "unknown field `bus`"),
+    ] {
+        let error = Machine::from_toml(&format!("{whole}{change}")).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    let none =
+        "title = \"none\"\n[processor]\nname = \"one\"\nclock_mhz = 1\n[coherence]\nprotocol = \"msi\"\n";
+    let error = Machine::from_toml(none).unwrap_err().to_string();
+    assert_eq!(error, "coherence: there is no cache of data to keep coherent");
+}
+
+#[test]
+fn counts_are_reset_with_what_is_undecided() {
+    let machine = small("mesi");
+    let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
+    let mut access = |memory: &mut CoherentMemory, processor, address, is_store| {
+        memory.access(processor, address, 8, is_store);
+    };
+    access(&mut memory, 1, 0x1008, false);
+    access(&mut memory, 0, 0x1000, true);
+    access(&mut memory, 1, 0x1008, false);
+    memory.reset_counts();
+    // The miss before is found to be true now, and belongs to what is not counted.
+    access(&mut memory, 1, 0x1000, false);
+    memory.end();
+    assert_eq!((memory.counts().all_misses(), memory.counts().loads), (0, 1));
+    assert_eq!(memory.take_decisions().count(), 0);
+}
+
+#[test]
 fn counters_in_one_line_have_the_operations_worked_out_by_hand() {
     // Two processors in turn add to counters of their own in one line: a load, which the other's store has made miss, and
     // a store to the copy that both then have.

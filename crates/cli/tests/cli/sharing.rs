@@ -44,16 +44,14 @@ fn padded_counters_are_not_shared() {
     let folder = Folder::new();
     let data = folder.table("sharing --by data :ev56/shared padded");
     assert_eq!(row_of(&data, "padded.count"), None, "{data:?}");
-    // The estimate for the counters in one line was right.
+    // The estimate for the counters in one line was right, but for the first copies, which differ a little between runs.
     let total = |what: &str| {
-        let rows = folder.table(&format!("sharing --by function :ev56/shared {what}"));
+        let rows = folder.table(&format!("sharing --quantum 10 --by function :ev56/shared {what}"));
         ["operations", "avoidable"].map(|name| cell(&rows, rows.len() - 1, name))
     };
     let ([before, avoidable], [after, _]) = (total("false"), total("padded"));
-    assert!(
-        avoidable > 150.0 && ((before - avoidable) / after - 1.0).abs() < 0.02,
-        "{before} {avoidable} {after}"
-    );
+    assert!(avoidable > 2000.0, "{avoidable}");
+    assert!((before - avoidable - after).abs() < 0.1 * avoidable, "{before} {avoidable} {after}");
 }
 
 #[test]
