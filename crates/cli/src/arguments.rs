@@ -16,6 +16,7 @@ mod install;
 mod models;
 mod output;
 mod program;
+mod sharing;
 mod show;
 mod spike;
 mod spike_environment;
@@ -35,6 +36,7 @@ pub use models::{
 };
 pub use output::{OutputOptions, RowOptions};
 pub use program::{CountedProgram, FileOptions, ProgramOptions, parse};
+pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
     BlockAlgorithm, CheckImagesOptions, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions,
@@ -275,6 +277,24 @@ are those whose data lay in two quadwords. Blocks of the heap are named by the c
 recorded with --heap."
     )]
     Faults(FaultsOptions),
+    /// Find data that processors share: cache lines that move between their caches, true and false sharing, and locks.
+    #[command(
+        override_usage = "pathlength sharing [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength sharing ./server --threads 4                     the lines that move, and what to pad, move or change
+  pathlength sharing --by data ./server --threads 4           the variables and blocks of the heap
+  pathlength sharing --by function --unit serve ./server      the code that needs the bus, of the calls of serve
+  pathlength sharing --processors 2 --set coherence.protocol=msi server.trace
+  pathlength sharing --by state server.trace                  how often lines became modified, shared, invalid
+
+Each thread runs on a processor with the private caches of the machine, which a bus keeps coherent. A miss on a line that \
+another processor had invalidated is true sharing if the processor then uses bytes that others wrote, before it loses the \
+line again, and otherwise false sharing. Threads run as if at the same time, in turns of --quantum instructions; one that \
+waits in a system call continues when others have come as far as in the recorded run. A program is recorded first, into a \
+temporary file in $TMPDIR, so that it has the results of its trace."
+    )]
+    Sharing(SharingOptions),
     /// Show what one call of a function costs: the distribution over all calls.
     #[command(
         override_usage = "pathlength units [OPTIONS] <TRACE|PROGRAM> [ARG]...",

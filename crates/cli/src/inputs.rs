@@ -45,6 +45,10 @@ pub fn protect_inputs(command: &Command) {
         }
         Command::Calls(options) => protect_file(&options.input.file),
         Command::Faults(options) => protect_file(&options.input.file),
+        Command::Sharing(options) => {
+            protect_file(&options.input.file);
+            protect(Path::new(&options.machine));
+        }
         Command::Mrc(options) => protect_file(&options.input.file),
         Command::Profile(options) => {
             protect_file(&options.file);

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Annotate(options) => commands::annotate::run(&options),
         Command::Calls(options) => commands::calls::run(&options),
         Command::Faults(options) => commands::faults::run(&options),
+        Command::Sharing(options) => commands::sharing::run(&options),
         Command::Units(options) => commands::units::run(&options),
         Command::Mrc(options) => commands::mrc::run(&options.sizes, &options.output, &options.input),
         Command::Time(options) => commands::time::run(&options),

@@ -16,6 +16,11 @@ pub struct Alpha;
 const ELF_MACHINE: u16 = 0x9026;
 /// Bytes of each instruction.
 const LENGTH: u8 = 4;
+/// The system calls in which a thread may wait for another one.
+const MAY_WAIT: [u32; 24] = [
+    3, 94, 99, 102, 111, 113, 120, 125, 131, 202, 206, 340, 355, 357, 358, 365, 394, 409, 422, 438, 463, 464,
+    479, 502,
+];
 const V0: u8 = 0;
 const A0: u8 = 16;
 const A3: u8 = 19;
@@ -98,7 +103,13 @@ impl InstructionSet for Alpha {
 
     /// The calls of Linux are those of OSF/1 below 300.
     fn control_calls(&self) -> ControlCalls {
-        ControlCalls { execute: 59, signal_returns: &[103, 351] }
+        ControlCalls {
+            execute: 59,
+            signal_returns: &[103, 351],
+            creates_thread: 312,
+            may_wait: &MAY_WAIT,
+            futex: 394,
+        }
     }
 
     /// After the two instructions that compute the global pointer from the procedure value, for callers with the same

@@ -52,7 +52,7 @@ pub trait InstructionSet: Debug + Sync {
     /// What models of pipelines need to know of the instruction; `None` if there is no such instruction.
     fn pipeline_summary(&self, word: u32) -> Option<PipelineSummary>;
 
-    /// Linux's numbers, for programs of this set, of the system calls after which control continues elsewhere.
+    /// Linux's numbers, for programs of this set, of the system calls that readers of traces follow.
     fn control_calls(&self) -> ControlCalls;
 
     /// Bytes of the instructions at the beginning of functions, after which local calls may enter; 0 if there are none.
@@ -60,13 +60,20 @@ pub trait InstructionSet: Debug + Sync {
     fn second_entry(&self) -> u64;
 }
 
-/// Numbers of the system calls after which control continues elsewhere than after the call.
+/// Numbers of the system calls after which control continues elsewhere than after the call, and of those by which threads
+/// depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlCalls {
     /// `execve`: a new program begins.
     pub execute: u32,
     /// `rt_sigreturn`, and its older forms: what a signal interrupted continues.
     pub signal_returns: &'static [u32],
+    /// `clone`: another thread, or a process, begins.
+    pub creates_thread: u32,
+    /// Calls in which a thread may wait for what another thread or process does, such as `futex` and `wait4`.
+    pub may_wait: &'static [u32],
+    /// The one of them by which threads also wake each other: `futex`.
+    pub futex: u32,
 }
 
 /// Sets are told apart by their names.

@@ -2,6 +2,7 @@
 
 mod block_template;
 mod caches;
+mod coherence;
 mod description;
 mod hierarchy;
 mod instruction_counts;
@@ -16,9 +17,13 @@ mod storage;
 mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
+pub use coherence::{
+    BusCounts, BusEvent, BusOperation, CoherenceState, CoherentMemory, CopyLosses, Decision, SharingClass,
+    StateCounts, TransitionCause,
+};
 pub use description::{
-    Cache, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine, MainMemory, Prefetch, Processor,
-    Replacement, Setting, Sweep, TranslationBuffer, Write, WriteBuffer, names,
+    Cache, Coherence, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine, MainMemory, Prefetch,
+    Processor, Protocol, Replacement, Setting, Sweep, TranslationBuffer, Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};

@@ -10,6 +10,7 @@ mod dictionary;
 mod environment;
 mod error;
 pub mod export;
+pub mod interleave;
 pub mod order;
 mod pipe;
 mod reader;

@@ -83,7 +83,7 @@ impl Trace {
         Schedule { trace: self, cursors, processors: queues, quantum: quantum.max(1) }
     }
 
-    fn cursors(&self, is_wanted: impl Fn(&Chunk) -> bool) -> Vec<Cursor> {
+    pub(crate) fn cursors(&self, is_wanted: impl Fn(&Chunk) -> bool) -> Vec<Cursor> {
         let mut chunks = vec![VecDeque::new(); self.streams().len()];
         let wanted = self.chunks().iter().enumerate().filter(|(_, chunk)| is_wanted(chunk));
         for (index, chunk) in wanted {
@@ -95,15 +95,15 @@ impl Trace {
 
 /// The read position in a stream.
 #[derive(Debug)]
-struct Cursor {
+pub(crate) struct Cursor {
     /// The chunks that have not been read.
-    chunks: VecDeque<usize>,
+    pub(crate) chunks: VecDeque<usize>,
     /// The chunk that was read last.
-    chunk: usize,
-    words: Vec<u64>,
+    pub(crate) chunk: usize,
+    pub(crate) words: Vec<u64>,
     at: usize,
     /// The number of the last order mark.
-    order: u64,
+    pub(crate) order: u64,
 }
 
 impl Cursor {
@@ -113,7 +113,7 @@ impl Cursor {
 
     /// Reads the next chunk if necessary; false at the end of the stream. After an error the chunk is skipped by the
     /// next call.
-    fn fill(&mut self, trace: &Trace) -> Result<bool, Error> {
+    pub(crate) fn fill(&mut self, trace: &Trace) -> Result<bool, Error> {
         while self.at == self.words.len() {
             let Some(chunk) = self.chunks.pop_front() else { return Ok(false) };
             (self.at, self.chunk) = (0, chunk);
@@ -126,13 +126,13 @@ impl Cursor {
         Ok(true)
     }
 
-    fn entries<'a>(&'a self, trace: &'a Trace) -> Entries<'a> {
+    pub(crate) fn entries<'a>(&'a self, trace: &'a Trace) -> Entries<'a> {
         Entries::new(&self.words[self.at..], trace.shapes())
     }
 
     /// Takes records up to the one before or after which `end` says that the run ends, at least one and at most to
     /// the end of the chunk.
-    fn take(&mut self, trace: &Trace, mut end: impl FnMut(Entry) -> End) -> Range<usize> {
+    pub(crate) fn take(&mut self, trace: &Trace, mut end: impl FnMut(Entry) -> End) -> Range<usize> {
         let start = self.at;
         let mut entries = self.entries(trace);
         let mut stop = self.words.len();
@@ -157,7 +157,7 @@ impl Cursor {
 }
 
 /// Whether a run of records ends at an entry.
-enum End {
+pub(crate) enum End {
     No,
     Before,
     Behind,

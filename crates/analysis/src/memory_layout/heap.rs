@@ -34,8 +34,14 @@ impl Heaps {
     /// The array of the block that contains an address of a process.
     #[inline]
     pub fn find(&self, process: u32, address: u64) -> Option<u32> {
-        let (_, &(end, array)) = self.processes.get(process as usize)?.range(..=address).next_back()?;
-        (address < end).then_some(array)
+        self.block(process, address).map(|(_, array)| array)
+    }
+
+    /// The start and the array of the block that contains an address of a process.
+    #[inline]
+    pub fn block(&self, process: u32, address: u64) -> Option<(u64, u32)> {
+        let (&start, &(end, array)) = self.processes.get(process as usize)?.range(..=address).next_back()?;
+        (address < end).then_some((start, array))
     }
 
     /// Follows a mark; `array` returns the array of blocks that a caller allocates.

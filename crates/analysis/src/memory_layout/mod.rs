@@ -150,6 +150,18 @@ impl MemoryLayout {
         }
     }
 
+    /// The distance of an address from the beginning of the variable or block of the heap with this array that contains it.
+    pub fn offset(&self, process: u32, array: u32, address: u64) -> Option<u64> {
+        let pieces = self.processes.get(process as usize).map_or(&[][..], |process| &process.pieces);
+        let before = pieces.partition_point(|piece| piece.start <= address).checked_sub(1);
+        let piece = before.map(|index| pieces[index]).filter(|piece| address < piece.end);
+        let start = match piece {
+            Some(piece) => Some((piece.start, piece.array)),
+            None => self.heaps.block(process, address),
+        };
+        start.filter(|(_, found)| *found == array).map(|(start, _)| address - start)
+    }
+
     /// The name of an array, or of a member of it.
     pub fn name(&self, array: u32, member: Option<usize>) -> String {
         let array = &self.arrays[array as usize];

@@ -90,7 +90,7 @@ impl Calls {
             Mark::Gap => self.before = Before::Nothing,
             Mark::SystemCall(number) => self.system_call = Some(number),
             Mark::Discontinuity => {
-                let ControlCalls { execute, signal_returns } = set.control_calls();
+                let ControlCalls { execute, signal_returns, .. } = set.control_calls();
                 self.before = match (self.system_call, self.before) {
                     (Some(number), _) if number == execute => Before::Nothing,
                     (Some(number), _) if signal_returns.contains(&number) => Before::SignalReturn,

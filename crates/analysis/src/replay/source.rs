@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Scope;
 
+use trace::order::TimeSlice;
 use trace::{Chunk, Error, Trace};
 
 /// The order in which threads are replayed.
@@ -17,6 +18,14 @@ pub enum ReplayOrder {
         /// The number of processors.
         processors: u32,
         /// The time slice in instructions.
+        quantum: u64,
+    },
+    /// As if the threads ran at the same time, in turns of few instructions, as far as the trace does not say that one
+    /// waited for another ([`trace::interleave`]), on the processors of [`Trace::assignment`].
+    Interleaved {
+        /// The number of processors.
+        processors: u32,
+        /// Instructions of a turn.
         quantum: u64,
     },
 }
@@ -65,10 +74,11 @@ pub fn read<'scope, 'trace: 'scope>(
         }
         ReplayOrder::Processors { processors, quantum } => {
             let mut turns = trace.schedule_where(processors, quantum, is_selected);
-            gather(&sender, |batch| {
-                let turn = turns.next_slice()?;
-                Ok(turn.map(|one| batch.add(one.stream, Some(one.processor), one.chunk, one.words)).is_some())
-            });
+            gather(&sender, |batch| Ok(turns.next_slice()?.map(|slice| batch.add_slice(slice)).is_some()));
+        }
+        ReplayOrder::Interleaved { processors, quantum } => {
+            let mut turns = trace.interleaved_where(processors, quantum, is_selected);
+            gather(&sender, |batch| Ok(turns.next_slice()?.map(|slice| batch.add_slice(slice)).is_some()));
         }
     });
     receiver
@@ -99,6 +109,10 @@ impl RecordBatch {
     /// The slices with their words, in order.
     pub fn slices(&self) -> impl Iterator<Item = (&RecordSlice, &[u64])> {
         self.slices.iter().map(|slice| (slice, &self.words[slice.words.clone()]))
+    }
+
+    fn add_slice(&mut self, slice: TimeSlice) {
+        self.add(slice.stream, Some(slice.processor), slice.chunk, slice.words);
     }
 
     fn add(&mut self, stream: u32, processor: Option<u32>, chunk: usize, words: &[u64]) {

@@ -187,13 +187,24 @@ pub fn replay<M: Model>(
     if is_parallel(None) {
         model.use_worker_thread()?;
     }
-    let mut model = with_warm_up(options, model, selection.units.as_ref().map_or(0, |units| *units.start()));
+    replay_in_order(options, trace, &selection, ReplayOrder::Time, model)
+}
+
+/// Simulates a model on a part of a trace, whose threads are replayed in some order.
+pub fn replay_in_order<M: Model>(
+    options: &SimulationOptions,
+    trace: Trace,
+    selection: &Selection,
+    order: ReplayOrder,
+    model: M,
+) -> anyhow::Result<Simulated<M>> {
+    let first_unit = selection.units.as_ref().map_or(0, |units| *units.start());
+    let mut model = with_warm_up(options, model, first_unit);
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
-    let filter = Filter::new(&selection, &dictionary)?;
-    let replay =
-        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
+    let filter = Filter::new(selection, &dictionary)?;
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
     let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
     let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
     if instructions == 0 {
@@ -231,7 +242,7 @@ pub fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
 }
 
 /// The part of a trace to simulate. The options have the same meaning as for programs.
-fn selection(
+pub fn selection(
     options: &SimulationOptions,
     rows: Option<ResultRows>,
     trace: &Trace,

@@ -32,6 +32,7 @@ mod profiles;
 mod results;
 mod run;
 mod saved_counts;
+mod sharing;
 mod show;
 mod signals;
 mod spike;

@@ -50,6 +50,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "odd.c", "odd", &[]);
         compile(&folder, switches, "reaches.c", "reaches", &[]);
         compile(&folder, switches, "requests.c", "requests", &["-pthread"]);
+        compile(&folder, switches, "shared.c", "shared", &["-pthread"]);
         compile(&folder, switches, "shares.c", "shares", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);
         compile(&folder, switches, "store.cc", "store", &[]);

@@ -95,7 +95,13 @@ impl InstructionSet for ToySet {
 
     /// Those of Linux's generic table.
     fn control_calls(&self) -> ControlCalls {
-        ControlCalls { execute: 221, signal_returns: &[139] }
+        ControlCalls {
+            execute: 221,
+            signal_returns: &[139],
+            creates_thread: 220,
+            may_wait: &[98, 260],
+            futex: 98,
+        }
     }
 
     fn second_entry(&self) -> u64 {

@@ -32,6 +32,7 @@ pub(super) fn check(machine: &Machine) -> Checked {
         let buffers = machine.translation_buffers.iter().filter(|buffer| buffer.holds.has(instructions));
         levels(buffers.map(|buffer| (format!("translation_buffers.{}", buffer.name), buffer.level)))?;
     }
+    machine.coherence.as_ref().map_or(Ok(()), |coherence| coherence.check(&machine.caches))?;
     machine.pipeline.as_ref().map_or(Ok(()), Pipeline::check)?;
     machine.predictor.as_ref().map_or(Ok(()), Predictor::check)?;
     machine.emulation.as_ref().map_or(Ok(()), Emulation::check)?;

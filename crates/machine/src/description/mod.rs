@@ -2,6 +2,7 @@
 
 mod built_in;
 mod check;
+mod coherence;
 mod error;
 mod granularity;
 mod hierarchy;
@@ -17,6 +18,7 @@ use crate::storage::Storage;
 
 use built_in::KNOWN;
 pub use built_in::names;
+pub use coherence::{Coherence, Protocol};
 pub use error::Error;
 pub(crate) use error::{Checked, require};
 pub use granularity::{HintedRegion, HintedRegions};
@@ -44,6 +46,8 @@ pub struct Machine {
     /// The main memory.
     #[serde(default)]
     pub memory: MainMemory,
+    /// How the caches of several processors are kept coherent; a machine without it has one processor.
+    pub coherence: Option<Coherence>,
     /// The pipeline; a machine without it has no timing model.
     pub pipeline: Option<Pipeline>,
     /// The branch predictor.

@@ -163,12 +163,13 @@ impl fmt::Display for FieldPath {
 }
 
 /// The sections of a description.
-const SECTIONS: [&str; 9] = [
+const SECTIONS: [&str; 10] = [
     "title",
     "processor",
     "caches",
     "translation_buffers",
     "memory",
+    "coherence",
     "pipeline",
     "predictor",
     "emulation",

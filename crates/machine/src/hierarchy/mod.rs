@@ -27,7 +27,7 @@ use miss_classes::MissClassifier;
 pub(crate) use page_map::{ADDRESS_BITS, PageMap};
 pub use request::Request;
 use shared::Shared;
-use tags::Tags;
+pub(crate) use tags::{Evicted, Tags};
 
 /// Which level served an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

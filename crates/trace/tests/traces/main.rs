@@ -3,6 +3,7 @@
 mod checker;
 mod compatible;
 mod damage;
+mod interleaved;
 mod made;
 mod places;
 mod program;

@@ -1,0 +1,361 @@
+//! Which data processors share: the operations on the bus of a coherent machine, by thread, instruction and accessed data.
+
+mod advice;
+mod code_tables;
+mod data_tables;
+mod groups;
+mod tables;
+
+use std::collections::HashMap;
+
+use events::record::{Entries, Entry, Execution, Mark, Shape};
+use events::{Block, BlockId, Consumer, Image, Thread};
+use machine::{BusCounts, BusEvent, BusOperation, Coherence, CoherentMemory, Machine, Model, SharingClass};
+
+use crate::memory_layout::MemoryLayout;
+use crate::names::Names;
+pub use code_tables::by_code;
+pub use data_tables::{by_cache_line, by_data, by_thread};
+pub use tables::{state_changes, summary};
+
+/// Simulates the private caches of several processors, and attributes what they need the bus for.
+///
+/// Threads run on the processors that [`Trace::assignment`](trace::Trace::assignment) gives them, as in
+/// [`ReplayOrder::Interleaved`](crate::replay::ReplayOrder::Interleaved).
+pub struct SharingAnalysis {
+    memory: CoherentMemory,
+    /// The processor of each thread.
+    assignment: Vec<u32>,
+    shapes: Vec<Shape>,
+    blocks: Vec<AccessedBlock>,
+    /// By block, the counts of each access; empty until one needs the bus.
+    by_access: Vec<Box<[SharingCounts]>>,
+    executions: Vec<u64>,
+    instructions: u64,
+    units: u64,
+    threads: Vec<u32>,
+    layout: MemoryLayout,
+    names: Names,
+    accesses: Vec<SharedAccess>,
+    numbers: HashMap<AccessKey, u32>,
+    /// By line, the store that last made its copy the only one.
+    writers: HashMap<u32, LineWriter>,
+    /// Operations of lines that moved which are in no [`SharedAccess`], as there were too many.
+    not_attributed: u64,
+}
+
+/// A block, as far as its accesses are concerned.
+#[derive(Debug)]
+struct AccessedBlock {
+    image: Option<u32>,
+    instructions: u64,
+    accesses: Box<[CodeAccess]>,
+    /// The number of an access by the stack pointer.
+    stack: Option<usize>,
+}
+
+/// A load or a store of a block.
+#[derive(Clone, Copy, Debug)]
+struct CodeAccess {
+    /// The index of its instruction in the block.
+    index: u32,
+    size: u8,
+    is_store: bool,
+    is_locked: bool,
+    base: u8,
+}
+
+/// What was counted of accesses that have something in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct SharingCounts {
+    /// By [`SharingClass`].
+    misses: [u64; 4],
+    reads: u64,
+    reads_for_ownership: u64,
+    upgrades: u64,
+    /// Upgrades that invalidated only copies of false sharing misses.
+    needless_upgrades: u64,
+    transfers: u64,
+}
+
+/// A load or a store of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct ThreadAccess {
+    thread: u32,
+    block: BlockId,
+    /// The number of the access in its block.
+    access: u32,
+}
+
+/// The store that made a line's copy the only one.
+type LineWriter = ThreadAccess;
+
+/// Accesses of one instruction in one thread to one place of a line that moved between processors, from where it was
+/// written last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct AccessKey {
+    process: u32,
+    address: u64,
+    by: ThreadAccess,
+    writer: Option<LineWriter>,
+}
+
+/// What such accesses access, and their counts.
+#[derive(Clone, Debug)]
+struct SharedAccess {
+    key: AccessKey,
+    /// An index of [`MemoryLayout::arrays`], and a member of the structure.
+    data: (u32, Option<usize>),
+    /// The distance from the beginning of the variable or block.
+    offset: Option<u64>,
+    counts: SharingCounts,
+}
+
+/// The greatest number of [`SharedAccess`]es: it bounds the memory that a damaged trace can take.
+const MOST_ACCESSES: usize = 1 << 22;
+
+impl SharingCounts {
+    fn event(&mut self, event: &BusEvent) {
+        match event.operation {
+            BusOperation::Read => self.reads += 1,
+            BusOperation::ReadForOwnership => self.reads_for_ownership += 1,
+            BusOperation::Upgrade => {
+                self.upgrades += 1;
+                let is_needless = event.invalidated != 0 && event.invalidated == event.needless;
+                self.needless_upgrades += u64::from(is_needless);
+            }
+        }
+        self.transfers += u64::from(event.supplier.is_some());
+        if let Some(class) = event.class {
+            self.misses[class as usize] += 1;
+        }
+    }
+
+    fn add(&mut self, other: &SharingCounts) {
+        self.misses.iter_mut().zip(other.misses).for_each(|(sum, more)| *sum += more);
+        self.reads += other.reads;
+        self.reads_for_ownership += other.reads_for_ownership;
+        self.upgrades += other.upgrades;
+        self.needless_upgrades += other.needless_upgrades;
+        self.transfers += other.transfers;
+    }
+
+    /// Operations on the bus.
+    fn operations(&self) -> u64 {
+        self.reads + self.reads_for_ownership + self.upgrades
+    }
+
+    /// Operations that would not occur if no two processors used different bytes of the same line.
+    fn needless(&self) -> u64 {
+        self.misses[SharingClass::False as usize] + self.needless_upgrades
+    }
+}
+
+impl SharingAnalysis {
+    /// Nothing executed yet, on a machine with a number of processors from 1 to [`CoherentMemory::MOST_PROCESSORS`], of
+    /// which `assignment` has one for each thread.
+    pub fn new(
+        machine: &Machine,
+        coherence: &Coherence,
+        processors: u32,
+        assignment: Vec<u32>,
+    ) -> SharingAnalysis {
+        SharingAnalysis {
+            memory: CoherentMemory::new(machine, coherence, processors as usize),
+            assignment,
+            shapes: Vec::new(),
+            blocks: Vec::new(),
+            by_access: Vec::new(),
+            executions: Vec::new(),
+            instructions: 0,
+            units: 0,
+            threads: Vec::new(),
+            layout: MemoryLayout::new(),
+            names: Names::default(),
+            accesses: Vec::new(),
+            numbers: HashMap::new(),
+            writers: HashMap::new(),
+            not_attributed: 0,
+        }
+    }
+
+    /// The execution has ended: decides what was left open.
+    pub fn end(&mut self) {
+        self.memory.end();
+        self.decide();
+    }
+
+    /// The counts of the machine.
+    pub fn counts(&self) -> &BusCounts {
+        self.memory.counts()
+    }
+
+    /// The number of threads that executed something.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    fn execution(&mut self, thread: Thread, processor: u8, execution: &Execution) {
+        let block = &self.blocks[execution.block as usize];
+        self.executions[execution.block as usize] += 1;
+        self.instructions += block.instructions;
+        self.layout.block(thread.process, block.image, &self.names);
+        if let Some(number) = block.stack {
+            self.layout.find(thread, block.accesses[number].base, execution.addresses[number]);
+        }
+        let line = self.memory.line_size();
+        for (number, &address) in execution.addresses.iter().enumerate() {
+            let CodeAccess { size, is_store, .. } = self.blocks[execution.block as usize].accesses[number];
+            let (mut at, end) = (address, address.saturating_add(size.into()));
+            while at < end {
+                // An access that is not aligned may use two lines.
+                let part = (end - at).min(line - at % line) as u8;
+                let place = CoherentMemory::place(thread.process, at);
+                if let Some(event) = self.memory.access(processor, place, part, is_store) {
+                    self.event(thread, processor, execution.block, number, at, &event);
+                }
+                at += u64::from(part);
+            }
+        }
+    }
+
+    /// An access needed the bus.
+    #[cold]
+    fn event(
+        &mut self,
+        thread: Thread,
+        processor: u8,
+        block: BlockId,
+        access: usize,
+        address: u64,
+        event: &BusEvent,
+    ) {
+        let counts = &mut self.by_access[block as usize];
+        if counts.is_empty() {
+            *counts = vec![SharingCounts::default(); self.blocks[block as usize].accesses.len()].into();
+        }
+        counts[access].event(event);
+        let by = ThreadAccess { thread: thread.number, block, access: access as u32 };
+        let has_moved = event.is_undecided()
+            || event.class == Some(SharingClass::True)
+            || event.supplier.is_some()
+            || event.invalidated != 0;
+        if has_moved {
+            let writer = self.writers.get(&event.line).copied();
+            let key = AccessKey { process: thread.process, address, by, writer };
+            self.moved(thread, processor, key, event);
+        }
+        if event.operation != BusOperation::Read {
+            self.writers.insert(event.line, by);
+        }
+        self.decide();
+    }
+
+    /// A line has moved between processors, or copies of it were invalidated.
+    fn moved(&mut self, thread: Thread, processor: u8, key: AccessKey, event: &BusEvent) {
+        let number = match self.numbers.get(&key) {
+            Some(&number) => number,
+            None if self.accesses.len() == MOST_ACCESSES => {
+                self.not_attributed += 1;
+                return;
+            }
+            None => self.add_access(thread, key),
+        };
+        self.accesses[number as usize].counts.event(event);
+        if event.is_undecided() {
+            self.memory.set_token(processor, event.line, number);
+        }
+    }
+
+    fn add_access(&mut self, thread: Thread, key: AccessKey) -> u32 {
+        let number = self.accesses.len() as u32;
+        let CodeAccess { base, .. } = self.code_access(key.by);
+        let array = self.layout.find(thread, base, key.address);
+        let member = self.layout.member(key.process, key.address);
+        let offset = self.layout.offset(key.process, array, key.address);
+        let counts = SharingCounts::default();
+        self.accesses.push(SharedAccess { key, data: (array, member), offset, counts });
+        self.numbers.insert(key, number);
+        number
+    }
+
+    /// Counts the misses whose class was decided.
+    fn decide(&mut self) {
+        for decision in self.memory.take_decisions() {
+            let class = if decision.is_true { SharingClass::True } else { SharingClass::False };
+            let access = &mut self.accesses[decision.token as usize];
+            access.counts.misses[class as usize] += 1;
+            let ThreadAccess { block, access, .. } = access.key.by;
+            if let Some(counts) = self.by_access[block as usize].get_mut(access as usize) {
+                counts.misses[class as usize] += 1;
+            }
+        }
+    }
+
+    fn code_access(&self, access: ThreadAccess) -> CodeAccess {
+        self.blocks[access.block as usize].accesses[access.access as usize]
+    }
+
+    fn mark(&mut self, thread: Thread, mark: Mark) {
+        match mark {
+            Mark::UnitEnds(_) => self.units += 1,
+            Mark::Heap(heap) => self.layout.heap(thread, heap, &self.names),
+            _ => {}
+        }
+    }
+}
+
+impl Consumer for SharingAnalysis {
+    fn map(&mut self, image: &Image) {
+        self.names.add(image);
+        self.layout.add_image(image);
+    }
+
+    fn define(&mut self, block: &Block) {
+        let set = block.instruction_set;
+        self.shapes.push(Shape::new(set, &block.words, false));
+        let summaries = block.words.iter().map(|&word| set.summary(word).unwrap_or_default());
+        let accesses: Box<[CodeAccess]> = summaries
+            .zip(0..)
+            .filter_map(|(summary, index)| {
+                let isa::MemoryAccess { size, is_store, is_locked, base, .. } = summary.access?;
+                Some(CodeAccess { index, size, is_store, is_locked, base })
+            })
+            .collect();
+        let stack = accesses.iter().position(|access| access.base == set.stack_pointer());
+        let instructions = block.words.len() as u64;
+        self.blocks.push(AccessedBlock { image: block.image, instructions, accesses, stack });
+        self.by_access.push(Box::default());
+        self.executions.push(0);
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        if !self.threads.contains(&thread.number) {
+            self.threads.push(thread.number);
+        }
+        let processor = self.assignment.get(thread.number as usize).map_or(0, |&processor| processor as u8);
+        let shapes = std::mem::take(&mut self.shapes);
+        for entry in Entries::new(records, &shapes) {
+            match entry {
+                Entry::Execution(execution) => self.execution(thread, processor, &execution),
+                Entry::Mark(mark) => self.mark(thread, mark),
+            }
+        }
+        self.shapes = shapes;
+    }
+}
+
+impl Model for SharingAnalysis {
+    fn reset_counts(&mut self) {
+        self.memory.reset_counts();
+        self.by_access.fill(Box::default());
+        self.executions.fill(0);
+        (self.instructions, self.units, self.not_attributed) = (0, 0, 0);
+        self.accesses.clear();
+        self.numbers.clear();
+    }
+
+    fn wants_heap(&self) -> bool {
+        true
+    }
+}

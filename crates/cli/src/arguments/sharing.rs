@@ -1,0 +1,52 @@
+//! Options of `sharing`.
+
+use clap::{Args, ValueEnum};
+use machine::{CoherentMemory, Setting};
+
+use super::{OutputOptions, RowOptions, SimulationOptions};
+
+/// The rows of a table of shared data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SharingRows {
+    /// Cache lines, with what lies in them and what would avoid their moves.
+    CacheLine,
+    /// Variables and blocks of the heap, with the same.
+    Data,
+    /// Pairs of threads: the one that wrote a line, and the one that used it next.
+    Thread,
+    /// Functions.
+    Function,
+    /// Lines of source.
+    Line,
+    /// Single instructions.
+    #[value(alias = "address")]
+    Instruction,
+    /// Changes of the state of lines: modified, owned, exclusive, shared, invalid.
+    State,
+}
+
+/// Options of `sharing`.
+#[derive(Debug, Args)]
+pub struct SharingOptions {
+    /// One table with a row for each of these, instead of a summary and the first cache lines.
+    #[arg(long, value_name = "ROWS")]
+    pub by: Option<SharingRows>,
+    /// The machine, which must have a section [coherence]: a name that pathlength machines lists, or a file.
+    #[arg(long, value_name = "MACHINE", default_value = "present-day")]
+    pub machine: String,
+    /// Change a field of the machine: coherence.protocol=mesi, l2.size=1M. Can be given several times.
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    pub settings: Vec<Setting>,
+    /// The number of processors; by default one for each thread, at most 64.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CoherentMemory::MOST_PROCESSORS as i64))]
+    pub processors: Option<u32>,
+    /// Instructions that each processor executes in turn: the fewer, the finer is the interleaving.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    pub quantum: u64,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub input: SimulationOptions,
+}

@@ -1,0 +1,57 @@
+//! The trace of an input: of a program that is run, one that is recorded and is gone afterwards.
+
+use analysis::replay::Selection;
+use anyhow::Context;
+use lab::measure::Ending;
+use lab::record;
+use machine::Machine;
+use trace::Trace;
+
+use super::simulate::{check_units, prepare, selection};
+use super::{check_ending, with_output_apart};
+use crate::arguments::{OutputOptions, SimulationOptions};
+use crate::progress::LiveProgress;
+
+/// A trace with the selected part of it.
+pub struct RecordedInput {
+    /// The trace.
+    pub trace: Trace,
+    /// The part.
+    pub selection: Selection,
+    /// How the program ended, if one was run.
+    pub ending: Option<Ending>,
+}
+
+impl RecordedInput {
+    /// Opens a trace, or runs a program on the processor of a machine and records it with marks of the heap.
+    pub fn new(
+        options: &SimulationOptions,
+        output: &OutputOptions,
+        machines: &[Machine],
+    ) -> anyhow::Result<RecordedInput> {
+        if Trace::is_trace(options.file.path()) {
+            let trace = Trace::open(options.file.path())?;
+            let selection = selection(options, None, &trace)?;
+            return Ok(RecordedInput { trace, selection, ending: None });
+        }
+        check_units(options, None)?;
+        let (mut configuration, plan) = prepare(options, &[], machines, true)?;
+        let folder = tempfile::tempdir().context("there is no folder for a temporary trace")?;
+        let path = folder.path().join("trace");
+        let progress = LiveProgress::new(output.takes_standard_output());
+        configuration.settings.executed = progress.instructions();
+        let recording = with_output_apart(output, || record::record(&configuration, &plan, &path));
+        drop(progress);
+        let ending = recording?.ending;
+        if !path.exists() {
+            check_ending(&ending, options.file.path())?;
+        }
+        let trace = Trace::open(&path)?;
+        let units = plan.unit.is_some().then(|| trace.first_unit().unwrap_or(0)..=u64::MAX);
+        Ok(RecordedInput {
+            trace,
+            selection: Selection { units, ..Selection::default() },
+            ending: Some(ending),
+        })
+    }
+}

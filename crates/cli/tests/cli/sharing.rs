@@ -1,0 +1,151 @@
+//! `sharing`: programs whose threads share data in known ways.
+
+use crate::caches::{Folder, cell, column};
+use crate::support::run;
+
+/// The cell with a heading, as text.
+fn text<'a>(rows: &'a [Vec<String>], row: usize, heading: &str) -> &'a str {
+    &rows[row][rows[0].iter().position(|one| one == heading).unwrap()]
+}
+
+/// The row with data of this name, if there is one.
+fn row_of(rows: &[Vec<String>], data: &str) -> Option<usize> {
+    let at = rows[0].iter().position(|one| one == "data").unwrap();
+    (1..rows.len()).find(|&row| rows[row][at].split(' ').any(|name| name.trim_end_matches(',') == data))
+}
+
+#[test]
+fn counters_in_one_line_are_false_sharing() {
+    let folder = Folder::new();
+    let lines = folder.table("sharing --by cache-line :ev56/shared false");
+    let row = row_of(&lines, "counters[0].count").unwrap_or_else(|| panic!("{lines:?}"));
+    assert_eq!(text(&lines, row, "sharing"), "false");
+    assert_eq!(text(&lines, row, "suggestion"), "pad the elements of counters from 8 to 64 bytes");
+    assert!(text(&lines, row, "data").contains("counters[1].count"), "{lines:?}");
+    assert_eq!(text(&lines, row, "threads"), "0.1 0.2");
+    assert!(text(&lines, row, "written in").contains("(shared.c:"), "{lines:?}");
+    // Each thread executes at least 5 and at most 12 instructions for each of its 2,000 additions: in turns of 100, it
+    // has 100 to 240 turns, in each of which the line comes to it once. Only the first copies are not needless.
+    let [of_false, of_true, operations, avoidable] =
+        ["false misses", "true misses", "operations", "avoidable"].map(|name| cell(&lines, row, name));
+    assert!((150.0..=480.0).contains(&of_false), "{lines:?}");
+    assert!(of_true == 0.0 && avoidable >= 0.95 * operations, "{lines:?}");
+    // In shorter turns it moves more often.
+    let finer = folder.table("sharing --quantum 20 --by data :ev56/shared false");
+    let row = row_of(&finer, "counters.count").unwrap_or_else(|| panic!("{finer:?}"));
+    assert!(cell(&finer, row, "false misses") > 3.0 * of_false, "{finer:?}");
+    // On one processor it does not.
+    let alone = folder.table("sharing --processors 1 --by cache-line :ev56/shared false");
+    assert_eq!(alone.len(), 1, "{alone:?}");
+}
+
+#[test]
+fn padded_counters_are_not_shared() {
+    let folder = Folder::new();
+    let data = folder.table("sharing --by data :ev56/shared padded");
+    assert_eq!(row_of(&data, "padded.count"), None, "{data:?}");
+    // The estimate for the counters in one line was right, but for the first copies, which differ a little between runs.
+    let total = |what: &str| {
+        let rows = folder.table(&format!("sharing --quantum 10 --by function :ev56/shared {what}"));
+        ["operations", "avoidable"].map(|name| cell(&rows, rows.len() - 1, name))
+    };
+    let ([before, avoidable], [after, _]) = (total("false"), total("padded"));
+    assert!(avoidable > 2000.0, "{avoidable}");
+    assert!((before - avoidable - after).abs() < 0.1 * avoidable, "{before} {avoidable} {after}");
+}
+
+#[test]
+fn a_lock_and_what_it_protects_are_true_sharing() {
+    let folder = Folder::new();
+    let lines = folder.table("sharing --by cache-line :ev56/shared lock");
+    let lock = row_of(&lines, "lock.word").unwrap_or_else(|| panic!("{lines:?}"));
+    assert_eq!(text(&lines, lock, "sharing"), "lock");
+    let suggestion = "take lock.word less often, or divide what it protects";
+    assert_eq!(text(&lines, lock, "suggestion"), suggestion);
+    let total = row_of(&lines, "total").unwrap();
+    assert_eq!(text(&lines, total, "sharing"), "true");
+    assert_eq!(text(&lines, total, "suggestion"), "give each thread its own total");
+    for row in [lock, total] {
+        assert!(cell(&lines, row, "true misses") > 20.0, "{lines:?}");
+        assert!(cell(&lines, row, "avoidable") == 0.0, "{lines:?}");
+    }
+}
+
+#[test]
+fn all_tables_of_a_trace_are_of_the_same_operations() {
+    let folder = Folder::new();
+    let trace = folder.trace("--heap :ev56/shared false");
+    let functions = folder.table(&format!("sharing --by function {trace}"));
+    let count = row_named(&functions, "count");
+    let avoidable = cell(&functions, count, "avoidable");
+    let lines = folder.table(&format!("sharing --by cache-line {trace}"));
+    let counters = row_of(&lines, "counters[0].count").unwrap();
+    assert_eq!(cell(&lines, counters, "avoidable"), avoidable, "{functions:?} {lines:?}");
+    for by in ["line", "instruction", "function"] {
+        let rows = folder.table(&format!("sharing --by {by} {trace}"));
+        let avoidable = column(&rows, "avoidable");
+        let (total, parts) = avoidable.split_last().unwrap();
+        assert_eq!(parts.iter().sum::<u64>(), *total, "{by}: {rows:?}");
+        assert_eq!(folder.table(&format!("sharing --by {by} {trace}")), rows, "the same each time");
+    }
+    let threads = folder.table(&format!("sharing --by thread {trace}"));
+    let pair = |from: &str, to: &str| {
+        let row = (1..threads.len()).find(|&row| threads[row][..2] == [from.to_string(), to.to_string()]);
+        cell(&threads, row.unwrap_or_else(|| panic!("{threads:?}")), "false misses")
+    };
+    assert!(pair("0.1", "0.2") > 50.0 && pair("0.2", "0.1") > 50.0, "{threads:?}");
+    let states = |protocol: &str| {
+        let table = folder.table(&format!("sharing --by state --set coherence.protocol={protocol} {trace}"));
+        table.iter().flat_map(|row| row[1..3].to_vec()).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert!(states("moesi").contains("owned"));
+    assert!(!states("mesi").contains("owned") && states("mesi").contains("exclusive"));
+    assert!(!states("msi").contains("exclusive"));
+}
+
+fn row_named(rows: &[Vec<String>], name: &str) -> usize {
+    (1..rows.len()).find(|&row| rows[row][0] == name).unwrap_or_else(|| panic!("{name}: {rows:?}"))
+}
+
+#[test]
+fn a_program_without_threads_and_its_trace_have_an_empty_table() {
+    let folder = Folder::new();
+    let trace = folder.trace("--heap :ev56/shared alone");
+    let of_trace = folder.table(&format!("sharing --by function {trace}"));
+    assert_eq!(folder.table("sharing --by function :ev56/shared alone"), of_trace);
+    for input in [trace.as_str(), ":ev56/shared alone"] {
+        let printed = run(&format!("sharing {input}"));
+        let said = printed.quiet_success();
+        assert!(said.contains("one thread: no processor shares a line"), "{said}");
+    }
+}
+
+#[test]
+fn units_of_work_are_what_operations_are_counted_for() {
+    let folder = Folder::new();
+    let lines = folder.table("sharing --by cache-line --unit count :ev56/shared false");
+    let row = row_of(&lines, "counters[0].count").unwrap_or_else(|| panic!("{lines:?}"));
+    assert_eq!(cell(&lines, row, "per unit"), cell(&lines, row, "operations") / 2.0, "{lines:?}");
+}
+
+#[test]
+fn wrong_requests_are_rejected() {
+    for (words, what) in [
+        ("sharing /nowhere/program", "/nowhere/program"),
+        ("sharing --machine nothing :ev56/shared", "no machine is called"),
+        ("sharing --machine dec3000 :ev56/shared", "has one processor: add coherence.protocol"),
+        ("sharing --set coherence.protocol=mosi :ev56/shared", "mosi"),
+        ("sharing --set coherence.private=l4 :ev56/shared", "no cache of data; there are dcache, l2, l3"),
+        ("sharing --processors 65 :ev56/shared", "65"),
+        ("sharing --processors 0 :ev56/shared", "0"),
+        ("sharing --quantum 0 :ev56/shared", "0"),
+        ("sharing --by unit :ev56/shared", "cache-line"),
+        ("sharing --thread 0.1 :ev56/shared", "choose from a trace"),
+        ("sharing --unit nowhere :ev56/shared", "nowhere"),
+        ("sharing --by data --sort speed :ev56/shared false", "the columns are"),
+    ] {
+        let failed = run(words);
+        assert!(failed.stderr.contains(what), "{words}: {}", failed.stderr);
+        assert!(!failed.status.success(), "{words}");
+    }
+}

@@ -1,0 +1,455 @@
+//! Private caches of several processors, kept coherent by a snooping bus: every operation on the bus, and which misses
+//! are due to sharing, true or false ([design](../../../../docs/design/multiprocessors.md)).
+
+mod counts;
+mod line_record;
+mod private_caches;
+
+pub use counts::{BusCounts, BusOperation, CopyLosses, SharingClass, StateCounts, TransitionCause};
+
+use crate::description::{Coherence, Machine, Protocol};
+use crate::hierarchy::Hierarchy;
+use crate::line_numbering::LineNumbering;
+use line_record::{LineRecord, SharedBytes, bit, processors};
+use private_caches::PrivateCaches;
+
+/// The state of a processor's copy of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CoherenceState {
+    /// There is no copy.
+    #[default]
+    Invalid,
+    /// Other caches may have a copy.
+    Shared,
+    /// The only copy, as in memory.
+    Exclusive,
+    /// Others may have copies; memory is stale, and this cache supplies the line.
+    Owned,
+    /// The only copy; memory is stale.
+    Modified,
+}
+
+impl CoherenceState {
+    /// All states, in order.
+    pub const ALL: [CoherenceState; 5] = [
+        CoherenceState::Invalid,
+        CoherenceState::Shared,
+        CoherenceState::Exclusive,
+        CoherenceState::Owned,
+        CoherenceState::Modified,
+    ];
+
+    fn is_dirty(self) -> bool {
+        matches!(self, CoherenceState::Owned | CoherenceState::Modified)
+    }
+}
+
+/// An access that needed the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusEvent {
+    /// The operation.
+    pub operation: BusOperation,
+    /// Of a miss, its class; None of an upgrade, and of a sharing miss that is not decided yet.
+    pub class: Option<SharingClass>,
+    /// The number of the coherence line: small, and the same for each access to it.
+    pub line: u32,
+    /// The processor whose dirty copy was supplied.
+    pub supplier: Option<u8>,
+    /// The processors whose copies were invalidated.
+    pub invalidated: u64,
+    /// Those of them whose copies had been fetched by misses of [`SharingClass::False`].
+    pub needless: u64,
+}
+
+impl BusEvent {
+    /// Whether it is a sharing miss that is not decided yet: give it a token ([`CoherentMemory::set_token`]).
+    pub fn is_undecided(&self) -> bool {
+        self.operation != BusOperation::Upgrade && self.class.is_none()
+    }
+}
+
+/// The class of a miss that had not been decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The token of the miss.
+    pub token: u32,
+    /// Whether it is of [`SharingClass::True`], and not of [`SharingClass::False`].
+    pub is_true: bool,
+}
+
+/// The private caches of all processors.
+#[derive(Debug)]
+pub struct CoherentMemory {
+    protocol: Protocol,
+    line_shift: u32,
+    /// Logarithm of the bytes that a bit of a mask of written bytes stands for: 0 in lines of up to 64 bytes.
+    grain_shift: u32,
+    caches: Vec<PrivateCaches>,
+    numbers: LineNumbering,
+    records: Vec<LineRecord>,
+    shared: SharedBytes,
+    counts: BusCounts,
+    decisions: Vec<Decision>,
+}
+
+/// The greatest number of processors: sets of them are masks.
+const MOST_PROCESSORS: usize = 64;
+/// The bit of a token that says that the miss is a store's.
+const STORE: u32 = 1 << 31;
+/// A miss without a token.
+const NO_TOKEN: u32 = STORE - 1;
+/// A miss before the counts were reset.
+const NOT_COUNTED: u32 = STORE - 2;
+
+impl CoherentMemory {
+    /// The greatest number of processors.
+    pub const MOST_PROCESSORS: usize = MOST_PROCESSORS;
+
+    /// Processors with the private caches that a machine describes.
+    ///
+    /// # Panics
+    /// If there are no processors, or more than [`CoherentMemory::MOST_PROCESSORS`].
+    pub fn new(machine: &Machine, coherence: &Coherence, processors: usize) -> CoherentMemory {
+        assert!((1..=MOST_PROCESSORS).contains(&processors), "{processors} processors");
+        let private = coherence.private_caches(&machine.caches);
+        let line_shift = private.last().map_or(0, |cache| cache.line.ilog2());
+        CoherentMemory {
+            protocol: coherence.protocol,
+            line_shift,
+            grain_shift: line_shift.saturating_sub(6),
+            caches: (0..processors).map(|_| PrivateCaches::new(&private)).collect(),
+            numbers: LineNumbering::new(),
+            records: Vec::new(),
+            shared: SharedBytes::new(processors),
+            counts: BusCounts::default(),
+            decisions: Vec::new(),
+        }
+    }
+
+    /// Bytes of a coherence line.
+    pub fn line_size(&self) -> u64 {
+        1 << self.line_shift
+    }
+
+    /// The number of processors.
+    pub fn processors(&self) -> usize {
+        self.caches.len()
+    }
+
+    /// The counts so far. Misses that are not decided yet belong to no class.
+    pub fn counts(&self) -> &BusCounts {
+        &self.counts
+    }
+
+    /// Resets the counts; the caches keep their contents. Misses that are not decided yet are not counted when they are.
+    pub fn reset_counts(&mut self) {
+        self.counts = BusCounts::default();
+        self.decisions.clear();
+        for record in &self.records {
+            for processor in processors(record.undecided) {
+                record.shared.iter().for_each(|&place| *self.shared.token(place, processor) = NOT_COUNTED);
+            }
+        }
+    }
+
+    /// The place of an address of a process: places of different processes are different.
+    pub fn place(process: u32, address: u64) -> u64 {
+        address ^ Hierarchy::asid_bits(process)
+    }
+
+    /// The state of a processor's copy of the line at a place.
+    pub fn state(&mut self, processor: u8, place: u64) -> CoherenceState {
+        let number = self.number(place >> self.line_shift);
+        self.records[number as usize].state_of(processor)
+    }
+
+    /// A processor loads or stores `size` bytes, which do not cross the end of a line. Returns what it needed the bus for.
+    #[inline]
+    pub fn access(&mut self, processor: u8, place: u64, size: u8, is_store: bool) -> Option<BusEvent> {
+        let caches = &mut self.caches[usize::from(processor)];
+        match is_store {
+            true => self.counts.stores += 1,
+            false => self.counts.loads += 1,
+        }
+        let Some(record) = caches.filtered(place, is_store) else {
+            return self.access_slow(processor, place, size, is_store);
+        };
+        if is_store {
+            self.records[record as usize].written |= bytes(place, size, self.line_shift, self.grain_shift);
+        }
+        None
+    }
+
+    /// An access that the hit filter did not serve.
+    #[inline(never)]
+    fn access_slow(&mut self, processor: u8, place: u64, size: u8, is_store: bool) -> Option<BusEvent> {
+        let line = place >> self.line_shift;
+        let number = self.number(line);
+        let used = bytes(place, size, self.line_shift, self.grain_shift);
+        let before = self.records[number as usize].state_of(processor);
+        if let Some(evicted) = self.caches[usize::from(processor)].access(place) {
+            self.evict(processor, evicted);
+        }
+        let event = match (before, is_store) {
+            (CoherenceState::Invalid, false) => Some(self.read(processor, line, number, used)),
+            (CoherenceState::Invalid, true) => Some(self.read_for_ownership(processor, line, number, used)),
+            (_, false) | (CoherenceState::Modified, true) => None,
+            (CoherenceState::Exclusive, true) => {
+                self.counts.silent_upgrades += 1;
+                None
+            }
+            (CoherenceState::Shared | CoherenceState::Owned, true) => {
+                Some(self.upgrade(processor, line, number))
+            }
+        };
+        self.use_bytes(processor, number, used);
+        let record = &mut self.records[number as usize];
+        if is_store {
+            (record.owner, record.state) = (Some(processor), CoherenceState::Modified);
+            record.written |= used;
+        }
+        let after = record.state_of(processor);
+        if before != after {
+            let cause = if is_store { TransitionCause::Store } else { TransitionCause::Load };
+            self.counts.states.add(cause, before, after);
+        }
+        if record.undecided & bit(processor) == 0 {
+            let is_writable = after == CoherenceState::Modified;
+            self.caches[usize::from(processor)].add_to_filter(place, number, is_writable);
+        }
+        event
+    }
+
+    /// A load that missed.
+    fn read(&mut self, processor: u8, line: u64, number: u32, used: u64) -> BusEvent {
+        self.counts.reads += 1;
+        let supplier = self.take_from_owner(line, number, false);
+        let class = self.classify(processor, number, used, false);
+        let record = &mut self.records[number as usize];
+        if record.holders == 0 && self.protocol != Protocol::Msi {
+            (record.owner, record.state) = (Some(processor), CoherenceState::Exclusive);
+        }
+        record.holders |= bit(processor);
+        let operation = BusOperation::Read;
+        BusEvent { operation, class, line: number, supplier, invalidated: 0, needless: 0 }
+    }
+
+    /// A store that missed.
+    fn read_for_ownership(&mut self, processor: u8, line: u64, number: u32, used: u64) -> BusEvent {
+        self.counts.reads_for_ownership += 1;
+        let supplier = self.take_from_owner(line, number, true);
+        let (invalidated, needless) = self.invalidate_others(processor, line, number);
+        let class = self.classify(processor, number, used, true);
+        self.records[number as usize].holders |= bit(processor);
+        let operation = BusOperation::ReadForOwnership;
+        BusEvent { operation, class, line: number, supplier, invalidated, needless }
+    }
+
+    /// A store to a copy that is not the only one, as far as its processor knows.
+    fn upgrade(&mut self, processor: u8, line: u64, number: u32) -> BusEvent {
+        self.counts.upgrades += 1;
+        let (invalidated, needless) = self.invalidate_others(processor, line, number);
+        match invalidated {
+            0 => self.counts.upgrades_alone += 1,
+            _ => self.counts.upgrades_needless += u64::from(invalidated == needless),
+        }
+        let operation = BusOperation::Upgrade;
+        BusEvent { operation, class: None, line: number, supplier: None, invalidated, needless }
+    }
+
+    /// Another processor than the owner reads a line. Returns the owner if it supplies the line, as its copy is dirty.
+    fn take_from_owner(&mut self, line: u64, number: u32, invalidates: bool) -> Option<u8> {
+        self.publish(number);
+        let record = &mut self.records[number as usize];
+        let owner = record.owner?;
+        let before = record.state;
+        if !invalidates {
+            let after = match (before.is_dirty(), self.protocol) {
+                (true, Protocol::Moesi) => CoherenceState::Owned,
+                _ => CoherenceState::Shared,
+            };
+            record.state = after;
+            if after == CoherenceState::Shared {
+                record.owner = None;
+                self.counts.memory_updates += u64::from(before.is_dirty());
+            }
+            if before != after {
+                self.counts.states.add(TransitionCause::BusRead, before, after);
+            }
+            self.caches[usize::from(owner)].protect(line);
+        }
+        self.counts.transfers += u64::from(before.is_dirty());
+        before.is_dirty().then_some(owner)
+    }
+
+    /// The line is no longer Modified: what its owner has written is new to all other processors.
+    fn publish(&mut self, number: u32) {
+        let record = &mut self.records[number as usize];
+        let written = std::mem::take(&mut record.written);
+        if let (Some(owner), Some(place)) = (record.owner, record.shared)
+            && written != 0
+        {
+            for other in processors(record.touched & !bit(owner)) {
+                *self.shared.foreign(place, other) |= written;
+            }
+        }
+    }
+
+    /// Invalidates all copies but a processor's. Returns the processors that had one, and those of them that had fetched it
+    /// needlessly.
+    fn invalidate_others(&mut self, processor: u8, line: u64, number: u32) -> (u64, u64) {
+        let record = &mut self.records[number as usize];
+        let others = record.holders & !bit(processor);
+        let needless = others & record.undecided;
+        for other in processors(others) {
+            let before = self.records[number as usize].state_of(other);
+            self.counts.states.add(TransitionCause::BusInvalidate, before, CoherenceState::Invalid);
+            self.decide(other, number, false);
+            self.caches[usize::from(other)].invalidate(line);
+        }
+        let record = &mut self.records[number as usize];
+        record.holders &= bit(processor);
+        if record.owner != Some(processor) {
+            (record.owner, record.state) = (None, CoherenceState::Invalid);
+        }
+        self.counts.invalidations.all += u64::from(others.count_ones());
+        self.counts.invalidations.needless += u64::from(needless.count_ones());
+        (others, needless)
+    }
+
+    /// A cache has evicted a line.
+    fn evict(&mut self, processor: u8, line: u64) {
+        let number = self.number(line);
+        let before = self.records[number as usize].state_of(processor);
+        self.decide(processor, number, false);
+        if before == CoherenceState::Modified {
+            self.publish(number);
+        }
+        let record = &mut self.records[number as usize];
+        record.holders &= !bit(processor);
+        record.evicted |= bit(processor);
+        if record.owner == Some(processor) {
+            (record.owner, record.state) = (None, CoherenceState::Invalid);
+        }
+        self.counts.write_backs += u64::from(before.is_dirty());
+        self.counts.states.add(TransitionCause::Eviction, before, CoherenceState::Invalid);
+    }
+
+    /// The class of a miss, if it is decided at once.
+    fn classify(&mut self, processor: u8, number: u32, used: u64, is_store: bool) -> Option<SharingClass> {
+        let record = &mut self.records[number as usize];
+        let own = bit(processor);
+        let is_first = record.touched & own == 0;
+        let was_evicted = record.evicted & own != 0;
+        record.touched |= own;
+        record.evicted &= !own;
+        if record.shared.is_none() && record.touched != own {
+            record.shared = Some(self.shared.add());
+        }
+        let place = record.shared;
+        let class = match (is_first, was_evicted) {
+            (true, _) => SharingClass::Cold,
+            (_, true) => SharingClass::Replacement,
+            _ => SharingClass::True,
+        };
+        if let Some(place) = place {
+            let foreign = self.shared.foreign(place, processor);
+            if class == SharingClass::True && *foreign & used == 0 {
+                record.undecided |= own;
+                *self.shared.token(place, processor) = NO_TOKEN | if is_store { STORE } else { 0 };
+                return None;
+            }
+            *foreign = 0;
+        }
+        self.counts.misses[usize::from(is_store)][class as usize] += 1;
+        Some(class)
+    }
+
+    /// Names a miss that is not decided, for [`CoherentMemory::take_decisions`]. Tokens are less than 2^31 - 2.
+    pub fn set_token(&mut self, processor: u8, line: u32, token: u32) {
+        if let Some(place) = self.records[line as usize].shared {
+            let own = self.shared.token(place, processor);
+            *own = *own & STORE | token & !STORE;
+        }
+    }
+
+    /// A processor uses bytes of its copy: if others wrote one of them, the miss that fetched the copy was needed.
+    fn use_bytes(&mut self, processor: u8, number: u32, used: u64) {
+        let record = &self.records[number as usize];
+        if record.undecided & bit(processor) != 0
+            && let Some(place) = record.shared
+            && *self.shared.foreign(place, processor) & used != 0
+        {
+            *self.shared.foreign(place, processor) = 0;
+            self.decide(processor, number, true);
+        }
+    }
+
+    /// Decides the class of a processor's miss, if that is open.
+    fn decide(&mut self, processor: u8, number: u32, is_true: bool) {
+        let record = &mut self.records[number as usize];
+        if record.undecided & bit(processor) == 0 {
+            return;
+        }
+        record.undecided &= !bit(processor);
+        let token = record.shared.map_or(NO_TOKEN, |place| *self.shared.token(place, processor));
+        if token == NOT_COUNTED {
+            return;
+        }
+        let class = if is_true { SharingClass::True } else { SharingClass::False };
+        self.counts.misses[usize::from(token & STORE != 0)][class as usize] += 1;
+        if token & !STORE != NO_TOKEN {
+            self.decisions.push(Decision { token: token & !STORE, is_true });
+        }
+    }
+
+    /// What was decided since the last call.
+    pub fn take_decisions(&mut self) -> std::vec::Drain<'_, Decision> {
+        self.decisions.drain(..)
+    }
+
+    /// The execution ends: misses that are not decided are false.
+    pub fn end(&mut self) {
+        for number in 0..self.records.len() as u32 {
+            for processor in processors(self.records[number as usize].undecided) {
+                self.decide(processor, number, false);
+            }
+        }
+    }
+
+    /// The number of a line.
+    fn number(&mut self, line: u64) -> u32 {
+        let number = self.numbers.line(line).number;
+        if self.records.len() <= number as usize {
+            self.records.resize(number as usize + 1, LineRecord::new());
+        }
+        number
+    }
+
+    /// Checks a line's copies: a dirty or exclusive one is the only one, but for the state Owned, and the caches have the
+    /// copies that the record says.
+    pub fn check(&mut self, place: u64) -> Result<(), String> {
+        let line = place >> self.line_shift;
+        let number = self.number(line);
+        let record = &self.records[number as usize];
+        let is_alone = record.holders.count_ones() == 1;
+        let is_owned = record.owner.is_none_or(|owner| record.holders & bit(owner) != 0);
+        let is_single = record.owner.is_none() || is_alone || record.state == CoherenceState::Owned;
+        let are_there = (0..)
+            .zip(&self.caches)
+            .all(|(one, caches)| caches.holds(line) == (record.holders & bit(one) != 0));
+        match is_owned && is_single && are_there {
+            true => Ok(()),
+            false => Err(format!("line {line:#x}: {record:?}")),
+        }
+    }
+}
+
+/// The bytes of a line that an access uses, a bit each.
+#[inline(always)]
+fn bytes(place: u64, size: u8, line_shift: u32, grain_shift: u32) -> u64 {
+    let offset = place & ((1 << line_shift) - 1);
+    let (first, last) = (offset >> grain_shift, (offset + u64::from(size) - 1) >> grain_shift);
+    let count = last - first + 1;
+    (u64::MAX >> (64 - count)) << first
+}

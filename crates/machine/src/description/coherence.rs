@@ -1,0 +1,55 @@
+//! Descriptions of coherence: the protocol by which private caches observe a bus.
+
+use serde::Deserialize;
+
+use super::error::{Checked, require};
+use super::{Cache, Write};
+
+/// How the private caches of several processors are kept coherent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coherence {
+    /// The states of a line.
+    pub protocol: Protocol,
+    /// The name of the outermost cache that each processor has for itself: it observes the bus, and its line is the unit of
+    /// coherence. Without this, the outermost cache of data.
+    pub private: Option<String>,
+}
+
+/// The states that a line can have in a private cache, beside Invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Modified and Shared.
+    Msi,
+    /// Also Exclusive: clean, and in no other cache, so that a store needs no bus operation.
+    Mesi,
+    /// Also Owned: shared, and dirty with respect to memory; the owner supplies the line.
+    Moesi,
+}
+
+impl Coherence {
+    /// The caches of data that each processor has for itself, from the innermost to the one that observes the bus.
+    pub fn private_caches<'a>(&self, caches: &'a [Cache]) -> Vec<&'a Cache> {
+        let mut path: Vec<&Cache> = caches.iter().filter(|cache| cache.holds.has(false)).collect();
+        let last = self.private.as_ref().and_then(|name| path.iter().position(|cache| cache.name == *name));
+        path.truncate(last.map_or(path.len(), |last| last + 1));
+        path
+    }
+
+    /// Names the field that is wrong, and says why.
+    pub(super) fn check(&self, caches: &[Cache]) -> Checked {
+        let path: Vec<&Cache> = caches.iter().filter(|cache| cache.holds.has(false)).collect();
+        let names: Vec<&str> = path.iter().map(|cache| cache.name.as_str()).collect();
+        require(!path.is_empty(), "coherence", "there is no cache of data to keep coherent")?;
+        if let Some(private) = &self.private {
+            let reason = format!("{private:?} is no cache of data; there are {}", names.join(", "));
+            require(names.contains(&private.as_str()), "coherence.private", reason)?;
+        }
+        let bus = self.private_caches(caches).pop().expect("there is a cache of data");
+        let reason = format!("{} observes the bus, and must have write = \"back\"", bus.name);
+        require(bus.write == Write::Back, format!("caches.{}.write", bus.name), reason)?;
+        let reason = format!("{} observes the bus, and must allocate the lines that are stored to", bus.name);
+        require(bus.allocate_on_write, format!("caches.{}.allocate_on_write", bus.name), reason)
+    }
+}

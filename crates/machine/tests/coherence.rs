@@ -1,0 +1,556 @@
+//! The coherent memory against a plain model: one line at a time, sets of bytes, no filter. The plain model has the
+//! values of all copies, so that every load is known to return what was stored last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastrand::Rng;
+use pathlength_machine::{
+    BusOperation, CoherenceState, CoherentMemory, Machine, Protocol, SharingClass, TransitionCause,
+};
+
+/// A cache as lists of lines, the least recently used first.
+struct PlainCache {
+    line: u64,
+    ways: usize,
+    sets: Vec<Vec<u64>>,
+}
+
+impl PlainCache {
+    fn set(&mut self, line: u64) -> &mut Vec<u64> {
+        let sets = self.sets.len() as u64;
+        &mut self.sets[(line % sets) as usize]
+    }
+
+    fn remove(&mut self, line: u64) {
+        self.set(line).retain(|&other| other != line);
+    }
+
+    /// Uses a line that is there.
+    fn touch(&mut self, line: u64) -> bool {
+        let is_there = self.set(line).contains(&line);
+        if is_there {
+            self.remove(line);
+            self.set(line).push(line);
+        }
+        is_there
+    }
+
+    fn fill(&mut self, line: u64) -> Option<u64> {
+        let ways = self.ways;
+        let set = self.set(line);
+        let evicted = (set.len() == ways).then(|| set.remove(0));
+        set.push(line);
+        evicted
+    }
+}
+
+/// A copy of a line.
+#[derive(Clone)]
+struct PlainCopy {
+    state: CoherenceState,
+    data: BTreeMap<u64, u64>,
+    /// The miss that fetched it: an index of [`Plain::misses`].
+    miss: usize,
+}
+
+/// A miss, and its class when that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PlainMiss {
+    is_store: bool,
+    class: Option<SharingClass>,
+}
+
+/// What an access did on the bus.
+#[derive(Debug, PartialEq)]
+struct PlainEvent {
+    operation: BusOperation,
+    supplier: Option<u8>,
+    invalidated: Vec<u8>,
+    needless: Vec<u8>,
+}
+
+/// The plain model.
+struct Plain {
+    protocol: Protocol,
+    line: u64,
+    /// By processor, from the innermost.
+    caches: Vec<Vec<PlainCache>>,
+    copies: Vec<BTreeMap<u64, PlainCopy>>,
+    memory: BTreeMap<u64, u64>,
+    /// What each byte was set to last.
+    latest: BTreeMap<u64, u64>,
+    touched: Vec<BTreeSet<u64>>,
+    evicted: Vec<BTreeSet<u64>>,
+    /// Bytes that are not told apart: one in lines of up to 64 bytes.
+    grain: u64,
+    /// By processor: the bytes that others wrote since its last essential miss of their line.
+    unseen: Vec<BTreeSet<u64>>,
+    misses: Vec<PlainMiss>,
+    transitions: BTreeMap<(u8, CoherenceState, CoherenceState), u64>,
+    write_backs: u64,
+    memory_updates: u64,
+    transfers: u64,
+}
+
+impl Plain {
+    fn new(machine: &Machine, processors: usize) -> Plain {
+        let coherence = machine.coherence.as_ref().unwrap();
+        let private = coherence.private_caches(&machine.caches);
+        let caches = || {
+            let cache = |cache: &&pathlength_machine::Cache| PlainCache {
+                line: cache.line,
+                ways: cache.ways as usize,
+                sets: vec![Vec::new(); cache.sets() as usize],
+            };
+            private.iter().map(cache).collect()
+        };
+        Plain {
+            protocol: coherence.protocol,
+            line: private.last().unwrap().line,
+            grain: (private.last().unwrap().line / 64).max(1),
+            caches: (0..processors).map(|_| caches()).collect(),
+            copies: vec![BTreeMap::new(); processors],
+            memory: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            touched: vec![BTreeSet::new(); processors],
+            evicted: vec![BTreeSet::new(); processors],
+            unseen: vec![BTreeSet::new(); processors],
+            misses: Vec::new(),
+            transitions: BTreeMap::new(),
+            write_backs: 0,
+            memory_updates: 0,
+            transfers: 0,
+        }
+    }
+
+    fn state(&self, processor: usize, line: u64) -> CoherenceState {
+        self.copies[processor].get(&line).map_or(CoherenceState::Invalid, |copy| copy.state)
+    }
+
+    fn change(&mut self, cause: TransitionCause, before: CoherenceState, after: CoherenceState) {
+        if before != after {
+            *self.transitions.entry((cause as u8, before, after)).or_default() += 1;
+        }
+    }
+
+    /// A copy is lost: a sharing miss that has used nothing new was false.
+    fn lose(&mut self, processor: usize, line: u64) -> PlainCopy {
+        let copy = self.copies[processor].remove(&line).unwrap();
+        self.misses[copy.miss].class.get_or_insert(SharingClass::False);
+        copy
+    }
+
+    fn write_to_memory(&mut self, copy: &PlainCopy) {
+        self.memory.extend(&copy.data);
+    }
+
+    /// Uses the processor's caches; what the outermost evicts is written back.
+    fn use_caches(&mut self, processor: usize, address: u64) {
+        let caches = &mut self.caches[processor];
+        let found = (0..caches.len()).find(|&index| {
+            let line = address / caches[index].line;
+            caches[index].touch(line)
+        });
+        for index in (0..found.unwrap_or(caches.len())).rev() {
+            let caches = &mut self.caches[processor];
+            let line = address / caches[index].line;
+            let evicted = caches[index].fill(line);
+            if let Some(evicted) = evicted.filter(|_| index + 1 == caches.len()) {
+                self.remove_inner(processor, evicted);
+                let copy = self.lose(processor, evicted);
+                if matches!(copy.state, CoherenceState::Modified | CoherenceState::Owned) {
+                    self.write_backs += 1;
+                    self.write_to_memory(&copy);
+                }
+                self.change(TransitionCause::Eviction, copy.state, CoherenceState::Invalid);
+                self.evicted[processor].insert(evicted);
+            }
+        }
+    }
+
+    fn remove_inner(&mut self, processor: usize, line: u64) {
+        let (outer, inner) = self.caches[processor].split_last_mut().unwrap();
+        for cache in inner {
+            let parts = outer.line / cache.line;
+            (line * parts..(line + 1) * parts).for_each(|part| cache.remove(part));
+        }
+    }
+
+    fn access(
+        &mut self,
+        processor: usize,
+        address: u64,
+        size: u64,
+        value: Option<u64>,
+    ) -> Option<PlainEvent> {
+        let line = address / self.line;
+        let before = self.state(processor, line);
+        let cause = if value.is_some() { TransitionCause::Store } else { TransitionCause::Load };
+        self.use_caches(processor, address);
+        let (mut supplier, mut invalidated, mut needless) = (None, Vec::new(), Vec::new());
+        let operation = match (before, value.is_some()) {
+            (CoherenceState::Invalid, false) => Some(BusOperation::Read),
+            (CoherenceState::Invalid, true) => Some(BusOperation::ReadForOwnership),
+            (CoherenceState::Shared | CoherenceState::Owned, true) => Some(BusOperation::Upgrade),
+            _ => None,
+        };
+        let others: Vec<usize> = (0..self.copies.len())
+            .filter(|&other| other != processor && self.copies[other].contains_key(&line))
+            .collect();
+        let mut data: BTreeMap<u64, u64> = self
+            .memory
+            .range(line * self.line..(line + 1) * self.line)
+            .map(|(&at, &value)| (at, value))
+            .collect();
+        if let Some(operation) = operation {
+            for &other in &others {
+                let state = self.state(other, line);
+                let is_dirty = matches!(state, CoherenceState::Modified | CoherenceState::Owned);
+                if is_dirty && operation != BusOperation::Upgrade {
+                    supplier = Some(other as u8);
+                    self.transfers += 1;
+                    data = self.copies[other][&line].data.clone();
+                }
+                if operation == BusOperation::Read {
+                    let after = match (is_dirty, self.protocol) {
+                        (true, Protocol::Moesi) => CoherenceState::Owned,
+                        _ => CoherenceState::Shared,
+                    };
+                    if is_dirty && after == CoherenceState::Shared {
+                        self.memory_updates += 1;
+                        let copy = self.copies[other][&line].clone();
+                        self.write_to_memory(&copy);
+                    }
+                    self.copies[other].get_mut(&line).unwrap().state = after;
+                    self.change(TransitionCause::BusRead, state, after);
+                } else {
+                    let miss = self.copies[other][&line].miss;
+                    if self.misses[miss].class.is_none() {
+                        needless.push(other as u8);
+                    }
+                    invalidated.push(other as u8);
+                    self.lose(other, line);
+                    self.caches[other].last_mut().unwrap().remove(line);
+                    self.remove_inner(other, line);
+                    self.change(TransitionCause::BusInvalidate, state, CoherenceState::Invalid);
+                }
+            }
+        }
+        if before == CoherenceState::Invalid {
+            let is_first = self.touched[processor].insert(line);
+            let was_evicted = self.evicted[processor].remove(&line);
+            let class = match (is_first, was_evicted) {
+                (true, _) => Some(SharingClass::Cold),
+                (_, true) => Some(SharingClass::Replacement),
+                _ => None,
+            };
+            if class.is_some() {
+                self.see_all(processor, line);
+            }
+            let miss = self.misses.len();
+            self.misses.push(PlainMiss { is_store: value.is_some(), class });
+            let state = match self.protocol {
+                Protocol::Mesi | Protocol::Moesi if others.is_empty() => CoherenceState::Exclusive,
+                _ => CoherenceState::Shared,
+            };
+            self.copies[processor].insert(line, PlainCopy { state, data, miss });
+        }
+        // Whether it uses what others wrote.
+        let is_new =
+            (address..address + size).any(|byte| self.unseen[processor].contains(&(byte / self.grain)));
+        let miss = self.copies[processor][&line].miss;
+        if is_new && self.misses[miss].class.is_none() {
+            self.misses[miss].class = Some(SharingClass::True);
+            self.see_all(processor, line);
+        }
+        let copy = self.copies[processor].get_mut(&line).unwrap();
+        match value {
+            Some(value) => {
+                copy.state = CoherenceState::Modified;
+                for byte in address..address + size {
+                    copy.data.insert(byte, value);
+                    self.latest.insert(byte, value);
+                    for (other, unseen) in self.unseen.iter_mut().enumerate() {
+                        if other != processor && self.touched[other].contains(&line) {
+                            unseen.insert(byte / self.grain);
+                        }
+                    }
+                }
+            }
+            None => {
+                for byte in address..address + size {
+                    assert_eq!(copy.data.get(&byte), self.latest.get(&byte), "the value of {byte:#x}");
+                }
+            }
+        }
+        let after = copy.state;
+        self.change(cause, before, after);
+        operation.map(|operation| PlainEvent { operation, supplier, invalidated, needless })
+    }
+
+    fn see_all(&mut self, processor: usize, line: u64) {
+        let grains = line * self.line / self.grain..(line + 1) * self.line / self.grain;
+        self.unseen[processor].retain(|grain| !grains.contains(grain));
+    }
+
+    /// A modified or exclusive copy is the only one; at most one is owned; shared copies are alike.
+    fn check(&self, line: u64) {
+        let copies: Vec<&PlainCopy> = self.copies.iter().filter_map(|copies| copies.get(&line)).collect();
+        let count = |state| copies.iter().filter(|copy| copy.state == state).count();
+        let alone = count(CoherenceState::Modified) + count(CoherenceState::Exclusive);
+        assert!(alone == 0 || copies.len() == 1, "single writer or multiple readers");
+        assert!(count(CoherenceState::Owned) <= 1);
+        assert!(copies.windows(2).all(|pair| pair[0].data == pair[1].data), "copies differ");
+    }
+}
+
+/// A machine with one to three private caches and a shared one.
+fn random_machine(rng: &mut Rng) -> Machine {
+    let levels = rng.usize(1..=3);
+    let mut text = String::from("title = \"random\"\n[processor]\nname = \"one\"\nclock_mhz = 100\n");
+    let (mut line, mut size) = (8u64 << rng.u32(0..=2), 0);
+    for level in 1..=levels {
+        line <<= rng.u32(0..=1);
+        let ways = 1 << rng.u32(0..=if level == 3 { 4 } else { 2 });
+        size = (line * ways << rng.u32(0..=3)).max(size * 2);
+        text += &format!(
+            "[caches.l{level}]\nlevel = {level}\nholds = \"data\"\nsize = {size}\nways = {ways}\nline = {line}\n\
+             allocate_on_write = true\nlatency = {level}\n"
+        );
+    }
+    let private = rng.usize(1..=levels);
+    let protocol = rng.choice(["msi", "mesi", "moesi"]).unwrap();
+    text += &format!(
+        "[coherence]\nprotocol = \"{protocol}\"\nprivate = \"l{private}\"\n[memory]\nlatency_ns = 1000\n"
+    );
+    Machine::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// An access of a random program: few lines are shared by all, others are a processor's own.
+fn random_access(rng: &mut Rng, processors: usize, line: u64) -> (usize, u64, u64) {
+    let processor = rng.usize(0..processors);
+    let size = 1u64 << rng.u32(0..=3);
+    let at = match rng.u32(0..10) {
+        // Counters of each processor in the same line.
+        0..4 => 0x1000 + processor as u64 * 8 % line,
+        4..7 => 0x1000 + rng.u64(0..4 * line),
+        7 => 0x8000 + rng.u64(0..0x2000),
+        _ => 0x10_0000 * (processor as u64 + 1) + rng.u64(0..0x800),
+    };
+    (processor, at & !(size - 1), size)
+}
+
+#[test]
+fn random_programs_have_the_states_misses_and_classes_of_the_plain_model() {
+    let (mut seen, mut hits) = (BTreeMap::new(), 0u64);
+    for seed in 0..testing::sample(60, 3000) {
+        let mut rng = Rng::with_seed(seed);
+        let machine = random_machine(&mut rng);
+        let processors = rng.usize(1..=6);
+        let coherence = machine.coherence.as_ref().unwrap();
+        let mut memory = CoherentMemory::new(&machine, coherence, processors);
+        let mut plain = Plain::new(&machine, processors);
+        // By miss: the class, when it is known.
+        let mut classes: Vec<Option<SharingClass>> = Vec::new();
+        let stores = rng.u32(1..10);
+        for step in 0..3000 {
+            let (processor, at, size) = random_access(&mut rng, processors, memory.line_size());
+            let is_store = rng.u32(0..10) < stores;
+            let event = memory.access(processor as u8, at, size as u8, is_store);
+            hits += u64::from(event.is_none());
+            if let Some(event) = event.filter(|event| event.operation != BusOperation::Upgrade) {
+                if event.is_undecided() {
+                    memory.set_token(processor as u8, event.line, classes.len() as u32);
+                }
+                classes.push(event.class);
+            }
+            let decisions: Vec<_> = memory.take_decisions().collect();
+            for decision in decisions {
+                let class = if decision.is_true { SharingClass::True } else { SharingClass::False };
+                assert_eq!(classes[decision.token as usize].replace(class), None, "decided once");
+            }
+            let expected = plain.access(processor, at, size, is_store.then(|| rng.u64(..)));
+            let list = |mask: u64| (0..64).filter(|one| mask >> one & 1 != 0).collect::<Vec<u8>>();
+            let event = event.map(|event| PlainEvent {
+                operation: event.operation,
+                supplier: event.supplier,
+                invalidated: list(event.invalidated),
+                needless: list(event.needless),
+            });
+            assert_eq!(event, expected, "seed {seed}, step {step}");
+            for line in [at, 0x1000, 0x1000 + memory.line_size()] {
+                let states = (0..processors).map(|one| memory.state(one as u8, line));
+                let expected = (0..processors).map(|one| plain.state(one, line / plain.line));
+                assert!(states.eq(expected), "seed {seed}, step {step}: {line:#x}");
+                memory.check(line).unwrap();
+                plain.check(line / plain.line);
+            }
+        }
+        memory.end();
+        let decisions: Vec<_> = memory.take_decisions().collect();
+        for decision in decisions {
+            assert!(!decision.is_true, "nothing is used after the end");
+            assert_eq!(classes[decision.token as usize].replace(SharingClass::False), None);
+        }
+        let expected: Vec<_> =
+            plain.misses.iter().map(|miss| miss.class.or(Some(SharingClass::False))).collect();
+        assert_eq!(classes, expected, "seed {seed}");
+        compare_counts(&memory, &plain);
+        for class in classes.into_iter().flatten() {
+            *seen.entry(class).or_insert(0u64) += 1;
+        }
+    }
+    assert!(SharingClass::ALL.iter().all(|class| seen[class] > 1000), "all classes occur: {seen:?}");
+    assert!(hits > 50_000, "{hits} hits");
+}
+
+fn compare_counts(memory: &CoherentMemory, plain: &Plain) {
+    let counts = memory.counts();
+    let own = [counts.write_backs, counts.memory_updates, counts.transfers];
+    assert_eq!(own, [plain.write_backs, plain.memory_updates, plain.transfers]);
+    for class in SharingClass::ALL {
+        for is_store in [false, true] {
+            let is_it = |miss: &&PlainMiss| {
+                miss.is_store == is_store && miss.class.unwrap_or(SharingClass::False) == class
+            };
+            let expected = plain.misses.iter().filter(is_it).count() as u64;
+            assert_eq!(counts.misses[usize::from(is_store)][class as usize], expected, "{class:?}");
+        }
+    }
+    for cause in TransitionCause::ALL {
+        for before in CoherenceState::ALL {
+            for after in CoherenceState::ALL {
+                let expected = plain.transitions.get(&(cause as u8, before, after)).copied().unwrap_or(0);
+                assert_eq!(
+                    counts.states.get(cause, before, after),
+                    expected,
+                    "{cause:?} {before:?} {after:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(counts.all_misses(), plain.misses.len() as u64);
+}
+
+/// A machine with one private cache of 1 KB and lines of 64 bytes.
+fn small(protocol: &str) -> Machine {
+    Machine::from_toml(&format!(
+        "title = \"small\"\n[processor]\nname = \"one\"\nclock_mhz = 100\n[caches.l1]\nlevel = 1\nholds = \"data\"\n\
+         size = 1024\nways = 2\nline = 64\nallocate_on_write = true\nlatency = 1\n[coherence]\nprotocol = \"{protocol}\"\n\
+         [memory]\nlatency_ns = 1000\n"
+    ))
+    .unwrap()
+}
+
+/// The counts after accesses: processor, address, and whether it stores; of eight bytes each.
+fn counts_of(protocol: &str, accesses: &[(u8, u64, bool)]) -> pathlength_machine::BusCounts {
+    let machine = small(protocol);
+    let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
+    for &(processor, address, is_store) in accesses {
+        memory.access(processor, address, 8, is_store);
+    }
+    memory.end();
+    memory.counts().clone()
+}
+
+#[test]
+fn impossible_coherence_is_rejected_with_field_and_reason() {
+    let whole = "base = \"pentium-pro\"\n";
+    for (change, what) in [
+        (
+            "coherence.private = \"icache\"",
+            "coherence.private: \"icache\" is no cache of data; there are dcache, l2",
+        ),
+        (
+            "caches.l2.write = \"through\"",
+            "caches.l2.write: l2 observes the bus, and must have write = \"back\"",
+        ),
+        (
+            "caches.l2.allocate_on_write = false",
+            "caches.l2.allocate_on_write: l2 observes the bus, and must allocate",
+        ),
+        ("coherence.protocol = \"mosi\"", "unknown variant `mosi`, expected one of `msi`, `mesi`, `moesi`"),
+        ("coherence.bus = 1", "unknown field `bus`"),
+    ] {
+        let error = Machine::from_toml(&format!("{whole}{change}")).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    let none =
+        "title = \"none\"\n[processor]\nname = \"one\"\nclock_mhz = 1\n[coherence]\nprotocol = \"msi\"\n";
+    let error = Machine::from_toml(none).unwrap_err().to_string();
+    assert_eq!(error, "coherence: there is no cache of data to keep coherent");
+}
+
+#[test]
+fn counts_are_reset_with_what_is_undecided() {
+    let machine = small("mesi");
+    let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
+    let mut access = |memory: &mut CoherentMemory, processor, address, is_store| {
+        memory.access(processor, address, 8, is_store);
+    };
+    access(&mut memory, 1, 0x1008, false);
+    access(&mut memory, 0, 0x1000, true);
+    access(&mut memory, 1, 0x1008, false);
+    memory.reset_counts();
+    // The miss before is found to be true now, and belongs to what is not counted.
+    access(&mut memory, 1, 0x1000, false);
+    memory.end();
+    assert_eq!((memory.counts().all_misses(), memory.counts().loads), (0, 1));
+    assert_eq!(memory.take_decisions().count(), 0);
+}
+
+#[test]
+fn counters_in_one_line_have_the_operations_worked_out_by_hand() {
+    // Two processors in turn add to counters of their own in one line: a load, which the other's store has made miss, and
+    // a store to the copy that both then have.
+    let turns: Vec<_> = (0..100)
+        .flat_map(|turn| [false, true].map(|is_store| (turn % 2, 0x1000 + u64::from(turn % 2) * 8, is_store)))
+        .collect();
+    let counts = counts_of("mesi", &turns);
+    // The first load finds no other copy, so that its store needs no bus. The second processor's first miss is cold.
+    assert_eq!((counts.reads, counts.upgrades, counts.silent_upgrades), (100, 99, 1));
+    assert_eq!(counts.misses_of(SharingClass::Cold), 2);
+    assert_eq!(counts.misses_of(SharingClass::False), 98);
+    assert_eq!((counts.transfers, counts.memory_updates, counts.invalidations.all), (99, 99, 99));
+    // The copies of both cold misses were not needless.
+    assert_eq!((counts.upgrades_needless, counts.needless()), (97, 98 + 97));
+    // Without the state Exclusive, the first store is an upgrade, too.
+    let counts = counts_of("msi", &turns);
+    assert_eq!(
+        (counts.reads, counts.upgrades, counts.upgrades_alone, counts.silent_upgrades),
+        (100, 100, 1, 0)
+    );
+    // With the state Owned memory is not updated.
+    let counts = counts_of("moesi", &turns);
+    assert_eq!((counts.reads, counts.upgrades, counts.transfers, counts.memory_updates), (100, 99, 99, 0));
+}
+
+#[test]
+fn counters_in_lines_of_their_own_need_the_bus_once() {
+    let turns: Vec<_> = (0..100)
+        .flat_map(|turn| {
+            [false, true].map(|is_store| (turn % 2, 0x1000 + u64::from(turn % 2) * 64, is_store))
+        })
+        .collect();
+    let counts = counts_of("mesi", &turns);
+    assert_eq!((counts.operations(), counts.reads, counts.misses_of(SharingClass::Cold)), (2, 2, 2));
+}
+
+#[test]
+fn a_counter_that_both_add_to_is_shared_truly() {
+    let turns: Vec<_> =
+        (0..100).flat_map(|turn| [false, true].map(|is_store| (turn % 2, 0x1000, is_store))).collect();
+    let counts = counts_of("mesi", &turns);
+    assert_eq!((counts.misses_of(SharingClass::Cold), counts.misses_of(SharingClass::True)), (2, 98));
+    assert_eq!((counts.needless(), counts.upgrades), (0, 99));
+}
+
+#[test]
+fn what_is_used_later_makes_a_miss_true() {
+    // The second processor misses at its own counter, and then reads the other's.
+    let accesses = [(1, 0x1008, false), (0, 0x1000, true), (1, 0x1008, false), (1, 0x1000, false)];
+    let counts = counts_of("mesi", &accesses);
+    assert_eq!((counts.misses_of(SharingClass::True), counts.misses_of(SharingClass::False)), (1, 0));
+    let counts = counts_of("mesi", &accesses[..3]);
+    assert_eq!((counts.misses_of(SharingClass::True), counts.misses_of(SharingClass::False)), (0, 1));
+}

@@ -1,0 +1,212 @@
+//! Streams as if their threads ran at the same time.
+
+use std::collections::BTreeMap;
+
+use events::Block;
+use events::record::{Event, Mark};
+use pathlength_trace::{Header, Process, StreamWriter, Trace};
+
+use crate::made::{begin, path, read_stream};
+
+/// Alpha's numbers of system calls.
+const FUTEX: u32 = 394;
+const CLONE: u32 = 312;
+const WRITE: u32 = 4;
+
+/// A trace of one process with these streams; block 0 has four instructions, block 1 is a load-locked.
+fn trace(name: &str, streams: &[Vec<Event>]) -> Trace {
+    let path = path(name);
+    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    assert_eq!(process.block(Block::new(&isa::Alpha, 0x1000, vec![0x47ff_041f; 4]), || None).unwrap(), 0);
+    let locked = isa::encode::memory(isa::Op::LdqL, 1, 2, 0).unwrap();
+    assert_eq!(process.block(Block::new(&isa::Alpha, 0x2000, vec![locked]), || None).unwrap(), 1);
+    for events in streams {
+        let mut stream = StreamWriter::new(&process);
+        // Several chunks.
+        for part in events.chunks(36) {
+            stream.write(&part.iter().map(|event| event.word()).collect::<Vec<_>>()).unwrap();
+            stream.finish().unwrap();
+        }
+    }
+    drop(process);
+    Trace::open(&path).unwrap()
+}
+
+fn order(number: u64) -> Event {
+    Event::Mark(Mark::Order(number))
+}
+
+fn call(number: u32) -> Event {
+    Event::Mark(Mark::SystemCall(number))
+}
+
+fn blocks(count: usize) -> Vec<Event> {
+    vec![Event::Block(0); count]
+}
+
+/// The turns: processor, stream, and events.
+fn turns(trace: &Trace, processors: u32, quantum: u64) -> Vec<(u32, u32, Vec<Event>)> {
+    let mut turns = Vec::new();
+    let mut interleaved = trace.interleaved_where(processors, quantum, |_| true);
+    while let Some(slice) = interleaved.next_slice().unwrap() {
+        let events = slice.words.iter().map(|&word| Event::new(word)).collect();
+        turns.push((slice.processor, slice.stream, events));
+    }
+    turns
+}
+
+/// The streams of the executed blocks, in order.
+fn executed(trace: &Trace, processors: u32, quantum: u64) -> Vec<u32> {
+    let of = |(_, stream, events): (u32, u32, Vec<Event>)| {
+        let blocks = events.into_iter().filter(|event| matches!(event, Event::Block(_))).count();
+        std::iter::repeat_n(stream, blocks)
+    };
+    turns(trace, processors, quantum).into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn threads_that_were_recorded_one_after_the_other_alternate() {
+    // The first creates the others, which then have the processor for themselves, one after the other.
+    let first =
+        [vec![order(1)], blocks(1), vec![call(CLONE), order(2)], blocks(1), vec![call(CLONE), order(5)]]
+            .concat();
+    let gap = Event::Mark(Mark::Gap);
+    let others = [3, 7]
+        .map(|number| [vec![gap, order(number)], blocks(4), vec![order(number + 1)], blocks(4)].concat());
+    let [second, third] = others;
+    let trace = trace("alternate", &[first, second, third]);
+    let all = executed(&trace, 3, 8);
+    // The turn that makes the second call is one without instructions.
+    assert_eq!(all, [0, 0, 1, 1, 1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2, 2, 2]);
+    // With a longer quantum they alternate later; on one processor they do not.
+    assert_eq!(executed(&trace, 3, 16)[2..], [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1, 2, 2, 2, 2]);
+    assert!(executed(&trace, 1, 8).is_sorted());
+}
+
+#[test]
+fn a_thread_begins_when_it_was_created() {
+    let first = [vec![order(1)], blocks(6), vec![call(CLONE), order(3)], blocks(2)].concat();
+    let second = [vec![order(4)], blocks(2)].concat();
+    let all = executed(&trace("created", &[first, second]), 2, 4);
+    assert_eq!(all, [0, 0, 0, 0, 0, 0, 0, 1, 0, 1]);
+}
+
+#[test]
+fn a_thread_that_waited_continues_behind_what_the_others_had_done() {
+    // The first waits until the second, whose call is number 6, has executed five blocks.
+    let first = [vec![order(1)], blocks(1), vec![call(CLONE), call(FUTEX), order(7)], blocks(3)].concat();
+    let second = [vec![order(4)], blocks(5), vec![call(WRITE), order(8)], blocks(3)].concat();
+    let all = executed(&trace("waited", &[first, second]), 2, 4);
+    assert_eq!(all[..6], [0, 1, 1, 1, 1, 1]);
+    assert_eq!(all[6..].iter().filter(|&&stream| stream == 0).count(), 3);
+    assert!(!all[6..].is_sorted(), "then both run: {all:?}");
+    // Other calls do not wait.
+    let first = [vec![order(1)], blocks(1), vec![call(CLONE), call(WRITE), order(7)], blocks(3)].concat();
+    let second = [vec![order(4)], blocks(5)].concat();
+    assert_eq!(executed(&trace("not-waited", &[first, second]), 2, 4), [0, 0, 1, 0, 1, 0, 1, 1, 1]);
+}
+
+#[test]
+fn a_thread_continues_when_another_one_has_woken_it() {
+    let locked = |word| vec![Event::Block(1), Event::Access(word)];
+    let streams = |word| {
+        let waits = [
+            vec![order(1)],
+            blocks(1),
+            vec![call(CLONE)],
+            locked(0x5000),
+            vec![call(FUTEX), order(30)],
+            blocks(3),
+        ];
+        let wakes =
+            [vec![order(4)], locked(word), vec![call(FUTEX), order(8)], blocks(3), vec![order(9)], blocks(3)];
+        [waits.concat(), wakes.concat()]
+    };
+    // The host let it continue late, which is no matter.
+    assert_eq!(executed(&trace("woken", &streams(0x5004)), 2, 4), [0, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 1]);
+    // The other one has called for another word: what the first waited for is not known.
+    assert_eq!(executed(&trace("not-woken", &streams(0x6000)), 2, 4), [0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]);
+}
+
+/// Random streams whose order numbers are as a recorder makes them.
+fn random_streams(rng: &mut fastrand::Rng) -> Vec<Vec<Event>> {
+    let mut streams = vec![Vec::new(); rng.usize(1..6)];
+    let mut number = 0;
+    let count = streams.len();
+    for _ in 0..rng.usize(1..300) {
+        let stream: &mut Vec<Event> = &mut streams[rng.usize(0..count)];
+        number += 1;
+        stream.push(order(number));
+        stream.extend(blocks(rng.usize(0..9)));
+        match rng.u32(0..6) {
+            0 => stream.push(call(FUTEX)),
+            1 => stream.push(call(*rng.choice(&[CLONE, WRITE]).unwrap())),
+            2 => stream.push(Event::Mark(Mark::Gap)),
+            3 => stream.extend([call(FUTEX), Event::Mark(Mark::UnitBegins(number))]),
+            _ => {}
+        }
+    }
+    streams
+}
+
+#[test]
+fn nothing_is_lost_and_nobody_waits_for_nothing() {
+    let (mut waited, mut overtook) = (0, 0);
+    for seed in 0..200 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let streams = random_streams(&mut rng);
+        let trace = trace("random", &streams);
+        let (processors, quantum) = (rng.u32(1..5), rng.u64(1..40));
+        let mut read: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
+        let (mut waits, mut orders) = (BTreeMap::new(), vec![0; trace.streams().len()]);
+        let mut has_begun = vec![false; trace.streams().len()];
+        // By stream, the order numbers of the blocks that have not been executed.
+        let mut left: Vec<Vec<u64>> =
+            (0..trace.streams().len()).map(|stream| numbers(&trace, stream)).collect();
+        for (processor, stream, events) in turns(&trace, processors, quantum) {
+            assert_eq!(processor, trace.assignment(processors)[stream as usize]);
+            for &event in &events {
+                match event {
+                    Event::Mark(Mark::SystemCall(FUTEX)) => drop(waits.insert(stream, true)),
+                    Event::Mark(Mark::Gap) if has_begun[stream as usize] => drop(waits.insert(stream, true)),
+                    Event::Mark(Mark::Order(number)) => {
+                        let is_lowest = left.iter().flatten().all(|&other| other >= number);
+                        if waits.insert(stream, false) == Some(true) {
+                            assert!(is_lowest, "seed {seed}: {number} has waited for all before");
+                            waited += 1;
+                        }
+                        overtook += u64::from(!is_lowest);
+                        orders[stream as usize] = number;
+                    }
+                    Event::Block(_) => {
+                        waits.insert(stream, false);
+                        has_begun[stream as usize] = true;
+                        assert_eq!(left[stream as usize].remove(0), orders[stream as usize]);
+                    }
+                    _ => {}
+                }
+            }
+            read.entry(stream).or_default().extend(events);
+        }
+        for (stream, events) in read {
+            let words: Vec<u64> = events.iter().map(|event| event.word()).collect();
+            assert_eq!(words, read_stream(&trace, stream as usize), "seed {seed}");
+        }
+        assert!(left.iter().all(Vec::is_empty));
+    }
+    assert!(waited > 1000 && overtook > 1000, "{waited} waited, {overtook} did not");
+}
+
+/// The order numbers of a stream's blocks.
+fn numbers(trace: &Trace, stream: usize) -> Vec<u64> {
+    let mut order = 0;
+    let mut numbers = Vec::new();
+    for word in read_stream(trace, stream) {
+        match Event::new(word) {
+            Event::Mark(Mark::Order(number)) => order = number,
+            Event::Block(_) => numbers.push(order),
+            _ => {}
+        }
+    }
+    numbers
+}
