@@ -485,7 +485,7 @@ fn impossible_coherence_is_rejected_with_field_and_reason() {
 fn counts_are_reset_with_what_is_undecided() {
     let machine = small("mesi");
     let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
-    let mut access = |memory: &mut CoherentMemory, processor, address, is_store| {
+    let access = |memory: &mut CoherentMemory, processor, address, is_store| {
         memory.access(processor, address, 8, is_store);
     };
     access(&mut memory, 1, 0x1008, false);
