@@ -312,7 +312,7 @@ fn random_machine(rng: &mut Rng) -> Machine {
     for level in 1..=levels {
         line <<= rng.u32(0..=1);
         let ways = 1 << rng.u32(0..=if level == 3 { 4 } else { 2 });
-        size = (line * ways << rng.u32(0..=3)).max(size * 2);
+        size = ((line * ways) << rng.u32(0..=3)).max(size * 2);
         text += &format!(
             "[caches.l{level}]\nlevel = {level}\nholds = \"data\"\nsize = {size}\nways = {ways}\nline = {line}\n\
              allocate_on_write = true\nlatency = {level}\n"
@@ -485,7 +485,7 @@ fn impossible_coherence_is_rejected_with_field_and_reason() {
 fn counts_are_reset_with_what_is_undecided() {
     let machine = small("mesi");
     let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
-    let mut access = |memory: &mut CoherentMemory, processor, address, is_store| {
+    let access = |memory: &mut CoherentMemory, processor, address, is_store| {
         memory.access(processor, address, 8, is_store);
     };
     access(&mut memory, 1, 0x1008, false);
