@@ -260,7 +260,7 @@ fn calls_that_move_control_have_the_numbers_that_readers_of_traces_use() {
     assert_eq!(name(calls.execute), "execve");
     let names: Vec<_> = calls.signal_returns.iter().map(|&number| name(number)).collect();
     assert_eq!(names, ["sigreturn", "rt_sigreturn"]);
-    assert_eq!((name(calls.creates_thread), name(calls.futex)), ("clone", "futex"));
+    assert_eq!([calls.creates_thread, calls.futex].map(name), ["clone", "futex"]);
     let names: Vec<_> = calls.may_wait.iter().map(|&number| name(number)).collect();
     let expected = "read poll accept recv sigsuspend recvmsg readv recvfrom flock msgrcv semop nanosleep \
                     rt_sigtimedwait rt_sigsuspend select wait4 futex epoll_wait clock_nanosleep waitid pselect6 ppoll \
