@@ -312,7 +312,7 @@ fn random_machine(rng: &mut Rng) -> Machine {
     for level in 1..=levels {
         line <<= rng.u32(0..=1);
         let ways = 1 << rng.u32(0..=if level == 3 { 4 } else { 2 });
-        size = (line * ways << rng.u32(0..=3)).max(size * 2);
+        size = ((line * ways) << rng.u32(0..=3)).max(size * 2);
         text += &format!(
             "[caches.l{level}]\nlevel = {level}\nholds = \"data\"\nsize = {size}\nways = {ways}\nline = {line}\n\
              allocate_on_write = true\nlatency = {level}\n"

@@ -1,5 +1,7 @@
 //! What is known of a coherence line: its copies, and which bytes processors wrote that others have not used.
 
+use std::collections::HashMap;
+
 use super::CoherenceState;
 
 /// A line, for all processors. Sets of processors are masks.
@@ -93,5 +95,31 @@ impl SharedBytes {
     /// The token of a processor's undecided miss.
     pub fn token(&mut self, place: u32, processor: u8) -> &mut u32 {
         &mut self.tokens[place as usize * self.processors + usize::from(processor)]
+    }
+}
+
+/// Numbers lines from 0 in the order of their first use, so that each has one record, however far apart they are.
+#[derive(Debug)]
+pub struct LineNumbers {
+    numbers: HashMap<u64, u32>,
+    /// A direct-mapped cache of `numbers`.
+    recent: Box<[(u64, u32); RECENT]>,
+}
+
+const RECENT: usize = 1024;
+
+impl LineNumbers {
+    pub fn new() -> LineNumbers {
+        LineNumbers { numbers: HashMap::new(), recent: Box::new([(u64::MAX, 0); RECENT]) }
+    }
+
+    /// The number of a line.
+    pub fn number(&mut self, line: u64) -> u32 {
+        let recent = &mut self.recent[line as usize % RECENT];
+        if recent.0 != line {
+            let next = self.numbers.len() as u32;
+            *recent = (line, *self.numbers.entry(line).or_insert(next));
+        }
+        recent.1
     }
 }

@@ -9,8 +9,7 @@ pub use counts::{BusCounts, BusOperation, CopyLosses, SharingClass, StateCounts,
 
 use crate::description::{Coherence, Machine, Protocol};
 use crate::hierarchy::Hierarchy;
-use crate::line_numbering::LineNumbering;
-use line_record::{LineRecord, SharedBytes, bit, processors};
+use line_record::{LineNumbers, LineRecord, SharedBytes, bit, processors};
 use private_caches::PrivateCaches;
 
 /// The state of a processor's copy of a line.
@@ -85,7 +84,7 @@ pub struct CoherentMemory {
     /// Logarithm of the bytes that a bit of a mask of written bytes stands for: 0 in lines of up to 64 bytes.
     grain_shift: u32,
     caches: Vec<PrivateCaches>,
-    numbers: LineNumbering,
+    numbers: LineNumbers,
     records: Vec<LineRecord>,
     shared: SharedBytes,
     counts: BusCounts,
@@ -118,7 +117,7 @@ impl CoherentMemory {
             line_shift,
             grain_shift: line_shift.saturating_sub(6),
             caches: (0..processors).map(|_| PrivateCaches::new(&private)).collect(),
-            numbers: LineNumbering::new(),
+            numbers: LineNumbers::new(),
             records: Vec::new(),
             shared: SharedBytes::new(processors),
             counts: BusCounts::default(),
@@ -419,9 +418,9 @@ impl CoherentMemory {
 
     /// The number of a line.
     fn number(&mut self, line: u64) -> u32 {
-        let number = self.numbers.line(line).number;
-        if self.records.len() <= number as usize {
-            self.records.resize(number as usize + 1, LineRecord::new());
+        let number = self.numbers.number(line);
+        if self.records.len() == number as usize {
+            self.records.push(LineRecord::new());
         }
         number
     }
