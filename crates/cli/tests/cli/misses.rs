@@ -119,7 +119,7 @@ fn memory_that_a_program_asks_for_in_large_pages_has_granularity_hints() {
     let folder = Folder::new();
     let misses = |hints: &str, words: &str| {
         let rows = folder.table(&format!("caches --machine alphastation500 {hints} :ev56/large {words}"));
-        let row = rows.iter().position(|row| row[0] == "dtb");
+        let row = rows.iter().position(|row| row[1] == "dtb");
         cell(&rows, row.unwrap_or_else(|| panic!("{rows:?}")), "misses")
     };
     let large = "--set memory.granularity_hints=large";

@@ -44,6 +44,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "halves.c", "halves", &["-L.", "-lhalf", "-Wl,-rpath,$ORIGIN"]);
         compile(&folder, switches, "heap.c", "heap", &["-pthread", "-fno-builtin"]);
         compile(&folder, switches, "labels.s", "labels", &[]);
+        compile(&folder, switches, "large.c", "large", &[]);
         compile(&folder, switches, "late.c", "late", &["-pthread"]);
         compile(&folder, switches, "loads.c", "loads", &["-ldl"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
