@@ -21,7 +21,7 @@ pub(super) const CODE: u64 = 1 << 38;
 pub(super) const DATA: u64 = CODE + 2 * PAGE;
 const PAGE: u64 = 4096;
 const LAYOUT: Layout =
-    Layout { page: PAGE, bytes: 1 << 39, map_base: CODE, large_page: PAGE, large_base: 1 << 38 };
+    Layout { page: PAGE, bytes: 1 << 39, map_base: CODE, large_page: PAGE, large_base: 1 << 39 };
 
 fn long(op: Op, a: u8, b: u8, immediate: i16) -> Vec<u8> {
     let word = op as u32 | u32::from(a) << 8 | u32::from(b) << 12 | u32::from(immediate as u16) << 16;
