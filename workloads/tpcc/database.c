@@ -1,6 +1,5 @@
 /* SQLite. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +8,6 @@
 #include "tpcc.h"
 
 static sqlite3 *db;
-
-void fail(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fflush(stdout);
-    fputs("tpcc: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(1);
-}
 
 _Noreturn static void fail_in_database(const char *what) {
     fail("%s: %s (SQLite error %d)", what, sqlite3_errmsg(db), sqlite3_extended_errcode(db));

@@ -70,8 +70,6 @@ static inline void bind_copy(query *statement, int parameter, const char *text) 
 
 #endif
 
-_Noreturn void fail(const char *format, ...);
-
 /* Replaces the database by an empty one, which is loaded then. */
 void create_database(const char *where);
 /* What was loaded is used from now on. */

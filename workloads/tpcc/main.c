@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,17 @@ static const char usage[] =
     "  --unchecked              do not check before and after: tpcc check does that apart\n"
     "\n"
     "Exit status: 0, 1 if something failed or the database is inconsistent, 2 for a usage error.\n";
+
+void fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    fputs("tpcc: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(1);
+}
 
 _Noreturn static void usage_error(const char *format, const char *word) {
     fputs("tpcc: ", stderr);

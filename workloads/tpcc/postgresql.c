@@ -1,6 +1,5 @@
 /* A server of PostgreSQL, by libpq: each statement is prepared once, under a name, and executed with its parameters. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,17 +25,6 @@ struct query {
 };
 
 static PGconn *connection;
-
-void fail(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fflush(stdout);
-    fputs("tpcc: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(1);
-}
 
 _Noreturn static void fail_in_database(const char *what) {
     fail("%s: %s", what, PQerrorMessage(connection));

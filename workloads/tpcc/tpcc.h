@@ -37,6 +37,11 @@ struct scale {
     int64_t customers; /* of a district, 3,000 as specified; each begins with one order */
 };
 
+/* ---- main.c ---- */
+
+/* Ends the program with a message. */
+_Noreturn void fail(const char *format, ...);
+
 /* ---- random.c ---- */
 
 extern uint64_t random_state;

@@ -65,7 +65,8 @@ const GROUP: usize = 16;
 
 /// Evaluates what was added to counters since they had these earlier values, which become the present ones: calls `tell`
 /// with the number of executions of each block that was executed. No thread may be within the region, except in code that
-/// it called. The counters stay as they are, so that whoever shares them finds the counts of the whole run at any time.
+/// it called. The counters stay as they are, so that other processes, which map the same memory, can read the counts of
+/// the whole run at any time.
 #[inline]
 pub fn take(
     terms: &[Term],

@@ -492,7 +492,7 @@ fn counts_are_reset_with_what_is_undecided() {
     access(&mut memory, 0, 0x1000, true);
     access(&mut memory, 1, 0x1008, false);
     memory.reset_counts();
-    // The miss before is found to be true now, and belongs to what is not counted.
+    // Only this load shows that the earlier miss was true sharing; that miss was before counting began.
     access(&mut memory, 1, 0x1000, false);
     memory.end();
     assert_eq!((memory.counts().all_misses(), memory.counts().loads), (0, 1));
@@ -501,8 +501,8 @@ fn counts_are_reset_with_what_is_undecided() {
 
 #[test]
 fn counters_in_one_line_have_the_operations_worked_out_by_hand() {
-    // Two processors in turn add to counters of their own in one line: a load, which the other's store has made miss, and
-    // a store to the copy that both then have.
+    // Two processors alternately increment counters of their own in one line. Each load misses, as the other's store has
+    // invalidated the copy; each store is to a copy that both have then.
     let turns: Vec<_> = (0..100)
         .flat_map(|turn| [false, true].map(|is_store| (turn % 2, 0x1000 + u64::from(turn % 2) * 8, is_store)))
         .collect();

@@ -44,6 +44,11 @@ impl OutputOptions {
         self.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
     }
 
+    /// Before the work that computes them: whether one table, or several, can be written.
+    pub fn check(&self, several: bool) -> Result<(), report::Error> {
+        report::check(several, self.format(), self.path.as_deref())
+    }
+
     /// Where tables go if no program was run.
     pub fn destination(&self) -> Destination<'_> {
         Destination {

@@ -40,7 +40,7 @@ pub struct SharingOptions {
     /// The number of processors; by default one for each thread, at most 64.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CoherentMemory::MOST_PROCESSORS as i64))]
     pub processors: Option<u32>,
-    /// Instructions that each processor executes in turn: the fewer, the finer is the interleaving.
+    /// How many instructions a processor executes before the next one has its turn: fewer interleave threads more finely.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub quantum: u64,
     #[command(flatten)]

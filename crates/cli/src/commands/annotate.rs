@@ -22,7 +22,7 @@ pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
             bail!("a page has no other format: leave out --format {}", output.format())
         }
         Some(_) => {}
-        None => report::check(options.functions.len() != 1, output.format(), output.path.as_deref())?,
+        None => output.check(options.functions.len() != 1)?,
     }
     let machine = |name| SelectedMachines::find_one(name, &options.settings);
     let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);

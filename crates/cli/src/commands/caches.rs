@@ -24,7 +24,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
         return sweep::misses(&request);
     }
     let several = options.by.is_some() && options.machines.len() > 1;
-    report::check(several, output.format(), output.path.as_deref())?;
+    output.check(several)?;
     let rows = options.by.map(|by| by.results(options.inclusive));
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let make = if options.classify { Caches::classified } else { Caches::new };

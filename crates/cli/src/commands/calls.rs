@@ -25,11 +25,7 @@ use crate::arguments::{CallOptions, CallsOptions, OutputOptions, ResultRows, Row
 /// Counts calls in the trace or the program, and writes the tables.
 pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    report::check(
-        options.by.is_none() && output.format() != Format::Table,
-        output.format(),
-        output.path.as_deref(),
-    )?;
+    output.check(options.by.is_none())?;
     let rows = options.by.map(|by| by.results(true));
     let counts = InstructionCounts::new();
     let none = SelectedMachines::default();

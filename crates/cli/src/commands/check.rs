@@ -14,7 +14,7 @@ use crate::arguments::CheckOptions;
 /// Checks the trace, and writes the result; the exit status is 1 if anything is inconsistent.
 pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    report::check(true, output.format(), output.path.as_deref())?;
+    output.check(true)?;
     let trace = Trace::open(&options.trace)?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
     if trace.chunks().is_empty() && trace.problems().is_empty() {

@@ -56,7 +56,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     if saved_path(output).is_some() {
         bail!("counts are saved with one unit: leave out the other ones, or write tables with --format");
     }
-    report::check(options.by.is_none(), output.format(), output.path.as_deref())?;
+    output.check(options.by.is_none())?;
     // Errors of the rules are reported before the program runs.
     named_rules(options)?;
     let mut configuration =

@@ -51,7 +51,7 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
         bail!("builds are compared by one unit of work: give --unit once");
     }
     let output = &options.output;
-    report::check(true, output.format(), output.path.as_deref())?;
+    output.check(true)?;
     // Check the second program before a long run of the first.
     for program in [&options.program_a, &options.program_b] {
         if RunCounts::is_saved(program) || Trace::is_trace(program) {

@@ -60,11 +60,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     }
     let rules = named_rules(options)?;
     let output = &options.output;
-    report::check(
-        options.by.is_none() && saved_path(output).is_none(),
-        output.format(),
-        output.path.as_deref(),
-    )?;
+    output.check(options.by.is_none() && saved_path(output).is_none())?;
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let mut request = CountRequest { configuration, unit: unit(&options.unit) };

@@ -24,11 +24,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     // Errors of the rules are reported before the program runs.
     named_rules(options)?;
     let output = &options.output;
-    report::check(
-        options.by.is_none() && saved_path(output).is_none(),
-        output.format(),
-        output.path.as_deref(),
-    )?;
+    output.check(options.by.is_none() && saved_path(output).is_none())?;
     let configuration =
         configuration(&options.engine, options.program.path(), options.program.arguments(), true);
     let unit = classes::unit_of_work(options);
@@ -63,11 +59,7 @@ pub fn attach(options: &CountOptions, process: u32) -> anyhow::Result<ExitCode> 
     check(options)?;
     named_rules(options)?;
     let output = &options.output;
-    report::check(
-        options.by.is_none() && saved_path(output).is_none(),
-        output.format(),
-        output.path.as_deref(),
-    )?;
+    output.check(options.by.is_none() && saved_path(output).is_none())?;
     let work = classes::unit_of_work(options).map(|(work, _)| work).unwrap_or_default();
     let folder = CountFolder::new(saved_path(output))?;
     let duration = options.program.duration;

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use analysis::alignment::{self, AlignmentFaults};
 use analysis::models;
-use report::Format;
 
 use super::calls;
 use super::selected_machines::SelectedMachines;
@@ -17,11 +16,7 @@ const LINES: usize = 10;
 /// Finds the alignment faults of a trace or a program, and writes the tables.
 pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let (input, output) = (&options.input, &options.output);
-    report::check(
-        options.by.is_none() && output.format() != Format::Table,
-        output.format(),
-        output.path.as_deref(),
-    )?;
+    output.check(options.by.is_none())?;
     let rows = options.by.and_then(|by| by.results(options.inclusive));
     let (none, model) = (SelectedMachines::default(), AlignmentFaults::new());
     if let Some(ResultRows::Calls(rows)) = rows {

@@ -9,7 +9,7 @@ use crate::arguments::MachinesOptions;
 /// Writes a row for each machine.
 pub fn run(options: &MachinesOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    report::check(false, output.format(), output.path.as_deref())?;
+    output.check(false)?;
     let mut table = models::machines();
     table.notes.push("Your own is a file: pathlength caches --machine mine.toml …".into());
     super::write(&[table], output)?;

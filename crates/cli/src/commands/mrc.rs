@@ -24,7 +24,6 @@ pub fn run(
     output: &OutputOptions,
     input: &SimulationOptions,
 ) -> anyhow::Result<ExitCode> {
-    let path = output.path.as_deref();
     let page = output.page();
     let SizesOptions { streams, line_size, largest, granularity_hints } = sizes;
     let streams = ReferenceStream::value_variants().iter().filter(|stream| streams.contains(stream));
@@ -34,7 +33,7 @@ pub fn run(
             anyhow::bail!("a page has no other format: leave out --format {}", output.format())
         }
         Some(_) => {}
-        None => report::check(holds.len() > 1, output.format(), path)?,
+        None => output.check(holds.len() > 1)?,
     }
     let mut curves = MissRatioCurves::new(*line_size, *largest, &holds)?;
     if let Some(hinted) = granularity_hints {

@@ -17,7 +17,7 @@ use super::{until, with_output_apart};
 use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptions, TimeOptions};
 use crate::messages;
 
-/// What is known of the processes of a program, by the numbers of their models.
+/// The programs and ends of observed processes, by the numbers of their models.
 type KnownProcesses = HashMap<u32, ObservedProcess>;
 
 /// The misses of all processes.

@@ -8,7 +8,6 @@ use analysis::sharing::{self, SharingAnalysis};
 use analysis::table::Table;
 use anyhow::bail;
 use machine::CoherentMemory;
-use report::Format;
 use trace::Trace;
 
 use super::recorded::RecordedInput;
@@ -23,11 +22,7 @@ const LINES: usize = 10;
 /// Simulates the coherent caches of several processors on a trace or a program, and writes the tables.
 pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let (input, output) = (&options.input, &options.output);
-    report::check(
-        options.by.is_none() && output.format() != Format::Table,
-        output.format(),
-        output.path.as_deref(),
-    )?;
+    output.check(options.by.is_none())?;
     let names = std::slice::from_ref(&options.machine);
     let machines = SelectedMachines::find(names, &options.settings)?;
     let machine = &machines.machines[0];

@@ -53,11 +53,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
             is_whole
         }
         View::Summary => {
-            report::check(
-                options.summary.tables.len() != 1,
-                options.output.format(),
-                options.output.path.as_deref(),
-            )?;
+            options.output.check(options.summary.tables.len() != 1)?;
             let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
             let is_whole = replay_selected(&replay, &options.selection, &mut summary, true)?;
             let mut tables = selected(summary.tables(&system_call), &options.summary.tables)?;

@@ -32,7 +32,7 @@ const ROWS: usize = 20;
 
 /// Counts the strides of a trace or of a program.
 pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
-    report::check(false, options.output.format(), options.output.path.as_deref())?;
+    options.output.check(false)?;
     let machines = match options.advice {
         true => SelectedMachines::find(std::slice::from_ref(&options.machine), &[])?.machines,
         false => Vec::new(),

@@ -93,7 +93,7 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<Configuration>> 
             bail!("a page has no other format: leave out --format {}", output.format())
         }
         Some(_) => {}
-        None => report::check(false, output.format(), output.path.as_deref())?,
+        None => output.check(false)?,
     }
     let mut combinations: Vec<Vec<Setting>> = vec![Vec::new()];
     for sweep in sweeps {

@@ -81,7 +81,7 @@ fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
-    report::check(options.tables.len() != 1, options.output.format(), options.output.path.as_deref())?;
+    options.output.check(options.tables.len() != 1)?;
     let guest = PreparedGuest::new(&options.guest, &options.program)?;
     guest.images().iter().for_each(|path| report::protect(path));
     let result = guest.machine.record()?;

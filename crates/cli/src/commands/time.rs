@@ -21,7 +21,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
         return sweep::cycles(&request);
     }
     let several = options.by.is_none() || options.machines.len() > 1;
-    report::check(several, output.format(), output.path.as_deref())?;
+    output.check(several)?;
     let rows = options.by.map(|by| by.results(options.inclusive));
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let times = selected.machines.iter().map(TimingModel::new).collect::<Result<Vec<_>, _>>()?;

@@ -25,7 +25,7 @@ pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
             bail!("a page has no other format: leave out --format {}", output.format())
         }
         Some(_) => {}
-        None => report::check(true, output.format(), output.path.as_deref())?,
+        None => output.check(true)?,
     }
     if options.input.plan.unit.is_none() && !Trace::is_trace(options.input.file.path()) {
         bail!("name the function whose calls are the units of work with --unit FUNCTION");

@@ -1,4 +1,4 @@
-//! What is known of a coherence line: its copies, and which bytes processors wrote that others have not used.
+//! The record of a coherence line: which processors have copies, and which bytes each has written that others have not used since.
 
 use std::collections::HashMap;
 

@@ -26,7 +26,7 @@ pub const UNKNOWN_SYSTEM_CALL: u32 = u32::MAX;
 /// The successions that are listed.
 const LISTED: usize = 10;
 
-/// What is known of a guest before it runs.
+/// The images that a guest can execute: files that are known before it runs.
 #[derive(Clone, Debug)]
 pub struct GuestImages {
     /// The kernel's image.

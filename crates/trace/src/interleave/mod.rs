@@ -39,7 +39,8 @@ impl Trace {
     }
 
     /// All records of the selected chunks as if the streams ran at the same time on a number of processors. Each stream has
-    /// one processor ([`Trace::assignment`]). Processors take turns of `quantum` instructions; streams on the same processor alternate after [`TIME_SLICE`] instructions, or where one waits.
+    /// one processor ([`Trace::assignment`]). Processors take turns of `quantum` instructions; streams on the same processor
+    /// alternate after [`TIME_SLICE`] instructions, or where one waits.
     pub fn interleaved_where(
         &self,
         processors: u32,

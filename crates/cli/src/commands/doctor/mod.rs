@@ -70,7 +70,7 @@ impl Check {
 /// Checks the host and writes a row for each check. The exit status is 1 if something needed is missing.
 pub fn run(options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    report::check(false, output.format(), output.path.as_deref())?;
+    output.check(false)?;
     let mut checks = host::checks();
     checks.extend(libraries(&options.sysroot));
     checks.extend(TOOLS.map(tool));
