@@ -39,6 +39,7 @@ mod signals;
 mod spike;
 mod spike_environment;
 mod spike_manager;
+mod spike_sqlite;
 mod strides;
 mod study;
 mod support;

@@ -37,7 +37,9 @@ impl State {
     fn registers(&self, busy: Option<u8>) -> ([u8; 2], usize) {
         let free = |&register: &u8| self.live & 1 << register == 0 && Some(register) != busy;
         let used = |register: &u8| !free(register) && Some(*register) != busy;
-        let mut all = CANDIDATES.iter().copied().filter(free).chain(CANDIDATES.iter().copied().filter(used));
+        // The scratch register of stubs comes last: where it is saved, a branch from afar could not lead through a stub.
+        let saved = CANDIDATES.iter().rev().copied().filter(used);
+        let mut all = CANDIDATES.iter().copied().filter(free).chain(saved);
         let pair = [all.next(), all.next()].map(|one| one.unwrap_or(ZERO));
         (pair, pair.iter().filter(|register| !free(register)).count())
     }
