@@ -1,4 +1,4 @@
--- TPC-H's tables (clause 1.4), with their primary keys. SQLite and PostgreSQL both take this.
+-- TPC-H's tables (clause 1.4), with their primary keys. SQLite gets text for the type date.
 create table region (
     r_regionkey integer primary key, r_name char(25) not null, r_comment varchar(152) not null
 );

@@ -12,7 +12,7 @@
 enum { MOST_COLUMNS = 16 };
 
 static const char usage[] =
-    "Usage: tpch load DATABASE FOLDER    make the database: FOLDER has schema.sql, TABLE.tbl and indexes.sql\n"
+    "Usage: tpch load DATABASE FOLDER    make the database: FOLDER has schema-sqlite.sql, TABLE.tbl and indexes.sql\n"
     "       tpch run DATABASE FILE...    execute each file, a statement, and print its rows\n"
     "\n"
     "The TPC-H benchmark on SQLite. Its results are not those of an audited TPC-H.\n"
@@ -84,7 +84,7 @@ static void load(const char *path, const char *folder) {
     if (sqlite3_open(path, &db) != SQLITE_OK) fail_in_database(path);
     /* Nothing to recover while loading: an interrupted load is started again. */
     execute("PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1048576; BEGIN");
-    execute_file(folder, "schema.sql");
+    execute_file(folder, "schema-sqlite.sql");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) load_table(folder, tables[i]);
     execute_file(folder, "indexes.sql");
     execute("COMMIT; ANALYZE");

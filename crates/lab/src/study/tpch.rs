@@ -54,6 +54,11 @@ pub struct TpchStudySettings {
     pub sysroot: PathBuf,
 }
 
+/// The text of a query for SQLite, for a database of this scale factor.
+pub fn sqlite_query(number: u32, scale: f64) -> String {
+    query(number, scale, true).sql
+}
+
 impl TpchStudySettings {
     /// The scale factors at which misses are compared, ascending: the chosen one, and two smaller ones; larger ones if those
     /// would be too small.

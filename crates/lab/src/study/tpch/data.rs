@@ -20,8 +20,8 @@ const INDEXES: &str = include_str!("../../../../../workloads/tpch/indexes.sql");
 pub(super) const TABLES: [&str; 8] =
     ["region", "nation", "part", "supplier", "partsupp", "customer", "orders", "lineitem"];
 
-/// A folder with the rows of each table (`TABLE.tbl`), the statements that make the tables (`schema.sql`), and those that follow
-/// (`indexes.sql`).
+/// A folder with the rows of each table (`TABLE.tbl`), the statements that make the tables (`schema.sql`, and `schema-sqlite.sql` with
+/// SQLite's types), and those that follow (`indexes.sql`).
 pub(super) struct TableFiles {
     /// Where they are.
     pub(super) folder: PathBuf,
@@ -32,6 +32,7 @@ impl TableFiles {
     pub(super) fn of(scale: f64, builds: &Path) -> Result<TableFiles, Error> {
         let hash: String = Sha256::new()
             .chain_update(SCHEMA)
+            .chain_update(sqlite_schema())
             .chain_update(INDEXES)
             .finalize()
             .iter()
@@ -54,8 +55,15 @@ impl TableFiles {
     }
 }
 
+/// Dates are texts in SQLite, which has no type for them: a column of the type `date` would have numeric affinity, and each
+/// comparison would try to read its date as a number.
+fn sqlite_schema() -> String {
+    SCHEMA.replace("date date not null", "date text not null")
+}
+
 fn generate(scale: f64, folder: &Path) -> io::Result<()> {
     std::fs::write(folder.join("schema.sql"), SCHEMA)?;
+    std::fs::write(folder.join("schema-sqlite.sql"), sqlite_schema())?;
     std::fs::write(folder.join("indexes.sql"), INDEXES)?;
     for table in TABLES {
         let path = folder.join(format!("{table}.tbl"));

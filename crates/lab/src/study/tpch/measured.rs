@@ -1,13 +1,13 @@
 //! What a statement costs on the machines: of the whole statement, and of each component of the database.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use analysis::components::Components;
 use analysis::models::InstructionResults;
 use analysis::names::{FunctionName, Names};
-use analysis::profile::Attribution;
-use events::BlockId;
+use events::{Block, BlockId};
 use machine::{Caches, Holds, Machine, Request, TimingModel};
 use serde::{Deserialize, Serialize};
 use trace::Trace;
@@ -104,8 +104,8 @@ pub(super) struct FunctionComponents<'a> {
     trace: &'a Trace,
     names: Names,
     components: Components,
-    /// The files in which functions are defined, as far as debug information says so.
-    sources: Arc<BTreeMap<FunctionName, String>>,
+    /// The components of the functions that were executed so far.
+    known: RefCell<HashMap<Arc<FunctionName>, String>>,
 }
 
 impl<'a> FunctionComponents<'a> {
@@ -113,9 +113,7 @@ impl<'a> FunctionComponents<'a> {
         let files = trace.images().iter().filter_map(|image| image.path.file_name());
         let names: Vec<_> = files.map(|name| name.to_string_lossy().into_owned()).collect();
         let components = Components::of_images(names.iter().map(String::as_str));
-        let names = Names::of_trace(trace);
-        let sources = Attribution::of(trace.blocks(), &names).profile([]).sources;
-        FunctionComponents { trace, names, components, sources }
+        FunctionComponents { trace, names: Names::of_trace(trace), components, known: RefCell::default() }
     }
 
     /// What the models of machines found.
@@ -140,23 +138,29 @@ impl<'a> FunctionComponents<'a> {
     }
 
     fn components(&self, caches: &Caches, time: &TimingModel) -> BTreeMap<String, ComponentMeasured> {
-        let mut by_name: HashMap<_, ComponentMeasured> = HashMap::new();
+        let mut components: BTreeMap<String, ComponentMeasured> = BTreeMap::new();
         for (id, block) in self.trace.blocks().iter().enumerate() {
             let Some(rows) = caches.rows(id as BlockId) else { continue };
             let cycles = time.sites(id as BlockId);
             for ((address, row), site) in block.addresses().zip(rows).zip(cycles) {
-                let name = self.names.name(block.image, address);
-                let spent = by_name.entry(name).or_default();
+                let component = self.component(block, address);
+                let spent = components.entry(component).or_default();
                 spent.add(row[0], &row[1..], site.issuing + site.front_end_stall + site.back_end_stall);
             }
         }
-        let mut components: BTreeMap<String, ComponentMeasured> = BTreeMap::new();
-        for (name, spent) in by_name {
-            let component = self.components.of(&name, self.sources.get(&*name).map(String::as_str));
-            let sum = components.entry(component.into()).or_default();
-            sum.add(spent.instructions, &spent.misses, spent.cycles);
-        }
         components
+    }
+
+    /// The component of the function at an address of a block. Files of source take long to find: they are looked up once for each
+    /// function, and only if rules name files.
+    fn component(&self, block: &Block, address: u64) -> String {
+        let function = self.names.name(block.image, address);
+        let find = || {
+            let is_needed = self.components.have_sources();
+            let file = is_needed.then(|| self.names.source(block.image, address)).flatten();
+            self.components.of(&function, file.as_deref()).to_string()
+        };
+        self.known.borrow_mut().entry(function.clone()).or_insert_with(find).clone()
     }
 }
 
