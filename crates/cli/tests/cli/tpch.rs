@@ -80,7 +80,10 @@ fn databases() -> impl Iterator<Item = PathBuf> {
 fn rows(table: &str) -> Vec<Vec<String>> {
     let folders = fs::read_dir(testing::builds().join("tpch")).unwrap().flatten();
     let folder = folders.map(|file| file.path()).find(|path| {
-        path.is_dir() && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("data-{SCALE}-")))
+        path.is_dir()
+            && path
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(&format!("data-{SCALE}-")))
     });
     let text = fs::read_to_string(folder.unwrap().join(format!("{table}.tbl"))).unwrap();
     text.lines().map(|line| line.split('|').map(String::from).collect()).collect()
@@ -134,7 +137,10 @@ fn the_host_answers_what_the_tables_say() {
     let found = on_host(&[&statement(1)]);
     for (line, ((flag, status), [count, prices])) in found.lines().zip(&counts) {
         let columns: Vec<&str> = line.split('|').collect();
-        assert_eq!((columns[0], columns[1], columns[9]), (flag.as_str(), status.as_str(), count.to_string().as_str()));
+        assert_eq!(
+            (columns[0], columns[1], columns[9]),
+            (flag.as_str(), status.as_str(), count.to_string().as_str())
+        );
         assert!((number(columns[3]) - *prices as f64 / 100.0).abs() < 1e-4, "{line}");
     }
     assert_eq!(found.lines().count(), 4);
@@ -146,7 +152,8 @@ fn the_study_agrees_with_the_commands() {
     let folder = Folder::new();
     let table = folder.path("table.csv");
     let output = table.display().to_string();
-    let own = ["--machine", "origin200", "--unit", "tpch_query", "--skip", "1", "--units", "1", "--cpu", "ev56"];
+    let own =
+        ["--machine", "origin200", "--unit", "tpch_query", "--skip", "1", "--units", "1", "--cpu", "ev56"];
     let own = ["caches", "-o", &output, "--format", "csv"].into_iter().chain(own).collect::<Vec<_>>();
     // The same paths, so that the program begins with the same stack.
     let file = statement(6);
@@ -173,7 +180,10 @@ fn the_study_agrees_with_the_commands() {
 fn tables_of_the_study_agree() {
     let tables = &studied().tables;
     let queries = &tables["queries"];
-    assert_eq!(queries.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["query", "Q1", "Q6", "Q22", "total"]);
+    assert_eq!(
+        queries.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(),
+        ["query", "Q1", "Q6", "Q22", "total"]
+    );
     let total = queries.len() - 1;
     for column in ["instructions", "cycles, origin200", "cycles, present-day"] {
         let sum: f64 = (1..total).map(|row| cell(queries, row, column)).sum();

@@ -1,5 +1,7 @@
 //! Models of machines that observe the same run.
 
+use std::io;
+
 use events::{Block, Consumer, Image, Thread};
 use machine::{Caches, Model, TimingModel};
 
@@ -30,5 +32,9 @@ impl Model for Models {
     fn reset_counts(&mut self) {
         self.caches.reset_counts();
         self.times.reset_counts();
+    }
+
+    fn use_worker_thread(&mut self) -> io::Result<bool> {
+        self.times.use_worker_thread()
     }
 }
