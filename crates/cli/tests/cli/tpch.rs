@@ -168,12 +168,15 @@ fn the_study_agrees_with_the_commands() {
         cell(&structures, row, column)
     };
     assert_eq!(of("icache", "accesses"), instructions);
-    // Addresses of the stack depend on the environment, those of instructions do not.
-    assert_eq!(of("icache", "misses"), cell(misses, row, "icache misses"));
-    let ours = cell(misses, row, "dcache misses");
-    assert!((of("dcache", "misses") / ours - 1.0).abs() < 0.05, "{} {ours}", of("dcache", "misses"));
+    // The environment is another one, and so are addresses on the stack.
     let l2 = cell(misses, row, "l2 instruction misses") + cell(misses, row, "l2 data misses");
-    assert!((of("l2", "misses") / l2 - 1.0).abs() < 0.05, "{} {l2}", of("l2", "misses"));
+    let ours = [("l2", l2)]
+        .into_iter()
+        .chain(["icache", "dcache"].map(|name| (name, cell(misses, row, &format!("{name} misses")))));
+    for (name, ours) in ours {
+        let theirs = of(name, "misses");
+        assert!((theirs / ours - 1.0).abs() < 0.05, "{name}: {theirs} {ours}");
+    }
 }
 
 #[test]
@@ -214,9 +217,9 @@ fn tables_of_the_study_agree() {
     for (row, first) in [1, 4, 7].into_iter().enumerate() {
         let times = cell(scales, first + 2, "L2 misses") / cell(scales, first, "L2 misses");
         assert!((times - cell(growth, row + 1, "times the L2 misses")).abs() < 1e-9);
-        // A scan of four times the rows.
-        assert!((3.0..6.0).contains(&cell(growth, row + 1, "times the instructions")));
     }
+    // A scan of four times the rows.
+    assert!((3.5..4.5).contains(&cell(growth, 2, "times the instructions")));
 }
 
 #[test]
