@@ -3,6 +3,7 @@
 use analysis::table::{Kind, Table, Value};
 
 use super::findings::{CRITERIA, MISSES, Switch};
+use super::measured::{ComponentMeasured, StructureMisses};
 use super::statements::{label, title};
 use super::{MACHINES, QueryCost, TpchStudy};
 use crate::study::schemes::KINDS;
@@ -85,18 +86,24 @@ pub(super) fn queries(study: &TpchStudy) -> Table {
 /// The misses of each query on a machine.
 pub(super) fn misses(study: &TpchStudy, machine: usize) -> Table {
     let name = MACHINES[machine];
-    let of = |query: &QueryCost| query.measured.machines[machine].clone();
-    let structures = study.queries().first().map(|query| of(query).structures).unwrap_or_default();
-    let is_split = |number: usize| {
-        let both = &study.machines[machine].caches;
-        both.get(number).is_some_and(|cache| cache.holds == machine::Holds::Both)
+    let of = |query: &QueryCost, number: usize| {
+        let StructureMisses { misses, of_instructions, .. } =
+            query.measured.machines[machine].structures[number];
+        [of_instructions, misses - of_instructions]
     };
+    let described = &study.machines[machine];
+    let is_split = |number: usize| described.caches[number].holds == machine::Holds::Both;
+    let first_tlbs: Vec<usize> = (described.translation_buffers.iter().enumerate())
+        .filter(|(_, buffer)| buffer.level == 1)
+        .map(|(number, _)| described.caches.len() + number)
+        .collect();
     let mut more = Vec::new();
-    for (number, structure) in structures.iter().enumerate() {
+    for (number, cache) in described.caches.iter().enumerate() {
         let kinds =
             if is_split(number) { &[" instruction misses", " data misses"][..] } else { &[" misses"] };
-        more.extend(kinds.iter().map(|kind| (format!("{}{kind}", structure.name), Kind::Count)));
+        more.extend(kinds.iter().map(|kind| (format!("{}{kind}", cache.name), Kind::Count)));
     }
+    more.push(("TLB misses".to_string(), Kind::Count));
     more.extend([
         ("instruction share of L1 misses".to_string(), Kind::Percent(1)),
         ("instruction share of L2 misses".to_string(), Kind::Percent(1)),
@@ -109,22 +116,25 @@ pub(super) fn misses(study: &TpchStudy, machine: usize) -> Table {
     let row = |label: &str, queries: &[&QueryCost]| {
         let sum = |of: &dyn Fn(&QueryCost) -> u64| queries.iter().map(|query| of(query)).sum::<u64>();
         let mut row: Vec<Value> = vec![label.into(), sum(&|query| query.measured.instructions).into()];
-        for number in 0..structures.len() {
-            let all = sum(&|query| of(query).structures[number].misses);
-            let instructions = sum(&|query| of(query).structures[number].of_instructions);
+        for number in 0..described.caches.len() {
+            let [instructions, data] = [0, 1].map(|side| sum(&|query| of(query, number)[side]));
             match is_split(number) {
-                true => row.extend([instructions.into(), (all - instructions).into()]),
-                false => row.push(all.into()),
+                true => row.extend([instructions.into(), data.into()]),
+                false => row.push((instructions + data).into()),
             }
         }
+        let of_tlbs =
+            |query: &QueryCost| -> u64 { first_tlbs.iter().flat_map(|&number| of(query, number)).sum() };
+        row.push(sum(&of_tlbs).into());
         for level in [1, 2] {
-            let [instructions, data] = [0, 1].map(|side| sum(&|query| of(query).level(level)[side]));
+            let [instructions, data] =
+                [0, 1].map(|side| sum(&|query| query.measured.machines[machine].level(level)[side]));
             row.push(percent(instructions, instructions + data));
         }
-        let cycles = sum(&|query| of(query).all_cycles());
+        let cycles = sum(&|query| query.measured.machines[machine].all_cycles());
         for kind in ["instructions missing", "data missing"] {
             let place = KINDS.iter().position(|name| *name == kind).expect("a kind");
-            row.push(percent(sum(&|query| of(query).cycles[place]), cycles));
+            row.push(percent(sum(&|query| query.measured.machines[machine].cycles[place]), cycles));
         }
         row
     };
@@ -245,7 +255,7 @@ fn components(study: &TpchStudy) -> Table {
     let all = sum(None).unwrap_or_default();
     let mut sums: Vec<_> = names.iter().map(|name| (*name, sum(Some(&[name])).unwrap_or_default())).collect();
     sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.cycles));
-    let row = |name: &str, sum: &super::measured::ComponentMeasured| {
+    let row = |name: &str, sum: &ComponentMeasured| {
         let misses = sum.misses.iter().map(|&misses| Value::from(misses));
         let first = [name.into(), sum.instructions.into()].into_iter();
         first.chain(misses).chain([sum.cycles.into(), percent(sum.cycles, all.cycles)]).collect()
