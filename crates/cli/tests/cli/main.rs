@@ -50,6 +50,7 @@ mod tables;
 mod terminal;
 mod time;
 mod tpcc;
+mod tpch;
 mod trace;
 mod units;
 mod warm_up;
