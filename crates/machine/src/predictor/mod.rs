@@ -1,8 +1,28 @@
-//! Branch prediction.
+//! Branch prediction: predictors of directions, each a module, the branch target buffer, and the stack of return addresses.
+
+mod bimodal;
+mod block_end;
+mod counters;
+mod direction;
+mod gshare;
+mod path;
+mod return_stack;
+mod tage;
+mod target_buffer;
+mod tournament;
+mod two_level;
 
 use serde::Deserialize;
 
 use crate::description::{Checked, require};
+
+pub(crate) use block_end::BlockEnd;
+use counters::Counters;
+use direction::{ConditionalBranch, DirectionPredictor, StaticPredictor};
+pub(crate) use path::{PredictedPath, SpeculativeState};
+use return_stack::ReturnStack;
+pub use target_buffer::TargetBuffer;
+use target_buffer::BranchTargets;
 
 /// How a processor predicts: the section `[predictor]` of a machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -10,15 +30,23 @@ use crate::description::{Checked, require};
 pub struct Predictor {
     /// How the direction of conditional branches is predicted.
     pub scheme: PredictorScheme,
-    /// Counters; a power of two.
+    /// Counters; a power of two. Of `tage`, those of the table without tags; of `tournament`, those found by the history
+    /// of all branches.
     #[serde(default)]
     pub entries: u32,
     /// Bits of a counter.
     #[serde(default = "one")]
     pub bits: u8,
-    /// Branches whose directions `gshare` mixes with the address.
+    /// Branches whose directions find a counter of `gshare`, `two-level` and `tournament`.
     #[serde(default)]
     pub history: u8,
+    /// Of `two-level`: the number of branches with histories of their own (PAs); 0 if all share one (GAs).
+    #[serde(default)]
+    pub histories: u32,
+    /// Of `tournament`: the predictor by the branches' own histories.
+    pub local: Option<LocalHistories>,
+    /// Of `tage`: its tables with tags.
+    pub tagged: Option<TaggedTables>,
     /// The counters are kept with the lines of L1: those of a line that is filled begin with the static
     /// prediction.
     #[serde(default)]
@@ -30,6 +58,34 @@ pub struct Predictor {
     /// of a jump's target are what its hint says.
     #[serde(default)]
     pub targets: u32,
+    /// The branch target buffer of an out-of-order core.
+    pub btb: Option<TargetBuffer>,
+}
+
+/// A predictor by the branches' own histories.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalHistories {
+    /// Branches with histories of their own; a power of two.
+    pub histories: u32,
+    /// Directions in a history.
+    pub history: u8,
+    /// Counters; a power of two.
+    pub entries: u32,
+    /// Bits of a counter.
+    pub bits: u8,
+}
+
+/// The tables of TAGE with tags.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaggedTables {
+    /// Entries of each table; a power of two.
+    pub entries: u32,
+    /// Bits of a tag.
+    pub tag_bits: u8,
+    /// Branches whose directions find an entry, of each table: ascending.
+    pub histories: Vec<u32>,
 }
 
 /// How the direction of conditional branches is predicted.
@@ -38,10 +94,17 @@ pub struct Predictor {
 pub enum PredictorScheme {
     /// Backward branches are taken, forward ones are not.
     Static,
-    /// Saturating counters, found by the branch's address but for the two lowest bits.
+    /// Saturating counters, found by the branch's address but for the two lowest bits (bimodal).
+    #[serde(alias = "bimodal")]
     Counters,
     /// Saturating counters, found by the address and the directions of the last branches.
     Gshare,
+    /// Saturating counters, found by the last directions of all branches (GAs) or of the branch (PAs), and by its address.
+    TwoLevel,
+    /// One predictor by the branch's own history, one by that of all branches, and a choice between them.
+    Tournament,
+    /// Tables with tags for histories of several lengths.
+    Tage,
 }
 
 /// Predictions and mispredictions.
@@ -77,16 +140,86 @@ impl Predictor {
             let reason = format!("{number} is not a power of two up to 16,777,216");
             require(number.is_power_of_two() && number <= 1 << 24, field, reason)
         };
+        let bits = |field: &str, bits: u8| require((1..=7).contains(&bits), field, format!("{bits} is not 1 to 7"));
+        let length = |field: &str, length: u8| require(length <= 32, field, format!("{length} is more than 32"));
         if self.scheme != PredictorScheme::Static {
             table("entries", self.entries)?;
         }
         if self.targets != 0 {
             table("targets", self.targets)?;
         }
-        require((1..=7).contains(&self.bits), "bits", format!("{} is not 1 to 7", self.bits))?;
-        require(self.history <= 32, "history", format!("{} is more than 32", self.history))?;
+        if self.histories != 0 {
+            table("histories", self.histories)?;
+        }
+        bits("bits", self.bits)?;
+        length("history", self.history)?;
+        let reason = "the histories of branches have at most 31 directions".into();
+        require(self.histories == 0 || self.history < 32, "history", reason)?;
+        if self.scheme == PredictorScheme::Tournament {
+            let reason = "a tournament needs it: { histories = 1024, history = 10, entries = 1024, bits = 3 }";
+            require(self.local.is_some(), "local", reason.into())?;
+        }
+        if let Some(local) = &self.local {
+            table("local.histories", local.histories)?;
+            table("local.entries", local.entries)?;
+            bits("local.bits", local.bits)?;
+            require(local.history < 32, "local.history", format!("{} is more than 31", local.history))?;
+        }
+        if self.scheme == PredictorScheme::Tage {
+            let reason = "tage needs it: { entries = 1024, tag_bits = 9, histories = [5, 15, 44, 127] }";
+            require(self.tagged.is_some(), "tagged", reason.into())?;
+        }
+        self.tagged.as_ref().map_or(Ok(()), TaggedTables::check)?;
+        self.btb.as_ref().map_or(Ok(()), TargetBuffer::check)?;
         let stack = self.return_stack;
         require(stack <= 1 << 16, "return_stack", format!("{stack} is more than 65,536"))
+    }
+
+    /// The predictor of directions.
+    fn direction(&self) -> Box<dyn DirectionPredictor> {
+        let counters = || Counters::new(self.entries, self.bits);
+        let history = self.history.into();
+        match (self.scheme, &self.local, &self.tagged) {
+            (PredictorScheme::Gshare, ..) => Box::new(gshare::Gshare { counters: counters(), history }),
+            (PredictorScheme::TwoLevel, ..) => {
+                Box::new(two_level::TwoLevel::new(counters(), self.histories, history))
+            }
+            (PredictorScheme::Tournament, Some(local), _) => {
+                let own = Counters::new(local.entries, local.bits);
+                Box::new(tournament::Tournament {
+                    local: two_level::TwoLevel::new(own, local.histories, local.history.into()),
+                    global: two_level::TwoLevel::new(counters(), 0, history),
+                    choice: counters(),
+                    history,
+                })
+            }
+            (PredictorScheme::Tage, _, Some(tagged)) => Box::new(tage::Tage::new(
+                counters(),
+                tagged.entries,
+                tagged.tag_bits.into(),
+                &tagged.histories,
+            )),
+            (PredictorScheme::Counters, ..) => {
+                Box::new(bimodal::Bimodal::new(counters(), self.entries, self.reset_by_refill))
+            }
+            _ => Box::new(StaticPredictor),
+        }
+    }
+}
+
+impl TaggedTables {
+    fn check(&self) -> Checked {
+        let TaggedTables { entries, tag_bits, histories } = self;
+        let reason = format!("{entries} is not a power of two from 2 to 16,777,216");
+        let is_table = entries.is_power_of_two() && (2..=1 << 24).contains(entries);
+        require(is_table, "predictor.tagged.entries", reason)?;
+        let reason = format!("{tag_bits} is not 4 to 16");
+        require((4..=16).contains(tag_bits), "predictor.tagged.tag_bits", reason)?;
+        let reason = format!("{histories:?} are not 1 to 16 ascending lengths of 1 to 127");
+        let is_ascending = histories.is_sorted_by(|one, next| one < next);
+        let fits = histories.iter().all(|length| (1..=127).contains(length));
+        let is_possible = (1..=16).contains(&histories.len()) && is_ascending && fits;
+        require(is_possible, "predictor.tagged.histories", reason)
     }
 }
 
@@ -98,40 +231,26 @@ impl PredictionCount {
     }
 }
 
-/// A counter whose line was refilled, and whose branch was not executed since.
-const UNSET: u8 = u8::MAX;
-
 /// The state of a predictor.
 pub struct PredictorState {
-    scheme: PredictorScheme,
-    /// The highest value of a counter.
-    highest: u8,
-    counters: Vec<u8>,
-    reset_by_refill: bool,
-    history: u64,
-    history_mask: u64,
-    stack: Vec<u64>,
-    /// The number of addresses that were pushed, less those that were popped.
-    depth: usize,
+    direction: Box<dyn DirectionPredictor>,
+    /// The directions of the last branches, the last one in the lowest bit.
+    history: u128,
+    stack: ReturnStack,
     targets: Vec<u64>,
+    buffer: Option<BranchTargets>,
     counts: Predictions,
 }
 
 impl PredictorState {
     /// The initial state: all counters are weakly not taken.
     pub fn new(description: &Predictor) -> PredictorState {
-        let highest = ((1u16 << description.bits) - 1) as u8;
-        let entries = if description.scheme == PredictorScheme::Static { 1 } else { description.entries };
         PredictorState {
-            scheme: description.scheme,
-            highest,
-            counters: vec![highest / 2; entries as usize],
-            reset_by_refill: description.reset_by_refill && description.scheme == PredictorScheme::Counters,
+            direction: description.direction(),
             history: 0,
-            history_mask: (1 << description.history) - 1,
-            stack: vec![0; description.return_stack as usize],
-            depth: 0,
+            stack: ReturnStack::new(description.return_stack),
             targets: vec![0; description.targets as usize],
+            buffer: description.btb.as_ref().map(BranchTargets::new),
             counts: Predictions::default(),
         }
     }
@@ -149,19 +268,9 @@ impl PredictorState {
     /// Executes a conditional branch at `address` to `target`. Returns whether it was predicted correctly.
     #[inline]
     pub fn branch(&mut self, address: u64, target: u64, is_taken: bool) -> bool {
-        if self.scheme == PredictorScheme::Static {
-            return self.counts.branches.add((target <= address) == is_taken);
-        }
-        let index = (address >> 2 ^ self.history) as usize & (self.counters.len() - 1);
-        let counter = &mut self.counters[index];
-        if *counter == UNSET {
-            *counter = self.highest / 2 + u8::from(target <= address);
-        }
-        let is_right = (*counter > self.highest / 2) == is_taken;
-        *counter = if is_taken { (*counter + 1).min(self.highest) } else { counter.saturating_sub(1) };
-        if self.scheme == PredictorScheme::Gshare {
-            self.history = (self.history << 1 | u64::from(is_taken)) & self.history_mask;
-        }
+        let branch = ConditionalBranch { address, target, history: self.history };
+        let is_right = self.direction.train(branch, is_taken) == is_taken;
+        self.history = self.history << 1 | u128::from(is_taken);
         self.counts.branches.add(is_right)
     }
 
@@ -173,21 +282,15 @@ impl PredictorState {
 
     /// Pushes the return address of a call.
     pub fn call(&mut self, return_address: u64) {
-        if !self.stack.is_empty() {
-            let top = self.depth % self.stack.len();
-            self.stack[top] = return_address;
-            self.depth += 1;
-        }
+        self.stack.push(return_address);
     }
 
     /// Executes a return at `address` to `target`. Returns whether it was predicted correctly. A stack that
     /// overflowed has lost the oldest addresses.
     pub fn ret(&mut self, address: u64, target: u64) -> bool {
-        let is_right = if self.stack.is_empty() {
-            self.target(address, 0, target)
-        } else {
-            self.depth = self.depth.checked_sub(1).unwrap_or(self.stack.len() - 1);
-            self.stack[self.depth % self.stack.len()] == target
+        let is_right = match self.stack.is_absent() {
+            true => self.target(address, 0, target),
+            false => self.stack.pop() == target,
         };
         self.counts.returns.add(is_right)
     }
@@ -202,12 +305,7 @@ impl PredictorState {
 
     /// A line was filled into L1: its branches are predicted statically the first time.
     pub fn refilled(&mut self, line: u64, bytes: u64) {
-        if self.reset_by_refill {
-            for address in (line..line + bytes).step_by(4) {
-                let index = (address >> 2) as usize & (self.counters.len() - 1);
-                self.counters[index] = UNSET;
-            }
-        }
+        self.direction.refilled(line, bytes);
     }
 }
 
@@ -221,9 +319,13 @@ mod tests {
             entries: 1024,
             bits,
             history: if scheme == PredictorScheme::Gshare { 4 } else { 0 },
+            histories: 0,
+            local: None,
+            tagged: None,
             reset_by_refill: false,
             return_stack: 2,
             targets: 0,
+            btb: None,
         }
     }
 
