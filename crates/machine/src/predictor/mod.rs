@@ -19,7 +19,7 @@ use crate::description::{Checked, require};
 pub(crate) use block_end::BlockEnd;
 use counters::Counters;
 use direction::{ConditionalBranch, DirectionPredictor, StaticPredictor};
-pub(crate) use path::{PredictedPath, SpeculativeState};
+pub(crate) use path::SpeculativeState;
 use return_stack::ReturnStack;
 pub use target_buffer::TargetBuffer;
 use target_buffer::BranchTargets;

@@ -79,6 +79,11 @@ impl PredictorState {
         predicted
     }
 
+    /// Replaces the direction of the branch that was executed last by the one that was predicted.
+    pub(crate) fn mispredict(&mut self, end: BlockEnd) {
+        self.history ^= u128::from(matches!(end, BlockEnd::Conditional { .. }));
+    }
+
     /// Keeps what following a path changes.
     pub(crate) fn keep(&self, state: &mut SpeculativeState) {
         state.history = self.history;

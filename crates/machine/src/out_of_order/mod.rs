@@ -1,0 +1,20 @@
+//! Out-of-order cores. Instructions are simulated in program order, each through all stages: no instruction delays an older
+//! one, so that one pass finds the cycles that a simulation of all instructions in every cycle would find.
+
+mod base_registers;
+mod block;
+mod code;
+mod core;
+mod counts;
+mod description;
+mod fetch;
+mod outstanding;
+mod ports;
+mod rules;
+mod store_queue;
+mod window;
+mod wrong_path;
+
+pub(crate) use core::OutOfOrderCore;
+pub use counts::{NonOverlapped, OutOfOrderCounts, Resource};
+pub use description::{ExecutionClass, ExecutionOrder, OutOfOrder, UnknownStores};
