@@ -458,7 +458,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         if !WRONG && instruction.order != ExecutionOrder::Free {
             ordered = ordered.max(self.retired.0 + 1);
             if instruction.order == ExecutionOrder::Memory {
-                ordered = ordered.max(window.written);
+                ordered = ordered.max(window.written + 1);
             }
         }
         let mut issued = ordered;

@@ -49,7 +49,7 @@ pub struct Fetch {
     /// They come from one block of memory of their size, aligned to it.
     #[serde(default)]
     pub aligned: bool,
-    /// Instructions that are fetched, and not yet dispatched, at most.
+    /// Instructions that are fetched, and not yet dispatched, at most: those in the stages included.
     pub buffer: u32,
     /// Cycles from the fetch of an instruction to its dispatch.
     pub stages: u32,

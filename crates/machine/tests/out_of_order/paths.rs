@@ -54,6 +54,16 @@ impl Dynamic {
         }
     }
 
+    /// What a failed case shows.
+    pub fn text(&self) -> String {
+        let path = self.wrong_path().len();
+        let redirect = match &self.redirect {
+            Redirect::Wrong(lost, _) => format!("mispredicted, lost {lost:?}, path of {path}"),
+            other => format!("{other:?}"),
+        };
+        format!("{:#x} {:?} {:x?} {redirect}", self.address, self.class, self.access)
+    }
+
     pub fn rules<'a>(&self, core: &'a OutOfOrder) -> &'a ExecutionClass {
         core.classes.get(self.class.name()).unwrap_or_else(|| &core.classes["default"])
     }

@@ -159,6 +159,8 @@ fn instructions_retire_in_the_same_cycles() {
             let expected = plain.retired[&(executed - 1)];
             if only.is_some() {
                 eprintln!("{number}: block {block}, {executed} instructions, {} {expected}", cycles.total());
+                let own = &instructions[executed - blocks[*block].1.len()..executed];
+                own.iter().for_each(|one| eprintln!("    {}", one.text()));
             }
             assert_eq!(cycles.total(), expected, "CASE={case}: execution {number}\n{machine:#?}");
             assert_eq!(cycles.instructions(), executed as u64, "CASE={case}");

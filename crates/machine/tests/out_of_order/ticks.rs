@@ -57,7 +57,8 @@ pub struct Ticks<'a> {
     requests: Vec<LineRequest>,
     /// Instruction lines: who requested them, the line, and the cycle in which they arrive.
     code_lines: Vec<(Sequence, u64, u64)>,
-    waits: Vec<bool>,
+    /// Of the table of loads that wait: who has set an entry.
+    waits: Vec<Option<Sequence>>,
     // The fetch stage.
     next: usize,
     wrong: Option<(usize, usize)>,
@@ -69,7 +70,6 @@ pub struct Ticks<'a> {
     /// The line when the wrong path began.
     right_line: u64,
     pub retired: BTreeMap<usize, u64>,
-    pub replays: u64,
     pub wrong_issued: u64,
     last_written: u64,
     ended: Vec<Entry>,
@@ -94,7 +94,7 @@ impl<'a> Ticks<'a> {
             next_sequence: 0,
             requests: Vec::new(),
             code_lines: Vec::new(),
-            waits: vec![false; core.loads.wait_table as usize],
+            waits: vec![None; core.loads.wait_table as usize],
             next: 0,
             wrong: None,
             restart: None,
@@ -104,7 +104,6 @@ impl<'a> Ticks<'a> {
             line: u64::MAX,
             right_line: u64::MAX,
             retired: BTreeMap::new(),
-            replays: 0,
             wrong_issued: 0,
             last_written: 0,
             ended: Vec::new(),
@@ -149,7 +148,10 @@ impl<'a> Ticks<'a> {
         {
             self.wrong = None;
             self.entries.retain(|entry| entry.wrong.is_none() || entry.index != branch);
-            let completed = self.entries.iter().chain(&self.ended).find(|one| one.index == branch).unwrap().completed;
+            let branch = self.entries.iter().chain(&self.ended).find(|one| one.index == branch).unwrap();
+            let completed = branch.completed;
+            // A line that the wrong path waits for is not waited for any more.
+            self.fetched = branch.fetched;
             self.line = self.right_line;
             self.restart = Some(completed.unwrap() + u64::from(self.core.fetch.redirect));
         }
@@ -161,8 +163,11 @@ impl<'a> Ticks<'a> {
             let (sequence, index) = (load.sequence, load.index);
             let known = self.entry(load.conflict.unwrap()).known.unwrap();
             let address = load.what.address;
+            self.fetched = load.fetched;
             self.entries.retain(|entry| entry.sequence < sequence);
             self.requests.retain(|request| request.sequence < sequence);
+            // What younger instructions have done is forgotten.
+            self.waits.iter_mut().for_each(|set| *set = set.filter(|&set| set <= sequence));
             // The line of the load itself was requested when it was fetched first.
             self.code_lines.retain(|line| line.0 <= sequence);
             (self.next, self.wrong) = (index, None);
@@ -195,7 +200,7 @@ impl<'a> Ticks<'a> {
             let producers = [writer(what.sources[0]), writer(what.sources[1]), writer(what.data)];
             let must_wait = match self.waits.len() {
                 0 => false,
-                length => what.wrong_address.is_none() && self.waits[(what.address >> 2) as usize % length],
+                length => what.wrong_address.is_none() && self.waits[(what.address >> 2) as usize % length].is_some(),
             };
             let entry = &mut self.entries[place];
             entry.producers = producers;
@@ -237,7 +242,7 @@ impl<'a> Ticks<'a> {
             if !self.is_ready(place) {
                 continue;
             }
-            let what = entry.what.clone();
+            let (what, sequence) = (entry.what.clone(), entry.sequence);
             let rules = what.rules(self.core);
             let mut free = self.core_ports().into_iter().filter(|port| rules.ports.iter().any(|one| one == port));
             let port = free.find(|port| !taken.contains(port));
@@ -258,9 +263,8 @@ impl<'a> Ticks<'a> {
                         entry.conflict = conflict;
                         let place = self.waits.len();
                         if place > 0 {
-                            self.waits[(what.address >> 2) as usize % place] = true;
+                            self.waits[(what.address >> 2) as usize % place].get_or_insert(sequence);
                         }
-                        self.replays += 1;
                     } else {
                         entry.translated = Some(now + u64::from(serve(what.accessed()).translation));
                     }
@@ -307,7 +311,7 @@ impl<'a> Ticks<'a> {
             && (order(entry) == ExecutionOrder::Free
                 || older().all(|one| one.retired.is_some_and(|retired| retired < now)))
             && (order(entry) != ExecutionOrder::Memory
-                || older().filter(|one| one.what.is_store()).all(|one| done(one.written)))
+                || older().filter(|one| one.what.is_store()).all(|one| one.written.is_some_and(|at| at < now)))
             && rules.occupies.as_ref().is_none_or(|own| {
                 let unit = |one: &&Entry| one.what.rules(core).occupies.as_ref().is_some_and(|one| one.unit == own.unit);
                 older().filter(unit).all(|one| {
@@ -369,6 +373,7 @@ impl<'a> Ticks<'a> {
             };
             let entry = if has_ended { &mut self.ended[place] } else { &mut self.entries[place] };
             if entry.what.is_store() { entry.arrives = Some(arrives) } else { entry.completed = Some(arrives) }
+            self.finish();
         }
         self.finish();
     }
