@@ -105,7 +105,8 @@ impl BlockEffect {
                 SourceOperand::Constant(number) => Some(Origin::Constant(number)),
                 SourceOperand::Register(register) => registers[register as usize % REGISTERS],
             };
-            let result = summary.result.map(|(register, result)| (register, evaluate(result, address, operand)));
+            let result =
+                summary.result.map(|(register, result)| (register, evaluate(result, address, operand)));
             for register in (0..REGISTERS).filter(|register| summary.unknown >> register & 1 != 0) {
                 registers[register] = None;
             }
@@ -117,7 +118,9 @@ impl BlockEffect {
         let changed = || (0..REGISTERS).filter(|&register| registers[register] != before[register]);
         BlockEffect {
             known: changed().filter_map(|register| Some((register as u8, registers[register]?))).collect(),
-            unknown: changed().filter(|&register| registers[register].is_none()).fold(0, |mask, register| mask | 1 << register),
+            unknown: changed()
+                .filter(|&register| registers[register].is_none())
+                .fold(0, |mask, register| mask | 1 << register),
         }
     }
 }

@@ -55,7 +55,8 @@ impl MappedImage {
         }
         let image = image.get_or_insert_with(|| read(mapped)).as_ref()?;
         let linked = address.wrapping_sub(mapped.bias);
-        let segment = image.segments().iter().find(|one| one.executable && one.addresses().contains(&linked))?;
+        let segment =
+            image.segments().iter().find(|one| one.executable && one.addresses().contains(&linked))?;
         let offset = segment.file.start.checked_add((linked - segment.address) as usize)?;
         let bytes = image.bytes().get(offset..segment.file.end)?;
         let mut word = [0; 4];

@@ -5,45 +5,18 @@ use isa::Cpu;
 use super::base_registers::BaseRegisters;
 use super::block::{BlockExit, CoreBlock};
 use super::code::CodeMemory;
-use super::counts::{NonOverlapped, OutOfOrderCounts};
+use super::core_window::Window;
+use super::counts::OutOfOrderCounts;
 use super::description::{ExecutionOrder, OutOfOrder, UnknownStores};
-use super::fetch::{FetchStage, FetchState, Wait};
-use super::outstanding::{LineState, OutstandingLines};
+use super::fetch::{FetchStage, Wait};
+use super::outstanding::OutstandingLines;
 use super::ports::Ports;
 use super::rules::{Access, CoreInstruction, CoreRules, NOTHING, REGISTERS};
-use super::store_queue::{QueuedStore, StoreQueue};
-use super::window::{NEVER, Queue, Station};
+use super::store_queue::StoreQueue;
+use super::window::NEVER;
 use crate::pipeline::registers::NONE;
-use crate::pipeline::{Cause, CycleTotals, Cycles, LEVELS, MemorySystem, SiteCycles, Timing};
+use crate::pipeline::{Cause, CycleTotals, LEVELS, MemorySystem, SiteCycles, Timing};
 use crate::predictor::{BlockEnd, PredictorState, SpeculativeState};
-
-/// The part of the core's state that a wrong path changes and gives back.
-#[derive(Clone, Debug)]
-pub(super) struct Window {
-    pub fetch: FetchState,
-    /// Of the instructions that wait for dispatch: the cycle of their dispatch.
-    pub buffer: Queue,
-    /// The cycle of the last dispatch, and the instructions dispatched in it.
-    dispatched: (u64, u32),
-    reorder: Queue,
-    /// Registers for renaming: integer and floating-point.
-    renamed: [Queue; 2],
-    loads: Queue,
-    stores: Queue,
-    stations: Vec<Station>,
-    /// When an instruction that needs a register can be issued.
-    ready: [u64; REGISTERS],
-    /// When each unit that is not pipelined is free.
-    units: Vec<u64>,
-    /// When the addresses of all stores are known.
-    known_stores: u64,
-    /// When the last store is written.
-    written: u64,
-    /// When the last memory barrier, and the last barrier of traps, is executed.
-    barriers: [u64; 2],
-    /// When the last instruction is executed: of a branch, when it is resolved.
-    pub executed: u64,
-}
 
 /// The times of an instruction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,24 +27,24 @@ pub(super) struct Stages {
 
 /// The rules and latencies of a core.
 pub(super) struct Settings {
-    stages: u64,
-    dispatch: u32,
-    to_issue: u64,
-    retire: u32,
-    unknown_stores: UnknownStores,
-    forward: u64,
-    replay: u64,
-    write_cycles: u64,
+    pub stages: u64,
+    pub dispatch: u32,
+    pub to_issue: u64,
+    pub retire: u32,
+    pub unknown_stores: UnknownStores,
+    pub forward: u64,
+    pub replay: u64,
+    pub write_cycles: u64,
     pub taken: u64,
     pub misfetch: u64,
     pub redirect: u64,
-    system_call: u64,
-    emulation: u64,
-    load_cycles: [u32; LEVELS + 1],
-    fetch_cycles: [u32; LEVELS + 1],
-    line_shift: u32,
-    wait_table_cycles: u64,
-    branch_latency: u64,
+    pub system_call: u64,
+    pub emulation: u64,
+    pub load_cycles: [u32; LEVELS + 1],
+    pub fetch_cycles: [u32; LEVELS + 1],
+    pub line_shift: u32,
+    pub wait_table_cycles: u64,
+    pub branch_latency: u64,
 }
 
 /// An out-of-order core with its memory.
@@ -85,60 +58,23 @@ pub(crate) struct OutOfOrderCore<M> {
     /// A copy of the window during a wrong path.
     pub(super) saved: Option<Box<Window>>,
     pub(super) speculative: SpeculativeState,
-    ports: Ports,
-    lines: OutstandingLines,
-    queue: StoreQueue,
+    pub(super) ports: Ports,
+    pub(super) lines: OutstandingLines,
+    pub(super) queue: StoreQueue,
     /// Loads that wait for older stores, by address; and the period of its contents.
-    wait_table: Vec<bool>,
-    wait_period: u64,
+    pub(super) wait_table: Vec<bool>,
+    pub(super) wait_period: u64,
     pub(super) code: CodeMemory,
     pub(super) registers: BaseRegisters,
-    blocks: Vec<CoreBlock>,
-    exit: BlockExit,
+    pub(super) blocks: Vec<CoreBlock>,
+    pub(super) exit: BlockExit,
     /// The cycle of the last retirement, and the instructions that retired in it.
-    retired: (u64, u32),
-    totals: CycleTotals,
-    sites: Vec<SiteCycles>,
-    emulated: u64,
+    pub(super) retired: (u64, u32),
+    pub(super) totals: CycleTotals,
+    pub(super) sites: Vec<SiteCycles>,
+    pub(super) emulated: u64,
     pub(super) counts: OutOfOrderCounts,
-    process: u32,
-}
-
-impl Window {
-    fn new(core: &OutOfOrder) -> Window {
-        let renamed = [core.integer_registers, core.float_registers];
-        Window {
-            fetch: FetchState::new(),
-            buffer: Queue::new(core.fetch.buffer),
-            dispatched: (0, 0),
-            reorder: Queue::new(core.reorder_buffer),
-            // Without a limit of their own, there are as many as instructions in the window.
-            renamed: renamed.map(|registers| Queue::new(registers.unwrap_or(core.reorder_buffer))),
-            loads: Queue::new(core.loads.queue),
-            stores: Queue::new(core.stores.queue),
-            stations: core.stations.values().map(|&entries| Station::new(entries)).collect(),
-            ready: [0; REGISTERS],
-            units: vec![0; core.units().len()],
-            known_stores: 0,
-            written: 0,
-            barriers: [0; 2],
-            executed: 0,
-        }
-    }
-
-    /// Copies another window into this one.
-    pub fn copy_from(&mut self, other: &Window) {
-        let Window { buffer, reorder, renamed, loads, stores, stations, units, .. } = self;
-        let queues = [buffer, reorder, loads, stores].into_iter().chain(renamed);
-        let [integers, floats] = &other.renamed;
-        let others = [&other.buffer, &other.reorder, &other.loads, &other.stores, integers, floats];
-        queues.zip(others).for_each(|(own, other)| own.copy_from(other));
-        stations.iter_mut().zip(&other.stations).for_each(|(own, other)| own.copy_from(other));
-        units.clone_from(&other.units);
-        (self.fetch, self.dispatched, self.ready) = (other.fetch, other.dispatched, other.ready);
-        (self.known_stores, self.written, self.barriers) = (other.known_stores, other.written, other.barriers);
-        self.executed = other.executed;
-    }
+    pub(super) process: u32,
 }
 
 impl<M: MemorySystem> OutOfOrderCore<M> {
@@ -228,75 +164,6 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         self.registers = BaseRegisters::default();
     }
 
-    /// How many accesses a block makes, and how many instructions it has.
-    pub fn lengths(&self, block: u32) -> [u32; 2] {
-        let block = &self.blocks[block as usize];
-        [block.accesses, block.instructions.len() as u32]
-    }
-
-    /// The branch predictor.
-    pub fn predictor(&self) -> &PredictorState {
-        &self.predictor
-    }
-
-    /// All cycles but the last one, which may not be over.
-    pub fn cycles(&self) -> Cycles {
-        self.totals.cycles()
-    }
-
-    /// All cycles so far.
-    pub fn totals(&self) -> CycleTotals {
-        let mut totals = self.totals.clone();
-        let count = self.retired.1;
-        totals.spend(count as usize, u64::from(count > 0));
-        totals
-    }
-
-    /// Instructions that the system emulated.
-    pub fn emulated(&self) -> u64 {
-        self.emulated
-    }
-
-    /// What is counted beside cycles.
-    pub fn counts(&self) -> &OutOfOrderCounts {
-        &self.counts
-    }
-
-    /// The cycles if nothing overlapped.
-    pub fn non_overlapped(&self) -> NonOverlapped {
-        let Settings { stages, to_issue, branch_latency, redirect, fetch_cycles, load_cycles, .. } = self.settings;
-        let counts = &self.counts;
-        let cycles = self.totals().cycles();
-        let levels = |served: &[u64; LEVELS + 1], cycles: &[u32; LEVELS + 1]| {
-            served[1..].iter().zip(&cycles[1..]).map(|(&number, &cycles)| (number, cycles.into())).collect()
-        };
-        NonOverlapped {
-            computation: cycles.of_side(crate::PipelineSide::Issuing),
-            resources: counts.held.iter().sum(),
-            branches: (counts.mispredicted, stages + to_issue + branch_latency + redirect),
-            instructions: levels(&counts.fetched_from, &fetch_cycles),
-            data: levels(&counts.accessed_from, &load_cycles),
-            translations: counts.translations,
-        }
-    }
-
-    /// The cycles of a block's instructions.
-    pub fn sites(&self, block: usize) -> Vec<SiteCycles> {
-        let Some(block) = self.blocks.get(block) else { return Vec::new() };
-        self.sites[block.first_site..][..block.instructions.len()].to_vec()
-    }
-
-    /// Resets the counts.
-    pub fn reset_counts(&mut self) {
-        self.totals = CycleTotals::default();
-        self.sites.fill(SiteCycles::default());
-        self.counts = OutOfOrderCounts::default();
-        self.emulated = 0;
-        self.retired.1 = 0;
-        self.predictor.reset_counts();
-        self.memory.reset_counts();
-    }
-
     /// Executes a block, whose accesses have these addresses.
     pub fn execute(&mut self, block: u32, addresses: &[u64]) {
         let number = block as usize;
@@ -360,7 +227,8 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     pub(super) fn redirect(&mut self, next: u64, to: u64, is_early: bool) {
         if to != next {
             let Settings { taken, misfetch, .. } = self.settings;
-            let (lost, cause) = if is_early { (taken, Cause::TakenBranch) } else { (misfetch, Cause::Misfetch) };
+            let (lost, cause) =
+                if is_early { (taken, Cause::TakenBranch) } else { (misfetch, Cause::Misfetch) };
             self.window.fetch.restart(self.window.fetch.cycle + 1 + lost, cause);
         }
     }
@@ -473,7 +341,12 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             self.ports.take(issued, port, dispatched);
         }
         let held = if dispatched > base { Cause::WriteBuffer } else { Cause::Operand };
-        let waits = [(dispatched, held), (begin, Cause::Operand), (operands, Cause::Operand), (ordered, Cause::Barrier)];
+        let waits = [
+            (dispatched, held),
+            (begin, Cause::Operand),
+            (operands, Cause::Operand),
+            (ordered, Cause::Barrier),
+        ];
         (Stages { dispatched, issued }, waits)
     }
 
@@ -519,97 +392,6 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             self.wait_table[place] = true;
         }
         self.window.fetch.restart(known + self.settings.replay, Cause::Replay);
-    }
-
-    /// Executes a load. Returns when its data are there.
-    #[inline(always)]
-    fn load(&mut self, instruction: &CoreInstruction, address: u64, stages: Stages, late: &mut [Wait; 3]) -> u64 {
-        let Stages { dispatched, issued } = stages;
-        let latency = u64::from(instruction.latency);
-        let served = self.memory.access(address, instruction.bytes, false).unwrap_or_default();
-        let translated = issued + u64::from(served.translation);
-        self.counts.translations[1] += u64::from(served.translation);
-        late[0] = (translated, Cause::DataTranslation);
-        if let Some(store) = self.queue.find(address, instruction.bytes, issued) {
-            self.counts.forwarded += 1;
-            let data = match store.contains(address, instruction.bytes) {
-                true => translated.max(store.data) + self.settings.forward,
-                false => translated.max(store.written) + latency,
-            };
-            late[1] = (data, Cause::Forwarding);
-            return data;
-        }
-        if served.level > 0 {
-            self.counts.accessed_from[served.level.min(LEVELS as u8) as usize] += 1;
-        }
-        let (requested, data, level) = self.line(address, served.level, translated, [dispatched, NEVER], latency);
-        if level > 0 {
-            late[1] = (requested, Cause::OutstandingMisses);
-            late[2] = (data, Cause::DataMiss(level));
-        }
-        data
-    }
-
-    /// Reads a line in a cycle: when it is requested, when the data are there, and from which level they come. It is not
-    /// requested any more from cycle `until` on.
-    #[inline(always)]
-    pub(super) fn line(
-        &mut self,
-        address: u64,
-        level: u8,
-        cycle: u64,
-        [dispatched, until]: [u64; 2],
-        latency: u64,
-    ) -> (u64, u64, u8) {
-        let line = address >> self.settings.line_shift;
-        match self.lines.find(line, level, cycle, dispatched) {
-            LineState::Present => (cycle, cycle + latency, 0),
-            LineState::Arrives(arrives, level) => (cycle, arrives.max(cycle + latency), level),
-            LineState::Absent(level) => {
-                let level = level.clamp(1, LEVELS as u8);
-                let requested = self.lines.next_request(cycle, level);
-                let arrives = requested + latency + u64::from(self.settings.load_cycles[level as usize]);
-                if requested < until {
-                    self.lines.request(line, requested, arrives, level);
-                }
-                (requested, arrives, level)
-            }
-        }
-    }
-
-    /// Computes the address of a store.
-    #[inline(always)]
-    fn address(
-        &mut self,
-        instruction: &CoreInstruction,
-        address: u64,
-        issued: u64,
-        late: &mut Wait,
-    ) -> (QueuedStore, u8) {
-        let served = self.memory.access(address, instruction.bytes, true).unwrap_or_default();
-        self.counts.translations[1] += u64::from(served.translation);
-        if served.level > 0 {
-            self.counts.accessed_from[served.level.min(LEVELS as u8) as usize] += 1;
-        }
-        let known = issued + u64::from(instruction.latency) + u64::from(served.translation);
-        *late = (issued + u64::from(served.translation), Cause::DataTranslation);
-        let data = (issued + u64::from(instruction.latency)).max(match instruction.data {
-            NONE => 0,
-            data => self.window.ready[data as usize % REGISTERS],
-        });
-        let bytes = instruction.bytes;
-        (QueuedStore { address, bytes, known, data, written: 0 }, served.level)
-    }
-
-    /// Writes a retired store to L1. Returns when it is written.
-    #[inline(always)]
-    fn write(&mut self, mut store: QueuedStore, level: u8, retired: u64, dispatched: u64) -> u64 {
-        let (_, arrives, _) = self.line(store.address, level, retired + 1, [dispatched, NEVER], 0);
-        store.written = arrives.max(self.window.written + self.settings.write_cycles);
-        self.window.written = store.written;
-        self.window.known_stores = self.window.known_stores.max(store.known);
-        self.queue.add(store);
-        store.written
     }
 
     /// Gives an instruction its entries of the window. `times` are those of its dispatch, issue and completion; entries are
@@ -665,71 +447,6 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
                 };
                 self.emulated += u64::from(instruction.is_emulated);
                 self.window.fetch.restart(retired + cycles, cause);
-            }
-        }
-    }
-
-    /// Retires an instruction that is completed in this cycle, and attributes the cycles until then. Returns its cycle.
-    #[inline(always)]
-    fn retire(
-        &mut self,
-        site: usize,
-        completed: u64,
-        instruction: &CoreInstruction,
-        waits: &[Wait; 4],
-        late: &[Wait; 3],
-    ) -> u64 {
-        let (last, count) = self.retired;
-        let retired = completed.max(last + u64::from(count == self.settings.retire));
-        if retired == last {
-            self.retired.1 += 1;
-            // The first one after counts were reset.
-            self.sites[site].issuing += u64::from(count == 0);
-            return retired;
-        }
-        self.totals.spend(count as usize, u64::from(count > 0));
-        self.retired = (retired, 1);
-        self.sites[site].issuing += 1;
-        if retired > last + 1 {
-            self.attribute(site, [last + 1, retired], instruction, waits, late);
-        }
-        retired
-    }
-
-    /// Attributes the cycles in which nothing retired, because an instruction was not completed, to what it waited for.
-    fn attribute(
-        &mut self,
-        site: usize,
-        [mut next, retired]: [u64; 2],
-        instruction: &CoreInstruction,
-        waits: &[Wait; 4],
-        late: &[Wait; 3],
-    ) {
-        let stages = self.settings.stages;
-        let front = self.window.fetch.waits.map(|(until, cause)| (until + stages, cause));
-        // Stages between fetch and issue delay an instruction that was fetched late.
-        let late_front = front.iter().rev().find(|wait| wait.0 == self.window.fetch.cycle + stages);
-        let front_cause = late_front.map_or(Cause::TakenBranch, |wait| wait.1);
-        let [mut dispatch, mut begin, operands, mut ordered] = *waits;
-        if dispatch.1 != Cause::WriteBuffer {
-            dispatch.1 = front_cause;
-        }
-        begin.1 = front_cause;
-        if instruction.order == ExecutionOrder::Free && instruction.access == Access::None {
-            ordered.1 = Cause::Operand;
-        }
-        let rest = [(late[0].0.min(retired), late[0].1), late[1], late[2], (retired, Cause::Operand)];
-        let issue = [dispatch, begin, operands, ordered, (late[0].0, Cause::Unit)];
-        for (until, cause) in front.into_iter().chain(issue.into_iter().take(4)).chain(rest) {
-            let cycles = until.min(retired).saturating_sub(next);
-            if cycles > 0 {
-                next += cycles;
-                self.totals.spend(cause.index(), cycles);
-                let own = &mut self.sites[site];
-                match cause.side() {
-                    crate::PipelineSide::FrontEnd => own.front_end_stall += cycles,
-                    _ => own.back_end_stall += cycles,
-                }
             }
         }
     }

@@ -58,7 +58,7 @@ pub struct OutOfOrderCounts {
 
 /// The cycles that would be needed if nothing overlapped: each event at its full penalty, as in the study of the quad
 /// Pentium Pro (Keeton and others, 1998, Figures 2 and 3).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonOverlapped {
     /// Cycles in which instructions retired.
     pub computation: u64,
@@ -74,7 +74,43 @@ pub struct NonOverlapped {
     pub translations: [u64; 2],
 }
 
+/// Adds numbers one by one.
+fn add_all(own: &mut [u64], others: &[u64]) {
+    own.iter_mut().zip(others).for_each(|(own, other)| *own += other);
+}
+
+impl OutOfOrderCounts {
+    /// Adds the counts of another core.
+    pub fn add(&mut self, other: &OutOfOrderCounts) {
+        add_all(&mut self.held, &other.held);
+        add_all(&mut self.fetched_from, &other.fetched_from);
+        add_all(&mut self.accessed_from, &other.accessed_from);
+        add_all(&mut self.translations, &other.translations);
+        self.mispredicted += other.mispredicted;
+        self.wrong_fetched += other.wrong_fetched;
+        self.wrong_issued += other.wrong_issued;
+        self.wrong_loads += other.wrong_loads;
+        self.lost_paths += other.lost_paths;
+        self.forwarded += other.forwarded;
+        self.replays += other.replays;
+    }
+}
+
 impl NonOverlapped {
+    /// Adds the cycles of another core of the same machine.
+    pub fn add(&mut self, other: &NonOverlapped) {
+        self.computation += other.computation;
+        self.resources += other.resources;
+        add_all(&mut self.translations, &other.translations);
+        self.branches = (self.branches.0 + other.branches.0, other.branches.1);
+        for (own, other) in [(&mut self.instructions, &other.instructions), (&mut self.data, &other.data)] {
+            own.resize(own.len().max(other.len()), (0, 0));
+            for (own, other) in own.iter_mut().zip(other) {
+                *own = (own.0 + other.0, other.1);
+            }
+        }
+    }
+
     /// All cycles.
     pub fn total(&self) -> u64 {
         let misses = self.instructions.iter().chain(&self.data).chain([&self.branches]);

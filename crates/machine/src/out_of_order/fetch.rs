@@ -41,7 +41,14 @@ const NOWHERE: u64 = u64::MAX;
 
 impl FetchState {
     pub fn new() -> FetchState {
-        FetchState { cycle: 0, slots: 0, last: 0, line: NOWHERE, restart: None, waits: [(0, Cause::TakenBranch); 3] }
+        FetchState {
+            cycle: 0,
+            slots: 0,
+            last: 0,
+            line: NOWHERE,
+            restart: None,
+            waits: [(0, Cause::TakenBranch); 3],
+        }
     }
 
     /// The next instruction is fetched in a new cycle, from `cycle` on.
@@ -88,7 +95,8 @@ impl FetchStage {
         let last = address.wrapping_add(u64::from(length) - 1);
         let leaves_chunk = self.chunk_shift.is_some_and(|shift| (last ^ state.last) >> shift != 0);
         let line = last >> self.line_shift;
-        let begins = state.restart.is_some() || state.slots == self.width || leaves_chunk || line != state.line;
+        let begins =
+            state.restart.is_some() || state.slots == self.width || leaves_chunk || line != state.line;
         if !begins && room <= state.cycle {
             state.slots += 1;
             state.last = last;

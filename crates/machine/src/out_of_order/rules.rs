@@ -71,10 +71,15 @@ impl CoreRules {
         let class = |class: InstructionClass| {
             let rules = core.rules(class).expect("a check found rules for each class");
             let place = |list: &[&str], name: &str| list.iter().position(|one| *one == name).unwrap_or(0);
-            let station = rules.station.as_ref().and_then(|name| core.stations.keys().position(|one| one == name));
+            let station =
+                rules.station.as_ref().and_then(|name| core.stations.keys().position(|one| one == name));
             let occupied = rules.occupies.as_ref();
             ClassRules {
-                ports: rules.ports.iter().map(|port| 1 << place(&ports, port)).fold(0, |all, port| all | port),
+                ports: rules
+                    .ports
+                    .iter()
+                    .map(|port| 1 << place(&ports, port))
+                    .fold(0, |all, port| all | port),
                 latency: rules.latency,
                 occupied: occupied.map_or(0, |one| one.cycles),
                 unit: occupied.map_or(NOTHING, |one| place(&units, &one.unit) as u8),
@@ -101,7 +106,8 @@ impl CoreRules {
             destination: NONE,
             station,
             unit,
-            access: access.map_or(Access::None, |access| if access.is_store { Access::Store } else { Access::Load }),
+            access: access
+                .map_or(Access::None, |access| if access.is_store { Access::Store } else { Access::Load }),
             bytes: access.map_or(0, |access| access.size),
             length: set.length(word) as u8,
             order,
@@ -110,10 +116,14 @@ impl CoreRules {
         if instruction.is_emulated {
             instruction.order = ExecutionOrder::System;
         }
-        let Some(summary) = summary.filter(|_| class != InstructionClass::Nothing) else { return instruction };
+        let Some(summary) = summary.filter(|_| class != InstructionClass::Nothing) else {
+            return instruction;
+        };
         let number = |register| number(register, set.zero_register());
-        (instruction.sources, instruction.destination) = (summary.sources.map(number), number(summary.destination));
-        if let (true, Access::Store, Some(stored)) = (self.splits_stores, instruction.access, summary.special) {
+        (instruction.sources, instruction.destination) =
+            (summary.sources.map(number), number(summary.destination));
+        if let (true, Access::Store, Some(stored)) = (self.splits_stores, instruction.access, summary.special)
+        {
             instruction.data = std::mem::replace(&mut instruction.sources[stored], NONE);
         }
         instruction

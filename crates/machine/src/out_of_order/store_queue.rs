@@ -28,7 +28,11 @@ const QUADWORDS: usize = 1 << 10;
 
 impl StoreQueue {
     pub fn new(entries: u32) -> StoreQueue {
-        StoreQueue { stores: vec![QueuedStore::default(); entries as usize], count: 0, last: vec![0; QUADWORDS] }
+        StoreQueue {
+            stores: vec![QueuedStore::default(); entries as usize],
+            count: 0,
+            last: vec![0; QUADWORDS],
+        }
     }
 
     fn quadwords(address: u64, bytes: u8) -> [usize; 2] {

@@ -5,6 +5,7 @@
 //! of loads whose base register is known and that are issued in time. Their branches are not executed.
 
 use super::core::{OutOfOrderCore, Stages};
+use super::counts::OutOfOrderCounts;
 use super::rules::{Access, CoreInstruction};
 use super::window::NEVER;
 use crate::pipeline::MemorySystem;
@@ -46,7 +47,9 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         let instruction = &code.instruction;
         let room = [self.window.buffer.oldest(), resolved];
         let length = instruction.length;
-        if !self.fetch.fetch(&mut self.window.fetch, at, length, room, &mut self.memory, &mut self.counts) {
+        // Misses are counted on the right path only.
+        let counts = &mut OutOfOrderCounts::default();
+        if !self.fetch.fetch(&mut self.window.fetch, at, length, room, &mut self.memory, counts) {
             return None;
         }
         self.counts.wrong_fetched += 1;

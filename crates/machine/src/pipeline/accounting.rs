@@ -4,8 +4,8 @@ use events::record::{Event, Mark};
 use events::{Block, Image, Thread};
 
 use super::any_core::AnyCore;
-use super::memory::MemorySystem;
 use super::cycles::Cycles;
+use super::memory::MemorySystem;
 use super::resolve::ResolvedBatch;
 use crate::per_thread::{PerThread, Sums};
 

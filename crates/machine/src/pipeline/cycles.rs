@@ -111,7 +111,12 @@ impl Cause {
         use Cause::*;
         match self {
             Issued(_) => PipelineSide::Issuing,
-            TakenBranch | Mispredict | Misfetch | InstructionTranslation | InstructionMiss(_) | CallPal
+            TakenBranch
+            | Mispredict
+            | Misfetch
+            | InstructionTranslation
+            | InstructionMiss(_)
+            | CallPal
             | Emulation => PipelineSide::FrontEnd,
             Operand | Unit | DataMiss(_) | DataTranslation | OutstandingMisses | WriteBuffer | Barrier
             | Replay | Forwarding => PipelineSide::BackEnd,

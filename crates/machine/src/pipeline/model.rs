@@ -4,8 +4,8 @@ use std::io;
 
 use events::{Block, Consumer, Image, Thread};
 
-use super::any_core::AnyCore;
 use super::accounting::{Accounting, UnitCycles};
+use super::any_core::AnyCore;
 use super::cached_memory::CachedMemory;
 use super::core::Core;
 #[cfg(doc)]

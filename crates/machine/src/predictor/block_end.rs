@@ -42,9 +42,6 @@ impl BlockEnd {
     /// Whether it pushes a return address.
     pub fn is_call(self) -> bool {
         use BlockEnd::{Branch, Jump, Return};
-        matches!(
-            self,
-            Branch { is_call: true, .. } | Jump { is_call: true, .. } | Return { is_call: true }
-        )
+        matches!(self, Branch { is_call: true, .. } | Jump { is_call: true, .. } | Return { is_call: true })
     }
 }

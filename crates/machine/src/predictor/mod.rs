@@ -21,8 +21,8 @@ use counters::Counters;
 use direction::{ConditionalBranch, DirectionPredictor, StaticPredictor};
 pub(crate) use path::SpeculativeState;
 use return_stack::ReturnStack;
-pub use target_buffer::TargetBuffer;
 use target_buffer::BranchTargets;
+pub use target_buffer::TargetBuffer;
 
 /// How a processor predicts: the section `[predictor]` of a machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -140,8 +140,10 @@ impl Predictor {
             let reason = format!("{number} is not a power of two up to 16,777,216");
             require(number.is_power_of_two() && number <= 1 << 24, field, reason)
         };
-        let bits = |field: &str, bits: u8| require((1..=7).contains(&bits), field, format!("{bits} is not 1 to 7"));
-        let length = |field: &str, length: u8| require(length <= 32, field, format!("{length} is more than 32"));
+        let bits =
+            |field: &str, bits: u8| require((1..=7).contains(&bits), field, format!("{bits} is not 1 to 7"));
+        let length =
+            |field: &str, length: u8| require(length <= 32, field, format!("{length} is more than 32"));
         if self.scheme != PredictorScheme::Static {
             table("entries", self.entries)?;
         }
@@ -156,7 +158,8 @@ impl Predictor {
         let reason = "the histories of branches have at most 31 directions".into();
         require(self.histories == 0 || self.history < 32, "history", reason)?;
         if self.scheme == PredictorScheme::Tournament {
-            let reason = "a tournament needs it: { histories = 1024, history = 10, entries = 1024, bits = 3 }";
+            let reason =
+                "a tournament needs it: { histories = 1024, history = 10, entries = 1024, bits = 3 }";
             require(self.local.is_some(), "local", reason.into())?;
         }
         if let Some(local) = &self.local {

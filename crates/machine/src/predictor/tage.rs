@@ -68,7 +68,8 @@ impl Tage {
             let history = branch.recent(table.history);
             let index = at ^ at >> (bits - number % bits) ^ fold(history, bits);
             let tag = at ^ fold(history, tag_bits) ^ fold(history, tag_bits - 1) << 1;
-            *place = (index as usize & (table.entries.len() - 1), tag as u16 & ((1u32 << tag_bits) - 1) as u16);
+            *place =
+                (index as usize & (table.entries.len() - 1), tag as u16 & ((1u32 << tag_bits) - 1) as u16);
         }
         places
     }
@@ -129,7 +130,8 @@ impl DirectionPredictor for Tage {
                 let entry = &mut self.tables[number].entries[places[number].0];
                 entry.counter = (entry.counter + if is_taken { 1 } else { -1 }).clamp(-4, 3);
                 if predicted != alternative {
-                    let useful = entry.useful.saturating_add_signed(if predicted == is_taken { 1 } else { -1 });
+                    let useful =
+                        entry.useful.saturating_add_signed(if predicted == is_taken { 1 } else { -1 });
                     entry.useful = useful.min(3);
                 }
             }

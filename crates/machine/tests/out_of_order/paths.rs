@@ -244,12 +244,14 @@ impl Registers {
         let result = summary.result.map(|(register, result)| {
             let value = match result {
                 IntegerResult::Relative(distance) => Some((at.wrapping_add_signed(distance), true)),
-                IntegerResult::Sum(one, other) => operand(one).zip(operand(other)).and_then(|(one, other)| {
-                    (one.1 || other.1).then(|| (one.0.wrapping_add(other.0), one.1 && other.1))
-                }),
-                IntegerResult::Difference(one, other) => operand(one).zip(operand(other)).and_then(|(one, other)| {
-                    other.1.then(|| (one.0.wrapping_sub(other.0), one.1))
-                }),
+                IntegerResult::Sum(one, other) => {
+                    operand(one).zip(operand(other)).and_then(|(one, other)| {
+                        (one.1 || other.1).then(|| (one.0.wrapping_add(other.0), one.1 && other.1))
+                    })
+                }
+                IntegerResult::Difference(one, other) => operand(one)
+                    .zip(operand(other))
+                    .and_then(|(one, other)| other.1.then(|| (one.0.wrapping_sub(other.0), one.1))),
                 IntegerResult::Or(one, other) => match operand(one).zip(operand(other)) {
                     Some((one, (0, true))) => Some(one),
                     Some(((0, true), other)) => Some(other),
@@ -259,7 +261,9 @@ impl Registers {
             };
             (register, value)
         });
-        (0..32).filter(|register| summary.unknown >> register & 1 != 0).for_each(|register| self.0[register] = None);
+        (0..32)
+            .filter(|register| summary.unknown >> register & 1 != 0)
+            .for_each(|register| self.0[register] = None);
         if let Some((register, value)) = result {
             self.0[register as usize] = value;
         }

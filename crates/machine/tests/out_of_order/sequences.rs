@@ -32,7 +32,10 @@ fn loops_on_the_21264() {
     // Three shifts in two pipes.
     assert_eq!(cycles("sll r1,r2,r3; sll r1,r2,r4; sll r1,r2,r5; br r31,-16"), 1.5);
     // Four loads and a jump in two pipes.
-    assert_eq!(cycles("ldq r1,0(r2); ldq r3,8(r2); ldq r4,16(r2); ldq r5,24(r2); unop; unop; unop; br r31,-32"), 2.5);
+    assert_eq!(
+        cycles("ldq r1,0(r2); ldq r3,8(r2); ldq r4,16(r2); ldq r5,24(r2); unop; unop; unop; br r31,-32"),
+        2.5
+    );
 }
 
 #[test]
@@ -76,7 +79,8 @@ fn replayed_loads_wait_from_then_on() {
 
 #[test]
 fn all_out_of_order_machines_are_complete() {
-    let names: HashSet<_> = Machine::all().filter(|(_, one)| one.out_of_order.is_some()).map(|one| one.0).collect();
+    let names: HashSet<_> =
+        Machine::all().filter(|(_, one)| one.out_of_order.is_some()).map(|one| one.0).collect();
     assert_eq!(names, ["alpha21264", "pentium-pro-core", "present-day-core", "r10000"].into());
     for name in names {
         TimingModel::new(&Machine::find(name).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));

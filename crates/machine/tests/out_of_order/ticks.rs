@@ -137,7 +137,8 @@ impl<'a> Ticks<'a> {
     }
 
     fn branch_is_resolved(&self, index: usize, now: u64) -> bool {
-        let branch = self.entries.iter().chain(&self.ended).find(|one| one.index == index && one.wrong.is_none());
+        let branch =
+            self.entries.iter().chain(&self.ended).find(|one| one.index == index && one.wrong.is_none());
         branch.and_then(|one| one.completed).is_some_and(|completed| completed <= now)
     }
 
@@ -200,7 +201,10 @@ impl<'a> Ticks<'a> {
             let producers = [writer(what.sources[0]), writer(what.sources[1]), writer(what.data)];
             let must_wait = match self.waits.len() {
                 0 => false,
-                length => what.wrong_address.is_none() && self.waits[(what.address >> 2) as usize % length].is_some(),
+                length => {
+                    what.wrong_address.is_none()
+                        && self.waits[(what.address >> 2) as usize % length].is_some()
+                }
             };
             let entry = &mut self.entries[place];
             entry.producers = producers;
@@ -220,7 +224,9 @@ impl<'a> Ticks<'a> {
         let is_float = |what: &Dynamic| matches!(what.destination, Some(isa::Register::Float(_)));
         let fits = |is_wanted: bool, limit: u32, taken: u32| !is_wanted || taken < limit;
         let writes = what.destination.is_some();
-        let registers = |float: bool| taken(&|one| one.what.destination.is_some() && is_float(&one.what) == float, retired);
+        let registers = |float: bool| {
+            taken(&|one| one.what.destination.is_some() && is_float(&one.what) == float, retired)
+        };
         let integers = core.integer_registers.unwrap_or(core.reorder_buffer);
         let floats = core.float_registers.unwrap_or(core.reorder_buffer);
         fits(true, core.reorder_buffer, taken(&|_| true, retired))
@@ -244,7 +250,8 @@ impl<'a> Ticks<'a> {
             }
             let (what, sequence) = (entry.what.clone(), entry.sequence);
             let rules = what.rules(self.core);
-            let mut free = self.core_ports().into_iter().filter(|port| rules.ports.iter().any(|one| one == port));
+            let mut free =
+                self.core_ports().into_iter().filter(|port| rules.ports.iter().any(|one| one == port));
             let port = free.find(|port| !taken.contains(port));
             if !rules.ports.is_empty() {
                 let Some(port) = port else { continue };
@@ -293,13 +300,17 @@ impl<'a> Ticks<'a> {
     fn is_ready(&self, place: usize) -> bool {
         let (entry, now, core) = (&self.entries[place], self.now, self.core);
         let Some(dispatched) = entry.dispatched else { return false };
-        if entry.issued.is_some() || now < dispatched + u64::from(core.dispatch_to_issue) || self.is_over(entry) {
+        if entry.issued.is_some()
+            || now < dispatched + u64::from(core.dispatch_to_issue)
+            || self.is_over(entry)
+        {
             return false;
         }
         let done = |time: Option<u64>| time.is_some_and(|time| time <= now);
         let older = || self.entries[..place].iter().chain(&self.ended);
         let produced = |one: &Option<Sequence>| one.is_none_or(|one| done(self.entry(one).completed));
-        let order = |one: &Entry| if one.wrong.is_some() { ExecutionOrder::Free } else { one.what.rules(core).order };
+        let order =
+            |one: &Entry| if one.wrong.is_some() { ExecutionOrder::Free } else { one.what.rules(core).order };
         let rules = entry.what.rules(core);
         let waits = entry.must_wait || core.loads.unknown_stores == UnknownStores::Wait;
         let known = |one: &Entry| done(if one.wrong.is_some() { one.completed } else { one.known });
@@ -311,9 +322,13 @@ impl<'a> Ticks<'a> {
             && (order(entry) == ExecutionOrder::Free
                 || older().all(|one| one.retired.is_some_and(|retired| retired < now)))
             && (order(entry) != ExecutionOrder::Memory
-                || older().filter(|one| one.what.is_store()).all(|one| one.written.is_some_and(|at| at < now)))
+                || older()
+                    .filter(|one| one.what.is_store())
+                    .all(|one| one.written.is_some_and(|at| at < now)))
             && rules.occupies.as_ref().is_none_or(|own| {
-                let unit = |one: &&Entry| one.what.rules(core).occupies.as_ref().is_some_and(|one| one.unit == own.unit);
+                let unit = |one: &&Entry| {
+                    one.what.rules(core).occupies.as_ref().is_some_and(|one| one.unit == own.unit)
+                };
                 older().filter(unit).all(|one| {
                     let cycles = one.what.rules(core).occupies.as_ref().unwrap().cycles;
                     one.issued.is_some_and(|issued| issued + u64::from(cycles) <= now)
@@ -359,7 +374,10 @@ impl<'a> Ticks<'a> {
                 continue;
             }
             let is_first = asks == Some(now);
-            if is_first && !has_ended && let Some(store) = self.overlapping(place) {
+            if is_first
+                && !has_ended
+                && let Some(store) = self.overlapping(place)
+            {
                 let supplier = (store.sequence, store.what.contains(&entry.what));
                 self.entries[place].supplier = Some(supplier);
                 continue;
@@ -372,14 +390,25 @@ impl<'a> Ticks<'a> {
                 continue;
             };
             let entry = if has_ended { &mut self.ended[place] } else { &mut self.entries[place] };
-            if entry.what.is_store() { entry.arrives = Some(arrives) } else { entry.completed = Some(arrives) }
+            if entry.what.is_store() {
+                entry.arrives = Some(arrives)
+            } else {
+                entry.completed = Some(arrives)
+            }
             self.finish();
         }
         self.finish();
     }
 
     /// Finds or requests a line: when its data are there; none if too many are outstanding.
-    fn line(&mut self, sequence: Sequence, address: u64, dispatched: u64, latency: u64, is_first: bool) -> Option<u64> {
+    fn line(
+        &mut self,
+        sequence: Sequence,
+        address: u64,
+        dispatched: u64,
+        latency: u64,
+        is_first: bool,
+    ) -> Option<u64> {
         let (now, line) = (self.now, address / LINE);
         let older = || self.requests.iter().filter(|one| one.sequence < sequence && one.arrives > dispatched);
         let open = || older().filter(|one| one.requested <= now && one.arrives > now);
@@ -411,7 +440,9 @@ impl<'a> Ticks<'a> {
             if entry.completed.is_some() {
                 continue;
             }
-            if entry.what.is_store() && let (Some(known), Some(issued)) = (entry.known, entry.issued) {
+            if entry.what.is_store()
+                && let (Some(known), Some(issued)) = (entry.known, entry.issued)
+            {
                 let produced = entry.producers[2].map_or(Some(0), |one| self.entry(one).completed);
                 let issued = issued + u64::from(entry.what.rules(self.core).latency);
                 let data = produced.map(|produced| produced.max(issued));
@@ -464,7 +495,8 @@ impl<'a> Ticks<'a> {
                 None => {
                     let Some(what) = self.program.get(self.next) else { return };
                     // A call of the system retires first.
-                    let before = self.next.checked_sub(1).filter(|&before| self.program[before].stops(self.core));
+                    let before =
+                        self.next.checked_sub(1).filter(|&before| self.program[before].stops(self.core));
                     if before.is_some_and(|before| !self.retired.contains_key(&before)) {
                         return;
                     }
@@ -481,7 +513,8 @@ impl<'a> Ticks<'a> {
             let line = (what.address + 3) / LINE;
             let chunk = 4 * u64::from(self.core.fetch.width);
             let leaves = self.core.fetch.aligned && (what.address + 3) / chunk != self.last_byte / chunk;
-            let begins = self.restart.is_some() || self.slots == self.core.fetch.width || leaves || line != self.line;
+            let begins =
+                self.restart.is_some() || self.slots == self.core.fetch.width || leaves || line != self.line;
             if begins && self.now <= self.fetched {
                 return;
             }
