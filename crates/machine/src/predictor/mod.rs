@@ -358,6 +358,48 @@ mod tests {
         assert!(wrong(&predictor(PredictorScheme::Counters, 2), directions()) >= 499);
     }
 
+    /// Wrong predictions, of the second half, of a branch whose directions repeat after a number of branches.
+    fn wrong_of_period(predictor: &Predictor, period: usize) -> u64 {
+        let mut predicting = PredictorState::new(predictor);
+        let directions: Vec<bool> =
+            (0..period as u64).map(|one| one.wrapping_mul(0x9e37_79b9) >> 7 & 1 == 1).collect();
+        assert!(directions.contains(&true) && directions.contains(&false));
+        for number in 0..20_000 {
+            if number == 10_000 {
+                predicting.reset_counts();
+            }
+            predicting.branch(0x1000, 0x800, directions[number % period]);
+        }
+        predicting.counts().branches.mispredicted
+    }
+
+    #[test]
+    fn histories_learn_patterns_as_long_as_they_are() {
+        let local = LocalHistories { histories: 64, history: 10, entries: 1024, bits: 3 };
+        let tagged = TaggedTables { entries: 1024, tag_bits: 9, histories: vec![5, 15, 44, 100] };
+        let with = |scheme, history, histories| Predictor { history, histories, ..predictor(scheme, 2) };
+        let tournament = Predictor { local: Some(local), ..with(PredictorScheme::Tournament, 10, 0) };
+        let tage = Predictor { tagged: Some(tagged), ..with(PredictorScheme::Tage, 0, 0) };
+        let [global, own] = [0, 64].map(|histories| with(PredictorScheme::TwoLevel, 10, histories));
+        for learning in [&global, &own, &tournament, &tage] {
+            assert_eq!(wrong_of_period(learning, 7), 0, "{learning:?}");
+        }
+        // A period that ten branches do not tell apart.
+        assert!(wrong_of_period(&tage, 60) < 100, "{}", wrong_of_period(&tage, 60));
+        assert!(wrong_of_period(&predictor(PredictorScheme::Counters, 2), 60) > 2_000);
+    }
+
+    #[test]
+    fn a_branch_target_buffer_keeps_the_last_used_targets() {
+        let mut targets = BranchTargets::new(&TargetBuffer { entries: 4, ways: 2, static_on_miss: false });
+        // The same set: every eighth byte.
+        [0x100, 0x108, 0x100, 0x110].iter().for_each(|&branch| targets.enter(branch, branch + 0x1000));
+        assert_eq!(
+            [0x100, 0x108, 0x110].map(|branch| targets.find(branch)),
+            [Some(0x1100), None, Some(0x1110)]
+        );
+    }
+
     #[test]
     fn an_overflowed_stack_loses_the_oldest_return() {
         let mut predicting = PredictorState::new(&predictor(PredictorScheme::Static, 1));
