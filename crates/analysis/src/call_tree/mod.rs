@@ -4,6 +4,7 @@
 mod chains;
 mod costs;
 mod model;
+mod objects;
 mod profile;
 mod tables;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
 pub use model::WithCallTree;
+pub use objects::{ObjectRows, object_tables};
 pub use profile::{CallProfile, InstructionCosts};
 pub use tables::{CallRows, CallSelection, call_tables};
 
@@ -36,7 +38,11 @@ pub struct CallTree {
     function_numbers: HashMap<Arc<FunctionName>, u32>,
     /// Calls whose chain is not shown completely.
     merged: u64,
+    outside: Option<NodeId>,
 }
+
+/// The name of the node of all that is executed for no object.
+const OUTSIDE: &str = "(outside)";
 
 /// A chain of calls.
 #[derive(Debug)]
@@ -113,6 +119,28 @@ impl CallTree {
         let node = self.node(caller, function, places);
         self.nodes[node as usize].calls += 1;
         node
+    }
+
+    /// The node of an object.
+    pub(crate) fn object(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
+        let name = FunctionName { image: String::new(), function: name.into() };
+        let function = self.function(&Arc::new(name));
+        self.node(parent, function, CallPlaces { site: None, entry: CodeAddress::default() })
+    }
+
+    /// The node of all that is executed for no object.
+    pub(crate) fn outside(&mut self) -> NodeId {
+        if let Some(node) = self.outside {
+            return node;
+        }
+        let node = self.object(None, OUTSIDE);
+        self.outside = Some(node);
+        node
+    }
+
+    /// A call for an object begins.
+    pub(crate) fn count_call(&mut self, node: NodeId) {
+        self.nodes[node as usize].calls += 1;
     }
 
     fn node(&mut self, caller: Option<NodeId>, function: u32, places: CallPlaces) -> NodeId {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use analysis::models::{self, InstructionResults, ProcessResults, Together};
 use anyhow::bail;
-use engine::ProcessState;
+use engine::{Configuration, Plan, ProcessState};
 use events::BlockId;
 use lab::family::{self, ObservedProcess};
 use machine::{Caches, Model, PerProcess, TimingModel};
@@ -18,7 +18,7 @@ use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptio
 use crate::messages;
 
 /// The programs and ends of observed processes, by the numbers of their models.
-type KnownProcesses = HashMap<u32, ObservedProcess>;
+pub type KnownProcesses = HashMap<u32, ObservedProcess>;
 
 /// The misses of all processes.
 pub fn caches(
@@ -90,7 +90,7 @@ where
         (simulate::replay(options, rows, model)?, HashMap::new())
     } else {
         check_units(options, rows)?;
-        run(options, output, selected, model)?
+        run(options, output, prepare(options, &[], &selected.machines, model.wants_heap())?, model)?
     };
     if simulated.model.models().is_empty() {
         bail!("no process executed anything that was to be simulated");
@@ -102,13 +102,13 @@ where
     Ok(SimulatedProcesses { simulated, processes })
 }
 
-fn run<M: Model>(
+/// Runs a program as planned, and simulates a model on all of its processes.
+pub fn run<M: Model>(
     options: &SimulationOptions,
     output: &OutputOptions,
-    selected: &SelectedMachines,
-    mut model: PerProcess<M>,
-) -> anyhow::Result<(Simulated<PerProcess<M>>, KnownProcesses)> {
-    let (configuration, plan) = prepare(options, &[], &selected.machines, model.wants_heap())?;
+    (configuration, plan): (Configuration, Plan),
+    mut model: M,
+) -> anyhow::Result<(Simulated<M>, KnownProcesses)> {
     if is_parallel(options.host_processors) {
         model.use_worker_thread()?;
     }

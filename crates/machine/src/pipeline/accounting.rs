@@ -138,6 +138,7 @@ impl Accounting {
                 self.core.divert();
             }
             Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
+            Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
         }
     }
 }
