@@ -22,8 +22,6 @@ use crate::platform::{Block, Cpu};
 
 /// The name of an object that cannot be named.
 const UNNAMED: &str = "(unnamed)";
-/// The longest name of an object, in characters.
-const LONGEST_NAME: usize = 200;
 
 /// The calls of one thread that are for objects.
 #[derive(Clone, Debug, Default)]
@@ -239,7 +237,7 @@ impl ObjectCalls {
         name.extend(detail.and_then(|detail| text(&site.details[detail], entered)));
         let identity = site.identity.as_ref().and_then(|identity| identity.value(entered));
         let mut table = lock(&self.table);
-        let number = table.number(self.current(), shortened(&name), identity);
+        let number = table.number(self.current(), name, identity);
         key.into_iter().for_each(|key| table.begin(key, number));
         number
     }
@@ -252,16 +250,6 @@ fn text(pieces: &[CompiledPiece], entered: &Entered) -> Option<String> {
         CompiledPiece::Value(values) => values.iter().find_map(|value| value.text(entered)),
     };
     pieces.iter().map(piece).collect()
-}
-
-/// A name in one line, and not too long.
-fn shortened(name: &str) -> String {
-    let words: Vec<&str> = name.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(LONGEST_NAME) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }
 
 /// The functions of an image that work on objects, by their link-time addresses. `problem` gets expressions that do not fit.

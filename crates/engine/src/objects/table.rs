@@ -10,6 +10,8 @@ const MOST_OBJECTS: usize = 1 << 16;
 const OTHERS: &str = "(others)";
 /// The most keys that are kept.
 const MOST_KEYS: usize = 1 << 20;
+/// The most characters of a name that are shown.
+const LONGEST_NAME: usize = 80;
 
 /// The objects of a process. Those that are named alike are one.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +20,7 @@ pub(crate) struct ObjectTable {
     objects: Vec<Object>,
     /// By parent, name and identity.
     numbers: HashMap<(u32, String, Option<u64>), u32>,
-    /// How many objects with a parent have a name.
+    /// How many objects with a parent are shown by a name.
     namesakes: HashMap<(u32, String), u32>,
     /// The objects that exist, by their keys.
     existing: HashMap<u64, u32>,
@@ -59,12 +61,23 @@ impl ObjectTable {
             let others = |parent| self.numbers.get(&(parent, OTHERS.to_string(), None)).copied();
             return others(parent).or(others(0)).unwrap_or_else(|| self.number(0, OTHERS.into(), None));
         }
-        let namesakes = self.namesakes.entry((parent, key.1.clone())).or_default();
+        let shown = shortened(&key.1);
+        let namesakes = self.namesakes.entry((parent, shown.clone())).or_default();
         *namesakes += 1;
-        let name = if *namesakes == 1 { key.1.clone() } else { format!("{} ({namesakes})", key.1) };
+        let name = if *namesakes == 1 { shown } else { format!("{shown} ({namesakes})") };
         self.objects.push(Object { parent, name });
         let number = self.objects.len() as u32;
         self.numbers.insert(key, number);
         number
+    }
+}
+
+/// A name in one line, and not too long.
+fn shortened(name: &str) -> String {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(LONGEST_NAME) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }

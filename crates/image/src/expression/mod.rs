@@ -388,3 +388,65 @@ impl CompiledExpression {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Arguments are 100, 101, …; at an address are its lowest bytes.
+    struct Numbers;
+
+    impl CallState for Numbers {
+        fn argument(&self, number: usize) -> u64 {
+            100 + number as u64
+        }
+
+        fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
+            bytes.iter_mut().zip(address..).for_each(|(byte, at)| *byte = at as u8);
+            address != 0
+        }
+
+        fn text(&self, address: u64, _: usize) -> Option<Vec<u8>> {
+            (address != 0).then(|| address.to_string().into_bytes())
+        }
+    }
+
+    fn load(address: Access, bytes: u64, is_signed: bool) -> Access {
+        Access::Load(Box::new(address), bytes, is_signed)
+    }
+
+    #[test]
+    fn terms_are_read_as_in_c() {
+        let of = |text: &str| text.parse::<Expression>().unwrap().term;
+        assert_eq!(of("$1->a.b[2]"), of(" ( ( $1 . a ) -> b ) [ 2 ] "));
+        assert_eq!(of("(struct T *)$1->a"), of("(T*)($1->a)"));
+        assert_ne!(of("((T *)$1)->a"), of("(T *)$1->a"));
+        assert_eq!(of("x[$2 - 1 + y]"), of("x[($2 - 1) + y]"));
+        assert_eq!(of("$1 - 0x10"), of("$1 - 16"));
+    }
+
+    #[test]
+    fn numbers_have_the_signs_and_sizes_of_their_types() {
+        let value = |access: &Access| access.value(&Numbers);
+        assert_eq!(value(&load(Access::Argument(1), 2, false)), Some(0x6665));
+        assert_eq!(value(&load(Access::Constant(0xfe), 1, true)), Some(u64::MAX - 1));
+        assert_eq!(value(&load(Access::Constant(0), 8, false)), None);
+        let below = |limit| Access::Below(Box::new(Access::Argument(0)), limit);
+        assert_eq!((value(&below(101)), value(&below(100))), (Some(100), None));
+        let product = Access::Product(Box::new(Access::Argument(2)), u64::MAX);
+        assert_eq!(value(&Access::Sum(Box::new(Access::Constant(103)), Box::new(product))), Some(1));
+    }
+
+    #[test]
+    fn values_are_written_by_their_types() {
+        let text = |access, format| CompiledExpression { access, format }.text(&Numbers);
+        let minus = || load(Access::Constant(0xfe), 1, true);
+        assert_eq!(text(minus(), Format::Signed).unwrap(), "-2");
+        assert_eq!(text(Access::Argument(0), Format::Address).unwrap(), "0x64");
+        let names: Arc<[_]> = [(-2, "MINUS".to_string())].into();
+        assert_eq!(text(minus(), Format::Enumeration(names.clone())).unwrap(), "MINUS");
+        assert_eq!(text(Access::Argument(0), Format::Enumeration(names)).unwrap(), "100");
+        assert_eq!(text(Access::Argument(3), Format::Text(10)).unwrap(), "103");
+        assert_eq!(text(Access::Constant(0), Format::Text(10)), None);
+    }
+}

@@ -194,11 +194,8 @@ impl<'a, 'd> Types<'a, 'd> {
     pub(super) fn variable(&self, unit: usize, name: &str) -> Option<TypeRef> {
         let others = (0..self.units.len()).filter(|&other| other != unit);
         std::iter::once(unit).chain(others).find_map(|unit| {
-            // Declarations of arrays have no numbers of elements.
             let found = self.find(unit, |entry| {
-                entry.tag() == dw::DW_TAG_variable
-                    && entry.attr_value(dw::DW_AT_declaration).is_none()
-                    && self.name(unit, entry).is_some_and(|found| found == name)
+                entry.tag() == dw::DW_TAG_variable && self.name(unit, entry).is_some_and(|found| found == name)
             })?;
             self.type_of(unit, &found)
         })
