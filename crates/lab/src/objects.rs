@@ -144,7 +144,9 @@ impl ObjectRules {
         if functions == 0 && !startup::may_load_images(configuration) {
             let names: Vec<&str> = rules.iter().flat_map(ObjectRule::functions).take(5).collect();
             let program = configuration.program.display();
-            return Err(self.does_not_fit(format!("{program} has none of the functions {}", names.join(", "))));
+            return Err(
+                self.does_not_fit(format!("{program} has none of the functions {}", names.join(", ")))
+            );
         }
         Ok(())
     }
@@ -190,7 +192,8 @@ mod tests {
     fn wrong_rules_say_why() {
         assert!(error("[[rule]]\nkind = 'x'\nfunctions = []").contains("no functions"));
         assert!(error("[[rule]]\nkind = 'x'\nfunctions = ['f']").contains("no name"));
-        let expression = |key: &str| error(&format!("[[rule]]\nkind = 'x'\nfunctions = ['f']\nkey = '{key}'"));
+        let expression =
+            |key: &str| error(&format!("[[rule]]\nkind = 'x'\nfunctions = ['f']\nkey = '{key}'"));
         assert!(expression("$7").contains("$1 to $6"));
         assert!(expression("$1->").contains("a name is missing"));
         assert!(expression("($1").contains("')' is missing"));

@@ -242,7 +242,8 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
 
     fn object(&mut self, object: &Object) {
         if let Followed::Objects(ObjectNodes { nodes, .. }) = &mut self.followed {
-            let parent = (object.parent as usize).checked_sub(1).and_then(|parent| nodes.get(parent).copied());
+            let parent =
+                (object.parent as usize).checked_sub(1).and_then(|parent| nodes.get(parent).copied());
             nodes.push(self.tree.object(parent, &object.name));
         }
     }

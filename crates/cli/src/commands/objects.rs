@@ -36,7 +36,8 @@ pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
             of_processors(options, &time, move || TimingModel::new(&machine).expect("it was possible before"))
         }
         _ => {
-            let (kind, simulated) = simulate(options, &SelectedMachines::default(), InstructionCounts::new())?;
+            let (kind, simulated) =
+                simulate(options, &SelectedMachines::default(), InstructionCounts::new())?;
             write(options, &kind, &simulated, ("", &simulated.model.model))
         }
     }

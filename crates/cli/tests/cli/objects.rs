@@ -33,7 +33,8 @@ fn table(rules: &Path, options: &str, how: &str) -> Csv {
 fn objects(options: &str, how: &str) -> Vec<(String, Option<u64>, Vec<u64>)> {
     let rows = table(Path::new(RULES), options, how);
     let number = |cell: &String| cell.parse().unwrap();
-    let row = |row: &Vec<String>| (row[0].clone(), row[1].parse().ok(), row[4..].iter().map(number).collect());
+    let row =
+        |row: &Vec<String>| (row[0].clone(), row[1].parse().ok(), row[4..].iter().map(number).collect());
     rows[1..].iter().map(row).collect()
 }
 
@@ -191,9 +192,14 @@ fn rules_that_do_not_fit_are_errors_before_the_program_runs() {
         command.arg(&rules).arg(guest("ev56/plan"));
         outcome(command).failure_after("")
     };
-    let of = |functions: &str, name: &str| format!("[[rule]]\nkind = 'x'\nfunctions = ['{functions}']\nname = '{name}'");
+    let of = |functions: &str, name: &str| {
+        format!("[[rule]]\nkind = 'x'\nfunctions = ['{functions}']\nname = '{name}'")
+    };
     let no_member = error(&of("begin", "{$1->nothing}"));
-    assert!(no_member.contains("no member 'nothing'") && no_member.contains("tag, number, left, right, table"), "{no_member}");
+    assert!(
+        no_member.contains("no member 'nothing'") && no_member.contains("tag, number, left, right, table"),
+        "{no_member}"
+    );
     assert!(error(&of("begin", "{$2}")).contains("begin has 1 arguments, and no $2"));
     assert!(error(&of("begin", "{((struct Nothing *)$1)->x}")).contains("no type 'Nothing'"));
     assert!(error(&of("begin", "{*$1}")).contains("name a member"));

@@ -270,9 +270,10 @@ fn sites(
         return Vec::new();
     }
     let all = functions.iter().flat_map(|&(at, rule)| expressions(&rules[rule]).map(move |it| (at, it)));
-    let mut compiled = ExpressionTypes::new(file, image.bias).compile(all).into_iter().map(|one| {
-        one.map_err(&mut *problem).ok()
-    });
+    let mut compiled = ExpressionTypes::new(file, image.bias)
+        .compile(all)
+        .into_iter()
+        .map(|one| one.map_err(&mut *problem).ok());
     let mut site = |&(address, rule): &(u64, usize)| {
         let mut next = || compiled.next().flatten();
         let rules = &rules[rule];
@@ -313,7 +314,11 @@ fn expressions(rule: &ObjectRule) -> impl Iterator<Item = &Expression> {
 }
 
 /// The number of functions of an image that work on objects by these rules, and what does not fit their types.
-pub fn check_objects(rules: &[ObjectRule], image: &LoadedImage, file: &Image) -> (usize, Vec<ExpressionError>) {
+pub fn check_objects(
+    rules: &[ObjectRule],
+    image: &LoadedImage,
+    file: &Image,
+) -> (usize, Vec<ExpressionError>) {
     let mut problems = Vec::new();
     let found = sites(rules, image, file, &mut |problem| problems.push(problem));
     (found.len() + problems.len(), problems)

@@ -46,7 +46,9 @@ enum Term {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     /// It is none.
-    #[error("'{text}' is no expression: {reason}; $1->member is a member of what the first argument points at")]
+    #[error(
+        "'{text}' is no expression: {reason}; $1->member is a member of what the first argument points at"
+    )]
     Syntax {
         /// The expression.
         text: String,
@@ -205,9 +207,7 @@ impl Compiler<'_, '_, '_> {
                 self.element(self.term(of)?, index)
             }
             Term::Cast(name, of) => self.cast(name, of),
-            Term::Pointee(of) => {
-                self.element(self.term(of)?, Typed::number(Access::Constant(0)))
-            }
+            Term::Pointee(of) => self.element(self.term(of)?, Typed::number(Access::Constant(0))),
             Term::Sum(one, sign, other) => {
                 let (one, other) = (self.value(self.term(one)?)?, self.value(self.term(other)?)?);
                 let other = Access::Product(Box::new(other), sign.cast_unsigned());
@@ -377,13 +377,12 @@ impl CompiledExpression {
             Format::Signed => value.cast_signed().to_string(),
             Format::Unsigned => value.to_string(),
             Format::Address => format!("{value:#x}"),
-            Format::Text(limit) => {
-                String::from_utf8_lossy(&state.text(value, *limit)?).into_owned()
-            }
+            Format::Text(limit) => String::from_utf8_lossy(&state.text(value, *limit)?).into_owned(),
             Format::Enumeration(names) => {
                 let signed = value.cast_signed();
                 let name = names.iter().find(|(number, _)| *number == signed);
-                name.map_or_else(|| Cow::from(signed.to_string()), |(_, name)| name.as_str().into()).into_owned()
+                name.map_or_else(|| Cow::from(signed.to_string()), |(_, name)| name.as_str().into())
+                    .into_owned()
             }
         })
     }

@@ -195,7 +195,8 @@ impl<'a, 'd> Types<'a, 'd> {
         let others = (0..self.units.len()).filter(|&other| other != unit);
         std::iter::once(unit).chain(others).find_map(|unit| {
             let found = self.find(unit, |entry| {
-                entry.tag() == dw::DW_TAG_variable && self.name(unit, entry).is_some_and(|found| found == name)
+                entry.tag() == dw::DW_TAG_variable
+                    && self.name(unit, entry).is_some_and(|found| found == name)
             })?;
             self.type_of(unit, &found)
         })
@@ -272,9 +273,7 @@ impl<'a, 'd> Types<'a, 'd> {
 
     fn enumerators(&self, of: TypeRef) -> Arc<[(i64, String)]> {
         let children = self.children(of);
-        let enumerator = |entry: &Entry<'a>| {
-            Some((enumerator_value(entry)?, self.name(of.unit, entry)?))
-        };
+        let enumerator = |entry: &Entry<'a>| Some((enumerator_value(entry)?, self.name(of.unit, entry)?));
         children.iter().filter_map(enumerator).collect()
     }
 

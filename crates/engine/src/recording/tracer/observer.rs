@@ -235,7 +235,8 @@ impl Tracer {
         if let Some(objects) = &mut objects {
             objects.forked();
         }
-        *self = Tracer { is_recording, order, heap, objects, ..Tracer::of(session, addresses, calls, images) };
+        *self =
+            Tracer { is_recording, order, heap, objects, ..Tracer::of(session, addresses, calls, images) };
         // The order number precedes everything that the parent does from now on.
         self.add_heap();
         self.add_objects();
