@@ -21,6 +21,8 @@ pub struct Object {
     pub parent: u32,
     /// Its name; objects with the same parent have different ones.
     pub name: String,
+    /// A number that it has in all processes that work on it.
+    pub identity: Option<u64>,
 }
 
 /// Consumes an execution in order.

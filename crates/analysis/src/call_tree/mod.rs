@@ -8,8 +8,10 @@ mod objects;
 mod profile;
 mod tables;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+use events::Object;
 
 pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
@@ -39,6 +41,8 @@ pub struct CallTree {
     /// Calls whose chain is not shown completely.
     merged: u64,
     outside: Option<NodeId>,
+    /// By function and identity, the nodes of objects.
+    identities: HashMap<(u32, u64), BTreeSet<NodeId>>,
 }
 
 /// The name of the node of all that is executed for no object.
@@ -122,10 +126,35 @@ impl CallTree {
     }
 
     /// The node of an object.
-    pub(crate) fn object(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
+    pub(crate) fn object(&mut self, parent: Option<NodeId>, object: &Object) -> NodeId {
+        let node = self.named(parent, &object.name);
+        if let Some(identity) = object.identity {
+            self.identities.entry((self.nodes[node as usize].function, identity)).or_default().insert(node);
+        }
+        node
+    }
+
+    /// A node that is no function.
+    fn named(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
         let name = FunctionName { image: String::new(), function: name.into() };
         let function = self.function(&Arc::new(name));
         self.node(parent, function, CallPlaces { site: None, entry: CodeAddress::default() })
+    }
+
+    /// Of each node the one that it is shown as: processes that help another one, such as a query's parallel workers, know only
+    /// the lower objects, which are those of the same name and identity further below the same outermost object.
+    pub(crate) fn merged_objects(&self) -> Vec<NodeId> {
+        let root = |node: NodeId| self.open_calls(Some(node)).last().unwrap_or(node);
+        let mut shown: Vec<NodeId> = (0..self.nodes.len() as NodeId).collect();
+        for alike in self.identities.values() {
+            for &node in alike {
+                let depth = |&other: &NodeId| self.nodes[other as usize].depth;
+                let related = alike.iter().copied().filter(|&other| root(other) == root(node));
+                let deepest = related.max_by_key(|other| (depth(other), std::cmp::Reverse(*other)));
+                shown[node as usize] = deepest.unwrap_or(node);
+            }
+        }
+        shown
     }
 
     /// The node of all that is executed for no object.
@@ -133,7 +162,7 @@ impl CallTree {
         if let Some(node) = self.outside {
             return node;
         }
-        let node = self.object(None, OUTSIDE);
+        let node = self.named(None, OUTSIDE);
         self.outside = Some(node);
         node
     }

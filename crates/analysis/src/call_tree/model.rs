@@ -244,7 +244,7 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
         if let Followed::Objects(ObjectNodes { nodes, .. }) = &mut self.followed {
             let parent =
                 (object.parent as usize).checked_sub(1).and_then(|parent| nodes.get(parent).copied());
-            nodes.push(self.tree.object(parent, &object.name));
+            nodes.push(self.tree.object(parent, object));
         }
     }
 

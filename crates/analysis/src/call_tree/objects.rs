@@ -66,7 +66,7 @@ impl<R: InstructionResults> CallCosts<'_, R> {
                 0 => String::new(),
                 depth => format!("{}->  ", " ".repeat(2 + 6 * (depth as usize - 1))),
             };
-            let calls = if self.tree.outside == Some(id) { Value::Missing } else { node.calls.into() };
+            let calls = if self.tree.outside == Some(id) { Value::Missing } else { self.calls(id).into() };
             table.row(self.object_row(
                 format!("{indent}{name}").into(),
                 calls,

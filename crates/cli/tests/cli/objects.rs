@@ -155,6 +155,22 @@ fn processes_work_on_objects_of_the_same_names() {
     assert_eq!(sum(&rows[..rows.len() - 1]), own(&total.2));
 }
 
+/// A process that knows only a part of a plan works on the same objects.
+#[test]
+fn workers_are_parts_of_the_query() {
+    let alone = objects("--children", "tail");
+    let rows = objects("--children", "worker");
+    let names =
+        |rows: &[(String, Option<u64>, Vec<u64>)]| rows.iter().map(|row| row.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&rows), names(&alone));
+    assert_eq!(rows[0].1, alone[0].1.map(|queries| queries + 1));
+    // It reads 60 rows and the end, begins, ends, and has a first call.
+    assert_eq!(rows[4].1, alone[4].1.map(|calls| calls + 60 + 4));
+    assert!(rows[1].1 == alone[1].1 && rows[1].2[1] == alone[1].2[1], "{rows:?}");
+    let total = rows.last().unwrap();
+    assert_eq!(sum(&rows[..rows.len() - 1]), own(&total.2));
+}
+
 #[test]
 fn machines_count_what_they_count_without_objects() {
     for (command, machine) in [("caches", "--caches"), ("time", "--time")] {

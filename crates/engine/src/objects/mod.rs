@@ -210,6 +210,10 @@ impl ObjectCalls {
         };
         let existing = key.filter(|_| rule.role != ObjectRole::Begins);
         let existing = existing.and_then(|key| lock(&self.table).existing(key));
+        if existing.is_none() && rule.name.is_none() {
+            // It began before recording did, or is none.
+            return;
+        }
         let object = existing.unwrap_or_else(|| self.object(site, key, entered));
         let ends = key.filter(|_| self.rules[site.rule].role == ObjectRole::Ends);
         let this = (object, return_address, stack_pointer);

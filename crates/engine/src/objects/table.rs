@@ -65,7 +65,7 @@ impl ObjectTable {
         let namesakes = self.namesakes.entry((parent, shown.clone())).or_default();
         *namesakes += 1;
         let name = if *namesakes == 1 { shown } else { format!("{shown} ({namesakes})") };
-        self.objects.push(Object { parent, name });
+        self.objects.push(Object { parent, name, identity });
         let number = self.objects.len() as u32;
         self.numbers.insert(key, number);
         number

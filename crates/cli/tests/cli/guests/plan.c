@@ -110,5 +110,12 @@ int main(int count, char **arguments) {
     fails = 0;
     sum += query("select scan", &scan_lines);
     if (forks) wait(0);
+    if (count > 1 && arguments[1][0] == 'w') {
+        if (fork() == 0) {
+            query("select join", &scan_lines);
+            return 0;
+        }
+        wait(0);
+    }
     printf("%ld\n", sum);
 }
