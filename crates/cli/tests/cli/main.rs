@@ -28,6 +28,7 @@ mod instrument;
 mod isolation;
 mod misses;
 mod names;
+mod objects;
 mod outputs;
 mod profiles;
 mod results;

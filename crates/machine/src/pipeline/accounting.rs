@@ -144,6 +144,7 @@ impl<M: MemorySystem> Accounting<M> {
                 self.core.divert();
             }
             Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
+            Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
         }
     }
 }
