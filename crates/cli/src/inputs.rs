@@ -43,6 +43,11 @@ pub fn protect_inputs(command: &Command) {
             protect_file(&options.input.file);
             options.caches.iter().chain(&options.time).for_each(|machine| protect(Path::new(machine)));
         }
+        Command::Objects(options) => {
+            protect_file(&options.input.file);
+            options.caches.iter().chain(&options.time).for_each(|machine| protect(Path::new(machine)));
+            options.rules.iter().for_each(|rules| protect(rules));
+        }
         Command::Calls(options) => protect_file(&options.input.file),
         Command::Faults(options) => protect_file(&options.input.file),
         Command::Sharing(options) => {

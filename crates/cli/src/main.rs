@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::Faults(options) => commands::faults::run(&options),
         Command::Sharing(options) => commands::sharing::run(&options),
         Command::Units(options) => commands::units::run(&options),
+        Command::Objects(options) => commands::objects::run(&options),
         Command::Mrc(options) => commands::mrc::run(&options.sizes, &options.output, &options.input),
         Command::Time(options) => commands::time::run(&options),
         Command::Profile(options) => commands::profile::run(&options),

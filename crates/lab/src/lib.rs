@@ -11,6 +11,7 @@ pub mod interrupt;
 pub mod isolated;
 pub mod live;
 pub mod measure;
+pub mod objects;
 pub mod record;
 mod source;
 pub mod startup;

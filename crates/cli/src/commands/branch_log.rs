@@ -38,12 +38,12 @@ fn patch(options: &PatchOptions) -> anyhow::Result<()> {
         name.push(".log");
         name.into()
     });
-    let log = absolute(&log)?;
+    let path = absolute(&log)?;
     let (mut plans, id) = plans(&options.images, options.records)?;
     let mut header = LogHeader { id, switches: Vec::new(), capacity: options.records };
     for ((plan, image), output) in plans.iter_mut().zip(&options.images).zip(&outputs) {
         let problem = |problem| spike::Error::Unsuitable { path: image.clone(), problem };
-        let (bytes, switch) = plan.write(id, log.as_os_str().as_bytes()).map_err(problem)?;
+        let (bytes, switch) = plan.write(id, path.as_os_str().as_bytes()).map_err(problem)?;
         header.switches.push(switch);
         write_image(output, &bytes, image)?;
         let summary = plan.summary();
@@ -56,8 +56,8 @@ fn patch(options: &PatchOptions) -> anyhow::Result<()> {
             log.display()
         );
         if summary.unpatched > 0 {
-            let procedures = number(summary.unpatched as u64);
-            eprintln!("pathlength: note: {procedures} procedures that cannot be changed are not logged");
+            let unpatched = number(summary.unpatched as u64);
+            eprintln!("pathlength: note: procedures that cannot be changed, and are not logged: {unpatched}");
         }
     }
     report::write_file(&log, |out| Ok(out.write_all(&header.empty_file(!options.off))?))?;
@@ -250,7 +250,7 @@ impl Totals {
         let texts = columns.len();
         columns.extend([
             ("instructions", Kind::Count),
-            ("share (%)", Kind::Percent(2)),
+            ("share", Kind::Percent(2)),
             ("blocks", Kind::Count),
             ("instructions per block", Kind::Real(1)),
             ("calls", Kind::Count),

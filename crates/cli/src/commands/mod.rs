@@ -18,6 +18,7 @@ pub mod faults;
 pub mod machines;
 pub mod man;
 pub mod mrc;
+pub mod objects;
 mod processes;
 pub mod profile;
 mod recorded;

@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use engine::{Configuration, Plan, Process};
-use events::{Block, Consumer, Image, Thread};
 use machine::{Caches, Machine, TimingModel};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,6 +20,7 @@ use crate::build::Build;
 use crate::measure::Ending;
 use crate::study::database::check_success;
 use crate::study::environment::repeatable;
+use crate::study::models::Models;
 use crate::{edges, feedback, isolated, live};
 
 /// A variant of a program: what is optimized.
@@ -110,29 +110,6 @@ pub struct ProgramResult {
     pub profiled: Program,
     /// What hot-cold optimization alone made of it.
     pub hot_cold: Optimized,
-}
-
-/// Models that observe the same run.
-struct Models {
-    caches: Vec<Caches>,
-    times: Vec<TimingModel>,
-}
-
-impl Consumer for Models {
-    fn map(&mut self, image: &Image) {
-        self.caches.map(image);
-        self.times.map(image);
-    }
-
-    fn define(&mut self, block: &Block) {
-        self.caches.define(block);
-        self.times.define(block);
-    }
-
-    fn executed(&mut self, thread: Thread, records: &[u64]) {
-        self.caches.executed(thread, records);
-        self.times.executed(thread, records);
-    }
 }
 
 /// What a run wrote: the bytes of its standard output and of each file that it made.
