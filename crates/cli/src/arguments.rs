@@ -8,12 +8,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::ranges;
 
+mod branch_log;
 mod compare;
 mod environment;
 mod export;
 mod faults;
 mod install;
 mod models;
+mod objects;
 mod output;
 mod program;
 mod sharing;
@@ -25,6 +27,7 @@ mod study;
 mod system;
 mod units;
 
+pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
 pub use compare::GateOptions;
 pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
@@ -34,6 +37,7 @@ pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, MachineSettings, MachinesOptions, MrcOptions,
     ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
 };
+pub use objects::ObjectsOptions;
 pub use output::{OutputOptions, RowOptions};
 pub use program::{CountedProgram, FileOptions, ProgramOptions, parse};
 pub use sharing::{SharingOptions, SharingRows};
@@ -314,6 +318,24 @@ calls do not exceed.
 kept for this, in at most 64 MB; if that is too little, the call nearest to the median is compared, and a note says so."
     )]
     Units(UnitsOptions),
+    /// Attribute instructions, misses and cycles to what functions work on: operators of a query, locks, relations.
+    #[command(
+        override_usage = "pathlength objects [OPTIONS] <PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength objects ./postgres --single -D data postgres         the operators of each query, as EXPLAIN lays them out
+  pathlength objects --children --time alphastation500 ./postgres -D data
+  pathlength objects --by lock --as names ./postgres --single -D data postgres
+  pathlength objects --rules mine.toml ./server
+
+What is executed belongs to the object of the innermost call of a function that works on one, whatever it calls. Each number \
+stands beside its own part, without what the objects below cost. The sum of all own parts, with what is outside of objects, is \
+the whole run. Calls that are left by longjmp end when control is next seen in an older frame.
+
+Rules are a file; those for PostgreSQL are objects/postgresql.toml. Expressions in it are of C: $1 is the first argument of the \
+function, and its type is that of the program's debug information (compile with -g)."
+    )]
+    Objects(ObjectsOptions),
     /// Compute miss-ratio curves: the misses of caches of all sizes, from one pass.
     #[command(
         override_usage = "pathlength mrc [OPTIONS] <TRACE|PROGRAM> [ARG]...",
@@ -361,6 +383,9 @@ profile, so that several runs can train it. A profile is JSON."
         after_help = "Example: pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
     )]
     Spike(SpikeCommand),
+    /// Patch images so that they log their branches while they run, and reconstruct what they executed.
+    #[command(subcommand, after_help = "Example: pathlength branch-log patch ./sort -o sort.patched")]
+    BranchLog(BranchLogCommand),
     /// Run, count or record a program with the operating system: a Linux kernel on an emulated machine.
     #[command(subcommand, after_help = "Example: pathlength system count ./hello world")]
     System(SystemCommand),

@@ -20,6 +20,7 @@ mod calls;
 mod counting;
 pub mod debug;
 mod family;
+mod objects;
 mod places;
 mod platform;
 mod process;
@@ -36,6 +37,7 @@ pub use family::{
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
 pub use linux::{Clock, Random, Settings, Substitution};
+pub use objects::{ObjectRule, check_objects};
 pub use places::{NoPlace, Place};
 pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};

@@ -1,5 +1,7 @@
 //! Consumers of executions, of a running program or a replayed trace.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Block, BlockId, HitFilter, Image, ProcessEnd};
 
 /// The thread that executed something.
@@ -11,6 +13,18 @@ pub struct Thread {
     pub number: u32,
 }
 
+/// Something that functions of the program work on, such as an operator of a query: calls with an argument that identifies
+/// it are calls for the object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Object {
+    /// The number of the object for which the first call of this one was made; 0 if there is none.
+    pub parent: u32,
+    /// Its name; objects with the same parent have different ones.
+    pub name: String,
+    /// A number that it has in all processes that work on it.
+    pub identity: Option<u64>,
+}
+
 /// Consumes an execution in order.
 pub trait Consumer: Send {
     /// Defines an image that later blocks may refer to. Images are numbered from 0 in the order of definition.
@@ -18,6 +32,10 @@ pub trait Consumer: Send {
 
     /// Defines a block that later records may refer to. Blocks are numbered from 0 in the order of definition.
     fn define(&mut self, block: &Block);
+
+    /// Defines an object that marks may refer to. Objects are numbered from 1 in the order of definition; a parent comes before its
+    /// children.
+    fn object(&mut self, _object: &Object) {}
 
     /// Consumes whole [`record`](crate::record)s of a thread. Their blocks are defined. Records of different threads
     /// alternate; those of a running program have no order marks.

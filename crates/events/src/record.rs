@@ -48,6 +48,11 @@ pub enum Mark {
     PalCall(u32),
     /// PALcode ends: control continues in the kernel or a program.
     PalReturn,
+    /// A function that works on an object is called: what follows is executed for the object of this number
+    /// ([`Consumer::object`](crate::Consumer::object)). Only consumers of running programs get this mark and the next one.
+    ObjectEntered(u32),
+    /// Such a call has ended: what follows is executed for the object of this number again, or for none if it is 0.
+    ObjectLeft(u32),
 }
 
 /// The number of PALcode's function for a system call.
@@ -209,6 +214,8 @@ impl Mark {
             13 => Mark::Exception(*ExceptionKind::ALL.get(payload as usize).unwrap_or(&ExceptionKind::Other)),
             14 => Mark::PalCall(payload as u32),
             15 => Mark::PalReturn,
+            16 => Mark::ObjectEntered(payload as u32),
+            17 => Mark::ObjectLeft(payload as u32),
             _ => Mark::Heap(Heap::Gone),
         }
     }
@@ -231,6 +238,8 @@ impl Mark {
             Mark::Exception(exception) => (13, exception.number()),
             Mark::PalCall(function) => (14, u64::from(function)),
             Mark::PalReturn => (15, 0),
+            Mark::ObjectEntered(number) => (16, number.into()),
+            Mark::ObjectLeft(number) => (17, number.into()),
         };
         HIGHEST | kind << BEHIND_KIND | payload & LARGEST
     }

@@ -82,6 +82,13 @@ fn is_variable(name: &str) -> bool {
     !name.starts_with('(') && !name.starts_with("allocated ")
 }
 
+/// Whether a program may load further images while it runs.
+pub(crate) fn may_load_images(configuration: &Configuration) -> bool {
+    let Some(images) = images(configuration) else { return true };
+    let open = |image: LoadedImage| Some((image.clone(), Image::open(&image.path).ok()?));
+    loads_more(&images.into_iter().filter_map(open).collect::<Vec<_>>())
+}
+
 fn loads_more(files: &[(LoadedImage, Image)]) -> bool {
     let loaders: HashSet<&[u8]> = LOADERS.iter().map(|name| name.as_bytes()).collect();
     let is_own = |image: &&LoadedImage| {

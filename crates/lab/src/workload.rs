@@ -210,7 +210,7 @@ pub(crate) const POSTGRESQL: Workload = Workload {
     recipe: Recipe::Script(Script {
         tools: &[("tar", "tar"), ("bzip2", "bzip2"), ("make", "make"), ("zic", "libc-bin")],
         steps: &[
-            ("unpacking", "mkdir source && tar -xf postgresql-15*.tar.* -C source --strip-components=1"),
+            ("unpacking", "mkdir -p source && tar -xf postgresql-15*.tar.* -C source --strip-components=1"),
             (
                 "configuring",
                 "cd source && ./configure --quiet --build=\"$(cc -dumpmachine)\" \

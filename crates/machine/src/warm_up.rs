@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use events::record::{Event, Mark};
-use events::{Block, BlockId, Consumer, HitFilter, Image, Thread};
+use events::{Block, BlockId, Consumer, HitFilter, Image, Object, Thread};
 
 /// A model of a machine, with counts.
 pub trait Model: Consumer {
@@ -122,6 +122,10 @@ impl<M: Model> Consumer for WarmUp<M> {
 
     fn define(&mut self, block: &Block) {
         self.model.define(block);
+    }
+
+    fn object(&mut self, object: &Object) {
+        self.model.object(object);
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {

@@ -68,7 +68,7 @@ impl<R: InstructionResults> CallCosts<'_, R> {
                 parent: node.parent.and_then(|parent| numbers.get(&parent).copied()),
                 function: name.function.clone(),
                 image: name.image.clone(),
-                calls: node.calls,
+                calls: self.calls(id),
                 own: cost(self.own(id)),
                 inclusive: cost(self.inclusive(id)),
                 earlier: None,

@@ -13,6 +13,8 @@ pub struct CallCosts<'a, R> {
     pub(super) columns: Vec<Column>,
     /// What everything costs.
     pub(super) total: Vec<u64>,
+    /// By node, how often it was called.
+    calls: Vec<u64>,
     /// By node, what its own instructions cost.
     own: Vec<Vec<u64>>,
     /// By node, with everything that it calls.
@@ -38,9 +40,12 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
     pub fn new<M>(execution: &'a WithCallTree<M>, results: &'a R) -> CallCosts<'a, R> {
         let (tree, columns) = (execution.tree(), results.columns());
         let mut own = vec![vec![0; columns.len()]; tree.nodes().len()];
+        let shown = tree.merged_objects();
+        let mut calls = vec![0; tree.nodes().len()];
+        tree.nodes().iter().zip(&shown).for_each(|(node, &shown)| calls[shown as usize] += node.calls);
         for (number, instance) in execution.instances().iter().enumerate() {
             for row in results.rows(number as u32).into_iter().flatten() {
-                add(&mut own[instance.node as usize], &row);
+                add(&mut own[shown[instance.node as usize] as usize], &row);
             }
         }
         let mut total = vec![0; columns.len()];
@@ -53,12 +58,17 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
                 inclusive[node] = costs;
             }
         }
-        CallCosts { tree, results, columns, total, own, inclusive }
+        CallCosts { tree, results, columns, total, calls, own, inclusive }
     }
 
     /// What a node's own instructions cost.
     pub fn own(&self, node: NodeId) -> &[u64] {
         &self.own[node as usize]
+    }
+
+    /// How often a node was called.
+    pub fn calls(&self, node: NodeId) -> u64 {
+        self.calls[node as usize]
     }
 
     /// What a node costs with everything that it calls.
@@ -78,7 +88,7 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
         for (id, node) in self.used() {
             let (calls, own) =
                 functions.entry(node.function).or_insert_with(|| (Calls::new(width), vec![0; width]));
-            calls.calls += node.calls;
+            calls.calls += self.calls(id);
             add(own, self.own(id));
             let is_open = |caller: NodeId| self.tree.nodes()[caller as usize].function == node.function;
             if !self.tree.callers(id).any(is_open) {
@@ -96,7 +106,7 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
         for (id, node) in self.used() {
             let Some(caller) = caller_of(id) else { continue };
             let edge = edges.entry((caller, node.function)).or_insert_with(|| Calls::new(self.columns.len()));
-            edge.calls += node.calls;
+            edge.calls += self.calls(id);
             let is_open = |open: NodeId| function(open) == node.function && caller_of(open) == Some(caller);
             if !self.tree.callers(id).any(is_open) {
                 add(&mut edge.inclusive, self.inclusive(id));
@@ -108,7 +118,7 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
     /// The nodes that were called, or cost anything: others belong to a warm-up.
     pub(super) fn used(&self) -> impl Iterator<Item = (NodeId, &'a super::Node)> {
         let nodes = self.tree.nodes().iter().enumerate().map(|(id, node)| (id as NodeId, node));
-        nodes.filter(|&(id, node)| node.calls > 0 || self.inclusive(id).iter().any(|&cost| cost > 0))
+        nodes.filter(|&(id, _)| self.calls(id) > 0 || self.inclusive(id).iter().any(|&cost| cost > 0))
     }
 }
 

@@ -4,15 +4,19 @@
 mod chains;
 mod costs;
 mod model;
+mod objects;
 mod profile;
 mod tables;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+
+use events::Object;
 
 pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
 pub use model::WithCallTree;
+pub use objects::{ObjectRows, object_tables};
 pub use profile::{CallProfile, InstructionCosts};
 pub use tables::{CallRows, CallSelection, call_tables};
 
@@ -36,7 +40,13 @@ pub struct CallTree {
     function_numbers: HashMap<Arc<FunctionName>, u32>,
     /// Calls whose chain is not shown completely.
     merged: u64,
+    outside: Option<NodeId>,
+    /// By function and identity, the nodes of objects.
+    identities: HashMap<(u32, u64), BTreeSet<NodeId>>,
 }
+
+/// The name of the node of all that is executed for no object.
+const OUTSIDE: &str = "(outside)";
 
 /// A chain of calls.
 #[derive(Debug)]
@@ -113,6 +123,53 @@ impl CallTree {
         let node = self.node(caller, function, places);
         self.nodes[node as usize].calls += 1;
         node
+    }
+
+    /// The node of an object.
+    pub(crate) fn object(&mut self, parent: Option<NodeId>, object: &Object) -> NodeId {
+        let node = self.named(parent, &object.name);
+        if let Some(identity) = object.identity {
+            self.identities.entry((self.nodes[node as usize].function, identity)).or_default().insert(node);
+        }
+        node
+    }
+
+    /// A node that is no function.
+    fn named(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
+        let name = FunctionName { image: String::new(), function: name.into() };
+        let function = self.function(&Arc::new(name));
+        self.node(parent, function, CallPlaces { site: None, entry: CodeAddress::default() })
+    }
+
+    /// Of each node the one that it is shown as: processes that help another one, such as a query's parallel workers, know only
+    /// the lower objects, which are those of the same name and identity further below the same outermost object.
+    pub(crate) fn merged_objects(&self) -> Vec<NodeId> {
+        let root = |node: NodeId| self.open_calls(Some(node)).last().unwrap_or(node);
+        let mut shown: Vec<NodeId> = (0..self.nodes.len() as NodeId).collect();
+        for alike in self.identities.values() {
+            for &node in alike {
+                let depth = |&other: &NodeId| self.nodes[other as usize].depth;
+                let related = alike.iter().copied().filter(|&other| root(other) == root(node));
+                let deepest = related.max_by_key(|other| (depth(other), std::cmp::Reverse(*other)));
+                shown[node as usize] = deepest.unwrap_or(node);
+            }
+        }
+        shown
+    }
+
+    /// The node of all that is executed for no object.
+    pub(crate) fn outside(&mut self) -> NodeId {
+        if let Some(node) = self.outside {
+            return node;
+        }
+        let node = self.named(None, OUTSIDE);
+        self.outside = Some(node);
+        node
+    }
+
+    /// A call for an object begins.
+    pub(crate) fn count_call(&mut self, node: NodeId) {
+        self.nodes[node as usize].calls += 1;
     }
 
     fn node(&mut self, caller: Option<NodeId>, function: u32, places: CallPlaces) -> NodeId {

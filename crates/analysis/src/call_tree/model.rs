@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use events::record::{Entries, Entry, Event, Shape};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::record::{Entries, Entry, Event, Mark, Shape};
+use events::{Block, BlockId, Consumer, Image, Object, Thread};
 use machine::Model;
 
 use super::{CallPlaces, CallTree, CodeAddress, NodeId};
@@ -22,9 +22,26 @@ pub struct WithCallTree<M> {
     tree: CallTree,
     definitions: Definitions,
     instances: Instances,
-    stacks: HashMap<u32, ThreadCalls>,
+    followed: Followed,
     /// Records for the model.
     records: Vec<u64>,
+}
+
+/// What decides to which node of the tree an execution belongs, for each thread.
+enum Followed {
+    /// The function that is executed, and its callers.
+    Calls(HashMap<u32, ThreadCalls>),
+    /// The object for which the program says that it works.
+    Objects(ObjectNodes),
+}
+
+/// The nodes of objects.
+#[derive(Default)]
+struct ObjectNodes {
+    /// By the numbers of objects, from 1.
+    nodes: Vec<NodeId>,
+    /// By thread; none outside of objects.
+    current: HashMap<u32, Option<NodeId>>,
 }
 
 /// The open calls of a thread.
@@ -64,6 +81,11 @@ pub struct Instance {
 }
 
 impl<M> WithCallTree<M> {
+    /// A model that has consumed nothing; nodes are the objects for which functions are called, instead of functions.
+    pub fn of_objects(model: M) -> WithCallTree<M> {
+        WithCallTree { followed: Followed::Objects(ObjectNodes::default()), ..WithCallTree::new(model) }
+    }
+
     /// A model that has consumed nothing.
     pub fn new(model: M) -> WithCallTree<M> {
         WithCallTree {
@@ -77,7 +99,7 @@ impl<M> WithCallTree<M> {
                 facts: Vec::new(),
             },
             instances: Instances::default(),
-            stacks: HashMap::new(),
+            followed: Followed::Calls(HashMap::new()),
             records: Vec::new(),
         }
     }
@@ -101,28 +123,19 @@ impl<M> WithCallTree<M> {
 impl<M: Consumer> WithCallTree<M> {
     /// Rewrites records so that they refer to instances of blocks.
     fn rewrite(&mut self, thread: Thread, records: &[u64]) {
-        let WithCallTree { model, tree, definitions, instances, stacks, records: rewritten } = self;
-        let ThreadCalls { stack, last } = stacks.entry(thread.number).or_default();
+        let WithCallTree { model, tree, definitions, instances, followed, records: rewritten } = self;
+        let mut thread = match followed {
+            Followed::Calls(stacks) => FollowedThread::Calls(stacks.entry(thread.number).or_default()),
+            Followed::Objects(objects) => {
+                FollowedThread::Object(&objects.nodes, objects.current.entry(thread.number).or_default())
+            }
+        };
         rewritten.clear();
         for entry in Entries::new(records, &definitions.shapes) {
             match entry {
                 Entry::Execution(execution) => {
                     let block = execution.block;
-                    let (facts, function) = &definitions.facts[block as usize];
-                    let image = definitions.blocks[block as usize].image;
-                    let from = last.replace(CodeAddress { address: facts.last(), image });
-                    stack.block(
-                        facts,
-                        tree,
-                        |_, _| {},
-                        |tree, caller, replaced| {
-                            // A tail call is a call from where the one that it replaces came from.
-                            let site = replaced.map_or(from, |node| tree.nodes()[node as usize].site);
-                            let entry = CodeAddress { address: facts.address, image };
-                            tree.call(caller.copied(), *function, CallPlaces { site, entry })
-                        },
-                    );
-                    let Some(&node) = stack.top() else { continue };
+                    let Some(node) = thread.node(block, tree, definitions) else { continue };
                     let instance = instances.find(Instance { node, block }, || {
                         model.define(&definitions.blocks[block as usize]);
                     });
@@ -130,12 +143,61 @@ impl<M: Consumer> WithCallTree<M> {
                     rewritten.extend_from_slice(execution.addresses);
                 }
                 Entry::Mark(mark) => {
-                    // All images of a process have the same instruction set.
-                    let set = definitions.blocks.last().map(|block| block.instruction_set);
-                    set.into_iter().for_each(|set| stack.mark(mark, set));
+                    thread.mark(mark, tree, definitions);
                     rewritten.push(Event::Mark(mark).word());
                 }
             }
+        }
+    }
+}
+
+/// A thread whose executions belong to nodes of the tree.
+enum FollowedThread<'a> {
+    Calls(&'a mut ThreadCalls),
+    /// The nodes of objects, and that of the thread.
+    Object(&'a [NodeId], &'a mut Option<NodeId>),
+}
+
+impl FollowedThread<'_> {
+    /// The node of the next execution.
+    #[inline]
+    fn node(&mut self, block: BlockId, tree: &mut CallTree, definitions: &Definitions) -> Option<NodeId> {
+        let ThreadCalls { stack, last } = match self {
+            FollowedThread::Calls(calls) => calls,
+            FollowedThread::Object(_, current) => return Some(current.unwrap_or_else(|| tree.outside())),
+        };
+        let (facts, function) = &definitions.facts[block as usize];
+        let image = definitions.blocks[block as usize].image;
+        let from = last.replace(CodeAddress { address: facts.last(), image });
+        stack.block(
+            facts,
+            tree,
+            |_, _| {},
+            |tree, caller, replaced| {
+                // A tail call is a call from where the one that it replaces came from.
+                let site = replaced.map_or(from, |node| tree.nodes()[node as usize].site);
+                let entry = CodeAddress { address: facts.address, image };
+                tree.call(caller.copied(), *function, CallPlaces { site, entry })
+            },
+        );
+        stack.top().copied()
+    }
+
+    fn mark(&mut self, mark: Mark, tree: &mut CallTree, definitions: &Definitions) {
+        match (self, mark) {
+            (FollowedThread::Calls(calls), mark) => {
+                // All images of a process have the same instruction set.
+                let set = definitions.blocks.last().map(|block| block.instruction_set);
+                set.into_iter().for_each(|set| calls.stack.mark(mark, set));
+            }
+            (FollowedThread::Object(nodes, current), Mark::ObjectEntered(object)) => {
+                **current = nodes.get((object as usize).wrapping_sub(1)).copied();
+                current.iter().for_each(|&node| tree.count_call(node));
+            }
+            (FollowedThread::Object(nodes, current), Mark::ObjectLeft(object)) => {
+                **current = nodes.get((object as usize).wrapping_sub(1)).copied();
+            }
+            _ => {}
         }
     }
 }
@@ -176,6 +238,14 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
         shapes.push(Shape::new(block.instruction_set, &block.words, false));
         blocks.push(block.clone());
         self.instances.last.push(None);
+    }
+
+    fn object(&mut self, object: &Object) {
+        if let Followed::Objects(ObjectNodes { nodes, .. }) = &mut self.followed {
+            let parent =
+                (object.parent as usize).checked_sub(1).and_then(|parent| nodes.get(parent).copied());
+            nodes.push(self.tree.object(parent, object));
+        }
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {

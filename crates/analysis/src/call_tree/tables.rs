@@ -160,7 +160,8 @@ impl<R: InstructionResults> CallCosts<'_, R> {
             }
             let function = &self.tree.functions()[node.function as usize];
             let indented = format!("{}{}", "  ".repeat(node.depth as usize), function.function);
-            let mut row: Vec<Value> = vec![indented.into(), u64::from(node.depth).into(), node.calls.into()];
+            let mut row: Vec<Value> =
+                vec![indented.into(), u64::from(node.depth).into(), self.calls(id).into()];
             row.extend([self.share(self.inclusive(id)), self.share(self.own(id))]);
             row.extend(numbers(self.inclusive(id)));
             table.row(row);

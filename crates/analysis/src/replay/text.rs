@@ -73,7 +73,9 @@ impl<'a, W: Write> Text<'a, W> {
                     .into()
             }
             Mark::Exception(exception) => format!("exception: {}", exception.name()),
-            Mark::PalCall(_) | Mark::PalReturn => return Ok(()),
+            Mark::PalCall(_) | Mark::PalReturn | Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {
+                return Ok(());
+            }
             Mark::SystemCall(number) => format!("system call {number}: {}", (self.system_call)(number)),
             Mark::UnitBegins(number) => format!("unit of work {number} begins"),
             Mark::UnitEnds(number) => format!("unit of work {number} ends"),

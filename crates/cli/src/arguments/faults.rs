@@ -55,6 +55,9 @@ pub struct FaultsOptions {
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     pub inclusive: bool,
+    /// Find the faults of all processes of the program.
+    #[arg(long)]
+    pub children: bool,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]

@@ -213,7 +213,7 @@ pub struct CachesOptions {
     pub inclusive: bool,
     /// Simulate all processes of the program, or of the trace: each has caches, TLBs and predictors of its own, as if it had a
     /// processor to itself. Tables are sums over the processes.
-    #[arg(long, conflicts_with_all = ["sweeps", "inclusive"])]
+    #[arg(long, conflicts_with = "sweeps")]
     pub children: bool,
     #[command(flatten)]
     pub calls: CallOptions,
@@ -249,7 +249,7 @@ pub struct TimeOptions {
     pub inclusive: bool,
     /// Simulate all processes of the program, or of the trace: each has caches, TLBs and predictors of its own, as if it had a
     /// processor to itself. Tables are sums over the processes.
-    #[arg(long, conflicts_with_all = ["sweeps", "inclusive"])]
+    #[arg(long, conflicts_with = "sweeps")]
     pub children: bool,
     #[command(flatten)]
     pub calls: CallOptions,
@@ -267,6 +267,9 @@ pub struct CallsOptions {
     /// One table with a row for each of these, instead of the most expensive functions and the call tree.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
+    /// Follow all processes of the program: calls by the same chains of functions are one.
+    #[arg(long)]
+    pub children: bool,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]

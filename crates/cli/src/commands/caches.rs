@@ -6,10 +6,11 @@ use analysis::models::{self, Together};
 use anyhow::bail;
 use machine::Caches;
 
+use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
-use super::{calls, mrc, processes};
+use super::{mrc, processes};
 use crate::arguments::{CachesOptions, ResultRows};
 use crate::messages;
 
@@ -36,7 +37,10 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
         bail!("--by process needs the results of all processes: add --children");
     }
     if let Some(ResultRows::Calls(rows)) = rows {
-        return calls::simulate(input, rows, &options.calls, &options.rows, output, &selected, model);
+        let (options, rows_shown) = (&options.calls, &options.rows);
+        let (selected, children) = (&selected, false);
+        let request = CallsRequest { input, rows, options, rows_shown, output, selected, children };
+        return calls::simulate(&request, model);
     }
     let simulated = simulate(input, output, rows, &[], &selected, model)?;
     let named = selected.named(&simulated.model);

@@ -14,10 +14,11 @@ use analysis::table::Column;
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use machine::{InstructionCounts, Model};
+use machine::{InstructionCounts, Model, PerProcess};
 use report::{FlameGraph, Format};
 
 use super::count::SUMMARY_FUNCTIONS;
+use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated};
 use crate::arguments::{CallOptions, CallsOptions, OutputOptions, ResultRows, RowOptions, SimulationOptions};
@@ -28,7 +29,6 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     output.check(options.by.is_none())?;
     let rows = options.by.map(|by| by.results(true));
     let counts = InstructionCounts::new();
-    let none = SelectedMachines::default();
     let form = chain_form(
         &counts.columns(),
         &options.calls,
@@ -36,17 +36,17 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         rows.or(Some(ResultRows::Calls(CallRows::Tree))),
     )?;
     if rows == Some(ResultRows::Process) {
-        bail!("calls are of the first process: --by process is for count, caches and time with --children");
+        bail!("--by process is for count, caches and time with --children");
     }
     if let Some(ResultRows::Own(own)) = rows {
-        let simulated = simulate::simulate(&options.input, output, rows, &[], &none, counts)?;
+        let simulated = simulate_counts(options, rows, &[], counts)?;
         let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);
         simulated.write(tables, &options.rows, output)?;
         return simulated.finish(&options.input);
     }
     let model = WithCallTree::new(counts);
     let functions = &options.calls.functions;
-    let simulated = simulate::simulate(&options.input, output, rows, functions, &none, model)?;
+    let simulated = simulate_counts(options, rows, functions, model)?;
     if let Some((form, path)) = form {
         write_chains(&simulated, &simulated.model.model, &options.calls, form, path)?;
         return simulated.finish(&options.input);
@@ -68,32 +68,111 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     simulated.finish(&options.input)
 }
 
+/// Simulates a model on the first process, or on all.
+pub fn simulate_these<M: Model + 'static>(
+    children: bool,
+    (input, output): (&SimulationOptions, &OutputOptions),
+    rows: Option<ResultRows>,
+    functions: &[String],
+    selected: &SelectedMachines,
+    model: M,
+) -> anyhow::Result<Simulated<M>> {
+    match children {
+        true => Ok(processes::simulate_all(input, output, rows, functions, selected, model)?.0),
+        false => simulate::simulate(input, output, rows, functions, selected, model),
+    }
+}
+
+/// Counts instructions, of all processes if the options say so.
+fn simulate_counts<M: Model + 'static>(
+    options: &CallsOptions,
+    rows: Option<ResultRows>,
+    functions: &[String],
+    model: M,
+) -> anyhow::Result<Simulated<M>> {
+    let none = SelectedMachines::default();
+    simulate_these(options.children, (&options.input, &options.output), rows, functions, &none, model)
+}
+
+/// The costs of calls that are asked for.
+pub struct CallsRequest<'o> {
+    /// What is simulated.
+    pub input: &'o SimulationOptions,
+    /// The rows.
+    pub rows: CallRows,
+    /// Which calls.
+    pub options: &'o CallOptions,
+    /// Which of the rows.
+    pub rows_shown: &'o RowOptions,
+    /// Where the tables go.
+    pub output: &'o OutputOptions,
+    /// The machines.
+    pub selected: &'o SelectedMachines,
+    /// Whether all processes are simulated.
+    pub children: bool,
+}
+
 /// Simulates models of machines with the call tree, and writes one table for each machine.
 pub fn simulate<M: InstructionResults + Model + 'static>(
-    input: &SimulationOptions,
-    rows: CallRows,
-    options: &CallOptions,
-    rows_shown: &RowOptions,
-    output: &OutputOptions,
-    selected: &SelectedMachines,
+    request: &CallsRequest,
     models: Vec<M>,
 ) -> anyhow::Result<ExitCode> {
-    let columns = models.first().map_or(Vec::new(), InstructionResults::columns);
-    let form = chain_form(&columns, options, output, Some(ResultRows::Calls(rows)))?;
-    if form.is_some() && selected.names.len() > 1 {
-        bail!("a flame graph shows one machine: give a single --machine");
+    let &CallsRequest { input, rows, options, output, selected, .. } = request;
+    let form = request.form(&models)?;
+    let (rows, model) = (Some(ResultRows::Calls(rows)), WithCallTree::new(models));
+    let functions = &options.functions;
+    let simulated = simulate_these(request.children, (input, output), rows, functions, selected, model)?;
+    request.write(&simulated, &selected.named(&simulated.model.model), form)
+}
+
+/// The same of all processes, for each of which `make` makes models.
+pub fn simulate_processes<M: InstructionResults + 'static>(
+    request: &CallsRequest,
+    make: impl Fn() -> Vec<M> + Send + 'static,
+) -> anyhow::Result<ExitCode>
+where
+    Vec<M>: Model,
+{
+    let &CallsRequest { input, rows, options, output, selected, .. } = request;
+    let form = request.form(&make())?;
+    let (rows, model) = (Some(ResultRows::Calls(rows)), WithCallTree::new(PerProcess::new(make)));
+    let (mut simulated, _) =
+        processes::simulate_all(input, output, rows, &options.functions, selected, model)?;
+    simulated.notes.push(processes::OWN_PROCESSORS.into());
+    if simulated.model.model.models().is_empty() {
+        bail!("no process executed anything that was to be simulated");
     }
-    let model = WithCallTree::new(models);
-    let result_rows = Some(ResultRows::Calls(rows));
-    let simulated = simulate::simulate(input, output, result_rows, &options.functions, selected, model)?;
-    if let (Some((form, path)), [results]) = (form, &simulated.model.model[..]) {
-        write_chains(&simulated, results, options, form, path)?;
-        return simulated.finish(input);
+    let together: Vec<_> = processes::together(&simulated.model.model, selected).collect();
+    let named: Vec<_> = together.iter().map(|(name, models)| (*name, models)).collect();
+    request.write(&simulated, &named, form)
+}
+
+impl<'o> CallsRequest<'o> {
+    /// The form that the name of the output asks for.
+    fn form<M: InstructionResults>(&self, models: &[M]) -> anyhow::Result<Option<(ChainForm, &'o Path)>> {
+        let columns = models.first().map_or(Vec::new(), InstructionResults::columns);
+        let form = chain_form(&columns, self.options, self.output, Some(ResultRows::Calls(self.rows)))?;
+        if form.is_some() && self.selected.names.len() > 1 {
+            bail!("a flame graph shows one machine: give a single --machine");
+        }
+        Ok(form)
     }
-    let named = selected.named(&simulated.model.model);
-    let tables = call_tables(rows, &options.selection(), &simulated.model, &named);
-    simulated.write(tables, rows_shown, output)?;
-    simulated.finish(input)
+
+    /// Writes a table for each machine, or what is drawn of the only one.
+    fn write<M, R: InstructionResults>(
+        &self,
+        simulated: &Simulated<WithCallTree<M>>,
+        results: &[(&str, &R)],
+        form: Option<(ChainForm, &Path)>,
+    ) -> anyhow::Result<ExitCode> {
+        if let (Some((form, path)), [(_, results)]) = (form, results) {
+            write_chains(simulated, *results, self.options, form, path)?;
+        } else {
+            let tables = call_tables(self.rows, &self.options.selection(), &simulated.model, results);
+            simulated.write(tables, self.rows_shown, self.output)?;
+        }
+        simulated.finish(self.input)
+    }
 }
 
 /// What call chains are written as.

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use analysis::alignment::{self, AlignmentFaults};
 use analysis::models;
 
-use super::calls;
+use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
-use super::simulate::simulate;
 use crate::arguments::{FaultRows, FaultsOptions, ResultRows};
 
 /// Lines in the short table.
@@ -20,9 +19,12 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let rows = options.by.and_then(|by| by.results(options.inclusive));
     let (none, model) = (SelectedMachines::default(), AlignmentFaults::new());
     if let Some(ResultRows::Calls(rows)) = rows {
-        return calls::simulate(input, rows, &options.calls, &options.rows, output, &none, vec![model]);
+        let (rows_shown, children) = (&options.rows, options.children);
+        let (options, selected) = (&options.calls, &none);
+        let request = CallsRequest { input, rows, options, rows_shown, output, selected, children };
+        return calls::simulate(&request, vec![model]);
     }
-    let simulated = simulate(input, output, rows, &[], &none, model)?;
+    let simulated = calls::simulate_these(options.children, (input, output), rows, &[], &none, model)?;
     let (faults, trace) = (&simulated.model, &simulated.trace);
     let tables = match (options.by, rows) {
         (_, Some(ResultRows::Own(rows))) => models::by(rows, &[("", faults)], trace),

@@ -2,6 +2,7 @@
 
 pub mod annotate;
 pub mod attach;
+pub mod branch_log;
 pub mod build;
 pub mod caches;
 pub mod calls;
@@ -17,6 +18,7 @@ pub mod faults;
 pub mod machines;
 pub mod man;
 pub mod mrc;
+pub mod objects;
 mod processes;
 pub mod profile;
 mod recorded;

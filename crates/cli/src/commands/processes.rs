@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use analysis::models::{self, InstructionResults, ProcessResults, Together};
 use anyhow::bail;
-use engine::ProcessState;
+use engine::{Configuration, Plan, ProcessState};
 use events::BlockId;
 use lab::family::{self, ObservedProcess};
 use machine::{Caches, Model, PerProcess, TimingModel};
 use trace::Trace;
 
+use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated, check_units, is_parallel, prepare, with_warm_up, without_warm_up};
 use super::{until, with_output_apart};
@@ -18,7 +19,7 @@ use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptio
 use crate::messages;
 
 /// The programs and ends of observed processes, by the numbers of their models.
-type KnownProcesses = HashMap<u32, ObservedProcess>;
+pub type KnownProcesses = HashMap<u32, ObservedProcess>;
 
 /// The misses of all processes.
 pub fn caches(
@@ -29,6 +30,18 @@ pub fn caches(
     let new = if options.classify { Caches::classified } else { Caches::new };
     let machines = selected.machines.clone();
     let make = move || machines.iter().map(new).collect();
+    if let Some(ResultRows::Calls(rows)) = rows {
+        let request = CallsRequest {
+            input: &options.input,
+            rows,
+            options: &options.calls,
+            rows_shown: &options.rows,
+            output: &options.output,
+            selected,
+            children: true,
+        };
+        return calls::simulate_processes(&request, make);
+    }
     let simulated = simulate(&options.input, &options.output, rows, selected, make)?;
     let mut tables = simulated.tables(rows, selected);
     // A calling program gets the summary, too.
@@ -53,6 +66,18 @@ pub fn time(
         let models = machines.iter().map(TimingModel::new);
         models.collect::<Result<Vec<_>, _>>().expect("it was possible before")
     };
+    if let Some(ResultRows::Calls(rows)) = rows {
+        let request = CallsRequest {
+            input: &options.input,
+            rows,
+            options: &options.calls,
+            rows_shown: &options.rows,
+            output: &options.output,
+            selected,
+            children: true,
+        };
+        return calls::simulate_processes(&request, make);
+    }
     let simulated = simulate(&options.input, &options.output, rows, selected, make)?;
     let mut tables = simulated.tables(rows, selected);
     // A calling program gets the summary, too.
@@ -82,33 +107,59 @@ fn simulate<M: InstructionResults + 'static>(
 where
     Vec<M>: Model,
 {
-    if let Some(ResultRows::Calls(_)) = rows {
-        bail!("with --children there are no costs of calls: choose other rows with --by");
-    }
     let model = PerProcess::new(make);
+    let (mut simulated, processes) = simulate_all(options, output, rows, &[], selected, model)?;
+    if simulated.model.models().is_empty() {
+        bail!("no process executed anything that was to be simulated");
+    }
+    simulated.notes.push(OWN_PROCESSORS.into());
+    Ok(SimulatedProcesses { simulated, processes })
+}
+
+/// The note on models of processes.
+pub const OWN_PROCESSORS: &str =
+    "Each process has caches and predictors of its own, as if it had a processor to itself.";
+
+/// Simulates a model on all processes of a trace or of a program.
+pub fn simulate_all<M: Model>(
+    options: &SimulationOptions,
+    output: &OutputOptions,
+    rows: Option<ResultRows>,
+    functions: &[String],
+    selected: &SelectedMachines,
+    model: M,
+) -> anyhow::Result<(Simulated<M>, KnownProcesses)> {
     let (mut simulated, processes) = if Trace::is_trace(options.file.path()) {
         (simulate::replay(options, rows, model)?, HashMap::new())
     } else {
         check_units(options, rows)?;
-        run(options, output, selected, model)?
+        run(options, output, prepare(options, functions, &selected.machines, model.wants_heap())?, model)?
     };
-    if simulated.model.models().is_empty() {
-        bail!("no process executed anything that was to be simulated");
-    }
-    simulated.notes.push(
-        "Each process has caches and predictors of its own, as if it had a processor to itself.".into(),
-    );
     simulated.notes.extend(selected.note());
-    Ok(SimulatedProcesses { simulated, processes })
+    Ok((simulated, processes))
 }
 
-fn run<M: Model>(
+/// The models of all processes on each machine, with its name.
+pub fn together<'a, M: InstructionResults>(
+    models: &'a PerProcess<Vec<M>>,
+    selected: &'a SelectedMachines,
+) -> impl Iterator<Item = (&'a str, Together<'a, M>)>
+where
+    Vec<M>: Model,
+{
+    selected.names.iter().enumerate().map(|(index, name)| {
+        let models = models.models().values();
+        (name.as_str(), Together(models.map(|models| &models[index]).collect()))
+    })
+}
+
+/// Runs a program as planned, and simulates a model on all of its processes.
+pub fn run<M: Model>(
     options: &SimulationOptions,
     output: &OutputOptions,
-    selected: &SelectedMachines,
-    mut model: PerProcess<M>,
-) -> anyhow::Result<(Simulated<PerProcess<M>>, KnownProcesses)> {
-    let (configuration, plan) = prepare(options, &[], &selected.machines, model.wants_heap())?;
+    (configuration, plan): (Configuration, Plan),
+    mut model: M,
+) -> anyhow::Result<(Simulated<M>, KnownProcesses)> {
     if is_parallel(options.host_processors) {
         model.use_worker_thread()?;
     }
@@ -141,10 +192,7 @@ where
         &'a self,
         selected: &'a SelectedMachines,
     ) -> impl Iterator<Item = (&'a str, Together<'a, M>)> {
-        selected.names.iter().enumerate().map(|(index, name)| {
-            let models = self.simulated.model.models().values();
-            (name.as_str(), Together(models.map(|models| &models[index]).collect()))
-        })
+        together(&self.simulated.model, selected)
     }
 
     /// The tables with these rows.

@@ -75,7 +75,8 @@ fn simulate_any<M: Model + 'static>(
         return replay(options, rows, model);
     }
     check_units(options, rows)?;
-    run(options, output, functions, machines, model)
+    let planned = prepare(options, functions, machines, model.wants_heap())?;
+    run(options, output, planned, model)
 }
 
 /// Whether options that need units of work have them.
@@ -142,14 +143,13 @@ pub fn prepare(
     Ok((configuration, plan))
 }
 
-fn run<M: Model + 'static>(
+/// Runs a program as planned, and simulates a model on it.
+pub fn run<M: Model + 'static>(
     options: &SimulationOptions,
     output: &OutputOptions,
-    functions: &[String],
-    machines: &[Machine],
+    (mut configuration, plan): (Configuration, Plan),
     mut model: M,
 ) -> anyhow::Result<Simulated<M>> {
-    let (mut configuration, plan) = prepare(options, functions, machines, model.wants_heap())?;
     let is_parallel = is_parallel(options.host_processors);
     // The program's signals must be delivered to its own threads.
     let has_worker = is_parallel && without_signals(|| model.use_worker_thread())?;

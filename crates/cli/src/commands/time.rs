@@ -6,10 +6,11 @@ use analysis::models::{self, Together};
 use anyhow::bail;
 use machine::TimingModel;
 
+use super::calls::{self, CallsRequest};
+use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
-use super::{calls, processes};
 use crate::arguments::{ResultRows, TimeOptions};
 use crate::messages;
 
@@ -32,7 +33,10 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
         bail!("--by process needs the results of all processes: add --children");
     }
     if let Some(ResultRows::Calls(rows)) = rows {
-        return calls::simulate(input, rows, &options.calls, &options.rows, output, &selected, times);
+        let (options, rows_shown) = (&options.calls, &options.rows);
+        let (selected, children) = (&selected, false);
+        let request = CallsRequest { input, rows, options, rows_shown, output, selected, children };
+        return calls::simulate(&request, times);
     }
     let simulated = simulate(input, output, rows, &[], &selected, times)?;
     let named = selected.named(&simulated.model);

@@ -158,7 +158,6 @@ fn wrong_options_say_what_to_do() {
         ("caches --by process :ev56/family", "add --children"),
         ("time --by process :ev56/family", "add --children"),
         ("strides --by process :ev56/family", "add --children"),
-        ("time --children --by caller :ev56/family", "choose other rows"),
         ("calls --by process :ev56/family", "with --children"),
         ("caches --children --unit nowhere :ev56/family", "a function 'nowhere'"),
         ("time --children --machine qemu :ev56/family", "no section [pipeline]"),
@@ -166,4 +165,49 @@ fn wrong_options_say_what_to_do() {
         let outcome = run(words);
         assert!(outcome.code() == 1 && outcome.stderr.contains(part), "{words}: {}", outcome.stderr);
     }
+}
+
+/// The costs of calls in all processes are those in a trace of them, and their sums those of the processes.
+#[test]
+fn calls_of_all_processes_are_those_in_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("family.plt");
+    let trace = path.to_str().unwrap();
+    run(&format!("trace -o {trace} :ev56/family alike")).noted_success();
+    for rows in ["call-tree", "caller", "callee", "function"] {
+        let options = format!("--by {rows} --threshold 0 --children");
+        let live = table("calls", &options, "alike");
+        assert!(live.len() > 20, "{live:?}");
+        assert_eq!(live, tables("calls", &options, &[trace]).remove(0).1, "{rows}");
+    }
+    for command in ["caches", "time"] {
+        let options = "--by call-tree --threshold 0 --children";
+        let live = table(command, options, "alike");
+        assert_eq!(live, tables(command, options, &[trace]).remove(0).1, "{command}");
+        let results = live[0].len() - 5;
+        // The costs of the calls that no other one made are those of all processes.
+        let outermost = live[1..].iter().filter(|row| row[1] == "0");
+        let sums = outermost.fold(vec![0; results], |sums: Vec<u64>, row| {
+            sums.iter().zip(&row[5..]).map(|(sum, cell)| sum + cell.parse::<u64>().unwrap()).collect()
+        });
+        assert_eq!(by_process(command, "alike").last().unwrap()[..], sums[..], "{command}");
+    }
+}
+
+#[test]
+fn faults_of_all_processes_are_those_in_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("family.plt");
+    let trace = path.to_str().unwrap();
+    run(&format!("trace --heap -o {trace} :ev56/family alike")).noted_success();
+    for rows in ["function", "call-tree", "line"] {
+        let options = format!("--by {rows} --children");
+        let live = table("faults", &options, "alike");
+        assert_eq!(live, tables("faults", &options, &[trace]).remove(0).1, "{rows}");
+    }
+    let summary = family("faults", "--children", "alike");
+    let instructions =
+        |tables: &[(String, Csv)]| tables.iter().find(|it| it.0 == "summary").unwrap().1[1][0].clone();
+    let all = by_process("caches", "alike").last().unwrap()[0];
+    assert_eq!(instructions(&summary), all.to_string());
 }

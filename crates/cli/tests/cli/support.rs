@@ -49,6 +49,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "loads.c", "loads", &["-ldl"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "odd.c", "odd", &[]);
+        compile(&folder, switches, "plan.c", "plan", &[]);
         compile(&folder, switches, "reaches.c", "reaches", &[]);
         compile(&folder, switches, "requests.c", "requests", &["-pthread"]);
         compile(&folder, switches, "shared.c", "shared", &["-pthread"]);

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-use events::{BlockId, Consumer, HitFilter, ProcessEnd, Thread};
+use events::{BlockId, Consumer, HitFilter, Object, ProcessEnd, Thread};
 use trace::{DefinitionCursor, Process};
 
 use super::encoder::RecordBuffer;
@@ -54,6 +54,8 @@ struct ConsumerTarget {
     consumer: Arc<Mutex<dyn Consumer>>,
     /// The definitions that it has received.
     defined: Mutex<DefinitionCursor>,
+    /// How many objects it has received.
+    objects: Mutex<usize>,
 }
 
 /// A thread that calls the consumer.
@@ -95,7 +97,7 @@ impl Delivery {
     pub(super) fn unfiltered(process: &Arc<Process>, consumer: Arc<Mutex<dyn Consumer>>) -> Delivery {
         let (process, defined) = (process.clone(), Mutex::default());
         Delivery {
-            target: Arc::new(ConsumerTarget { process, consumer, defined }),
+            target: Arc::new(ConsumerTarget { process, consumer, defined, objects: Mutex::default() }),
             consumer_thread: None,
             hit_filter: None,
             has_threads: AtomicBool::new(false),
@@ -117,8 +119,18 @@ impl Delivery {
 
     /// Reports definitions of all numbered blocks to the consumer.
     pub(super) fn define(&self) {
-        let ConsumerTarget { process, consumer, defined } = &*self.target;
+        let ConsumerTarget { process, consumer, defined, .. } = &*self.target;
         process.define(&mut lock(defined), &mut *lock(consumer));
+    }
+
+    /// Defines the objects of the process that are new, for the consumer.
+    pub(super) fn define_objects(&self, all: &[Object]) {
+        let mut defined = lock(&self.target.objects);
+        if all.len() > *defined {
+            let mut consumer = lock(&self.target.consumer);
+            all[*defined..].iter().for_each(|object| consumer.object(object));
+            *defined = all.len();
+        }
     }
 
     /// The consumer's number of a block's first instruction.

@@ -7,6 +7,7 @@ use events::LoadedImage;
 use serde::{Deserialize, Serialize};
 use trace::Header;
 
+use crate::objects::ObjectRule;
 use crate::places::Place;
 use crate::platform::Cpu;
 use guest::Guest;
@@ -25,6 +26,8 @@ pub struct Plan {
     pub values: bool,
     /// Also record allocation and release of heap blocks, from the start of the program on.
     pub heap: bool,
+    /// Also report, to a consumer, the objects that calls are for.
+    pub objects: Vec<ObjectRule>,
 }
 
 impl Plan {

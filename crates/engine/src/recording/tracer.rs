@@ -16,6 +16,8 @@ use super::heap::Allocations;
 use super::plan::{Addresses, Missing};
 use super::session::{RecordingState, Session};
 use crate::calls::Calls;
+use crate::lock;
+use crate::objects::ObjectCalls;
 use crate::platform::{Block, BlockCache, Cpu};
 use guest::{Guest, InstrumentationLevel};
 use memory::Memory;
@@ -33,6 +35,8 @@ pub(super) struct Tracer {
     calls: Calls,
     /// Allocations, if the plan records the heap.
     heap: Option<Allocations>,
+    /// Calls that are for objects, if the plan has rules for those.
+    objects: Option<ObjectCalls>,
     /// The number of the recorded unit.
     unit: Option<u64>,
     images: Vec<Mapped>,
@@ -76,7 +80,8 @@ impl Tracer {
             .map_or_else(Calls::default, |unit| Calls::new(std::slice::from_ref(&unit.function), &[]));
         let addresses = Addresses::new(plan);
         let heap = plan.heap.then(Allocations::default);
-        let mut tracer = Tracer { heap, ..Tracer::of(session, addresses, calls, Vec::new()) };
+        let objects = (!plan.objects.is_empty()).then(|| ObjectCalls::new(plan.objects.as_slice().into()));
+        let mut tracer = Tracer { heap, objects, ..Tracer::of(session, addresses, calls, Vec::new()) };
         images.iter().for_each(|image| tracer.mapped(image));
         tracer
     }
@@ -88,6 +93,7 @@ impl Tracer {
             addresses,
             calls,
             heap: None,
+            objects: None,
             unit: None,
             images,
             is_recording: false,
@@ -328,6 +334,16 @@ impl Tracer {
         if is_live || self.buffer.len() >= BUFFER_WORDS {
             self.flush_records();
         }
+    }
+
+    /// Appends the marks of objects, which are defined for the consumer first.
+    fn add_objects(&mut self) {
+        let Some(objects) = self.objects.as_mut().filter(|objects| !objects.marks.is_empty()) else { return };
+        let marks = std::mem::take(&mut objects.marks);
+        if let Some(delivery) = self.session.delivery() {
+            delivery.define_objects(lock(objects.table()).objects());
+        }
+        marks.into_iter().for_each(|mark| self.mark(mark));
     }
 
     /// The last instruction was recorded. Corrects the marks that were made before that was known: a unit that was

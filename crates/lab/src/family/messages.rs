@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use engine::{ConsumerOfFork, ForkedConsumer, ForkedProcess, ProcessNumber};
-use events::{Block, Consumer, Image, ProcessEnd, Thread};
+use events::{Block, Consumer, Image, Object, ProcessEnd, Thread};
 use serde::{Deserialize, Serialize};
 
 use super::rings::{RingWriter, Rings};
@@ -26,6 +26,8 @@ pub enum ProcessEvent {
     Began(ProcessNumber, u32),
     /// The next image was mapped.
     Image(Image),
+    /// The next object was defined.
+    Object(Object),
     /// Another program takes the place of this one.
     Replaced,
     /// The process ended.
@@ -101,6 +103,10 @@ impl Consumer for RingConsumer {
         let mut message = vec![head(BLOCK, 0, block.words.len() + 2), block.address, image];
         message.extend(block.words.iter().map(|&word| u64::from(word)));
         self.ring.write(&message);
+    }
+
+    fn object(&mut self, object: &Object) {
+        self.event(&ProcessEvent::Object(object.clone()));
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{Configuration, Plan, ProcessNumber, ProcessState};
-use events::record::Event;
-use events::{BlockId, Consumer, Thread};
+use events::record::{Event, Mark};
+use events::{BlockId, Consumer, Object, Thread};
 use rustix::fs::MemfdFlags;
 use trace::Trace;
 
@@ -72,8 +72,8 @@ pub fn observe<M: Consumer>(
         let forked = Arc::new(RingConsumers::first(rings));
         Ok(live::run_family(configuration, plan, consumer, false, Some(forked))?.ending)
     })?;
-    let (processes, ended, threads) = Default::default();
-    let mut collector = Collector { rings, model, dictionary, processes, ended, threads };
+    let (processes, ended, threads, objects) = Default::default();
+    let mut collector = Collector { rings, model, dictionary, processes, ended, threads, objects };
     let (mut pause, mut checked) = (PAUSES[0], Instant::now());
     loop {
         let is_over = apart.is_over(Duration::ZERO);
@@ -108,6 +108,8 @@ struct Collector<M> {
     ended: Vec<ObservedProcess>,
     /// The numbers of threads among those of all processes.
     threads: HashMap<(u32, u32), u32>,
+    /// The common numbers of objects.
+    objects: HashMap<Object, u32>,
 }
 
 /// A process whose messages are read.
@@ -115,9 +117,11 @@ struct CollectedProcess {
     observed: ObservedProcess,
     /// Words that were read, the last message of which may not be whole.
     words: Vec<u64>,
-    /// The common numbers of its images and blocks.
+    /// The common numbers of its images, blocks and objects.
     images: Vec<u32>,
     blocks: Vec<BlockId>,
+    /// From 1.
+    objects: Vec<u32>,
     /// Another program begins, whose image comes next.
     begins_program: bool,
 }
@@ -127,8 +131,24 @@ impl CollectedProcess {
     fn new() -> CollectedProcess {
         let (number, state) = (ProcessNumber::default(), ProcessState::Running);
         let observed = ObservedProcess { number, process: 0, program: String::new(), state };
-        let (words, images, blocks) = Default::default();
-        CollectedProcess { observed, words, images, blocks, begins_program: true }
+        let (words, images, blocks, objects) = Default::default();
+        CollectedProcess { observed, words, images, blocks, objects, begins_program: true }
+    }
+}
+
+impl CollectedProcess {
+    /// The common number of an object.
+    fn object(&self, object: u32) -> u32 {
+        (object as usize).checked_sub(1).map_or(0, |index| self.objects[index])
+    }
+
+    /// A mark with the common number of its object.
+    fn mark(&self, mark: Mark) -> Mark {
+        match mark {
+            Mark::ObjectEntered(object) => Mark::ObjectEntered(self.object(object)),
+            Mark::ObjectLeft(object) => Mark::ObjectLeft(self.object(object)),
+            mark => mark,
+        }
     }
 }
 
@@ -170,6 +190,16 @@ impl<M: Consumer> Collector<M> {
                 }
                 process.images.push(self.dictionary.image(image, &mut self.model));
             }
+            RingMessage::Event(ProcessEvent::Object(object)) => {
+                let parent = process.object(object.parent);
+                let object = Object { parent, ..object };
+                let (model, next) = (&mut self.model, self.objects.len() as u32 + 1);
+                let number = *self.objects.entry(object).or_insert_with_key(|object| {
+                    model.object(object);
+                    next
+                });
+                process.objects.push(number);
+            }
             RingMessage::Event(ProcessEvent::Replaced) => process.begins_program = true,
             RingMessage::Event(ProcessEvent::Ended(how)) => process.observed.state = ProcessState::Ended(how),
             RingMessage::Block(address, image, words) => {
@@ -179,8 +209,10 @@ impl<M: Consumer> Collector<M> {
             }
             RingMessage::Records(thread, records) => {
                 for word in &mut *records {
-                    if let Event::Block(id) = Event::new(*word) {
-                        *word = Event::Block(process.blocks[id as usize]).word();
+                    match Event::new(*word) {
+                        Event::Block(id) => *word = Event::Block(process.blocks[id as usize]).word(),
+                        Event::Mark(mark) => *word = Event::Mark(process.mark(mark)).word(),
+                        Event::Access(_) => {}
                     }
                 }
                 let (number, next) = (process.observed.process, self.threads.len() as u32);

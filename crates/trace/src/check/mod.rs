@@ -330,6 +330,7 @@ impl<'a> StreamChecker<'a> {
                 self.calls.open(None);
             }
             Mark::PalReturn => self.divert(),
+            Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
         }
     }
 

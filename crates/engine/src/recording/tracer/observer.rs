@@ -9,6 +9,7 @@ use super::super::encoder::BUFFER_WORDS;
 use super::super::heap::Allocations;
 use super::super::session::RecordingState;
 use super::{Tracer, UNKNOWN};
+use crate::objects::ObjectCalls;
 use crate::platform::{Block, BlockCache, Cpu};
 use guest::InstrumentationLevel;
 use memory::Memory;
@@ -26,6 +27,15 @@ impl Tracer {
         if let Some(heap) = self.heap.as_mut().filter(|_| self.session.state() != RecordingState::Over) {
             heap.enter(block, cpu, memory);
             has_news = !heap.marks.is_empty();
+        }
+        if let Some(objects) = &mut self.objects {
+            objects.enter(block, cpu, memory);
+            match (is_recorded, self.is_recording) {
+                (true, true) => {}
+                (true, false) => objects.resume(),
+                (false, _) => objects.marks.clear(),
+            }
+            has_news |= !objects.marks.is_empty();
         }
         if is_recorded && !self.is_recording && self.marks.is_empty() {
             self.marks.push(Mark::Gap);
@@ -78,11 +88,14 @@ impl Tracer {
     }
 
     pub(in crate::recording) fn must_report(&self, block: &Block) -> bool {
-        self.calls.must_report(block) || self.addresses.all.contains(&block.address)
+        self.calls.must_report(block)
+            || self.addresses.all.contains(&block.address)
+            || self.objects.as_ref().is_some_and(|objects| objects.must_report(block))
     }
 
     pub(in crate::recording) fn requires_recompilation(&mut self) -> bool {
-        self.calls.requires_recompilation()
+        let objects = self.objects.as_mut().is_some_and(ObjectCalls::requires_recompilation);
+        self.calls.requires_recompilation() || objects
     }
 
     pub(in crate::recording) fn block_boundaries(&self) -> &[u64] {
@@ -100,8 +113,9 @@ impl Tracer {
         }
         let addresses = self.addresses.clone();
         let heap = self.heap.as_ref().map(Allocations::thread);
+        let objects = self.objects.as_ref().map(ObjectCalls::thread);
         let tracer = Tracer::of(self.session.clone(), addresses, self.calls.thread(), self.images.clone());
-        Tracer { heap, ..tracer }
+        Tracer { heap, objects, ..tracer }
     }
 
     pub(in crate::recording) fn executed(&mut self, records: &[u64], cache: &BlockCache) {
@@ -148,6 +162,7 @@ impl Tracer {
     pub(in crate::recording) fn resumed(&mut self) {
         self.order = self.session.next_order();
         self.add_heap();
+        self.add_objects();
         if self.remaining == Some(0) {
             self.correct_unit_marks();
         }
@@ -164,6 +179,9 @@ impl Tracer {
         if let Some(file) = &file {
             self.calls.mapped(image, file);
             self.addresses.mapped(&self.session.plan, image, file);
+            if let Some(objects) = &mut self.objects {
+                objects.mapped(image, file);
+            }
             if let Some(heap) = &mut self.heap {
                 // A consumer of heap marks needs the images of callers.
                 self.session.image(image, Some(file));
@@ -183,6 +201,9 @@ impl Tracer {
         }
         if let Some(heap) = &mut self.heap {
             heap.replaced();
+        }
+        if let Some(objects) = &mut self.objects {
+            objects.replaced();
         }
     }
 
@@ -210,9 +231,15 @@ impl Tracer {
         if let Some(heap) = &mut heap {
             heap.marks = vec![Mark::Heap(Heap::Copied(parent))];
         }
-        *self = Tracer { is_recording, order, heap, ..Tracer::of(session, addresses, calls, images) };
+        let mut objects = self.objects.take();
+        if let Some(objects) = &mut objects {
+            objects.forked();
+        }
+        *self =
+            Tracer { is_recording, order, heap, objects, ..Tracer::of(session, addresses, calls, images) };
         // The order number precedes everything that the parent does from now on.
         self.add_heap();
+        self.add_objects();
         if is_recording {
             self.marks.push(Mark::Gap);
         }

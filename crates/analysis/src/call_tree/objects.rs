@@ -1,0 +1,96 @@
+//! Tables of objects: what is executed for each, alone and with the objects below it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::{CallCosts, NodeId, WithCallTree};
+use crate::models::{InstructionResults, named};
+use crate::table::{Column, Kind, Table, Value};
+
+/// What the rows of a table of objects are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectRows {
+    /// Objects below those for which they were made, as databases lay out plans.
+    Tree,
+    /// Names, whatever they are below; the most expensive first.
+    Name,
+}
+
+/// One table of objects of a kind for each model.
+pub fn object_tables<M, R: InstructionResults>(
+    rows: ObjectRows,
+    kind: &str,
+    execution: &WithCallTree<M>,
+    models: &[(&str, &R)],
+) -> Vec<Table> {
+    let place = if models.iter().all(|(model, _)| model.is_empty()) { "" } else { " on" };
+    let title = format!("{} by {kind}{place}", R::WHAT);
+    named(models, "objects", &title, |name, title, results| {
+        CallCosts::new(execution, results).objects(rows, kind, name, title.trim_end())
+    })
+}
+
+impl<R: InstructionResults> CallCosts<'_, R> {
+    fn objects(&self, rows: ObjectRows, kind: &str, name: &str, title: &str) -> Table {
+        let columns = [
+            (kind, Kind::Code),
+            ("calls", Kind::Count),
+            ("share", Kind::Percent(1)),
+            ("own share", Kind::Percent(1)),
+        ];
+        let mut table = Table::new(name, title, &columns);
+        let own = |column: &Column| Column { name: format!("own {}", column.name), kind: column.kind };
+        table.columns.extend(self.columns.iter().flat_map(|column| [column.clone(), own(column)]));
+        match rows {
+            ObjectRows::Tree => self.object_tree(&mut table),
+            ObjectRows::Name => self.object_names(&mut table),
+        }
+        let total = Value::Missing;
+        table.total_row(self.object_row("total".into(), total, &self.total, &self.total));
+        table
+    }
+
+    /// The objects in the order in which the program made them, below their parents.
+    fn object_tree(&self, table: &mut Table) {
+        let mut children: BTreeMap<Option<NodeId>, Vec<NodeId>> = BTreeMap::new();
+        self.used().for_each(|(id, node)| children.entry(node.parent).or_default().push(id));
+        let mut roots = children.remove(&None).unwrap_or_default();
+        // What belongs to no object comes last.
+        roots.sort_by_key(|id| self.tree.outside == Some(*id));
+        let mut open: Vec<NodeId> = roots.into_iter().rev().collect();
+        while let Some(id) = open.pop() {
+            open.extend(children.remove(&Some(id)).unwrap_or_default().into_iter().rev());
+            let node = &self.tree.nodes()[id as usize];
+            let name = &self.tree.functions()[node.function as usize].function;
+            let indent = match node.depth {
+                0 => String::new(),
+                depth => format!("{}->  ", " ".repeat(2 + 6 * (depth as usize - 1))),
+            };
+            let calls = if self.tree.outside == Some(id) { Value::Missing } else { self.calls(id).into() };
+            table.row(self.object_row(
+                format!("{indent}{name}").into(),
+                calls,
+                self.inclusive(id),
+                self.own(id),
+            ));
+        }
+    }
+
+    fn object_names(&self, table: &mut Table) {
+        let functions = self.by_function();
+        let mut rows: Vec<_> = functions.into_iter().collect();
+        let name = |function: u32| self.tree.functions()[function as usize].function.as_str();
+        rows.sort_by_key(|(function, (calls, _))| (Reverse(self.weight(&calls.inclusive)), name(*function)));
+        for (function, (calls, own)) in rows {
+            let count = if calls.calls == 0 { Value::Missing } else { calls.calls.into() };
+            table.row(self.object_row(name(function).into(), count, &calls.inclusive, &own));
+        }
+    }
+
+    fn object_row(&self, name: Value, calls: Value, inclusive: &[u64], own: &[u64]) -> Vec<Value> {
+        let percent = |row: &[u64]| 100.0 * self.weight(row) as f64 / self.weight(&self.total).max(1) as f64;
+        let numbers = inclusive.iter().zip(own).flat_map(|(inclusive, own)| [*inclusive, *own]);
+        let shares = [percent(inclusive), percent(own)].map(Value::from);
+        [name, calls].into_iter().chain(shares).chain(numbers.map(Value::from)).collect()
+    }
+}

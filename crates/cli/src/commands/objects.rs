@@ -1,0 +1,103 @@
+//! `pathlength objects`: what is executed for operators, locks, relations and other things that functions work on.
+
+use std::process::ExitCode;
+
+use analysis::call_tree::{WithCallTree, object_tables};
+use analysis::models::{InstructionResults, Together};
+use anyhow::bail;
+use engine::{Configuration, Plan};
+use lab::objects::ObjectRules;
+use machine::{Caches, InstructionCounts, Model, PerProcess, TimingModel};
+use trace::Trace;
+
+use super::processes;
+use super::selected_machines::SelectedMachines;
+use super::simulate::{self, Simulated, prepare};
+use crate::arguments::ObjectsOptions;
+
+/// Runs the program, and writes the table.
+pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
+    let file = options.input.file.path();
+    if Trace::is_trace(file) {
+        bail!("{} is a trace, which has no objects: name the program", file.display());
+    }
+    options.output.check(false)?;
+    let machine = |name| SelectedMachines::find_one(name, &options.settings);
+    let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
+    match (&caches.machines[..], &time.machines[..]) {
+        ([machine], _) => {
+            let machine = machine.clone();
+            of_processors(options, &caches, move || Caches::new(&machine))
+        }
+        (_, [machine]) => {
+            // A machine without a pipeline is reported before the program runs.
+            TimingModel::new(machine)?;
+            let machine = machine.clone();
+            of_processors(options, &time, move || TimingModel::new(&machine).expect("it was possible before"))
+        }
+        _ => {
+            let (kind, simulated) =
+                simulate(options, &SelectedMachines::default(), InstructionCounts::new())?;
+            write(options, &kind, &simulated, ("", &simulated.model.model))
+        }
+    }
+}
+
+/// With a processor for each process.
+fn of_processors<M: InstructionResults + Model + 'static>(
+    options: &ObjectsOptions,
+    selected: &SelectedMachines,
+    make: impl Fn() -> M + Send + 'static,
+) -> anyhow::Result<ExitCode> {
+    let (kind, simulated) = simulate(options, selected, PerProcess::new(make))?;
+    let models = Together(simulated.model.model.models().values().collect());
+    if models.0.is_empty() {
+        bail!("no process executed anything that was to be simulated");
+    }
+    write(options, &kind, &simulated, (&selected.names[0], &models))
+}
+
+/// Runs the program. Returns the kind of the objects, too.
+fn simulate<M: Model + 'static>(
+    options: &ObjectsOptions,
+    selected: &SelectedMachines,
+    model: M,
+) -> anyhow::Result<(String, Simulated<WithCallTree<M>>)> {
+    simulate::check_units(&options.input, None)?;
+    let (configuration, mut plan) = prepare(&options.input, &[], &selected.machines, false)?;
+    let kind = find_rules(options, &configuration, &mut plan)?;
+    let model = WithCallTree::of_objects(model);
+    let mut simulated = match options.children {
+        true => processes::run(&options.input, &options.output, (configuration, plan), model)?.0,
+        false => simulate::run(&options.input, &options.output, (configuration, plan), model)?,
+    };
+    simulated.notes.extend(selected.note());
+    Ok((kind, simulated))
+}
+
+/// Finds the rules, checks them, and enters them into the plan. Returns the kind of objects.
+fn find_rules(
+    options: &ObjectsOptions,
+    configuration: &Configuration,
+    plan: &mut Plan,
+) -> anyhow::Result<String> {
+    let rules = match &options.rules {
+        Some(name) => ObjectRules::find(name)?,
+        None => ObjectRules::of_program(configuration)?,
+    };
+    let (kind, of_kind) = rules.of_kind(options.by.as_deref())?;
+    rules.check(&of_kind, configuration)?;
+    plan.objects = of_kind;
+    Ok(kind)
+}
+
+fn write<M, R: InstructionResults>(
+    options: &ObjectsOptions,
+    kind: &str,
+    simulated: &Simulated<WithCallTree<M>>,
+    results: (&str, &R),
+) -> anyhow::Result<ExitCode> {
+    let tables = object_tables(options.layout.into(), kind, &simulated.model, &[results]);
+    simulated.write(tables, &options.row_options, &options.output)?;
+    simulated.finish(&options.input)
+}

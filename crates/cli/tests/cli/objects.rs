@@ -1,0 +1,228 @@
+//! `pathlength objects`: costs of what functions work on.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::support::{csv, guest, outcome, pathlength, run};
+
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/guests/plan.toml");
+
+/// Rules for the nodes alone.
+const NEXT: &str = r#"
+[[rule]]
+kind = "operator"
+functions = ["next_1", "next_2", "next_3", "next_4"]
+key = "$1->node"
+name = "{$1->node->tag}"
+rename = { T_Join = "Join", T_Scan = "Scan", T_Filter = "Filter" }
+detail = [{ of = ["T_Scan"], text = " of {$1->node->table->name}, {$1->node->table->rows} rows" }]
+"#;
+
+type Csv = Vec<Vec<String>>;
+
+/// The table of a command on the program `plan`.
+fn table(rules: &Path, options: &str, how: &str) -> Csv {
+    let mut command = pathlength(["objects", "--format", "csv", "--rules"]);
+    command.arg(rules).args(options.split_whitespace()).arg(guest("ev56/plan")).arg(how);
+    let outcome = outcome(command);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    csv(&outcome.stdout)
+}
+
+/// The rows of `objects` on the program `plan`: names, calls and, with and without what is below, instructions, loads, stores.
+fn objects(options: &str, how: &str) -> Vec<(String, Option<u64>, Vec<u64>)> {
+    let rows = table(Path::new(RULES), options, how);
+    let number = |cell: &String| cell.parse().unwrap();
+    let row =
+        |row: &Vec<String>| (row[0].clone(), row[1].parse().ok(), row[4..].iter().map(number).collect());
+    rows[1..].iter().map(row).collect()
+}
+
+/// The own parts.
+fn own(numbers: &[u64]) -> Vec<u64> {
+    numbers.iter().skip(1).step_by(2).copied().collect()
+}
+
+fn sum(rows: &[(String, Option<u64>, Vec<u64>)]) -> Vec<u64> {
+    rows.iter().fold(Vec::new(), |sum, (_, _, row)| {
+        let row = own(row);
+        (0..row.len()).map(|at| row[at] + sum.get(at).copied().unwrap_or(0)).collect()
+    })
+}
+
+/// Each node of the plan has functions of its own, so that a tree of calls, which follows control and knows nothing of arguments,
+/// has the same costs.
+#[test]
+fn costs_are_those_of_an_independent_tree_of_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("plan.plt");
+    run(&format!("trace -o {} :ev56/plan direct", trace.display())).noted_success();
+    let text = outcome({
+        let mut command = pathlength(["calls", "--by", "call-tree", "--threshold", "0", "--format", "csv"]);
+        command.arg(&trace);
+        command
+    });
+    let rows = csv(&text.quiet_success());
+    let column = |name: &str| rows[0].iter().position(|heading| heading == name).unwrap();
+    let events = ["instructions", "loads", "stores"].map(column);
+    let node = |function: &str| match function {
+        "next_1" => Some("Join"),
+        "next_2" => Some("Filter"),
+        "next_3" => Some("Scan of orders, 40 rows"),
+        "next_4" => Some("Scan of lines, 60 rows"),
+        _ => None,
+    };
+    // Inclusive costs, of which those of the next function of a node below are taken away.
+    let mut open: Vec<Option<&str>> = Vec::new();
+    let mut expected: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for row in &rows[1..] {
+        let depth: usize = row[1].parse().unwrap();
+        open.truncate(depth);
+        let outer = open.iter().rev().flatten().next().copied();
+        let this = node(row[0].trim());
+        open.push(this);
+        if this.is_none() {
+            continue;
+        }
+        let costs = events.map(|event| row[event].parse::<i64>().unwrap());
+        for (owner, sign) in [(this, 1), (outer, -1)] {
+            let Some(owner) = owner else { continue };
+            let sums = expected.entry(owner).or_insert_with(|| vec![0; 3]);
+            sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += sign * cost);
+        }
+    }
+    // The functions that begin and end nodes are the same for all, so that they are not in these rules.
+    let rules = folder.path().join("next.toml");
+    std::fs::write(&rules, NEXT).unwrap();
+    let found = table(&rules, "--as names", "direct");
+    assert_eq!(expected.len(), 4);
+    for row in found[1..].iter().filter(|row| !row[0].starts_with('(') && row[0] != "total") {
+        let own: Vec<i64> = [5, 7, 9].map(|at: usize| row[at].parse().unwrap()).into();
+        assert_eq!(expected.remove(row[0].as_str()), Some(own), "{}", row[0]);
+    }
+    assert!(expected.is_empty(), "{expected:?}");
+}
+
+#[test]
+fn all_parts_together_are_the_run() {
+    for how in ["direct", "tail", "fails", "children"] {
+        let mut rows = objects("", how);
+        let (_, _, total) = rows.pop().unwrap();
+        assert_eq!(sum(&rows), own(&total), "{how}");
+        let counted = run(&format!("count --by image --format csv :ev56/plan {how}")).noted_success();
+        assert!(counted.contains(&format!("total,{},", total[0])), "{counted}{total:?}");
+    }
+}
+
+#[test]
+fn the_tree_is_that_of_the_plan() {
+    let rows = objects("", "tail");
+    let names: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
+    let plan = [
+        "select join",
+        "  ->  Join",
+        "        ->  Filter",
+        "              ->  Scan of orders, 40 rows",
+        "        ->  Scan of lines, 60 rows",
+        "select scan",
+        "  ->  Scan of lines, 60 rows",
+        "(outside)",
+        "total",
+    ];
+    assert_eq!(names, plan);
+    let calls = |at: usize| rows[at].1.unwrap();
+    assert_eq!(calls(0), 3);
+    // Each of three plans is begun and ended, its first call goes through another function, and each scan of orders ends once.
+    assert_eq!(calls(3), 3 * (40 + 1 + 3));
+    let inclusive = |at: usize| rows[at].2[0];
+    let own = |at: usize| rows[at].2[1];
+    assert_eq!(inclusive(0), (0..5).map(own).sum::<u64>());
+    assert_eq!(inclusive(1), inclusive(2) + inclusive(4) + own(1));
+}
+
+#[test]
+fn processes_work_on_objects_of_the_same_names() {
+    let rows = objects("--children", "children");
+    let child = rows.iter().position(|row| row.0 == "in the child").unwrap();
+    let parent = rows.iter().position(|row| row.0 == "select join").unwrap();
+    for at in 1..5 {
+        let (_, calls, costs) = &rows[child + at];
+        assert!(costs[1] > 100, "{rows:?}");
+        assert_eq!(rows[child + at].0, rows[parent + at].0);
+        assert_eq!(rows[parent + at].1, calls.map(|calls| 3 * calls));
+    }
+    let total = rows.last().unwrap();
+    assert_eq!(sum(&rows[..rows.len() - 1]), own(&total.2));
+}
+
+/// A process that knows only a part of a plan works on the same objects.
+#[test]
+fn workers_are_parts_of_the_query() {
+    let alone = objects("--children", "tail");
+    let rows = objects("--children", "worker");
+    let names =
+        |rows: &[(String, Option<u64>, Vec<u64>)]| rows.iter().map(|row| row.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&rows), names(&alone));
+    assert_eq!(rows[0].1, alone[0].1.map(|queries| queries + 1));
+    // It reads 60 rows and the end, begins, ends, and has a first call.
+    assert_eq!(rows[4].1, alone[4].1.map(|calls| calls + 60 + 4));
+    assert!(rows[1].1 == alone[1].1 && rows[1].2[1] == alone[1].2[1], "{rows:?}");
+    let total = rows.last().unwrap();
+    assert_eq!(sum(&rows[..rows.len() - 1]), own(&total.2));
+}
+
+#[test]
+fn machines_count_what_they_count_without_objects() {
+    for (command, machine) in [("caches", "--caches"), ("time", "--time")] {
+        let rows = objects(&format!("{machine} alphastation500"), "direct");
+        let (total, parts) = rows.split_last().unwrap();
+        assert_eq!(sum(parts), own(&total.2), "{command}");
+        let plain = run(&format!("{command} --by function --format csv :ev56/plan direct")).noted_success();
+        let last = plain.lines().rfind(|line| line.starts_with("total")).unwrap().to_owned();
+        let plain: Vec<u64> = last.split(',').filter_map(|cell| cell.parse().ok()).collect();
+        let inclusive: Vec<u64> = total.2.iter().step_by(2).copied().collect();
+        assert!(plain.ends_with(&inclusive), "{command}: {plain:?} {inclusive:?}");
+        let together = objects(&format!("--children {machine} alphastation500"), "direct");
+        assert_eq!(together, rows);
+    }
+}
+
+/// The names of the tables that scans read are elements of an array of pointers: 40 orders are read by each of three joins, and
+/// the end of them once more.
+#[test]
+fn values_of_variables_name_objects() {
+    let rows = objects("--by table --as names", "direct");
+    let calls = |name: &str| rows.iter().find(|row| row.0 == name).unwrap().1;
+    assert_eq!(calls("orders: T_Scan"), Some(3 * 41));
+    assert_eq!(calls("(outside)"), None);
+    assert_eq!(rows.len(), 4);
+}
+
+#[test]
+fn rules_that_do_not_fit_are_errors_before_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("rules.toml");
+    let error = |text: &str| {
+        std::fs::write(&rules, text).unwrap();
+        let mut command = pathlength(["objects", "--rules"]);
+        command.arg(&rules).arg(guest("ev56/plan"));
+        outcome(command).failure_after("")
+    };
+    let of = |functions: &str, name: &str| {
+        format!("[[rule]]\nkind = 'x'\nfunctions = ['{functions}']\nname = '{name}'")
+    };
+    let no_member = error(&of("begin", "{$1->nothing}"));
+    assert!(
+        no_member.contains("no member 'nothing'") && no_member.contains("tag, number, left, right, table"),
+        "{no_member}"
+    );
+    assert!(error(&of("begin", "{$2}")).contains("begin has 1 arguments, and no $2"));
+    assert!(error(&of("begin", "{((struct Nothing *)$1)->x}")).contains("no type 'Nothing'"));
+    assert!(error(&of("begin", "{*$1}")).contains("name a member"));
+    assert!(error(&of("begin", "{nothing}")).contains("no variable 'nothing'"));
+    assert!(error(&of("no_such_function", "x")).contains("none of the functions no_such_function"));
+    let kind = run(&format!("objects --rules {RULES} --by lock :ev56/plan")).failure_after("");
+    assert!(kind.contains("name one of operator, table"), "{kind}");
+    let program = run("objects :ev56/plan").failure_after("");
+    assert!(program.contains("name them with --rules, postgresql, sqlite or a file"), "{program}");
+}

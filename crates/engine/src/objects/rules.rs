@@ -1,0 +1,147 @@
+//! Rules that say which functions work on objects, and how the objects are identified and named.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use image::{Expression, ExpressionError};
+use serde::{Deserialize, Serialize};
+
+use crate::places::Name;
+
+/// A rule: calls of these functions are calls for an object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectRule {
+    /// What such objects are: an operator, a lock.
+    pub kind: String,
+    /// The functions: `name` or `image!name`.
+    pub(crate) functions: Vec<Name>,
+    /// What their calls mean.
+    #[serde(default)]
+    pub(crate) role: ObjectRole,
+    /// The number that tells objects apart, such as an address. Without it, objects are told apart by their names.
+    pub(crate) key: Option<TextExpression>,
+    /// The name of an object.
+    pub(crate) name: Option<NameTemplate>,
+    /// What else must be equal for two objects of the same name, below the same parent, to be shown as one.
+    pub(crate) identity: Option<TextExpression>,
+    /// Names to show instead.
+    #[serde(default)]
+    pub(crate) rename: BTreeMap<String, String>,
+    /// What is appended to names. The first one with the name decides.
+    #[serde(default)]
+    pub(crate) detail: Vec<NameDetail>,
+}
+
+/// What a call means for an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ObjectRole {
+    /// A new object begins.
+    Begins,
+    /// The call is for an object that exists.
+    #[default]
+    Uses,
+    /// The object ends with the call.
+    Ends,
+}
+
+/// What is appended to some names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NameDetail {
+    /// The names, as they are before they are replaced.
+    pub(crate) of: Vec<String>,
+    pub(crate) text: NameTemplate,
+}
+
+/// An expression in a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(crate) struct TextExpression(pub(crate) String, pub(crate) Expression);
+
+impl From<TextExpression> for String {
+    fn from(expression: TextExpression) -> String {
+        expression.0
+    }
+}
+
+impl TryFrom<String> for TextExpression {
+    type Error = ExpressionError;
+
+    fn try_from(text: String) -> Result<TextExpression, ExpressionError> {
+        let expression = text.parse()?;
+        Ok(TextExpression(text, expression))
+    }
+}
+
+/// A text with expressions in braces: `Seq Scan on {$1->name}`, or `{$1->name | $1->number}` for the first that has a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(crate) struct NameTemplate {
+    text: String,
+    pub(crate) pieces: Vec<NamePiece>,
+}
+
+/// A part of a template.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum NamePiece {
+    Text(String),
+    /// The value of the first expression that has one.
+    Value(Vec<Expression>),
+}
+
+impl FromStr for NameTemplate {
+    type Err = ExpressionError;
+
+    fn from_str(text: &str) -> Result<NameTemplate, ExpressionError> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((inside, after)) = after.split_once('}') else {
+                let reason = "'}' is missing".to_string();
+                return Err(ExpressionError::Syntax { text: text.into(), reason });
+            };
+            pieces.push(NamePiece::Text(before.into()));
+            let alternatives = inside.split('|').map(|text| text.trim().parse());
+            pieces.push(NamePiece::Value(alternatives.collect::<Result<_, _>>()?));
+            rest = after;
+        }
+        pieces.push(NamePiece::Text(rest.into()));
+        Ok(NameTemplate { text: text.into(), pieces })
+    }
+}
+
+impl From<NameTemplate> for String {
+    fn from(template: NameTemplate) -> String {
+        template.text
+    }
+}
+
+impl TryFrom<String> for NameTemplate {
+    type Error = ExpressionError;
+
+    fn try_from(text: String) -> Result<NameTemplate, ExpressionError> {
+        text.parse()
+    }
+}
+
+impl ObjectRule {
+    /// What is wrong with the rule, if anything is.
+    pub fn problem(&self) -> Option<&'static str> {
+        if self.functions.is_empty() {
+            Some("it has no functions")
+        } else if self.name.is_none() && (self.key.is_none() || self.role == ObjectRole::Begins) {
+            Some("it has no name")
+        } else if self.key.is_none() && self.role != ObjectRole::Uses {
+            Some("objects without a key neither begin nor end")
+        } else {
+            None
+        }
+    }
+
+    /// Its functions, as users name them.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().map(Name::text)
+    }
+}

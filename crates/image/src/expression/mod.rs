@@ -1,0 +1,451 @@
+//! Expressions of C over the arguments of a function, evaluated at its entry: `$1->plan->type`. Types are those of the
+//! image's debug information, which also says how a value is written: the name of an enumerator, a text, a number.
+
+mod parse;
+mod types;
+
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use gimli::{DwarfSections, EndianSlice, LittleEndian};
+
+use self::parse::TypeName;
+use self::types::{Kind, TypeRef, Types};
+use crate::{Image, section};
+
+/// The number of arguments that are passed in registers.
+const ARGUMENTS: usize = 6;
+/// The longest text that is read.
+const LONGEST: usize = 1 << 12;
+
+/// An expression, as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression {
+    text: String,
+    term: Term,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Term {
+    /// An argument, numbered from 0.
+    Argument(usize),
+    Number(i64),
+    /// A variable outside functions, or an enumerator.
+    Variable(String),
+    /// Of a structure, or of the one that a pointer points at.
+    Member(Box<Term>, String),
+    Element(Box<Term>, Box<Term>),
+    Cast(TypeName, Box<Term>),
+    Pointee(Box<Term>),
+    /// The sign is that of the second one.
+    Sum(Box<Term>, i64, Box<Term>),
+}
+
+/// What is wrong with an expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpressionError {
+    /// It is none.
+    #[error(
+        "'{text}' is no expression: {reason}; $1->member is a member of what the first argument points at"
+    )]
+    Syntax {
+        /// The expression.
+        text: String,
+        /// Why not.
+        reason: String,
+    },
+    /// It does not fit the types of the program.
+    #[error("'{text}' does not fit the program: {reason}")]
+    Type {
+        /// The expression.
+        text: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl FromStr for Expression {
+    type Err = ExpressionError;
+
+    fn from_str(text: &str) -> Result<Expression, ExpressionError> {
+        Ok(Expression { text: text.into(), term: parse::parse(text)? })
+    }
+}
+
+/// The processor and the memory of a program at the entry of a function.
+pub trait CallState {
+    /// An argument, numbered from 0.
+    fn argument(&self, number: usize) -> u64;
+    /// Reads memory; false if it is not all there.
+    fn read(&self, address: u64, bytes: &mut [u8]) -> bool;
+    /// The bytes before the first one that is 0; none if there are more than `limit`, or no memory.
+    fn text(&self, address: u64, limit: usize) -> Option<Vec<u8>>;
+}
+
+/// An expression that can be evaluated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompiledExpression {
+    access: Access,
+    format: Format,
+}
+
+/// How a number is computed.
+#[derive(Clone, Debug, PartialEq)]
+enum Access {
+    Argument(usize),
+    Constant(u64),
+    /// So many bytes at an address.
+    Load(Box<Access>, u64, bool),
+    Sum(Box<Access>, Box<Access>),
+    Product(Box<Access>, u64),
+    /// A number that is less than another one; else there is no value.
+    Below(Box<Access>, u64),
+}
+
+/// How a number is written.
+#[derive(Clone, Debug, PartialEq)]
+enum Format {
+    Signed,
+    Unsigned,
+    /// A name, or else the number.
+    Enumeration(Arc<[(i64, String)]>),
+    /// The text that it is the address of, of so many bytes at most.
+    Text(usize),
+    Address,
+}
+
+/// A term with its type; a place's access is its address.
+struct Typed {
+    access: Access,
+    is_place: bool,
+    of: Option<TypeRef>,
+    /// It is a pointer to that type.
+    is_pointer: bool,
+}
+
+/// The functions and types of an image, for expressions.
+pub struct ExpressionTypes<'i> {
+    image: &'i Image,
+    bias: u64,
+    sections: DwarfSections<&'i [u8]>,
+}
+
+impl<'i> ExpressionTypes<'i> {
+    /// Of an image that was mapped with this bias. Without debug information it knows no types.
+    pub fn new(image: &'i Image, bias: u64) -> ExpressionTypes<'i> {
+        let file = image.with_debug_information();
+        let load = |id: gimli::SectionId| -> Result<&'i [u8], gimli::Error> {
+            Ok(file.as_ref().and_then(|file| section(file, id.name())).map_or(&[], |(_, bytes)| bytes))
+        };
+        let sections = DwarfSections::load(load).unwrap_or_default();
+        ExpressionTypes { image, bias, sections }
+    }
+
+    /// Compiles the expressions of functions, which begin at link-time addresses.
+    pub fn compile<'e>(
+        &self,
+        expressions: impl Iterator<Item = (u64, &'e Expression)>,
+    ) -> Vec<Result<CompiledExpression, ExpressionError>> {
+        let dwarf = self.sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
+        let types = Types::new(&dwarf);
+        let compile = |(function, expression): (u64, &Expression)| {
+            let compiler = Compiler {
+                types: &types,
+                image: self.image,
+                bias: self.bias,
+                function,
+                parameters: types.parameters(function),
+            };
+            let compiled = compiler.term(&expression.term).and_then(|typed| compiler.finish(typed));
+            compiled.map_err(|reason| ExpressionError::Type { text: expression.text.clone(), reason })
+        };
+        expressions.map(compile).collect()
+    }
+}
+
+/// Compiles the expressions of a function.
+struct Compiler<'t, 'a, 'd> {
+    types: &'t Types<'a, 'd>,
+    image: &'t Image,
+    bias: u64,
+    function: u64,
+    /// The unit of the function, and the types of its parameters.
+    parameters: Option<(usize, Vec<Option<TypeRef>>)>,
+}
+
+type Reason = String;
+
+impl Compiler<'_, '_, '_> {
+    fn function_name(&self) -> String {
+        self.image.function_at(self.function).map_or_else(String::new, |function| function.name.clone())
+    }
+
+    fn unit(&self) -> Result<usize, Reason> {
+        let missing = || {
+            let (function, image) = (self.function_name(), self.image.name());
+            format!("there is no debug information of {function} in {image}; compile it with -g")
+        };
+        self.parameters.as_ref().map(|(unit, _)| *unit).ok_or_else(missing)
+    }
+
+    fn kind(&self, typed: &Typed) -> Kind {
+        if typed.is_pointer {
+            return Kind::Pointer(typed.of);
+        }
+        typed.of.map_or(Kind::Other, |of| self.types.kind(of))
+    }
+
+    fn term(&self, term: &Term) -> Result<Typed, Reason> {
+        match term {
+            Term::Argument(number) => self.argument(*number),
+            Term::Number(number) => Ok(Typed::number(Access::Constant(number.cast_unsigned()))),
+            Term::Variable(name) => self.variable(name),
+            Term::Member(of, name) => self.member(self.term(of)?, name),
+            Term::Element(of, index) => {
+                let index = self.term(index)?;
+                self.element(self.term(of)?, index)
+            }
+            Term::Cast(name, of) => self.cast(name, of),
+            Term::Pointee(of) => self.element(self.term(of)?, Typed::number(Access::Constant(0))),
+            Term::Sum(one, sign, other) => {
+                let (one, other) = (self.value(self.term(one)?)?, self.value(self.term(other)?)?);
+                let other = Access::Product(Box::new(other), sign.cast_unsigned());
+                Ok(Typed::number(Access::Sum(Box::new(one), Box::new(other))))
+            }
+        }
+    }
+
+    /// Without debug information arguments are numbers.
+    fn argument(&self, number: usize) -> Result<Typed, Reason> {
+        let access = Access::Argument(number);
+        let Some((_, parameters)) = &self.parameters else { return Ok(Typed::number(access)) };
+        match parameters.get(number) {
+            Some(of) => Ok(Typed { of: *of, ..Typed::number(access) }),
+            None => {
+                let (function, count) = (self.function_name(), parameters.len());
+                Err(format!("{function} has {count} arguments, and no ${}", number + 1))
+            }
+        }
+    }
+
+    fn variable(&self, name: &str) -> Result<Typed, Reason> {
+        let Some(symbol) = self.image.symbol(name) else {
+            let number = self.types.enumerator(self.unit()?, name);
+            let number = number.ok_or_else(|| format!("{} has no variable '{name}'", self.image.name()))?;
+            return Ok(Typed::number(Access::Constant(number.cast_unsigned())));
+        };
+        let of = self.types.variable(self.unit()?, name);
+        let of = of.ok_or_else(|| format!("the type of the variable '{name}' is not known"))?;
+        let access = Access::Constant(symbol.address.wrapping_add(self.bias));
+        Ok(Typed::place(access, of))
+    }
+
+    fn member(&self, of: Typed, name: &str) -> Result<Typed, Reason> {
+        let (structure, address) = match self.kind(&of) {
+            Kind::Pointer(Some(to)) => match self.types.kind(to) {
+                Kind::Structure(structure) => (structure, self.value(of)?),
+                _ => return Err(self.no_structure(name)),
+            },
+            Kind::Structure(structure) if of.is_place => (structure, of.access),
+            _ => return Err(self.no_structure(name)),
+        };
+        let found = self.types.member(structure, name).ok_or_else(|| {
+            let members = self.types.member_names(structure).join(", ");
+            match members.is_empty() {
+                true => format!("the structure with the member '{name}' is declared but not defined"),
+                false => format!("there is no member '{name}' that has an address; there are {members}"),
+            }
+        })?;
+        let access = Access::Sum(Box::new(address), Box::new(Access::Constant(found.offset)));
+        Ok(Typed::place(access, found.of))
+    }
+
+    fn no_structure(&self, name: &str) -> Reason {
+        match self.unit() {
+            Ok(_) => format!("'{name}' is a member of something that is no structure, nor a pointer to one"),
+            Err(reason) => reason,
+        }
+    }
+
+    fn element(&self, of: Typed, index: Typed) -> Result<Typed, Reason> {
+        let (element, address, count) = match self.kind(&of) {
+            Kind::Array(element, count) if of.is_place => (element, of.access, count),
+            Kind::Pointer(Some(element)) => (element, self.value(of)?, None),
+            _ => return Err("only arrays, and what typed pointers point at, have elements".into()),
+        };
+        let size = self.types.size(element).ok_or("the size of an element is not known")?;
+        let mut index = self.value(index)?;
+        // Arrays of one element at the ends of structures are longer.
+        if let Some(count) = count.filter(|&count| count > 1) {
+            index = Access::Below(Box::new(index), count);
+        }
+        let offset = Access::Product(Box::new(index), size);
+        let access = Access::Sum(Box::new(address), Box::new(offset));
+        Ok(Typed::place(access, element))
+    }
+
+    /// A pointer to another type.
+    fn cast(&self, name: &TypeName, of: &Term) -> Result<Typed, Reason> {
+        let to = self.types.named(self.unit()?, &name.name);
+        let to = to.ok_or_else(|| format!("there is no type '{}'", name.name))?;
+        if name.pointers > 1 {
+            return Err("a cast to a pointer to a pointer; cast its target instead".into());
+        }
+        let access = self.value(self.term(of)?)?;
+        Ok(Typed { of: Some(to), is_pointer: true, ..Typed::number(access) })
+    }
+
+    /// The number that a term is.
+    fn value(&self, typed: Typed) -> Result<Access, Reason> {
+        if !typed.is_place {
+            return Ok(typed.access);
+        }
+        let (bytes, is_signed) = match self.kind(&typed) {
+            Kind::Number { bytes, is_signed } => (bytes, is_signed),
+            Kind::Enumeration { bytes, .. } => (bytes, true),
+            Kind::Character => (1, false),
+            Kind::Pointer(_) => (8, false),
+            // As in C, its address.
+            Kind::Array(..) => return Ok(typed.access),
+            Kind::Structure(_) => return Err("it is a structure: name a member of it".into()),
+            Kind::Other => return Err("values of its type cannot be read".into()),
+        };
+        match bytes {
+            1 | 2 | 4 | 8 => Ok(Access::Load(Box::new(typed.access), bytes, is_signed)),
+            _ => Err(format!("a number of {bytes} bytes cannot be read")),
+        }
+    }
+
+    fn finish(&self, typed: Typed) -> Result<CompiledExpression, Reason> {
+        let is_character = |of: TypeRef| matches!(self.types.kind(of), Kind::Character);
+        let format = match self.kind(&typed) {
+            Kind::Number { is_signed: false, .. } | Kind::Character => Format::Unsigned,
+            Kind::Enumeration { names, .. } => Format::Enumeration(names),
+            Kind::Pointer(Some(to)) if is_character(to) => Format::Text(LONGEST),
+            Kind::Array(element, count) if is_character(element) => {
+                Format::Text(count.map_or(LONGEST, |count| count.min(LONGEST as u64) as usize))
+            }
+            Kind::Pointer(_) | Kind::Array(..) => Format::Address,
+            _ => Format::Signed,
+        };
+        Ok(CompiledExpression { access: self.value(typed)?, format })
+    }
+}
+
+impl Typed {
+    fn number(access: Access) -> Typed {
+        Typed { access, is_place: false, of: None, is_pointer: false }
+    }
+
+    fn place(access: Access, of: TypeRef) -> Typed {
+        Typed { access, is_place: true, of: Some(of), is_pointer: false }
+    }
+}
+
+impl Access {
+    fn value(&self, state: &dyn CallState) -> Option<u64> {
+        Some(match self {
+            Access::Argument(number) => state.argument(*number),
+            Access::Constant(value) => *value,
+            Access::Sum(one, other) => one.value(state)?.wrapping_add(other.value(state)?),
+            Access::Below(one, limit) => one.value(state).filter(|value| value < limit)?,
+            Access::Product(one, factor) => one.value(state)?.wrapping_mul(*factor),
+            Access::Load(address, size, is_signed) => {
+                let (mut bytes, size) = ([0; 8], *size as usize);
+                if !state.read(address.value(state)?, &mut bytes[..size]) {
+                    return None;
+                }
+                let unused = 64 - 8 * size as u32;
+                let value = u64::from_le_bytes(bytes) << unused;
+                if *is_signed { (value.cast_signed() >> unused).cast_unsigned() } else { value >> unused }
+            }
+        })
+    }
+}
+
+impl CompiledExpression {
+    /// The number; none if it is not in memory.
+    pub fn value(&self, state: &dyn CallState) -> Option<u64> {
+        self.access.value(state)
+    }
+
+    /// The number, written by its type; none if it or its text is not in memory.
+    pub fn text(&self, state: &dyn CallState) -> Option<String> {
+        let value = self.value(state)?;
+        Some(match &self.format {
+            Format::Signed => value.cast_signed().to_string(),
+            Format::Unsigned => value.to_string(),
+            Format::Address => format!("{value:#x}"),
+            Format::Text(limit) => String::from_utf8_lossy(&state.text(value, *limit)?).into_owned(),
+            Format::Enumeration(names) => {
+                let signed = value.cast_signed();
+                let name = names.iter().find(|(number, _)| *number == signed);
+                name.map_or_else(|| Cow::from(signed.to_string()), |(_, name)| name.as_str().into())
+                    .into_owned()
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Arguments are 100, 101, …; at an address are its lowest bytes.
+    struct Numbers;
+
+    impl CallState for Numbers {
+        fn argument(&self, number: usize) -> u64 {
+            100 + number as u64
+        }
+
+        fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
+            bytes.iter_mut().zip(address..).for_each(|(byte, at)| *byte = at as u8);
+            address != 0
+        }
+
+        fn text(&self, address: u64, _: usize) -> Option<Vec<u8>> {
+            (address != 0).then(|| address.to_string().into_bytes())
+        }
+    }
+
+    fn load(address: Access, bytes: u64, is_signed: bool) -> Access {
+        Access::Load(Box::new(address), bytes, is_signed)
+    }
+
+    #[test]
+    fn terms_are_read_as_in_c() {
+        let of = |text: &str| text.parse::<Expression>().unwrap().term;
+        assert_eq!(of("$1->a.b[2]"), of(" ( ( $1 . a ) -> b ) [ 2 ] "));
+        assert_eq!(of("(struct T *)$1->a"), of("(T*)($1->a)"));
+        assert_ne!(of("((T *)$1)->a"), of("(T *)$1->a"));
+        assert_eq!(of("x[$2 - 1 + y]"), of("x[($2 - 1) + y]"));
+        assert_eq!(of("$1 - 0x10"), of("$1 - 16"));
+    }
+
+    #[test]
+    fn numbers_have_the_signs_and_sizes_of_their_types() {
+        let value = |access: &Access| access.value(&Numbers);
+        assert_eq!(value(&load(Access::Argument(1), 2, false)), Some(0x6665));
+        assert_eq!(value(&load(Access::Constant(0xfe), 1, true)), Some(u64::MAX - 1));
+        assert_eq!(value(&load(Access::Constant(0), 8, false)), None);
+        let below = |limit| Access::Below(Box::new(Access::Argument(0)), limit);
+        assert_eq!((value(&below(101)), value(&below(100))), (Some(100), None));
+        let product = Access::Product(Box::new(Access::Argument(2)), u64::MAX);
+        assert_eq!(value(&Access::Sum(Box::new(Access::Constant(103)), Box::new(product))), Some(1));
+    }
+
+    #[test]
+    fn values_are_written_by_their_types() {
+        let text = |access, format| CompiledExpression { access, format }.text(&Numbers);
+        let minus = || load(Access::Constant(0xfe), 1, true);
+        assert_eq!(text(minus(), Format::Signed).unwrap(), "-2");
+        assert_eq!(text(Access::Argument(0), Format::Address).unwrap(), "0x64");
+        let names: Arc<[_]> = [(-2, "MINUS".to_string())].into();
+        assert_eq!(text(minus(), Format::Enumeration(names.clone())).unwrap(), "MINUS");
+        assert_eq!(text(Access::Argument(0), Format::Enumeration(names)).unwrap(), "100");
+        assert_eq!(text(Access::Argument(3), Format::Text(10)).unwrap(), "103");
+        assert_eq!(text(Access::Constant(0), Format::Text(10)), None);
+    }
+}
