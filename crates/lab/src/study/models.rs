@@ -1,7 +1,5 @@
 //! Models of machines that observe the same run.
 
-use std::io;
-
 use events::{Block, Consumer, Image, Thread};
 use machine::{Caches, Model, TimingModel};
 
@@ -32,9 +30,5 @@ impl Model for Models {
     fn reset_counts(&mut self) {
         self.caches.reset_counts();
         self.times.reset_counts();
-    }
-
-    fn use_worker_thread(&mut self) -> io::Result<bool> {
-        self.times.use_worker_thread()
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use engine::{Configuration, Plan, UnitPlan};
-use machine::{Machine, Model, PerProcess};
+use machine::{Machine, PerProcess};
 
 use super::data::{TABLES, TableFiles};
 use super::measured::{FunctionComponents, Measured, models};
@@ -116,7 +116,7 @@ fn observe(
 ) -> Result<(Vec<Measured>, Option<Ending>), String> {
     models(machines)?;
     let own = machines.to_vec();
-    let mut each = PerProcess::new(move || models(&own).expect("it was possible before"));
+    let each = PerProcess::new(move || models(&own).expect("it was possible before"));
     let plan =
         Plan { unit: Some(UnitPlan { function: UNIT.into(), skip: 0, units: None }), ..Plan::default() };
     let observed = family::observe(configuration, &plan, each).map_err(|error| error.to_string())?;
