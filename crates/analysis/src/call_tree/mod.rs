@@ -127,10 +127,17 @@ impl CallTree {
 
     /// The node of an object.
     pub(crate) fn object(&mut self, parent: Option<NodeId>, object: &Object) -> NodeId {
-        let node = self.named(parent, &object.name);
-        if let Some(identity) = object.identity {
-            self.identities.entry((self.nodes[node as usize].function, identity)).or_default().insert(node);
-        }
+        let Some(identity) = object.identity else { return self.named(parent, &object.name) };
+        let name = FunctionName { image: String::new(), function: object.name.clone() };
+        let key = (self.function(&Arc::new(name)), identity);
+        let alike = self.identities.get(&key).into_iter().flatten();
+        let known = alike.copied().find(|&node| self.nodes[node as usize].parent == parent);
+        // Objects of the same name, from different processes, have nodes of their own.
+        let node = known.unwrap_or_else(|| {
+            self.children.remove(&(parent, key.0));
+            self.named(parent, &object.name)
+        });
+        self.identities.entry(key).or_default().insert(node);
         node
     }
 
