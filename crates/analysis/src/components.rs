@@ -119,6 +119,11 @@ impl Components {
         by_file.or_else(by_function).map_or(&function.image, |rule| &rule.name)
     }
 
+    /// Whether some rule names files of source.
+    pub fn have_sources(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.sources.is_empty())
+    }
+
     /// Instructions by component.
     pub fn sums<'a>(&'a self, profile: &'a Profile) -> BTreeMap<&'a str, f64> {
         let mut sums = BTreeMap::new();

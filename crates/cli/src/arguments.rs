@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::ranges;
 
+mod branch_log;
 mod compare;
 mod environment;
 mod export;
@@ -26,6 +27,7 @@ mod study;
 mod system;
 mod units;
 
+pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
 pub use compare::GateOptions;
 pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
@@ -381,6 +383,9 @@ profile, so that several runs can train it. A profile is JSON."
         after_help = "Example: pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
     )]
     Spike(SpikeCommand),
+    /// Patch images so that they log their branches while they run, and reconstruct what they executed.
+    #[command(subcommand, after_help = "Example: pathlength branch-log patch ./sort -o sort.patched")]
+    BranchLog(BranchLogCommand),
     /// Run, count or record a program with the operating system: a Linux kernel on an emulated machine.
     #[command(subcommand, after_help = "Example: pathlength system count ./hello world")]
     System(SystemCommand),

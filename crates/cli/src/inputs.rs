@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use report::protect;
 
-use crate::arguments::{Command, FileOptions, SpikeCommand, SystemCommand};
+use crate::arguments::{BranchLogCommand, Command, FileOptions, SpikeCommand, SystemCommand};
 
 /// Protects the files that a command names as its inputs, before it opens anything.
 pub fn protect_inputs(command: &Command) {
@@ -59,6 +59,15 @@ pub fn protect_inputs(command: &Command) {
             protect_file(&options.file);
             options.from_counts.iter().for_each(|counts| protect(counts));
         }
+        Command::BranchLog(BranchLogCommand::Patch(options)) => {
+            options.images.iter().for_each(|image| protect(image));
+        }
+        Command::BranchLog(BranchLogCommand::Reconstruct(options)) => {
+            options.images.iter().chain([&options.log]).for_each(|path| protect(path));
+        }
+        Command::BranchLog(
+            BranchLogCommand::On(_) | BranchLogCommand::Off(_) | BranchLogCommand::Clear(_),
+        ) => {}
         Command::Spike(SpikeCommand::Optimize(options)) => {
             protect(&options.image);
             options.profile.iter().for_each(|profile| protect(profile));

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Time(options) => commands::time::run(&options),
         Command::Profile(options) => commands::profile::run(&options),
         Command::Spike(command) => commands::spike::run(&command),
+        Command::BranchLog(command) => commands::branch_log::run(&command),
         Command::System(command) => commands::system::run(&command),
         Command::Machines(options) => commands::machines::run(&options),
         Command::Doctor(options) => commands::doctor::run(&options),

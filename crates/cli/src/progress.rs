@@ -68,6 +68,7 @@ impl Steps {
             StudyProgress::Loading => "loading the database".into(),
             StudyProgress::Running(mode) => format!("running both builds, {mode}"),
             StudyProgress::Timing(mode) => format!("timing both builds on the machines, {mode}"),
+            StudyProgress::Doing(what) => what.clone(),
             StudyProgress::Units(units, phase) => {
                 self.bar.set_message(match phase {
                     Phase::WarmingUp => format!("warming up: {units} transactions"),

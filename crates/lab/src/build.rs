@@ -56,10 +56,23 @@ pub fn build(
     options: &BuildFolders,
     progress: &(dyn Fn(BuildProgress) + Sync),
 ) -> Result<Vec<Build>, Error> {
+    build_from(workload, toolchains, options, Vec::new(), progress)
+}
+
+/// As [`build`], with more files beside the sources, in the folders that their names say.
+pub(crate) fn build_from(
+    workload: &Workload,
+    toolchains: &[Toolchain],
+    options: &BuildFolders,
+    more: Vec<SourceFile>,
+    progress: &(dyn Fn(BuildProgress) + Sync),
+) -> Result<Vec<Build>, Error> {
     let plans = toolchains.iter().map(|&toolchain| Plan::new(workload, toolchain));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let interrupt = &Caught::new();
-    let sources = &source::read(workload, options, progress).map_err(|error| interrupt.or(error))?;
+    let mut sources = source::read(workload, options, progress).map_err(|error| interrupt.or(error))?;
+    sources.extend(more);
+    let sources = &sources;
     thread::scope(|scope| {
         let running: Vec<_> = plans
             .into_iter()
@@ -103,6 +116,8 @@ fn build_one(
         let unfinished = unfinished(&parent)?;
         for file in sources {
             let path = unfinished.path().join(&file.name);
+            let parent = path.parent().unwrap_or(&path);
+            fs::create_dir_all(parent).map_err(io_error("creating", parent))?;
             fs::write(&path, &file.contents).map_err(io_error("writing", &path))?;
         }
         for step in &steps {

@@ -105,6 +105,20 @@ fn child<T: Serialize, P: Serialize, E: ToString>(
     unsafe { libc::_exit(0) }
 }
 
+/// The place of one of these that has told something that was not read, or has ended: the first of them. Waits until there is
+/// one. Their results must be all that they tell.
+pub fn first_done<T, P>(running: &[Running<T, P>]) -> usize {
+    let poll = |one: &Running<T, P>| libc::pollfd {
+        fd: one.messages.get_ref().as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut polled: Vec<libc::pollfd> = running.iter().map(poll).collect();
+    // SAFETY: so many valid structures. If the call fails, waiting for the first one is as good.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };
+    polled.iter().position(|one| one.revents != 0).unwrap_or(0)
+}
+
 impl<T: DeserializeOwned, P: DeserializeOwned> Running<T, P> {
     /// Waits for the end, and calls `progress` meanwhile. Returns the result and the program's output.
     pub fn wait(self, progress: &mut dyn FnMut(P)) -> Result<(T, String), Error> {

@@ -6,6 +6,7 @@ pub mod crash;
 pub mod debian;
 pub mod edges;
 pub mod family;
+pub mod feedback;
 pub mod interrupt;
 pub mod isolated;
 pub mod live;

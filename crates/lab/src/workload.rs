@@ -170,6 +170,31 @@ const TPCC: Workload = Workload {
     gauges: &["tpcc_page_hits", "tpcc_page_misses"],
 };
 
+/// A file of TPC-H.
+macro_rules! tpch_source {
+    ($name:literal) => {
+        Source::Embedded { name: $name, text: include_str!(concat!("../../../workloads/tpch/", $name)) }
+    };
+}
+
+const TPCH: Workload = Workload {
+    name: "tpch",
+    title: "TPC-H on SQLite",
+    sources: &[tpch_source!("rows.h"), tpch_source!("rows.c"), tpch_source!("tpch.c"), SQLITE_SOURCES],
+    recipe: Recipe::Compile(&[
+        SQLITE,
+        BuildTarget {
+            image: "tpch",
+            sources: &["rows.c", "tpch.c"],
+            flags: &["-std=gnu11", "-Wl,-rpath,$ORIGIN"],
+            libraries: &["-L.", "-lsqlite3"],
+        },
+    ]),
+    program: "tpch",
+    unit: "tpch_query",
+    gauges: &[],
+};
+
 /// PostgreSQL, with its regression tests. It finds its files relative to its programs, wherever its
 /// folder is moved; only the place of its own library has to be said (`rpathdir`). Nothing of the
 /// building machine is used but the compiler of time zones, as PostgreSQL's own cannot run there.
@@ -185,7 +210,7 @@ pub(crate) const POSTGRESQL: Workload = Workload {
     recipe: Recipe::Script(Script {
         tools: &[("tar", "tar"), ("bzip2", "bzip2"), ("make", "make"), ("zic", "libc-bin")],
         steps: &[
-            ("unpacking", "mkdir source && tar -xf postgresql-15*.tar.* -C source --strip-components=1"),
+            ("unpacking", "mkdir -p source && tar -xf postgresql-15*.tar.* -C source --strip-components=1"),
             (
                 "configuring",
                 "cd source && ./configure --quiet --build=\"$(cc -dumpmachine)\" \
@@ -233,7 +258,7 @@ const fn spmv(image: &'static str, flags: &'static [&'static str]) -> BuildTarge
 }
 
 /// Every workload.
-pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, POSTGRESQL, SPMV];
+pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, TPCH, POSTGRESQL, SPMV];
 
 /// The names of all workloads.
 pub fn names() -> Vec<&'static str> {

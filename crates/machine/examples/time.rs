@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-fn show<M: MemorySystem>(
+fn show<M: MemorySystem + 'static>(
     mut time: TimingModel<M>,
     trace: &Trace,
     times: usize,

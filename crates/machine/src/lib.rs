@@ -8,6 +8,7 @@ mod hierarchy;
 mod instruction_counts;
 mod line_numbering;
 mod mrc;
+mod out_of_order;
 mod parallel;
 mod per_process;
 mod per_thread;
@@ -28,6 +29,9 @@ pub use description::{
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
+pub use out_of_order::{
+    ExecutionClass, ExecutionOrder, NonOverlapped, OutOfOrder, OutOfOrderCounts, Resource, UnknownStores,
+};
 pub use parallel::ParallelModels;
 pub use per_process::PerProcess;
 pub use per_thread::{PerThread, Sums};

@@ -33,6 +33,8 @@ pub struct Fragment {
 pub struct Assembly {
     /// The address of the first one.
     pub base: u64,
+    /// The address of the counters, if the program has some.
+    pub counters: u64,
     /// The words.
     pub words: Vec<u32>,
     /// The number of the original instruction of each, or [`NO_ORIGIN`].
@@ -185,6 +187,7 @@ impl<'a> Encoder<'a> {
     fn new(program: &'a Program, layout: &Layout, base: u64, counters: u64, stubs: &'a Stubs) -> Encoder<'a> {
         let mut assembly = Assembly {
             base,
+            counters,
             block_addresses: vec![0; program.blocks.len()],
             fragments: Vec::with_capacity(layout.fragments.len()),
             ..Assembly::default()

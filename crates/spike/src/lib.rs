@@ -3,6 +3,7 @@
 //! An image is taken apart into instructions, blocks and procedures ([`program`]), improved, and put together again.
 
 pub mod assemble;
+pub mod branch_log;
 pub mod check;
 pub mod counts;
 pub mod dataflow;

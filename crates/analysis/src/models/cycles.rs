@@ -4,7 +4,7 @@ use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{Cause, Machine, PipelineSide, TimingModel, UnitCycles};
 
-use super::{InstructionResults, Together, UnitResults, file_stem, named};
+use super::{InstructionResults, Together, UnitResults, file_stem, named, out_of_order};
 use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
 
@@ -22,6 +22,16 @@ pub fn times(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Vec<Table>
     }));
     tables.extend(named(&both, "predictions", "Branch predictions on", |name, title, both| {
         predictions(name, title, both.1)
+    }));
+    let out_of_order: Vec<_> = both.into_iter().filter(|(_, both)| both.0.out_of_order.is_some()).collect();
+    tables.extend(named(
+        &out_of_order,
+        "non-overlapped",
+        "Cycles if nothing overlapped on",
+        |name, title, both| out_of_order::non_overlapped(name, title, both.0, both.1),
+    ));
+    tables.extend(named(&out_of_order, "speculation", "Dispatch and wrong paths on", |name, title, both| {
+        out_of_order::speculation(name, title, both.1)
     }));
     tables
 }
@@ -184,16 +194,21 @@ fn side(side: PipelineSide) -> &'static str {
 /// A cause in words; levels have the names that the machine gives them.
 pub fn describe(cause: Cause, machine: &Machine) -> String {
     let words = match cause {
-        Cause::Issued(1) => "1 instruction issued",
-        Cause::Issued(number) => return format!("{number} instructions issued"),
+        Cause::Issued(number) => {
+            let what = if machine.out_of_order.is_some() { "retired" } else { "issued" };
+            let plural = if number == 1 { "" } else { "s" };
+            return format!("{number} instruction{plural} {what}");
+        }
         Cause::TakenBranch => "taken branch",
         Cause::Mispredict => "misprediction",
+        Cause::Misfetch => "target known when decoded",
         Cause::InstructionTranslation => "instruction TLB miss",
         Cause::InstructionMiss(depth) => {
             return format!("instructions from {}", machine.level_name(true, depth));
         }
         Cause::CallPal => "PALcode",
         Cause::Emulation => "emulated instruction",
+        Cause::Operand if machine.out_of_order.is_some() => "execution latency",
         Cause::Operand => "operand not ready",
         Cause::Unit => "unit busy, or instructions not issued together",
         Cause::DataMiss(depth) => return format!("data from {}", machine.level_name(false, depth)),
@@ -202,6 +217,7 @@ pub fn describe(cause: Cause, machine: &Machine) -> String {
         Cause::WriteBuffer => "write buffer full",
         Cause::Barrier => "memory barrier",
         Cause::Replay => "replay trap",
+        Cause::Forwarding => "data of an older store",
     };
     words.into()
 }
@@ -210,6 +226,6 @@ pub(super) fn ratio(part: u64, whole: u64) -> Value {
     Value::from(part as f64 / whole as f64)
 }
 
-fn percent(part: u64, whole: u64) -> Value {
+pub(super) fn percent(part: u64, whole: u64) -> Value {
     Value::from(100.0 * part as f64 / whole as f64)
 }

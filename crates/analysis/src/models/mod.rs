@@ -4,6 +4,7 @@ mod cycles;
 mod instructions;
 mod misses;
 mod mrc;
+mod out_of_order;
 mod sweep;
 mod together;
 

@@ -2,7 +2,9 @@
 
 use events::BlockId;
 use machine::predictor::PredictionCount;
-use machine::{Caches, Cycles, Structure, TimingModel, UnitCycles, UnitMisses};
+use machine::{
+    Caches, Cycles, NonOverlapped, OutOfOrderCounts, Structure, TimingModel, UnitCycles, UnitMisses,
+};
 
 use super::{InstructionResults, UnitResults, named};
 use crate::table::{Column, Kind, Table, Value};
@@ -99,6 +101,20 @@ impl Together<'_, TimingModel> {
     /// The units of work.
     pub(super) fn units(&self) -> Vec<UnitCycles> {
         self.0.iter().flat_map(|time| time.units()).collect()
+    }
+
+    /// The cycles of out-of-order cores if nothing overlapped.
+    pub(super) fn non_overlapped(&self) -> NonOverlapped {
+        let mut sum = NonOverlapped::default();
+        self.0.iter().filter_map(|time| time.non_overlapped()).for_each(|one| sum.add(&one));
+        sum
+    }
+
+    /// What out-of-order cores count beside cycles.
+    pub(super) fn out_of_order(&self) -> OutOfOrderCounts {
+        let mut sum = OutOfOrderCounts::default();
+        self.0.iter().filter_map(|time| time.out_of_order()).for_each(|one| sum.add(&one));
+        sum
     }
 
     /// Conditional branches, jumps and returns.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use lab::study::spike;
+use lab::study::tpch;
 use lab::study::vlm::{Backing, Size};
 
 use super::OutputOptions;
@@ -33,6 +34,8 @@ pub enum StudyName {
     Strides,
     /// What each transaction of TPC-C costs, and in which part of the database.
     Tpcc,
+    /// What TPC-H's queries cost, where they miss the caches, and how that grows with the data.
+    Tpch,
     /// Page tables and start-up of processes that map gigabytes, and PostgreSQL's.
     Vlm,
     /// What the optimizer spike wins on programs of several kinds, and what they are like.
@@ -44,7 +47,7 @@ pub enum StudyName {
 pub struct StudyOptions {
     /// The study.
     pub name: StudyName,
-    /// The database system of the studies byteword and tpcc: SQLite, or a PostgreSQL server, which is built the first time.
+    /// The database system of the studies byteword, tpcc and tpch: SQLite, or a PostgreSQL server, which is built the first time.
     #[arg(long, default_value = "sqlite", value_parser = ["sqlite", "postgresql"])]
     pub database: String,
     /// One mode only: cached or scaled.
@@ -53,6 +56,12 @@ pub struct StudyOptions {
     /// Transactions in each build: of the study tpcc, of all kinds, and of byteword on PostgreSQL.
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub transactions: u32,
+    /// The scale factor of the study tpch: 1 is a gigabyte of data [default: 0.01].
+    #[arg(long, value_name = "FACTOR", value_parser = scale)]
+    pub scale: Option<f64>,
+    /// Queries of the study tpch by their numbers, instead of all 22.
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", value_parser = query)]
+    pub queries: Vec<u32>,
     /// The folder of the report and its tables, instead of study/NAME.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -67,6 +76,20 @@ pub struct StudyOptions {
     pub sources: Option<PathBuf>,
     #[command(flatten)]
     pub vlm: VlmStudyOptions,
+}
+
+/// A scale factor of TPC-H.
+fn scale(text: &str) -> Result<f64, String> {
+    let scale = text.parse().ok().filter(|scale| tpch::SCALES.contains(scale));
+    scale.ok_or_else(|| {
+        format!("scale factors are numbers from {} to {}", tpch::SCALES.start(), tpch::SCALES.end())
+    })
+}
+
+/// The number of a query of TPC-H.
+fn query(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| tpch::numbers().any(|known| known == *number));
+    number.ok_or_else(|| format!("queries are numbered from 1 to {}", tpch::numbers().count()))
 }
 
 /// Options of the study vlm.

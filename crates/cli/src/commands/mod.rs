@@ -2,6 +2,7 @@
 
 pub mod annotate;
 pub mod attach;
+pub mod branch_log;
 pub mod build;
 pub mod caches;
 pub mod calls;

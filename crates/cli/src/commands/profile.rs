@@ -66,7 +66,7 @@ fn from_counts(counts: &Path, path: &Path) -> anyhow::Result<ImageProfile> {
 }
 
 /// The name of an image in a profile.
-fn name(path: &Path) -> String {
+pub fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 

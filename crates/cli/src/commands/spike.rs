@@ -166,7 +166,7 @@ fn steps(options: &OptimizeOptions) -> Steps {
 }
 
 /// Writes an image that can be executed if the original can.
-fn write_image(path: &Path, bytes: &[u8], original: &Path) -> anyhow::Result<()> {
+pub fn write_image(path: &Path, bytes: &[u8], original: &Path) -> anyhow::Result<()> {
     report::write_file(path, |out| Ok(out.write_all(bytes)?))?;
     let mode = fs::metadata(original)?.permissions().mode();
     fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o777))?;
@@ -183,7 +183,8 @@ pub fn count(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-fn share(part: u64, whole: u64) -> Value {
+/// The share of a part, in percent.
+pub fn share(part: u64, whole: u64) -> Value {
     if whole == 0 { Value::Missing } else { Value::Real(part as f64 * 100.0 / whole as f64) }
 }
 

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use lab::build::{BuildFolders, BuildProgress};
 use lab::study::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
 use lab::study::tpcc::DatabaseSystem;
+use lab::study::tpch;
 use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
@@ -24,12 +25,13 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Byteword => "byteword",
         StudyName::Strides => "strides",
         StudyName::Tpcc => "tpcc",
+        StudyName::Tpch => "tpch",
         StudyName::Vlm => "vlm",
         StudyName::Spike => "spike",
     };
     let is_server = options.database == "postgresql";
-    if is_server && !matches!(options.name, StudyName::Byteword | StudyName::Tpcc) {
-        anyhow::bail!("--database is for the studies byteword and tpcc");
+    if is_server && !matches!(options.name, StudyName::Byteword | StudyName::Tpcc | StudyName::Tpch) {
+        anyhow::bail!("--database is for the studies byteword, tpcc and tpch");
     }
     let output = options.output.clone().unwrap_or_else(|| Path::new("study").join(name));
     check_options(options)?;
@@ -40,6 +42,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Byteword => of_byteword(options)?,
         StudyName::Strides => of_strides(options)?,
         StudyName::Tpcc => of_tpcc(options)?,
+        StudyName::Tpch => of_tpch(options)?,
         StudyName::Vlm => of_vlm(options)?,
         StudyName::Spike => of_spike(options)?,
     };
@@ -53,6 +56,8 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
 fn check_options(options: &StudyOptions) -> anyhow::Result<()> {
     let owned = [
         ("--mode", options.mode.is_some(), StudyName::Byteword),
+        ("--scale", options.scale.is_some(), StudyName::Tpch),
+        ("--queries", !options.queries.is_empty(), StudyName::Tpch),
         ("--programs", !options.programs.is_empty(), StudyName::Spike),
         ("--sources", options.sources.is_some(), StudyName::Spike),
     ];
@@ -125,15 +130,38 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
 fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
     let settings = study::tpcc::TpccStudySettings {
-        system: match options.database.as_str() {
-            "postgresql" => DatabaseSystem::Postgresql,
-            _ => DatabaseSystem::Sqlite,
-        },
+        system: database_system(options),
         transactions: options.transactions,
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
     };
     let study = study::tpcc::tpcc(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn database_system(options: &StudyOptions) -> DatabaseSystem {
+    match options.database.as_str() {
+        "postgresql" => DatabaseSystem::Postgresql,
+        _ => DatabaseSystem::Sqlite,
+    }
+}
+
+fn of_tpch(options: &StudyOptions) -> anyhow::Result<Results> {
+    const SCALE: f64 = 0.01;
+    let mut queries = options.queries.clone();
+    queries.sort_unstable();
+    queries.dedup();
+    let steps = Steps::new();
+    let settings = tpch::TpchStudySettings {
+        system: database_system(options),
+        scale: options.scale.unwrap_or(SCALE),
+        queries: if queries.is_empty() { tpch::numbers().collect() } else { queries },
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = tpch::tpch(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))

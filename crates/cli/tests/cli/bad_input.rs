@@ -147,7 +147,7 @@ fn no_program_runs_in_vain() {
 }
 
 /// Invalid command lines, and their errors.
-const USAGE: [(&str, &str); 12] = [
+const USAGE: [(&str, &str); 18] = [
     ("", "Usage: pathlength <COMMAND>"),
     ("measure", "unrecognized subcommand 'measure'"),
     ("run", "the following required arguments were not provided:\n  <PROGRAM>"),
@@ -162,7 +162,19 @@ const USAGE: [(&str, &str); 12] = [
     ("static", "<IMAGE>..."),
     ("static image --against", "a value is required for '--against"),
     ("compare one", "<PROGRAM_B>"),
-    ("study fractions", "[possible values: byteword, strides, tpcc, vlm, spike]"),
+    ("study fractions", "[possible values: byteword, strides, tpcc, tpch, vlm, spike]"),
+    (
+        "study tpch --queries 1,23",
+        "invalid value '23' for '--queries <NUMBERS>': queries are numbered from 1 to 22",
+    ),
+    ("study tpch --queries first", "queries are numbered from 1 to 22"),
+    (
+        "study tpch --scale 0",
+        "invalid value '0' for '--scale <FACTOR>': scale factors are numbers from 0.001 to 10",
+    ),
+    ("study tpch --scale=-1", "scale factors are numbers from 0.001 to 10"),
+    ("study tpch --scale small", "scale factors are numbers from 0.001 to 10"),
+    ("study tpch --scale NaN", "scale factors are numbers from 0.001 to 10"),
 ];
 
 #[test]

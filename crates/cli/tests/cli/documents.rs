@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::support::csv;
 
 /// How commands begin that are not executed here, and why.
-const NOT_EXECUTED: [(&str, &str); 19] = [
+const NOT_EXECUTED: [(&str, &str); 20] = [
     ("pathlength objects bin/postgres", "needs a build of PostgreSQL and a cluster"),
     ("make study", "a long build"),
     ("make test", "it is what runs this"),
@@ -26,6 +26,7 @@ const NOT_EXECUTED: [(&str, &str); 19] = [
     ("pathlength show hello.trace", "of pathlength system"),
     ("pathlength caches hello.trace", "of pathlength system"),
     ("pathlength system", "builds a kernel, which takes minutes: make system-check does it"),
+    ("pathlength study tpch", "takes minutes: tpch.rs makes the study of three queries"),
     ("sudo ", "changes the reader's machine: crates/vlm tests the commands on small pools"),
     ("vlm ", "needs sections of the reader's: crates/vlm tests the commands on small pools"),
     (

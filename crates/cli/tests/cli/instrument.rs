@@ -10,12 +10,14 @@ use spike::profile::{ImageProfile, Profile};
 use crate::support::{Outcome, outcome, pathlength};
 
 /// A folder with a guest that can be instrumented.
-struct Guest {
-    folder: tempfile::TempDir,
+pub struct Guest {
+    /// The folder; the guest is `guest`.
+    pub folder: tempfile::TempDir,
 }
 
 impl Guest {
-    fn new(source: &str, switches: &[&str]) -> Guest {
+    /// Compiles it.
+    pub fn new(source: &str, switches: &[&str]) -> Guest {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
         let mut command = Command::new("alpha-linux-gnu-gcc");
@@ -28,18 +30,20 @@ impl Guest {
         Guest { folder }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// The path of a file in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Runs the command in the folder.
-    fn run(&self, words: &str) -> Outcome {
+    pub fn run(&self, words: &str) -> Outcome {
         let mut command = pathlength(words.split_whitespace());
         command.current_dir(self.folder.path());
         outcome(command)
     }
 
-    fn qemu(&self, words: &str) {
+    /// Runs a program under qemu-alpha.
+    pub fn qemu(&self, words: &str) {
         let mut command = Command::new("qemu-alpha");
         command.env("QEMU_LD_PREFIX", "/usr/alpha-linux-gnu").current_dir(self.folder.path());
         command.args(words.split_whitespace()).output().expect("qemu-alpha is needed: run ./setup");
@@ -55,7 +59,7 @@ impl Guest {
     }
 
     /// Checks that two profiles are the same but for procedures that cannot be changed.
-    fn assert_same(&self, one: &str, other: &str) {
+    pub fn assert_same(&self, one: &str, other: &str) {
         let program = optimize::open(&self.path("guest")).unwrap();
         let (one, other) = (self.profile(one), self.profile(other));
         let mut executed = 0;

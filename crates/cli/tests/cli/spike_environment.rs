@@ -61,7 +61,7 @@ impl Workplace {
         place
     }
 
-    fn empty() -> Workplace {
+    pub fn empty() -> Workplace {
         Workplace { folder: tempfile::tempdir().unwrap() }
     }
 
@@ -103,7 +103,7 @@ impl Workplace {
     }
 
     /// The output of a command that succeeds, and what it says beside that.
-    fn succeed(&self, words: &[&str]) -> (String, String) {
+    pub fn succeed(&self, words: &[&str]) -> (String, String) {
         let output = self.pathlength(words);
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{words:?}: {said}");
@@ -133,7 +133,7 @@ impl Workplace {
         rows[1..].iter().map(|row| (name(&row[0]), row[at].clone())).collect()
     }
 
-    fn image(&self, application: &str, image: &str, column: &str) -> String {
+    pub fn image(&self, application: &str, image: &str, column: &str) -> String {
         let images = self.images(application, column);
         images.into_iter().find(|(name, _)| name == image).unwrap_or_else(|| panic!("no {image}")).1
     }
@@ -151,7 +151,7 @@ impl Workplace {
     }
 
     /// All files of the database's folder.
-    fn files(&self) -> Vec<PathBuf> {
+    pub fn files(&self) -> Vec<PathBuf> {
         let (mut folders, mut files) = (vec![self.path("data")], Vec::new());
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

@@ -5,13 +5,15 @@ use crate::support::{listing, outcome, pathlength};
 #[test]
 fn without_a_compiler() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = pathlength(["study", "byteword"]);
     // Cargo is needed to find SQLite's sources, and it needs rustc.
     let cargo = std::path::Path::new(env!("CARGO")).parent().unwrap();
-    command.current_dir(&folder).env("PATH", cargo);
-    let sentence = outcome(command).failure();
-    assert!(sentence.contains("install it, on Debian with `apt-get install gcc"), "{sentence}");
-    assert!(listing(folder.path()).is_empty());
+    for study in ["byteword", "tpch"] {
+        let mut command = pathlength(["study", study]);
+        command.current_dir(&folder).env("PATH", cargo);
+        let sentence = outcome(command).failure();
+        assert!(sentence.contains("install it, on Debian with `apt-get install gcc"), "{sentence}");
+        assert!(listing(folder.path()).is_empty());
+    }
 }
 
 #[test]
@@ -44,11 +46,13 @@ fn without_a_place_for_builds() {
 #[test]
 fn without_a_c_library() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = pathlength(["study", "byteword", "--sysroot", "/nonexistent"]);
-    command.current_dir(&folder);
-    let sentence = outcome(command).failure();
-    assert!(sentence.contains("/nonexistent"), "{sentence}");
-    assert!(listing(folder.path()).is_empty());
+    for study in ["byteword", "tpch"] {
+        let mut command = pathlength(["study", study, "--sysroot", "/nonexistent"]);
+        command.current_dir(&folder);
+        let sentence = outcome(command).failure();
+        assert!(sentence.contains("/nonexistent"), "{sentence}");
+        assert!(listing(folder.path()).is_empty());
+    }
 }
 
 #[test]
@@ -122,6 +126,8 @@ fn programs_that_cannot_be_studied_are_named() {
             "there is no C library for Alpha at /nonexistent",
         ),
         (&["tpcc", "--programs", "lua"], "--programs is of the study spike"),
+        (&["tpcc", "--scale", "0.01"], "--scale is of the study tpch"),
+        (&["byteword", "--queries", "6"], "--queries is of the study tpch"),
         (&["spike", "--mode", "cached"], "--mode is of the study byteword"),
     ] {
         let mut command = pathlength(["study"]);

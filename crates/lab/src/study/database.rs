@@ -31,6 +31,8 @@ pub enum StudyProgress {
     Units(u64, Phase),
     /// The machines are simulated on both builds in this mode.
     Timing(&'static str),
+    /// Something else, in words.
+    Doing(String),
 }
 
 /// The builds of a workload, and the database that its runs begin with.

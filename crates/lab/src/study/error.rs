@@ -31,6 +31,20 @@ pub enum Error {
         /// How it ended, and its output.
         reason: String,
     },
+    /// A query's rows are wrong.
+    #[error(
+        "{statement} on Alpha does not answer what it answers on the host: row {row} is '{found}' instead of '{expected}'"
+    )]
+    Rows {
+        /// The statement.
+        statement: String,
+        /// The number of the first row that differs.
+        row: usize,
+        /// The row on Alpha.
+        found: String,
+        /// The row on the host.
+        expected: String,
+    },
     /// The database could not be made.
     #[error("cannot make the database: {0}")]
     Load(String),

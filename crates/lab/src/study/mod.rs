@@ -4,6 +4,7 @@
 mod database;
 mod environment;
 mod error;
+mod models;
 mod page;
 mod result;
 mod schemes;
@@ -14,6 +15,7 @@ pub mod strides;
 mod tables;
 mod tpcb_server;
 pub mod tpcc;
+pub mod tpch;
 pub mod vlm;
 
 use std::fs;

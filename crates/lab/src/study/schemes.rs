@@ -311,7 +311,7 @@ pub(super) const KINDS: [&str; 8] = [
 ];
 
 /// Which of [`KINDS`] a cause belongs to.
-fn kind(cause: Cause) -> usize {
+pub(super) fn kind(cause: Cause) -> usize {
     match cause {
         Cause::Issued(1) => 0,
         Cause::Issued(2) => 1,

@@ -12,7 +12,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use analysis::run_counts::RunDescription;
-use engine::{Family, UnitOfWork};
+use engine::{Configuration, Family, UnitOfWork};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::database::{StudyProgress, lock};
 use super::environment::{PROCESSORS, check_library, repeatable};
@@ -118,24 +120,46 @@ impl ServerBuilds {
         let mut initdb = Command::new(self.native_folder().join("bin/initdb"));
         initdb.args(["--no-locale", "-E", "UTF8", "-A", "trust", "-N", "-U", "postgres", "-D"]);
         finished(initdb.arg(self.data("loaded")), "initdb")?;
-        self.with_native("loaded", clients)
+        self.with_native("loaded", clients).map(drop)
     }
 
-    /// Runs clients, one after another, while the host's own server has the data.
-    pub(super) fn with_native(&self, data: &str, clients: &[Client]) -> Result<(), Error> {
+    /// As [`ServerBuilds::load`]; what was loaded before is in the archive, or is put there.
+    pub(super) fn load_archived(&self, archive: &Path, clients: &[Client]) -> Result<(), Error> {
+        let loaded = self.data("loaded");
+        if loaded.exists() {
+            fs::remove_dir_all(&loaded).map_err(|error| Error::Files { path: loaded, error })?;
+        }
+        // Not as the servers' user: archives are among the builds, and keep the owner.
+        let tar = |option: &str, archive: &Path| {
+            let mut tar = Command::new("tar");
+            tar.arg("--numeric-owner").arg(option).arg(archive).arg("-C").arg(self.folder.path());
+            succeeded(tar.arg(if option == "-cf" { "loaded" } else { "--same-permissions" }), "tar")
+        };
+        if archive.exists() {
+            return tar("-xf", archive).map(drop);
+        }
+        self.load(clients)?;
+        // An interrupted run leaves no archive.
+        let unfinished = archive.with_extension("unfinished");
+        tar("-cf", &unfinished)?;
+        fs::rename(&unfinished, archive).map_err(|error| Error::Files { path: archive.into(), error })
+    }
+
+    /// Runs clients, one after another, while the host's own server has the data. Returns what they printed.
+    pub(super) fn with_native(&self, data: &str, clients: &[Client]) -> Result<Vec<Output>, Error> {
         let mut command = Command::new(&self.native.program);
         command.args(self.arguments(data)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.log()?);
         let mut server = as_user(&mut command).spawn().map_err(|error| failed("the server", &error))?;
         let connection = self.connection();
         let asked = self.await_server(data, &mut || server.try_wait().is_ok_and(|status| status.is_none()));
         let asked = asked.and_then(|()| {
-            clients.iter().try_for_each(|client| finished(&mut client(&connection), "a client").map(drop))
+            clients.iter().map(|client| finished(&mut client(&connection), "a client")).collect()
         });
         self.stop(data);
         let ended = server.wait();
-        asked?;
+        let outputs = asked?;
         match ended {
-            Ok(status) if status.success() => Ok(()),
+            Ok(status) if status.success() => Ok(outputs),
             ended => Err(Error::Server(format!("the server ended: {ended:?}"))),
         }
     }
@@ -143,6 +167,22 @@ impl ServerBuilds {
     /// Counts the processes of the server of a build while a client asks it: units of work, in a copy of the data, which has
     /// the build's name then.
     pub(super) fn count(&self, number: usize, work: &UnitOfWork, client: Client) -> Result<Family, Error> {
+        let count = |configuration: &Configuration| {
+            let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
+            let counted = family::count(configuration, work, folder.path(), &RunDescription::default());
+            counted.map(|it| (it.family, it.ending)).map_err(|error| error.to_string())
+        };
+        self.run(number, client, count).map(|(family, _)| family)
+    }
+
+    /// Runs the server of a build on the engine, by `run`, while a client asks it, in a copy of the data, which has the build's
+    /// name then. Returns the result, and what the client printed.
+    pub(super) fn run<T: Serialize + DeserializeOwned>(
+        &self,
+        number: usize,
+        client: Client,
+        run: impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
+    ) -> Result<(T, Output), Error> {
         let build = &self.builds[number];
         let mut copy = Command::new("cp");
         finished(copy.arg("-a").args([self.data("loaded"), self.data(build.name)]), "cp")?;
@@ -151,29 +191,61 @@ impl ServerBuilds {
             repeatable(program, self.arguments(build.name), PROCESSORS[number], &self.sysroot);
         configuration.environment.push(format!("HOME={}", self.folder.path().display()).into());
         let log = self.log()?;
-        let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(Family, Option<Ending>), String> {
+        let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(T, Option<Ending>), String> {
             // SAFETY: both are open descriptors; what the server says is for errors.
             unsafe { libc::dup2(log.as_raw_fd(), libc::STDERR_FILENO) };
             become_user().map_err(|error| error.to_string())?;
-            let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
-            let counted = family::count(&configuration, work, folder.path(), &RunDescription::default());
-            counted.map(|it| (it.family, it.ending)).map_err(|error| error.to_string())
+            run(&configuration)
         };
         let of_build = |error| Error::Run { build: build.name, mode: MODE, error };
         let running = isolated::start(run).map_err(of_build)?;
         let ready = self.await_server(build.name, &mut || true);
-        let asked = ready.and_then(|()| finished(&mut client(&self.connection()), "the client").map(drop));
+        let asked = ready.and_then(|()| finished(&mut client(&self.connection()), "the client"));
         self.stop(build.name);
-        let ((family, ending), _) = running.wait(&mut |()| {}).map_err(of_build)?;
-        asked?;
+        let ((result, ending), _) = running.wait(&mut |()| {}).map_err(of_build)?;
+        let output = asked?;
         match ending {
-            Some(Ending::Exited(0)) => Ok(family),
+            Some(Ending::Exited(0)) => Ok((result, output)),
             ending => {
                 let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
                 let reason = format!("the server ended: {ending:?}\n{log}");
                 Err(Error::Workload { build: build.name, mode: MODE, reason })
             }
         }
+    }
+
+    /// Compiles a client for the host, with PostgreSQL's own library: all files of C among these.
+    pub(super) fn compile(
+        &self,
+        name: &str,
+        files: &[(&str, &str)],
+        flags: &[&str],
+    ) -> Result<PathBuf, Error> {
+        let folder = self.folder().join(name);
+        fs::create_dir(&folder).map_err(|error| Error::Files { path: folder.clone(), error })?;
+        for (file, text) in files {
+            let path = folder.join(file);
+            fs::write(&path, text).map_err(|error| Error::Files { path, error })?;
+        }
+        let native = self.connection().native;
+        let library = native.join("lib");
+        let mut compiler = Command::new("cc");
+        compiler
+            .current_dir(&folder)
+            .args(["-O2", "-std=gnu11", "-o", "client", "-I"])
+            .arg(native.join("include"));
+        compiler.args(flags).args(files.iter().map(|(file, _)| file).filter(|file| file.ends_with(".c")));
+        compiler
+            .arg("-L")
+            .arg(&library)
+            .args(["-lpq", "-lm"])
+            .arg(format!("-Wl,-rpath,{}", library.display()));
+        let output = compiler.output().map_err(|error| Error::Server(format!("cannot run cc: {error}")))?;
+        if !output.status.success() {
+            let reason = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(Error::Server(format!("the client {name} cannot be compiled: {reason}")));
+        }
+        Ok(folder.join("client"))
     }
 
     /// Where a server writes what happens.
@@ -249,7 +321,12 @@ impl ServerBuilds {
 
 /// Runs a command to its end, as the user that servers have.
 fn finished(command: &mut Command, what: &str) -> Result<Output, Error> {
-    let output = as_user(command).stdin(Stdio::null()).output().map_err(|error| failed(what, &error))?;
+    succeeded(as_user(command), what)
+}
+
+/// Runs a command to its end.
+fn succeeded(command: &mut Command, what: &str) -> Result<Output, Error> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(what, &error))?;
     if output.status.success() {
         return Ok(output);
     }

@@ -36,7 +36,8 @@ pub enum DatabaseSystem {
 }
 
 impl DatabaseSystem {
-    fn name(self) -> &'static str {
+    /// Its name, as people write it.
+    pub(super) fn name(self) -> &'static str {
         match self {
             DatabaseSystem::Sqlite => "SQLite",
             DatabaseSystem::Postgresql => "PostgreSQL",

@@ -1,13 +1,14 @@
 //! The study of Spike on one small program, whose procedures are known.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
 use pathlength_lab::build::BuildFolders;
 use pathlength_lab::study::spike::{
-    Content, Input, PROGRAMS, SpikeStudy, SpikeStudyError, SpikeStudyProgress, SpikeStudySettings,
-    StudyProgram, spike,
+    Content, Input, PROGRAMS, ProgramResult, SpikeStudy, SpikeStudyError, SpikeStudyProgress,
+    SpikeStudySettings, StudyProgram, spike,
 };
 use pathlength_lab::workload::{BuildTarget, Recipe, Source, Workload};
 use spike::hot_cold::Category;
@@ -91,7 +92,12 @@ fn from_sources_to_the_page() {
     })
     .unwrap();
     let steps = steps.into_inner().unwrap();
-    assert_eq!((steps.len(), steps[0], steps[1]), (9, ("small", "training"), ("small", "original")));
+    // The original is trained, the compiler, and the build with its feedback; ten variants are measured.
+    assert_eq!((steps.len(), steps[0], steps[1]), (13, ("small", "training"), ("small", "original")));
+    assert_eq!(
+        steps[9..].iter().map(|step| step.1).collect::<Vec<_>>(),
+        ["training", "training", "GCC", "GCC and Spike"]
+    );
 
     let one = &study.programs[0];
     let original = &one.variants[0];
@@ -100,6 +106,7 @@ fn from_sources_to_the_page() {
     assert!(last.instructions < original.instructions, "{last:?} {original:?}");
     assert!(one.variants.iter().all(|variant| variant.cycles.iter().all(|&cycles| cycles > 0)));
 
+    the_compiler_has_learnt(one);
     let procedures = statistics::of_program(&one.profiled, 0);
     let named = |name: &str| -> &ProcedureStatistics {
         procedures.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("{name} was not executed"))
@@ -141,6 +148,28 @@ fn from_sources_to_the_page() {
         let is_there = [format!("Figure {figure})"), format!("Figures 2 and {figure})")];
         assert!(is_there.iter().any(|text| page.contains(text)), "Figure {figure}");
     }
+}
+
+/// What was counted reached the compiler, and Spike optimizes the result.
+fn the_compiler_has_learnt(one: &ProgramResult) {
+    let build = &one.feedback_build;
+    let code = |image: &Path| {
+        let dump = Command::new("alpha-linux-gnu-objdump").args(["-d", "-j", ".text"]).arg(image).output();
+        String::from_utf8(dump.unwrap().stdout).unwrap().split("Disassembly").nth(1).unwrap().to_owned()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let again = |profile: &[u8]| {
+        fs::write(folder.path().join("small.c"), include_str!("small.c")).unwrap();
+        fs::write(folder.path().join("small.gcda"), profile).unwrap();
+        let command = format!("{} -Werror=missing-profile -Werror=coverage-mismatch", build.commands[0]);
+        let status = Command::new("sh").args(["-c", &command]).current_dir(&folder).output().unwrap().status;
+        status.success().then(|| code(&folder.path().join("small")))
+    };
+    let profile = fs::read(build.folder.join("small.gcda")).unwrap();
+    assert_eq!(again(&profile).unwrap(), code(&build.program));
+    assert!(again(b"").is_none(), "the compiler does not look for the profile at its place");
+    let [gcc, both] = [&one.feedback[0], &one.feedback[1]];
+    assert!(gcc.instructions < one.variants[0].instructions && both.instructions < gcc.instructions);
 }
 
 #[test]

@@ -1,14 +1,19 @@
 //! The machines that come with the crate.
 
 /// The machines that come with the crate: their names, and their files.
-pub(super) const KNOWN: [(&str, &str); 7] = [
+pub(super) const KNOWN: [(&str, &str); 12] = [
+    ("alpha21264", include_str!("../../../../machines/alpha21264.toml")),
     ("alphaserver8400", include_str!("../../../../machines/alphaserver8400.toml")),
     ("alphastation500", include_str!("../../../../machines/alphastation500.toml")),
     ("alphastation500-ev5", include_str!("../../../../machines/alphastation500-ev5.toml")),
     ("dec3000", include_str!("../../../../machines/dec3000.toml")),
+    ("origin200", include_str!("../../../../machines/origin200.toml")),
     ("pentium-pro", include_str!("../../../../machines/pentium-pro.toml")),
+    ("pentium-pro-core", include_str!("../../../../machines/pentium-pro-core.toml")),
     ("present-day", include_str!("../../../../machines/present-day.toml")),
+    ("present-day-core", include_str!("../../../../machines/present-day-core.toml")),
     ("qemu", include_str!("../../../../machines/qemu.toml")),
+    ("r10000", include_str!("../../../../machines/r10000.toml")),
 ];
 
 /// The names of the machines that come with the crate.

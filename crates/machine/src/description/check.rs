@@ -2,6 +2,7 @@
 
 use super::error::{Checked, require};
 use super::{Cache, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
+use crate::out_of_order::OutOfOrder;
 use crate::pipeline::{Emulation, Pipeline};
 use crate::predictor::Predictor;
 use crate::storage::Storage;
@@ -34,6 +35,9 @@ pub(super) fn check(machine: &Machine) -> Checked {
     }
     machine.coherence.as_ref().map_or(Ok(()), |coherence| coherence.check(&machine.caches))?;
     machine.pipeline.as_ref().map_or(Ok(()), Pipeline::check)?;
+    machine.out_of_order.as_ref().map_or(Ok(()), OutOfOrder::check)?;
+    let reason = "a machine has a pipeline or an out-of-order core, not both";
+    require(machine.pipeline.is_none() || machine.out_of_order.is_none(), "out_of_order", reason)?;
     machine.predictor.as_ref().map_or(Ok(()), Predictor::check)?;
     machine.emulation.as_ref().map_or(Ok(()), Emulation::check)?;
     machine.storage.as_ref().map_or(Ok(()), Storage::check)?;

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::out_of_order::OutOfOrder;
 use crate::pipeline::{Emulation, Pipeline};
 use crate::predictor::Predictor;
 use crate::storage::Storage;
@@ -25,6 +26,7 @@ pub use granularity::{HintedRegion, HintedRegions};
 pub use hierarchy::{
     Cache, Crossing, Holds, MainMemory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
 };
+use setting::NONE;
 pub use setting::{Setting, Sweep};
 
 /// A machine.
@@ -50,6 +52,8 @@ pub struct Machine {
     pub coherence: Option<Coherence>,
     /// The pipeline; a machine without it has no timing model.
     pub pipeline: Option<Pipeline>,
+    /// An out-of-order core, in the place of a pipeline.
+    pub out_of_order: Option<OutOfOrder>,
     /// The branch predictor.
     pub predictor: Option<Predictor>,
     /// The cost of emulated instructions, which the processor lacks.
@@ -191,6 +195,7 @@ fn merge(whole: &mut toml::Table, changes: toml::Table) {
     for (key, change) in changes {
         match (whole.get_mut(&key), change) {
             (Some(toml::Value::Table(part)), toml::Value::Table(changes)) => merge(part, changes),
+            (_, toml::Value::String(none)) if none == NONE => drop(whole.remove(&key)),
             (_, change) => drop(whole.insert(key, change)),
         }
     }

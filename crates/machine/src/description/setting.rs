@@ -10,7 +10,7 @@ use super::{Error, Machine};
 /// The tables whose keys are the names of structures, which may be left out in a setting.
 const STRUCTURES: [&str; 2] = ["caches", "translation_buffers"];
 /// The value that removes an optional field.
-const NONE: &str = "none";
+pub(super) const NONE: &str = "none";
 
 /// A new value of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,7 +163,7 @@ impl fmt::Display for FieldPath {
 }
 
 /// The sections of a description.
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "title",
     "processor",
     "caches",
@@ -171,6 +171,7 @@ const SECTIONS: [&str; 10] = [
     "memory",
     "coherence",
     "pipeline",
+    "out_of_order",
     "predictor",
     "emulation",
     "storage",

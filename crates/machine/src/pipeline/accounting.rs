@@ -1,10 +1,11 @@
 //! The cycles of threads and of units of work on one pipeline.
 
 use events::record::{Event, Mark};
-use events::{Block, Thread};
+use events::{Block, Image, Thread};
 
-use super::core::Core;
+use super::any_core::AnyCore;
 use super::cycles::Cycles;
+use super::memory::MemorySystem;
 use super::resolve::ResolvedBatch;
 use crate::per_thread::{PerThread, Sums};
 
@@ -44,8 +45,8 @@ impl Sums for Usage {
 }
 
 /// A pipeline, with the cycles of each thread and unit of work.
-pub(super) struct Accounting {
-    pub core: Core,
+pub(super) struct Accounting<M> {
+    pub core: AnyCore<M>,
     /// The current thread.
     thread: Thread,
     /// Instructions of all threads.
@@ -56,9 +57,9 @@ pub(super) struct Accounting {
     pub units: Vec<UnitCycles>,
 }
 
-impl Accounting {
+impl<M: MemorySystem> Accounting<M> {
     /// For an idle pipeline.
-    pub fn new(core: Core) -> Accounting {
+    pub fn new(core: AnyCore<M>) -> Accounting<M> {
         Accounting {
             core,
             thread: Thread::default(),
@@ -66,6 +67,11 @@ impl Accounting {
             threads: PerThread::default(),
             units: Vec::new(),
         }
+    }
+
+    /// An image is mapped.
+    pub fn map(&mut self, image: &Image) {
+        self.core.map(image);
     }
 
     /// Defines a block that records may name from now on.

@@ -14,12 +14,14 @@ pub(crate) const LEVELS: usize = 6;
 /// what keeps it there longest (**back-end stalls**, "frozen").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
-    /// This number of instructions was issued.
+    /// This number of instructions was issued; out of order, retired.
     Issued(u8),
     /// Front end: a taken branch, predicted correctly.
     TakenBranch,
     /// Front end: a misprediction.
     Mispredict,
+    /// Front end, out of order: the target of a taken branch was known only when it was decoded.
+    Misfetch,
     /// Front end: the TLB missed an instruction's address.
     InstructionTranslation,
     /// Front end: instructions came from this level; 1 is the one after L1.
@@ -44,6 +46,8 @@ pub enum Cause {
     Barrier,
     /// Back end: an instruction was replayed.
     Replay,
+    /// Back end, out of order: a load waited for the data of an older store.
+    Forwarding,
 }
 
 /// The part of the pipeline that a cycle is attributed to.
@@ -60,15 +64,15 @@ pub enum PipelineSide {
 /// The number of causes, and one index for none.
 pub(crate) const CAUSES: usize = MISSES + 2 * LEVELS;
 const SINGLE: usize = MAX_ISSUE + 1;
-const MISSES: usize = SINGLE + 12;
+const MISSES: usize = SINGLE + 14;
 
 impl Cause {
     /// All causes: issuing first, then the front end, then the back end.
     pub fn all() -> impl Iterator<Item = Cause> {
         use Cause::*;
         let levels = 1..=LEVELS as u8;
-        let front_end_stall = [TakenBranch, Mispredict, InstructionTranslation];
-        let back_end_stall = [DataTranslation, OutstandingMisses, WriteBuffer, Barrier, Replay];
+        let front_end_stall = [TakenBranch, Mispredict, Misfetch, InstructionTranslation];
+        let back_end_stall = [DataTranslation, OutstandingMisses, WriteBuffer, Barrier, Replay, Forwarding];
         (1..=MAX_ISSUE as u8)
             .map(Issued)
             .chain(front_end_stall)
@@ -95,6 +99,8 @@ impl Cause {
             Cause::WriteBuffer => SINGLE + 9,
             Cause::Barrier => SINGLE + 10,
             Cause::Replay => SINGLE + 11,
+            Cause::Misfetch => SINGLE + 12,
+            Cause::Forwarding => SINGLE + 13,
             Cause::InstructionMiss(level) => MISSES + level as usize - 1,
             Cause::DataMiss(level) => MISSES + LEVELS + level as usize - 1,
         }
@@ -105,11 +111,15 @@ impl Cause {
         use Cause::*;
         match self {
             Issued(_) => PipelineSide::Issuing,
-            TakenBranch | Mispredict | InstructionTranslation | InstructionMiss(_) | CallPal | Emulation => {
-                PipelineSide::FrontEnd
-            }
+            TakenBranch
+            | Mispredict
+            | Misfetch
+            | InstructionTranslation
+            | InstructionMiss(_)
+            | CallPal
+            | Emulation => PipelineSide::FrontEnd,
             Operand | Unit | DataMiss(_) | DataTranslation | OutstandingMisses | WriteBuffer | Barrier
-            | Replay => PipelineSide::BackEnd,
+            | Replay | Forwarding => PipelineSide::BackEnd,
         }
     }
 }
@@ -132,6 +142,8 @@ impl fmt::Display for Cause {
             Cause::WriteBuffer => "write buffer",
             Cause::Barrier => "barriers",
             Cause::Replay => "replay traps",
+            Cause::Misfetch => "targets known late",
+            Cause::Forwarding => "store forwarding",
         };
         f.pad(name)
     }

@@ -1,54 +1,19 @@
 //! The front end: when each group of instructions arrives at the issue stage.
 
 use events::Block;
-use isa::TransferTarget;
 
 use super::cycles::{Cause, LEVELS};
 use super::description::Pipeline;
 use super::memory::{ServedBy, Timing};
 use super::resolve::L1Miss;
 use super::scoreboard::EPOCH;
-use crate::predictor::PredictorState;
+use crate::predictor::{BlockEnd, PredictorState};
 
 /// The number of no line.
 const NOWHERE: u64 = u64::MAX;
 
 /// The greatest distance of a prefetched line from the last demand miss.
 const FARTHEST: u64 = 64;
-
-/// How a block ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BlockEnd {
-    /// By falling through to the next instruction.
-    Falls,
-    /// With a conditional branch.
-    Conditional { target: u64 },
-    /// With an unconditional branch.
-    Branch { is_call: bool },
-    /// With a jump to an address in a register.
-    Jump { hinted: u64, is_call: bool },
-    /// With a return.
-    Return { is_call: bool },
-}
-
-impl BlockEnd {
-    /// The end of a block whose last instruction is at `at`.
-    fn of(block: &Block, at: u64) -> BlockEnd {
-        let summary = block.words.last().and_then(|&word| block.instruction_set.summary(word));
-        let Some(transfer) = summary.and_then(|summary| summary.transfer) else { return BlockEnd::Falls };
-        let is_call = transfer.return_stack.pushes;
-        match transfer.target {
-            TransferTarget::Relative(distance) if transfer.is_conditional => {
-                BlockEnd::Conditional { target: at.wrapping_add_signed(distance) }
-            }
-            TransferTarget::Relative(_) => BlockEnd::Branch { is_call },
-            TransferTarget::Register { .. } if transfer.return_stack.pops => BlockEnd::Return { is_call },
-            TransferTarget::Register { .. } => {
-                BlockEnd::Jump { hinted: at.wrapping_add_signed(transfer.hint.unwrap_or(0)), is_call }
-            }
-        }
-    }
-}
 
 /// How control leaves a block.
 #[derive(Clone, Copy)]
@@ -66,7 +31,9 @@ impl BlockExit {
     /// The exit of a block; `traps` says that its last instruction traps.
     pub fn of(block: &Block, traps: bool) -> BlockExit {
         let last = block.address_of(block.words.len().saturating_sub(1));
-        BlockExit { end: BlockEnd::of(block, last), last, next: block.end(), leaves_group: traps }
+        let end = block.words.last();
+        let end = end.map_or(BlockEnd::Falls, |&word| BlockEnd::of(block.instruction_set, word, last));
+        BlockExit { end, last, next: block.end(), leaves_group: traps }
     }
 }
 
@@ -196,10 +163,7 @@ impl FrontEnd {
             BlockEnd::Jump { hinted, .. } => self.predictor.jump(at, hinted, address),
             BlockEnd::Return { .. } => self.predictor.ret(at, address),
         };
-        if let BlockEnd::Branch { is_call: true }
-        | BlockEnd::Jump { is_call: true, .. }
-        | BlockEnd::Return { is_call: true } = end
-        {
+        if end.is_call() {
             self.predictor.call(next);
         }
         Some(is_right)

@@ -1,7 +1,8 @@
-//! In-order pipelines: when each instruction is issued, and the causes of stalls.
+//! Timing models, and in-order pipelines: when each instruction is issued, and the causes of stalls.
 
 mod accesses;
 mod accounting;
+mod any_core;
 mod cached_memory;
 mod core;
 mod cycles;
@@ -11,7 +12,7 @@ mod issue;
 mod memory;
 mod memory_response;
 mod model;
-mod registers;
+pub(crate) mod registers;
 mod resolve;
 mod rules;
 mod scoreboard;
@@ -24,11 +25,15 @@ mod worker;
 
 pub use accounting::UnitCycles;
 pub use cached_memory::CachedMemory;
+pub(crate) use cycles::LEVELS;
 pub use cycles::{Cause, Cycles, PipelineSide};
+pub(crate) use description::MAX_ISSUE;
 pub use description::{
     Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, OperandRole, Pipeline, Stores,
 };
 pub use isa::InstructionClass;
 pub use issue::SiteCycles;
+pub(crate) use memory::Timing;
 pub use memory::{MemorySystem, PerfectMemory, ServedBy};
 pub use model::{TimingModel, TimingModelError};
+pub(crate) use timing_outcome::CycleTotals;

@@ -2,18 +2,20 @@
 
 use std::io;
 
-use events::{Block, Consumer, Thread};
+use events::{Block, Consumer, Image, Thread};
 
 use super::accounting::{Accounting, UnitCycles};
+use super::any_core::AnyCore;
 use super::cached_memory::CachedMemory;
 use super::core::Core;
 #[cfg(doc)]
 use super::cycles::Cause;
 use super::cycles::{Cycles, LEVELS};
 use super::issue::SiteCycles;
-use super::memory::{MemorySystem, Timing};
+use super::memory::{MemorySystem, PerfectMemory, Timing};
 use super::resolve::Resolver;
 use super::worker::{BATCH_WORDS, Worker};
+use crate::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
 use crate::predictor::{Predictions, PredictorState};
 use crate::{Cache, Machine, Model};
 
@@ -57,8 +59,25 @@ pub enum TimingModelError {
 /// assert!(time.cycles().of(Cause::InstructionMiss(3)) > 0); // memory
 /// ```
 pub struct TimingModel<M = CachedMemory> {
-    resolver: Resolver<M>,
-    worker: Worker,
+    requests: Requests<M>,
+    worker: Worker<M>,
+}
+
+/// When the memory requests of blocks are resolved: before the pipeline executes them; or by an out-of-order core itself,
+/// because its wrong paths request lines, too.
+enum Requests<M> {
+    Ahead(Resolver<M>),
+    ByCore(Resolver<PerfectMemory>),
+}
+
+/// The same for both.
+macro_rules! either {
+    ($requests:expr, $resolver:ident => $what:expr) => {
+        match $requests {
+            Requests::Ahead($resolver) => $what,
+            Requests::ByCore($resolver) => $what,
+        }
+    };
 }
 
 impl TimingModel {
@@ -68,32 +87,46 @@ impl TimingModel {
     }
 }
 
-impl<M: MemorySystem> TimingModel<M> {
+impl<M: MemorySystem + 'static> TimingModel<M> {
     /// Of a machine's processor with another memory system.
     pub fn with_memory(machine: &Machine, memory: M) -> Result<TimingModel<M>, TimingModelError> {
         let missing = |section| TimingModelError::Missing { name: machine.title.clone(), section };
+        let predictor = |is_needed: bool| match &machine.predictor {
+            Some(predictor) => Ok(PredictorState::new(predictor)),
+            None if is_needed => Err(missing("predictor")),
+            None => Err(missing("pipeline")),
+        };
+        let emulation = machine.emulation.as_ref().map(|emulation| {
+            let cpu = machine.processor.cpu.as_ref().and_then(|cpu| cpu.parse().ok());
+            (cpu, (emulation.microseconds * machine.processor.clock_mhz).round() as u64)
+        });
+        let (cpu, cycles) = emulation.unwrap_or_default();
+        let timing = timing(machine);
+        if let Some(core) = &machine.out_of_order {
+            let requests = Requests::ByCore(Resolver::new(PerfectMemory, timing.fetch_line));
+            let levels = machine.caches.iter().filter(|cache| cache.holds.has(false)).count();
+            let memory_level = levels.min(LEVELS) as u8;
+            let core =
+                OutOfOrderCore::new(core, predictor(true)?, &timing, memory, (cpu, cycles), memory_level);
+            let core = AnyCore::OutOfOrder(Box::new(core));
+            return Ok(TimingModel { requests, worker: Worker::new(Accounting::new(core)) });
+        }
+        let predictor = predictor(machine.pipeline.is_some())?;
         let pipeline = machine.pipeline.as_ref().ok_or_else(|| missing("pipeline"))?;
-        let predictor = machine.predictor.as_ref().ok_or_else(|| missing("predictor"))?;
         if let Some(cache) = l1(machine, true)
             && cache.line < 4 * u64::from(pipeline.group)
         {
             let (group, line, cache) = (pipeline.group, cache.line, cache.name.clone());
             return Err(TimingModelError::Group { group, line, cache });
         }
-        let emulation = machine.emulation.as_ref().map(|emulation| {
-            let cpu = machine.processor.cpu.as_ref().and_then(|cpu| cpu.parse().ok());
-            (cpu, (emulation.microseconds * machine.processor.clock_mhz).round() as u32)
-        });
-        let (cpu, cycles) = emulation.unwrap_or_default();
-        let timing = timing(machine);
-        let core = Core::new(pipeline, PredictorState::new(predictor), &timing, cpu, cycles.into());
-        let resolver = Resolver::new(memory, timing.fetch_line);
-        Ok(TimingModel { resolver, worker: Worker::new(Accounting::new(core)) })
+        let core = AnyCore::InOrder(Box::new(Core::new(pipeline, predictor, &timing, cpu, cycles)));
+        let requests = Requests::Ahead(Resolver::new(memory, timing.fetch_line));
+        Ok(TimingModel { requests, worker: Worker::new(Accounting::new(core)) })
     }
 
     /// All cycles so far.
     pub fn cycles(&self) -> Cycles {
-        self.worker.drained().core.totals().cycles()
+        self.worker.drained().core.all_cycles()
     }
 
     /// The units of work that ended, in the order of their ends, each with the cycles of its own thread.
@@ -103,7 +136,7 @@ impl<M: MemorySystem> TimingModel<M> {
 
     /// Executions of a block.
     pub fn executions(&self, block: u32) -> u64 {
-        self.resolver.executions(block)
+        either!(&self.requests, resolver => resolver.executions(block))
     }
 
     /// The cycles of a block's instructions. The sum over all blocks is [`TimingModel::cycles`].
@@ -118,38 +151,49 @@ impl<M: MemorySystem> TimingModel<M> {
 
     /// Instructions that the system emulated.
     pub fn emulated(&self) -> u64 {
-        self.worker.drained().core.totals().emulated()
+        self.worker.drained().core.emulated()
     }
 
     /// Instructions that were replayed (replay traps).
     pub fn replays(&self) -> u64 {
-        self.worker.drained().core.totals().replays()
+        self.worker.drained().core.replays()
     }
 
-    /// The memory system, with its counts.
-    pub fn memory(&self) -> &M {
-        &self.resolver.memory
+    /// What an out-of-order core counts beside cycles.
+    pub fn out_of_order(&self) -> Option<OutOfOrderCounts> {
+        self.worker.drained().core.out_of_order().map(|core| core.counts().clone())
+    }
+
+    /// The cycles of an out-of-order core if nothing overlapped.
+    pub fn non_overlapped(&self) -> Option<NonOverlapped> {
+        self.worker.drained().core.out_of_order().map(OutOfOrderCore::non_overlapped)
     }
 }
 
-impl<M: MemorySystem> Consumer for TimingModel<M> {
+impl<M: MemorySystem + 'static> Consumer for TimingModel<M> {
+    fn map(&mut self, image: &Image) {
+        self.worker.map(image);
+    }
+
     fn define(&mut self, block: &Block) {
-        self.resolver.define(block);
+        either!(&mut self.requests, resolver => resolver.define(block));
         self.worker.define(block);
     }
 
     fn executed(&mut self, thread: Thread, mut records: &[u64]) {
-        self.resolver.enter(thread.process);
+        either!(&mut self.requests, resolver => resolver.enter(thread.process));
         while !records.is_empty() {
-            let words = self.resolver.resolve(records, BATCH_WORDS, self.worker.batch(thread));
+            let batch = self.worker.batch(thread);
+            let words =
+                either!(&mut self.requests, resolver => resolver.resolve(records, BATCH_WORDS, batch));
             records = &records[words..];
         }
     }
 }
 
-impl<M: MemorySystem> Model for TimingModel<M> {
+impl<M: MemorySystem + 'static> Model for TimingModel<M> {
     fn reset_counts(&mut self) {
-        self.resolver.reset_counts();
+        either!(&mut self.requests, resolver => resolver.reset_counts());
         self.worker.drained().reset_counts();
     }
 

@@ -5,11 +5,11 @@ use isa::Register;
 /// Floating-point registers are numbered after the integer ones.
 const FLOAT: u8 = 32;
 /// The number of no register.
-pub(super) const NONE: u8 = 31;
+pub(crate) const NONE: u8 = 31;
 
 /// The number of a register that is not a zero register; or of none. The integer register with the number of none gets
 /// that of the zero register.
-pub(super) fn number(register: Option<Register>, zero: u8) -> u8 {
+pub(crate) fn number(register: Option<Register>, zero: u8) -> u8 {
     match register {
         None => NONE,
         Some(Register::Integer(NONE)) => zero,

@@ -196,7 +196,7 @@ impl CycleTotals {
 
     /// Adds cycles spent for a cause.
     #[inline(always)]
-    pub(super) fn spend(&mut self, cause: usize, cycles: u64) {
+    pub(crate) fn spend(&mut self, cause: usize, cycles: u64) {
         self.spent[0][cause % INDICES] += cycles;
     }
 

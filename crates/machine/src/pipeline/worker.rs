@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-use events::{Block, Thread};
+use events::{Block, Image, Thread};
 
 use super::accounting::Accounting;
+use super::memory::MemorySystem;
 use super::resolve::ResolvedBatch;
 
 /// Words of records in a batch: enough that a thread is rarely woken, and few enough to stay in the host's caches.
@@ -19,14 +20,15 @@ const QUEUE_LENGTH: usize = 8;
 /// Work for the pipeline: new blocks, and then the records of one thread of the program.
 #[derive(Default)]
 struct Batch {
+    images: Vec<Image>,
     blocks: Vec<Block>,
     thread: Thread,
     resolved: ResolvedBatch,
 }
 
 /// A pipeline with the batch that it executes next.
-pub(super) struct Worker {
-    accounting: Arc<Mutex<Accounting>>,
+pub(super) struct Worker<M> {
+    accounting: Arc<Mutex<Accounting<M>>>,
     queue: Mutex<Queue>,
 }
 
@@ -56,12 +58,13 @@ fn exclusive<T>(mutex: &mut Mutex<T>) -> &mut T {
 
 impl Batch {
     fn is_empty(&self) -> bool {
-        self.blocks.is_empty() && self.resolved.records.is_empty()
+        self.blocks.is_empty() && self.images.is_empty() && self.resolved.records.is_empty()
     }
 
     /// Executes the batch, and empties it.
-    fn execute(&mut self, accounting: &Mutex<Accounting>) {
+    fn execute<M: MemorySystem>(&mut self, accounting: &Mutex<Accounting<M>>) {
         let mut accounting = lock(accounting);
+        self.images.drain(..).for_each(|image| accounting.map(&image));
         self.blocks.drain(..).for_each(|block| accounting.define(&block));
         if !self.resolved.records.is_empty() {
             accounting.execute(self.thread, &self.resolved);
@@ -71,7 +74,7 @@ impl Batch {
 }
 
 impl WorkerThread {
-    fn new(accounting: Arc<Mutex<Accounting>>) -> io::Result<WorkerThread> {
+    fn new<M: MemorySystem + 'static>(accounting: Arc<Mutex<Accounting<M>>>) -> io::Result<WorkerThread> {
         let (batches, queue) = sync_channel::<Batch>(QUEUE_LENGTH);
         let (recycle, recycled) = channel();
         let body = move || {
@@ -104,7 +107,7 @@ impl WorkerThread {
 
 impl Queue {
     /// Executes the next batch, or sends it to the worker thread, unless it is empty.
-    fn flush(&mut self, accounting: &Mutex<Accounting>) {
+    fn flush<M: MemorySystem>(&mut self, accounting: &Mutex<Accounting<M>>) {
         match &mut self.worker_thread {
             _ if self.next.is_empty() => {}
             None => self.next.execute(accounting),
@@ -113,9 +116,9 @@ impl Queue {
     }
 }
 
-impl Worker {
+impl<M: MemorySystem + 'static> Worker<M> {
     /// Executes batches in the caller's thread.
-    pub fn new(accounting: Accounting) -> Worker {
+    pub fn new(accounting: Accounting<M>) -> Worker<M> {
         let queue = Queue { next: Batch::default(), worker_thread: None };
         Worker { accounting: Arc::new(Mutex::new(accounting)), queue: Mutex::new(queue) }
     }
@@ -125,6 +128,11 @@ impl Worker {
         drop(self.drained());
         exclusive(&mut self.queue).worker_thread = Some(WorkerThread::new(self.accounting.clone())?);
         Ok(())
+    }
+
+    /// An image is mapped.
+    pub fn map(&mut self, image: &Image) {
+        exclusive(&mut self.queue).next.images.push(image.clone());
     }
 
     /// Defines a block that records may name from now on.
@@ -144,7 +152,7 @@ impl Worker {
     }
 
     /// The pipeline's accounts, after all batches are executed.
-    pub fn drained(&self) -> MutexGuard<'_, Accounting> {
+    pub fn drained(&self) -> MutexGuard<'_, Accounting<M>> {
         let mut queue = lock(&self.queue);
         queue.flush(&self.accounting);
         if let Some(worker_thread) = &mut queue.worker_thread {

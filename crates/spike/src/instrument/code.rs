@@ -37,7 +37,9 @@ impl State {
     fn registers(&self, busy: Option<u8>) -> ([u8; 2], usize) {
         let free = |&register: &u8| self.live & 1 << register == 0 && Some(register) != busy;
         let used = |register: &u8| !free(register) && Some(*register) != busy;
-        let mut all = CANDIDATES.iter().copied().filter(free).chain(CANDIDATES.iter().copied().filter(used));
+        // The scratch register of stubs comes last: where it is saved, a branch from afar could not lead through a stub.
+        let saved = CANDIDATES.iter().rev().copied().filter(used);
+        let mut all = CANDIDATES.iter().copied().filter(free).chain(saved);
         let pair = [all.next(), all.next()].map(|one| one.unwrap_or(ZERO));
         (pair, pair.iter().filter(|register| !free(register)).count())
     }
@@ -60,15 +62,23 @@ pub fn code(action: Action, state: State, frames: &mut Frames) -> Vec<Instructio
         Ok(()) => {}
         Err(error) => unreachable!("the instructions of counters have legal operands: {error}"),
     }
-    let mut code = code.words;
-    let inner = if saved == 0 { state.frame } else { moved(frames, state.frame) };
     // Registers that are saved come last in the pair.
-    let kept = [a, b];
-    let kept = &kept[2 - saved..];
-    if saved > 0 {
+    saving(&[a, b][2 - saved..], code.words, state.frame, frames)
+}
+
+/// Instructions, with registers saved around them, two at most.
+pub fn saving(
+    registers: &[u8],
+    mut code: Vec<(u32, Reference)>,
+    frame: u32,
+    frames: &mut Frames,
+) -> Vec<Instruction> {
+    let mut inner = frame;
+    if !registers.is_empty() {
+        inner = moved(frames, frame);
         let stack =
             |op, register, displacement| encode::memory(op, register, SP, displacement).unwrap_or_default();
-        let slots = || kept.iter().zip([0, 8]);
+        let slots = || registers.iter().zip([0, 8]);
         let mut all = vec![(stack(Op::Lda, SP, -SAVED_BYTES), Reference::None)];
         all.extend(slots().map(|(&register, at)| (stack(Op::Stq, register, at), Reference::None)));
         all.append(&mut code);
@@ -77,7 +87,7 @@ pub fn code(action: Action, state: State, frames: &mut Frames) -> Vec<Instructio
         code = all;
     }
     let instruction = |(index, (word, reference)): (usize, (u32, Reference))| {
-        let frame = if index == 0 { state.frame } else { inner };
+        let frame = if index == 0 { frame } else { inner };
         Instruction { reference, ..Instruction::new(word, frame) }
     };
     code.into_iter().enumerate().map(instruction).collect()

@@ -3,15 +3,14 @@
 use isa::Op;
 
 use super::code::{Action, State, code};
-use super::flow::{Entries, Flow, Meaning, Returning, is_taken};
-use super::points::{Points, Preserving, local_numbers, pointer_after};
-use super::registers::{Liveness, Overwritten};
+use super::editor::{Editor, Facts, Insertion};
+use super::flow::{Flow, Meaning, Returning};
 use super::routine::Routines;
 use super::spanning_tree::SpanningTree;
 use super::{Cell, Measured, Summary};
 use crate::assemble;
 use crate::counts::HEADER_BYTES;
-use crate::program::{Block, BlockId, Exit, Instruction, LENGTH, ProcedureId, Program, Reference, Target};
+use crate::program::{Block, BlockId, Exit, Instruction, LENGTH, ProcedureId, Program, Reference};
 
 /// Instructions of a part of the code: far fewer than a branch spans, as one procedure may be large.
 const PART: u64 = 1 << 18;
@@ -21,7 +20,7 @@ const MOST_BEFORE_JUMP: u64 = 14;
 /// A program to which counters are added.
 pub struct Inserter {
     /// The program.
-    pub program: Program,
+    pub editor: Editor,
     /// What was inserted.
     pub summary: Summary,
     /// The routines of this part of the code.
@@ -33,33 +32,13 @@ pub struct Inserter {
     /// The offset of the next counter.
     pub next: u32,
     next_call: u32,
-    numbers: Vec<usize>,
-    overwritten: Overwritten,
-    preserving: Preserving,
-    entries: Entries,
     returning: Returning,
-}
-
-/// The results of the analysis of a procedure.
-struct Facts {
-    procedure: ProcedureId,
-    blocks: Vec<BlockId>,
-    liveness: Liveness,
-    points: Points,
-}
-
-/// Code to be inserted into a block.
-struct Insertion {
-    block: BlockId,
-    position: usize,
-    instructions: Vec<Instruction>,
 }
 
 impl Inserter {
     /// Analyses a program.
     pub fn new(mut program: Program) -> Inserter {
         let routines = Routines::new(&mut program);
-        let numbers = local_numbers(&program);
         let is_kept = |block: &&Block| program.may_change(block.procedure) && is_indirect_call(block);
         let calls = program.blocks.iter().filter(is_kept).count() as u32;
         Inserter {
@@ -69,24 +48,20 @@ impl Inserter {
             calls: Vec::new(),
             next: HEADER_BYTES + 8 * calls,
             next_call: HEADER_BYTES,
-            numbers,
-            overwritten: Overwritten::new(&program),
-            preserving: Preserving::new(&program),
-            entries: Entries::new(&program),
             returning: Returning::new(&program),
-            program,
+            editor: Editor::new(program),
         }
     }
 
     /// Inserts the counters of a procedure. Returns how it is measured, and its blocks in their new order.
     pub fn procedure(&mut self, number: ProcedureId) -> (Option<Measured>, Vec<BlockId>) {
-        let procedure = &self.program.procedures[number as usize];
-        let blocks = procedure.blocks.clone();
-        if !self.program.may_change(number) {
+        let program = &self.editor.program;
+        if !program.may_change(number) {
             self.summary.frozen += 1;
-            return (None, blocks);
+            return (None, program.procedures[number as usize].blocks.clone());
         }
-        let (facts, flow) = self.analyse(number, blocks);
+        let facts = self.editor.analyse(number);
+        let flow = self.flow(&facts);
         let Some(tree) = SpanningTree::new(flow.vertices, &flow.edges) else {
             self.summary.unmeasured += 1;
             return (None, facts.blocks);
@@ -115,62 +90,21 @@ impl Inserter {
             measured.counters.push((edge, cell));
         }
         self.last_targets(&facts, &mut insertions);
-        let order = self.insert_ways(&facts, ways);
+        let order = self.editor.insert_ways(&facts, ways);
         self.jumps(&facts, &order, &mut measured, &mut insertions);
-        self.insert(insertions);
+        self.editor.insert(insertions);
         (Some(measured), order)
     }
 
-    fn analyse(&self, procedure: ProcedureId, blocks: Vec<BlockId>) -> (Facts, Flow) {
-        let local = local(&self.program, &self.numbers, procedure);
-        let liveness = Liveness::new(&self.program, &self.overwritten, procedure, &local);
-        let is_entry = |at: usize| self.entries.has(blocks[at]);
-        let points = Points::new(&self.program, &self.preserving, procedure, is_entry, &local);
-        let flow = Flow::new(&self.program, procedure, &self.entries, &self.returning, &points, &local);
-        (Facts { procedure, blocks, liveness, points }, flow)
-    }
-
-    /// The states at the positions of a block at which code that it executes once can be inserted.
-    fn states(&self, facts: &Facts, at: usize) -> Vec<State> {
-        let block = &self.program.blocks[facts.blocks[at] as usize];
-        let live = facts.liveness.within(
-            &self.program,
-            &self.overwritten,
-            block,
-            local(&self.program, &self.numbers, facts.procedure),
-        );
-        let is_end = |one: &Instruction| {
-            one.is_call()
-                || matches!(
-                    one.op(),
-                    Some(
-                        Op::CallPal
-                            | Op::LdlL
-                            | Op::LdqL
-                            | Op::StlC
-                            | Op::StqC
-                            | Op::Jmp
-                            | Op::Ret
-                            | Op::JsrCoroutine
-                    )
-                )
-        };
-        let mut has_pointer = facts.points.has_pointer(at);
-        let mut states = Vec::new();
-        for (index, &live) in live.iter().enumerate() {
-            states.push(State { live, has_pointer, frame: frame(block, index) });
-            let Some(one) = block.instructions.get(index) else { break };
-            if is_end(one) {
-                break;
-            }
-            has_pointer = pointer_after(&self.program, &self.preserving, one, has_pointer);
-        }
-        states
+    fn flow(&self, facts: &Facts) -> Flow {
+        let Editor { program, entries, .. } = &self.editor;
+        let local = self.editor.local(facts.procedure);
+        Flow::new(program, facts.procedure, entries, &self.returning, &facts.points, &local)
     }
 
     fn count_block(&mut self, facts: &Facts, at: usize, is_frequent: bool) -> (Insertion, Cell) {
         self.summary.block_counters += 1;
-        let states = self.states(facts, at);
+        let states = self.editor.states(facts, at);
         let position = (0..states.len()).min_by_key(|&position| states[position].cost()).unwrap_or(0);
         let block = facts.blocks[at];
         let (instructions, cell) = self.count(states[position], is_frequent, block);
@@ -186,25 +120,9 @@ impl Inserter {
         is_frequent: bool,
     ) -> (BlockId, Cell) {
         self.summary.edge_counters += 1;
-        let block = &self.program.blocks[facts.blocks[from] as usize];
-        let to = block.exit.successors()[successor];
-        let state = State {
-            live: facts.liveness.at_block(local(&self.program, &self.numbers, facts.procedure)(to)),
-            has_pointer: facts.points.has_pointer_after(from),
-            frame: frame(&self.program.blocks[to as usize], 0),
-        };
-        let (procedure, exit) = (facts.procedure, Exit::Next(to));
-        let block = Block {
-            procedure,
-            instructions: Vec::new(),
-            exit,
-            is_address_taken: false,
-            call_site: None,
-            count: 0,
-        };
-        let id = self.program.add_block(block);
+        let (id, state) = self.editor.add_way(facts, from, successor);
         let (instructions, cell) = self.count(state, is_frequent, id);
-        self.program.blocks[id as usize].instructions = instructions;
+        self.editor.program.blocks[id as usize].instructions = instructions;
         (id, cell)
     }
 
@@ -212,7 +130,7 @@ impl Inserter {
     fn count(&mut self, state: State, is_frequent: bool, block: BlockId) -> (Vec<Instruction>, Cell) {
         let routine = match is_frequent {
             true => None,
-            false => self.routines.call(&mut self.program, state.live, state.frame),
+            false => self.routines.call(&mut self.editor.program, state.live, state.frame),
         };
         if let Some((call, is_saving)) = routine {
             self.summary.calls_of_routines += 1;
@@ -226,12 +144,12 @@ impl Inserter {
 
     fn code(&mut self, action: Action, state: State) -> Vec<Instruction> {
         self.summary.saved += usize::from(state.cost().0 > 0);
-        code(action, state, &mut self.program.frames)
+        code(action, state, &mut self.editor.program.frames)
     }
 
     fn last_targets(&mut self, facts: &Facts, insertions: &mut Vec<Insertion>) {
         for (at, &block) in facts.blocks.iter().enumerate() {
-            if !is_indirect_call(&self.program.blocks[block as usize]) {
+            if !is_indirect_call(&self.editor.program.blocks[block as usize]) {
                 continue;
             }
             let offset = self.next_call;
@@ -246,16 +164,9 @@ impl Inserter {
     /// Code before the jump or the call through a register at the end of a block.
     fn before_last(&mut self, facts: &Facts, at: usize, action: impl Fn(u8) -> Action) -> Option<Insertion> {
         let id = facts.blocks[at];
-        let block = &self.program.blocks[id as usize];
-        let position = block.instructions.len().checked_sub(1)?;
-        let register = isa::decode(block.instructions[position].word)?.rb();
-        let live = facts.liveness.within(
-            &self.program,
-            &self.overwritten,
-            block,
-            local(&self.program, &self.numbers, facts.procedure),
-        );
-        let state = State { live: live[position], has_pointer: false, frame: frame(block, position) };
+        let (position, state) = self.editor.state_before_last(facts, at)?;
+        let last = self.editor.program.blocks[id as usize].instructions[position];
+        let register = isa::decode(last.word)?.rb();
         let instructions = self.code(action(register), state);
         Some(Insertion { block: id, position, instructions })
     }
@@ -272,8 +183,8 @@ impl Inserter {
             matches!(&program.blocks[block as usize].exit, Exit::Jump { .. })
         };
         let jumps: Vec<usize> =
-            (0..facts.blocks.len()).filter(|&at| is_jump(&self.program, facts.blocks[at])).collect();
-        let own = |&block: &BlockId| assemble::size(&self.program, block, None);
+            (0..facts.blocks.len()).filter(|&at| is_jump(&self.editor.program, facts.blocks[at])).collect();
+        let own = |&block: &BlockId| assemble::size(&self.editor.program, block, None);
         let inserted: usize = insertions.iter().map(|one| one.instructions.len()).sum();
         let size =
             order.iter().map(own).sum::<u64>() + inserted as u64 + MOST_BEFORE_JUMP * jumps.len() as u64;
@@ -289,62 +200,19 @@ impl Inserter {
         }
     }
 
-    /// Puts blocks between blocks. Returns all in their new order: those on branches that are taken come last.
-    fn insert_ways(&mut self, facts: &Facts, ways: Vec<(usize, usize, BlockId)>) -> Vec<BlockId> {
-        let (mut behind, mut last) = (vec![None; facts.blocks.len()], Vec::new());
-        for (from, successor, block) in ways {
-            let exit = &mut self.program.blocks[facts.blocks[from] as usize].exit;
-            let is_taken = is_taken(exit, successor);
-            match exit {
-                Exit::Conditional { taken, .. } if is_taken => *taken = Target::Block(block),
-                Exit::Conditional { next, .. } | Exit::Next(next) => *next = block,
-                _ => unreachable!("other ways have no counters of their own"),
-            }
-            if is_taken { last.push(block) } else { behind[from] = Some(block) }
-        }
-        let each =
-            facts.blocks.iter().zip(behind).flat_map(|(&block, behind)| std::iter::once(block).chain(behind));
-        each.chain(last).collect()
-    }
-
     /// The routines that follow a procedure with these blocks, if the next ones are too far away.
     pub fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<Routines> {
-        self.distance += blocks.iter().map(|&block| assemble::size(&self.program, block, None)).sum::<u64>();
+        self.distance +=
+            blocks.iter().map(|&block| assemble::size(&self.editor.program, block, None)).sum::<u64>();
         (self.distance > PART).then(|| {
             self.distance = 0;
-            let next = Routines::new(&mut self.program);
+            let next = Routines::new(&mut self.editor.program);
             std::mem::replace(&mut self.routines, next)
         })
     }
-
-    fn insert(&mut self, mut insertions: Vec<Insertion>) {
-        insertions.sort_by_key(|one| std::cmp::Reverse(one.position));
-        for one in insertions {
-            let instructions = &mut self.program.blocks[one.block as usize].instructions;
-            instructions.splice(one.position..one.position, one.instructions);
-        }
-    }
-}
-
-/// The number of a block within this procedure.
-fn local<'a>(
-    program: &'a Program,
-    numbers: &'a [usize],
-    procedure: ProcedureId,
-) -> impl Fn(BlockId) -> Option<usize> + 'a {
-    move |block| (program.blocks[block as usize].procedure == procedure).then(|| numbers[block as usize])
 }
 
 /// Whether a block ends with a call of an address that only its execution shows.
 fn is_indirect_call(block: &Block) -> bool {
     block.call().is_some_and(|call| call.op() == Some(Op::Jsr) && call.reference == Reference::None)
-}
-
-/// The frame at a position of a block.
-fn frame(block: &Block, position: usize) -> u32 {
-    let branch = match &block.exit {
-        Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
-        _ => None,
-    };
-    block.instructions.get(position).or(branch).or(block.instructions.last()).map_or(0, |one| one.frame)
 }

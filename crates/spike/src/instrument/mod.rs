@@ -3,15 +3,16 @@
 //! `docs/design/spike-instrumentation.md` has the design. The plan of an image follows from the image alone, so that the
 //! file with the counts needs no tables: who reads it makes the plan again.
 
-mod code;
+pub(crate) mod code;
+pub(crate) mod editor;
 mod flow;
 mod frequency;
 mod insert;
 mod points;
-mod registers;
+pub(crate) mod registers;
 mod routine;
 mod spanning_tree;
-mod start;
+pub(crate) mod start;
 
 use crate::assemble::{Assembly, Fragment, Layout, NOP, assemble};
 use crate::counts::{self, Header};
@@ -20,11 +21,13 @@ use crate::layout;
 use crate::optimize;
 use crate::output;
 use crate::profile::IndirectCall;
-use crate::program::{Anchor, BlockId, CounterSegment, Exit, Instruction, Program, Reference};
+use crate::program::{Anchor, BlockId, Exit, Instruction, Program, Reference};
+use editor::Editor;
 use flow::{Flow, Meaning};
 use insert::Inserter;
 use routine::Routines;
 use spanning_tree::SpanningTree;
+use start::MappedFile;
 
 /// What counts a program's executions.
 #[derive(Debug)]
@@ -101,13 +104,7 @@ pub struct Instrumented {
 pub fn instrument(program: Program, counts_path: &[u8]) -> Result<Instrumented, Problem> {
     let mut plan = Plan::new(program)?;
     let header = plan.header()?;
-    let entry = start::entry(&plan.program.elf)?;
-    let original = plan.program.code.block(entry);
-    let original = original.ok_or_else(|| Problem::Damaged(format!("no code at the entry {entry:#x}")))?;
-    let start = start::add(&mut plan.program, original, &header, counts_path);
-    let procedure = plan.program.blocks[start as usize].procedure;
-    plan.layout.fragments.push(Fragment { procedure, blocks: vec![start], align: layout::ALIGN });
-    plan.program.counters = Some(CounterSegment { size: header.size, entry, start });
+    start::add(&mut plan.program, &mut plan.layout, &MappedFile::counts(&header, counts_path))?;
     let (bytes, assembly) = output::write(&plan.program, &plan.layout)?;
     plan.summary.instructions = assembly.words.len();
     Ok(Instrumented { bytes, counts: header.empty_file(), summary: plan.summary })
@@ -129,7 +126,7 @@ impl Plan {
             fragments.extend(routines.iter().map(Routines::fragment));
             all_routines.extend(routines);
         }
-        let Inserter { mut program, summary, calls, next, routines, .. } = inserter;
+        let Inserter { editor: Editor { mut program, .. }, summary, calls, next, routines, .. } = inserter;
         fragments.push(routines.fragment());
         all_routines.push(routines);
         let layout = Layout { fragments };

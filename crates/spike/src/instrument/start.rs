@@ -1,18 +1,20 @@
-//! The code with which an instrumented image starts: it maps the file with the counts over the counters.
+//! The code with which an instrumented image starts: it maps a file over a segment of the image.
 //!
 //! It needs no library: an image's start may run before that of its C library. It changes no register but pv, and no memory but the
-//! counters, and whatever fails, the program runs on, uncounted, after a message.
+//! segment, and whatever fails, the program runs on, uncounted, after a message.
 
 use isa::encode::{self, EncodeError, Operand};
 use isa::{Op, encode::Operand::Literal as L, encode::Operand::Register as R};
 use object::elf;
 
-use crate::counts::{HEADER_BYTES, Header};
+use crate::assemble::{Fragment, Layout};
+use crate::counts::{HEADER_BYTES, Header, PAGE};
 use crate::elf::Elf;
 use crate::error::Problem;
+use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, PV, Procedure, ProcedureId, Program,
-    Reference, SP, Target, ZERO,
+    Anchor, Block, BlockId, Counter, CounterSegment, Exit, Frozen, Instruction, PV, Procedure, ProcedureId,
+    Program, Reference, SP, Target, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -23,6 +25,7 @@ mod call {
     pub const LSEEK: i16 = 19;
     pub const MMAP: i16 = 71;
     pub const MUNMAP: i16 = 73;
+    pub const MADVISE: i16 = 75;
     pub const OPENAT: i16 = 450;
 }
 const AT_FDCWD: i16 = -100;
@@ -33,6 +36,7 @@ const SEEK_END: i16 = 2;
 const PROTECTION: i16 = 3;
 const MAP_SHARED: i16 = 1;
 const MAP_FIXED: i16 = 0x100;
+const MADV_WIPEONFORK: i16 = 18;
 const CALLSYS: u32 = 0x83;
 const STANDARD_ERROR: i16 = 2;
 
@@ -55,7 +59,7 @@ const SAVED: [u8; 30] = [
 const FRAME: i16 = 240;
 
 /// The original address of the code that is executed first: of a program its entry, of a shared object its initialisation.
-pub fn entry(elf: &Elf) -> Result<u64, Problem> {
+fn entry(elf: &Elf) -> Result<u64, Problem> {
     let is_program = elf.headers.iter().any(|header| header.kind == elf::PT_INTERP.0)
         || !elf.headers.iter().any(|header| header.kind == elf::PT_DYNAMIC.0);
     if is_program {
@@ -69,12 +73,59 @@ pub fn entry(elf: &Elf) -> Result<u64, Problem> {
     found.map(|entry| word(entry, 8)).ok_or(Problem::NoInitialisation)
 }
 
-/// Adds the code. It continues with the block `original`.
-pub fn add(program: &mut Program, original: BlockId, header: &Header, path: &[u8]) -> BlockId {
+/// The file that an image maps.
+#[derive(Clone, Copy, Debug)]
+pub struct MappedFile<'a> {
+    /// What the second word of the file must be.
+    pub id: u64,
+    /// Its bytes, a multiple of a page.
+    pub size: u64,
+    /// Its absolute path.
+    pub path: &'a [u8],
+    /// The offset of the first counter, if what the segment holds is to be added to the file: another image's start may have
+    /// called code of this one.
+    pub first_counter: Option<u64>,
+    /// Whether each process has a page of its own before the file, which is empty in a child.
+    pub has_own_page: bool,
+    /// What the user is told if the file cannot be mapped.
+    pub message: &'a str,
+}
+
+impl<'a> MappedFile<'a> {
+    /// The file with the counts of an image.
+    pub fn counts(header: &Header, path: &'a [u8]) -> MappedFile<'a> {
+        MappedFile {
+            id: header.id,
+            size: header.size,
+            path,
+            first_counter: Some(u64::from(HEADER_BYTES) + 8 * header.calls),
+            has_own_page: false,
+            message: ": is missing, cannot be written, or is not that of this instrumented image; this run is not counted. Instrument the image again\n",
+        }
+    }
+
+    fn before(&self) -> i16 {
+        if self.has_own_page { PAGE as i16 } else { 0 }
+    }
+}
+
+/// Adds the code, and a segment for the file, to a program that is not yet laid out otherwise.
+pub fn add(program: &mut Program, layout: &mut Layout, file: &MappedFile) -> Result<(), Problem> {
+    let entry = entry(&program.elf)?;
+    let original = program.code.block(entry);
+    let original = original.ok_or_else(|| Problem::Damaged(format!("no code at the entry {entry:#x}")))?;
+    let start = add_block(program, original, file);
+    let procedure = program.blocks[start as usize].procedure;
+    layout.fragments.push(Fragment { procedure, blocks: vec![start], align: ALIGN });
+    program.counters = Some(CounterSegment { size: file.size + file.before() as u64, entry, start });
+    Ok(())
+}
+
+/// The code, which continues with the block `original`.
+fn add_block(program: &mut Program, original: BlockId, file: &MappedFile) -> BlockId {
     let procedure = program.procedures.len() as ProcedureId;
-    let first_counter = i64::from(HEADER_BYTES) + 8 * header.calls as i64;
     let mut writer = Writer::default();
-    match writer.all(header, first_counter, path).and_then(|()| writer.address(PV, original)) {
+    match writer.all(file).and_then(|()| writer.address(PV, original)) {
         Ok(()) => {}
         Err(error) => unreachable!("the start code has legal operands: {error}"),
     }
@@ -177,19 +228,18 @@ impl Writer {
         Ok((0, 8, message_at))
     }
 
-    fn all(&mut self, header: &Header, first_counter: i64, path: &[u8]) -> Result<(), EncodeError> {
-        let message = [
-            b"pathlength: ".as_slice(), path,
-            b": is missing, cannot be written, or is not that of this instrumented image; this run is not counted. Instrument the image again\n",
-        ]
-        .concat();
+    fn all(&mut self, file: &MappedFile) -> Result<(), EncodeError> {
+        let message = [b"pathlength: ".as_slice(), file.path, file.message.as_bytes()].concat();
         self.memory(Op::Lda, SP, SP, -FRAME)?;
         for (register, at) in SAVED.into_iter().zip(0..) {
             self.memory(Op::Stq, register, SP, at * 8)?;
         }
-        let (id_at, path_at, message_at) = self.data(header.id, path, &message)?;
-        self.counters()?;
-        self.constant(SIZE, header.size as i64)?;
+        let (id_at, path_at, message_at) = self.data(file.id, file.path, &message)?;
+        self.segment()?;
+        if file.has_own_page {
+            self.own_page()?;
+        }
+        self.constant(SIZE, file.size as i64)?;
 
         self.memory(Op::Lda, A[0], ZERO, AT_FDCWD)?;
         self.memory(Op::Lda, A[1], CODE, path_at)?;
@@ -216,7 +266,9 @@ impl Writer {
         self.operate(Op::Cmpeq, T[0], R(T[1]), T[0])?;
         self.branch(Op::Beq, T[0], Label::Unmap)?;
 
-        self.add_counts(first_counter)?;
+        if let Some(first) = file.first_counter {
+            self.add_counts(first as i64)?;
+        }
         self.map(MAP_SHARED | MAP_FIXED, COUNTERS)?;
         self.operate(Op::Bis, ERROR, R(ZERO), END)?;
         self.unmap()?;
@@ -241,8 +293,8 @@ impl Writer {
         self.memory(Op::Lda, SP, SP, FRAME)
     }
 
-    /// The address of the counters.
-    fn counters(&mut self) -> Result<(), EncodeError> {
+    /// The address of the segment.
+    fn segment(&mut self) -> Result<(), EncodeError> {
         let counter = |back| Counter { offset: 0, anchor: Anchor::Instruction(back) };
         self.push(encode::branch(Op::Br, COUNTERS, 0)?);
         let high = encode::memory(Op::Ldah, COUNTERS, COUNTERS, 0)?;
@@ -250,6 +302,15 @@ impl Writer {
         let low = encode::memory(Op::Lda, COUNTERS, COUNTERS, 0)?;
         self.words.push((low, Reference::CounterLow(counter(1))));
         Ok(())
+    }
+
+    /// The first page of the segment stays before the file, and is empty in children.
+    fn own_page(&mut self) -> Result<(), EncodeError> {
+        self.operate(Op::Bis, COUNTERS, R(ZERO), A[0])?;
+        self.constant(A[1], PAGE as i64)?;
+        self.memory(Op::Lda, A[2], ZERO, MADV_WIPEONFORK)?;
+        self.system_call(call::MADVISE)?;
+        self.memory(Op::Lda, COUNTERS, COUNTERS, PAGE as i16)
     }
 
     /// Sets a register to the address of a block: pv, by which procedures find their global pointer.

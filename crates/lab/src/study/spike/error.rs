@@ -36,8 +36,8 @@ pub enum SpikeStudyError {
     },
     /// An optimized program does not do what the original does.
     #[error(
-        "{program}, {variant}: {what} of the optimized program is not the original's: this is an error of spike, and the \
-         images are kept in {}", .folder.display()
+        "{program}, {variant}: {what} of the optimized program is not the original's: this is an error of what optimized it, and \
+         the images are kept in {}", .folder.display()
     )]
     Output {
         /// The program.

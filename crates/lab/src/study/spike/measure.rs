@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-use engine::{Configuration, Plan};
-use events::{Block, Consumer, Image, Thread};
+use engine::{Configuration, Plan, Process};
 use machine::{Caches, Machine, TimingModel};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,7 +20,8 @@ use crate::build::Build;
 use crate::measure::Ending;
 use crate::study::database::check_success;
 use crate::study::environment::repeatable;
-use crate::{edges, isolated, live};
+use crate::study::models::Models;
+use crate::{edges, feedback, isolated, live};
 
 /// A variant of a program: what is optimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,14 @@ pub const LAYOUTS: [Variant; 3] = [
     Variant { name: "split, then place", options: steps(false, true, true) },
 ];
 
+/// What is beside Spike: the compiler's own profile feedback, with the same training; and Spike on top of it.
+pub const FEEDBACK: [Variant; 2] = [
+    Variant { name: "GCC", options: None },
+    Variant { name: "GCC and Spike", options: VARIANTS[VARIANTS.len() - 1].options },
+];
+
 /// How many images are measured.
-const COUNT: usize = VARIANTS.len() + LAYOUTS.len();
+const COUNT: usize = VARIANTS.len() + LAYOUTS.len() + FEEDBACK.len();
 
 /// The machine of the paper's Figure 10, and those that every variant is measured on.
 pub const FIGURE_10: &str = "dec3000";
@@ -94,35 +100,16 @@ pub struct ProgramResult {
     pub build: Build,
     /// What each of [`VARIANTS`] did.
     pub variants: Vec<Measured>,
+    /// What each of [`FEEDBACK`] did.
+    pub feedback: Vec<Measured>,
+    /// The build with the compiler's feedback.
+    pub feedback_build: Build,
     /// Cycles of each of [`LAYOUTS`] on the machine of [`FIGURE_10`].
     pub layouts: Vec<u64>,
     /// The program with the profile of its training, before any optimization.
     pub profiled: Program,
     /// What hot-cold optimization alone made of it.
     pub hot_cold: Optimized,
-}
-
-/// Models that observe the same run.
-struct Models {
-    caches: Vec<Caches>,
-    times: Vec<TimingModel>,
-}
-
-impl Consumer for Models {
-    fn map(&mut self, image: &Image) {
-        self.caches.map(image);
-        self.times.map(image);
-    }
-
-    fn define(&mut self, block: &Block) {
-        self.caches.define(block);
-        self.times.define(block);
-    }
-
-    fn executed(&mut self, thread: Thread, records: &[u64]) {
-        self.caches.executed(thread, records);
-        self.times.executed(thread, records);
-    }
 }
 
 /// What a run wrote: the bytes of its standard output and of each file that it made.
@@ -230,13 +217,28 @@ impl Place<'_> {
     }
 
     /// Counts blocks and edges of the training run.
-    pub fn train(&self, image: &Path) -> Result<EdgeCounts, Error> {
+    pub fn train(&self, image: &Path) -> Result<Trained<'_>, Error> {
         let count = |configuration: &Configuration| {
             let counted = edges::count(configuration, false).map_err(|error| error.to_string())?;
             Ok((counted.counts, counted.ending))
         };
         let (counts, _) = self.run("training", image.into(), self.program.training, count)?;
-        Ok(counts)
+        Ok(Trained { place: self, image: image.into(), counts })
+    }
+
+    /// Runs a build that counts for the compiler on the training input. The profile is written to a folder.
+    pub fn train_compiler(&self, build: &Build, profile: &Path) -> Result<(), Error> {
+        let run = |configuration: &Configuration| {
+            let configuration =
+                feedback::training(configuration, build, profile).map_err(|error| error.to_string())?;
+            let mut process = Process::new(&configuration).map_err(|error| error.to_string())?;
+            let end = crate::measure::run(&mut process, &mut (), &configuration);
+            let end = end.map_err(|error| error.to_string())?;
+            Ok(((), Ending::new(end, &process.images)))
+        };
+        let image = build.program.clone();
+        self.run("training of the compiler", image, self.program.training, run)?;
+        Ok(())
     }
 
     /// Runs an image, and returns what was measured and what it wrote.
@@ -314,7 +316,7 @@ fn measure(configuration: &Configuration, machines: &[&str]) -> Result<(Measured
 /// A program with its profile.
 pub struct Trained<'a> {
     /// Where it runs.
-    pub place: Place<'a>,
+    pub place: &'a Place<'a>,
     /// Its image.
     pub image: PathBuf,
     /// What its training counted.

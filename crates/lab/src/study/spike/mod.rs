@@ -13,17 +13,18 @@ mod programs;
 mod result;
 mod tables;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use analysis::table::Table;
 
 use super::database::lock;
 use super::environment::check_library;
 use crate::build::{Build, BuildFolders, BuildProgress, build};
+use crate::feedback;
 use crate::toolchain::{BYTE_WORD, NATIVE};
 pub use error::SpikeStudyError;
 pub use inputs::{Content, Input};
-use measure::{FIGURE_10, HOT_COLD, LAYOUTS, MACHINES, Place, Trained, VARIANTS};
+use measure::{FEEDBACK, FIGURE_10, HOT_COLD, LAYOUTS, MACHINES, Place, Trained, VARIANTS};
 pub use measure::{Measured, ProgramResult, Variant};
 pub use programs::{PROGRAMS, StudyProgram, names};
 pub use result::SpikeStudy;
@@ -55,7 +56,7 @@ pub enum SpikeStudyProgress {
 impl SpikeStudy {
     /// The answer, for the terminal.
     pub fn summary(&self) -> Vec<Table> {
-        vec![tables::programs(self), tables::changes(self)]
+        vec![tables::programs(self), tables::changes(self), tables::feedback(self)]
     }
 
     /// Every table.
@@ -90,59 +91,101 @@ pub fn spike(
     Ok(SpikeStudy { programs, provenance })
 }
 
-/// Builds a program for Alpha, and for the host if that has to prepare something.
+/// The builds of a program.
+struct Builds {
+    /// As it is.
+    plain: Build,
+    /// With counters of the compiler's.
+    counting: Build,
+    /// For the host, if that has to prepare something.
+    native: Option<Build>,
+}
+
 fn build_program(
     program: &StudyProgram,
     settings: &SpikeStudySettings,
     progress: &(dyn Fn(SpikeStudyProgress) + Sync),
-) -> Result<Vec<Build>, SpikeStudyError> {
+) -> Result<Builds, SpikeStudyError> {
     let name = program.workload.name;
-    let toolchains = if program.prepare.is_some() { &[BYTE_WORD, NATIVE][..] } else { &[BYTE_WORD] };
+    let toolchains = [BYTE_WORD, feedback::GENERATE, NATIVE];
+    let toolchains = &toolchains[..if program.prepare.is_some() { 3 } else { 2 }];
     let building = |step| progress(SpikeStudyProgress::Building(name, step));
-    build(&program.workload, toolchains, &settings.build, &building)
-        .map_err(|error| SpikeStudyError::Build { program: name, error })
+    let mut builds = build(&program.workload, toolchains, &settings.build, &building)
+        .map_err(|error| SpikeStudyError::Build { program: name, error })?;
+    let native = if program.prepare.is_some() { builds.pop() } else { None };
+    let (counting, plain) = (builds.swap_remove(1), builds.swap_remove(0));
+    Ok(Builds { plain, counting, native })
 }
 
 fn study_program(
     program: &StudyProgram,
-    mut builds: Vec<Build>,
+    builds: Builds,
     settings: &SpikeStudySettings,
     progress: &(dyn Fn(SpikeStudyProgress) + Sync),
 ) -> Result<ProgramResult, SpikeStudyError> {
     let name = program.workload.name;
     let folder = settings.build.folder.join("spike").join(name);
     let _lock = lock(&folder)?;
-    let place = Place {
+    let place = &Place {
         program,
         inputs: folder.join("inputs"),
         runs: folder.join("runs"),
         sysroot: &settings.sysroot,
     };
     place.make_inputs()?;
-    if let (Some(script), Some(native)) = (program.prepare, builds.get(1)) {
+    if let (Some(script), Some(native)) = (program.prepare, &builds.native) {
         progress(SpikeStudyProgress::Preparing(name));
         place.prepare(script, &native.folder)?;
     }
-    let build = builds.swap_remove(0);
+    place.link_folders(&builds.plain.folder)?;
     progress(SpikeStudyProgress::Training(name));
-    let image = build.program.clone();
-    place.link_folders(&build.folder)?;
-    let trained = Trained { counts: place.train(&image)?, place, image };
+    let trained = place.train(&builds.plain.program)?;
     let mut expected = None;
-    let mut measure = |number: usize, variant: &Variant, machines: &[&str]| {
+    let mut numbers = 0..;
+    let mut measure = |trained: &Trained, variant: &Variant, machines: &[&str]| {
         progress(SpikeStudyProgress::Measuring(name, variant.name));
+        let number = numbers.next().unwrap_or_default();
         trained.measure(number, variant, machines, &mut expected)
     };
-    let variants = VARIANTS.iter().enumerate().map(|(number, variant)| measure(number, variant, &MACHINES));
+    let variants = VARIANTS.iter().map(|variant| measure(&trained, variant, &MACHINES));
     let variants = variants.collect::<Result<Vec<_>, _>>()?;
-    let layouts = LAYOUTS
-        .iter()
-        .zip(VARIANTS.len()..)
-        .map(|(variant, number)| Ok(measure(number, variant, &[FIGURE_10])?.cycles[0]));
+    let layouts = LAYOUTS.iter().map(|variant| Ok(measure(&trained, variant, &[FIGURE_10])?.cycles[0]));
     let layouts = layouts.collect::<Result<Vec<_>, SpikeStudyError>>()?;
+    let feedback_build = build_by_feedback(place, &builds.counting, &folder, settings, progress)?;
+    progress(SpikeStudyProgress::Training(name));
+    let fed_back = place.train(&feedback_build.program)?;
+    let feedback = FEEDBACK.iter().map(|variant| measure(&fed_back, variant, &MACHINES));
+    let feedback = feedback.collect::<Result<Vec<_>, _>>()?;
     let hot_cold = trained.optimize(VARIANTS[HOT_COLD].options.unwrap_or_default())?;
     let (profiled, _) = trained.profiled()?;
-    Ok(ProgramResult { program: *program, build, variants, layouts, profiled, hot_cold })
+    let build = builds.plain;
+    Ok(ProgramResult {
+        program: *program,
+        build,
+        variants,
+        feedback,
+        feedback_build,
+        layouts,
+        profiled,
+        hot_cold,
+    })
+}
+
+/// Trains the compiler, and builds the program by what it has learnt.
+fn build_by_feedback(
+    place: &Place,
+    counting: &Build,
+    folder: &Path,
+    settings: &SpikeStudySettings,
+    progress: &(dyn Fn(SpikeStudyProgress) + Sync),
+) -> Result<Build, SpikeStudyError> {
+    let name = place.program.workload.name;
+    progress(SpikeStudyProgress::Training(name));
+    let failed = |error| SpikeStudyError::Build { program: name, error };
+    let profile = folder.join("feedback");
+    place.train_compiler(counting, &profile)?;
+    let building = |step| progress(SpikeStudyProgress::Building(name, step));
+    feedback::build(&place.program.workload, &profile, &settings.build, &building).map_err(failed)
 }
 
 /// Versions and commands, for the end of the page.
@@ -157,6 +200,8 @@ fn provenance(programs: &[ProgramResult]) -> Vec<(String, String)> {
         let sources = one.build.sources.iter().map(String::as_str).filter(|name| !name.ends_with(".asc"));
         facts.push((format!("{name}: sources"), sources.collect::<Vec<_>>().join(" ")));
         facts.push((format!("{name}: build"), one.build.commands.join("\n")));
+        let last = one.feedback_build.commands.join("\n");
+        facts.push((format!("{name}: build with the compiler's feedback"), last));
         facts.push((format!("{name}: training"), one.program.training.join(" ")));
         facts.push((format!("{name}: test"), one.program.test.join(" ")));
     }

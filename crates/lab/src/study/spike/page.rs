@@ -128,6 +128,7 @@ fn sections(study: &SpikeStudy) -> Result<Vec<Section>, Error> {
             "What is won",
             vec![Block::Table(tables::programs(study)), Block::Table(tables::changes(study))],
         ),
+        feedback(study)?,
         by_optimization(study)?,
         characteristics(study)?,
         layout(study)?,
@@ -145,6 +146,23 @@ fn sections(study: &SpikeStudy) -> Result<Vec<Section>, Error> {
         ),
         section("Everything that was measured", vec![Block::Table(tables::measured(study))]),
     ])
+}
+
+fn feedback(study: &SpikeStudy) -> Result<Section, Error> {
+    let chart = bars(&tables::feedback_cycles(study, 1), Arrangement::Grouped)?;
+    let blocks = vec![
+        paragraph(
+            "The compiler can use a profile itself: a build with counters is run on the training input, and the program is compiled again by \
+             what they say (`-fprofile-generate`, `-fprofile-use`). It arranges blocks, inlines and unrolls as it has learnt, procedure by \
+             procedure. Spike needs no second build, sees the whole image, and takes what GCC made as well as any other image.",
+        ),
+        Block::Chart(chart.titled(
+            "feedback-chart",
+            "Cycles on the 21164, by GCC's profile feedback, Spike, and both, in percent",
+        )),
+        Block::Table(tables::feedback(study)),
+    ];
+    Ok(section("Beside the compiler's profile feedback", blocks))
 }
 
 fn by_optimization(study: &SpikeStudy) -> Result<Section, Error> {

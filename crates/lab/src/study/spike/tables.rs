@@ -3,7 +3,7 @@
 use analysis::table::{Kind, Table, Value};
 use machine::Machine;
 
-use super::measure::{CACHES, MACHINES, Measured, VARIANTS};
+use super::measure::{CACHES, FEEDBACK, MACHINES, Measured, VARIANTS};
 use super::{ProgramResult, SpikeStudy};
 
 /// A cache that misses less often than once in so many instructions is not compared: a few misses more or less are no result.
@@ -80,23 +80,27 @@ pub(super) fn programs(study: &SpikeStudy) -> Table {
     table
 }
 
+/// Columns of what changes: instructions, misses, cycles.
+fn change_columns() -> Vec<String> {
+    let misses = CACHES.iter().map(|(name, _)| format!("misses, {name}"));
+    let cycles = processors().into_iter().map(|name| format!("cycles, {name}"));
+    ["instructions".into()].into_iter().chain(misses).chain(cycles).collect()
+}
+
+/// Their values.
+fn changes_of(original: &Measured, now: &Measured) -> Vec<Value> {
+    let misses = (0..CACHES.len()).map(|cache| change_of_misses(original, now, cache));
+    let cycles = original.cycles.iter().zip(&now.cycles).map(|(&a, &b)| change(a, b));
+    [change(original.instructions, now.instructions)].into_iter().chain(misses).chain(cycles).collect()
+}
+
 /// What all optimizations together win.
 pub(super) fn changes(study: &SpikeStudy) -> Table {
-    let processors = processors();
-    let cycles: Vec<String> = processors.iter().map(|name| format!("cycles, {name}")).collect();
-    let misses: Vec<String> = CACHES.iter().map(|(name, _)| format!("misses, {name}")).collect();
-    let columns: Vec<(&str, Kind)> = ["instructions"]
-        .into_iter()
-        .chain(misses.iter().map(String::as_str))
-        .chain(cycles.iter().map(String::as_str))
-        .map(|name| (name, Kind::Change(1)))
-        .collect();
+    let columns = change_columns();
+    let columns: Vec<(&str, Kind)> = columns.iter().map(|name| (name.as_str(), Kind::Change(1))).collect();
     let title = "All optimizations together, on another input than the training's";
     let mut table = of_programs(study, ("changes", title), &columns, |one| {
-        let [original, last] = [&one.variants[0], &one.variants[VARIANTS.len() - 1]];
-        let misses = (0..CACHES.len()).map(|cache| change_of_misses(original, last, cache));
-        let cycles = original.cycles.iter().zip(&last.cycles).map(|(&a, &b)| change(a, b));
-        [change(original.instructions, last.instructions)].into_iter().chain(misses).chain(cycles).collect()
+        changes_of(&one.variants[0], &one.variants[VARIANTS.len() - 1])
     });
     table.notes.push(format!(
         "A dash: the original misses less often than once in {} instructions; the last table has the numbers.",
@@ -108,6 +112,45 @@ pub(super) fn changes(study: &SpikeStudy) -> Table {
         titles.collect::<Vec<_>>().join("; ")
     ));
     table
+}
+
+/// Spike and the compiler's feedback, by themselves and together.
+fn compared(one: &ProgramResult) -> [(&'static str, &Measured); 3] {
+    let [gcc, both] = [0, 1].map(|number| (FEEDBACK[number].name, &one.feedback[number]));
+    [gcc, ("Spike", &one.variants[VARIANTS.len() - 1]), both]
+}
+
+/// The compiler's own profile feedback beside Spike.
+pub(super) fn feedback(study: &SpikeStudy) -> Table {
+    let changes = change_columns();
+    let columns = ["program", "variant"].map(|name| (name, Kind::Text));
+    let changes = changes.iter().map(|name| (name.as_str(), Kind::Change(1)));
+    let columns: Vec<(&str, Kind)> = columns.into_iter().chain(changes).collect();
+    let title = "GCC's profile feedback (-fprofile-use), Spike, and both";
+    let mut table = Table::new("feedback", title, &columns);
+    for one in &study.programs {
+        for (variant, measured) in compared(one) {
+            let values = changes_of(&one.variants[0], measured);
+            table.row([name(one).into(), variant.into()].into_iter().chain(values).collect());
+        }
+    }
+    table.notes.push(
+        "All are trained on the same input, and compared with the original on another one. Spike on top of GCC has a profile of its \
+         own, of the image that GCC's feedback made."
+            .into(),
+    );
+    table
+}
+
+/// Cycles on a machine, by the compiler's feedback, Spike, and both.
+pub(super) fn feedback_cycles(study: &SpikeStudy, machine: usize) -> Table {
+    let columns = [FEEDBACK[0].name, "Spike", FEEDBACK[1].name].map(|name| (name, Kind::Change(1)));
+    let title =
+        format!("Cycles on the {}, by GCC's profile feedback, Spike, and both", processors()[machine]);
+    of_programs(study, ("feedback-cycles", &title), &columns, |one| {
+        let cycles = |now: &Measured| change(one.variants[0].cycles[machine], now.cycles[machine]);
+        compared(one).map(|(_, now)| cycles(now)).into()
+    })
 }
 
 /// What one optimization after another changes.
@@ -159,7 +202,8 @@ pub(super) fn measured(study: &SpikeStudy) -> Table {
     let columns: Vec<(&str, Kind)> = columns.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
     let mut table = Table::new("measured", "What was measured", &columns);
     for one in &study.programs {
-        for (variant, measured) in VARIANTS.iter().zip(&one.variants) {
+        let variants = VARIANTS.iter().zip(&one.variants).chain(FEEDBACK.iter().zip(&one.feedback));
+        for (variant, measured) in variants {
             let counts = [measured.instructions].into_iter().chain(measured.misses.iter().copied());
             let counts = counts.chain(measured.cycles.iter().copied()).map(Value::from);
             table.row([name(one).into(), variant.name.into()].into_iter().chain(counts).collect());
@@ -170,7 +214,7 @@ pub(super) fn measured(study: &SpikeStudy) -> Table {
 
 /// Every table of results.
 pub(super) fn all(study: &SpikeStudy) -> Vec<Table> {
-    let mut tables = vec![programs(study), changes(study), instruction_steps(study)];
+    let mut tables = vec![programs(study), changes(study), feedback(study), instruction_steps(study)];
     tables.extend(miss_steps(study));
     tables.extend(cycle_steps(study));
     tables.push(measured(study));

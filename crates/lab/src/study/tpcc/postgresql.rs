@@ -1,8 +1,7 @@
 //! TPC-C on PostgreSQL: the terminals are a program of the host, which is compiled from the sources of the workload `tpcc`
 //! with PostgreSQL's own client library.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use engine::{Family, UnitOfWork};
@@ -89,30 +88,11 @@ fn classes(family: Family) -> Result<ClassesCounted, String> {
 /// Compiles the terminals for the host.
 fn compile(server: &ServerBuilds) -> Result<PathBuf, Error> {
     let workload = Workload::named("tpcc").expect("the workload is in the table");
-    let folder = server.folder().join("terminals");
-    let written = |path: &Path, text: &str| {
-        fs::write(path, text).map_err(|error| Error::Files { path: path.into(), error })
-    };
-    fs::create_dir(&folder).map_err(|error| Error::Files { path: folder.clone(), error })?;
-    let mut sources = vec!["postgresql.c".to_string()];
-    written(&folder.join("postgresql.c"), include_str!("../../../../../workloads/tpcc/postgresql.c"))?;
-    for source in workload.sources {
-        let Source::Embedded { name, text } = source else { continue };
-        written(&folder.join(name), text)?;
-        if name.ends_with(".c") && *name != "database.c" {
-            sources.push((*name).into());
-        }
-    }
-    let native = server.connection().native;
-    let library = native.join("lib");
-    let mut compiler = Command::new("cc");
-    compiler.current_dir(&folder).args(["-O2", "-std=gnu11", "-DPOSTGRESQL", "-o", "tpcc", "-I"]);
-    compiler.arg(native.join("include")).args(&sources).arg("-L").arg(&library);
-    compiler.args(["-lpq", "-lm"]).arg(format!("-Wl,-rpath,{}", library.display()));
-    let output = compiler.output().map_err(|error| Error::Server(format!("cannot run cc: {error}")))?;
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Error::Server(format!("the terminals cannot be compiled: {reason}")));
-    }
-    Ok(folder.join("tpcc"))
+    let embedded = workload.sources.iter().filter_map(|source| match source {
+        Source::Embedded { name, text } if *name != "database.c" => Some((*name, *text)),
+        _ => None,
+    });
+    let own = ("postgresql.c", include_str!("../../../../../workloads/tpcc/postgresql.c"));
+    let files: Vec<_> = embedded.chain([own]).collect();
+    server.compile("terminals", &files, &["-DPOSTGRESQL"])
 }

@@ -1,0 +1,40 @@
+//! Models of machines that observe the same run.
+
+use std::io;
+
+use events::{Block, Consumer, Image, Thread};
+use machine::{Caches, Model, TimingModel};
+
+/// The caches and the pipelines of machines.
+pub(super) struct Models {
+    pub(super) caches: Vec<Caches>,
+    pub(super) times: Vec<TimingModel>,
+}
+
+impl Consumer for Models {
+    fn map(&mut self, image: &Image) {
+        self.caches.map(image);
+        self.times.map(image);
+    }
+
+    fn define(&mut self, block: &Block) {
+        self.caches.define(block);
+        self.times.define(block);
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        self.caches.executed(thread, records);
+        self.times.executed(thread, records);
+    }
+}
+
+impl Model for Models {
+    fn reset_counts(&mut self) {
+        self.caches.reset_counts();
+        self.times.reset_counts();
+    }
+
+    fn use_worker_thread(&mut self) -> io::Result<bool> {
+        self.times.use_worker_thread()
+    }
+}

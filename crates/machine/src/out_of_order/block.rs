@@ -1,0 +1,48 @@
+//! Blocks, as an out-of-order core sees them.
+
+use events::Block;
+
+use super::base_registers::BlockEffect;
+use super::rules::{Access, CoreInstruction, CoreRules};
+use crate::predictor::BlockEnd;
+
+/// A block.
+pub(super) struct CoreBlock {
+    /// The block itself, until it is executed the first time.
+    pub definition: Option<Box<Block>>,
+    pub address: u64,
+    pub instructions: Box<[CoreInstruction]>,
+    pub accesses: u32,
+    /// The index of its first instruction among those of all blocks.
+    pub first_site: usize,
+    pub effect: BlockEffect,
+    pub exit: BlockExit,
+}
+
+/// How control leaves a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockExit {
+    pub end: BlockEnd,
+    /// The address of its last instruction, and the address after it.
+    pub last: u64,
+    pub next: u64,
+}
+
+impl CoreBlock {
+    pub fn new(block: &Block, rules: &CoreRules, first_site: usize) -> CoreBlock {
+        let set = block.instruction_set;
+        let instructions: Box<[CoreInstruction]> =
+            block.words.iter().map(|&word| rules.instruction(set, word)).collect();
+        let last = block.address_of(block.words.len().saturating_sub(1));
+        let end = block.words.last().map_or(BlockEnd::Falls, |&word| BlockEnd::of(set, word, last));
+        CoreBlock {
+            address: block.address,
+            accesses: instructions.iter().filter(|one| one.access != Access::None).count() as u32,
+            instructions,
+            first_site,
+            effect: BlockEffect::of(block),
+            exit: BlockExit { end, last, next: block.end() },
+            definition: Some(Box::new(block.clone())),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What a core has counted.
+
+use super::core::{OutOfOrderCore, Settings};
+use super::counts::{NonOverlapped, OutOfOrderCounts};
+use crate::PipelineSide;
+use crate::pipeline::{CycleTotals, Cycles, LEVELS, MemorySystem, SiteCycles};
+use crate::predictor::PredictorState;
+
+impl<M: MemorySystem> OutOfOrderCore<M> {
+    /// How many accesses a block makes, and how many instructions it has.
+    pub fn lengths(&self, block: u32) -> [u32; 2] {
+        let block = &self.blocks[block as usize];
+        [block.accesses, block.instructions.len() as u32]
+    }
+
+    /// The branch predictor.
+    pub fn predictor(&self) -> &PredictorState {
+        &self.predictor
+    }
+
+    /// All cycles but the last one, which may not be over.
+    pub fn cycles(&self) -> Cycles {
+        self.totals.cycles()
+    }
+
+    /// All cycles so far.
+    pub fn totals(&self) -> CycleTotals {
+        let mut totals = self.totals.clone();
+        let count = self.retired.1;
+        totals.spend(count as usize, u64::from(count > 0));
+        totals
+    }
+
+    /// Instructions that the system emulated.
+    pub fn emulated(&self) -> u64 {
+        self.emulated
+    }
+
+    /// What is counted beside cycles.
+    pub fn counts(&self) -> &OutOfOrderCounts {
+        &self.counts
+    }
+
+    /// The cycles if nothing overlapped.
+    pub fn non_overlapped(&self) -> NonOverlapped {
+        let Settings { stages, to_issue, branch_latency, redirect, fetch_cycles, load_cycles, .. } =
+            self.settings;
+        let counts = &self.counts;
+        let cycles = self.totals().cycles();
+        let levels = |served: &[u64; LEVELS + 1], cycles: &[u32; LEVELS + 1]| {
+            served[1..].iter().zip(&cycles[1..]).map(|(&number, &cycles)| (number, cycles.into())).collect()
+        };
+        NonOverlapped {
+            computation: cycles.of_side(PipelineSide::Issuing),
+            resources: counts.held.iter().sum(),
+            branches: (counts.mispredicted, stages + to_issue + branch_latency + redirect),
+            instructions: levels(&counts.fetched_from, &fetch_cycles),
+            data: levels(&counts.accessed_from, &load_cycles),
+            translations: counts.translations,
+        }
+    }
+
+    /// The cycles of a block's instructions.
+    pub fn sites(&self, block: usize) -> Vec<SiteCycles> {
+        let Some(block) = self.blocks.get(block) else { return Vec::new() };
+        self.sites[block.first_site..][..block.instructions.len()].to_vec()
+    }
+
+    /// Resets the counts.
+    pub fn reset_counts(&mut self) {
+        self.totals = CycleTotals::default();
+        self.sites.fill(SiteCycles::default());
+        self.counts = OutOfOrderCounts::default();
+        self.emulated = 0;
+        self.retired.1 = 0;
+        self.predictor.reset_counts();
+        self.memory.reset_counts();
+    }
+}

@@ -1,0 +1,206 @@
+//! Branch logs: patched images that write, wherever they run, which way control goes, and the reconstruction of all executed
+//! instructions from that, as DIGITAL's PatchWrx did.
+//!
+//! `docs/design/branch-log.md` has the design. What is patched follows from the original image alone, so that the log needs no
+//! tables: who reads it plans again.
+
+pub mod log;
+mod places;
+mod profile;
+mod reconstruct;
+mod routine;
+
+use crate::assemble::{Assembly, Fragment, Layout, assemble};
+use crate::counts::PAGE;
+use crate::error::Problem;
+use crate::instrument::code::{State, saving};
+use crate::instrument::editor::{Editor, Facts, Insertion};
+use crate::instrument::start::{self, MappedFile};
+use crate::layout;
+use crate::optimize;
+use crate::output;
+use crate::program::{Block, BlockId, Exit, Instruction, NO_ORIGIN, ProcedureId, Program};
+use places::{Place, Places};
+pub use profile::BlockCounts;
+pub use reconstruct::{LoggedImage, Reconstruction, Step, reconstruct};
+use routine::{Registers, Routines};
+
+/// Instructions of a part of the code: far fewer than a branch spans, as one procedure may be large.
+const PART: u64 = 1 << 18;
+
+/// Numbers of a patched image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Procedures that log their branches.
+    pub procedures: usize,
+    /// Procedures that cannot be changed, or whose paths a log could not tell apart: what they execute is not in the log.
+    pub unpatched: usize,
+    /// Places that write records.
+    pub places: usize,
+    /// Instructions of the original image.
+    pub original_instructions: usize,
+    /// Instructions of the patched one.
+    pub instructions: usize,
+}
+
+/// An image of a log, patched or to be reconstructed.
+#[derive(Debug)]
+pub struct Plan {
+    program: Program,
+    layout: Layout,
+    /// The original addresses of the blocks, and their numbers of instructions.
+    extents: Vec<(u64, u32)>,
+    capacity: u32,
+    /// The places of each procedure that is patched.
+    places: Vec<Option<Places>>,
+    /// The blocks with calls that write records, and what they are for.
+    calls: Vec<(BlockId, Place)>,
+    summary: Summary,
+}
+
+impl Plan {
+    /// Decides where records are written, and inserts the calls. The image has this number in a log with two to the power of `capacity`
+    /// records.
+    pub fn new(mut program: Program, image: usize, capacity: u32) -> Plan {
+        let extents = extents(&program);
+        let original_instructions = program.code.words.len();
+        let originals = program.procedures.len() as ProcedureId;
+        optimize::strip_nops(&mut program);
+        let routines = Routines::new(&mut program, image as u32, capacity);
+        let mut patcher = Patcher { editor: Editor::new(program), routines, distance: 0, calls: Vec::new() };
+        let (mut places, mut fragments) = (Vec::new(), Vec::new());
+        for number in 0..originals {
+            let (own, blocks) = patcher.procedure(number);
+            fragments.extend(patcher.end_of_part(&blocks));
+            fragments.push(Fragment { procedure: number, blocks, align: layout::ALIGN });
+            places.push(own);
+        }
+        let Patcher { editor: Editor { program, .. }, routines, calls, .. } = patcher;
+        fragments.push(routines.fragment());
+        let procedures = places.iter().flatten().count();
+        let summary = Summary {
+            procedures,
+            unpatched: places.len() - procedures,
+            places: calls.len(),
+            original_instructions,
+            instructions: 0,
+        };
+        Plan { program, layout: Layout { fragments }, extents, capacity, places, calls, summary }
+    }
+
+    /// What was inserted.
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    /// A hash of the original code and what was inserted, and of the images `before`, by their hash.
+    pub fn hash(&self, before: u64) -> Result<u64, Problem> {
+        let assembly = assemble(&self.program, &self.layout, output::code_base(&self.program.elf))?;
+        let words = self.program.code.words.iter().chain(&assembly.words);
+        // FNV-1a, of words: files hold it, so that it must not change with the compiler.
+        Ok(words.fold(before ^ 0xcbf2_9ce4_8422_2325, |hash, &word| {
+            (hash ^ u64::from(word)).wrapping_mul(0x100_0000_01b3)
+        }))
+    }
+
+    /// The patched image, which maps the log with this [`Plan::hash`] and absolute path, and the link-time address of the log's switch.
+    pub fn write(&mut self, id: u64, path: &[u8]) -> Result<(Vec<u8>, u64), Problem> {
+        let file = MappedFile {
+            id,
+            size: log::size(self.capacity),
+            path,
+            first_counter: None,
+            has_own_page: true,
+            message: ": is missing, cannot be written, or is not that of this patched image; this run is not logged. Patch the image again\n",
+        };
+        start::add(&mut self.program, &mut self.layout, &file)?;
+        let (bytes, assembly) = output::write(&self.program, &self.layout)?;
+        self.summary.instructions = assembly.words.len();
+        Ok((bytes, assembly.counters + PAGE + log::SWITCH as u64))
+    }
+
+    /// The return addresses of the calls in the patched image, and what they are for.
+    fn returns<'a>(&'a self, assembly: &'a Assembly) -> impl Iterator<Item = (u64, Place)> + 'a {
+        let is_call = |one: &Instruction| one.origin == NO_ORIGIN && one.op() == Some(isa::Op::Bsr);
+        self.calls.iter().filter_map(move |&(block, place)| {
+            let at = self.program.blocks[block as usize].instructions.iter().position(is_call)?;
+            Some((assembly.block_addresses[block as usize] + 4 * (at as u64 + 1), place))
+        })
+    }
+}
+
+struct Patcher {
+    editor: Editor,
+    routines: Routines,
+    /// Words of the code since the last routines.
+    distance: u64,
+    calls: Vec<(BlockId, Place)>,
+}
+
+impl Patcher {
+    /// Inserts the calls of a procedure. Returns its places, if it is patched, and its blocks in their new order.
+    fn procedure(&mut self, number: ProcedureId) -> (Option<Places>, Vec<BlockId>) {
+        if !self.editor.program.may_change(number) {
+            return (None, self.editor.program.procedures[number as usize].blocks.clone());
+        }
+        let facts = self.editor.analyse(number);
+        let Some(places) = Places::new(&self.editor, &facts) else { return (None, facts.blocks) };
+        let heads: Vec<Insertion> = places.heads().map(|at| self.head(&facts, at)).collect();
+        let ways: Vec<(usize, usize)> = places.ways().collect();
+        let way = |(from, successor)| (from, successor, self.way(&facts, from, successor));
+        let ways = ways.into_iter().map(way).collect();
+        let order = self.editor.insert_ways(&facts, ways);
+        self.editor.insert(heads);
+        (Some(places), order)
+    }
+
+    fn head(&mut self, facts: &Facts, at: usize) -> Insertion {
+        let states = self.editor.states(facts, at);
+        // Where the fewest registers must be saved.
+        let cost = |position: &usize| Registers::new(states[*position].live).saves();
+        let position = (0..states.len()).min_by_key(cost).unwrap_or(0);
+        let block = facts.blocks[at];
+        let state = states[position];
+        self.calls.push((block, Place::Head(block)));
+        let instructions = self.call(state);
+        Insertion { block, position, instructions }
+    }
+
+    fn way(&mut self, facts: &Facts, from: usize, successor: usize) -> BlockId {
+        let (block, state) = self.editor.add_way(facts, from, successor);
+        let to = self.editor.program.blocks[block as usize].exit.successors()[0];
+        self.calls.push((block, Place::Way(facts.blocks[from], to)));
+        self.editor.program.blocks[block as usize].instructions = self.call(state);
+        block
+    }
+
+    /// The call of a routine in a state.
+    fn call(&mut self, state: State) -> Vec<Instruction> {
+        let program = &mut self.editor.program;
+        let (call, saved) = self.routines.call(program, state.live);
+        saving(saved.as_slice(), vec![call], state.frame, &mut program.frames)
+    }
+
+    /// The routines that precede a procedure with these blocks, if the last ones are too far away.
+    fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<Fragment> {
+        let program = &mut self.editor.program;
+        self.distance += blocks.iter().map(|&block| crate::assemble::size(program, block, None)).sum::<u64>();
+        (self.distance > PART).then(|| {
+            self.distance = 0;
+            let next = self.routines.another(program);
+            std::mem::replace(&mut self.routines, next).fragment()
+        })
+    }
+}
+
+/// The addresses of the blocks of a program, and their numbers of instructions.
+fn extents(program: &Program) -> Vec<(u64, u32)> {
+    let branch =
+        |block: &Block| u32::from(matches!(block.exit, Exit::Branch { .. } | Exit::Conditional { .. }));
+    let mut extents: Vec<(u64, u32)> =
+        program.blocks.iter().map(|block| (0, block.instructions.len() as u32 + branch(block))).collect();
+    for (block, index) in program.code.block_at.iter().zip(0..) {
+        block.iter().for_each(|&block| extents[block as usize].0 = program.code.address(index));
+    }
+    extents
+}
