@@ -274,6 +274,8 @@ impl Visitor for Items<'_> {
             record::Mark::Exception(exception) => (exception_name(exception), None),
             record::Mark::PalCall(function) => ("pal_call", Some(function.into())),
             record::Mark::PalReturn => ("pal_return", None),
+            record::Mark::ObjectEntered(object) => ("object_entered", Some(object.into())),
+            record::Mark::ObjectLeft(object) => ("object_left", Some(object.into())),
         };
         self.push(Item::Mark(Mark { stream, instruction: before + 1, kind, number }))
     }

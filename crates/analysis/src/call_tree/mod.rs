@@ -8,7 +8,7 @@ mod objects;
 mod profile;
 mod tables;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use events::Object;
@@ -127,10 +127,17 @@ impl CallTree {
 
     /// The node of an object.
     pub(crate) fn object(&mut self, parent: Option<NodeId>, object: &Object) -> NodeId {
-        let node = self.named(parent, &object.name);
-        if let Some(identity) = object.identity {
-            self.identities.entry((self.nodes[node as usize].function, identity)).or_default().insert(node);
-        }
+        let Some(identity) = object.identity else { return self.named(parent, &object.name) };
+        let name = FunctionName { image: String::new(), function: object.name.clone() };
+        let key = (self.function(&Arc::new(name)), identity);
+        let alike = self.identities.get(&key).into_iter().flatten();
+        let known = alike.copied().find(|&node| self.nodes[node as usize].parent == parent);
+        // Objects of the same name, from different processes, have nodes of their own.
+        let node = known.unwrap_or_else(|| {
+            self.children.remove(&(parent, key.0));
+            self.named(parent, &object.name)
+        });
+        self.identities.entry(key).or_default().insert(node);
         node
     }
 
@@ -141,17 +148,25 @@ impl CallTree {
         self.node(parent, function, CallPlaces { site: None, entry: CodeAddress::default() })
     }
 
-    /// Of each node the one that it is shown as: processes that help another one, such as a query's parallel workers, know only
-    /// the lower objects, which are those of the same name and identity further below the same outermost object.
+    /// Of each node the one that it is shown as. Processes that help another one, such as a query's parallel workers, know only
+    /// the lower objects: one directly below an outermost object is that of the same name and identity further below, if there is
+    /// one, and so are the objects below it.
     pub(crate) fn merged_objects(&self) -> Vec<NodeId> {
-        let root = |node: NodeId| self.open_calls(Some(node)).last().unwrap_or(node);
         let mut shown: Vec<NodeId> = (0..self.nodes.len() as NodeId).collect();
-        for alike in self.identities.values() {
-            for &node in alike {
-                let depth = |&other: &NodeId| self.nodes[other as usize].depth;
-                let related = alike.iter().copied().filter(|&other| root(other) == root(node));
-                let deepest = related.max_by_key(|other| (depth(other), std::cmp::Reverse(*other)));
-                shown[node as usize] = deepest.unwrap_or(node);
+        let keys =
+            self.identities.iter().flat_map(|(&key, nodes)| nodes.iter().map(move |&node| (node, key)));
+        // A parent's number is less than those of its children.
+        for (node, key) in keys.collect::<BTreeMap<_, _>>() {
+            let Some(parent) = self.nodes[node as usize].parent else { continue };
+            let shown_parent = shown[parent as usize];
+            let is_outermost = self.nodes[parent as usize].parent.is_none();
+            let is_shown_as = |other: &NodeId| match self.nodes[*other as usize].parent {
+                Some(of) if of == parent => false,
+                Some(of) if is_outermost => self.open_calls(Some(of)).any(|caller| caller == parent),
+                of => shown_parent != parent && of == Some(shown_parent),
+            };
+            if let Some(&other) = self.identities[&key].iter().find(|other| is_shown_as(other)) {
+                shown[node as usize] = other;
             }
         }
         shown

@@ -214,7 +214,7 @@ impl ObjectCalls {
             // It began before recording did, or is none.
             return;
         }
-        let object = existing.unwrap_or_else(|| self.object(site, key, entered));
+        let Some(object) = existing.or_else(|| self.object(site, key, entered)) else { return };
         let ends = key.filter(|_| self.rules[site.rule].role == ObjectRole::Ends);
         let this = (object, return_address, stack_pointer);
         if let Some(call) = self.open.last_mut()
@@ -231,11 +231,14 @@ impl ObjectCalls {
         self.marks.push(Mark::ObjectEntered(object));
     }
 
-    /// The object of a call that begins it, or that names it.
-    fn object(&mut self, site: &ObjectSite, key: Option<u64>, entered: &Entered) -> u32 {
+    /// The object of a call that begins it, or that names it. None if it has a key and no name, as where a pointer is null.
+    fn object(&mut self, site: &ObjectSite, key: Option<u64>, entered: &Entered) -> Option<u32> {
         let rule = &self.rules[site.rule];
         let plain = text(&site.name, entered).filter(|name| !name.is_empty());
-        let plain = plain.unwrap_or_else(|| UNNAMED.into());
+        let plain = match plain {
+            None if key.is_some() => return None,
+            plain => plain.unwrap_or_else(|| UNNAMED.into()),
+        };
         let mut name = rule.rename.get(&plain).unwrap_or(&plain).clone();
         let detail = rule.detail.iter().position(|detail| detail.of.contains(&plain));
         name.extend(detail.and_then(|detail| text(&site.details[detail], entered)));
@@ -243,7 +246,7 @@ impl ObjectCalls {
         let mut table = lock(&self.table);
         let number = table.number(self.current(), name, identity);
         key.into_iter().for_each(|key| table.begin(key, number));
-        number
+        Some(number)
     }
 }
 
