@@ -193,7 +193,10 @@ fn a_machine_can_be_based_on_another() {
     assert_eq!(machine.caches[..3], base.caches[..3]);
     assert_eq!((machine.caches[3].size, machine.caches[3].ways), (4 << 20, base.caches[3].ways));
     let error = Machine::from_toml("base = \"vax\"").unwrap_err().to_string();
-    assert!(error.starts_with("base: no machine is called \"vax\": use alpha21264, alphaserver8400, "), "{error}");
+    assert!(
+        error.starts_with("base: no machine is called \"vax\": use alpha21264, alphaserver8400, "),
+        "{error}"
+    );
     let error = Machine::from_toml("base = \"qemu\"\n[caches.l2]\nways = 5").unwrap_err().to_string();
     assert!(error.starts_with("caches.l2.size: 2097152 bytes are not a number of sets of 5"), "{error}");
 }

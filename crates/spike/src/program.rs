@@ -1,7 +1,7 @@
 //! The intermediate representation: the instructions of an image in blocks, blocks in procedures, and every pointer to
 //! code as a reference to a block.
 
-use isa::{Flags, Op};
+use isa::{Flags, InstructionSet, Op};
 
 use crate::elf::Elf;
 use crate::exceptions::{CallSiteId, Exceptions};
@@ -79,6 +79,13 @@ impl CodeMap {
     /// The address of an instruction.
     pub fn address(&self, index: u32) -> u64 {
         self.base + u64::from(index) * LENGTH
+    }
+
+    /// The text of an instruction.
+    pub fn disassemble(&self, index: u32) -> String {
+        let word = self.words.get(index as usize).copied().unwrap_or_default();
+        let text = isa::Alpha.disassemble(word, self.address(index));
+        text.unwrap_or_else(|| format!(".long {word:#x}"))
     }
 
     /// The block that begins at an address.

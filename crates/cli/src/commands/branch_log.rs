@@ -10,7 +10,6 @@ use std::process::ExitCode;
 
 use analysis::table::{Kind, Table, Value};
 use anyhow::{Context, bail, ensure};
-use isa::InstructionSet;
 use spike::branch_log::log::{LogHeader, MOST_IMAGES, POSITION, SWITCH};
 use spike::branch_log::{BlockCounts, LoggedImage, Plan, Reconstruction, Step, reconstruct};
 use spike::optimize;
@@ -189,8 +188,7 @@ impl<W: Write> Listing<W> {
         let first = program.code.index(step.address).unwrap_or_default();
         for index in first..first + step.instructions {
             let address = program.code.address(index);
-            let word = program.code.words.get(index as usize).copied().unwrap_or_default();
-            let text = isa::Alpha.disassemble(word, address).unwrap_or_else(|| format!(".long {word:#x}"));
+            let text = program.code.disassemble(index);
             let line = writeln!(self.out, "{} {:#x} {address:#x} {name} {text}", step.process, step.thread);
             if let Err(error) = line {
                 self.failed = Some(error);
