@@ -150,6 +150,17 @@ fn threads_are_told_apart() {
     assert_eq!(threads.len(), 5);
 }
 
+/// Where registers are saved at the entry of a procedure, that of the stub which leads there must not be among them.
+#[test]
+fn procedures_beyond_the_reach_of_a_branch_are_logged() {
+    let built = compile("far_calls.c", &["-O2"], 12);
+    built.patch(true);
+    // `br $28,.+4`, which the compiler does not write.
+    let is_stub = |words: &[u8]| words.chunks_exact(4).any(|word| word == 0xc380_0000_u32.to_le_bytes());
+    assert!(!is_stub(&fs::read(built.original()).unwrap()) && is_stub(&fs::read(built.patched()).unwrap()));
+    check_entries(&built, &qemu(&built.patched(), &[]));
+}
+
 /// The kernel keeps what a killed program wrote.
 #[test]
 fn the_log_of_a_killed_program_is_complete() {

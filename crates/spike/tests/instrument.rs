@@ -18,11 +18,11 @@ struct Built {
 }
 
 fn compile(switches: &[&str]) -> Built {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/counted.c");
-    compile_source(&source, switches)
+    compile_source("counted.c", switches)
 }
 
-fn compile_source(source: &Path, switches: &[&str]) -> Built {
+fn compile_source(source: &str, switches: &[&str]) -> Built {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("counted");
     let mut command = Command::new("alpha-linux-gnu-gcc");
@@ -163,22 +163,7 @@ fn shared_objects_are_counted() {
 /// at the entry of the called procedure, that register must not be among them.
 #[test]
 fn procedures_beyond_the_reach_of_a_branch_are_counted() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("far.c");
-    let text = r#"
-        #include <stdio.h>
-        #define PADDING(name, size) __asm__(".text\n\t.align 4\n\t.type " #name ",@function\n" #name ":\n\t.skip " #size "\n\t.size " #name ",.-" #name);
-        PADDING(first, 1 << 20) PADDING(second, 1 << 20) PADDING(third, 1 << 20) PADDING(fourth, (1 << 20) - 0x280)
-        int __attribute__((noipa)) leaf(const long *place) { return *place == 3; }
-        int main(void) {
-            int found = 0;
-            for (long i = 0; i < 25; i++) found += leaf(&i);
-            printf("leaf %d\n", 25 * found);
-            return 0;
-        }
-    "#;
-    fs::write(&source, text).unwrap();
-    let built = compile_source(&source, &["-O2"]);
+    let built = compile_source("far_calls.c", &["-O2"]);
     assert!(built.instrument().saved > 0);
     // `br $28,.+4`, which the compiler does not write: counters made the call too long for a branch.
     let is_stub = |words: &[u8]| words.chunks_exact(4).any(|word| word == 0xc380_0000_u32.to_le_bytes());

@@ -57,7 +57,8 @@ impl Registers {
     pub fn new(live: Set) -> Registers {
         let usable = || CANDIDATES.into_iter().filter(|one| *one != V0 && !CHANGED.contains(one));
         let is_live = |register: &u8| live & 1 << register != 0;
-        let mut order = usable().filter(|one| !is_live(one)).chain(usable().filter(is_live));
+        // The scratch register of stubs comes last: where it is saved, a branch from afar could not lead through a stub.
+        let mut order = usable().filter(|one| !is_live(one)).chain(usable().rev().filter(is_live));
         let [link, scratch @ ..]: [u8; 4] = std::array::from_fn(|_| order.next().unwrap_or(ZERO));
         let saved = scratch.iter().chain([&V0]).filter(|one| is_live(one)).fold(0, |all, one| all | 1 << one);
         Registers { link, scratch, saved, saves_link: is_live(&link) }
