@@ -159,7 +159,7 @@ fn walk(random: &mut fastrand::Rng, blocks: &[(u64, Vec<u32>)]) -> Vec<(usize, V
 
 #[test]
 fn instructions_retire_in_the_same_cycles() {
-    let cases = testing::sample(1_500, 50_000) as u64;
+    let cases = testing::sample(1_500, 10_000) as u64;
     let only: Option<u64> = std::env::var("CASE").ok().and_then(|text| text.parse().ok());
     let (replays, wrong) = (Cell::new(0), Cell::new(0));
     for case in only.map_or(0..cases, |case| case..case + 1) {
