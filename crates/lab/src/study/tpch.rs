@@ -3,150 +3,38 @@
 //! on a MIPS R10K Architecture" (1998).
 
 mod data;
+mod database;
 mod findings;
 mod measured;
 mod page;
 mod postgresql;
+mod result;
 mod sqlite;
 mod statements;
 mod tables;
-
-use std::path::PathBuf;
 
 use analysis::table::Table;
 use machine::Machine;
 use report::Page;
 
 use self::data::TableFiles;
-use self::measured::Measured;
+use self::database::{Answered, TpchDatabase};
+pub use self::database::{SCALES, TpchStudySettings};
 use self::postgresql::PostgresqlDatabase;
+pub use self::result::TpchStudy;
+use self::result::{MACHINES, PathCosts, QueryCost, ScaleCosts};
 use self::sqlite::SqliteDatabase;
 pub use self::statements::numbers;
-use self::statements::{AccessPath, DAYS, Statement, query, shipments};
+use self::statements::{DAYS, Statement, query, shipments};
 use super::database::StudyProgress;
 use super::environment::LIBRARY;
 use super::error::Error;
 use super::tpcc::DatabaseSystem;
 use super::version_after;
-use crate::build::{Build, BuildFolders};
-
-/// What the runs are called in errors.
-const MODE: &str = "TPC-H";
-
-/// The machines: that of the talk, on which everything is measured, and a present-day one.
-const MACHINES: [&str; 2] = ["origin200", "present-day"];
-
-/// The scale factors that can be chosen: the smallest has ten suppliers.
-pub const SCALES: std::ops::RangeInclusive<f64> = 0.001..=10.0;
-
-/// What to study.
-#[derive(Clone, Debug)]
-pub struct TpchStudySettings {
-    /// The database system.
-    pub system: DatabaseSystem,
-    /// The scale factor.
-    pub scale: f64,
-    /// The numbers of the queries.
-    pub queries: Vec<u32>,
-    /// Where builds and databases are kept.
-    pub build: BuildFolders,
-    /// Where Alpha's C library is.
-    pub sysroot: PathBuf,
-}
 
 /// The text of a query for SQLite, for a database of this scale factor.
 pub fn sqlite_query(number: u32, scale: f64) -> String {
     query(number, scale, true).sql
-}
-
-impl TpchStudySettings {
-    /// The scale factors at which misses are compared, ascending: the chosen one, and two smaller ones; larger ones if those
-    /// would be too small.
-    fn scales(&self) -> [f64; 3] {
-        let factors = if self.scale >= 4.0 * SCALES.start() { [0.25, 0.5, 1.0] } else { [1.0, 2.0, 4.0] };
-        factors.map(|factor| self.scale * factor)
-    }
-}
-
-/// A statement that was executed on Alpha.
-struct Answered {
-    measured: Measured,
-    rows: String,
-}
-
-/// A database system with its builds.
-trait TpchDatabase {
-    /// The words before a statement that ask for its plan.
-    const EXPLAIN: &str;
-
-    /// The builds that are measured.
-    fn builds(&self) -> Vec<&Build>;
-
-    /// The version of the system.
-    fn version(&self) -> Option<String>;
-
-    /// Whether it has SQLite's dialect.
-    fn is_sqlite(&self) -> bool;
-
-    /// The ways to the rows of a table.
-    fn paths(&self) -> &'static [AccessPath];
-
-    /// A row of a plan, as people read it.
-    fn plan<'a>(&self, row: &'a str) -> &'a str;
-
-    /// Makes the database with these tables, or takes the one made earlier. It is the one that statements are asked of.
-    fn load(&mut self, tables: &TableFiles) -> Result<(), Error>;
-
-    /// The rows of each statement, by the host's own build.
-    fn ask(&self, statements: &[Statement]) -> Result<Vec<String>, Error>;
-
-    /// The cost and the rows of each statement on Alpha. `progress` hears which statements are next.
-    fn measure(
-        &self,
-        statements: &[Statement],
-        machines: &[Machine],
-        progress: &dyn Fn(&str),
-    ) -> Result<Vec<Answered>, Error>;
-}
-
-/// A query at one scale factor.
-struct QueryCost {
-    number: u32,
-    /// How many rows it has.
-    rows: usize,
-    plan: String,
-    measured: Measured,
-}
-
-/// All queries at one scale factor.
-struct ScaleCosts {
-    scale: f64,
-    queries: Vec<QueryCost>,
-}
-
-/// The shipments of some days, by each access path.
-struct PathCosts {
-    /// How many rows were read.
-    rows: u64,
-    /// The share of all rows in percent.
-    selectivity: f64,
-    /// By access path.
-    measured: Vec<Measured>,
-    /// The access path that the optimizer chooses.
-    chosen: Option<usize>,
-}
-
-/// Everything that was found.
-pub struct TpchStudy {
-    system: DatabaseSystem,
-    /// The chosen scale factor.
-    scale: f64,
-    /// Ascending. All machines are measured at the chosen one, the first machine at the others.
-    scales: Vec<ScaleCosts>,
-    paths: &'static [AccessPath],
-    selectivities: Vec<PathCosts>,
-    machines: Vec<Machine>,
-    provenance: Vec<(String, String)>,
 }
 
 /// Builds, loads the databases, runs and checks all statements.
@@ -306,12 +194,6 @@ fn provenance<D: TpchDatabase>(settings: &TpchStudySettings, database: &D) -> Ve
 }
 
 impl TpchStudy {
-    /// The queries at the chosen scale factor.
-    fn queries(&self) -> &[QueryCost] {
-        let chosen = self.scales.iter().find(|costs| costs.scale == self.scale);
-        chosen.map_or(&[], |costs| &costs.queries)
-    }
-
     /// The answer, for the terminal.
     pub fn summary(&self) -> Vec<Table> {
         tables::summary(self)
@@ -331,6 +213,7 @@ impl TpchStudy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::build::BuildFolders;
 
     fn settings(scale: f64) -> TpchStudySettings {
         TpchStudySettings {

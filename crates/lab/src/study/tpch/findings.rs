@@ -1,7 +1,7 @@
 //! What follows from the measurements: growth, scans, and where access paths should change.
 
 use super::measured::{ComponentMeasured, MachineMeasured, Measured};
-use super::{PathCosts, QueryCost, TpchStudy};
+use super::result::{PathCosts, QueryCost, TpchStudy};
 use crate::study::tpcc::DatabaseSystem;
 
 /// A count that is compared, on the first machine.

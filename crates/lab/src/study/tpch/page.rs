@@ -4,8 +4,9 @@ use analysis::table::Table;
 use report::{Arrangement, Block, Error, Figure, Page, Section};
 
 use super::findings::{CRITERIA, MISSES};
+use super::result::{MACHINES, TpchStudy};
 use super::statements::label;
-use super::{MACHINES, TpchStudy, tables};
+use super::tables;
 use crate::study::schemes::KINDS;
 use crate::study::tpcc::DatabaseSystem;
 

@@ -9,9 +9,9 @@ use engine::{Configuration, Plan, UnitPlan};
 use machine::{Machine, PerProcess};
 
 use super::data::{TABLES, TableFiles};
+use super::database::{Answered, MODE, TpchDatabase, TpchStudySettings};
 use super::measured::{FunctionComponents, Measured, models};
 use super::statements::{AccessPath, POSTGRESQL_PATHS, Statement};
-use super::{Answered, MODE, TpchDatabase, TpchStudySettings};
 use crate::build::Build;
 use crate::family;
 use crate::measure::Ending;

@@ -8,9 +8,9 @@ use engine::{Plan, UnitPlan};
 use machine::Machine;
 
 use super::data::TableFiles;
+use super::database::{Answered, MODE, TpchDatabase, TpchStudySettings};
 use super::measured::{FunctionComponents, Measured, models};
 use super::statements::{AccessPath, SQLITE_PATHS, Statement};
-use super::{Answered, MODE, TpchDatabase, TpchStudySettings};
 use crate::build::{Build, build};
 use crate::measure::Ending;
 use crate::study::database::{StudyProgress, check_success, lock};

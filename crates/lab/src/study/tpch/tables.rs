@@ -4,8 +4,8 @@ use analysis::table::{Kind, Table, Value};
 
 use super::findings::{CRITERIA, MISSES, Switch};
 use super::measured::{ComponentMeasured, StructureMisses};
+use super::result::{MACHINES, QueryCost, TpchStudy};
 use super::statements::{label, title};
-use super::{MACHINES, QueryCost, TpchStudy};
 use crate::study::schemes::KINDS;
 
 /// The answer: costs, instruction misses, growth, scans, access paths.
