@@ -23,12 +23,7 @@ pub struct Header {
 impl Header {
     /// That of the file of an instrumented program.
     pub fn new(program: &Program, words: &[u32], calls: u64, size: u64) -> Header {
-        let both = program.code.words.iter().chain(words);
-        // FNV-1a, of words: files hold it, so that it must not change with the compiler.
-        let id = both.fold(0xcbf2_9ce4_8422_2325u64, |hash, &word| {
-            (hash ^ u64::from(word)).wrapping_mul(0x100_0000_01b3)
-        });
-        Header { id, calls, size }
+        Header { id: hash(0, program.code.words.iter().chain(words)), calls, size }
     }
 
     /// A file without executions.
@@ -58,7 +53,15 @@ impl Header {
     }
 }
 
-fn word(file: &[u8], offset: usize) -> u64 {
+/// A hash of code, and of other code `before`, by its hash: FNV-1a, of words. Files hold it, so that it must not change with the compiler.
+pub(crate) fn hash<'a>(before: u64, words: impl Iterator<Item = &'a u32>) -> u64 {
+    words.fold(before ^ 0xcbf2_9ce4_8422_2325, |hash, &word| {
+        (hash ^ u64::from(word)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+/// The word at an offset of a file, or 0 behind its end.
+pub(crate) fn word(file: &[u8], offset: usize) -> u64 {
     file.get(offset..offset + 8)
         .map_or(0, |bytes| u64::from_le_bytes(std::array::from_fn(|index| bytes[index])))
 }

@@ -320,6 +320,11 @@ impl Exit {
 }
 
 impl Block {
+    /// A block to which only its predecessors lead.
+    pub fn new(procedure: ProcedureId, instructions: Vec<Instruction>, exit: Exit) -> Block {
+        Block { procedure, instructions, exit, is_address_taken: false, call_site: None, count: 0 }
+    }
+
     /// How often control went from here to each successor, in the order of [`Exit::successors`].
     pub fn edges(&self) -> Vec<(BlockId, u64)> {
         match &self.exit {
@@ -451,6 +456,19 @@ impl Program {
     /// Where calls within the image enter a procedure: its second entry, or else its first one.
     pub fn head(&self, procedure: ProcedureId) -> Option<BlockId> {
         self.second_entry(procedure).or(self.procedures[procedure as usize].blocks.first().copied())
+    }
+
+    /// Adds a procedure without blocks that the original image does not have.
+    pub fn add_procedure(&mut self, name: &str, frozen: Frozen) -> ProcedureId {
+        self.procedures.push(Procedure {
+            name: name.into(),
+            blocks: Vec::new(),
+            frozen: Some(frozen),
+            global_pointer: 0,
+            frame: None,
+            original: None,
+        });
+        self.procedures.len() as ProcedureId - 1
     }
 
     /// Adds a block.

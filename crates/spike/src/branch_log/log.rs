@@ -1,6 +1,6 @@
 //! The file of a branch log: a header, then a ring of records. Patched programs map it.
 
-use crate::counts::PAGE;
+use crate::counts::{PAGE, word};
 
 /// What files begin with; the last byte is the version of the format.
 const MAGIC: [u8; 8] = *b"PLBRLOG\x01";
@@ -137,11 +137,6 @@ impl LogHeader {
 /// Bytes of the file of a log with two to the power of `capacity` records.
 pub fn size(capacity: u32) -> u64 {
     (RECORDS + (RECORD_BYTES << capacity)) as u64
-}
-
-fn word(file: &[u8], offset: usize) -> u64 {
-    file.get(offset..offset + 8)
-        .map_or(0, |bytes| u64::from_le_bytes(std::array::from_fn(|index| bytes[index])))
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ mod reconstruct;
 mod routine;
 
 use crate::assemble::{Assembly, Fragment, Layout, assemble};
-use crate::counts::PAGE;
+use crate::counts::{self, PAGE};
 use crate::error::Problem;
 use crate::instrument::code::{State, saving};
-use crate::instrument::editor::{Editor, Facts, Insertion};
+use crate::instrument::editor::{Editor, Facts, Insertion, PartLength};
 use crate::instrument::start::{self, MappedFile};
 use crate::layout;
 use crate::optimize;
@@ -24,9 +24,6 @@ use places::{Place, Places};
 pub use profile::BlockCounts;
 pub use reconstruct::{LoggedImage, Reconstruction, Step, reconstruct};
 use routine::{Registers, Routines};
-
-/// Instructions of a part of the code: far fewer than a branch spans, as one procedure may be large.
-const PART: u64 = 1 << 18;
 
 /// Numbers of a patched image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +64,12 @@ impl Plan {
         let originals = program.procedures.len() as ProcedureId;
         optimize::strip_nops(&mut program);
         let routines = Routines::new(&mut program, image as u32, capacity);
-        let mut patcher = Patcher { editor: Editor::new(program), routines, distance: 0, calls: Vec::new() };
+        let mut patcher = Patcher {
+            editor: Editor::new(program),
+            routines,
+            part: PartLength::default(),
+            calls: Vec::new(),
+        };
         let (mut places, mut fragments) = (Vec::new(), Vec::new());
         for number in 0..originals {
             let (own, blocks) = patcher.procedure(number);
@@ -96,11 +98,7 @@ impl Plan {
     /// A hash of the original code and what was inserted, and of the images `before`, by their hash.
     pub fn hash(&self, before: u64) -> Result<u64, Problem> {
         let assembly = assemble(&self.program, &self.layout, output::code_base(&self.program.elf))?;
-        let words = self.program.code.words.iter().chain(&assembly.words);
-        // FNV-1a, of words: files hold it, so that it must not change with the compiler.
-        Ok(words.fold(before ^ 0xcbf2_9ce4_8422_2325, |hash, &word| {
-            (hash ^ u64::from(word)).wrapping_mul(0x100_0000_01b3)
-        }))
+        Ok(counts::hash(before, self.program.code.words.iter().chain(&assembly.words)))
     }
 
     /// The patched image, which maps the log with this [`Plan::hash`] and absolute path, and the link-time address of the log's switch.
@@ -132,8 +130,7 @@ impl Plan {
 struct Patcher {
     editor: Editor,
     routines: Routines,
-    /// Words of the code since the last routines.
-    distance: u64,
+    part: PartLength,
     calls: Vec<(BlockId, Place)>,
 }
 
@@ -183,11 +180,8 @@ impl Patcher {
 
     /// The routines that precede a procedure with these blocks, if the last ones are too far away.
     fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<Fragment> {
-        let program = &mut self.editor.program;
-        self.distance += blocks.iter().map(|&block| crate::assemble::size(program, block, None)).sum::<u64>();
-        (self.distance > PART).then(|| {
-            self.distance = 0;
-            let next = self.routines.another(program);
+        self.part.add(&self.editor.program, blocks).then(|| {
+            let next = self.routines.another(&mut self.editor.program);
             std::mem::replace(&mut self.routines, next).fragment()
         })
     }

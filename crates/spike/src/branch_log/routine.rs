@@ -9,8 +9,8 @@ use crate::counts::PAGE;
 use crate::instrument::registers::{CANDIDATES, Set};
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, Procedure, ProcedureId, Program, Reference,
-    SP, Target, ZERO,
+    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, ProcedureId, Program, Reference, SP, Target,
+    ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -73,15 +73,7 @@ impl Registers {
 impl Routines {
     /// Adds their procedure to a program.
     pub fn new(program: &mut Program, image: u32, capacity: u32) -> Routines {
-        let procedure = program.procedures.len() as ProcedureId;
-        program.procedures.push(Procedure {
-            name: "pathlength_log".into(),
-            blocks: Vec::new(),
-            frozen: Some(Frozen::NoSymbol),
-            global_pointer: 0,
-            frame: None,
-            original: None,
-        });
+        let procedure = program.add_procedure("pathlength_log", Frozen::NoSymbol);
         Routines { procedure, all: Vec::new(), image, capacity }
     }
 
@@ -114,14 +106,7 @@ impl Routines {
             Ok(instructions) => instructions,
             Err(error) => unreachable!("the routines' instructions have legal operands: {error}"),
         };
-        let block = program.add_block(Block {
-            procedure: self.procedure,
-            instructions,
-            exit: Exit::Leave,
-            is_address_taken: false,
-            call_site: None,
-            count: 0,
-        });
+        let block = program.add_block(Block::new(self.procedure, instructions, Exit::Leave));
         program.procedures[self.procedure as usize].blocks.push(block);
         self.all.push((registers, block));
         block

@@ -6,6 +6,7 @@ use super::code::State;
 use super::flow::{Entries, is_taken};
 use super::points::{Points, Preserving, local_numbers, pointer_after};
 use super::registers::{Liveness, Overwritten};
+use crate::assemble;
 use crate::program::{Block, BlockId, Exit, Instruction, ProcedureId, Program, Target};
 
 /// A program, and what must be known of it to insert code.
@@ -42,6 +43,25 @@ pub struct Insertion {
     pub position: usize,
     /// The code.
     pub instructions: Vec<Instruction>,
+}
+
+/// Instructions of a part of the code: far fewer than a branch spans, as one procedure may be large.
+const PART: u64 = 1 << 18;
+
+/// The length of the code since the last routines, which every part of the code has within its reach.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PartLength(u64);
+
+impl PartLength {
+    /// Adds a procedure with these blocks. Returns whether the part ends with it.
+    pub fn add(&mut self, program: &Program, blocks: &[BlockId]) -> bool {
+        self.0 += blocks.iter().map(|&block| assemble::size(program, block, None)).sum::<u64>();
+        let ends = self.0 > PART;
+        if ends {
+            self.0 = 0;
+        }
+        ends
+    }
 }
 
 impl Editor {
@@ -106,14 +126,7 @@ impl Editor {
             has_pointer: facts.points.has_pointer_after(from),
             frame: frame(&self.program.blocks[to as usize], 0),
         };
-        let block = self.program.add_block(Block {
-            procedure: facts.procedure,
-            instructions: Vec::new(),
-            exit: Exit::Next(to),
-            is_address_taken: false,
-            call_site: None,
-            count: 0,
-        });
+        let block = self.program.add_block(Block::new(facts.procedure, Vec::new(), Exit::Next(to)));
         (block, state)
     }
 

@@ -3,7 +3,7 @@
 use isa::Op;
 
 use super::code::{Action, State, code};
-use super::editor::{Editor, Facts, Insertion};
+use super::editor::{Editor, Facts, Insertion, PartLength};
 use super::flow::{Flow, Meaning, Returning};
 use super::routine::Routines;
 use super::spanning_tree::SpanningTree;
@@ -12,8 +12,6 @@ use crate::assemble;
 use crate::counts::HEADER_BYTES;
 use crate::program::{Block, BlockId, Exit, Instruction, LENGTH, ProcedureId, Program, Reference};
 
-/// Instructions of a part of the code: far fewer than a branch spans, as one procedure may be large.
-const PART: u64 = 1 << 18;
 /// The most instructions that are inserted before an indirect jump.
 const MOST_BEFORE_JUMP: u64 = 14;
 
@@ -25,8 +23,7 @@ pub struct Inserter {
     pub summary: Summary,
     /// The routines of this part of the code.
     pub routines: Routines,
-    /// Words of the code since the last routines.
-    distance: u64,
+    part: PartLength,
     /// Indirect calls, and the offsets of their last targets.
     pub calls: Vec<(BlockId, u32)>,
     /// The offset of the next counter.
@@ -44,7 +41,7 @@ impl Inserter {
         Inserter {
             summary: Summary::default(),
             routines,
-            distance: 0,
+            part: PartLength::default(),
             calls: Vec::new(),
             next: HEADER_BYTES + 8 * calls,
             next_call: HEADER_BYTES,
@@ -202,10 +199,7 @@ impl Inserter {
 
     /// The routines that follow a procedure with these blocks, if the next ones are too far away.
     pub fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<Routines> {
-        self.distance +=
-            blocks.iter().map(|&block| assemble::size(&self.editor.program, block, None)).sum::<u64>();
-        (self.distance > PART).then(|| {
-            self.distance = 0;
+        self.part.add(&self.editor.program, blocks).then(|| {
             let next = Routines::new(&mut self.editor.program);
             std::mem::replace(&mut self.routines, next)
         })

@@ -11,8 +11,8 @@ use super::registers::{CANDIDATES, Set};
 use crate::assemble::Fragment;
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, NO_ORIGIN, Procedure, ProcedureId, Program,
-    Reference, SP, Target, ZERO,
+    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, NO_ORIGIN, ProcedureId, Program, Reference,
+    SP, Target, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -38,15 +38,7 @@ pub struct Routines {
 impl Routines {
     /// Adds their procedure to a program. [`Routines::complete`] must follow.
     pub fn new(program: &mut Program) -> Routines {
-        let procedure = program.procedures.len() as ProcedureId;
-        program.procedures.push(Procedure {
-            name: "pathlength_count".into(),
-            blocks: Vec::new(),
-            frozen: Some(Frozen::NoSymbol),
-            global_pointer: 0,
-            frame: None,
-            original: None,
-        });
+        let procedure = program.add_procedure("pathlength_count", Frozen::NoSymbol);
         Routines { procedure, all: Vec::new() }
     }
 
@@ -78,15 +70,7 @@ impl Routines {
         let &link = free.first()?;
         let mut others = free.iter().chain(&CANDIDATES).copied().filter(|&register| register != link);
         let scratch = [others.next()?, others.next()?];
-        let exit = Exit::Leave;
-        let block = Block {
-            procedure: self.procedure,
-            instructions: Vec::new(),
-            exit,
-            is_address_taken: false,
-            call_site: None,
-            count: 0,
-        };
+        let block = Block::new(self.procedure, Vec::new(), Exit::Leave);
         let routine = Routine { block: program.add_block(block), link, scratch, is_saving: free.len() < 3 };
         program.procedures[self.procedure as usize].blocks.push(routine.block);
         self.all.push(routine);
