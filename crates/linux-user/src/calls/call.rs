@@ -146,15 +146,25 @@ impl<G: Abi> Call<'_, '_, G> {
     /// memory of the caller that outlives the call.
     pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
         Self::check(number, &arguments)?;
+        let is_dilated = self.kernel.is_dilated();
+        if is_dilated && self.kernel.conversations.holds_back(number, &arguments) {
+            return Err(Errno(libc::EAGAIN));
+        }
         let is_timed = self.kernel.is_virtual() && for_somebody_else(number, &arguments, self.memory);
         let from = is_timed.then(|| host_time(libc::CLOCK_MONOTONIC));
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
         let result = self.kernel.released(|| unsafe { host::wait(number, arguments) });
+        if is_dilated && let Ok(result) = result {
+            self.kernel.conversations.note(number, &arguments, result);
+        }
         if let Some(from) = from {
             self.waited += host_time(libc::CLOCK_MONOTONIC).saturating_sub(from);
             let expiry = host::recorded().and_then(|information| self.kernel.expiry(&information));
             if self.kernel.note_readable_timers() || expiry.is_some() {
                 // It lasted until the end of the timeout.
+                self.waited = 0;
+            }
+            if is_dilated {
                 self.waited = 0;
             }
         }

@@ -25,6 +25,7 @@ pub fn get_interval_timer<G: Abi>(call: &Call<G>) -> Result<[u64; 4], Errno> {
         // An armed timer must not read as 0.
         let left = armed.next.saturating_sub(call.kernel.elapsed()).max(1000);
         [value[2], value[3]] = clock::timeval(left);
+        [value[0], value[1]] = clock::timeval(armed.interval);
     }
     Ok(value)
 }
@@ -33,9 +34,16 @@ pub fn get_interval_timer<G: Abi>(call: &Call<G>) -> Result<[u64; 4], Errno> {
 pub fn set_interval_timer<G: Abi>(call: &mut Call<G>, new: [u64; 4]) -> Result<[u64; 4], Errno> {
     let which = call.arguments[0];
     let before = get_interval_timer(call)?;
-    call.host(libc::SYS_setitimer, [which, new.as_ptr() as u64, 0, 0, 0, 0])?;
-    if which as i32 == libc::ITIMER_REAL && call.kernel.is_virtual() {
-        let nanoseconds = |at: usize| nanoseconds(new[at], new[at + 1].saturating_mul(1000));
+    let nanoseconds = |at: usize| nanoseconds(new[at], new[at + 1].saturating_mul(1000));
+    let is_virtual = which as i32 == libc::ITIMER_REAL && call.kernel.is_virtual();
+    let mut host = new;
+    if is_virtual && call.kernel.is_dilated() {
+        let dilated = |at| clock::timeval(call.kernel.dilated(nanoseconds(at)));
+        let [[interval, interval_rest], [value, value_rest]] = [dilated(0), dilated(2)];
+        host = [interval, interval_rest, value, value_rest];
+    }
+    call.host(libc::SYS_setitimer, [which, host.as_ptr() as u64, 0, 0, 0, 0])?;
+    if is_virtual {
         call.kernel.timers.real = Armed::new(call.kernel.elapsed(), nanoseconds(2), nanoseconds(0));
     }
     Ok(before)

@@ -19,6 +19,17 @@ impl<G: Abi> Call<'_, '_, G> {
         outcome
     }
 
+    /// The timeout of a host call that waits; one that waits for nothing but the time is not dilated.
+    fn limit(&self, timeout: Option<u64>, is_sleep: bool) -> Option<[u64; 2]> {
+        timeout.map(|timeout| timespec(if is_sleep { timeout } else { self.kernel.dilated(timeout) }))
+    }
+
+    /// What the host has left of such a timeout, in nanoseconds of the program.
+    fn rest(&self, left: Option<[u64; 2]>, is_sleep: bool) -> Option<u64> {
+        let left = left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds);
+        left.map(|left| if is_sleep { left } else { self.kernel.undilated(left) })
+    }
+
     /// The mask argument of ppoll, pselect6 and epoll_pwait; None for NULL.
     pub fn optional_mask(&self, address: u64, size: u64) -> Result<Option<u64>, Errno> {
         match address {
@@ -32,7 +43,8 @@ impl<G: Abi> Call<'_, '_, G> {
 /// poll with a timeout in nanoseconds, which is updated to the remaining time.
 fn poll_for<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
     let [entries, count, ..] = call.arguments;
-    let mut left = timeout.map(timespec);
+    let is_sleep = count as u32 == 0;
+    let mut left = call.limit(timeout, is_sleep);
     let outcome = call.pointer(entries, 8 * u64::from(count as u32)).and_then(|entries| {
         let mut without_ours = poll_without_ours(call, count as u32)?;
         let entries = without_ours.as_mut().map_or(entries, |entries| entries.as_mut_ptr() as u64);
@@ -43,7 +55,7 @@ fn poll_for<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>)
         })
         .and_then(|ready| write_events(call, without_ours.as_deref()).map(|()| ready))
     });
-    (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
+    (call.waited(outcome, timeout), call.rest(left, is_sleep))
 }
 
 /// A copy of poll's entries in which descriptors of the engine are replaced by a number that is never open. None if
@@ -100,7 +112,8 @@ pub fn select_for<G: Abi>(
     mask: Option<u64>,
 ) -> (Outcome, Option<u64>) {
     let [count, sets @ .., _, _] = call.arguments;
-    let mut left = timeout.map(timespec);
+    let is_sleep = sets == [0; 3];
+    let mut left = call.limit(timeout, is_sleep);
     let outcome = (|| {
         if (count as i32) < 0 {
             return Err(EINVAL);
@@ -119,7 +132,7 @@ pub fn select_for<G: Abi>(
             call.wait(libc::SYS_pselect6, [count, read, write, except, limit, pair.as_ptr() as u64], Fails)
         })
     })();
-    (call.waited(outcome, timeout), left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds))
+    (call.waited(outcome, timeout), call.rest(left, is_sleep))
 }
 
 /// A timeval in nanoseconds. Linux accepts any number of microseconds.
@@ -179,6 +192,9 @@ pub fn epoll_ctl<G: Abi>(call: &mut Call<G>) -> Outcome {
         let bytes: [u8; 16] = call.read(address)?;
         Some(libc::epoll_event { events: u32_at(&bytes, 0), u64: u64_at(&bytes, 8) })
     };
+    if event.is_some_and(|event| event.events & libc::EPOLLET as u32 != 0) {
+        call.kernel.conversations.edge_triggered(other as i32);
+    }
     let event = event.as_ref().map_or(0, |event| event as *const libc::epoll_event as u64);
     call.host(libc::SYS_epoll_ctl, [descriptor, operation, other, event, 0, 0])
 }
@@ -192,7 +208,7 @@ fn epoll<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) ->
     }
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; count.min(MOST_AT_ONCE) as usize];
     let (pointer, room) = (events.as_mut_ptr() as u64, events.len() as u64);
-    let words = timeout.map(timespec);
+    let words = call.limit(timeout, false);
     let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
     let outcome = call.with_mask(mask, |call, mask| {
         let mask = mask.as_ref().map_or(0, |mask| mask as *const u64 as u64);
@@ -269,7 +285,7 @@ pub fn futex<G: Abi>(call: &mut Call<G>) -> Outcome {
         Some(timeout) if command != FUTEX_WAIT => Some(call.kernel.until(clock, timeout)),
         relative => relative,
     };
-    let words = rest.map(|rest| {
+    let words = rest.map(|rest| call.kernel.dilated(rest)).map(|rest| {
         timespec(if command == FUTEX_WAIT { rest } else { host_time(clock).saturating_add(rest) })
     });
     let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);

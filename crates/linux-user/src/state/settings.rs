@@ -15,6 +15,10 @@ pub struct Settings {
     pub sysroot: Option<PathBuf>,
     /// The clocks.
     pub clock: Clock,
+    /// How many times as long timeouts and interval timers take by the host's clock: time dilation. More than 1 makes the
+    /// world outside appear to answer at once, so that a server with one client executes the same instructions in each run:
+    /// waiting for others takes none of the program's time, and what has been sent is answered after the next look at it.
+    pub dilation: u32,
     /// The source of random numbers.
     pub random: Random,
     /// Size of the stack in bytes.
@@ -33,6 +37,7 @@ impl Default for Settings {
         Settings {
             sysroot: None,
             clock: Clock::Virtual,
+            dilation: 1,
             random: Random::Seeded(0),
             stack_bytes: 8 << 20,
             host_environment: Vec::new(),

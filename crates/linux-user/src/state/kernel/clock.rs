@@ -11,6 +11,22 @@ impl<G: Abi> Kernel<G> {
         self.settings.clock == Clock::Virtual
     }
 
+    /// Whether time is dilated: [`Settings::dilation`](crate::Settings::dilation).
+    pub(crate) fn is_dilated(&self) -> bool {
+        self.is_virtual() && self.settings.dilation > 1
+    }
+
+    /// The host's nanoseconds for a timeout of the program.
+    pub(crate) fn dilated(&self, timeout: u64) -> u64 {
+        let factor = if self.is_dilated() { self.settings.dilation } else { 1 };
+        timeout.saturating_mul(factor.into()).min(i64::MAX as u64)
+    }
+
+    /// The program's nanoseconds for a rest of a timeout on the host.
+    pub(crate) fn undilated(&self, rest: u64) -> u64 {
+        if self.is_dilated() { rest / u64::from(self.settings.dilation) } else { rest }
+    }
+
     /// The time that the virtual clock has advanced since the start, in nanoseconds.
     pub(crate) fn elapsed(&self) -> u64 {
         self.instructions.saturating_add(self.clock.slept)
