@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use events::{BlockId, Counts, Unit};
+use events::{BlockId, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::components::Components;
-use crate::profile::{Attribution, Profile};
+use crate::profile::Profile;
+use crate::run_counts::{Owner, RunCounts};
 use crate::table::{Kind, Table, Value};
 use crate::units::PathLength;
 
@@ -19,6 +20,16 @@ pub struct UnitClass {
     lengths: Vec<u64>,
     /// Executions of blocks in all of them.
     executions: BTreeMap<BlockId, u64>,
+}
+
+/// The mean unit of a class.
+fn mean(class: &Owner) -> Profile {
+    let mut mean = class.all.clone();
+    let units = class.lengths.len() as f64;
+    mean.instructions.values_mut().chain(mean.functions.values_mut()).for_each(|n| *n /= units);
+    mean.images.values_mut().for_each(|n| *n /= units);
+    mean.total /= units;
+    mean
 }
 
 impl UnitClass {
@@ -45,6 +56,16 @@ impl UnitClass {
         self.lengths.len() as u64
     }
 
+    /// Instructions of each unit.
+    pub fn lengths(&self) -> &[u64] {
+        &self.lengths
+    }
+
+    /// Executions of blocks in all of them.
+    pub fn executions(&self) -> &BTreeMap<BlockId, u64> {
+        &self.executions
+    }
+
     /// Instructions of all units.
     pub fn instructions(&self) -> u64 {
         self.lengths.iter().sum()
@@ -52,35 +73,30 @@ impl UnitClass {
 }
 
 /// The mean unit of each class, and the rest of the run.
-pub struct ClassProfiles<'a> {
-    classes: &'a [UnitClass],
+pub struct ClassProfiles {
+    /// Classes, then kinds of processes.
+    owners: Vec<Owner>,
+    /// Of each class.
     means: Vec<Profile>,
-    total: u64,
+    total: f64,
 }
 
-impl<'a> ClassProfiles<'a> {
-    /// Of classes with units, in a run with these counts.
-    pub fn new(classes: &'a [UnitClass], counts: &Counts) -> ClassProfiles<'a> {
-        let attribution = Attribution::new(counts);
-        let mean = |class: &UnitClass| {
-            let units = class.units() as f64;
-            attribution.profile(class.executions.iter().map(|(&block, &n)| (block, n as f64 / units)))
-        };
-        ClassProfiles {
-            classes,
-            means: classes.iter().map(mean).collect(),
-            total: counts
-                .blocks
-                .iter()
-                .zip(&counts.executions)
-                .map(|(it, n)| it.words.len() as u64 * n)
-                .sum(),
-        }
+impl ClassProfiles {
+    /// Of a run.
+    pub fn new(counts: &RunCounts) -> ClassProfiles {
+        let owners = counts.owners();
+        let means = owners.iter().filter(|owner| owner.processes.is_none()).map(mean).collect();
+        ClassProfiles { means, total: owners.iter().map(|owner| owner.all.total).sum(), owners }
     }
 
-    /// The mean unit of each class.
-    pub fn means(&self) -> &[Profile] {
-        &self.means
+    /// The owners that are classes.
+    fn classes(&self) -> &[Owner] {
+        &self.owners[..self.means.len()]
+    }
+
+    /// The mean unit of a class.
+    pub fn mean(&self, class: &str) -> Option<&Profile> {
+        self.classes().iter().zip(&self.means).find(|(it, _)| it.name == class).map(|(_, mean)| mean)
     }
 
     /// The images that units executed.
@@ -102,11 +118,11 @@ impl<'a> ClassProfiles<'a> {
         ];
         let mut table =
             Table::new("path-length", "Path length: instructions a unit of work, by class", &columns);
-        for class in self.classes {
+        for class in self.classes() {
             let Some(length) = PathLength::of_lengths(class.lengths.clone()) else { continue };
             table.row(vec![
                 class.name.clone().into(),
-                class.units().into(),
+                (class.lengths.len() as u64).into(),
                 (length.geometric_mean.round() as u64).into(),
                 length.mean.into(),
                 length.deviation.into(),
@@ -118,27 +134,78 @@ impl<'a> ClassProfiles<'a> {
         table
     }
 
-    /// Where all instructions of the run belong: to a class, or outside of units.
+    /// Where all instructions of the run belong: to a class, or outside of units to a kind of processes.
     pub fn shares(&self) -> Table {
+        let (first, has_processes) = (self.first_column(), self.has_kinds());
         let columns = [
-            ("class", Kind::Text),
+            (first, Kind::Text),
+            ("processes", Kind::Count),
             ("units", Kind::Count),
             ("instructions", Kind::Count),
             ("share", Kind::Percent(1)),
         ];
-        let mut table = Table::new("classes", "Instructions of the run by class", &columns);
-        let mut row = |name: &str, units: Value, instructions: u64| {
-            let share = 100.0 * instructions as f64 / self.total as f64;
-            table.row(vec![name.into(), units, instructions.into(), share.into()]);
+        let is_shown = |name: &str| match name {
+            "processes" => has_processes,
+            "units" => !self.classes().is_empty(),
+            _ => true,
         };
-        for class in self.classes {
-            row(&class.name, class.units().into(), class.instructions());
+        let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
+        let mut table = Table::new("classes", &format!("Instructions of the run by {first}"), &shown);
+        let cells = |name: &str, processes: Value, units: Value, instructions: f64| {
+            let share = if self.total > 0.0 { 100.0 * instructions / self.total } else { 0.0 };
+            let cells = [name.into(), processes, units, whole(instructions), share.into()];
+            let shown = columns.iter().zip(cells).filter(|((name, _), _)| is_shown(name));
+            shown.map(|(_, cell)| cell).collect::<Vec<Value>>()
+        };
+        let units = |owner: &Owner| match owner.processes {
+            None => Value::from(owner.lengths.len() as u64),
+            Some(_) => Value::Missing,
+        };
+        for owner in &self.owners {
+            let processes = owner.processes.map_or(Value::Missing, Value::from);
+            table.row(cells(&owner.name, processes, units(owner), owner.all.total));
         }
-        let within: u64 = self.classes.iter().map(UnitClass::instructions).sum();
-        row("(outside units)", Value::Missing, self.total - within);
-        let units: u64 = self.classes.iter().map(UnitClass::units).sum();
-        table.total_row(vec!["total".into(), units.into(), self.total.into(), 100.0.into()]);
+        let units: usize = self.classes().iter().map(|class| class.lengths.len()).sum();
+        let processes: u64 = self.owners.iter().filter_map(|owner| owner.processes).sum();
+        table.total_row(cells("total", processes.into(), (units as u64).into(), self.total));
         table
+    }
+
+    /// All instructions of the run by component and owner: each class, and outside of units each kind of processes.
+    pub fn work(&self, components: &Components) -> Table {
+        let owners = self.owners.iter().map(|owner| (owner.name.as_str(), Kind::Count));
+        let first = [("component", Kind::Text), ("all", Kind::Count)];
+        let columns: Vec<_> = first.into_iter().chain(owners).collect();
+        let title = format!("Instructions of the run by component and {}", self.first_column());
+        let mut table = Table::new("owners", &title, &columns);
+        let mut rows: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for (number, owner) in self.owners.iter().enumerate() {
+            for (component, n) in components.sums(&owner.all) {
+                let row = rows.entry(component.into()).or_insert_with(|| vec![0.0; self.owners.len()]);
+                row[number] += n;
+            }
+        }
+        let mut rows: Vec<(f64, String, Vec<f64>)> =
+            rows.into_iter().map(|(name, row)| (row.iter().sum(), name, row)).collect();
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let cells = |name: String, all: f64, row: &[f64]| {
+            [name.into(), whole(all)].into_iter().chain(row.iter().map(|&n| whole(n))).collect()
+        };
+        for (all, name, row) in rows {
+            table.row(cells(name, all, &row));
+        }
+        let totals: Vec<f64> = self.owners.iter().map(|owner| owner.all.total).collect();
+        table.total_row(cells("total".into(), self.total, &totals));
+        table
+    }
+
+    /// What owners are.
+    fn first_column(&self) -> &'static str {
+        if self.classes().is_empty() { "process kind" } else { "class" }
+    }
+
+    fn has_kinds(&self) -> bool {
+        self.owners.len() > self.classes().len() + 1 || self.classes().is_empty()
     }
 
     /// The mean unit of each class by image.
@@ -184,7 +251,7 @@ impl<'a> ClassProfiles<'a> {
         headings: &[&str],
         sums: impl Fn(&Profile) -> BTreeMap<[String; 2], f64>,
     ) -> Table {
-        let classes = self.classes.iter().map(|class| (class.name.as_str(), Kind::Count));
+        let classes = self.classes().iter().map(|class| (class.name.as_str(), Kind::Count));
         let columns: Vec<_> = headings.iter().map(|&heading| (heading, Kind::Text)).chain(classes).collect();
         let mut table = Table::new(name, title, &columns);
         let mut rows: BTreeMap<[String; 2], Vec<f64>> = BTreeMap::new();
@@ -194,7 +261,7 @@ impl<'a> ClassProfiles<'a> {
             }
         }
         let in_run = |row: &[f64]| -> f64 {
-            row.iter().zip(self.classes).map(|(mean, class)| mean * class.units() as f64).sum()
+            row.iter().zip(self.classes()).map(|(mean, class)| mean * class.lengths.len() as f64).sum()
         };
         let mut rows: Vec<_> = rows.into_iter().collect();
         rows.sort_by(|a, b| in_run(&b.1).total_cmp(&in_run(&a.1)).then_with(|| a.0.cmp(&b.0)));
@@ -210,4 +277,48 @@ impl<'a> ClassProfiles<'a> {
         table.total_row(names.chain(cells(&totals)).collect());
         table
     }
+}
+
+fn whole(n: f64) -> Value {
+    Value::Integer(n.round() as i64)
+}
+
+/// Who executed the instructions of two runs: classes by their mean unit, and kinds of processes outside of units.
+pub fn owner_differences(labels: [&str; 2], runs: [&RunCounts; 2]) -> Table {
+    let units = labels.map(|label| format!("{label}: units"));
+    let columns = [
+        ("class", Kind::Text),
+        (&*units[0], Kind::Count),
+        (&*units[1], Kind::Count),
+        (labels[0], Kind::Real(1)),
+        (labels[1], Kind::Real(1)),
+        ("delta", Kind::Real(1)),
+        ("% delta", Kind::Change(2)),
+    ];
+    let title = "Instructions by class: of a unit of work, or of all processes of a kind outside of units";
+    let mut table = Table::new("classes", title, &columns);
+    let owners = runs.map(RunCounts::owners);
+    let [a, b] = owners.each_ref().map(|owners| {
+        owners.iter().map(|owner| (owner.name.as_str(), owner)).collect::<BTreeMap<_, _>>()
+    });
+    let value = |owner: Option<&&Owner>| owner.map(|it| it.all.total / it.lengths.len().max(1) as f64);
+    let units = |owner: Option<&&Owner>| match owner {
+        Some(owner) if owner.processes.is_none() => Value::from(owner.lengths.len() as u64),
+        _ => Value::Missing,
+    };
+    let only_b = owners[1].iter().filter(|owner| !a.contains_key(owner.name.as_str()));
+    for name in owners[0].iter().chain(only_b).map(|owner| owner.name.as_str()) {
+        let (of_a, of_b) = (a.get(name), b.get(name));
+        let change = value(of_a).zip(value(of_b));
+        table.row(vec![
+            name.into(),
+            units(of_a),
+            units(of_b),
+            value(of_a).map_or(Value::Missing, Value::from),
+            value(of_b).map_or(Value::Missing, Value::from),
+            change.map_or(Value::Missing, |(a, b)| (b - a).into()),
+            change.map_or(Value::Missing, |(a, b)| (100.0 * (b / a - 1.0)).into()),
+        ]);
+    }
+    table
 }

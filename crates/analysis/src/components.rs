@@ -27,6 +27,19 @@ pub struct Components {
     /// the first that has the function.
     #[serde(default, rename = "component")]
     rules: Vec<Rule>,
+    /// What processes do, by functions that no others execute. The first rule with a function that a process has executed decides.
+    #[serde(default, rename = "process")]
+    processes: Vec<ProcessRule>,
+}
+
+/// A kind of processes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProcessRule {
+    /// Its name.
+    kind: String,
+    /// Patterns of functions.
+    functions: Vec<Pattern>,
 }
 
 /// What belongs to a component.
@@ -117,6 +130,15 @@ impl Components {
             rules().find(|rule| !is_of_files(rule) && fits(&rule.functions, source_name))
         };
         by_file.or_else(by_function).map_or(&function.image, |rule| &rule.name)
+    }
+
+    /// The kind of a process that has executed these functions.
+    pub fn process_kind<'a>(
+        &self,
+        functions: impl Iterator<Item = &'a FunctionName> + Clone,
+    ) -> Option<&str> {
+        let has = |rule: &&ProcessRule| functions.clone().any(|it| matches(&rule.functions, &it.function));
+        self.processes.iter().find(has).map(|rule| rule.kind.as_str())
     }
 
     /// Whether some rule names files of source.
@@ -248,6 +270,19 @@ mod tests {
         // A function without a rule, in a file without one.
         assert_eq!(of("something", Some("/elsewhere/x.c")), "rest of the server");
         assert_eq!(of("something", None), "rest of the server");
+    }
+
+    #[test]
+    fn processes_are_of_the_kind_whose_functions_they_execute() {
+        let rules = Components::find(Path::new("postgresql")).unwrap();
+        let of = |names: &[&str]| {
+            let functions: Vec<_> = names.iter().map(|name| function("postgres", name)).collect();
+            rules.process_kind(functions.iter()).map(String::from)
+        };
+        assert_eq!(of(&["PostmasterMain", "CheckpointerMain"]).as_deref(), Some("checkpointer"));
+        assert_eq!(of(&["PostmasterMain", "PostgresMain"]).as_deref(), Some("backend"));
+        assert_eq!(of(&["PostmasterMain"]).as_deref(), Some("postmaster"));
+        assert_eq!(of(&["main"]), None);
     }
 
     #[test]

@@ -468,6 +468,9 @@ pub enum By {
     Unit,
     /// The processes (--children).
     Process,
+    /// All instructions of the run by component, in columns for who executed them: the classes of units and, outside of units, the
+    /// kinds of processes (--children).
+    Owner,
 }
 
 /// Options of `run`.
@@ -500,6 +503,10 @@ pub struct CountOptions {
     /// Count all processes: those that the program forks, and programs that they execute. All units are measured.
     #[arg(long)]
     pub children: bool,
+    /// Let timeouts take N times as long by the host's clock, waiting for others take none of the program's time, and answers
+    /// be found after one look in vain: a server with one client executes the same instructions in each run.
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub time_dilation: u32,
     /// One table with these rows, instead of a summary.
     #[arg(long)]
     pub by: Option<By>,

@@ -89,6 +89,17 @@ impl RunCounts {
         if !self.processes.is_empty() && processes != Some(run) {
             return Err(DamagedCounts::Inconsistent("its processes"));
         }
+        let (classes, outside) = (&self.owners.classes, &self.owners.outside);
+        for class in classes {
+            if total(class.lengths.iter().copied()) != Some(class.sums.check()?) || class.lengths.is_empty() {
+                return Err(DamagedCounts::Inconsistent("its classes of units"));
+            }
+        }
+        let sums = classes.iter().map(|class| &class.sums).chain(outside.iter().map(|outside| &outside.sums));
+        let owned = sums.map(Sums::check).collect::<Result<Vec<_>, _>>()?;
+        if !owned.is_empty() && total(owned.into_iter()) != Some(run) {
+            return Err(DamagedCounts::Inconsistent("its classes and processes"));
+        }
         let Some(UnitCounts { sums, measurement, .. }) = &self.unit else { return Ok(()) };
         let units = &measurement.units;
         let lengths = total(units.iter().map(|unit| unit.instructions));

@@ -3,9 +3,12 @@
 
 mod file;
 mod of_trace;
+mod owners;
 
 pub use file::{DamagedCounts, ReadError};
 pub use of_trace::of_trace;
+pub use owners::ProcessWork;
+pub(crate) use owners::Owner;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +54,9 @@ pub struct RunCounts {
     /// The processes, if all were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     processes: Vec<ProcessSums>,
+    /// Who executed the instructions, if that was counted.
+    #[serde(default)]
+    owners: owners::Owners,
 }
 
 /// A process of a run.
@@ -60,6 +66,9 @@ pub struct ProcessSums {
     pub number: String,
     /// The program that it executed last.
     pub program: String,
+    /// What it does there, by the rules for a database: checkpointer.
+    #[serde(default)]
+    pub kind: String,
     /// Instructions executed.
     pub instructions: u64,
     /// Units of work that ended in it.
@@ -73,29 +82,36 @@ pub fn process_table(processes: &[ProcessSums]) -> Table {
     let columns = [
         ("process", Kind::Text),
         ("program", Kind::Text),
+        ("kind", Kind::Text),
         ("instructions", Kind::Count),
         ("share", Kind::Percent(1)),
         ("units", Kind::Count),
         ("end", Kind::Text),
     ];
     let has_units = processes.iter().any(|process| process.units > 0);
-    let is_shown = |name: &str| has_units || name != "units";
+    let has_kinds = processes.iter().any(|process| !process.kind.is_empty() && process.kind != process.program);
+    let is_shown = |name: &str| match name {
+        "units" => has_units,
+        "kind" => has_kinds,
+        _ => true,
+    };
     let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
     let mut table = Table::new("processes", "Processes of the run", &shown);
     let total: u64 = processes.iter().map(|process| process.instructions).sum();
     let share = |n: u64| if total == 0 { 0.0 } else { 100.0 * n as f64 / total as f64 };
-    let cells = |texts: [Value; 3], instructions: u64, units: u64| {
-        let [number, program, end] = texts;
-        let cells = [number, program, instructions.into(), share(instructions).into(), units.into(), end];
+    let cells = |texts: [Value; 4], instructions: u64, units: u64| {
+        let [number, program, kind, end] = texts;
+        let cells = [number, program, kind, instructions.into(), share(instructions).into(), units.into(), end];
         let shown = columns.iter().zip(cells).filter(|((name, _), _)| is_shown(name));
         shown.map(|(_, cell)| cell).collect::<Vec<Value>>()
     };
     for process in processes {
-        let texts = [&process.number, &process.program, &process.end].map(|text| text.clone().into());
+        let texts = [&process.number, &process.program, &process.kind, &process.end];
+        let texts = texts.map(|text| text.clone().into());
         table.row(cells(texts, process.instructions, process.units));
     }
     let units = processes.iter().map(|process| process.units).sum();
-    table.total_row(cells(["total".into(), Value::Missing, Value::Missing], total, units));
+    table.total_row(cells(["total".into(), Value::Missing, Value::Missing, Value::Missing], total, units));
     table
 }
 
@@ -193,12 +209,7 @@ impl RunCounts {
             }
             UnitCounts { function: function.into(), sums: Sums::of(&attribution, executions), measurement }
         });
-        RunCounts { description, images, run, unit, processes: Vec::new() }
-    }
-
-    /// With the processes of the run.
-    pub fn with_processes(self, processes: Vec<ProcessSums>) -> RunCounts {
-        RunCounts { processes, ..self }
+        RunCounts { description, images, run, unit, processes: Vec::new(), owners: owners::Owners::default() }
     }
 
     /// The processes, if all were counted.

@@ -4,15 +4,16 @@ use std::process::ExitCode;
 
 use analysis::classes::ClassProfiles;
 use analysis::components::Components;
+use analysis::run_counts::RunCounts;
 use analysis::table::Table;
 use analysis::units::{Phase, SteadyRules};
 use anyhow::bail;
 use engine::UnitOfWork;
 use lab::measure;
 
-use super::count::{arrange, named_rules, saved_path};
+use super::count::{counted_configuration, named_rules, run_description, save, saved_path, show};
 use super::{
-    check_ending, check_names, configuration, left_out, named_in_unit, protect_images, unit, until,
+    check_ending, check_names, left_out, named_in_unit, protect_images, unit, until,
     with_output_apart, write_after_run,
 };
 use crate::arguments::{By, CountOptions};
@@ -26,24 +27,15 @@ pub(super) fn unit_of_work(options: &CountOptions) -> Option<(UnitOfWork, Steady
 
 /// Whether there are tables by class with the rows that are asked for.
 pub(super) fn check_rows(options: &CountOptions) -> anyhow::Result<()> {
-    let rows = [By::Function, By::Image, By::Component, By::Instruction];
+    let rows = [By::Function, By::Image, By::Component, By::Instruction, By::Owner];
     let of_all = [By::Process, By::Unit, By::Line, By::Address];
     match options.by {
         Some(by) if !(rows.contains(&by) || options.children && of_all.contains(&by)) => bail!(
-            "with units of several classes, rows are functions, images, components or instructions: name a single unit, or \
+            "with units of several classes, rows are functions, images, components, instructions or owners: name a single unit, or \
              another --by"
         ),
         _ => Ok(()),
     }
-}
-
-/// The rules by which functions belong to components.
-pub(super) fn class_components(
-    options: &CountOptions,
-    profiles: &ClassProfiles,
-) -> anyhow::Result<Components> {
-    let images = profiles.image_names();
-    Ok(named_rules(options)?.unwrap_or_else(|| Components::of_images(images.iter().map(String::as_str))))
 }
 
 /// Runs the program, counts all units, and writes the tables.
@@ -53,14 +45,10 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         bail!("--cache is for the steady state of a single unit: leave it out");
     }
     let output = &options.output;
-    if saved_path(output).is_some() {
-        bail!("counts are saved with one unit: leave out the other ones, or write tables with --format");
-    }
-    output.check(options.by.is_none())?;
+    output.check(options.by.is_none() && saved_path(output).is_none())?;
     // Errors of the rules are reported before the program runs.
-    named_rules(options)?;
-    let mut configuration =
-        configuration(&options.engine, options.program.path(), options.program.arguments(), true);
+    let rules = named_rules(options)?;
+    let mut configuration = counted_configuration(options);
     let unit = unit_of_work(options);
     check_names(&configuration, &named_in_unit(unit.as_ref()))?;
     let (work, _) = unit.expect("there are several");
@@ -72,16 +60,15 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     drop(live);
     let counted = counted?;
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
-    let profiles = ClassProfiles::new(&counted.classes, &counted.counts);
-    let components = class_components(options, &profiles)?;
-    let mut tables = tables(options, &profiles, &components);
-    let sorted = arrange(options, &mut tables);
-    if let Some(last) = tables.last_mut() {
-        let unused = counted.never_called.iter().map(|name| format!("{name} was never called."));
-        last.notes.extend(unused.chain(until(&counted.ending)).chain(left_out(counted.forked)));
+    let unused = counted.never_called.iter().map(|name| format!("{name} was never called."));
+    let notes = unused.chain(until(&counted.ending)).chain(left_out(counted.forked)).collect();
+    let description = run_description(&configuration, notes);
+    let counts =
+        RunCounts::of_owners(description, &counted.counts, &counted.classes, Vec::new(), rules.as_ref());
+    match saved_path(output) {
+        Some(path) => save(&counts, path)?,
+        None => show(&counts, None, rules, options, write_after_run)?,
     }
-    write_after_run(&tables, output)?;
-    sorted?;
     check_ending(&counted.ending, options.program.path())
 }
 

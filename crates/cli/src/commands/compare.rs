@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::process::ExitCode;
 
+use analysis::classes::owner_differences;
 use analysis::environment::environment_difference;
 use analysis::mix;
 use analysis::pairing::Pairing;
@@ -119,6 +120,9 @@ fn tables(
     } else {
         let groups = mix::group_shares("groups", "Instruction groups", &mixes);
         tables.extend([images, groups, instructions, functions]);
+    }
+    if sides.iter().all(|side| side.counts.has_owners()) {
+        tables.insert(0, owner_differences(pair, sides.map(|side| &side.counts)));
     }
     for side in sides {
         let notes = side.counts.description.notes.iter().map(|note| format!("{}: {note}", side.label));

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use analysis::classes::ClassProfiles;
 use analysis::code_counts::{CodeRows, code_table};
 use analysis::components::{Components, component_shares};
 use analysis::environment::describe_environment;
@@ -58,11 +59,13 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     if options.unit.unit.len() > 1 || !options.classes.is_empty() {
         return classes::run(options);
     }
+    if options.by == Some(By::Owner) {
+        anyhow::bail!("--by owner needs several owners: add --children, a second --unit, or --class");
+    }
     let rules = named_rules(options)?;
     let output = &options.output;
     output.check(options.by.is_none() && saved_path(output).is_none())?;
-    let configuration =
-        configuration(&options.engine, options.program.path(), options.program.arguments(), true);
+    let configuration = counted_configuration(options);
     let mut request = CountRequest { configuration, unit: unit(&options.unit) };
     check_names(&request.configuration, &named_in_unit(request.unit.as_ref()))?;
     let live = LiveProgress::new(output.takes_standard_output());
@@ -96,6 +99,14 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         None => show(&counts, code, rules, options, write_after_run)?,
     }
     check_ending(&ending, program)
+}
+
+/// The configuration of the run.
+pub(super) fn counted_configuration(options: &CountOptions) -> Configuration {
+    let program = &options.program;
+    let mut configuration = configuration(&options.engine, program.path(), program.arguments(), true);
+    configuration.settings.dilation = options.time_dilation;
+    configuration
 }
 
 /// The rows, if they are lines or instructions. Saved counts do not have those.
@@ -132,10 +143,15 @@ pub(super) fn show(
     write: impl Fn(&[Table], &OutputOptions) -> Result<(), report::Error>,
 ) -> anyhow::Result<()> {
     let profile = counts.profile();
+    let images = profile.images.keys().map(String::as_str);
+    let components = || rules.unwrap_or_else(|| Components::of_images(images));
     let mut tables = match options.by {
+        Some(By::Owner) => vec![ClassProfiles::new(counts).work(&components())],
+        None | Some(By::Function | By::Image | By::Component | By::Instruction) if counts.has_classes() => {
+            classes::tables(options, &ClassProfiles::new(counts), &components())
+        }
         Some(By::Component) => {
-            let images = profile.images.keys().map(String::as_str);
-            let components = rules.unwrap_or_else(|| Components::of_images(images));
+            let components = components();
             let title = format!("Components of {}", counts.span());
             vec![component_shares("components", &title, &profile, &components)]
         }
@@ -143,7 +159,7 @@ pub(super) fn show(
         by => tables(by, &profile, counts.span(), counts.measurement(), code),
     };
     if options.by.is_none() && !counts.processes().is_empty() {
-        tables.insert(0, process_table(counts.processes()));
+        tables.insert(if counts.has_classes() { 2 } else { 0 }, process_table(counts.processes()));
     }
     let sorted = arrange(options, &mut tables);
     if let Some(last) = tables.last_mut() {
@@ -169,7 +185,19 @@ fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{} has one process: save all with count --children", path.display());
     }
     if options.by == Some(By::Unit) && counts.measurement().is_none() {
-        anyhow::bail!("{} has no units of work: save it with count --unit FUNCTION", path.display());
+        anyhow::bail!(
+            "{} has no single units of work: save it with count --unit FUNCTION of one process, without classes",
+            path.display()
+        );
+    }
+    if options.by == Some(By::Owner) && !counts.has_owners() {
+        anyhow::bail!(
+            "{} says nothing of who executed the instructions: save it with count --children, or with classes of units",
+            path.display()
+        );
+    }
+    if counts.has_classes() {
+        classes::check_rows(options)?;
     }
     if code_rows(options.by).is_some() {
         anyhow::bail!(
@@ -231,8 +259,8 @@ fn tables(
         Some(By::Group) => vec![groups()],
         Some(By::Image) => vec![images()],
         Some(By::Function) => vec![by_function()],
-        Some(By::Unit) => measurement.map(each_unit).into_iter().collect(),
-        Some(By::Line | By::Address | By::Component | By::Process) => code.into_iter().collect(),
+        Some(By::Unit) if measurement.is_some() => measurement.map(each_unit).into_iter().collect(),
+        Some(By::Unit | By::Line | By::Address | By::Component | By::Process | By::Owner) => code.into_iter().collect(),
         None => {
             let lengths = measurement.map(|measurement| {
                 path_lengths(

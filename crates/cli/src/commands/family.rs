@@ -2,18 +2,17 @@
 
 use std::process::ExitCode;
 
-use analysis::classes::ClassProfiles;
 use analysis::code_counts::code_table;
-use analysis::run_counts::{ProcessSums, RunCounts, RunDescription, process_table};
+use analysis::run_counts::{ProcessSums, RunDescription};
 use analysis::table::{Kind, Table};
 use anyhow::bail;
 use engine::{Family, ProcessState};
 use lab::family::{self, CountFolder};
 
-use super::classes::{self, class_components};
-use super::count::{self, arrange, code_rows, named_rules, run_description, save, saved_path};
+use super::classes;
+use super::count::{self, code_rows, counted_configuration, named_rules, run_description, save, saved_path};
 use super::{
-    check_ending, check_names, configuration, named_in_unit, protect_images, until, with_output_apart, write,
+    check_ending, check_names, named_in_unit, protect_images, until, with_output_apart, write,
     write_after_run,
 };
 use crate::arguments::{By, CountOptions, OutputOptions};
@@ -25,8 +24,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     named_rules(options)?;
     let output = &options.output;
     output.check(options.by.is_none() && saved_path(output).is_none())?;
-    let configuration =
-        configuration(&options.engine, options.program.path(), options.program.arguments(), true);
+    let configuration = counted_configuration(options);
     let unit = classes::unit_of_work(options);
     check_names(&configuration, &named_in_unit(unit.as_ref()))?;
     let work = unit.map(|(work, _)| work).unwrap_or_default();
@@ -86,14 +84,8 @@ fn check(options: &CountOptions) -> anyhow::Result<()> {
     if options.unit.cache.is_some() {
         bail!("--cache is for the steady state of a single unit in one process: leave it out");
     }
-    let has_classes = !options.unit.unit.is_empty();
-    if has_classes {
+    if !options.unit.unit.is_empty() {
         classes::check_rows(options)?;
-        if saved_path(&options.output).is_some() {
-            bail!(
-                "counts of all processes are saved without units: leave out --unit, or write tables with --format"
-            );
-        }
     }
     Ok(())
 }
@@ -104,35 +96,19 @@ fn show(
     options: &CountOptions,
     write: impl Fn(&[Table], &OutputOptions) -> Result<(), report::Error>,
 ) -> anyhow::Result<()> {
-    let processes = family::processes(family);
-    let classes = family::classes(family);
-    let has_code = code_rows(options.by);
-    if classes.is_empty() || options.by == Some(By::Process) || has_code.is_some() {
-        if !options.unit.unit.is_empty() && classes.is_empty() {
-            bail!("no unit of work ended: {} was never called", options.unit.unit.join(", "));
-        }
-        let code = has_code.map(|rows| code_table(rows, &family.counts, None));
-        let counts = RunCounts::new(description, &family.counts, None).with_processes(processes);
-        return match saved_path(&options.output) {
-            Some(path) => save(&counts, path),
-            None => count::show(&counts, code, named_rules(options)?, options, write),
-        };
+    let rules = named_rules(options)?;
+    let counts = family::run_counts(family, description, rules.as_ref());
+    if !options.unit.unit.is_empty() && !counts.has_classes() {
+        bail!("no unit of work ended: {} was never called", options.unit.unit.join(", "));
     }
-    let profiles = ClassProfiles::new(&classes, &family.counts);
-    let components = class_components(options, &profiles)?;
-    let mut tables = match options.by {
-        Some(By::Unit) => vec![unit_table(family, &processes)],
-        _ => classes::tables(options, &profiles, &components),
+    if let Some(path) = saved_path(&options.output) {
+        return save(&counts, path);
+    }
+    let code = match options.by {
+        Some(By::Unit) => Some(unit_table(family, counts.processes())),
+        by => code_rows(by).map(|rows| code_table(rows, &family.counts, None)),
     };
-    if options.by.is_none() {
-        tables.insert(2, process_table(&processes));
-    }
-    let sorted = arrange(options, &mut tables);
-    if let Some(last) = tables.last_mut() {
-        last.notes.extend(description.notes);
-    }
-    write(&tables, &options.output)?;
-    sorted
+    count::show(&counts, code, rules, options, write)
 }
 
 /// A row for each unit of work, in the order in which those of each process ended.

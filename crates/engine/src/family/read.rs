@@ -48,6 +48,8 @@ pub struct CountedProcess {
     pub state: ProcessState,
     /// Executions of blocks.
     pub executions: BTreeMap<BlockId, u64>,
+    /// Those of them in units of work.
+    pub in_units: BTreeMap<BlockId, u64>,
     /// System calls by the guest's number.
     pub system_calls: BTreeMap<u32, u64>,
 }
@@ -77,6 +79,15 @@ impl Family {
             merged.add(folder, name, logs.replay(name, u64::MAX, 0)).map_err(failed)?;
         }
         Ok(merged.finish())
+    }
+
+    /// Gives the units of a class another name, under which there are none.
+    pub fn rename_class(&mut self, name: &str, new: &str) {
+        let units = self.units.iter_mut().filter(|unit| unit.class == name);
+        units.for_each(|unit| unit.class = new.into());
+        if let Some(executions) = self.classes.remove(name) {
+            self.classes.insert(new.into(), executions);
+        }
     }
 }
 
@@ -273,6 +284,7 @@ impl Merged {
                 let Some(id) = self.block(&program, &images, &mut ids, number) else { continue };
                 let sums = self.family.classes.entry(class.name.clone()).or_default();
                 *sums.entry(id).or_default() += times;
+                *self.family.processes[process].in_units.entry(id).or_default() += times;
             }
         }
         let units = program.units.iter().filter_map(|unit| {
@@ -300,6 +312,7 @@ impl Merged {
                 programs: Vec::new(),
                 state: ProcessState::Gone,
                 executions: BTreeMap::new(),
+                in_units: BTreeMap::new(),
                 system_calls: BTreeMap::new(),
             });
         }

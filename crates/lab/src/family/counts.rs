@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use analysis::classes::UnitClass;
-use analysis::run_counts::{ProcessSums, RunDescription};
-use engine::{Configuration, Family, FamilyCounter, Process, ProcessNumber, UnitOfWork};
+use analysis::components::Components;
+use analysis::run_counts::{ProcessSums, ProcessWork, RunCounts, RunDescription};
+use engine::{Configuration, CountedProcess, Family, FamilyCounter, Process, ProcessNumber, UnitOfWork};
 use serde::Serialize;
 
 use super::apart::Apart;
@@ -103,11 +104,21 @@ pub fn classes(family: &Family) -> Vec<UnitClass> {
     classes
 }
 
+/// The run by classes of units and kinds of processes; the rules say which kinds there are.
+pub fn run_counts(family: &Family, description: RunDescription, rules: Option<&Components>) -> RunCounts {
+    let mut work = Vec::new();
+    for (process, sums) in family.processes.iter().zip(processes(family)) {
+        work.push(ProcessWork { sums, executions: &process.executions, in_units: &process.in_units });
+    }
+    RunCounts::of_owners(description, &family.counts, &classes(family), work, rules)
+}
+
 /// The processes, for tables.
 pub fn processes(family: &Family) -> Vec<ProcessSums> {
-    let sums = |(index, process): (usize, &engine::CountedProcess)| ProcessSums {
+    let sums = |(index, process): (usize, &CountedProcess)| ProcessSums {
         number: process.number.to_string(),
         program: process.programs.last().map_or_else(String::new, |path| file_name(path)),
+        kind: String::new(),
         end: describe(&process.state),
         instructions: process.instructions(&family.counts),
         units: family.units.iter().filter(|unit| unit.process as usize == index).count() as u64,

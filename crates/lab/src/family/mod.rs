@@ -13,7 +13,7 @@ use std::path::Path;
 use engine::ProcessState;
 
 pub use self::counts::{
-    CountFolder, FamilyCounted, classes, count, count_running, is_folder, processes, read,
+    CountFolder, FamilyCounted, classes, count, count_running, is_folder, processes, read, run_counts,
 };
 pub use self::observe::{Observed, ObservedProcess, observe};
 

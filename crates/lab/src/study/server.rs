@@ -30,17 +30,21 @@ use crate::workload::Workload;
 /// or rolled back.
 pub(super) const TRANSACTION: &str = "BeginTransactionBlock through pgstat_report_stat";
 /// What readers must know of the counts.
-pub(super) const REPEATABILITY: &str = "Counts of two runs differ by some 0.1 %: how often the server has to wait for its client \
-                                        depends on the host.";
+pub(super) const REPEATABILITY: &str = "Two runs that begin with the same data have the same counts: there is one client, time is \
+                                        dilated, and what the other processes do by the clock does not come between.";
+/// What begins a server's process, which is a unit of work, too.
+pub(super) const PROCESS_START: &str = "InitPostgres";
+/// How many times as long the server's timeouts take: nothing is done by the clock while a client asks.
+const DILATION: u32 = 1000;
 /// What runs are called in errors.
 const MODE: &str = "cached";
 /// The user and the group `nobody`, which servers have if the user is root.
 const NOBODY: u32 = 65534;
 /// The server's port, which names its socket.
 const PORT: &str = "5432";
-/// The settings of every server: hardly anything is done by the clock, so that other processes do not come between, and the
-/// database fits the buffers.
-const SETTINGS: [&str; 9] = [
+/// The settings of every server: hardly anything is done by the clock, so that other processes do not come between (with more in the
+/// log than `minimal`, snapshots are written to it every 15 seconds), and the database fits the buffers.
+const SETTINGS: [&str; 12] = [
     "listen_addresses=",
     "autovacuum=off",
     "checkpoint_timeout=1h",
@@ -50,6 +54,9 @@ const SETTINGS: [&str; 9] = [
     "bgwriter_delay=10s",
     "wal_writer_delay=10s",
     "wal_buffers=64MB",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "max_logical_replication_workers=0",
 ];
 
 /// A program of the host that asks a server.
@@ -115,8 +122,14 @@ impl ServerBuilds {
         Ok(server)
     }
 
+    /// Makes the data of a study, by clients, or takes those that were made before: counts depend on them.
+    pub(super) fn load_once(&self, name: &str, clients: &[Client]) -> Result<(), Error> {
+        // In the folder of the build, which is another one if the build changes.
+        self.load_archived(&self.native_folder().join(format!("{name}.tar")), clients)
+    }
+
     /// Makes the data, by clients.
-    pub(super) fn load(&self, clients: &[Client]) -> Result<(), Error> {
+    fn load(&self, clients: &[Client]) -> Result<(), Error> {
         let mut initdb = Command::new(self.native_folder().join("bin/initdb"));
         initdb.args(["--no-locale", "-E", "UTF8", "-A", "trust", "-N", "-U", "postgres", "-D"]);
         finished(initdb.arg(self.data("loaded")), "initdb")?;
@@ -189,6 +202,7 @@ impl ServerBuilds {
         let program = build.program.clone();
         let mut configuration =
             repeatable(program, self.arguments(build.name), PROCESSORS[number], &self.sysroot);
+        configuration.settings.dilation = DILATION;
         configuration.environment.push(format!("HOME={}", self.folder.path().display()).into());
         let log = self.log()?;
         let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(T, Option<Ending>), String> {
@@ -200,6 +214,7 @@ impl ServerBuilds {
         let of_build = |error| Error::Run { build: build.name, mode: MODE, error };
         let running = isolated::start(run).map_err(of_build)?;
         let ready = self.await_server(build.name, &mut || true);
+        ready.as_ref().is_ok().then(|| self.await_idleness(build.name));
         let asked = ready.and_then(|()| finished(&mut client(&self.connection()), "the client"));
         self.stop(build.name);
         let ((result, ending), _) = running.wait(&mut |()| {}).map_err(of_build)?;
@@ -309,14 +324,46 @@ impl ServerBuilds {
         Err(Error::Server(format!("the server does not answer\n{log}")))
     }
 
+    /// The process that listens.
+    fn postmaster(&self, data: &str) -> Option<i32> {
+        let pid_file = fs::read_to_string(self.data(data).join("postmaster.pid")).ok()?;
+        pid_file.lines().next()?.parse().ok()
+    }
+
+    /// Waits until the server's processes have begun, and wait for something to do: none uses the host's processor any more.
+    fn await_idleness(&self, data: &str) {
+        const PAUSE: Duration = Duration::from_millis(300);
+        const TRIES: usize = 100;
+        let Some(postmaster) = self.postmaster(data) else { return };
+        let mut used = None;
+        for _ in 0..TRIES {
+            let now = processor_ticks(postmaster);
+            if used.as_ref() == Some(&now) {
+                return;
+            }
+            used = Some(now);
+            sleep(PAUSE);
+        }
+    }
+
     /// Asks the server to end after its clients' statements.
     fn stop(&self, data: &str) {
-        let pid_file = fs::read_to_string(self.data(data).join("postmaster.pid")).unwrap_or_default();
-        if let Some(process) = pid_file.lines().next().and_then(|line| line.parse().ok()) {
+        if let Some(process) = self.postmaster(data) {
             // SAFETY: accesses no memory; the file exists as long as the server.
             unsafe { libc::kill(process, libc::SIGINT) };
         }
     }
+}
+
+/// The scheduler's time of a process and its children so far, in nanoseconds (proc(5): schedstat).
+fn processor_ticks(process: i32) -> Vec<u64> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    let processes = children.split_whitespace().filter_map(|child| child.parse().ok()).chain([process]);
+    let used = |process: i32| {
+        let text = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    processes.filter_map(used).collect()
 }
 
 /// Runs a command to its end, as the user that servers have.

@@ -8,13 +8,14 @@ use analysis::components::{Components, component_differences};
 use analysis::mix;
 use analysis::profile::function_differences;
 use analysis::table::{Kind, Table};
+use analysis::run_counts::{RunCounts, RunDescription};
 use engine::{Family, UnitOfWork};
 use report::{Block, Page, Section};
 
 use super::database::StudyProgress;
 use super::error::Error;
 use super::provenance_of;
-use super::server::{REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
+use super::server::{PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
 use crate::build::BuildFolders;
 use crate::family;
 
@@ -37,6 +38,8 @@ pub struct ServerStudy {
 
 /// What the runs are called in errors.
 const MODE: &str = "cached";
+/// The class of the transactions.
+const CLASS: &str = "TPC-B";
 const LABELS: [&str; 2] = ["original", "byte-word"];
 
 /// Builds, makes the database, counts both servers, and compares.
@@ -46,9 +49,10 @@ pub fn byteword_server(
 ) -> Result<ServerStudy, Error> {
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     progress(StudyProgress::Loading);
-    server.load(&[&|connection: &ServerConnection| pgbench(connection, &["-i", "-q"])])?;
+    server.load_once("tpcb", &[&|connection: &ServerConnection| pgbench(connection, &["-i", "-q"])])?;
     progress(StudyProgress::Running(MODE));
-    let work = UnitOfWork { functions: vec![TRANSACTION.into()], ..UnitOfWork::default() };
+    let functions = vec![TRANSACTION.into(), PROCESS_START.into()];
+    let work = UnitOfWork { functions, ..UnitOfWork::default() };
     let transactions = settings.transactions.to_string();
     let mut counted = Vec::new();
     for (number, build) in server.builds.iter().enumerate() {
@@ -58,7 +62,7 @@ pub fn byteword_server(
         let family = server.count(number, &work, &client)?;
         server.remove(number);
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
-        counted.push(only_class(family, settings.transactions).map_err(failed)?);
+        counted.push(transactions_of(family, settings.transactions).map_err(failed)?);
     }
     let tables = tables([&counted[0], &counted[1]]);
     let command = "pathlength study byteword --database postgresql";
@@ -74,27 +78,32 @@ fn pgbench(connection: &ServerConnection, options: &[&str]) -> Command {
     command
 }
 
-/// The transactions of a run.
+/// The transactions of a run, and who executed its instructions.
 struct Transactions {
-    family: Family,
     class: UnitClass,
+    owners: RunCounts,
 }
 
-fn only_class(family: Family, transactions: u32) -> Result<Transactions, String> {
-    let class = family::classes(&family).into_iter().next();
+fn transactions_of(mut family: Family, transactions: u32) -> Result<Transactions, String> {
+    family.rename_class(TRANSACTION, CLASS);
+    family.rename_class(PROCESS_START, "(start of a process)");
+    let class = family::classes(&family).into_iter().find(|class| class.name == CLASS);
     match class.filter(|class| class.units() == u64::from(transactions)) {
-        Some(class) => Ok(Transactions { family, class }),
+        Some(class) => {
+            let owners = family::run_counts(&family, RunDescription::default(), None);
+            Ok(Transactions { class, owners })
+        }
         None => Err(format!("the server did not do {transactions} transactions")),
     }
 }
 
 fn tables(counted: [&Transactions; 2]) -> Vec<Table> {
-    let profiles = counted.map(|it| ClassProfiles::new(std::slice::from_ref(&it.class), &it.family.counts));
+    let profiles = counted.map(|it| ClassProfiles::new(&it.owners));
     let images = profiles[0].image_names();
     let components = Components::of_images(images.iter().map(String::as_str));
-    let [a, b] = profiles.each_ref().map(|profiles| &profiles.means()[0]);
+    let [a, b] = profiles.each_ref().map(|profiles| profiles.mean(CLASS).expect("it was found"));
     let [mix_a, mix_b] = [a.mix(), b.mix()];
-    vec![
+    let mut tables = vec![
         path_lengths(counted),
         component_differences(
             "components",
@@ -109,7 +118,14 @@ fn tables(counted: [&Transactions; 2]) -> Vec<Table> {
             &[(LABELS[0], &mix_a), (LABELS[1], &mix_b)],
         ),
         function_differences("functions", "Instructions of a transaction by function", LABELS, a, b),
-    ]
+    ];
+    for (label, profiles) in LABELS.into_iter().zip(&profiles) {
+        for table in [profiles.shares(), profiles.work(&components)] {
+            let (name, title) = (format!("{}-{label}", table.name), format!("{}: {label} build", table.title));
+            tables.push(Table { name, title, ..table });
+        }
+    }
+    tables
 }
 
 /// A row for each build.
@@ -124,7 +140,7 @@ fn path_lengths(counted: [&Transactions; 2]) -> Table {
     let mut table = Table::new("path-length", "Path length of TPC-B's transaction", &columns);
     let mean = |it: &Transactions| it.class.instructions() as f64 / it.class.units() as f64;
     for (label, it) in LABELS.into_iter().zip(counted) {
-        let all = it.family.counts.instructions() as f64;
+        let all = it.owners.profile().total;
         table.row(vec![
             label.into(),
             it.class.units().into(),

@@ -5,8 +5,9 @@ mod postgresql;
 
 use std::path::PathBuf;
 
-use analysis::classes::ClassProfiles;
+use analysis::classes::{ClassProfiles, UnitClass};
 use analysis::components::Components;
+use analysis::run_counts::{RunCounts, RunDescription};
 use analysis::table::{Kind, Table};
 use engine::{Configuration, UnitOfWork};
 use report::{Arrangement, Block, Page, Section};
@@ -16,6 +17,12 @@ use super::error::Error;
 use super::provenance;
 use crate::build::{Build, BuildFolders};
 use crate::measure::{self, ClassesCounted};
+
+/// A run: its transactions, in the order of their names, and who executed its instructions.
+struct CountedRun {
+    transactions: Vec<UnitClass>,
+    owners: RunCounts,
+}
 
 /// The transactions, by their functions.
 const CLASSES: [(&str, &str); 5] = [
@@ -107,7 +114,7 @@ pub fn tpcc(
 }
 
 /// Counts the units of both builds.
-fn count(settings: &TpccStudySettings, database: &DatabaseBuilds) -> Result<[ClassesCounted; 2], Error> {
+fn count(settings: &TpccStudySettings, database: &DatabaseBuilds) -> Result<[CountedRun; 2], Error> {
     let arguments = ["--transactions".into(), settings.transactions.to_string().into()];
     let run = |configuration, _, _: &mut (dyn FnMut(()) + Send)| count_one(&configuration);
     let mut counted = Vec::new();
@@ -115,7 +122,11 @@ fn count(settings: &TpccStudySettings, database: &DatabaseBuilds) -> Result<[Cla
         database.builds.iter().zip(database.run_both(MODE, &arguments, run, &mut |()| {})?)
     {
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
-        counted.push(finished(classes, &output).map_err(failed)?);
+        let counts = finished(classes, &output).map_err(failed)?;
+        let description = RunDescription::default();
+        let owners =
+            RunCounts::of_owners(description, &counts.counts, &counts.classes, Vec::new(), None);
+        counted.push(CountedRun { transactions: counts.classes, owners });
     }
     Ok(counted.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs")))
 }
@@ -128,7 +139,7 @@ fn count_one(configuration: &Configuration) -> Result<ClassesCounted, measure::E
 fn finished(mut counted: ClassesCounted, output: &str) -> Result<ClassesCounted, String> {
     check_success(&counted.ending, output)?;
     if let Some(function) = counted.never_called.first() {
-        return Err(format!("{function} was never called: run more transactions, with --transactions"));
+        return Err(never_called(function));
     }
     for (class, (_, name)) in counted.classes.iter_mut().zip(CLASSES) {
         class.name = name.into();
@@ -136,8 +147,12 @@ fn finished(mut counted: ClassesCounted, output: &str) -> Result<ClassesCounted,
     Ok(counted)
 }
 
+fn never_called(function: &str) -> String {
+    format!("{function} was never called: run more transactions, with --transactions")
+}
+
 /// The path length of each transaction in both builds, weighed by how often it is executed.
-fn summary(system: DatabaseSystem, counted: &[ClassesCounted; 2]) -> Vec<Table> {
+fn summary(system: DatabaseSystem, counted: &[CountedRun; 2]) -> Vec<Table> {
     let columns = [
         ("transaction", Kind::Text),
         ("units", Kind::Count),
@@ -148,7 +163,7 @@ fn summary(system: DatabaseSystem, counted: &[ClassesCounted; 2]) -> Vec<Table> 
         ("share of the instructions", Kind::Percent(1)),
     ];
     let mut table = Table::new("transactions", "Instructions a transaction, in both builds", &columns);
-    let [original, byte_word] = counted.each_ref().map(|run| &run.classes);
+    let [original, byte_word] = counted.each_ref().map(|run| &run.transactions);
     let all: u64 = original.iter().map(|class| class.instructions()).sum();
     for (a, b) in original.iter().zip(byte_word) {
         let [mean_a, mean_b] = [a, b].map(|class| class.instructions() as f64 / class.units() as f64);
@@ -166,17 +181,18 @@ fn summary(system: DatabaseSystem, counted: &[ClassesCounted; 2]) -> Vec<Table> 
     vec![table]
 }
 
-/// Both builds' tables by class: path lengths, images, components, functions.
-fn details(builds: &[Build; 2], counted: &[ClassesCounted; 2]) -> Vec<Table> {
+/// Both builds' tables: path lengths, images, components and functions by class, and all that is executed by owner.
+fn details(builds: &[Build; 2], counted: &[CountedRun; 2]) -> Vec<Table> {
     let mut tables = Vec::new();
     for (build, counted) in builds.iter().zip(counted) {
-        let profiles = ClassProfiles::new(&counted.classes, &counted.counts);
+        let profiles = ClassProfiles::new(&counted.owners);
         let images = profiles.image_names();
         let components = Components::of_images(images.iter().map(String::as_str));
         for mut table in [
             profiles.path_lengths(),
             profiles.shares(),
             profiles.components(&components),
+            profiles.work(&components),
             profiles.images(),
             profiles.functions(),
         ] {

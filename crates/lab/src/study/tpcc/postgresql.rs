@@ -4,16 +4,17 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use analysis::run_counts::RunDescription;
 use engine::{Family, UnitOfWork};
 
 use super::{
-    CLASSES, DatabaseSystem, MODE, StudyProgress, TpccStudy, TpccStudySettings, details, finished, summary,
+    CLASSES, CountedRun, DatabaseSystem, MODE, StudyProgress, TpccStudy, TpccStudySettings, details,
+    never_called, summary,
 };
 use crate::family;
-use crate::measure::{ClassesCounted, Ending};
 use crate::study::error::Error;
 use crate::study::provenance_of;
-use crate::study::server::{REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
+use crate::study::server::{PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
 use crate::workload::{Source, Workload};
 
 /// The terminals name statements after their transactions.
@@ -35,11 +36,11 @@ pub(super) fn study(
         }
     };
     progress(StudyProgress::Loading);
-    server.load(&[&tpcc("load", Vec::new())])?;
+    server.load_once("tpcc", &[&tpcc("load", Vec::new())])?;
     progress(StudyProgress::Running(MODE));
     let class = CLASS.parse().expect("it is a rule");
-    let work =
-        UnitOfWork { functions: vec![TRANSACTION.into()], classes: vec![class], ..UnitOfWork::default() };
+    let functions = vec![TRANSACTION.into(), PROCESS_START.into()];
+    let work = UnitOfWork { functions, classes: vec![class], ..UnitOfWork::default() };
     let transactions = vec!["--transactions".into(), settings.transactions.to_string(), "--unchecked".into()];
     let mut counted = Vec::new();
     for (number, build) in server.builds.iter().enumerate() {
@@ -50,7 +51,7 @@ pub(super) fn study(
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
         counted.push(classes(one).map_err(failed)?);
     }
-    let counted: [ClassesCounted; 2] = counted.try_into().unwrap_or_else(|_| unreachable!("two builds"));
+    let counted: [CountedRun; 2] = counted.try_into().unwrap_or_else(|_| unreachable!("two builds"));
     let command = "pathlength study tpcc --database postgresql";
     let system = DatabaseSystem::Postgresql;
     let mut summary = summary(system, &counted);
@@ -68,21 +69,21 @@ pub(super) fn study(
     })
 }
 
-/// The transactions in the order of their names.
-fn classes(family: Family) -> Result<ClassesCounted, String> {
-    let mut found = family::classes(&family);
-    let mut classes = Vec::new();
-    let mut never_called = Vec::new();
-    for (function, _) in CLASSES {
-        let name = function.strip_prefix("tpcc_").unwrap_or(function);
-        match found.iter().position(|class| class.name == name) {
-            Some(index) => classes.push(found.remove(index)),
-            None => never_called.push(function.to_string()),
-        }
+/// The transactions in the order of their names, and all owners.
+fn classes(mut family: Family) -> Result<CountedRun, String> {
+    for (function, name) in CLASSES {
+        let class = function.strip_prefix("tpcc_").unwrap_or(function);
+        family.rename_class(class, name);
     }
-    let ending = Ending::Exited(0);
-    let counted = ClassesCounted { counts: family.counts, classes, never_called, ending, forked: 0 };
-    finished(counted, "")
+    family.rename_class(PROCESS_START, "(start of a process)");
+    let found = family::classes(&family);
+    let transaction = |(function, name): (&str, &str)| {
+        let class = found.iter().find(|class| class.name == name).cloned();
+        class.ok_or_else(|| never_called(function))
+    };
+    let transactions = CLASSES.into_iter().map(transaction).collect::<Result<_, _>>()?;
+    let owners = family::run_counts(&family, RunDescription::default(), None);
+    Ok(CountedRun { transactions, owners })
 }
 
 /// Compiles the terminals for the host.

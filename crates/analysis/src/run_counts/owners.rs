@@ -1,0 +1,200 @@
+//! Who executed the instructions of a run: classes of units of work, and outside of units the kinds of its processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use events::{BlockId, Counts};
+use serde::{Deserialize, Serialize};
+
+use super::{ProcessSums, RunCounts, RunDescription, Sums};
+use crate::classes::UnitClass;
+use crate::components::Components;
+use crate::names::{FunctionName, Names};
+use crate::pairing::ImageIdentity;
+use crate::profile::{Attribution, Profile};
+
+/// A process, with what it executed.
+pub struct ProcessWork<'a> {
+    /// For the table of processes; its kind is found here.
+    pub sums: ProcessSums,
+    /// Executions of blocks.
+    pub executions: &'a BTreeMap<BlockId, u64>,
+    /// Those of them in units of work.
+    pub in_units: &'a BTreeMap<BlockId, u64>,
+}
+
+/// The instructions of a run by owner: together they are the whole.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Owners {
+    pub(super) classes: Vec<ClassSums>,
+    pub(super) outside: Vec<OutsideSums>,
+}
+
+/// All units of a class.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ClassSums {
+    name: String,
+    /// Instructions of each unit.
+    pub(super) lengths: Vec<u64>,
+    pub(super) sums: Sums,
+}
+
+/// What the processes of a kind executed outside of units.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct OutsideSums {
+    kind: String,
+    processes: u64,
+    pub(super) sums: Sums,
+}
+
+/// An owner of instructions, for tables.
+pub(crate) struct Owner {
+    /// The class, or the kind of processes.
+    pub(crate) name: String,
+    /// Instructions of each unit; of processes, none.
+    pub(crate) lengths: Vec<u64>,
+    /// The number of processes, outside of units.
+    pub(crate) processes: Option<u64>,
+    /// All that it executed.
+    pub(crate) all: Profile,
+}
+
+impl RunCounts {
+    /// Of a run in which units of these classes ended, in these processes: in none that are known apart, if there are none. The
+    /// rules say what kind a process is of; without, those of a database whose images are in the run.
+    pub fn of_owners(
+        description: RunDescription,
+        counts: &Counts,
+        classes: &[UnitClass],
+        processes: Vec<ProcessWork>,
+        rules: Option<&Components>,
+    ) -> RunCounts {
+        let attribution = Attribution::of(&counts.blocks, &Names::of_counts(counts));
+        let executions = (0..).zip(counts.executions.iter().copied()).filter(|(_, n)| *n != 0);
+        let run = Sums::of(&attribution, executions.clone());
+        let built_in;
+        let rules = match rules {
+            Some(rules) => rules,
+            None => {
+                built_in = Components::of_images(run.functions.keys().map(String::as_str));
+                &built_in
+            }
+        };
+        let sums = |executions: &mut dyn Iterator<Item = (BlockId, u64)>| {
+            // The run has the files of source.
+            Sums { sources: BTreeMap::new(), ..Sums::of(&attribution, executions) }
+        };
+        let class = |class: &UnitClass| ClassSums {
+            name: class.name.clone(),
+            lengths: class.lengths().to_vec(),
+            sums: sums(&mut class.executions().iter().map(|(&id, &n)| (id, n))),
+        };
+        let mut owners = Owners { classes: classes.iter().map(class).collect(), outside: Vec::new() };
+        let mut outside: Vec<(String, u64, BTreeMap<BlockId, u64>)> = Vec::new();
+        let mut process_sums = Vec::new();
+        for process in processes {
+            let weights = process.executions.iter().map(|(&id, &n)| (id, n as f64));
+            let functions = attribution.profile(weights).functions;
+            let kind = rules.process_kind(functions.keys()).unwrap_or(&process.sums.program).to_owned();
+            let known = outside.iter().position(|(of, ..)| *of == kind).unwrap_or_else(|| {
+                outside.push((kind.clone(), 0, BTreeMap::new()));
+                outside.len() - 1
+            });
+            let (_, number, sum) = &mut outside[known];
+            *number += 1;
+            add(sum, difference(process.executions, process.in_units));
+            process_sums.push(ProcessSums { kind, ..process.sums });
+        }
+        if process_sums.is_empty() && !classes.is_empty() {
+            let mut within = BTreeMap::new();
+            classes.iter().for_each(|class| {
+                add(&mut within, class.executions().iter().map(|(&id, &n)| (id, n)));
+            });
+            let all = executions.collect();
+            outside.push((String::new(), 1, difference(&all, &within).collect()));
+        }
+        owners.outside = outside
+            .into_iter()
+            .map(|(kind, processes, executions)| OutsideSums {
+                kind,
+                processes,
+                sums: sums(&mut executions.into_iter()),
+            })
+            .collect();
+        owners.outside.sort_by_key(|it| std::cmp::Reverse(it.sums.total()));
+        RunCounts {
+            description,
+            images: ImageIdentity::of_images(&counts.images),
+            run,
+            unit: None,
+            processes: process_sums,
+            owners,
+        }
+    }
+
+    /// Whether there are classes of units.
+    pub fn has_classes(&self) -> bool {
+        !self.owners.classes.is_empty()
+    }
+
+    /// Whether it is known who executed the instructions.
+    pub fn has_owners(&self) -> bool {
+        !self.owners.outside.is_empty()
+    }
+
+    /// The classes, then the kinds of processes.
+    pub(crate) fn owners(&self) -> Vec<Owner> {
+        let sources = self.run.source_names();
+        let all = |sums: &Sums| Profile { sources: sources.clone(), ..sums.profile(1) };
+        let classes = self.owners.classes.iter().map(|class| Owner {
+            name: class.name.clone(),
+            lengths: class.lengths.clone(),
+            processes: None,
+            all: all(&class.sums),
+        });
+        let outside = self.owners.outside.iter().map(|outside| Owner {
+            name: self.outside_name(&outside.kind),
+            lengths: Vec::new(),
+            processes: Some(outside.processes),
+            all: all(&outside.sums),
+        });
+        classes.chain(outside).collect()
+    }
+
+    /// What is outside of units, if there are any, is named so, and by the kind of its processes if there are several.
+    fn outside_name(&self, kind: &str) -> String {
+        match (self.has_classes(), self.owners.outside.len()) {
+            (true, 1) => "(outside units)".into(),
+            (true, _) => format!("(outside units) {kind}"),
+            (false, _) => kind.into(),
+        }
+    }
+}
+
+impl Sums {
+    pub(super) fn total(&self) -> u64 {
+        self.instructions.values().sum()
+    }
+
+    fn source_names(&self) -> Arc<BTreeMap<FunctionName, String>> {
+        let all = self.sources.iter().flat_map(|(image, functions)| {
+            let name = |function: &String| FunctionName { image: image.clone(), function: function.clone() };
+            functions.iter().map(move |(function, file)| (name(function), file.clone()))
+        });
+        Arc::new(all.collect())
+    }
+}
+
+fn add(sums: &mut BTreeMap<BlockId, u64>, executions: impl IntoIterator<Item = (BlockId, u64)>) {
+    executions.into_iter().for_each(|(id, n)| *sums.entry(id).or_default() += n);
+}
+
+/// What was executed outside of units. A process that was killed may have counted a unit's last block, and not its own.
+fn difference<'a>(
+    all: &'a BTreeMap<BlockId, u64>,
+    within: &'a BTreeMap<BlockId, u64>,
+) -> impl Iterator<Item = (BlockId, u64)> + 'a {
+    let ids: BTreeSet<BlockId> = all.keys().copied().collect();
+    let of = |sums: &BTreeMap<BlockId, u64>, id| sums.get(&id).copied().unwrap_or(0);
+    ids.into_iter().map(move |id| (id, of(all, id).saturating_sub(of(within, id)))).filter(|(_, n)| *n != 0)
+}
