@@ -344,6 +344,7 @@ Examples:
   pathlength mrc sort.trace
   pathlength mrc --streams code,data --line-size 32 --largest 1M ./sort data.txt
   pathlength mrc -o sort.html sort.trace                        charts
+  pathlength mrc --children ./server                            of all its processes
 
 The caches have LRU replacement, and are fully associative or have 1, 2, 4 or 8 ways. A damaged trace is simulated as \
 far as it can be read, and the exit status is 1."

@@ -39,7 +39,9 @@ fn main() -> ExitCode {
         Command::Sharing(options) => commands::sharing::run(&options),
         Command::Units(options) => commands::units::run(&options),
         Command::Objects(options) => commands::objects::run(&options),
-        Command::Mrc(options) => commands::mrc::run(&options.sizes, &options.output, &options.input),
+        Command::Mrc(options) => {
+            commands::mrc::run(&options.sizes, &options.output, &options.input, options.children)
+        }
         Command::Time(options) => commands::time::run(&options),
         Command::Profile(options) => commands::profile::run(&options),
         Command::Spike(command) => commands::spike::run(&command),

@@ -64,6 +64,9 @@ pub trait Consumer: Send {
 
     /// The observed process has ended, if it could say so. Not called on a thread of the consumer's own.
     fn ended(&mut self, _how: ProcessEnd) {}
+
+    /// The process of this number, one of several that are observed, executes nothing any more.
+    fn process_ended(&mut self, _process: u32) {}
 }
 
 /// Several consumers of the same execution.
@@ -91,5 +94,9 @@ impl<C: Consumer> Consumer for Vec<C> {
 
     fn executed_filtered(&mut self, block: BlockId, executions: u64) {
         self.iter_mut().for_each(|one| one.executed_filtered(block, executions));
+    }
+
+    fn process_ended(&mut self, process: u32) {
+        self.iter_mut().for_each(|one| one.process_ended(process));
     }
 }

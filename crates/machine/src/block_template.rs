@@ -149,6 +149,13 @@ impl BlockTemplates {
         self.templates.iter().for_each(|template| template.executions.set(0));
     }
 
+    /// Adds the executions of the same blocks elsewhere.
+    pub fn add_executions(&self, other: &BlockTemplates) {
+        for (own, other) in self.templates.iter().zip(&other.templates) {
+            own.executions.update(|times| times + other.executions.get());
+        }
+    }
+
     /// The template of a block.
     #[inline(always)]
     pub fn get(&self, block: u32) -> Option<&BlockTemplate> {

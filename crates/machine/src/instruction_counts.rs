@@ -3,8 +3,8 @@
 use events::record::{Entries, Entry, Mark, Shape};
 use events::{Block, BlockId, Consumer, Thread};
 
-use crate::Model;
 use crate::per_thread::{PerThread, Sums};
+use crate::{MergeableModel, Model};
 
 /// Executions of blocks, and the instructions, loads and stores of each unit of work.
 #[derive(Default)]
@@ -119,6 +119,18 @@ impl Consumer for InstructionCounts {
             }
         }
         self.shapes = shapes;
+    }
+}
+
+impl MergeableModel for InstructionCounts {
+    fn merge(&mut self, ended: InstructionCounts) {
+        self.executions.iter_mut().zip(ended.executions).for_each(|(own, ended)| *own += ended);
+        self.total.add(&ended.total);
+        self.units.extend(ended.units);
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        self.total.0.into()
     }
 }
 

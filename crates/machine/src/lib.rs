@@ -33,7 +33,7 @@ pub use out_of_order::{
     ExecutionClass, ExecutionOrder, NonOverlapped, OutOfOrder, OutOfOrderCounts, Resource, UnknownStores,
 };
 pub use parallel::ParallelModels;
-pub use per_process::PerProcess;
+pub use per_process::{MergeableModel, PerProcess};
 pub use per_thread::{PerThread, Sums};
 pub use pipeline::{Cause, Cycles, PipelineSide, SiteCycles, TimingModel, TimingModelError, UnitCycles};
 pub use predictor::Predictions;

@@ -74,6 +74,11 @@ impl<M: Model> Consumer for ParallelModels<M> {
             self.drain();
         }
     }
+
+    fn process_ended(&mut self, process: u32) {
+        self.drain();
+        self.models.iter_mut().for_each(|model| model.process_ended(process));
+    }
 }
 
 impl<M: Model> Model for ParallelModels<M> {

@@ -7,6 +7,28 @@ use events::{Block, Consumer, Image, Thread};
 
 use crate::Model;
 
+/// A model whose counts can be added to those of another one, of the same machine and with the same blocks.
+pub trait MergeableModel: Model {
+    /// Adds the counts of a model that observes nothing any more.
+    fn merge(&mut self, ended: Self)
+    where
+        Self: Sized;
+
+    /// What the results of all instructions add up to, in the columns in which they are shown.
+    fn totals(&self) -> Vec<u64>;
+}
+
+/// Of several machines: their totals one after another.
+impl<M: MergeableModel> MergeableModel for Vec<M> {
+    fn merge(&mut self, ended: Vec<M>) {
+        self.iter_mut().zip(ended).for_each(|(own, ended)| own.merge(ended));
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        self.iter().flat_map(M::totals).collect()
+    }
+}
+
 /// A model for each process, as if each had a processor of its own: a process's caches and predictors begin empty, and know
 /// nothing of other processes. The threads of a process share its processor.
 pub struct PerProcess<M> {
@@ -14,7 +36,17 @@ pub struct PerProcess<M> {
     definitions: Vec<ProcessDefinition>,
     /// By the number of the process.
     models: BTreeMap<u32, M>,
+    /// What ended processes counted, unless each keeps its model.
+    ended: Option<EndedProcesses<M>>,
     has_worker_threads: bool,
+}
+
+/// The counts of processes that have ended, in one model: a server may have very many.
+struct EndedProcesses<M> {
+    merge: fn(&mut M, M),
+    totals_of: fn(&M) -> Vec<u64>,
+    model: Option<M>,
+    totals: BTreeMap<u32, Vec<u64>>,
 }
 
 /// What is defined for the models of later processes, too.
@@ -24,15 +56,21 @@ enum ProcessDefinition {
 }
 
 impl<M: Model> PerProcess<M> {
-    /// Models that `make` makes.
+    /// Models that `make` makes. Each is kept.
     pub fn new(make: impl Fn() -> M + Send + 'static) -> PerProcess<M> {
         let (definitions, models) = Default::default();
-        PerProcess { make: Box::new(make), definitions, models, has_worker_threads: false }
+        PerProcess { make: Box::new(make), definitions, models, ended: None, has_worker_threads: false }
     }
 
-    /// The models of the processes that executed anything, by their numbers.
+    /// The models of the processes that executed anything, by their numbers; not of those that have ended, if these are merged.
     pub fn models(&self) -> &BTreeMap<u32, M> {
         &self.models
+    }
+
+    /// Models with all counts: those of processes, and what was merged.
+    pub fn all_models(&self) -> impl Iterator<Item = &M> {
+        let merged = self.ended.as_ref().and_then(|ended| ended.model.as_ref());
+        merged.into_iter().chain(self.models.values())
     }
 
     /// A model that knows all definitions so far.
@@ -50,16 +88,53 @@ impl<M: Model> PerProcess<M> {
         }
         model
     }
+
+    /// All models, and the merged one.
+    fn all_models_mut(&mut self) -> impl Iterator<Item = &mut M> {
+        let merged = self.ended.as_mut().and_then(|ended| ended.model.as_mut());
+        merged.into_iter().chain(self.models.values_mut())
+    }
+}
+
+impl<M: MergeableModel> PerProcess<M> {
+    /// Models that `make` makes. Those of processes that have ended are merged, so that there is room for very many processes.
+    pub fn merging(make: impl Fn() -> M + Send + 'static) -> PerProcess<M> {
+        let ended =
+            EndedProcesses { merge: M::merge, totals_of: M::totals, model: None, totals: BTreeMap::new() };
+        PerProcess { ended: Some(ended), ..PerProcess::new(make) }
+    }
+
+    /// A model with the counts of all processes, if any executed anything.
+    pub fn into_merged(self) -> Option<M> {
+        let merged = self.ended.and_then(|ended| ended.model);
+        merged.into_iter().chain(self.models.into_values()).reduce(|mut all, model| {
+            all.merge(model);
+            all
+        })
+    }
+
+    /// The totals of each process, by its number.
+    pub fn totals(&self) -> BTreeMap<u32, Vec<u64>> {
+        let mut totals = self.ended.as_ref().map_or_else(BTreeMap::new, |ended| ended.totals.clone());
+        for (&process, model) in &self.models {
+            let own = model.totals();
+            match totals.get_mut(&process) {
+                Some(sums) => sums.iter_mut().zip(own).for_each(|(sum, number)| *sum += number),
+                None => drop(totals.insert(process, own)),
+            }
+        }
+        totals
+    }
 }
 
 impl<M: Model> Consumer for PerProcess<M> {
     fn map(&mut self, image: &Image) {
-        self.models.values_mut().for_each(|model| model.map(image));
+        self.all_models_mut().for_each(|model| model.map(image));
         self.definitions.push(ProcessDefinition::Image(image.clone()));
     }
 
     fn define(&mut self, block: &Block) {
-        self.models.values_mut().for_each(|model| model.define(block));
+        self.all_models_mut().for_each(|model| model.define(block));
         self.definitions.push(ProcessDefinition::Block(block.clone()));
     }
 
@@ -72,11 +147,24 @@ impl<M: Model> Consumer for PerProcess<M> {
             model.executed(thread, records);
         }
     }
+
+    fn process_ended(&mut self, process: u32) {
+        let Some(ended) = &mut self.ended else { return };
+        let Some(model) = self.models.remove(&process) else { return };
+        ended.totals.insert(process, (ended.totals_of)(&model));
+        match &mut ended.model {
+            Some(merged) => (ended.merge)(merged, model),
+            none => *none = Some(model),
+        }
+    }
 }
 
 impl<M: Model> Model for PerProcess<M> {
     fn reset_counts(&mut self) {
-        self.models.values_mut().for_each(M::reset_counts);
+        self.all_models_mut().for_each(M::reset_counts);
+        if let Some(ended) = &mut self.ended {
+            ended.totals.clear();
+        }
     }
 
     fn use_worker_thread(&mut self) -> io::Result<bool> {

@@ -147,4 +147,8 @@ impl<M: Model> Consumer for WarmUp<M> {
     fn executed_filtered(&mut self, block: BlockId, executions: u64) {
         self.model.executed_filtered(block, executions);
     }
+
+    fn process_ended(&mut self, process: u32) {
+        self.model.process_ended(process);
+    }
 }

@@ -252,6 +252,10 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
         self.rewrite(thread, records);
         self.model.executed(thread, &self.records);
     }
+
+    fn process_ended(&mut self, process: u32) {
+        self.model.process_ended(process);
+    }
 }
 
 /// Code without a symbol or a section.

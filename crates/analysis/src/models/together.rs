@@ -130,61 +130,48 @@ impl Together<'_, TimingModel> {
     }
 }
 
-/// A process, with its models.
+/// A process, with its results.
 #[derive(Clone, Debug)]
-pub struct ProcessResults<'a, M> {
+pub struct ProcessResults {
     /// Its number, for people.
     pub number: String,
     /// The program that it executed last, and how it ended, if that is known.
     pub program_and_end: Option<[String; 2]>,
-    /// A model for each machine.
-    pub models: &'a [M],
+    /// For each machine, what the results of all instructions add up to.
+    pub totals: Vec<Vec<u64>>,
 }
 
-/// A row for each process, and one for all together; a table for each machine, whose names are given. Blocks are those below
-/// `blocks`.
+/// A row for each process, and one for all together; a table for each machine, whose names are given with a model of it.
 pub fn by_process<M: InstructionResults>(
-    machines: &[String],
-    processes: &[ProcessResults<M>],
-    blocks: BlockId,
+    machines: &[(&str, &M)],
+    processes: &[ProcessResults],
 ) -> Vec<Table> {
-    let all: Vec<Vec<&M>> = (0..machines.len())
-        .map(|index| processes.iter().map(|process| &process.models[index]).collect())
-        .collect();
-    let machines: Vec<(&str, &Vec<&M>)> = machines.iter().map(String::as_str).zip(&all).collect();
-    named(&machines, "processes", &format!("{} of processes on", M::WHAT), |name, title, models| {
-        let columns = models.first().map(|model| model.columns()).unwrap_or_default();
-        let sums: Vec<Vec<u64>> = models.iter().map(|model| sum(*model, columns.len(), blocks)).collect();
+    let indexed: Vec<(usize, &M)> =
+        machines.iter().enumerate().map(|(index, &(_, model))| (index, model)).collect();
+    let machines: Vec<(&str, &(usize, &M))> = machines.iter().map(|(name, _)| *name).zip(&indexed).collect();
+    named(&machines, "processes", &format!("{} of processes on", M::WHAT), |name, title, &(index, model)| {
+        let columns = model.columns();
         let mut total = vec![0; columns.len()];
-        sums.iter().for_each(|row| total.iter_mut().zip(row).for_each(|(sum, number)| *sum += number));
+        for process in processes {
+            total.iter_mut().zip(&process.totals[index]).for_each(|(sum, number)| *sum += number);
+        }
         let headings = ["process", "program", "end"].map(|name| (name, Kind::Text));
         let mut table = Table::new(name, title, &headings);
         table.columns.push(Column { name: "share".into(), kind: Kind::Percent(1) });
         table.columns.extend(columns);
         let cells = |texts: [Value; 3], row: &[u64]| {
-            let weight = |row| models[0].weight(row) as f64;
+            let weight = |row| model.weight(row) as f64;
             let share = Value::from(100.0 * weight(row) / weight(&total));
             texts.into_iter().chain([share]).chain(row.iter().map(|&number| number.into())).collect()
         };
-        for (process, row) in processes.iter().zip(&sums) {
+        for process in processes {
             let [program, end] = match &process.program_and_end {
                 Some(texts) => texts.clone().map(Value::from),
                 None => [Value::Missing, Value::Missing],
             };
-            table.row(cells([process.number.clone().into(), program, end], row));
+            table.row(cells([process.number.clone().into(), program, end], &process.totals[index]));
         }
-        if !models.is_empty() {
-            table.total_row(cells(["total".into(), Value::Missing, Value::Missing], &total));
-        }
+        table.total_row(cells(["total".into(), Value::Missing, Value::Missing], &total));
         table
     })
-}
-
-/// The results of all instructions.
-fn sum<M: InstructionResults>(model: &M, columns: usize, blocks: BlockId) -> Vec<u64> {
-    let mut sum = vec![0; columns];
-    for row in (0..blocks).filter_map(|block| model.rows(block)).flatten() {
-        sum.iter_mut().zip(row).for_each(|(sum, number)| *sum += number);
-    }
-    sum
 }

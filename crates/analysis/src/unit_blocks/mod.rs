@@ -129,6 +129,10 @@ impl<M: Consumer> Consumer for WithUnitBlocks<M> {
         self.shapes = shapes;
         self.model.executed(thread, records);
     }
+
+    fn process_ended(&mut self, process: u32) {
+        self.model.process_ended(process);
+    }
 }
 
 impl<M: Model> Model for WithUnitBlocks<M> {

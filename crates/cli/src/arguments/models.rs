@@ -191,6 +191,9 @@ pub struct SizesOptions {
 pub struct MrcOptions {
     #[command(flatten)]
     pub sizes: SizesOptions,
+    /// Simulate all processes of the program, or of the trace: each has caches of its own. Curves are sums over the processes.
+    #[arg(long)]
+    pub children: bool,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
@@ -213,7 +216,7 @@ pub struct CachesOptions {
     pub inclusive: bool,
     /// Simulate all processes of the program, or of the trace: each has caches, TLBs and predictors of its own, as if it had a
     /// processor to itself. Tables are sums over the processes.
-    #[arg(long, conflicts_with = "sweeps")]
+    #[arg(long)]
     pub children: bool,
     #[command(flatten)]
     pub calls: CallOptions,
@@ -249,7 +252,7 @@ pub struct TimeOptions {
     pub inclusive: bool,
     /// Simulate all processes of the program, or of the trace: each has caches, TLBs and predictors of its own, as if it had a
     /// processor to itself. Tables are sums over the processes.
-    #[arg(long, conflicts_with = "sweeps")]
+    #[arg(long)]
     pub children: bool,
     #[command(flatten)]
     pub calls: CallOptions,

@@ -17,11 +17,17 @@ use crate::messages;
 /// Simulates the machines' caches on the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     if options.curves {
-        return mrc::run(&options.sizes, &options.output, &options.input);
+        return mrc::run(&options.sizes, &options.output, &options.input, options.children);
     }
     let (input, output) = (&options.input, &options.output);
     if !options.settings.sweeps.is_empty() {
-        let request = SweepRequest { names: &options.machines, settings: &options.settings, output, input };
+        let request = SweepRequest {
+            names: &options.machines,
+            settings: &options.settings,
+            output,
+            input,
+            children: options.children,
+        };
         return sweep::misses(&request);
     }
     let several = options.by.is_some() && options.machines.len() > 1;

@@ -14,7 +14,7 @@ use analysis::table::Column;
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use machine::{InstructionCounts, Model, PerProcess};
+use machine::{InstructionCounts, MergeableModel, Model, PerProcess};
 use report::{FlameGraph, Format};
 
 use super::count::SUMMARY_FUNCTIONS;
@@ -126,21 +126,18 @@ pub fn simulate<M: InstructionResults + Model + 'static>(
 }
 
 /// The same of all processes, for each of which `make` makes models.
-pub fn simulate_processes<M: InstructionResults + 'static>(
+pub fn simulate_processes<M: InstructionResults + MergeableModel + 'static>(
     request: &CallsRequest,
     make: impl Fn() -> Vec<M> + Send + 'static,
-) -> anyhow::Result<ExitCode>
-where
-    Vec<M>: Model,
-{
+) -> anyhow::Result<ExitCode> {
     let &CallsRequest { input, rows, options, output, selected, .. } = request;
     let form = request.form(&make())?;
-    let (rows, model) = (Some(ResultRows::Calls(rows)), WithCallTree::new(PerProcess::new(make)));
+    let (rows, model) = (Some(ResultRows::Calls(rows)), WithCallTree::new(PerProcess::merging(make)));
     let (mut simulated, _) =
         processes::simulate_all(input, output, rows, &options.functions, selected, model)?;
     simulated.notes.push(processes::OWN_PROCESSORS.into());
-    if simulated.model.model.models().is_empty() {
-        bail!("no process executed anything that was to be simulated");
+    if simulated.model.model.all_models().next().is_none() {
+        bail!(processes::NOTHING_SIMULATED);
     }
     let together: Vec<_> = processes::together(&simulated.model.model, selected).collect();
     let named: Vec<_> = together.iter().map(|(name, models)| (*name, models)).collect();

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use analysis::models;
 use analysis::table::Table;
+use anyhow::Context;
 use clap::ValueEnum;
-use machine::{Holds, MissRatioCurves};
+use machine::{Holds, MissRatioCurves, PerProcess};
 use report::{Block, Error, Format, Page, Section};
 
+use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};
 use crate::arguments::{OutputOptions, ReferenceStream, RowOptions, SimulationOptions, SizesOptions};
@@ -18,11 +20,15 @@ const BLOCKS: [u32; 3] = [8, 64, 512];
 /// Lines of this many bytes can be pages.
 const SMALLEST_PAGE: u64 = 512;
 
+/// The note on curves of processes.
+const OWN_CACHES: &str = "Each process has caches of its own, as if it had a processor to itself.";
+
 /// Simulates caches of all sizes on the trace or the program, and writes the tables, or a page of charts.
 pub fn run(
     sizes: &SizesOptions,
     output: &OutputOptions,
     input: &SimulationOptions,
+    children: bool,
 ) -> anyhow::Result<ExitCode> {
     let page = output.page();
     let SizesOptions { streams, line_size, largest, granularity_hints } = sizes;
@@ -35,18 +41,22 @@ pub fn run(
         Some(_) => {}
         None => output.check(holds.len() > 1)?,
     }
-    let mut curves = MissRatioCurves::new(*line_size, *largest, &holds)?;
-    if let Some(hinted) = granularity_hints {
-        if *line_size < SMALLEST_PAGE {
-            anyhow::bail!(
-                "--granularity-hints are of pages, and lines have {line_size} bytes: add --line-size 8K"
-            );
-        }
-        curves = curves.with_granularity_hints(&BLOCKS, hinted);
+    if granularity_hints.is_some() && *line_size < SMALLEST_PAGE {
+        anyhow::bail!(
+            "--granularity-hints are of pages, and lines have {line_size} bytes: add --line-size 8K"
+        );
     }
-    let simulated = simulate(input, output, None, &[], &SelectedMachines::default(), curves)?;
+    let (line_size, largest, hinted) = (*line_size, *largest, granularity_hints.clone());
+    let make = move || {
+        let curves = MissRatioCurves::new(line_size, largest, &holds)?;
+        Ok::<_, machine::Error>(match &hinted {
+            Some(hinted) => curves.with_granularity_hints(&BLOCKS, hinted),
+            None => curves,
+        })
+    };
+    let simulated = run_models(output, input, children, make)?;
     let curves = simulated.model.curves();
-    let table = |curve| models::miss_ratio_curve(curve, *line_size, simulated.model.instructions());
+    let table = |curve| models::miss_ratio_curve(curve, line_size, simulated.model.instructions());
     let mut tables: Vec<Table> = curves.iter().map(table).collect();
     if let (Some(hinted), Some(last)) = (granularity_hints, tables.last_mut()) {
         last.notes.push(format!(
@@ -58,6 +68,26 @@ pub fn run(
         None => simulated.write(tables, &RowOptions::default(), output)?,
     }
     simulated.finish(input)
+}
+
+/// Simulates the model that `make` makes, or one for each process, whose counts are added up.
+fn run_models(
+    output: &OutputOptions,
+    input: &SimulationOptions,
+    children: bool,
+    make: impl Fn() -> Result<MissRatioCurves, machine::Error> + Send + 'static,
+) -> anyhow::Result<Simulated<MissRatioCurves>> {
+    let none = SelectedMachines::default();
+    let first = make()?;
+    if !children {
+        return simulate(input, output, None, &[], &none, first);
+    }
+    let model = PerProcess::merging(move || make().expect("it was possible before"));
+    let (mut simulated, _) = processes::simulate_all(input, output, None, &[], &none, model)?;
+    simulated.notes.push(OWN_CACHES.into());
+    let (simulated, model) = simulated.take_model();
+    let model = model.into_merged().context(processes::NOTHING_SIMULATED)?;
+    Ok(simulated.with_model(model))
 }
 
 /// A page with a chart for each table.

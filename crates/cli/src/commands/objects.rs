@@ -7,7 +7,7 @@ use analysis::models::{InstructionResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan};
 use lab::objects::ObjectRules;
-use machine::{Caches, InstructionCounts, Model, PerProcess, TimingModel};
+use machine::{Caches, InstructionCounts, MergeableModel, Model, PerProcess, TimingModel};
 use trace::Trace;
 
 use super::processes;
@@ -44,15 +44,15 @@ pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// With a processor for each process.
-fn of_processors<M: InstructionResults + Model + 'static>(
+fn of_processors<M: InstructionResults + MergeableModel + 'static>(
     options: &ObjectsOptions,
     selected: &SelectedMachines,
     make: impl Fn() -> M + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
-    let (kind, simulated) = simulate(options, selected, PerProcess::new(make))?;
-    let models = Together(simulated.model.model.models().values().collect());
+    let (kind, simulated) = simulate(options, selected, PerProcess::merging(make))?;
+    let models = Together(simulated.model.model.all_models().collect());
     if models.0.is_empty() {
-        bail!("no process executed anything that was to be simulated");
+        bail!(processes::NOTHING_SIMULATED);
     }
     write(options, &kind, &simulated, (&selected.names[0], &models))
 }

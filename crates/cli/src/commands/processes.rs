@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use analysis::models::{self, InstructionResults, ProcessResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan, ProcessState};
-use events::BlockId;
 use lab::family::{self, ObservedProcess};
-use machine::{Caches, Model, PerProcess, TimingModel};
+use machine::{Caches, MergeableModel, Model, PerProcess, TimingModel, WarmUp};
 use trace::Trace;
 
 use super::calls::{self, CallsRequest};
@@ -97,25 +96,24 @@ struct SimulatedProcesses<M> {
     processes: KnownProcesses,
 }
 
-fn simulate<M: InstructionResults + 'static>(
+fn simulate<M: InstructionResults + MergeableModel + 'static>(
     options: &SimulationOptions,
     output: &OutputOptions,
     rows: Option<ResultRows>,
     selected: &SelectedMachines,
     make: impl Fn() -> Vec<M> + Send + 'static,
-) -> anyhow::Result<SimulatedProcesses<M>>
-where
-    Vec<M>: Model,
-{
-    let model = PerProcess::new(make);
+) -> anyhow::Result<SimulatedProcesses<M>> {
+    let model = PerProcess::merging(make);
     let (mut simulated, processes) = simulate_all(options, output, rows, &[], selected, model)?;
-    if simulated.model.models().is_empty() {
-        bail!("no process executed anything that was to be simulated");
+    if simulated.model.all_models().next().is_none() {
+        bail!(NOTHING_SIMULATED);
     }
     simulated.notes.push(OWN_PROCESSORS.into());
     Ok(SimulatedProcesses { simulated, processes })
 }
 
+/// The error of a simulation without results.
+pub const NOTHING_SIMULATED: &str = "no process executed anything that was to be simulated";
 /// The note on models of processes.
 pub const OWN_PROCESSORS: &str =
     "Each process has caches and predictors of its own, as if it had a processor to itself.";
@@ -148,8 +146,7 @@ where
     Vec<M>: Model,
 {
     selected.names.iter().enumerate().map(|(index, name)| {
-        let models = models.models().values();
-        (name.as_str(), Together(models.map(|models| &models[index]).collect()))
+        (name.as_str(), Together(models.all_models().map(|models| &models[index]).collect()))
     })
 }
 
@@ -158,13 +155,16 @@ pub fn run<M: Model>(
     options: &SimulationOptions,
     output: &OutputOptions,
     (configuration, plan): (Configuration, Plan),
-    mut model: M,
+    model: M,
 ) -> anyhow::Result<(Simulated<M>, KnownProcesses)> {
-    if is_parallel(options.host_processors) {
-        model.use_worker_thread()?;
-    }
     let model = with_warm_up(options, model, options.plan.skip);
-    let observed = with_output_apart(output, || family::observe(&configuration, &plan, model))?;
+    let begin = |warm_up: &mut WarmUp<M>| {
+        if is_parallel(options.host_processors) {
+            // Without threads the model works on this one.
+            let _ = warm_up.model.use_worker_thread();
+        }
+    };
+    let observed = with_output_apart(output, || family::observe(&configuration, &plan, model, begin))?;
     let part = simulate::note(options, &observed.trace);
     let mut notes: Vec<String> = observed.ending.as_ref().and_then(until).into_iter().collect();
     notes.extend(family_notes(&observed.processes, observed.left_out));
@@ -183,10 +183,7 @@ pub fn family_notes(processes: &[ObservedProcess], left_out: u64) -> impl Iterat
     until.into_iter().chain(left_out)
 }
 
-impl<M: InstructionResults> SimulatedProcesses<M>
-where
-    Vec<M>: Model,
-{
+impl<M: InstructionResults + MergeableModel> SimulatedProcesses<M> {
     /// The models of all processes on each machine, with its name.
     fn together<'a>(
         &'a self,
@@ -200,8 +197,9 @@ where
         let trace = &self.simulated.trace;
         match rows {
             None | Some(ResultRows::Process) => {
-                let blocks = trace.blocks().len() as BlockId;
-                models::by_process(&selected.names, &self.results(), blocks)
+                let models = self.simulated.model.all_models().next();
+                let models = models.map_or_else(Vec::new, |models| selected.named(models));
+                models::by_process(&models, &self.results(&models))
             }
             Some(ResultRows::Own(rows)) => {
                 let together: Vec<_> = self.together(selected).collect();
@@ -212,18 +210,25 @@ where
         }
     }
 
-    /// The processes in the order of their numbers.
-    fn results<'a>(&'a self) -> Vec<ProcessResults<'a, M>> {
-        let models = self.simulated.model.models().iter();
+    /// The processes in the order of their numbers, on machines with these models.
+    fn results(&self, machines: &[(&str, &M)]) -> Vec<ProcessResults> {
+        let totals = self.simulated.model.totals().into_iter();
         let mut all: Vec<_> =
-            models.map(|(process, models)| (self.processes.get(process), *process, models)).collect();
+            totals.map(|(process, totals)| (self.processes.get(&process), process, totals)).collect();
         all.sort_by_key(|(known, process, _)| (known.map(|known| known.number.clone()), *process));
-        let results =
-            |(known, process, models): (Option<&ObservedProcess>, u32, &'a Vec<M>)| ProcessResults {
+        let results = |(known, process, totals): (Option<&ObservedProcess>, u32, Vec<u64>)| {
+            let mut rest = &totals[..];
+            let of_machine = |&(_, model): &(&str, &M)| {
+                let (own, others) = rest.split_at(model.columns().len());
+                rest = others;
+                own.to_vec()
+            };
+            ProcessResults {
                 number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
                 program_and_end: known.map(|known| [known.program.clone(), family::describe(&known.state)]),
-                models,
-            };
+                totals: machines.iter().map(of_machine).collect(),
+            }
+        };
         all.into_iter().map(results).collect()
     }
 }

@@ -313,6 +313,12 @@ impl<M> Simulated<M> {
         (Simulated { model: (), trace, part, notes, ending, is_whole }, model)
     }
 
+    /// The same with another model.
+    pub fn with_model<N>(self, model: N) -> Simulated<N> {
+        let Simulated { trace, part, notes, ending, is_whole, .. } = self;
+        Simulated { model, trace, part, notes, ending, is_whole }
+    }
+
     /// Writes tables with these rows, and the notes.
     pub fn write(
         &self,

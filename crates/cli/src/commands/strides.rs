@@ -121,7 +121,8 @@ fn observe_processes(
     plan: &Plan,
     live_strides: Vec<LiveStrides>,
 ) -> anyhow::Result<ExitCode> {
-    let observed = with_output_apart(&options.output, || family::observe(configuration, plan, live_strides))?;
+    let observed =
+        with_output_apart(&options.output, || family::observe(configuration, plan, live_strides, |_| ()))?;
     protect_images(observed.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&observed.trace);
     let dictionary = Dictionary::new(&observed.trace, &names);

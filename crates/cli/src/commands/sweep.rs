@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use analysis::models::{cross_table, main_causes, swept_cycles, swept_misses, varying_columns};
 use analysis::table::Table;
-use anyhow::bail;
-use machine::{Caches, Machine, Model, ParallelModels, Setting, TimingModel};
+use anyhow::{Context, bail};
+use machine::{Caches, Machine, MergeableModel, ParallelModels, PerProcess, Setting, TimingModel};
 use report::{Arrangement, Block, Chart, Format, Page, Section};
 
+use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};
 use crate::arguments::{MachineSettings, OutputOptions, SimulationOptions};
@@ -24,6 +25,8 @@ pub struct SweepRequest<'a> {
     pub settings: &'a MachineSettings,
     pub output: &'a OutputOptions,
     pub input: &'a SimulationOptions,
+    /// Whether all processes are simulated.
+    pub children: bool,
 }
 
 /// A machine with the values of the fields that are swept.
@@ -35,8 +38,7 @@ struct Configuration {
 /// Simulates the caches of each configuration, and writes a table or charts of misses.
 pub fn misses(request: &SweepRequest) -> anyhow::Result<ExitCode> {
     let configurations = configurations(request)?;
-    let models = configurations.iter().map(|one| Caches::new(&one.machine)).collect();
-    let (simulated, models) = run(request, &configurations, models)?;
+    let (simulated, models) = run(request, &configurations, Caches::new)?;
     let rows: Vec<_> = configurations.iter().map(|one| one.values.clone()).zip(&models).collect();
     let fields = fields(request);
     let table = swept_misses(&fields, &rows);
@@ -51,9 +53,10 @@ pub fn misses(request: &SweepRequest) -> anyhow::Result<ExitCode> {
 /// Simulates the pipeline of each configuration, and writes a table or charts of cycles.
 pub fn cycles(request: &SweepRequest) -> anyhow::Result<ExitCode> {
     let configurations = configurations(request)?;
-    let models = configurations.iter().map(|one| TimingModel::new(&one.machine));
-    let models = models.collect::<Result<Vec<_>, _>>()?;
-    let (simulated, models) = run(request, &configurations, models)?;
+    // Machines without a pipeline are reported before the program runs.
+    configurations.iter().try_for_each(|one| TimingModel::new(&one.machine).map(drop))?;
+    let make = |machine: &Machine| TimingModel::new(machine).expect("it was possible before");
+    let (simulated, models) = run(request, &configurations, make)?;
     let rows = configurations.iter().zip(&models);
     let rows: Vec<_> = rows.map(|(one, model)| (one.values.clone(), &one.machine, model)).collect();
     let fields = fields(request);
@@ -120,15 +123,26 @@ fn fields(request: &SweepRequest) -> Vec<String> {
     request.settings.sweeps.iter().map(machine::Sweep::field).collect()
 }
 
-/// Simulates the models, all on the same execution.
-fn run<M: Model + 'static>(
+/// Simulates a model of each configuration, all on the same execution.
+fn run<M: MergeableModel + 'static>(
     request: &SweepRequest,
     configurations: &[Configuration],
-    models: Vec<M>,
+    make: impl Fn(&Machine) -> M + Copy + Send + 'static,
 ) -> anyhow::Result<(Simulated<()>, Vec<M>)> {
     let mut selected = SelectedMachines::find(request.names, &request.settings.settings)?;
     selected.machines = configurations.iter().map(|one| one.machine.clone()).collect();
-    let model = ParallelModels::new(models);
+    let machines = selected.machines.iter().cloned();
+    if request.children {
+        let of_processes = |machine: Machine| PerProcess::merging(move || make(&machine));
+        let model = ParallelModels::new(machines.map(of_processes).collect());
+        let (mut simulated, _) =
+            processes::simulate_all(request.input, request.output, None, &[], &selected, model)?;
+        simulated.notes.push(processes::OWN_PROCESSORS.into());
+        let (simulated, model) = simulated.take_model();
+        let models = model.into_models().into_iter().map(PerProcess::into_merged);
+        return Ok((simulated, models.collect::<Option<_>>().context(processes::NOTHING_SIMULATED)?));
+    }
+    let model = ParallelModels::new(machines.map(|machine| make(&machine)).collect());
     let simulated = simulate(request.input, request.output, None, &[], &selected, model)?;
     let (simulated, model) = simulated.take_model();
     Ok((simulated, model.into_models()))

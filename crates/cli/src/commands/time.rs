@@ -18,7 +18,13 @@ use crate::messages;
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let (input, output) = (&options.input, &options.output);
     if !options.settings.sweeps.is_empty() {
-        let request = SweepRequest { names: &options.machines, settings: &options.settings, output, input };
+        let request = SweepRequest {
+            names: &options.machines,
+            settings: &options.settings,
+            output,
+            input,
+            children: options.children,
+        };
         return sweep::cycles(&request);
     }
     let several = options.by.is_none() || options.machines.len() > 1;

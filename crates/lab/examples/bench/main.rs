@@ -106,6 +106,7 @@ impl Bench {
             "start" => programs::jobs(self, part, &[&self.hello], record),
             "sqlite" => programs::jobs(self, part, &databases, record),
             "postgresql" => programs::postgresql(self, record),
+            "server" => programs::observed_server(self, record),
             "traces" => traces::measure(self, record),
             "models" => models::measure(self, record),
             "strides" => strides::measure(self, record),

@@ -11,6 +11,7 @@ pub const SYSROOT: &str = "/usr/alpha-linux-gnu";
 pub const QEMU: &str = "qemu-alpha";
 
 /// How a program is run.
+#[derive(Clone)]
 pub struct Runner {
     pub name: String,
     /// What stands before the program.

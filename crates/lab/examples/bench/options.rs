@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use crate::Error;
 
 /// A part of the bench: its name, and what it measures.
-pub const PARTS: [(&str, &str); 6] = [
+pub const PARTS: [(&str, &str); 7] = [
     ("start", "a program that does nothing: what a start costs"),
     ("sqlite", "TPC-B on SQLite, 20,000 transactions and TRANSACTIONS: run, counted, traced"),
     (
         "postgresql",
         "TPC-B on PostgreSQL, 5,000 transactions; builds PostgreSQL the first time, which takes some minutes",
     ),
+    ("server", "PostgreSQL with four clients: what counts of all processes, attaching and models cost"),
     ("traces", "SQLite recorded: three transactions, and all"),
     ("models", "models of caches and of time, beside QEMU's plugin for caches and cachegrind"),
     ("strides", "strides of SQLite and of the paper's loop"),

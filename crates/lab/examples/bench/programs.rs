@@ -36,8 +36,78 @@ pub fn postgresql(bench: &Bench, record: &mut Record) -> Result<(), Error> {
     record.begin("postgresql", "Processor time: postgresql, all processes of the server", &COLUMNS)?;
     let server = Server::new(&bench.folders, bench.directory())?;
     let title = format!("PostgreSQL TPC-B, {transactions} transactions");
-    rows(bench, &title, |runner| server.measure(runner, transactions), record)?;
+    rows(bench, &title, |runner| server.measure(runner, 1, transactions), record)?;
     note(bench, record)
+}
+
+const OBSERVED_COLUMNS: [(&str, Kind); 5] = [
+    ("observed by", Kind::Text),
+    ("user s", Kind::Real(2)),
+    ("system s", Kind::Real(2)),
+    ("sum s", Kind::Real(2)),
+    ("over run", Kind::Change(1)),
+];
+/// The clients of the server that is observed.
+const CLIENTS: u32 = 4;
+
+/// Measures what counts and models of a server with several clients cost.
+pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+    let transactions = 4000.min(bench.options.transactions);
+    let title = format!(
+        "Processor time: a server of PostgreSQL with {CLIENTS} clients, {transactions} transactions of TPC-B"
+    );
+    record.begin("server", &title, &OBSERVED_COLUMNS)?;
+    let server = Server::new(&bench.folders, bench.directory())?;
+    let (pathlength, csv) = (pathlength()?, bench.directory().join("server/observed.csv"));
+    let observing = |name: &str, words: &[&str]| {
+        Runner::writing(
+            name,
+            &pathlength,
+            &[words, &["--children", "--by", "process", "--format", "csv"]].concat(),
+            &csv,
+        )
+    };
+    let run = Runner::new("pathlength run", [&*pathlength, "run".as_ref()]);
+    let attach: Vec<&Path> = ["count", "--children", "--by", "process", "--format", "csv", "-o"]
+        .map(Path::new)
+        .into_iter()
+        .chain([&*csv, "--attach".as_ref()])
+        .collect();
+    let attach = [&[&*pathlength][..], &attach].concat();
+    // Those whose costs are compared take turns.
+    let counted = [
+        ("run", run.clone(), false),
+        ("count --children", observing("count", &["count"]), false),
+        ("run, and count --attach --children", run.clone(), true),
+    ];
+    let models = [
+        ("caches --children, alphastation500", observing("caches", &["caches"]), false),
+        ("time --children, alphastation500", observing("time", &["time"]), false),
+    ];
+    let measure = |(_, runner, attaches): &(&str, Runner, bool)| match attaches {
+        true => server.measure_attached(runner, &attach, CLIENTS, transactions),
+        false => server.measure(runner, CLIENTS, transactions),
+    };
+    let mut plain = None;
+    for (group, runs) in [(&counted[..], bench.options.runs), (&models[..], 1)] {
+        eprintln!(
+            "PostgreSQL, {CLIENTS} clients: {}",
+            group.iter().map(|one| one.0).collect::<Vec<_>>().join("; ")
+        );
+        for ((name, ..), used) in group.iter().zip(best_of_each(group, runs, measure)?) {
+            let plain = *plain.get_or_insert(used.total());
+            let over = 100.0 * (used.total() / plain - 1.0);
+            record.row(vec![
+                (*name).into(),
+                used.user.into(),
+                used.system.into(),
+                used.total().into(),
+                over.into(),
+            ])?;
+        }
+    }
+    note(bench, record)?;
+    record.note("Models: one run. Clients are not measured; the command that counts is.".into())
 }
 
 fn note(bench: &Bench, record: &mut Record) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::chown;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use pathlength_lab::build::{BuildFolders, build};
@@ -47,21 +47,58 @@ impl Server {
         succeed(initdb.args(["--no-locale", "-E", "UTF8", "-A", "trust", "-N", "-D"]).arg(&data))?;
         let mut program = Command::new(server.native.join("postgres"));
         let load =
-            || succeed(server.client("pgbench").args(["-i", "-q"]).args(server.socket()).arg("postgres"));
+            |_| succeed(server.client("pgbench").args(["-i", "-q"]).args(server.socket()).arg("postgres"));
         server.serve(&mut program, &data, load)?;
         Ok(server)
     }
 
-    /// The processor time of the server, all its processes, for one client's transactions.
-    pub fn measure(&self, runner: &Runner, transactions: u32) -> Result<Used, Error> {
+    /// The processor time of the server, all its processes, for the transactions of clients.
+    pub fn measure(&self, runner: &Runner, clients: u32, transactions: u32) -> Result<Used, Error> {
+        let mut program = runner.command(&self.alpha.join("postgres"), &self.native.join("postgres"));
+        let mut pgbench = self.pgbench(clients, transactions);
+        self.serve(&mut program, &self.fresh_data()?, |_| succeed(&mut pgbench))
+    }
+
+    /// The same while another command, to which the server's process is added, counts the server; with what that command needs.
+    pub fn measure_attached(
+        &self,
+        runner: &Runner,
+        attach: &[&Path],
+        clients: u32,
+        transactions: u32,
+    ) -> Result<Used, Error> {
+        let mut program = runner.command(&self.alpha.join("postgres"), &self.native.join("postgres"));
+        let mut pgbench = self.pgbench(clients, transactions);
+        let mut counting = Used { user: 0.0, system: 0.0 };
+        let used = self.serve(&mut program, &self.fresh_data()?, |server| {
+            let mut command = Command::new(attach[0]);
+            command.args(&attach[1..]).arg(server.to_string()).current_dir(&self.directory);
+            as_user(&mut command);
+            let attached = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+            // The processes join within milliseconds.
+            std::thread::sleep(Duration::from_secs(1));
+            let asked = succeed(&mut pgbench);
+            let (status, used) = interrupted(&attached)?;
+            counting = used;
+            asked?;
+            if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
+        })?;
+        Ok(Used { user: used.user + counting.user, system: used.system + counting.system })
+    }
+
+    fn fresh_data(&self) -> Result<PathBuf, Error> {
         let data = self.directory.join("data");
         let _ = std::fs::remove_dir_all(&data);
         succeed(Command::new("cp").arg("-a").arg(self.directory.join("loaded")).arg(&data))?;
-        let mut program = runner.command(&self.alpha.join("postgres"), &self.native.join("postgres"));
-        let count = transactions.to_string();
-        let mut clients = self.client("pgbench");
-        clients.args(["-n", "-c", "1", "-t", &count]).args(self.socket()).arg("postgres");
-        self.serve(&mut program, &data, || succeed(&mut clients))
+        Ok(data)
+    }
+
+    /// Clients that share transactions.
+    fn pgbench(&self, clients: u32, transactions: u32) -> Command {
+        let mut pgbench = self.client("pgbench");
+        let each = (transactions / clients).max(1).to_string();
+        pgbench.args(["-n", "-c", &clients.to_string(), "-t", &each]).args(self.socket()).arg("postgres");
+        pgbench
     }
 
     /// A program of the host's build, as a user that PostgreSQL accepts.
@@ -81,7 +118,7 @@ impl Server {
         &self,
         program: &mut Command,
         data: &Path,
-        work: impl FnOnce() -> Result<(), Error>,
+        work: impl FnOnce(u32) -> Result<(), Error>,
     ) -> Result<Used, Error> {
         let log = std::fs::File::create(self.directory.join("log"))?;
         program.arg("-D").arg(data).args([
@@ -96,18 +133,9 @@ impl Server {
         program.arg(&self.directory).current_dir(&self.directory).stdin(Stdio::null());
         program.stdout(log.try_clone()?).stderr(log);
         as_user(program);
-        let process =
-            program.spawn().map_err(|error| format!("the server does not start: {error}"))?.id() as i32;
-        let worked = self.wait_until_ready().and_then(|()| work());
-        // SAFETY: plain calls; the process is a child that nobody else waits for.
-        let (status, usage) = unsafe {
-            libc::kill(process, libc::SIGINT);
-            let (mut status, mut usage) = (0, std::mem::zeroed());
-            if libc::wait4(process, &mut status, 0, &mut usage) != process {
-                return Err(std::io::Error::last_os_error().into());
-            }
-            (ExitStatus::from_raw(status), Used::new(&usage))
-        };
+        let process = program.spawn().map_err(|error| format!("the server does not start: {error}"))?;
+        let worked = self.wait_until_ready().and_then(|()| work(process.id()));
+        let (status, usage) = interrupted(&process)?;
         let log = || std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
         worked.map_err(|error| format!("{error}; the server's log: {}", log()))?;
         if status.success() { Ok(usage) } else { Err(format!("the server failed: {}", log()).into()) }
@@ -123,6 +151,20 @@ impl Server {
             std::thread::sleep(Duration::from_millis(100));
         }
         Err("the server does not answer".into())
+    }
+}
+
+/// Ends a process as Ctrl-C does. Returns how it ended, and what it and all processes that it waited for have used.
+fn interrupted(child: &Child) -> Result<(ExitStatus, Used), Error> {
+    let process = child.id() as i32;
+    // SAFETY: plain calls; the process is a child that nobody else waits for.
+    unsafe {
+        libc::kill(process, libc::SIGINT);
+        let (mut status, mut usage) = (0, std::mem::zeroed());
+        if libc::wait4(process, &mut status, 0, &mut usage) != process {
+            return Err(std::io::Error::last_os_error().into());
+        }
+        Ok((ExitStatus::from_raw(status), Used::new(&usage)))
     }
 }
 

@@ -55,11 +55,13 @@ const PAUSES: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis
 const CHECKED_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs a program until all of its processes have ended, or until the user has enough of it, and lets a model observe all
-/// of them. The records of each process come in their order.
+/// of them. The records of each process come in their order. `begin` is called when the program has a process of its own: only from
+/// then on the model may have threads.
 pub fn observe<M: Consumer>(
     configuration: &Configuration,
     plan: &Plan,
-    model: M,
+    mut model: M,
+    begin: impl FnOnce(&mut M),
 ) -> Result<Observed<M>, Error> {
     let rings = Rings::new().map_err(Error::Simulation)?;
     let file = rustix::fs::memfd_create("dictionary", MemfdFlags::CLOEXEC);
@@ -72,6 +74,7 @@ pub fn observe<M: Consumer>(
         let forked = Arc::new(RingConsumers::first(rings));
         Ok(live::run_family(configuration, plan, consumer, false, Some(forked))?.ending)
     })?;
+    begin(&mut model);
     let (processes, ended, threads, objects) = Default::default();
     let mut collector = Collector { rings, model, dictionary, processes, ended, threads, objects };
     let (mut pause, mut checked) = (PAUSES[0], Instant::now());
@@ -235,6 +238,7 @@ impl<M: Consumer> Collector<M> {
                 && let Some(process) = self.processes.remove(&ring)
             {
                 self.rings.release(ring);
+                self.model.process_ended(process.observed.process);
                 self.ended.push(gone(process.observed));
             }
         }

@@ -6,7 +6,7 @@ mod tally;
 use events::{Block, Consumer, HitFilter, Thread, UnfilteredAccess};
 
 use crate::block_template::{BlockTemplate, BlockTemplates};
-use crate::{CacheCounts, Hierarchy, Machine, MissClass, Model, Request, Write};
+use crate::{CacheCounts, Hierarchy, Machine, MergeableModel, MissClass, Model, Request, Write};
 use simulation::Simulation;
 use tally::Tally;
 pub use tally::UnitMisses;
@@ -190,6 +190,21 @@ impl Consumer for Caches {
             let [instructions, accesses] = [template.instructions, template.accesses].map(u64::from);
             self.tally.executed(instructions * executions, accesses * executions);
         }
+    }
+}
+
+impl MergeableModel for Caches {
+    fn merge(&mut self, mut ended: Caches) {
+        self.drain();
+        ended.drain();
+        self.templates.add_executions(&ended.templates);
+        self.hierarchy.add_counts(&ended.hierarchy);
+        self.tally.add(ended.tally);
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        let misses = self.tally.misses.iter().copied();
+        std::iter::once(self.tally.instructions).chain(misses).collect()
     }
 }
 

@@ -53,8 +53,7 @@ impl Sums for TallySums {
     fn add(&mut self, other: &TallySums) {
         self.instructions += other.instructions;
         self.accesses += other.accesses;
-        self.misses.resize(self.misses.len().max(other.misses.len()), 0);
-        self.misses.iter_mut().zip(&other.misses).for_each(|(misses, more)| *misses += more);
+        add_to(&mut self.misses, &other.misses);
     }
 
     fn since(&self, earlier: &TallySums) -> TallySums {
@@ -64,6 +63,12 @@ impl Sums for TallySums {
         since.misses.iter_mut().zip(&earlier.misses).for_each(|(misses, before)| *misses -= before);
         since
     }
+}
+
+/// Adds numbers one by one; those that are not there are 0.
+fn add_to(sums: &mut Vec<u64>, numbers: &[u64]) {
+    sums.resize(sums.len().max(numbers.len()), 0);
+    sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
 }
 
 impl Tally {
@@ -85,6 +90,17 @@ impl Tally {
         let mut threads = take(&mut self.threads);
         threads.reset();
         *self = Tally { threads, ..Tally::new(self.caches, self.misses.len()) };
+    }
+
+    /// Adds the counts of a tally of the same structures and blocks, whose threads have ended.
+    pub fn add(&mut self, ended: Tally) {
+        self.instructions += ended.instructions;
+        self.accesses += ended.accesses;
+        add_to(&mut self.misses, &ended.misses);
+        for (own, ended) in self.sites.iter_mut().zip(&ended.sites) {
+            own.iter_mut().zip(ended).for_each(|(own, ended)| add_to(own, ended));
+        }
+        self.units.extend(ended.units);
     }
 
     /// Whether a thread is another one than the current thread.

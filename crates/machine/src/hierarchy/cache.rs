@@ -26,6 +26,18 @@ pub struct CacheCounts {
     pub merged: u64,
 }
 
+impl CacheCounts {
+    /// Adds other counts.
+    pub(super) fn add(&mut self, other: &CacheCounts) {
+        self.requests.iter_mut().zip(other.requests).for_each(|(own, other)| *own += other);
+        self.misses.iter_mut().zip(other.misses).for_each(|(own, other)| *own += other);
+        self.from_victims += other.from_victims;
+        self.from_stream += other.from_stream;
+        self.written_back += other.written_back;
+        self.merged += other.merged;
+    }
+}
+
 impl Cache {
     /// Lines that it has room for.
     pub(super) fn slots(&self) -> usize {

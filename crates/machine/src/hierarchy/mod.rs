@@ -426,6 +426,16 @@ impl Hierarchy {
         self.buffers.iter_mut().for_each(|buffer| buffer.misses = Default::default());
     }
 
+    /// Adds the counts of a hierarchy of the same machine.
+    pub(crate) fn add_counts(&mut self, other: &Hierarchy) {
+        for (own, other) in self.caches.iter_mut().zip(&other.caches) {
+            own.counts.add(&other.counts);
+        }
+        for (own, other) in self.buffers.iter_mut().zip(&other.buffers) {
+            own.misses.iter_mut().zip(other.misses).for_each(|(own, other)| *own += other);
+        }
+    }
+
     /// Misses of each TLB by the kind of request, in the order of the machine's list.
     pub fn buffer_misses(&self) -> impl Iterator<Item = [u64; Request::OF_PROCESSOR]> {
         self.buffers.iter().map(|buffer| buffer.misses)

@@ -12,7 +12,7 @@ use crate::block_template::{BlockTemplates, TemplateAccess};
 use crate::description::{HintedRegions, Holds};
 use crate::hierarchy::{Hierarchy, LruStack, PageMap};
 use crate::line_numbering::{LineNumbering, NumberedLine};
-use crate::{Error, Model};
+use crate::{Error, MergeableModel, Model};
 #[cfg(target_arch = "x86_64")]
 use move_to_front::Avx2;
 use move_to_front::{MoveToFront, Portable};
@@ -229,6 +229,20 @@ impl Consumer for MissRatioCurves {
             instructions = counter.consume(&executed);
         }
         self.instructions += instructions;
+    }
+}
+
+impl MergeableModel for MissRatioCurves {
+    fn merge(&mut self, ended: MissRatioCurves) {
+        self.instructions += ended.instructions;
+        for (own, ended) in self.counters.iter_mut().zip(&ended.counters) {
+            own.missed.iter_mut().zip(&ended.missed).for_each(|(own, ended)| *own += ended);
+            own.sets.add_counts(&ended.sets);
+        }
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        vec![self.instructions]
     }
 }
 

@@ -89,6 +89,14 @@ impl SetRefinement {
         self.one_way.reset_counts();
     }
 
+    /// Adds the counts of caches of the same sizes.
+    pub fn add_counts(&mut self, other: &SetRefinement) {
+        self.partitions.iter_mut().zip(&other.partitions).for_each(|(own, other)| own.add_counts(other));
+        self.four_way.add_counts(&other.four_way);
+        self.two_way.add_counts(&other.two_way);
+        self.one_way.add_counts(&other.one_way);
+    }
+
     /// The caches: lines, ways, misses; by ways, then by size.
     pub fn misses(&self) -> impl Iterator<Item = (u64, u32, u64)> {
         let partitions = (self.partitions.iter().map(SetPartition::counts)).chain([
@@ -159,6 +167,10 @@ impl<const LINES: usize> SetPartition<LINES> {
 
     fn reset_counts(&mut self) {
         self.positions.fill(0);
+    }
+
+    fn add_counts(&mut self, other: &SetPartition<LINES>) {
+        self.positions.iter_mut().zip(other.positions).for_each(|(own, other)| *own += other);
     }
 
     /// The number of sets, and the counts.

@@ -66,6 +66,15 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         self.sites[block.first_site..][..block.instructions.len()].to_vec()
     }
 
+    /// Adds the counts of another core of the same machine, which executes nothing any more.
+    pub fn merge(&mut self, ended: &OutOfOrderCore<M>) {
+        self.totals.merge(&ended.totals());
+        self.sites.iter_mut().zip(&ended.sites).for_each(|(own, ended)| own.add(ended));
+        self.emulated += ended.emulated;
+        self.counts.add(&ended.counts);
+        self.predictor.add_counts(&ended.predictor);
+    }
+
     /// Resets the counts.
     pub fn reset_counts(&mut self) {
         self.totals = CycleTotals::default();

@@ -108,6 +108,13 @@ impl<M: MemorySystem> Accounting<M> {
         self.units.clear();
     }
 
+    /// Adds the counts of another pipeline of the same machine, which executes nothing any more.
+    pub fn merge(&mut self, ended: &mut Accounting<M>) {
+        self.core.merge(&mut ended.core);
+        self.instructions += ended.instructions;
+        self.units.append(&mut ended.units);
+    }
+
     /// The usage of all threads together.
     fn usage(&self) -> Usage {
         Usage { instructions: self.instructions, cycles: self.core.cycles() }

@@ -108,6 +108,15 @@ impl<M: MemorySystem> AnyCore<M> {
         }
     }
 
+    /// Adds the counts of another core of the same machine, which executes nothing any more.
+    pub fn merge(&mut self, ended: &mut AnyCore<M>) {
+        match (self, ended) {
+            (AnyCore::InOrder(core), AnyCore::InOrder(ended)) => core.merge(ended),
+            (AnyCore::OutOfOrder(core), AnyCore::OutOfOrder(ended)) => core.merge(ended),
+            _ => unreachable!("both are of the same machine"),
+        }
+    }
+
     /// Resets the counts, but for the last cycle, which may not be over.
     pub fn reset_counts(&mut self) {
         either!(self, core => core.reset_counts())

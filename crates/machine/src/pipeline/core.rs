@@ -234,6 +234,21 @@ impl Core {
         issue.front_end.predictor.reset_counts();
     }
 
+    /// Adds the counts of another pipeline with the same blocks, which executes nothing any more.
+    pub fn merge(&mut self, ended: &mut Core) {
+        let totals = ended.totals();
+        // Then its counts by instruction are all in `sites`, but for waits for instruction lines.
+        ended.clear_cache();
+        let MemoizedPipeline { sites, totals: own, issue, .. } = &mut self.pipeline;
+        own.merge(&totals);
+        sites.iter_mut().zip(&ended.pipeline.sites).for_each(|(own, ended)| own.add(ended));
+        let segments = self.blocks.iter_mut().flat_map(Block::segments_mut);
+        for (own, ended) in segments.zip(ended.blocks.iter().flat_map(Block::segments)) {
+            own.front_end_stall += ended.front_end_stall;
+        }
+        issue.front_end.predictor.add_counts(ended.predictor());
+    }
+
     /// Clears the transition cache; what its transitions cost is added up first.
     #[cold]
     fn clear_cache(&mut self) {

@@ -31,6 +31,15 @@ pub struct SiteCycles {
     pub back_end_stall: u64,
 }
 
+impl SiteCycles {
+    /// Adds the cycles of the same instruction elsewhere.
+    pub(crate) fn add(&mut self, other: &SiteCycles) {
+        self.issuing += other.issuing;
+        self.front_end_stall += other.front_end_stall;
+        self.back_end_stall += other.back_end_stall;
+    }
+}
+
 /// The issue stage with its scoreboard, front end and memory interface.
 pub(super) struct Issue {
     pub rules: Rules,

@@ -10,14 +10,14 @@ use super::cached_memory::CachedMemory;
 use super::core::Core;
 #[cfg(doc)]
 use super::cycles::Cause;
-use super::cycles::{Cycles, LEVELS};
+use super::cycles::{Cycles, LEVELS, PipelineSide};
 use super::issue::SiteCycles;
 use super::memory::{MemorySystem, PerfectMemory, Timing};
 use super::resolve::Resolver;
 use super::worker::{BATCH_WORDS, Worker};
 use crate::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
 use crate::predictor::{Predictions, PredictorState};
-use crate::{Cache, Machine, Model};
+use crate::{Cache, Machine, MergeableModel, Model};
 
 /// Why a machine has no timing model.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -188,6 +188,24 @@ impl<M: MemorySystem + 'static> Consumer for TimingModel<M> {
                 either!(&mut self.requests, resolver => resolver.resolve(records, BATCH_WORDS, batch));
             records = &records[words..];
         }
+    }
+}
+
+impl<M: MemorySystem + 'static> MergeableModel for TimingModel<M> {
+    fn merge(&mut self, ended: TimingModel<M>) {
+        match (&mut self.requests, &ended.requests) {
+            (Requests::Ahead(own), Requests::Ahead(ended)) => own.add_executions(ended),
+            (Requests::ByCore(own), Requests::ByCore(ended)) => own.add_executions(ended),
+            _ => unreachable!("both are of the same machine"),
+        }
+        self.worker.drained().merge(&mut ended.worker.drained());
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        let cycles = self.cycles();
+        let sides = [PipelineSide::Issuing, PipelineSide::FrontEnd, PipelineSide::BackEnd];
+        let of_sides = sides.map(|side| cycles.of_side(side));
+        [cycles.total(), cycles.instructions()].into_iter().chain(of_sides).collect()
     }
 }
 

@@ -97,6 +97,11 @@ impl<M: MemorySystem> Resolver<M> {
         self.templates.get(block).map_or(0, |template| template.executions.get())
     }
 
+    /// Adds the executions of another one with the same blocks.
+    pub fn add_executions(&self, other: &Resolver<M>) {
+        self.templates.add_executions(&other.templates);
+    }
+
     /// Resets the counts.
     pub fn reset_counts(&mut self) {
         self.templates.reset_executions();

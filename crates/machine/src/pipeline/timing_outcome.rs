@@ -207,6 +207,13 @@ impl CycleTotals {
         }
     }
 
+    /// Adds other totals.
+    pub(crate) fn merge(&mut self, other: &CycleTotals) {
+        for (own, other) in self.spent.iter_mut().flatten().zip(other.spent.as_flattened()) {
+            *own += other;
+        }
+    }
+
     /// Adds the costs that an outcome holds itself.
     #[inline(always)]
     pub(super) fn add_inline(&mut self, outcome: &TimingOutcome) {

@@ -263,6 +263,16 @@ impl PredictorState {
         self.counts
     }
 
+    /// Adds the counts of another predictor.
+    pub fn add_counts(&mut self, other: &PredictorState) {
+        let Predictions { branches, jumps, returns } = other.counts;
+        let own = [&mut self.counts.branches, &mut self.counts.jumps, &mut self.counts.returns];
+        for (own, other) in own.into_iter().zip([branches, jumps, returns]) {
+            own.executed += other.executed;
+            own.mispredicted += other.mispredicted;
+        }
+    }
+
     /// Resets the counts.
     pub fn reset_counts(&mut self) {
         self.counts = Predictions::default();

@@ -119,7 +119,7 @@ fn observe(
     let each = PerProcess::new(move || models(&own).expect("it was possible before"));
     let plan =
         Plan { unit: Some(UnitPlan { function: UNIT.into(), skip: 0, units: None }), ..Plan::default() };
-    let observed = family::observe(configuration, &plan, each).map_err(|error| error.to_string())?;
+    let observed = family::observe(configuration, &plan, each, |_| ()).map_err(|error| error.to_string())?;
     let components = FunctionComponents::of(&observed.trace);
     let models = observed.model.models();
     let measured = observed.processes.iter().filter_map(|process| models.get(&process.process));
