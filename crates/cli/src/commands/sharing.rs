@@ -9,6 +9,7 @@ use analysis::table::Table;
 use anyhow::bail;
 use machine::CoherentMemory;
 use trace::Trace;
+use trace::interleave::Schedule;
 
 use super::recorded::RecordedInput;
 use super::selected_machines::SelectedMachines;
@@ -36,8 +37,11 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let most = CoherentMemory::MOST_PROCESSORS as u32;
     let threads = u32::try_from(trace.streams().len()).unwrap_or(most);
     let processors = options.processors.unwrap_or(threads.clamp(1, most));
-    let model = SharingAnalysis::new(machine, coherence, processors, trace.assignment(processors));
-    let order = ReplayOrder::Interleaved { processors, quantum: options.quantum };
+    let objects = trace.mapped_objects().clone();
+    let model = SharingAnalysis::new(machine, coherence, processors, objects);
+    let SharingOptions { quantum, time_slice, .. } = *options;
+    let schedule = Schedule { processors, quantum, assignment: options.assign.into(), time_slice };
+    let order = ReplayOrder::Interleaved(schedule);
     let mut simulated = replay_in_order(input, trace, &selection, order, model)?;
     simulated.notes.extend(ending.as_ref().and_then(until));
     simulated.ending = ending;

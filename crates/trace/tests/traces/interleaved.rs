@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use events::Block;
 use events::record::{Event, Mark};
+use pathlength_trace::interleave::{Assignment, Schedule};
 use pathlength_trace::{Header, Process, StreamWriter, Trace};
 
 use crate::made::{begin, path, read_stream};
@@ -46,8 +47,12 @@ fn blocks(count: usize) -> Vec<Event> {
 
 /// The turns: processor, stream, and events.
 fn turns(trace: &Trace, processors: u32, quantum: u64) -> Vec<(u32, u32, Vec<Event>)> {
+    turns_of(trace, Schedule::new(processors, quantum))
+}
+
+fn turns_of(trace: &Trace, schedule: Schedule) -> Vec<(u32, u32, Vec<Event>)> {
     let mut turns = Vec::new();
-    let mut interleaved = trace.interleaved_where(processors, quantum, |_| true);
+    let mut interleaved = trace.interleaved_where(schedule, |_| true);
     while let Some(slice) = interleaved.next_slice().unwrap() {
         let events = slice.words.iter().map(|&word| Event::new(word)).collect();
         turns.push((slice.processor, slice.stream, events));
