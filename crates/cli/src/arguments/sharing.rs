@@ -24,6 +24,10 @@ pub enum SharingRows {
     Instruction,
     /// Changes of the state of lines: modified, owned, exclusive, shared, invalid.
     State,
+    /// In time, as --time: the processors, with what they spend their cycles on.
+    Processor,
+    /// In time: the kinds of transactions on the bus, with their latencies.
+    Transaction,
 }
 
 /// Which processor executes which thread.
@@ -37,6 +41,13 @@ pub enum AssignmentName {
     RoundRobin,
     /// As round-robin, but a thread keeps its processor until it waits.
     RunToBlock,
+}
+
+impl SharingRows {
+    /// Whether they are of a simulation in time.
+    pub fn is_of_time(self) -> bool {
+        matches!(self, SharingRows::Processor | SharingRows::Transaction)
+    }
 }
 
 impl From<AssignmentName> for Assignment {
@@ -56,6 +67,10 @@ pub struct SharingOptions {
     /// One table with a row for each of these, instead of a summary and the first cache lines.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<SharingRows>,
+    /// In time, on a machine with a section [coherence.bus]: throughput, utilization of the bus, cycles per instruction of
+    /// each processor by cause, latencies of transactions.
+    #[arg(long)]
+    pub time: bool,
     /// The machine, which must have a section [coherence]: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "present-day")]
     pub machine: String,

@@ -13,8 +13,6 @@ pub enum ProcessorCause {
     Memory,
     /// It waits for a dirty line from another processor's cache.
     Transfer,
-    /// It waits until other copies are invalidated.
-    Upgrade,
     /// It has as many transactions outstanding as it can.
     Outstanding,
     /// It executes a memory barrier, and waits for its transactions to end.
@@ -27,11 +25,10 @@ pub enum ProcessorCause {
 
 impl ProcessorCause {
     /// All causes, in order.
-    pub const ALL: [ProcessorCause; 8] = [
+    pub const ALL: [ProcessorCause; 7] = [
         ProcessorCause::Busy,
         ProcessorCause::Memory,
         ProcessorCause::Transfer,
-        ProcessorCause::Upgrade,
         ProcessorCause::Outstanding,
         ProcessorCause::Barrier,
         ProcessorCause::System,
@@ -41,9 +38,9 @@ impl ProcessorCause {
     /// The cause of waiting for a transaction.
     fn of(transaction: Transaction) -> ProcessorCause {
         match transaction {
-            Transaction::Memory | Transaction::WriteBack => ProcessorCause::Memory,
+            // Nobody waits for the last two.
+            Transaction::Memory | Transaction::Upgrade | Transaction::WriteBack => ProcessorCause::Memory,
             Transaction::Transfer | Transaction::TransferAndUpdate => ProcessorCause::Transfer,
-            Transaction::Upgrade => ProcessorCause::Upgrade,
         }
     }
 }
@@ -54,7 +51,7 @@ pub struct ProcessorCounts {
     /// Instructions.
     pub instructions: u64,
     /// Picoseconds, by [`ProcessorCause`].
-    pub time: [u64; 8],
+    pub time: [u64; 7],
     /// Transactions on the bus that it waited for or began.
     pub transactions: u64,
     /// Units of work that ended.
