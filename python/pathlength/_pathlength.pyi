@@ -119,7 +119,8 @@ class Mark:
     @property
     def kind(self) -> str:
         """order, gap, diverted, system_call, unit_begins, unit_ends, unit_left, or of the heap: heap_caller, heap_size,
-        heap_block, heap_freed, heap_copied or heap_gone"""
+        heap_block, heap_freed, heap_copied, heap_gone, mapping_start, mapping_size, mapping_shared,
+        mapping_private, mapping_offset, mapping_copied or mapping_gone"""
     @property
     def number(self) -> Optional[int]:
         """Of the unit, the system call, or in the order of all streams."""

@@ -22,6 +22,7 @@ pub mod export;
 mod memory_layout;
 pub mod mix;
 pub mod models;
+pub mod multiprocessor;
 pub mod names;
 pub mod pairing;
 pub mod paper;

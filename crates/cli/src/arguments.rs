@@ -291,8 +291,10 @@ Examples:
   pathlength sharing --by function --unit serve ./server      the code that needs the bus, of the calls of serve
   pathlength sharing --processors 2 --set coherence.protocol=msi server.trace
   pathlength sharing --by state server.trace                  how often lines became modified, shared, invalid
+  pathlength sharing --processors 4 --assign round-robin server.trace     more threads or processes than processors
+  pathlength sharing --time --machine pentium-pro --processors 4 server.trace    in time: the use of the bus, CPI
 
-Each thread runs on a processor with the private caches of the machine, which a bus keeps coherent. A miss on a line that \
+Processes share what they map together, and pages that fork copied until one of them stores to them. Each thread runs on a processor with the private caches of the machine, which a bus keeps coherent. A miss on a line that \
 another processor had invalidated is true sharing if the processor then uses bytes that others wrote, before it loses the \
 line again, and otherwise false sharing. Threads run as if at the same time, in turns of --quantum instructions; one that \
 waits in a system call continues when others have come as far as in the recorded run. A program is recorded first, into a \

@@ -41,6 +41,9 @@ pub trait Consumer: Send {
     /// alternate; those of a running program have no order marks.
     fn executed(&mut self, thread: Thread, records: &[u64]);
 
+    /// What follows of a thread is executed on this processor. Only replays that assign threads to processors call it.
+    fn runs_on(&mut self, _thread: Thread, _processor: u32) {}
+
     /// The hit filter, if the consumer has one. While a single thread executes and reports to the consumer directly,
     /// compiled code may look up accesses in the filter. It then reports only accesses that miss the filter
     /// ([`FilterTable::on_unfiltered`](crate::FilterTable::on_unfiltered)) and how often each block was executed

@@ -41,6 +41,8 @@ pub enum Mark {
     UnitLeft(u64),
     /// An event of the heap.
     Heap(Heap),
+    /// A change of what is mapped in the process's address space.
+    Mapping(Mapping),
     /// The processor enters PALcode by an exception; the instruction after the last one recorded, if it caused the
     /// exception, was not executed. This mark and the two below are in traces of whole systems only.
     Exception(ExceptionKind),
@@ -157,6 +159,30 @@ pub enum Heap {
     Gone,
 }
 
+/// A change of what is mapped in an address space. A mapped range is four events: start, size, object, offset; what was
+/// mapped there before is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// The first address of the range.
+    Start(u64),
+    /// Its size in bytes.
+    Size(u64),
+    /// Stores to the range are seen by all processes that map the object with this number: a file, a segment of System V
+    /// shared memory, or anonymous memory that forked processes share. Numbers begin with 1, and are the same in all
+    /// processes of a recording.
+    Shared(u32),
+    /// The range has the contents of this object until it is stored to: the process's pages are its own from their first
+    /// store on. Memory that is initially zero, or not mapped at all, has the number 0.
+    Private(u32),
+    /// The offset in the object of the first byte of the range.
+    Offset(u64),
+    /// The process is a copy, made by fork, of the process with this number, and has its pages until one of them stores to
+    /// them.
+    Copied(u32),
+    /// Another program replaces this one in an empty address space.
+    Gone,
+}
+
 /// The largest number that a mark can hold.
 pub const LARGEST: u64 = (1 << BEHIND_KIND) - 1;
 const BEHIND_KIND: u32 = 56;
@@ -216,6 +242,13 @@ impl Mark {
             15 => Mark::PalReturn,
             16 => Mark::ObjectEntered(payload as u32),
             17 => Mark::ObjectLeft(payload as u32),
+            18 => Mark::Mapping(Mapping::Start(payload)),
+            19 => Mark::Mapping(Mapping::Size(payload)),
+            20 => Mark::Mapping(Mapping::Shared(payload as u32)),
+            21 => Mark::Mapping(Mapping::Private(payload as u32)),
+            22 => Mark::Mapping(Mapping::Offset(payload)),
+            23 => Mark::Mapping(Mapping::Copied(payload as u32)),
+            24 => Mark::Mapping(Mapping::Gone),
             _ => Mark::Heap(Heap::Gone),
         }
     }
@@ -240,6 +273,13 @@ impl Mark {
             Mark::PalReturn => (15, 0),
             Mark::ObjectEntered(number) => (16, number.into()),
             Mark::ObjectLeft(number) => (17, number.into()),
+            Mark::Mapping(Mapping::Start(address)) => (18, address),
+            Mark::Mapping(Mapping::Size(bytes)) => (19, bytes),
+            Mark::Mapping(Mapping::Shared(object)) => (20, object.into()),
+            Mark::Mapping(Mapping::Private(object)) => (21, object.into()),
+            Mark::Mapping(Mapping::Offset(bytes)) => (22, bytes),
+            Mark::Mapping(Mapping::Copied(process)) => (23, process.into()),
+            Mark::Mapping(Mapping::Gone) => (24, 0),
         };
         HIGHEST | kind << BEHIND_KIND | payload & LARGEST
     }

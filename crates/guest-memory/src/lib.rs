@@ -4,10 +4,12 @@
 mod access;
 mod layout;
 mod memory;
+mod objects;
 mod regions;
 
 pub use layout::{Fault, Layout, Protection, SEGV_ACCERR, SEGV_MAPERR, WINDOW};
 pub use memory::Memory;
+pub use objects::MappedObject;
 pub use regions::{Backing, Region};
 
 impl From<Fault> for host::Errno {

@@ -14,6 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::access::{self, HostFault};
 use crate::layout::{Fault, Layout, Protection, SEGV_MAPERR, WINDOW};
+use crate::objects::MappedObject;
 use crate::regions::{Backing, Region, Regions};
 
 /// The first address of a window in which guest addresses equal host addresses. The host's kernel maps nothing below
@@ -39,6 +40,8 @@ pub struct Memory {
     regions: RwLock<Regions>,
     /// Counts changes to executable mappings. Blocks that were decoded in an older generation are invalid.
     code_generation: AtomicU64,
+    /// Counts changes to mappings.
+    mapping_generation: AtomicU64,
 }
 
 // SAFETY: `base` is the address of a reservation that lives as long as the value. Its pages belong to the guest and
@@ -69,7 +72,13 @@ impl Memory {
             _ => reserve(std::ptr::null_mut(), (WINDOW + GUARD) as usize, 0)?,
         };
         let regions = RwLock::new(Regions::new(layout));
-        Ok(Memory { base, layout, regions, code_generation: AtomicU64::new(0) })
+        Ok(Memory {
+            base,
+            layout,
+            regions,
+            code_generation: AtomicU64::new(0),
+            mapping_generation: AtomicU64::new(0),
+        })
     }
 
     /// The host address of a guest address range, if the range lies in the window. Whether it is mapped is not
@@ -197,6 +206,7 @@ impl Memory {
     /// Changes the list; `change` returns whether executable memory was added or removed.
     fn note(&self, change: impl FnOnce(&mut Regions) -> bool) {
         let code = change(&mut self.list());
+        self.mapping_generation.fetch_add(1, Ordering::Release);
         if code {
             self.code_changed();
         }
@@ -255,6 +265,11 @@ impl Memory {
         self.code_generation.load(Ordering::Acquire)
     }
 
+    /// A number that grows when anything is mapped, unmapped or protected.
+    pub fn mapping_generation(&self) -> u64 {
+        self.mapping_generation.load(Ordering::Acquire)
+    }
+
     /// Reports that instructions in memory may have changed.
     pub fn code_changed(&self) {
         self.code_generation.fetch_add(1, Ordering::Release);
@@ -269,7 +284,8 @@ impl Memory {
         shared: bool,
         backing: Backing,
     ) -> std::io::Result<()> {
-        self.map(start, bytes, Region { end: start + bytes, protection, shared, backing }, -1, 0)
+        let object = shared.then(MappedObject::anonymous);
+        self.map(start, bytes, Region { end: start + bytes, protection, shared, backing, object }, -1, 0)
     }
 
     /// Maps a file at exactly this range and replaces previous mappings. `offset` must be a multiple of the host's
@@ -286,7 +302,9 @@ impl Memory {
         path: Arc<PathBuf>,
     ) -> std::io::Result<()> {
         let backing = Backing::File { path, offset };
-        self.map(start, bytes, Region { end: start + bytes, protection, shared, backing }, file, offset)?;
+        let object = MappedObject::file(file, offset);
+        let region = Region { end: start + bytes, protection, shared, backing, object };
+        self.map(start, bytes, region, file, offset)?;
         if shared { Ok(()) } else { self.zero_last_page(start, bytes, protection, file, offset) }
     }
 
@@ -356,8 +374,15 @@ impl Memory {
     }
 
     /// Records shared memory that the host's kernel has attached at exactly this range.
-    pub fn adopt(&self, start: u64, bytes: u64, protection: Protection, backing: Backing) {
-        let region = Region { end: start + bytes, protection, shared: true, backing };
+    pub fn adopt(
+        &self,
+        start: u64,
+        bytes: u64,
+        protection: Protection,
+        backing: Backing,
+        object: MappedObject,
+    ) {
+        let region = Region { end: start + bytes, protection, shared: true, backing, object: Some(object) };
         self.note(|regions| regions.insert(start, region));
     }
 
@@ -374,7 +399,10 @@ impl Memory {
         let lowest = self.lowest();
         let start = self.base.wrapping_add(lowest as usize);
         self.reserve(start, WINDOW - lowest).expect("the reservation can be renewed");
-        *self.list() = Regions::new(self.layout);
+        self.note(|regions| {
+            *regions = Regions::new(self.layout);
+            false
+        });
         self.code_changed();
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::layout::{Layout, Protection};
+use crate::objects::MappedObject;
 
 /// The backing of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Region {
     pub shared: bool,
     /// Its backing.
     pub backing: Backing,
+    /// What it shows, if that is not zeroed memory of its own.
+    pub object: Option<MappedObject>,
 }
 
 impl Region {
@@ -160,6 +163,9 @@ impl Regions {
         let mut region = region.clone();
         if let Backing::File { offset, .. } = &mut region.backing {
             *offset += start - first;
+        }
+        if let Some(object) = &mut region.object {
+            object.offset += start - first;
         }
         Some(region)
     }

@@ -52,8 +52,8 @@ pub trait Observer<G: Guest>: Instrumentation<G> + Debugged<G> + Send {
     /// The process ends. No other thread executes any more.
     fn exits(&mut self, _: ProcessEnd, _: &G, _: &Memory, _: &BlockCache<G>) {}
     /// Everything executed so far has been reported. Later events are ordered after everything that other threads have
-    /// done so far.
-    fn resumed(&mut self) {}
+    /// done so far. A system call may have changed what is mapped.
+    fn resumed(&mut self, _: &Memory) {}
     /// The observed process is now a copy made by fork, the child of this ordinal number of its parent, from 1. Locks that
     /// other threads held at the fork stay locked.
     fn forked(&mut self, _ordinal: u32, _: &BlockCache<G>) {}

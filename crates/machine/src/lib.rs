@@ -8,6 +8,7 @@ mod hierarchy;
 mod instruction_counts;
 mod line_numbering;
 mod mrc;
+mod multiprocessor;
 mod out_of_order;
 mod parallel;
 mod per_process;
@@ -19,16 +20,21 @@ mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use coherence::{
-    BusCounts, BusEvent, BusOperation, CoherenceState, CoherentMemory, CopyLosses, Decision, SharingClass,
-    StateCounts, TransitionCause,
+    AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceState, CoherentMemory, CopyLosses, Decision,
+    SharingClass, StateCounts, TransitionCause,
 };
 pub use description::{
-    Cache, Coherence, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine, MainMemory, Prefetch,
-    Processor, Protocol, Replacement, Setting, Sweep, TranslationBuffer, Write, WriteBuffer, names,
+    Bus, BusProcessor, Cache, Coherence, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine,
+    MainMemory, Prefetch, Processor, Protocol, Replacement, Setting, Sweep, TranslationBuffer, Write,
+    WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
+pub use multiprocessor::{
+    BusClock, BusUse, Multiprocessor, NextStep, ProcessorCause, ProcessorCounts, Transaction,
+    TransactionCounts,
+};
 pub use out_of_order::{
     ExecutionClass, ExecutionOrder, NonOverlapped, OutOfOrder, OutOfOrderCounts, Resource, UnknownStores,
 };

@@ -11,7 +11,7 @@ use crate::bytes::{Bytes, Malformed, put};
 /// The file's first bytes, followed by four bytes of version.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"PLTRACE\n";
 /// The version of the format that is written, and the newest that can be read.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// Offset of the first chunk.
 pub(crate) const FIRST_CHUNK: u64 = 12;
 

@@ -20,6 +20,8 @@ pub(crate) struct Definitions {
     pub functions: Vec<Function>,
     pub first_block: u32,
     pub blocks: Vec<(Block, Option<u32>)>,
+    /// Objects that the process maps, with names. Their numbers are those of the whole recording.
+    pub objects: Vec<(u32, String)>,
 }
 
 /// Compression level of zstd: high, since dictionaries are small and every trace has one.
@@ -27,7 +29,10 @@ const LEVEL: i32 = 9;
 
 impl Definitions {
     pub fn is_empty(&self) -> bool {
-        self.images.is_empty() && self.functions.is_empty() && self.blocks.is_empty()
+        self.images.is_empty()
+            && self.functions.is_empty()
+            && self.blocks.is_empty()
+            && self.objects.is_empty()
     }
 
     /// Empty definitions whose numbers follow these.
@@ -45,6 +50,7 @@ impl Definitions {
         self.images.append(&mut next.images);
         self.functions.append(&mut next.functions);
         self.blocks.append(&mut next.blocks);
+        self.objects.append(&mut next.objects);
     }
 
     pub fn encode(&self) -> io::Result<Vec<u8>> {
@@ -65,6 +71,14 @@ impl Definitions {
             put(&mut names, function.image.into());
             put(&mut names, function.address);
             put(&mut names, function.size);
+        }
+        // Before version 3 there was nothing of this.
+        if !self.objects.is_empty() {
+            put(&mut names, self.objects.len() as u64);
+            for (number, name) in &self.objects {
+                put(&mut names, (*number).into());
+                put_slice(&mut names, name.as_bytes());
+            }
         }
         let (mut places, mut words) = (Vec::new(), Vec::new());
         put(&mut places, self.first_block.into());
@@ -110,6 +124,12 @@ impl Definitions {
             let name = String::from_utf8_lossy(names.slice()?).into_owned();
             let (image, address, size) = (index(names)?, names.number()?, names.number()?);
             self.functions.push(Function { name, image, address, size });
+        }
+        if !names.0.is_empty() {
+            for _ in 0..names.number()? {
+                let number = index(names)?;
+                self.objects.push((number, String::from_utf8_lossy(names.slice()?).into_owned()));
+            }
         }
         Ok(())
     }

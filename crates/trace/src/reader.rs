@@ -1,6 +1,6 @@
 //! Reads traces.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -51,6 +51,8 @@ pub struct Trace {
     stream_chunks: Vec<Vec<usize>>,
     found: Vec<ChunkLocation>,
     problems: Vec<Problem>,
+    /// The names of mapped objects, by number.
+    objects: BTreeMap<u32, String>,
 }
 
 /// A process's dictionary: maps the process's numbers to the trace's.
@@ -103,7 +105,7 @@ impl Trace {
         let version = start.strip_prefix(&FILE_MAGIC).and_then(|rest| rest.first_chunk());
         match version.map(|bytes| u32::from_le_bytes(*bytes)) {
             None => return Err(damaged("not a trace that pathlength recorded")),
-            // Version 1 had no heap marks.
+            // Version 1 had no heap marks, version 2 no marks of mappings.
             Some(1..=VERSION) => {}
             Some(version) => {
                 let what = format!("a trace of version {version}; this pathlength reads version {VERSION}");
@@ -135,6 +137,7 @@ impl Trace {
             stream_chunks: Vec::new(),
             found: Vec::new(),
             problems,
+            objects: BTreeMap::new(),
         };
         trace.read_dictionaries(&found).map_err(io)?;
         trace.list_streams(&found);
@@ -171,6 +174,7 @@ impl Trace {
         mark_missing(&mut process.images, definitions.first_image, lost)?;
         mark_missing(&mut process.functions, definitions.first_function, lost)?;
         mark_missing(&mut process.blocks, definitions.first_block, lost)?;
+        self.objects.extend(definitions.objects);
         for image in definitions.images {
             process.images.push(self.images.len() as u32);
             self.images.push(image);
@@ -223,6 +227,11 @@ impl Trace {
             self.stream_chunks[stream as usize].push(self.found.len());
             self.found.push(*chunk);
         }
+    }
+
+    /// The names of the objects that processes map ([`Mapping`](events::record::Mapping)), by number.
+    pub fn mapped_objects(&self) -> &BTreeMap<u32, String> {
+        &self.objects
     }
 
     /// What was recorded, and how.

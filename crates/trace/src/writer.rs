@@ -1,6 +1,6 @@
 //! Writes traces.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -109,6 +109,8 @@ struct Dictionary {
     functions: HashMap<Function, u32>,
     numbers: HashMap<(BlockKey, Option<u32>), BlockId>,
     blocks: Vec<(BlockKey, Option<u32>)>,
+    /// The numbers of objects that it maps.
+    objects: BTreeSet<u32>,
     /// Definitions that are neither sealed nor written.
     pending: Definitions,
     /// Definitions that are sealed but not written; and the number of seals already written.
@@ -150,6 +152,14 @@ impl Process {
         let mut dictionary = self.dictionary();
         dictionary.images.push(image.clone());
         dictionary.pending.images.push(image);
+    }
+
+    /// The process maps an object of memory: its number in the recording, and its name. Known numbers are ignored.
+    pub fn add_object(&self, number: u32, name: impl FnOnce() -> String) {
+        let mut dictionary = self.dictionary();
+        if dictionary.objects.insert(number) {
+            dictionary.pending.objects.push((number, name()));
+        }
     }
 
     /// The number of a block in the dictionary. Blocks with equal addresses and instructions in the same image have the same

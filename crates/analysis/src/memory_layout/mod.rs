@@ -136,6 +136,16 @@ impl MemoryLayout {
         }
     }
 
+    /// Whether an array is of memory that belongs to no variable, stack or block.
+    pub fn is_other(&self, array: u32) -> bool {
+        array == OTHER
+    }
+
+    /// The number of a new array, for an object that processes map.
+    pub fn add_object(&mut self, name: &str) -> u32 {
+        self.number(Array::unnamed(name, ""))
+    }
+
     /// The index of the member of a structure that an address of a variable belongs to: of
     /// [`image::Element::members`].
     pub fn member(&self, process: u32, address: u64) -> Option<usize> {

@@ -68,5 +68,6 @@ fn name(rule: Rule) -> &'static str {
         Rule::Unit => "units of work",
         Rule::SystemCall => "system calls",
         Rule::Heap => "blocks of the heap",
+        Rule::Mapping => "mapped ranges",
     }
 }

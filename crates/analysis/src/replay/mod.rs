@@ -124,11 +124,11 @@ impl Replay<'_> {
         })
     }
 
-    /// Passes on only the heap marks of a slice that is not selected.
+    /// Passes on only the marks of the heap and of mappings of a slice that is not selected.
     fn heap(&self, slice: &RecordSlice, words: &[u64], visitor: &mut impl Visitor) -> io::Result<()> {
         let before = self.dictionary.trace.chunks()[slice.chunk].first_instruction.min(LAST);
         for entry in Entries::new(words, self.dictionary.trace.shapes()) {
-            if let Entry::Mark(mark @ Mark::Heap(_)) = entry {
+            if let Entry::Mark(mark @ (Mark::Heap(_) | Mark::Mapping(_))) = entry {
                 visitor.mark(slice.stream, before, mark, false)?;
             }
         }

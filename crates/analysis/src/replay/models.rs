@@ -1,6 +1,6 @@
 //! Replays a trace to a consumer, such as a model of a machine.
 
-use events::record::{Entries, Entry, Event};
+use events::record::{Entries, Entry, Event, Mark};
 use events::{Consumer, Thread};
 use trace::Error;
 
@@ -39,6 +39,9 @@ impl Replay<'_> {
                     }
                     let process = trace.streams()[slice.stream as usize].process;
                     let thread = Thread { process, number: slice.stream };
+                    if let Some(processor) = slice.processor {
+                        consumer.runs_on(thread, processor);
+                    }
                     if is_unfiltered {
                         consumer.executed(thread, words);
                     } else {
@@ -67,7 +70,9 @@ impl Replay<'_> {
                     }
                 }
                 Entry::Mark(mark) => {
-                    if self.filter.mark(position, mark) {
+                    // Names and places of memory depend on those of all records.
+                    let is_of_memory = matches!(mark, Mark::Heap(_) | Mark::Mapping(_));
+                    if self.filter.mark(position, mark) || is_of_memory {
                         selected.push(Event::Mark(mark).word());
                     }
                 }

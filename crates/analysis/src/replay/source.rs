@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Scope;
 
+use trace::interleave::Schedule;
 use trace::order::TimeSlice;
 use trace::{Chunk, Error, Trace};
 
@@ -21,13 +22,8 @@ pub enum ReplayOrder {
         quantum: u64,
     },
     /// As if the threads ran at the same time, in turns of few instructions, as far as the trace does not say that one
-    /// waited for another ([`trace::interleave`]), on the processors of [`Trace::assignment`].
-    Interleaved {
-        /// The number of processors.
-        processors: u32,
-        /// Instructions of a turn.
-        quantum: u64,
-    },
+    /// waited for another ([`trace::interleave`]).
+    Interleaved(Schedule),
 }
 
 /// Consecutive records of one thread, from one chunk.
@@ -35,7 +31,7 @@ pub enum ReplayOrder {
 pub struct RecordSlice {
     /// The thread: an index of [`Trace::streams`].
     pub stream: u32,
-    /// The processor, with [`ReplayOrder::Processors`].
+    /// The processor, unless the order is that of time.
     pub processor: Option<u32>,
     /// Their chunk.
     pub chunk: usize,
@@ -76,8 +72,8 @@ pub fn read<'scope, 'trace: 'scope>(
             let mut turns = trace.schedule_where(processors, quantum, is_selected);
             gather(&sender, |batch| Ok(turns.next_slice()?.map(|slice| batch.add_slice(slice)).is_some()));
         }
-        ReplayOrder::Interleaved { processors, quantum } => {
-            let mut turns = trace.interleaved_where(processors, quantum, is_selected);
+        ReplayOrder::Interleaved(schedule) => {
+            let mut turns = trace.interleaved_where(schedule, is_selected);
             gather(&sender, |batch| Ok(turns.next_slice()?.map(|slice| batch.add_slice(slice)).is_some()));
         }
     });

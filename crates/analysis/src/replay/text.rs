@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use events::record::{Heap, Mark, Register};
+use events::record::{Heap, Mapping, Mark, Register};
 use image::Location;
 use trace::{Stream, Trace};
 
@@ -87,6 +87,7 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::Heap(Heap::Freed(address)) => format!("freed: the block at {address:#x}"),
             Mark::Heap(Heap::Copied(process)) => format!("the heap is a copy of that of process {process}"),
             Mark::Heap(Heap::Gone) => "the heap is empty: another program begins".into(),
+            Mark::Mapping(mapping) => mapping_text(mapping),
         };
         self.thread(stream, before)?;
         self.remark(before, &text)
@@ -185,5 +186,19 @@ pub(super) fn describe(source: &Location) -> String {
     match source.line {
         Some(line) => format!("{}:{line}", source.file),
         None => source.file.clone(),
+    }
+}
+
+/// A mark of a mapping, for people.
+fn mapping_text(mapping: Mapping) -> String {
+    match mapping {
+        Mapping::Start(address) => format!("mapped: from {address:#x} on"),
+        Mapping::Size(bytes) => format!("mapped: {bytes} bytes"),
+        Mapping::Shared(object) => format!("mapped: object {object}, shared"),
+        Mapping::Private(0) => "mapped: memory of its own, or nothing".into(),
+        Mapping::Private(object) => format!("mapped: object {object}, private"),
+        Mapping::Offset(bytes) => format!("mapped: from byte {bytes} of it"),
+        Mapping::Copied(process) => format!("the address space is a copy of that of process {process}"),
+        Mapping::Gone => "the address space is empty: another program begins".into(),
     }
 }

@@ -75,7 +75,9 @@ pub fn by_cache_line(sharing: &SharingAnalysis, trace: &Trace) -> Table {
     table.columns.extend(text_columns(&["data", "threads", "sharing"]));
     table.columns.extend(count_columns(sharing));
     table.columns.extend(text_columns(&["suggestion", "written in", "missed in"]));
-    for ((_, address), line) in sharing.groups(|access| Some(sharing.line_of(access))) {
+    for (_, line) in sharing.groups(|access| Some(access.key.line)) {
+        // Processes may map it at different addresses.
+        let address = line.accesses.first().map_or(0, |first| sharing.line_address(first));
         let diagnosis = sharing.diagnose(&line);
         let mut row = vec![
             address.into(),
@@ -116,11 +118,11 @@ pub fn by_data(sharing: &SharingAnalysis, trace: &Trace) -> Table {
     table.columns.push(Column { name: "cache lines".into(), kind: Kind::Count });
     table.columns.extend(count_columns(sharing));
     table.columns.extend(text_columns(&["suggestion", "accessed by"]));
-    let lines: BTreeMap<_, _> = sharing.groups(|access| Some(sharing.line_of(access))).into_iter().collect();
+    let lines: BTreeMap<_, _> = sharing.groups(|access| Some(access.key.line)).into_iter().collect();
     for ((array, member), group) in sharing.groups(|access| Some(access.data)) {
-        let mut of_lines: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+        let mut of_lines: BTreeMap<u32, u64> = BTreeMap::new();
         for access in &group.accesses {
-            *of_lines.entry(sharing.line_of(access)).or_default() += access.counts.operations();
+            *of_lines.entry(access.key.line).or_default() += access.counts.operations();
         }
         // The line with most operations tells what to do; of equal ones the first.
         let main = of_lines.iter().max_by_key(|&(line, count)| (count, std::cmp::Reverse(line)));

@@ -34,9 +34,9 @@ impl SharingAnalysis {
         groups
     }
 
-    /// The process and the address of the line that was accessed.
-    pub(super) fn line_of(&self, access: &SharedAccess) -> (u32, u64) {
-        (access.key.process, access.key.address & !(self.memory.line_size() - 1))
+    /// The address of the line that was accessed, in the process that accessed it.
+    pub(super) fn line_address(&self, access: &SharedAccess) -> u64 {
+        access.key.address & !(self.memory.line_size() - 1)
     }
 
     /// What is accessed: a variable, its element and member, or the byte of a block of the heap.

@@ -6,11 +6,13 @@ mod data_tables;
 mod groups;
 mod tables;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use events::record::{Entries, Entry, Execution, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Thread};
-use machine::{BusCounts, BusEvent, BusOperation, Coherence, CoherentMemory, Machine, Model, SharingClass};
+use machine::{
+    AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherentMemory, Machine, Model, SharingClass,
+};
 
 use crate::memory_layout::MemoryLayout;
 use crate::names::Names;
@@ -20,12 +22,16 @@ pub use tables::{state_changes, summary};
 
 /// Simulates the private caches of several processors, and attributes what they need the bus for.
 ///
-/// Threads run on the processors that [`Trace::assignment`](trace::Trace::assignment) gives them, as in
+/// Threads run on the processors that [`Consumer::runs_on`] names, as in a replay by
 /// [`ReplayOrder::Interleaved`](crate::replay::ReplayOrder::Interleaved).
 pub struct SharingAnalysis {
     memory: CoherentMemory,
-    /// The processor of each thread.
-    assignment: Vec<u32>,
+    spaces: AddressSpaces,
+    /// The names of objects that processes share, by number; and the arrays for them.
+    objects: BTreeMap<u32, String>,
+    object_arrays: HashMap<u32, u32>,
+    /// The processor that executes what follows.
+    processor: u8,
     shapes: Vec<Shape>,
     blocks: Vec<AccessedBlock>,
     /// By block, the counts of each access; empty until one needs the bus.
@@ -96,6 +102,8 @@ type LineWriter = ThreadAccess;
 struct AccessKey {
     process: u32,
     address: u64,
+    /// The number of the line.
+    line: u32,
     by: ThreadAccess,
     writer: Option<LineWriter>,
 }
@@ -152,17 +160,20 @@ impl SharingCounts {
 }
 
 impl SharingAnalysis {
-    /// Nothing executed yet, on a machine with a number of processors from 1 to [`CoherentMemory::MOST_PROCESSORS`], of
-    /// which `assignment` has one for each thread.
+    /// Nothing executed yet, on a machine with a number of processors from 1 to [`CoherentMemory::MOST_PROCESSORS`].
+    /// `objects` are the names of what processes share, by number.
     pub fn new(
         machine: &Machine,
         coherence: &Coherence,
         processors: u32,
-        assignment: Vec<u32>,
+        objects: BTreeMap<u32, String>,
     ) -> SharingAnalysis {
         SharingAnalysis {
             memory: CoherentMemory::new(machine, coherence, processors as usize),
-            assignment,
+            spaces: AddressSpaces::new(),
+            objects,
+            object_arrays: HashMap::new(),
+            processor: 0,
             shapes: Vec::new(),
             blocks: Vec::new(),
             by_access: Vec::new(),
@@ -210,7 +221,7 @@ impl SharingAnalysis {
             while at < end {
                 // An access that is not aligned may use two lines.
                 let part = (end - at).min(line - at % line) as u8;
-                let place = CoherentMemory::place(thread.process, at);
+                let place = self.spaces.place(thread.process, at, is_store);
                 if let Some(event) = self.memory.access(processor, place, part, is_store) {
                     self.event(thread, processor, execution.block, number, at, &event);
                 }
@@ -242,7 +253,7 @@ impl SharingAnalysis {
             || event.invalidated != 0;
         if has_moved {
             let writer = self.writers.get(&event.line).copied();
-            let key = AccessKey { process: thread.process, address, by, writer };
+            let key = AccessKey { process: thread.process, address, line: event.line, by, writer };
             self.moved(thread, processor, key, event);
         }
         if event.operation != BusOperation::Read {
@@ -270,13 +281,27 @@ impl SharingAnalysis {
     fn add_access(&mut self, thread: Thread, key: AccessKey) -> u32 {
         let number = self.accesses.len() as u32;
         let CodeAccess { base, .. } = self.code_access(key.by);
-        let array = self.layout.find(thread, base, key.address);
+        let mut array = self.layout.find(thread, base, key.address);
         let member = self.layout.member(key.process, key.address);
-        let offset = self.layout.offset(key.process, array, key.address);
+        let mut offset = self.layout.offset(key.process, array, key.address);
+        if self.layout.is_other(array)
+            && let Some((object, at)) = self.spaces.shared_object(key.process, key.address)
+        {
+            (array, offset) = (self.object_array(object), Some(at));
+        }
         let counts = SharingCounts::default();
         self.accesses.push(SharedAccess { key, data: (array, member), offset, counts });
         self.numbers.insert(key, number);
         number
+    }
+
+    /// The array of an object that processes share.
+    fn object_array(&mut self, object: u32) -> u32 {
+        let (objects, layout) = (&self.objects, &mut self.layout);
+        *self.object_arrays.entry(object).or_insert_with(|| {
+            let name = objects.get(&object).map_or("shared memory", String::as_str);
+            layout.add_object(&format!("({name})"))
+        })
     }
 
     /// Counts the misses whose class was decided.
@@ -300,6 +325,7 @@ impl SharingAnalysis {
         match mark {
             Mark::UnitEnds(_) => self.units += 1,
             Mark::Heap(heap) => self.layout.heap(thread, heap, &self.names),
+            Mark::Mapping(mapping) => self.spaces.mark(thread.process, mapping),
             _ => {}
         }
     }
@@ -329,11 +355,15 @@ impl Consumer for SharingAnalysis {
         self.executions.push(0);
     }
 
+    fn runs_on(&mut self, _: Thread, processor: u32) {
+        self.processor = (processor as usize).min(self.memory.processors() - 1) as u8;
+    }
+
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         if !self.threads.contains(&thread.number) {
             self.threads.push(thread.number);
         }
-        let processor = self.assignment.get(thread.number as usize).map_or(0, |&processor| processor as u8);
+        let processor = self.processor;
         let shapes = std::mem::take(&mut self.shapes);
         for entry in Entries::new(records, &shapes) {
             match entry {

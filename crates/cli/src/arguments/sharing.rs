@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use machine::{CoherentMemory, Setting};
+use trace::interleave::{Assignment, Schedule};
 
 use super::{OutputOptions, RowOptions, SimulationOptions};
 
@@ -23,6 +24,41 @@ pub enum SharingRows {
     Instruction,
     /// Changes of the state of lines: modified, owned, exclusive, shared, invalid.
     State,
+    /// In time, as --time: the processors, with what they spend their cycles on.
+    Processor,
+    /// In time: the kinds of transactions on the bus, with their latencies.
+    Transaction,
+}
+
+/// Which processor executes which thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AssignmentName {
+    /// Each thread has one processor, on which it takes turns with others.
+    Affinity,
+    /// As affinity, but one thread at a time, in the order in which they were recorded.
+    Recorded,
+    /// Threads wait in one queue for the next free processor, and give it back after a time slice.
+    RoundRobin,
+    /// As round-robin, but a thread keeps its processor until it waits.
+    RunToBlock,
+}
+
+impl SharingRows {
+    /// Whether they are of a simulation in time.
+    pub fn is_of_time(self) -> bool {
+        matches!(self, SharingRows::Processor | SharingRows::Transaction)
+    }
+}
+
+impl From<AssignmentName> for Assignment {
+    fn from(name: AssignmentName) -> Assignment {
+        match name {
+            AssignmentName::Affinity => Assignment::Affinity,
+            AssignmentName::Recorded => Assignment::Recorded,
+            AssignmentName::RoundRobin => Assignment::RoundRobin,
+            AssignmentName::RunToBlock => Assignment::RunToBlock,
+        }
+    }
 }
 
 /// Options of `sharing`.
@@ -31,18 +67,28 @@ pub struct SharingOptions {
     /// One table with a row for each of these, instead of a summary and the first cache lines.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<SharingRows>,
+    /// In time, on a machine with a section [coherence.bus]: throughput, utilization of the bus, cycles per instruction of
+    /// each processor by cause, latencies of transactions.
+    #[arg(long)]
+    pub time: bool,
     /// The machine, which must have a section [coherence]: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "present-day")]
     pub machine: String,
     /// Change a field of the machine: coherence.protocol=mesi, l2.size=1M. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub settings: Vec<Setting>,
-    /// The number of processors; by default one for each thread, at most 64.
+    /// The number of processors; by default one for each thread of all processes, at most 64.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CoherentMemory::MOST_PROCESSORS as i64))]
     pub processors: Option<u32>,
     /// How many instructions a processor executes before the next one has its turn: fewer interleave threads more finely.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub quantum: u64,
+    /// Which processor executes which thread.
+    #[arg(long, value_name = "HOW", default_value = "affinity")]
+    pub assign: AssignmentName,
+    /// How many instructions a thread executes before another one has its processor, with affinity and round-robin.
+    #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_slice: u64,
     #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]

@@ -3,18 +3,24 @@
 use std::process::ExitCode;
 
 use analysis::models::Rows;
-use analysis::replay::ReplayOrder;
+use analysis::multiprocessor;
+use analysis::names::Names;
+use analysis::replay::{Dictionary, Filter, ReplayOrder};
 use analysis::sharing::{self, SharingAnalysis};
 use analysis::table::Table;
 use anyhow::bail;
-use machine::CoherentMemory;
-use trace::Trace;
+use machine::{Bus, BusProcessor, Coherence, CoherentMemory, Multiprocessor};
+use trace::interleave::Schedule;
+use trace::{Chunk, Trace};
 
 use super::recorded::RecordedInput;
 use super::selected_machines::SelectedMachines;
-use super::simulate::{Simulated, replay_in_order};
+use super::show::report_problems;
+use super::simulate::{self, Simulated, replay_in_order};
 use super::until;
 use crate::arguments::{SharingOptions, SharingRows};
+use crate::messages;
+use crate::progress::Replaying;
 
 /// Cache lines in the short table.
 const LINES: usize = 10;
@@ -32,12 +38,22 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
             "the machine {name} has one processor: add coherence.protocol = \"mesi\" to its file, or --set coherence.protocol=mesi"
         );
     };
+    let is_timed = options.time || options.by.is_some_and(SharingRows::is_of_time);
+    let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
     let RecordedInput { trace, selection, ending } = RecordedInput::new(input, output, &machines.machines)?;
     let most = CoherentMemory::MOST_PROCESSORS as u32;
     let threads = u32::try_from(trace.streams().len()).unwrap_or(most);
     let processors = options.processors.unwrap_or(threads.clamp(1, most));
-    let model = SharingAnalysis::new(machine, coherence, processors, trace.assignment(processors));
-    let order = ReplayOrder::Interleaved { processors, quantum: options.quantum };
+    let SharingOptions { quantum, time_slice, .. } = *options;
+    let schedule = Schedule { processors, quantum, assignment: options.assign.into(), time_slice };
+    if let Some((bus, processor)) = bus {
+        let model = Multiprocessor::new(machine, coherence, bus, processor, processors as usize);
+        let recorded = RecordedInput { trace, selection, ending };
+        return timed(options, recorded, schedule, model, machines.note());
+    }
+    let order = ReplayOrder::Interleaved(schedule);
+    let objects = trace.mapped_objects().clone();
+    let model = SharingAnalysis::new(machine, coherence, processors, objects);
     let mut simulated = replay_in_order(input, trace, &selection, order, model)?;
     simulated.notes.extend(ending.as_ref().and_then(until));
     simulated.ending = ending;
@@ -45,6 +61,72 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     simulated.notes.extend(machines.note());
     write(options, &simulated)?;
     simulated.finish(input)
+}
+
+/// What a simulation in time needs of a machine.
+fn timed_bus<'a>(
+    options: &SharingOptions,
+    coherence: &'a Coherence,
+) -> anyhow::Result<(&'a Bus, &'a BusProcessor)> {
+    if options.by.is_some_and(|by| !by.is_of_time()) {
+        bail!("--time has tables by processor and transaction only: leave out --time, or --by");
+    }
+    if options.input.warm_up > 0 {
+        bail!("--warm-up is not possible in a simulation in time");
+    }
+    match (&coherence.bus, &coherence.processor) {
+        (Some(bus), Some(processor)) => Ok((bus, processor)),
+        _ => bail!(
+            "the machine {} has no timed bus: add [coherence.bus] and [coherence.processor] to its file, or use pentium-pro",
+            options.machine
+        ),
+    }
+}
+
+/// Simulates the processors of a machine in time, and writes the tables.
+fn timed(
+    options: &SharingOptions,
+    recorded: RecordedInput,
+    schedule: Schedule,
+    mut model: Multiprocessor,
+    note: Option<String>,
+) -> anyhow::Result<ExitCode> {
+    let RecordedInput { trace, selection, ending } = recorded;
+    let path = options.input.file.path();
+    if trace.header().has_values {
+        bail!(
+            "{}: a trace with values cannot be simulated in time: record it without --values",
+            path.display()
+        );
+    }
+    let names = Names::of_trace(&trace);
+    let dictionary = Dictionary::new(&trace, &names);
+    let filter = Filter::new(&selection, &dictionary)?;
+    let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
+    let bar = Replaying::new(chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add), true);
+    let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
+    let problems =
+        multiprocessor::replay(&trace, schedule, is_wanted, &mut model, &mut |count| bar.show(count));
+    bar.clear();
+    let is_whole = problems.is_empty() && trace.problems().is_empty();
+    for problem in problems {
+        messages::report_problem(&format!("{:#}", anyhow::Error::from(problem)));
+    }
+    report_problems(&trace, path);
+    let tables = match options.by {
+        Some(SharingRows::Processor) => vec![multiprocessor::by_processor(&model)],
+        Some(_) => vec![multiprocessor::transactions(&model)],
+        None => vec![
+            multiprocessor::summary(&model),
+            multiprocessor::by_processor(&model),
+            multiprocessor::transactions(&model),
+        ],
+    };
+    let part = simulate::note(&options.input, &trace);
+    let notes = ending.as_ref().and_then(until).into_iter().chain(note).collect();
+    let simulated = Simulated { model, trace, part, notes, ending, is_whole };
+    simulated.write(tables, &options.rows, &options.output)?;
+    simulated.finish(&options.input)
 }
 
 fn write(options: &SharingOptions, simulated: &Simulated<SharingAnalysis>) -> anyhow::Result<()> {
@@ -72,5 +154,6 @@ fn table(by: SharingRows, model: &SharingAnalysis, trace: &Trace) -> Table {
         SharingRows::Line => sharing::by_code(model, Rows::Line, trace),
         SharingRows::Instruction => sharing::by_code(model, Rows::Instruction, trace),
         SharingRows::State => sharing::state_changes(model),
+        SharingRows::Processor | SharingRows::Transaction => unreachable!("they are of a simulation in time"),
     }
 }

@@ -155,6 +155,84 @@ fn units_of_work_are_what_operations_are_counted_for() {
 }
 
 #[test]
+fn processes_share_what_they_map_together() {
+    let folder = Folder::new();
+    for (kind, name) in [
+        ("anonymous", "(anonymous shared memory)"),
+        ("file", "(/tmp/shared"),
+        ("segment", "(System V shared memory)"),
+    ] {
+        let record = |_| folder.table(&format!("sharing --by cache-line :ev56/shared processes {kind}"));
+        let shared = |rows: &[Vec<String>]| {
+            (1..rows.len())
+                .find(|&row| text(rows, row, "data").contains(name) && text(rows, row, "sharing") == "false")
+        };
+        let lines = at_the_same_time(record, |rows| shared(rows).is_some());
+        let row = shared(&lines).unwrap();
+        assert_eq!(text(&lines, row, "threads"), "1.0 2.0", "{lines:?}");
+        assert!(text(&lines, row, "written in").contains("(shared.c:"), "{lines:?}");
+        let [of_false, of_true] = ["false misses", "true misses"].map(|name| cell(&lines, row, name));
+        // As of threads: 100 to 240 turns of each, in each of which the line comes once.
+        assert!((100.0..=480.0).contains(&of_false) && of_true < 10.0, "{lines:?}");
+    }
+    // Variables are each process's own: fork copies their page.
+    let private = folder.table("sharing --by data :ev56/shared processes private");
+    assert!(!moves(&private, "counters.count"), "{private:?}");
+}
+
+#[test]
+fn a_trace_of_processes_is_consistent_and_says_what_they_map() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev56/shared processes segment");
+    run(&format!("check {trace}")).quiet_success();
+    let shown = run(&format!("show {trace}"));
+    for what in ["mapped: object", "shared", "the address space is a copy of that of process 0"] {
+        assert!(shown.stdout.contains(what), "{what}");
+    }
+}
+
+#[test]
+fn threads_run_on_free_processors() {
+    let folder = Folder::new();
+    let trace = folder.trace("--heap :ev56/shared false");
+    for assign in ["affinity", "recorded", "round-robin", "run-to-block"] {
+        let table = folder.table(&format!(
+            "sharing --by function --processors 2 --assign {assign} --time-slice 1000 {trace}"
+        ));
+        assert!(table.len() > 1 || assign == "recorded", "{assign}: {table:?}");
+    }
+}
+
+#[test]
+fn processors_on_a_bus_have_times() {
+    let folder = Folder::new();
+    let trace = at_the_same_time(
+        |_| folder.trace("--heap :ev56/shared false"),
+        |trace| moves(&folder.table(&format!("sharing --by cache-line {trace}")), "counters[0].count"),
+    );
+    let table = |words: &str| folder.table(&format!("sharing --machine pentium-pro {words} {trace}"));
+    let processors = table("--by processor --processors 3");
+    let all = row_named(&processors, "all");
+    let whole = cell(&processors, all, "CPI");
+    let parts = ["busy", "memory", "other caches", "outstanding misses", "barriers", "system calls"];
+    let sum: f64 = parts.iter().map(|part| cell(&processors, all, part)).sum();
+    assert!((sum - whole).abs() < 0.005, "{processors:?}");
+    assert_eq!(cell(&processors, all, "busy"), 1.0, "{processors:?}");
+    assert!(cell(&processors, all, "other caches") > 0.0, "{processors:?}");
+    assert_eq!(table("--by processor --processors 3"), processors, "the same each time");
+    let latency = |words: &str| {
+        let rows = table(&format!("--by transaction --processors 3 {words}"));
+        cell(&rows, row_named(&rows, "line from memory"), "latency ns")
+    };
+    assert!(latency("--set coherence.bus.memory=27") > latency("") + 200.0);
+    let said = run(&format!("sharing --time --machine pentium-pro --processors 3 {trace}"));
+    let said = said.quiet_success();
+    for what in ["million instructions per second", "utilization of the data bus", "Cycles per instruction"] {
+        assert!(said.contains(what), "{said}");
+    }
+}
+
+#[test]
 fn wrong_requests_are_rejected() {
     for (words, what) in [
         ("sharing /nowhere/program", "/nowhere/program"),
@@ -165,6 +243,13 @@ fn wrong_requests_are_rejected() {
         ("sharing --processors 65 :ev56/shared", "65"),
         ("sharing --processors 0 :ev56/shared", "0"),
         ("sharing --quantum 0 :ev56/shared", "0"),
+        ("sharing --time --machine pentium-pro --set coherence.bus=none :ev56/shared", "has both"),
+        (
+            "sharing --time --set coherence.bus=none --set coherence.processor=none :ev56/shared",
+            "no timed bus",
+        ),
+        ("sharing --time --by data :ev56/shared", "by processor and transaction only"),
+        ("sharing --assign anywhere :ev56/shared", "run-to-block"),
         ("sharing --by unit :ev56/shared", "cache-line"),
         ("sharing --thread 0.1 :ev56/shared", "choose from a trace"),
         ("sharing --unit nowhere :ev56/shared", "nowhere"),

@@ -115,7 +115,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         self.report_images(&self.shared.kernel.lock());
         let address = self.thread.address();
         self.with_debugger(|debugger, cpu| debugger.begin(address, cpu));
-        self.observer.resumed();
+        self.observer.resumed(self.shared.memory);
         loop {
             self.update_code();
             self.go(NEVER);
@@ -207,7 +207,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             drop(kernel);
             self.with_debugger(|debugger, cpu| debugger.enter_guest(cpu));
         }
-        self.observer.resumed();
+        self.observer.resumed(self.shared.memory);
     }
 
     /// Does the kernel's part of a stop.

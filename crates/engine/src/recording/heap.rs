@@ -27,8 +27,8 @@ const fn allocates(name: &'static str, size: &'static [usize]) -> Function {
     Function { name, frees: None, size, stores: None }
 }
 
-/// The functions of the C library, and C++'s operators new, which call those.
-const FUNCTIONS: [Function; 16] = [
+/// The functions of the C library, C++'s operators new, which call those, and servers' own.
+const FUNCTIONS: [Function; 19] = [
     allocates("malloc", &[0]),
     allocates("calloc", &[0, 1]),
     Function { frees: Some(0), ..allocates("realloc", &[1]) },
@@ -45,6 +45,10 @@ const FUNCTIONS: [Function; 16] = [
     allocates("_ZnamSt11align_val_t", &[0]),
     allocates("_ZnwmRKSt9nothrow_t", &[0]),
     allocates("_ZnamRKSt9nothrow_t", &[0]),
+    // PostgreSQL's shared memory: its structures are named by the functions that allocate them.
+    allocates("ShmemInitStruct", &[1]),
+    allocates("ShmemAlloc", &[0]),
+    allocates("ShmemAllocNoError", &[0]),
 ];
 
 /// An instruction of an allocation function that must be observed.

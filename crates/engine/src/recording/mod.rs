@@ -5,6 +5,7 @@ mod attach;
 mod delivery;
 mod encoder;
 mod heap;
+mod mappings;
 mod plan;
 mod recorded;
 mod session;
@@ -262,7 +263,7 @@ impl Observer<Cpu> for Recorder {
         }
     }
 
-    fn resumed(&mut self) {
+    fn resumed(&mut self, memory: &Memory) {
         // What a client requested has ended.
         if let Some(attach_server) = &self.attach_server
             && let Some(counting) = self.counting.take_if(|counting| counting.is_done())
@@ -270,7 +271,7 @@ impl Observer<Cpu> for Recorder {
             attach_server.leave(&AttachedSession::Counting(counting.session));
         }
         let Some(tracer) = &mut self.tracer else { return };
-        tracer.resumed();
+        tracer.resumed(memory);
         if let Some(attach_server) = &self.attach_server
             && tracer.is_over()
         {

@@ -14,8 +14,12 @@ use trace::{Process, Writer};
 use super::Recorded;
 use super::attach::{Answer, Connection, End};
 use super::delivery::{Delivery, ForkedConsumer, ForkedProcess};
+use super::mappings::RecordedMappings;
 use super::plan::Plan;
 use crate::lock;
+
+/// Objects beyond these are taken for memory of the process that maps them.
+const MOST_OBJECTS: usize = 4096;
 
 /// Counters shared by the recorded processes, in shared memory.
 #[repr(C)]
@@ -28,6 +32,8 @@ struct Shared {
     processes: AtomicU32,
     /// The host's error number of a process that could not continue recording, or 0.
     error: AtomicI32,
+    /// The identities of objects that processes have mapped, in the order of their numbers, from 1; then zeros.
+    objects: [AtomicU64; MOST_OBJECTS],
 }
 
 /// [`Shared`], mapped.
@@ -100,6 +106,8 @@ pub(super) struct Session {
     connection: Mutex<Option<Connection>>,
     /// The images in the trace's dictionary.
     images: Mutex<Vec<LoadedImage>>,
+    /// What is mapped, as far as it is recorded.
+    mappings: RecordedMappings,
     /// Number of instructions recorded by threads that have ended.
     instructions: AtomicU64,
     /// Why recording ended early.
@@ -158,6 +166,7 @@ impl Session {
             state,
             connection,
             images,
+            mappings: RecordedMappings::default(),
             instructions,
             failure,
             _descriptors: Some(DescriptorOwner::new()),
@@ -236,6 +245,23 @@ impl Session {
     /// The number of a unit that begins.
     pub(super) fn next_unit(&self) -> u64 {
         self.numbers.get().units.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number of an object in the recording, by its identity; None if there are too many.
+    pub(super) fn object(&self, identity: u64) -> Option<u32> {
+        let slots = &self.numbers.get().objects;
+        let is_it =
+            |slot: &AtomicU64| match slot.compare_exchange(0, identity, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => true,
+                Err(known) => known == identity,
+            };
+        slots.iter().position(is_it).map(|index| index as u32 + 1)
+    }
+
+    /// What is mapped, as far as it is recorded.
+    pub(super) fn mappings(&self) -> &RecordedMappings {
+        &self.mappings
     }
 
     /// Number of units that have begun.

@@ -336,6 +336,20 @@ impl Tracer {
         }
     }
 
+    /// Appends marks of what is mapped, if that has changed, ordered among the events of other threads.
+    pub(super) fn add_mappings(&mut self, memory: &Memory) {
+        if !self.is_recording || self.is_truncated || self.session.delivery().is_some() {
+            return;
+        }
+        let marks = self.session.mappings().changes(memory, &self.session);
+        if marks.is_empty() {
+            return;
+        }
+        self.mark(Mark::Order(self.order));
+        self.order = self.session.next_order();
+        marks.into_iter().for_each(|mark| self.mark(mark));
+    }
+
     /// Appends the marks of objects, which are defined for the consumer first.
     fn add_objects(&mut self) {
         let Some(objects) = self.objects.as_mut().filter(|objects| !objects.marks.is_empty()) else { return };

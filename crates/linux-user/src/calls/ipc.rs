@@ -6,7 +6,7 @@ use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
 use crate::state::clock::timespec;
 use host::Errno;
-use memory::Backing;
+use memory::{Backing, MappedObject};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -70,7 +70,8 @@ pub fn shmat<G: Abi>(call: &mut Call<G>) -> Outcome {
     let write = if flag(libc::SHM_RDONLY) { 0 } else { libc::PROT_WRITE };
     let execute = if flag(libc::SHM_EXEC) { libc::PROT_EXEC } else { 0 };
     let protection = libc::PROT_READ | write | execute;
-    call.memory.adopt(start, bytes, protection, Backing::Named("/SYSV00000000 (deleted)"));
+    let backing = Backing::Named("/SYSV00000000 (deleted)");
+    call.memory.adopt(start, bytes, protection, backing, MappedObject::segment(id));
     call.kernel.attached.insert(start, bytes);
     Ok(start)
 }

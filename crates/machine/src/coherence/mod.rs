@@ -1,14 +1,15 @@
 //! Private caches of several processors, kept coherent by a snooping bus: every operation on the bus, and which misses
 //! are due to sharing, true or false ([design](../../../../docs/design/multiprocessors.md)).
 
+mod address_spaces;
 mod counts;
 mod line_record;
 mod private_caches;
 
+pub use address_spaces::AddressSpaces;
 pub use counts::{BusCounts, BusOperation, CopyLosses, SharingClass, StateCounts, TransitionCause};
 
 use crate::description::{Coherence, Machine, Protocol};
-use crate::hierarchy::Hierarchy;
 use line_record::{LineNumbers, LineRecord, SharedBytes, bit, processors};
 use private_caches::PrivateCaches;
 
@@ -149,11 +150,6 @@ impl CoherentMemory {
                 record.shared.iter().for_each(|&place| *self.shared.token(place, processor) = NOT_COUNTED);
             }
         }
-    }
-
-    /// The place of an address of a process: places of different processes are different.
-    pub fn place(process: u32, address: u64) -> u64 {
-        address ^ Hierarchy::asid_bits(process)
     }
 
     /// The state of a processor's copy of the line at a place.

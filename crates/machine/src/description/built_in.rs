@@ -1,8 +1,9 @@
 //! The machines that come with the crate.
 
 /// The machines that come with the crate: their names, and their files.
-pub(super) const KNOWN: [(&str, &str); 12] = [
+pub(super) const KNOWN: [(&str, &str); 13] = [
     ("alpha21264", include_str!("../../../../machines/alpha21264.toml")),
+    ("alphaserver4100", include_str!("../../../../machines/alphaserver4100.toml")),
     ("alphaserver8400", include_str!("../../../../machines/alphaserver8400.toml")),
     ("alphastation500", include_str!("../../../../machines/alphastation500.toml")),
     ("alphastation500-ev5", include_str!("../../../../machines/alphastation500-ev5.toml")),

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 
 use super::error::{Checked, require};
-use super::{Cache, Write};
+use super::{Bus, BusProcessor, Cache, Write};
 
 /// How the private caches of several processors are kept coherent.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coherence {
     /// The states of a line.
@@ -14,6 +14,10 @@ pub struct Coherence {
     /// The name of the outermost cache that each processor has for itself: it observes the bus, and its line is the unit of
     /// coherence. Without this, the outermost cache of data.
     pub private: Option<String>,
+    /// The bus, if its time is described.
+    pub bus: Option<Bus>,
+    /// What processors do until the bus has served them.
+    pub processor: Option<BusProcessor>,
 }
 
 /// The states that a line can have in a private cache, beside Invalid.
@@ -46,6 +50,14 @@ impl Coherence {
             let reason = format!("{private:?} is no cache of data; there are {}", names.join(", "));
             require(names.contains(&private.as_str()), "coherence.private", reason)?;
         }
+        self.bus.as_ref().map_or(Ok(()), Bus::check)?;
+        self.processor.as_ref().map_or(Ok(()), BusProcessor::check)?;
+        let reason = "a machine with a timed bus has both";
+        require(
+            self.bus.is_some() == self.processor.is_some(),
+            "coherence.bus and coherence.processor",
+            reason,
+        )?;
         let bus = self.private_caches(caches).pop().expect("there is a cache of data");
         let reason = format!("{} observes the bus, and must have write = \"back\"", bus.name);
         require(bus.write == Write::Back, format!("caches.{}.write", bus.name), reason)?;

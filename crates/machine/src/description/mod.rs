@@ -1,6 +1,7 @@
 //! Descriptions of machines in TOML: their structures, and the sources of each figure.
 
 mod built_in;
+mod bus;
 mod check;
 mod coherence;
 mod error;
@@ -19,6 +20,7 @@ use crate::storage::Storage;
 
 use built_in::KNOWN;
 pub use built_in::names;
+pub use bus::{Bus, BusProcessor};
 pub use coherence::{Coherence, Protocol};
 pub use error::Error;
 pub(crate) use error::{Checked, require};

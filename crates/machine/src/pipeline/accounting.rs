@@ -150,7 +150,7 @@ impl<M: MemorySystem> Accounting<M> {
             Mark::Gap | Mark::Discontinuity | Mark::Exception(_) | Mark::PalCall(_) | Mark::PalReturn => {
                 self.core.divert();
             }
-            Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
+            Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) | Mark::Mapping(_) => {}
             Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
         }
     }

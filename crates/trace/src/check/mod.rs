@@ -15,8 +15,8 @@ use crate::codec::block_summary::{
 };
 use crate::{Chunk, Trace};
 use events::record::{
-    Entries, Entry, Execution, FIRST_UNPRIVILEGED_PAL_CALL, Heap, Mark, address_of_word, returns_from_kernel,
-    word_of_address,
+    Entries, Entry, Execution, FIRST_UNPRIVILEGED_PAL_CALL, Heap, Mapping, Mark, address_of_word,
+    returns_from_kernel, word_of_address,
 };
 use events::{Block, BlockId};
 
@@ -39,6 +39,8 @@ pub enum Rule {
     SystemCall,
     /// A heap block's mark follows marks of its caller and size.
     Heap,
+    /// A mapped range has marks of its start, its size, its object and its offset, in this order.
+    Mapping,
 }
 
 /// A violation of a rule.
@@ -155,6 +157,8 @@ struct StreamChecker<'a> {
     instruction: u64,
     /// The last heap mark.
     heap: HeapMark,
+    /// The mark of a mapped range that comes next, of the four.
+    mapping_step: u8,
     /// The block executed last.
     last: Option<BlockId>,
     next: Next,
@@ -188,6 +192,7 @@ impl<'a> StreamChecker<'a> {
             stream,
             instruction: 0,
             heap: HeapMark::Other,
+            mapping_step: 0,
             last: None,
             next: Next::Anywhere,
             returns: false,
@@ -316,6 +321,7 @@ impl<'a> StreamChecker<'a> {
                 self.violation(Rule::Heap, self.place(), what);
             }
             Mark::Heap(Heap::Freed(_) | Heap::Copied(_) | Heap::Gone) => {}
+            Mark::Mapping(mapping) => self.mapping(mapping),
             Mark::PalCall(function) => {
                 self.pal_call(function);
                 self.divert();
@@ -332,6 +338,23 @@ impl<'a> StreamChecker<'a> {
             Mark::PalReturn => self.divert(),
             Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
         }
+    }
+
+    /// Whether the four marks of a mapped range follow each other.
+    fn mapping(&mut self, mark: Mapping) {
+        let step = match mark {
+            Mapping::Start(_) => 0,
+            Mapping::Size(_) => 1,
+            Mapping::Shared(_) | Mapping::Private(_) => 2,
+            Mapping::Offset(_) => 3,
+            Mapping::Copied(_) | Mapping::Gone => 4,
+        };
+        let fits = if step == 4 { self.mapping_step == 0 } else { self.mapping_step == step };
+        if !fits {
+            let what = "a mapped range lacks a mark of its start, size, object or offset".into();
+            self.violation(Rule::Mapping, self.place(), what);
+        }
+        self.mapping_step = (step + 1) % 4 * u8::from(step < 4);
     }
 
     fn system_call(&mut self, number: u32) {

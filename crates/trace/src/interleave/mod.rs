@@ -20,13 +20,48 @@ use wake_ups::WakeUps;
 
 use crate::order::{Cursor, End, TimeSlice};
 use crate::{Chunk, Error, Trace};
-use events::record::{Entry, Mark};
+use events::record::{Entries, Entry, Mapping, Mark};
 
-/// The number of instructions after which a thread makes room for another one on its processor.
-pub const TIME_SLICE: u64 = 100_000;
+/// Which processor executes which stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Assignment {
+    /// Each stream has one processor ([`Trace::assignment`]), on which it alternates with others.
+    #[default]
+    Affinity,
+    /// As with affinity, but in the recorded order: one stream at a time.
+    Recorded,
+    /// All streams that can run wait in one queue. A processor takes the first one, and puts it back after a time slice.
+    RoundRobin,
+    /// As round robin, but a stream keeps its processor until it waits.
+    RunToBlock,
+}
+
+/// How streams are executed as if at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// The number of processors.
+    pub processors: u32,
+    /// Processors take turns of this many instructions.
+    pub quantum: u64,
+    /// Which processor executes which stream.
+    pub assignment: Assignment,
+    /// The number of instructions after which a stream makes room for another one on its processor.
+    pub time_slice: u64,
+}
+
+impl Schedule {
+    /// The usual time slice.
+    pub const TIME_SLICE: u64 = 100_000;
+
+    /// With affinity, in turns of `quantum` instructions.
+    pub fn new(processors: u32, quantum: u64) -> Schedule {
+        Schedule { processors, quantum, assignment: Assignment::Affinity, time_slice: Schedule::TIME_SLICE }
+    }
+}
 
 impl Trace {
-    /// The processor of each stream: in the order of processes and of the threads in them, one after the other.
+    /// The processor of each stream, if it has only one: in the order of processes and of the threads in them, one after the
+    /// other.
     pub fn assignment(&self, processors: u32) -> Vec<u32> {
         let streams = self.streams();
         let mut order: Vec<usize> = (0..streams.len()).collect();
@@ -38,36 +73,70 @@ impl Trace {
         assignment
     }
 
-    /// All records of the selected chunks as if the streams ran at the same time on a number of processors. Each stream has
-    /// one processor ([`Trace::assignment`]). Processors take turns of `quantum` instructions; streams on the same processor
-    /// alternate after [`TIME_SLICE`] instructions, or where one waits.
+    /// All records of the selected chunks as if the streams ran at the same time on a number of processors.
     pub fn interleaved_where(
         &self,
-        processors: u32,
-        quantum: u64,
+        schedule: Schedule,
         is_wanted: impl Fn(&Chunk) -> bool,
     ) -> Interleaved<'_> {
         let cursors = self.cursors(&is_wanted);
-        let mut queues = vec![Queue::default(); processors.max(1) as usize];
-        for (stream, processor) in self.assignment(processors).into_iter().enumerate() {
+        let schedule =
+            Schedule { processors: schedule.processors.max(1), quantum: schedule.quantum.max(1), ..schedule };
+        let is_fixed = matches!(schedule.assignment, Assignment::Affinity | Assignment::Recorded);
+        let queue_of = match is_fixed {
+            true => self.assignment(schedule.processors),
+            false => vec![0; cursors.len()],
+        };
+        let mut queues = vec![VecDeque::new(); schedule.processors as usize];
+        for (stream, queue) in queue_of.into_iter().enumerate() {
             if !cursors[stream].chunks.is_empty() {
-                queues[processor as usize].streams.push_back(stream);
+                queues[queue as usize].push_back(stream);
             }
         }
+        let processor = |number: u32| Processor {
+            queue: if is_fixed { number as usize } else { 0 },
+            ..Processor::default()
+        };
         Interleaved {
             trace: self,
             waits: self.streams().iter().map(|_| Waits::ToBegin).collect(),
             has_ended: vec![false; cursors.len()],
             orders: vec![0; cursors.len()],
             cursors,
-            next: queues.len(),
-            processors: queues,
-            quantum: quantum.max(1),
+            next: schedule.processors as usize,
+            queues,
+            processors: (0..schedule.processors).map(processor).collect(),
+            schedule,
             lowest: 0,
-            wake_ups: wake_ups::wake_ups(self, is_wanted),
+            wake_ups: wake_ups::wake_ups(self, &is_wanted),
+            parents: parents(self, is_wanted),
             created: HashMap::new(),
         }
     }
+}
+
+/// By process, the process that forked it, as far as its first records say so.
+fn parents(trace: &Trace, is_wanted: impl Fn(&Chunk) -> bool) -> HashMap<u32, u32> {
+    let mut words = Vec::new();
+    let mut parents = HashMap::new();
+    for (number, stream) in trace.streams().iter().enumerate() {
+        let first = trace.stream_chunks(number as u32).first().copied();
+        let Some(first) = first.filter(|&first| is_wanted(&trace.chunks()[first])) else { continue };
+        // The error is reported when the chunk is read again.
+        if trace.read(first, &mut words).is_err() {
+            continue;
+        }
+        let marks = Entries::new(&words, trace.shapes()).map_while(|entry| match entry {
+            Entry::Mark(mark) => Some(mark),
+            Entry::Execution(_) => None,
+        });
+        for mark in marks {
+            if let Mark::Mapping(Mapping::Copied(parent)) = mark {
+                parents.insert(stream.process, parent);
+            }
+        }
+    }
+    parents
 }
 
 /// What a stream waits for.
@@ -82,15 +151,28 @@ enum Waits {
     ForOthers,
 }
 
-/// A processor with its streams.
+/// What a processor does in its turn.
+#[derive(Debug)]
+pub enum Turn<'a> {
+    /// It executes these records.
+    Slice(TimeSlice<'a>),
+    /// All of its streams wait for others.
+    Idle,
+    /// All streams have ended.
+    Over,
+}
+
+/// A processor.
 #[derive(Clone, Debug, Default)]
-struct Queue {
-    /// The streams that have not ended; the first one runs.
-    streams: VecDeque<usize>,
+struct Processor {
+    /// Its queue of streams.
+    queue: usize,
+    /// The stream that it executes, which is in no queue.
+    current: Option<usize>,
     /// Number of instructions executed.
     time: u64,
-    /// Instructions of the first stream since it came first.
-    of_first: u64,
+    /// Instructions of the current stream since it got the processor.
+    of_current: u64,
 }
 
 /// See [`Trace::interleaved_where`].
@@ -101,15 +183,18 @@ pub struct Interleaved<'a> {
     /// By stream.
     waits: Vec<Waits>,
     has_ended: Vec<bool>,
-    processors: Vec<Queue>,
+    processors: Vec<Processor>,
+    /// Streams that no processor executes at present, the next one first.
+    queues: Vec<VecDeque<usize>>,
     /// The processor whose turn is next in this round.
     next: usize,
-    quantum: u64,
+    schedule: Schedule,
     /// By stream, the order number of its next instructions, when the round began.
     orders: Vec<u64>,
     /// The lowest of them.
     lowest: u64,
     wake_ups: WakeUps,
+    parents: HashMap<u32, u32>,
     /// By process, the calls that have created threads.
     created: HashMap<u32, u32>,
 }
@@ -127,32 +212,48 @@ impl Interleaved<'_> {
                 break (number, stream);
             }
         };
+        Ok(Some(self.slice(number, stream)))
+    }
+
+    /// The next turn of a processor, for those who know which one is next: each call looks at all streams.
+    pub fn next_of(&mut self, processor: u32) -> Result<Turn<'_>, Error> {
+        let is_over = !self.begin_round()?;
+        let number = (processor as usize).min(self.processors.len() - 1);
+        Ok(match self.choose(number) {
+            Some(stream) => Turn::Slice(self.slice(number, stream)),
+            None if is_over => Turn::Over,
+            None => Turn::Idle,
+        })
+    }
+
+    /// Takes the turn of a stream.
+    fn slice(&mut self, number: usize, stream: usize) -> TimeSlice<'_> {
         let (instructions, slice) = self.turn(stream);
         let processor = &mut self.processors[number];
         let time = processor.time;
         processor.time += instructions;
-        processor.of_first += instructions;
+        processor.of_current += instructions;
         let Cursor { chunk, ref words, .. } = self.cursors[stream];
         let (processor, stream) = (number as u32, stream as u32);
-        Ok(Some(TimeSlice { processor, stream, time, chunk, words: &words[slice] }))
+        TimeSlice { processor, stream, time, chunk, words: &words[slice] }
     }
 
     /// Reads what streams need, and removes those that have ended. False if all have.
     fn begin_round(&mut self) -> Result<bool, Error> {
         let mut lowest = None;
-        for processor in &mut self.processors {
-            let mut index = 0;
-            while let Some(&stream) = processor.streams.get(index) {
-                let cursor = &mut self.cursors[stream];
-                if cursor.fill(self.trace)? {
-                    self.orders[stream] = next_order(cursor, self.trace);
-                    lowest = Some(self.orders[stream].min(lowest.unwrap_or(u64::MAX)));
-                    index += 1;
-                } else {
-                    self.has_ended[stream] = true;
-                    processor.streams.remove(index);
-                    processor.of_first = if index == 0 { 0 } else { processor.of_first };
-                }
+        for (stream, cursor) in self.cursors.iter_mut().enumerate() {
+            if self.has_ended[stream] {
+                continue;
+            }
+            if cursor.fill(self.trace)? {
+                self.orders[stream] = next_order(cursor, self.trace);
+                lowest = Some(self.orders[stream].min(lowest.unwrap_or(u64::MAX)));
+                continue;
+            }
+            self.has_ended[stream] = true;
+            self.queues.iter_mut().for_each(|queue| queue.retain(|&other| other != stream));
+            for processor in self.processors.iter_mut().filter(|one| one.current == Some(stream)) {
+                processor.current = None;
             }
         }
         self.next = 0;
@@ -160,28 +261,41 @@ impl Interleaved<'_> {
         Ok(lowest.is_some())
     }
 
-    /// The stream that runs on a processor: the first one that does not wait.
+    /// The stream that runs on a processor: the current one, or the first one in the queue that does not wait.
     fn choose(&mut self, number: usize) -> Option<usize> {
-        let processor = &self.processors[number];
-        let skipped = usize::from(processor.of_first >= TIME_SLICE);
-        let count = processor.streams.len();
-        let order = (0..count).map(|index| (index + skipped) % count);
-        let chosen = order.into_iter().find(|&index| self.can_run(processor.streams[index]))?;
-        let processor = &mut self.processors[number];
-        if chosen != 0 || skipped != 0 {
-            processor.streams.rotate_left(chosen);
-            processor.of_first = 0;
+        let Processor { queue, current, of_current, .. } = self.processors[number];
+        let is_over =
+            of_current >= self.schedule.time_slice && self.schedule.assignment != Assignment::RunToBlock;
+        let current = current.filter(|&stream| self.can_run(stream));
+        if current.is_some() && !is_over {
+            return current;
         }
-        processor.streams.front().copied()
+        let next = self.queues[queue].iter().position(|&stream| self.can_run(stream));
+        let Some(next) = next.and_then(|next| self.queues[queue].remove(next)) else { return current };
+        let processor = &mut self.processors[number];
+        processor.of_current = 0;
+        self.queues[queue].extend(processor.current.replace(next));
+        Some(next)
     }
 
     fn can_run(&self, stream: usize) -> bool {
         let is_lowest = self.orders[stream] <= self.lowest;
         match self.waits[stream] {
+            _ if self.schedule.assignment == Assignment::Recorded => is_lowest,
             Waits::No => true,
-            Waits::ToBegin => is_lowest || self.is_created(stream),
+            Waits::ToBegin => is_lowest || self.is_created(stream) || self.is_forked(stream),
             Waits::ForOthers => is_lowest || self.is_awake(stream),
         }
+    }
+
+    /// Whether the process was forked: all streams of its parent have executed what comes before.
+    fn is_forked(&self, stream: usize) -> bool {
+        let (streams, order) = (self.trace.streams(), self.orders[stream]);
+        let Some(&parent) = self.parents.get(&streams[stream].process) else { return false };
+        let of_parent = (0..streams.len()).filter(|&other| streams[other].process == parent);
+        streams[stream].thread == 0
+            && of_parent
+                .fold(true, |all, other| all && (self.has_ended[other] || self.orders[other] >= order))
     }
 
     /// Whether the call was made that woke a stream.
@@ -204,7 +318,7 @@ impl Interleaved<'_> {
         let (mut instructions, mut created) = (0, 0);
         let cursor = &mut self.cursors[stream];
         let (mut order, mut waits) = (cursor.order, self.waits[stream]);
-        let quantum = self.quantum;
+        let Schedule { quantum, assignment, .. } = self.schedule;
         let range = cursor.take(self.trace, |entry| match entry {
             Entry::Execution(one) => {
                 waits = Waits::No;
@@ -215,7 +329,8 @@ impl Interleaved<'_> {
                 order = number;
                 // It has waited long enough for what follows.
                 waits = if waits == Waits::ForOthers { Waits::No } else { waits };
-                End::No
+                // What another stream has executed in between comes first.
+                if assignment == Assignment::Recorded { End::Before } else { End::No }
             }
             Entry::Mark(Mark::SystemCall(number)) => {
                 created += u32::from(number == calls.creates_thread);

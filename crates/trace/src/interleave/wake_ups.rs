@@ -43,10 +43,11 @@ pub(super) fn wake_ups(trace: &Trace, is_wanted: impl Fn(&Chunk) -> bool) -> Wak
     let mut found = WakeUps::new();
     for (stream, scan) in calls.iter().enumerate() {
         for call in &scan.calls {
-            let others =
-                (0..calls.len()).filter(|&other| other != stream && processes[other] == processes[stream]);
-            let wakers = others.filter_map(|other| Some((waker(&calls[other].calls, call)?, other)));
-            if let Some((start, other)) = wakers.max() {
+            let wakers = (0..calls.len()).filter(|&other| other != stream).filter_map(|other| {
+                Some((processes[other] == processes[stream], waker(&calls[other].calls, call)?, other))
+            });
+            // Processes wake each other in shared memory, which they mostly map at the same address.
+            if let Some((_, start, other)) = wakers.max() {
                 found.insert((stream, call.end), (other, start));
             }
         }

@@ -1,6 +1,6 @@
 //! The checker finds inconsistencies, and reports nothing else.
 
-use events::record::{Heap, Mark};
+use events::record::{Heap, Mapping, Mark};
 use pathlength_trace::Trace;
 use pathlength_trace::check::{Rule, check};
 
@@ -74,7 +74,10 @@ fn calls_that_are_not_returned_from_are_counted() {
 #[test]
 fn marks_out_of_order_are_found() {
     let [caller, size, block] = [Heap::Caller(16), Heap::Size(8), Heap::Block(64)].map(Mark::Heap);
-    let cases: [(Rule, &[Mark]); 11] = [
+    let [start, bytes, object, offset] =
+        [Mapping::Start(8192), Mapping::Size(8192), Mapping::Shared(1), Mapping::Offset(0)]
+            .map(Mark::Mapping);
+    let cases: [(Rule, &[Mark]); 14] = [
         (Rule::Order, &[Mark::Order(5), Mark::Order(5)]),
         (Rule::Order, &[Mark::Order(0), Mark::Order(0)]),
         (Rule::Order, &[Mark::Order(5), Mark::Order(4)]),
@@ -86,6 +89,9 @@ fn marks_out_of_order_are_found() {
         (Rule::Heap, &[size]),
         (Rule::Heap, &[caller, block]),
         (Rule::Heap, &[caller, size, block, block]),
+        (Rule::Mapping, &[bytes, object, offset]),
+        (Rule::Mapping, &[start, bytes, start, bytes, object, offset]),
+        (Rule::Mapping, &[start, Mark::Mapping(Mapping::Gone)]),
     ];
     for (rule, marks) in cases {
         let mut items: Vec<Item> = vec![M(Mark::Gap), Run(Enter, STACK - 16)];
@@ -97,7 +103,9 @@ fn marks_out_of_order_are_found() {
         let fine =
             [Mark::Order(first), Mark::UnitBegins(3), Mark::UnitLeft(3), Mark::UnitBegins(7), Mark::Order(9)];
         let freed = Mark::Heap(Heap::Freed(64));
-        let items: Vec<Item> = fine.into_iter().chain([caller, size, block, freed, freed]).map(M).collect();
+        let mapped = [Mark::Mapping(Mapping::Copied(0)), start, bytes, object, offset];
+        let heap = [caller, size, block, freed, freed];
+        let items: Vec<Item> = fine.into_iter().chain(heap).chain(mapped).map(M).collect();
         assert_eq!(checked("marks", &items).listed, []);
     }
 }

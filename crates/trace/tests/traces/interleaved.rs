@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use events::Block;
-use events::record::{Event, Mark};
+use events::record::{Event, Mapping, Mark};
+use pathlength_trace::interleave::{Assignment, Schedule};
 use pathlength_trace::{Header, Process, StreamWriter, Trace};
 
 use crate::made::{begin, path, read_stream};
@@ -46,8 +47,12 @@ fn blocks(count: usize) -> Vec<Event> {
 
 /// The turns: processor, stream, and events.
 fn turns(trace: &Trace, processors: u32, quantum: u64) -> Vec<(u32, u32, Vec<Event>)> {
+    turns_of(trace, Schedule::new(processors, quantum))
+}
+
+fn turns_of(trace: &Trace, schedule: Schedule) -> Vec<(u32, u32, Vec<Event>)> {
     let mut turns = Vec::new();
-    let mut interleaved = trace.interleaved_where(processors, quantum, |_| true);
+    let mut interleaved = trace.interleaved_where(schedule, |_| true);
     while let Some(slice) = interleaved.next_slice().unwrap() {
         let events = slice.words.iter().map(|&word| Event::new(word)).collect();
         turns.push((slice.processor, slice.stream, events));
@@ -128,6 +133,53 @@ fn a_thread_continues_when_another_one_has_woken_it() {
     assert_eq!(executed(&trace("not-woken", &streams(0x6000)), 2, 4), [0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]);
 }
 
+#[test]
+fn streams_wait_in_one_queue_for_processors() {
+    // Three streams that could all begin at once, on two processors.
+    let stream = |number| [vec![order(number)], blocks(6)].concat();
+    let trace = trace("queue", &[stream(1), stream(1), stream(1)]);
+    let streams_of = |assignment| -> Vec<(u32, u32)> {
+        let schedule = Schedule { processors: 2, quantum: 8, assignment, time_slice: 8 };
+        let turns = turns_of(&trace, schedule).into_iter();
+        turns.map(|(processor, stream, _)| (processor, stream)).collect()
+    };
+    // Each has three turns of two blocks. The third one takes the processor that is free first.
+    let run_to_block = [(0, 0), (1, 1), (0, 0), (1, 1), (0, 0), (1, 1), (0, 2), (0, 2), (0, 2)];
+    assert_eq!(streams_of(Assignment::RunToBlock), run_to_block);
+    // The time slice is a turn: streams go to the end of the queue after each one.
+    let round_robin = [(0, 0), (1, 1), (0, 2), (1, 0), (0, 1), (1, 2), (0, 0), (1, 1), (0, 2)];
+    assert_eq!(streams_of(Assignment::RoundRobin), round_robin);
+    // With affinity the first processor has two of them.
+    let affinity = [(0, 0), (1, 1), (0, 2), (1, 1), (0, 0), (1, 1), (0, 2), (0, 0), (0, 2)];
+    assert_eq!(streams_of(Assignment::Affinity), affinity);
+}
+
+#[test]
+fn a_process_begins_when_it_was_forked() {
+    let path = path("forked");
+    let writer = begin(&path, &Header::default());
+    let write = |number: u32, events: &[Event]| {
+        let process = Process::new(&writer, number, 1 + number);
+        process.block(Block::new(&isa::Alpha, 0x1000, vec![0x47ff_041f; 4]), || None).unwrap();
+        let mut stream = StreamWriter::new(&process);
+        stream.write(&events.iter().map(|event| event.word()).collect::<Vec<_>>()).unwrap();
+        stream.finish().unwrap();
+    };
+    // The parent forks two children, the second one when the first has not ended; both have the number of the fork.
+    let parent = [vec![order(1)], blocks(1), vec![order(3)], blocks(1), vec![order(5)], blocks(1)].concat();
+    let child = |number| {
+        let copied = Event::Mark(Mark::Mapping(Mapping::Copied(0)));
+        [vec![copied, Event::Mark(Mark::Gap), order(number)], blocks(4)].concat()
+    };
+    write(0, &parent);
+    write(1, &child(2));
+    write(2, &child(4));
+    drop(writer);
+    let trace = Trace::open(&path).unwrap();
+    // All three run at the same time, as soon as they are there.
+    assert_eq!(executed(&trace, 3, 4), [0, 0, 1, 0, 1, 2, 1, 2, 1, 2, 2]);
+}
+
 /// Random streams whose order numbers are as a recorder makes them.
 fn random_streams(rng: &mut fastrand::Rng) -> Vec<Vec<Event>> {
     let mut streams = vec![Vec::new(); rng.usize(1..6)];
@@ -152,19 +204,32 @@ fn random_streams(rng: &mut fastrand::Rng) -> Vec<Vec<Event>> {
 #[test]
 fn nothing_is_lost_and_nobody_waits_for_nothing() {
     let (mut waited, mut overtook) = (0, 0);
-    for seed in 0..200 {
+    for seed in 0..400 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let streams = random_streams(&mut rng);
         let trace = trace("random", &streams);
         let (processors, quantum) = (rng.u32(1..5), rng.u64(1..40));
+        let assignment = *rng
+            .choice(&[
+                Assignment::Affinity,
+                Assignment::Recorded,
+                Assignment::RoundRobin,
+                Assignment::RunToBlock,
+            ])
+            .unwrap();
+        let schedule = Schedule { processors, quantum, assignment, time_slice: rng.u64(1..100) };
+        let is_recorded = assignment == Assignment::Recorded;
         let mut read: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
         let (mut waits, mut orders) = (BTreeMap::new(), vec![0; trace.streams().len()]);
         let mut has_begun = vec![false; trace.streams().len()];
         // By stream, the order numbers of the blocks that have not been executed.
         let mut left: Vec<Vec<u64>> =
             (0..trace.streams().len()).map(|stream| numbers(&trace, stream)).collect();
-        for (processor, stream, events) in turns(&trace, processors, quantum) {
-            assert_eq!(processor, trace.assignment(processors)[stream as usize]);
+        for (processor, stream, events) in turns_of(&trace, schedule) {
+            assert!(processor < processors);
+            if matches!(assignment, Assignment::Affinity | Assignment::Recorded) {
+                assert_eq!(processor, trace.assignment(processors)[stream as usize]);
+            }
             for &event in &events {
                 match event {
                     Event::Mark(Mark::SystemCall(FUTEX)) => drop(waits.insert(stream, true)),
@@ -175,6 +240,7 @@ fn nothing_is_lost_and_nobody_waits_for_nothing() {
                             assert!(is_lowest, "seed {seed}: {number} has waited for all before");
                             waited += 1;
                         }
+                        assert!(is_lowest || !is_recorded, "seed {seed}: {number} comes too early");
                         overtook += u64::from(!is_lowest);
                         orders[stream as usize] = number;
                     }

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use events::record::{Event, ExceptionKind, Heap, Mark, Shape};
+use events::record::{Event, ExceptionKind, Heap, Mapping, Mark, Shape};
 use events::{Block, BlockId, Image};
 use pathlength_trace::{Function, Header, Process, StreamWriter, Trace, Writer};
 use proptest::collection::vec;
@@ -70,6 +70,13 @@ pub fn mark() -> impl Strategy<Value = Mark> {
         number().prop_map(|address| Mark::Heap(Heap::Freed(address))),
         any::<u32>().prop_map(|process| Mark::Heap(Heap::Copied(process))),
         Just(Mark::Heap(Heap::Gone)),
+        number().prop_map(|address| Mark::Mapping(Mapping::Start(address))),
+        number().prop_map(|bytes| Mark::Mapping(Mapping::Size(bytes))),
+        any::<u32>().prop_map(|object| Mark::Mapping(Mapping::Shared(object))),
+        any::<u32>().prop_map(|object| Mark::Mapping(Mapping::Private(object))),
+        number().prop_map(|bytes| Mark::Mapping(Mapping::Offset(bytes))),
+        any::<u32>().prop_map(|process| Mark::Mapping(Mapping::Copied(process))),
+        Just(Mark::Mapping(Mapping::Gone)),
         prop::sample::select(&ExceptionKind::ALL[..]).prop_map(Mark::Exception),
         any::<u32>().prop_map(Mark::PalCall),
         Just(Mark::PalReturn),

@@ -1,7 +1,12 @@
-/* Threads that share data in known ways: `shared false`, `padded`, `lock` or `alone`. */
+/* Threads that share data in known ways: `shared false`, `padded`, `lock` or `alone`. With `processes`, forked processes
+   that count in memory which they share (anonymous, a file, a System V segment), and in variables that each has for itself. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define THREADS 2
 #define TIMES 2000
@@ -37,9 +42,44 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* Memory that forked processes share, by its kind. */
+static struct slot *mapped(const char *kind) {
+    if (!strcmp(kind, "segment")) {
+        int id = shmget(IPC_PRIVATE, 8192, 0600);
+        void *at = shmat(id, NULL, 0);
+        shmctl(id, IPC_RMID, NULL);
+        return at;
+    }
+    if (!strcmp(kind, "private")) return counters;
+    int is_file = !strcmp(kind, "file");
+    char name[] = "/tmp/sharedXXXXXX";
+    int file = is_file ? mkstemp(name) : -1;
+    if (is_file && (unlink(name) || ftruncate(file, 8192))) return NULL;
+    return mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | (is_file ? 0 : MAP_ANONYMOUS), file, 0);
+}
+
+/* Processes that count beside each other, as soon as all are there. */
+static int processes(const char *kind) {
+    struct slot *slots = mapped(kind);
+    volatile long *ready = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (long i = 0; i < THREADS; i++) {
+        if (fork()) continue;
+        __sync_fetch_and_add(ready, 1);
+        for (long waits = 0; *ready < THREADS && waits < 100000000; waits++) {}
+        count(&slots[i].count);
+        _exit(slots[i].count == TIMES ? 0 : 1);
+    }
+    int failed = 0, status;
+    for (int i = 0; i < THREADS; i++) failed |= wait(&status) < 0 || status;
+    int is_private = !strcmp(kind, "private");
+    for (int i = 0; i < THREADS; i++) failed |= slots[i].count != (is_private ? 0 : TIMES);
+    return failed;
+}
+
 int main(int argc, char **argv) {
     pthread_t threads[THREADS];
     what = argc > 1 ? argv[1] : "alone";
+    if (!strcmp(what, "processes")) return processes(argc > 2 ? argv[2] : "anonymous");
     if (!strcmp(what, "alone")) {
         count(&counters[0].count);
         return 0;

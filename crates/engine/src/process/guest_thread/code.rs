@@ -224,7 +224,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
                 // The session's state may have changed for all threads.
                 self.shared.kernel.lock().notify_others(self.thread);
             }
-            self.observer.resumed();
+            self.observer.resumed(self.shared.memory);
         }
     }
 

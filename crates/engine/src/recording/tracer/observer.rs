@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use events::record::{Event, Heap, Mark};
+use events::record::{Event, Heap, Mapping, Mark};
 use events::{BlockId, HitFilter, LoadedImage, ProcessEnd};
 
 use super::super::encoder::BUFFER_WORDS;
@@ -159,7 +159,7 @@ impl Tracer {
         }
     }
 
-    pub(in crate::recording) fn resumed(&mut self) {
+    pub(in crate::recording) fn resumed(&mut self, memory: &Memory) {
         self.order = self.session.next_order();
         self.add_heap();
         self.add_objects();
@@ -167,6 +167,7 @@ impl Tracer {
             self.correct_unit_marks();
         }
         self.buffer.extend(self.marks.drain(..).map(|mark| Event::Mark(mark).word()));
+        self.add_mappings(memory);
         if self.hit_filter().is_some() {
             // Compiled code may report accesses that come after these marks before there is another record.
             self.flush_records();
@@ -198,6 +199,10 @@ impl Tracer {
         }
         if let Some(delivery) = self.session.delivery() {
             delivery.replaced();
+        }
+        self.session.mappings().forget();
+        if self.is_recording && self.session.delivery().is_none() {
+            self.marks.push(Mark::Mapping(Mapping::Gone));
         }
         if let Some(heap) = &mut self.heap {
             heap.replaced();
@@ -242,6 +247,9 @@ impl Tracer {
         self.add_objects();
         if is_recording {
             self.marks.push(Mark::Gap);
+        }
+        if self.session.delivery().is_none() {
+            self.marks.push(Mark::Mapping(Mapping::Copied(parent)));
         }
         true
     }

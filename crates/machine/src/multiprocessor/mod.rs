@@ -1,0 +1,297 @@
+//! Several processors on a snooping bus, in time: the one with the least time executes its next block, up to the next
+//! transaction on the bus ([design](../../../../docs/design/multiprocessors.md)).
+
+mod bus;
+mod processor;
+
+use events::record::{Event, Mark, Shape};
+use events::{Block, BlockId, Thread};
+use isa::InstructionClass;
+
+pub use self::bus::{BusClock, BusUse, Transaction, TransactionCounts, picoseconds};
+use self::processor::{OpenBlock, ProcessorState};
+pub use self::processor::{ProcessorCause, ProcessorCounts};
+use crate::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory};
+use crate::description::{Bus, BusProcessor, Coherence, Machine};
+
+/// A block, as far as time is concerned.
+#[derive(Clone, Debug)]
+struct TimedBlock {
+    instructions: u64,
+    time: u64,
+    barriers: u64,
+    /// The sizes of its accesses, and whether they store.
+    accesses: Box<[(u8, bool)]>,
+}
+
+/// What a machine's processors do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextStep {
+    /// They can continue: call [`Multiprocessor::step`].
+    Continue,
+    /// This processor needs records ([`Multiprocessor::feed`]), or has none to execute ([`Multiprocessor::idle`]).
+    Feed(usize),
+    /// All processors have nothing to execute.
+    AllIdle,
+}
+
+/// The processors of a machine with their caches and their bus.
+#[derive(Debug)]
+pub struct Multiprocessor {
+    memory: CoherentMemory,
+    spaces: AddressSpaces,
+    bus: BusClock,
+    core: BusProcessor,
+    /// Picoseconds of a cycle, and of an instruction.
+    cycle: u64,
+    instruction: f64,
+    blocks: Vec<TimedBlock>,
+    shapes: Vec<Shape>,
+    processors: Vec<ProcessorState>,
+    began: u64,
+}
+
+impl Multiprocessor {
+    /// Processors that have executed nothing, with the caches and the bus of a machine.
+    ///
+    /// # Panics
+    /// If there are no processors, or more than [`CoherentMemory::MOST_PROCESSORS`].
+    pub fn new(
+        machine: &Machine,
+        coherence: &Coherence,
+        bus: &Bus,
+        processor: &BusProcessor,
+        processors: usize,
+    ) -> Multiprocessor {
+        let clock = machine.processor.clock_mhz;
+        Multiprocessor {
+            memory: CoherentMemory::new(machine, coherence, processors),
+            spaces: AddressSpaces::new(),
+            bus: BusClock::new(bus),
+            core: processor.clone(),
+            cycle: picoseconds(clock),
+            instruction: processor.cycles_per_instruction * picoseconds(clock) as f64,
+            blocks: Vec::new(),
+            shapes: Vec::new(),
+            processors: vec![ProcessorState::default(); processors],
+            began: 0,
+        }
+    }
+
+    /// Defines the next block.
+    pub fn define(&mut self, block: &Block) {
+        let set = block.instruction_set;
+        let summaries = block.words.iter().filter_map(|&word| set.summary(word)?.access);
+        let is_barrier = |word: &&u32| {
+            set.pipeline_summary(**word)
+                .is_some_and(|summary| summary.class == InstructionClass::MemoryBarrier)
+        };
+        let instructions = block.words.len() as u64;
+        self.blocks.push(TimedBlock {
+            instructions,
+            time: (instructions as f64 * self.instruction).round() as u64,
+            barriers: block.words.iter().filter(is_barrier).count() as u64,
+            accesses: summaries.map(|access| (access.size, access.is_store)).collect(),
+        });
+        self.shapes.push(Shape::new(set, &block.words, false));
+    }
+
+    /// What comes next.
+    pub fn next_step(&self) -> NextStep {
+        let busy = self.processors.iter().enumerate().filter(|(_, processor)| !processor.is_idle);
+        match busy.min_by_key(|(_, processor)| processor.time) {
+            None => NextStep::AllIdle,
+            Some((number, processor)) if processor.is_done() => NextStep::Feed(number),
+            Some(_) => NextStep::Continue,
+        }
+    }
+
+    /// A processor executes these records of a thread next, without values.
+    pub fn feed(&mut self, number: usize, thread: Thread, words: &[u64]) {
+        let processor = &mut self.processors[number];
+        processor.thread = thread;
+        processor.words.clear();
+        processor.words.extend_from_slice(words);
+        processor.at = 0;
+        // What others execute now may let an idle processor continue: at this time, if it does.
+        let now = processor.time;
+        for idle in self.processors.iter_mut().filter(|processor| processor.is_idle) {
+            idle.is_idle = false;
+            idle.wait_until(now, ProcessorCause::Idle);
+        }
+    }
+
+    /// A processor has nothing to execute until another one has executed something.
+    pub fn idle(&mut self, number: usize) {
+        self.processors[number].is_idle = true;
+    }
+
+    /// All idle processors look again for something to execute.
+    pub fn wake(&mut self) {
+        self.processors.iter_mut().for_each(|processor| processor.is_idle = false);
+    }
+
+    /// The processor with the least time executes a block, or continues it, up to the next transaction on the bus.
+    ///
+    /// # Panics
+    /// If [`Multiprocessor::next_step`] does not say that they can continue.
+    pub fn step(&mut self) {
+        let busy = self.processors.iter().enumerate().filter(|(_, processor)| !processor.is_idle);
+        let least = busy.min_by_key(|(_, processor)| processor.time).map(|(number, _)| number);
+        let number = least.expect("a processor that is not idle");
+        let open = match self.processors[number].open.take() {
+            Some(open) => Some(open),
+            None => self.begin_block(number),
+        };
+        if let Some(open) = open {
+            self.continue_block(number, open);
+        }
+    }
+
+    /// Executes marks, and the instructions of the next block without its accesses.
+    fn begin_block(&mut self, number: usize) -> Option<OpenBlock> {
+        loop {
+            let processor = &mut self.processors[number];
+            let word = *processor.words.get(processor.at)?;
+            processor.at += 1;
+            match Event::new(word) {
+                Event::Block(block) => return self.execute(number, block),
+                Event::Mark(mark) => self.mark(number, mark),
+                // The records do not match the blocks: nothing of them can be used.
+                Event::Access(_) => processor.at = processor.words.len(),
+            }
+        }
+    }
+
+    fn execute(&mut self, number: usize, block: BlockId) -> Option<OpenBlock> {
+        let processor = &mut self.processors[number];
+        let known = self.blocks.get(block as usize).filter(|_| {
+            let rest = processor.words.len() - processor.at;
+            self.shapes[block as usize].accesses as usize <= rest
+        });
+        let Some(known) = known else {
+            processor.at = processor.words.len();
+            return None;
+        };
+        processor.execute(known.instructions, known.time, self.core.window);
+        for _ in 0..known.barriers {
+            processor.drain(ProcessorCause::Barrier);
+            processor.spend(self.cycle * u64::from(self.core.barrier), ProcessorCause::Barrier);
+        }
+        let open = OpenBlock { block, at: processor.at, access: 0 };
+        processor.at += known.accesses.len();
+        Some(open)
+    }
+
+    fn mark(&mut self, number: usize, mark: Mark) {
+        let processor = &mut self.processors[number];
+        match mark {
+            Mark::Mapping(mapping) => self.spaces.mark(processor.thread.process, mapping),
+            Mark::UnitEnds(_) => processor.counts.units += 1,
+            Mark::SystemCall(_) => {
+                processor.spend(self.cycle * u64::from(self.core.system_call), ProcessorCause::System);
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes the accesses of a block, up to one that needs the bus.
+    fn continue_block(&mut self, number: usize, mut open: OpenBlock) {
+        let count = self.blocks[open.block as usize].accesses.len();
+        while open.access < count {
+            let (size, is_store) = self.blocks[open.block as usize].accesses[open.access];
+            let address = self.processors[number].words[open.at];
+            (open.at, open.access) = (open.at + 1, open.access + 1);
+            if self.access(number, address, size, is_store) && open.access < count {
+                self.processors[number].open = Some(open);
+                return;
+            }
+        }
+    }
+
+    /// Makes an access, which may use two lines. Returns whether it needed the bus.
+    fn access(&mut self, number: usize, address: u64, size: u8, is_store: bool) -> bool {
+        let (line, process) = (self.memory.line_size(), self.processors[number].thread.process);
+        let (mut at, end) = (address, address.saturating_add(size.into()));
+        let mut used_bus = false;
+        while at < end {
+            let part = (end - at).min(line - at % line) as u8;
+            let place = self.spaces.place(process, at, is_store);
+            let before = (self.memory.counts().write_backs, self.memory.counts().memory_updates);
+            if let Some(event) = self.memory.access(number as u8, place, part, is_store) {
+                self.memory.take_decisions();
+                let counts = self.memory.counts();
+                let has_written_back = counts.write_backs > before.0;
+                let has_updated = counts.memory_updates > before.1;
+                self.transaction(number, place / line, &event, has_updated, has_written_back, is_store);
+                used_bus = true;
+            }
+            at += u64::from(part);
+        }
+        used_bus
+    }
+
+    /// What an access needs the bus for. A line that is evicted for it has the same bank: lines that evict each other are a
+    /// multiple of the sets of a cache apart.
+    fn transaction(
+        &mut self,
+        number: usize,
+        line: u64,
+        event: &BusEvent,
+        has_updated: bool,
+        has_written_back: bool,
+        is_store: bool,
+    ) {
+        let transaction = match (event.operation, event.supplier) {
+            (BusOperation::Upgrade, _) => Transaction::Upgrade,
+            (_, Some(_)) if has_updated => Transaction::TransferAndUpdate,
+            (_, Some(_)) => Transaction::Transfer,
+            (_, None) => Transaction::Memory,
+        };
+        let (processor, core) = (&mut self.processors[number], &self.core);
+        processor.admit(core.outstanding);
+        let end = self.bus.request(processor.time, transaction, line);
+        if has_written_back {
+            self.bus.request(processor.time, Transaction::WriteBack, line);
+        }
+        processor.begin(end, transaction, !is_store, core.window);
+    }
+
+    /// Everything was executed: processors that have less time than others were idle at the end.
+    pub fn end(&mut self) {
+        self.processors.iter_mut().for_each(|processor| processor.drain(ProcessorCause::Memory));
+        let last = self.now();
+        self.processors.iter_mut().for_each(|processor| processor.wait_until(last, ProcessorCause::Idle));
+        self.memory.end();
+    }
+
+    /// The greatest time of a processor in picoseconds.
+    fn now(&self) -> u64 {
+        self.processors.iter().map(|processor| processor.time).max().unwrap_or(0)
+    }
+
+    /// The time that was counted, in picoseconds.
+    pub fn elapsed(&self) -> u64 {
+        self.now() - self.began
+    }
+
+    /// The counts of each processor.
+    pub fn processors(&self) -> impl ExactSizeIterator<Item = &ProcessorCounts> {
+        self.processors.iter().map(|processor| &processor.counts)
+    }
+
+    /// The bus.
+    pub fn bus(&self) -> &BusClock {
+        &self.bus
+    }
+
+    /// The private caches.
+    pub fn memory(&self) -> &CoherentMemory {
+        &self.memory
+    }
+
+    /// Picoseconds of a processor's cycle.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+}
