@@ -53,7 +53,8 @@ pub use spike_environment::{
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
 pub use system::{
-    GuestOptions, SystemBuildOptions, SystemCommand, SystemCountOptions, SystemRunOptions, SystemTraceOptions,
+    BackgroundCommand, GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand,
+    SystemCountOptions, SystemRunOptions, SystemTraceOptions,
 };
 pub use units::UnitsOptions;
 

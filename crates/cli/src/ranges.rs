@@ -72,6 +72,12 @@ pub fn memory_size(text: &str) -> Result<u64, String> {
     size(text, 64 << 20, 2 << 30).ok_or_else(|| "the guest's memory is 64M, 128M and so on, up to 2G".into())
 }
 
+/// The size of the guest's disk.
+pub fn disk_size(text: &str) -> Result<u64, String> {
+    // A smaller one has no journal.
+    size(text, 16 << 20, 1 << 40).ok_or_else(|| "a disk has 16M to 1024G, such as 256M".into())
+}
+
 /// A share in percent: 1, 0.5 or 1%.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse().ok();

@@ -38,7 +38,7 @@ pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
 pub use linux::{Clock, Random, Settings, Substitution};
 pub use objects::{ObjectRule, check_objects};
-pub use places::{NoPlace, Place};
+pub use places::{Name as SymbolName, NoPlace, Place, entries as function_entries};
 pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};
 pub use recording::{
@@ -47,6 +47,7 @@ pub use recording::{
 };
 
 pub use unit_class::{ClassRule, NoClassRule};
+pub use unit_name::{UnitEnd, UnitName};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -9,31 +9,32 @@ use guest::CallingConvention;
 
 /// A symbol as users name it, of any image or of one: `name` or `image!name`, mangled or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Name(String);
+pub struct Name(String);
 
 impl Name {
-    pub(crate) fn new(text: &str) -> Name {
+    /// Of a user's text.
+    pub fn new(text: &str) -> Name {
         Name(text.into())
     }
 
     /// As the user wrote it.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.0
     }
 
     /// The name without the image.
-    pub(crate) fn symbol(&self) -> String {
+    pub fn symbol(&self) -> String {
         SymbolPattern::new(&self.0).name().into()
     }
 
     /// Whether the image may have the symbol, judged by its file name or the part of that before a dot.
-    pub(crate) fn may_be_in(&self, image: &LoadedImage) -> bool {
+    pub fn may_be_in(&self, image: &LoadedImage) -> bool {
         let file = image.path.file_name().unwrap_or_default();
         SymbolPattern::new(&self.0).may_be_in(&file.to_string_lossy())
     }
 
     /// The symbols of an image that have the name.
-    pub(crate) fn symbols_in<'i>(&self, file: &'i image::Image) -> Vec<&'i Symbol> {
+    pub fn symbols_in<'i>(&self, file: &'i image::Image) -> Vec<&'i Symbol> {
         file.find(&SymbolPattern::new(&self.0))
     }
 }
@@ -115,7 +116,7 @@ impl std::fmt::Display for Place {
 
 impl Place {
     /// The number of instructions, if the place is one.
-    pub(crate) fn instructions(&self) -> Option<u64> {
+    pub fn instructions(&self) -> Option<u64> {
         match self.0 {
             Kind::Instruction(number) => Some(number),
             _ => None,
@@ -123,7 +124,7 @@ impl Place {
     }
 
     /// The address, if the place is an absolute one.
-    pub(crate) fn address(&self) -> Option<u64> {
+    pub fn address(&self) -> Option<u64> {
         match self.0 {
             Kind::Address(address) => Some(address),
             _ => None,
@@ -144,7 +145,7 @@ impl Place {
     }
 
     /// The addresses of the place in a mapped image: all entries, if it is a function.
-    pub(crate) fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
+    pub fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         match &self.0 {
             Kind::Symbol { name, offset } if name.may_be_in(image) => {
                 let address = |at: u64| aligned(at.wrapping_add(image.bias).wrapping_add(*offset));
@@ -164,7 +165,7 @@ fn aligned(address: u64) -> u64 {
 }
 
 /// The entries of a function: its address, and the second one of some.
-pub(crate) fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
+pub fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
     let word = |at| {
         file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
             let start = code.file.start + (at - code.address) as usize;

@@ -6,15 +6,16 @@ use crate::places::Name;
 
 /// What bounds a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnitName {
+pub struct UnitName {
     /// The function at whose entry the unit begins.
-    pub(crate) begin: Name,
-    pub(crate) end: UnitEnd,
+    pub begin: Name,
+    /// Where it ends.
+    pub end: UnitEnd,
 }
 
 /// Where a unit ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum UnitEnd {
+pub enum UnitEnd {
     /// At the return of the call with which it began.
     Return,
     /// At the entry of a function.
@@ -32,7 +33,7 @@ const WORDS: [(&str, EndAt); 2] = [(" to ", UnitEnd::Entry), (" through ", UnitE
 
 impl UnitName {
     /// Of a user's text: `begin`, `begin to end`, `begin through end`.
-    pub(crate) fn new(text: &str) -> UnitName {
+    pub fn new(text: &str) -> UnitName {
         let name = |text: &str| Name::new(text.trim());
         for (word, end) in WORDS {
             if let Some((begin, last)) = text.split_once(word) {
@@ -43,7 +44,7 @@ impl UnitName {
     }
 
     /// Its functions, the one at which it begins first.
-    pub(crate) fn functions(&self) -> impl Iterator<Item = &Name> {
+    pub fn functions(&self) -> impl Iterator<Item = &Name> {
         let end = match &self.end {
             UnitEnd::Return => None,
             UnitEnd::Entry(name) | UnitEnd::ReturnOf(name) => Some(name),

@@ -22,9 +22,16 @@ pub struct Archive {
     bytes: Vec<u8>,
     folders: BTreeSet<PathBuf>,
     entries: u32,
+    /// The user and group that all files belong to.
+    owner: u32,
 }
 
 impl Archive {
+    /// An empty archive, whose files belong to the user and the group of this number.
+    pub fn owned_by(owner: u32) -> Archive {
+        Archive { owner, ..Archive::default() }
+    }
+
     /// Adds a folder, and those above it, unless it is there.
     pub fn folder(&mut self, path: &Path) {
         let mut above = PathBuf::new();
@@ -59,15 +66,22 @@ impl Archive {
         if !status.is_dir() {
             return self.file(guest, status.mode(), &fs::read(path)?);
         }
-        self.folder(guest);
+        self.above(guest);
+        if self
+            .folders
+            .insert(guest.components().filter(|part| matches!(part, Component::Normal(_))).collect())
+        {
+            self.entry(guest, FOLDER | status.mode() & PERMISSIONS, (0, 0), b"");
+        }
         let mut entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let inside = guest.join(entry.file_name());
-            if entry.file_type()?.is_symlink() {
+            let kind = entry.file_type()?;
+            if kind.is_symlink() {
                 let target = fs::read_link(entry.path())?;
                 self.entry(&inside, SYMBOLIC_LINK | 0o777, (0, 0), target.as_os_str().as_bytes());
-            } else {
+            } else if kind.is_file() || kind.is_dir() {
                 self.host(&entry.path(), &inside)?;
             }
         }
@@ -93,7 +107,7 @@ impl Archive {
         let links = if mode & FOLDER != 0 && mode & REGULAR == 0 { 2 } else { 1 };
         let length = contents.len() as u32;
         // Inode, mode, user, group, links, time, size, device, special device, length of the name, checksum.
-        let (user, group, time, checksum) = (0, 0, 0, 0);
+        let (user, group, time, checksum) = (self.owner, self.owner, 0, 0);
         let name_length = name.len() as u32 + 1;
         let (major, minor) = device;
         let fields =

@@ -1,9 +1,11 @@
-/* The first process of the guest: prepares the system, runs one program, and leaves its status, output and files on the
- * disk for the host. The job is the file /.job, as crates/system/src/job.rs writes it: strings that end with a zero byte,
+/* The first process of the guest: prepares the system, starts programs in the background and one that it waits for, passes on
+ * what that writes, and leaves its status, output and files on a disk for the host. The job is the file /.job, as crates/system/src/job.rs writes it: strings that end with a zero byte,
  * each after a letter for its kind. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/random.h>
 #include <signal.h>
 #include <stdint.h>
@@ -15,6 +17,7 @@
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,9 +25,13 @@
 #define BEGIN __asm__ volatile("lda $31,0x504c($31)" ::: "memory")
 #define END __asm__ volatile("lda $31,0x504d($31)" ::: "memory")
 
-enum { WORDS = 4096 };
-static char *program, *folder, *arguments[WORDS + 1], *environment[WORDS + 1], *outputs[WORDS];
-static int argument_count, environment_count, output_count;
+enum { WORDS = 4096, COMMANDS = 64, PATH = 4096 };
+/* Bytes of each stream of output that are passed on while the program runs, as a serial line is slow. */
+enum { PASSED = 1 << 18 };
+struct command { char *program, *arguments[WORDS + 1]; int count; };
+static struct command commands[COMMANDS];
+static char *folder, *disk, *input = "/dev/null", *environment[WORDS + 1], *outputs[WORDS], *awaited[WORDS];
+static int command_count, environment_count, output_count, awaited_count, user;
 static int to_host;
 
 static void die(const char *what) {
@@ -53,9 +60,14 @@ static void read_job(void) {
     char *job = contents("/.job", &length);
     for (char *word = job; word < job + length; word += strlen(word) + 1) {
         char *value = word + 1;
-        if (*word == 'p') program = value;
+        struct command *last = &commands[command_count ? command_count - 1 : 0];
+        if (*word == 'p' && command_count < COMMANDS) commands[command_count++].program = value;
+        else if (*word == 'a' && last->count < WORDS) last->arguments[last->count++] = value;
         else if (*word == 'd') folder = value;
-        else if (*word == 'a' && argument_count < WORDS) arguments[argument_count++] = value;
+        else if (*word == 'k') disk = value;
+        else if (*word == 'i') input = value;
+        else if (*word == 'u') user = atoi(value);
+        else if (*word == 'w' && awaited_count < WORDS) awaited[awaited_count++] = value;
         else if (*word == 'e' && environment_count < WORDS) environment[environment_count++] = value;
         else if (*word == 'o' && output_count < WORDS) outputs[output_count++] = value;
         else if (*word == 't') clock_settime(CLOCK_REALTIME, &(struct timespec){.tv_sec = strtoll(value, NULL, 10)});
@@ -111,28 +123,141 @@ static void put_file(const char *path) {
     if (file >= 0) close(file);
 }
 
-static void run(void) {
-    int input = open("/dev/null", O_RDONLY), output = open("/.stdout", O_WRONLY | O_CREAT | O_APPEND, 0666);
-    int errors = open("/.stderr", O_WRONLY | O_CREAT | O_APPEND, 0666);
-    dup2(input, 0), dup2(output, 1), dup2(errors, 2);
+/* Copies what is in a folder to another, with owners and permissions. */
+static void copy_folder(const char *from, const char *to) {
+    static char part[1 << 16];
+    char source[PATH], target[PATH];
+    DIR *entries = opendir(from);
+    if (!entries) die(from);
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        struct stat status;
+        snprintf(source, PATH, "%s/%s", from, entry->d_name), snprintf(target, PATH, "%s/%s", to, entry->d_name);
+        if (lstat(source, &status)) die(source);
+        if (S_ISLNK(status.st_mode)) {
+            ssize_t length = readlink(source, part, sizeof part - 1);
+            part[length < 0 ? 0 : length] = 0;
+            if (symlink(part, target)) die(target);
+            continue;
+        }
+        if (S_ISDIR(status.st_mode)) {
+            if (mkdir(target, 0700)) die(target);
+            copy_folder(source, target);
+        } else {
+            int in = open(source, O_RDONLY), out = open(target, O_WRONLY | O_CREAT, 0600);
+            if (in < 0 || out < 0) die(target);
+            for (ssize_t n; (n = read(in, part, sizeof part)) > 0;)
+                if (write(out, part, n) != n) die(target);
+            close(in), close(out);
+        }
+        if (chown(target, status.st_uid, status.st_gid) || chmod(target, status.st_mode & 07777)) die(target);
+    }
+    closedir(entries);
+}
+
+/* Mounts the disk where the job wants it, with the files that were put there; nothing of it is in memory then. */
+static void mount_disk(void) {
+    struct stat status;
+    if (!disk) return;
+    mkdir("/.disk", 0700);
+    if (mount("/dev/vdb", "/.disk", "ext4", 0, NULL) || stat(disk, &status)) die("/dev/vdb");
+    copy_folder(disk, "/.disk");
+    if (chown("/.disk", status.st_uid, status.st_gid) || chmod("/.disk", status.st_mode & 07777)) die("/.disk");
+    if (mount("/.disk", disk, NULL, MS_MOVE, NULL)) die(disk);
+    sync();
+    int caches = open("/proc/sys/vm/drop_caches", O_WRONLY);
+    if (caches < 0 || write(caches, "3", 1) != 1) die("drop_caches");
+    close(caches);
+}
+
+/* What the program wrote since the last call goes to the second serial line: a letter, the number of bytes, the bytes. */
+static void pass_on(int line, const char *path, char letter, off_t *passed) {
+    static char part[1 << 12];
+    int file = open(path, O_RDONLY);
+    for (ssize_t n; file >= 0 && *passed < PASSED && (n = pread(file, part, sizeof part, *passed)) > 0; *passed += n) {
+        uint32_t length = n;
+        char head[5] = {letter, length, length >> 8, length >> 16, length >> 24};
+        if (write(line, head, sizeof head) != sizeof head || write(line, part, n) != n) break;
+    }
+    close(file);
+}
+
+static int serial_line(void) {
+    struct termios raw;
+    int line = open("/dev/ttyS1", O_RDWR | O_NOCTTY);
+    if (line < 0 || tcgetattr(line, &raw)) die("/dev/ttyS1");
+    cfmakeraw(&raw);
+    if (tcsetattr(line, TCSANOW, &raw)) die("/dev/ttyS1");
+    return line;
+}
+
+/* Starts a command; the last one is the program. */
+static pid_t start(int number) {
+    int is_program = number + 1 == command_count;
+    pid_t child = fork();
+    if (child < 0) die("fork");
+    if (child) return child;
+    struct command *command = &commands[number];
+    int output = open(is_program ? "/.stdout" : "/.stderr", O_WRONLY | O_CREAT | O_APPEND, 0666);
+    int errors = open("/.stderr", O_WRONLY | O_CREAT | O_APPEND, 0666), in = open(is_program ? input : "/dev/null", O_RDONLY);
+    if (in < 0) die(input);
+    dup2(in, 0), dup2(output, 1), dup2(errors, 2);
     for (int i = 3; i < 16; i++) close(i);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     if (chdir(folder)) die(folder);
     setsid();
-    BEGIN;
-    execve(program, arguments, environment);
-    dprintf(2, "%s: %s\n", program, strerror(errno));
+    if (user && (setgroups(0, NULL) || setgid(user) || setuid(user))) die("setuid");
+    if (is_program) BEGIN;
+    execve(command->program, command->arguments, environment);
+    dprintf(2, "%s: %s\n", command->program, strerror(errno));
     _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Waits until the files are there that programs in the background make. */
+static void await_files(void) {
+    for (int i = 0, pauses = 0; i < awaited_count; pauses++) {
+        if (!access(awaited[i], F_OK)) {
+            i++;
+            continue;
+        }
+        errno = ETIMEDOUT;
+        if (pauses == 2400) die(awaited[i]);
+        usleep(50000);
+    }
+}
+
+/* Waits for the program, and passes its output on until then. */
+static int await_program(pid_t child, int line) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    off_t output = 0, errors = 0;
+    int status;
+    for (;;) {
+        for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+            if (ended == child) return status;
+        pass_on(line, "/.stdout", 'o', &output);
+        pass_on(line, "/.stderr", 'e', &errors);
+        sigtimedwait(&ends, NULL, &(struct timespec){.tv_nsec = 200000000});
+    }
 }
 
 int main(void) {
     prepare();
     read_job();
-    pid_t child = fork();
-    if (child < 0) die("fork");
-    if (child == 0) run();
-    int status = 0;
-    for (pid_t ended; (ended = wait(&status)) != child;)
-        if (ended < 0 && errno != EINTR) die("wait");
+    mount_disk();
+    int line = serial_line();
+    /* A signal that is blocked is not lost between looking and waiting. */
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    if (!command_count) die("/.job");
+    for (int number = 0; number + 1 < command_count; number++) start(number);
+    await_files();
+    int status = await_program(start(command_count - 1), line);
     END;
     kill(-1, SIGKILL);
     to_host = open("/dev/vda", O_WRONLY);

@@ -17,17 +17,34 @@ pub struct SharedFile {
     pub guest: PathBuf,
 }
 
-/// A program to run in the guest.
+/// A program with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GuestJob {
+pub struct GuestCommand {
     /// Its path in the guest.
     pub program: PathBuf,
     /// Its arguments, the first of them its name.
     pub arguments: Vec<OsString>,
-    /// Its environment.
+}
+
+/// A program to run in the guest, with others that it needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestJob {
+    /// The program, whose status and output are the result.
+    pub command: GuestCommand,
+    /// Programs that are started before it, and killed after it.
+    pub background: Vec<GuestCommand>,
+    /// Files that they make; the program is started once all are there.
+    pub awaited: Vec<PathBuf>,
+    /// The number of the user and the group that all of them run as.
+    pub user: u32,
+    /// The environment of all.
     pub environment: Vec<OsString>,
-    /// Its working directory, which is made.
+    /// The file in the guest that the program reads as its standard input; empty if there is none.
+    pub input: Option<PathBuf>,
+    /// The working directory, which is made.
     pub folder: PathBuf,
+    /// Where the disk's file system is mounted, if there is a disk; files below are put there.
+    pub disk: Option<PathBuf>,
     /// The guest's time at the beginning, in seconds since 1970.
     pub time: u64,
     /// Files and folders that are put in, the program and its libraries among them.
@@ -51,9 +68,15 @@ pub struct GuestResult {
 
 /// The letters of the words of a job, as `init.c` reads them.
 mod word {
+    /// A command: the program is the last one.
     pub const PROGRAM: u8 = b'p';
-    pub const FOLDER: u8 = b'd';
+    /// Of the last command.
     pub const ARGUMENT: u8 = b'a';
+    pub const AWAITED: u8 = b'w';
+    pub const USER: u8 = b'u';
+    pub const INPUT: u8 = b'i';
+    pub const FOLDER: u8 = b'd';
+    pub const DISK: u8 = b'k';
     pub const VARIABLE: u8 = b'e';
     pub const OUTPUT: u8 = b'o';
     pub const TIME: u8 = b't';
@@ -66,12 +89,13 @@ impl GuestJob {
             let path = path.to_path_buf();
             move |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         };
-        let mut archive = Archive::default();
+        let mut archive = Archive::owned_by(self.user);
         for folder in ["proc", "sys", "dev", "tmp", "root", "etc"] {
             archive.folder(Path::new(folder));
         }
         archive.console();
         archive.folder(&self.folder);
+        self.disk.iter().for_each(|disk| archive.folder(disk));
         archive.host(init, Path::new("init")).map_err(at(init))?;
         archive.file(Path::new(".job"), 0o600, &self.encode())?;
         for file in &self.files {
@@ -88,9 +112,15 @@ impl GuestJob {
             bytes.push(0);
         };
         put(word::TIME, self.time.to_string().as_ref());
-        put(word::PROGRAM, self.program.as_ref());
+        for command in self.background.iter().chain([&self.command]) {
+            put(word::PROGRAM, command.program.as_ref());
+            command.arguments.iter().for_each(|argument| put(word::ARGUMENT, argument));
+        }
+        self.awaited.iter().for_each(|path| put(word::AWAITED, path.as_ref()));
+        put(word::USER, self.user.to_string().as_ref());
+        self.input.iter().for_each(|path| put(word::INPUT, path.as_ref()));
         put(word::FOLDER, self.folder.as_ref());
-        self.arguments.iter().for_each(|argument| put(word::ARGUMENT, argument));
+        self.disk.iter().for_each(|path| put(word::DISK, path.as_ref()));
         self.environment.iter().for_each(|variable| put(word::VARIABLE, variable));
         self.outputs.iter().for_each(|output| put(word::OUTPUT, output.guest.as_ref()));
         bytes

@@ -1,4 +1,5 @@
-//! Builds the guest's kernel and its first process, or finds those built earlier.
+//! Builds the guest's kernel and its first process, or finds those built earlier. Each has a folder of its own, named by a hash of
+//! all that it is made from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +7,12 @@ use std::path::{Path, PathBuf};
 use lab::build::{BuildProgress, Error, io_error, publish, unfinished};
 use lab::interrupt::Caught;
 use lab::steps::{BuildStep, is_installed};
-use lab::toolchain::BYTE_WORD;
+use lab::toolchain::{BYTE_WORD, Toolchain};
 use sha2::{Digest, Sha256};
 
 const CONFIGURATION: &str = include_str!("kernel.config");
+/// What a kernel for several processors has beside that.
+const SEVERAL_PROCESSORS: &str = "\n# Several processors.\nCONFIG_SMP=y\nCONFIG_NR_CPUS=4\n";
 const OFFSETS: &str = include_str!("offsets.c");
 const INIT: &str = include_str!("init.c");
 
@@ -30,9 +33,11 @@ const TOOLS: [(&str, &str); 7] = [
     ("cc", "gcc"),
 ];
 
-/// The commands of the build: what they do, to what, and how. They are executed in a new folder with the archive of
-/// sources.
-const STEPS: [(&str, &str, &str); 6] = [
+/// The commands of a build: what they do, to what, and how. They are executed in a new folder with the sources.
+type Steps = [(&'static str, &'static str, &'static str)];
+
+/// How the kernel is built. `FLAGS` stands for the compiler's switches.
+const KERNEL_STEPS: &Steps = &[
     // Most of the archive are other architectures and documents.
     (
         "unpacking",
@@ -52,17 +57,12 @@ const STEPS: [(&str, &str, &str); 6] = [
         "compiling",
         "the kernel, which takes some minutes",
         "make -C source O=$PWD/objects ARCH=alpha CROSS_COMPILE=alpha-linux-gnu- KBUILD_BUILD_TIMESTAMP=@0 \
-         KBUILD_BUILD_USER=pathlength KBUILD_BUILD_HOST=pathlength vmlinux",
+         KBUILD_BUILD_USER=pathlength KBUILD_BUILD_HOST=pathlength KCFLAGS='FLAGS' vmlinux",
     ),
     (
         "compiling",
         "offsets of the kernel's structures",
         "make -C source O=$PWD/objects ARCH=alpha CROSS_COMPILE=alpha-linux-gnu- arch/alpha/kernel/recorder-offsets.s",
-    ),
-    (
-        "compiling",
-        "the first process",
-        "alpha-linux-gnu-gcc -O2 -static -Wl,--no-relax -mcpu=ev67 -s -Wall -Wextra -o init init.c",
     ),
     (
         "collecting",
@@ -71,6 +71,33 @@ const STEPS: [(&str, &str, &str); 6] = [
          rm -rf source objects linux_*.tar.*",
     ),
 ];
+
+/// How the first process is built.
+const INIT_STEPS: &Steps = &[(
+    "compiling",
+    "the guest's first process",
+    "alpha-linux-gnu-gcc -O2 -static -Wl,--no-relax -mcpu=ev67 -s -Wall -Wextra -o init init.c",
+)];
+
+/// Which kernel is built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelConfiguration {
+    /// Whether it can use several processors.
+    pub has_several_processors: bool,
+    /// The compiler's instruction set; by default that of the machine, an EV67.
+    pub toolchain: Option<&'static Toolchain>,
+}
+
+impl KernelConfiguration {
+    fn text(self) -> String {
+        let more = if self.has_several_processors { SEVERAL_PROCESSORS } else { "" };
+        format!("{CONFIGURATION}{more}")
+    }
+
+    fn flags(self) -> String {
+        self.toolchain.map(|toolchain| toolchain.flags.join(" ")).unwrap_or_default()
+    }
+}
 
 /// A kernel that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,10 +110,11 @@ pub struct GuestKernel {
     pub offsets: String,
 }
 
-/// Builds the kernel, or finds the one made earlier in `FOLDER/system`. An interrupted build leaves nothing.
+/// Builds a kernel and the first process, or finds those made earlier in `FOLDER/system`. An interrupted build leaves nothing.
 pub fn build(
     folder: &Path,
     sources: Option<&Path>,
+    configuration: KernelConfiguration,
     progress: &dyn Fn(BuildProgress),
 ) -> Result<GuestKernel, Error> {
     if let Some(&(tool, package)) = TOOLS.iter().find(|(tool, _)| !is_installed(tool)) {
@@ -98,46 +126,70 @@ pub fn build(
         None => lab::debian::download(&folder.join("sources"), PACKAGE, HOME, progress)
             .map_err(|error| interrupt.or(error))?,
     };
+    let archive = std::path::absolute(&archive).map_err(io_error("finding", &archive))?;
     let name = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let parent = folder.join("system");
-    let complete = parent.join(format!("kernel-{}", hash(&name, &BYTE_WORD.version()?)));
-    if !complete.is_dir() {
-        make(&parent, &complete, &archive, &interrupt, progress)?;
-    }
+    let (parent, compiler) = (folder.join("system"), BYTE_WORD.version()?);
+    let (text, flags) = (configuration.text(), configuration.flags());
+    let job = BuildJob { parent: &parent, interrupt: &interrupt, progress };
+    let sources = [("kernel.config", text.as_str()), ("offsets.c", OFFSETS)];
+    let made_from = hash(&[&name, &compiler, &flags], &sources, KERNEL_STEPS);
+    let kernel =
+        job.find_or_make(&format!("kernel-{made_from}"), &sources, KERNEL_STEPS, &flags, |work| {
+            let link = work.join(&name);
+            std::os::unix::fs::symlink(&archive, &link).map_err(io_error("creating", &link))
+        })?;
+    let sources = [("init.c", INIT)];
+    let made_from = hash(&[&compiler], &sources, INIT_STEPS);
+    let init = job.find_or_make(&format!("init-{made_from}"), &sources, INIT_STEPS, "", |_| Ok(()))?;
     progress(BuildProgress::Done { build: NAME });
-    GuestKernel::open(&complete)
+    GuestKernel::open(&kernel, &init)
 }
 
-fn make(
-    parent: &Path,
-    complete: &Path,
-    archive: &Path,
-    interrupt: &Caught,
-    progress: &dyn Fn(BuildProgress),
-) -> Result<(), Error> {
-    fs::create_dir_all(parent).map_err(io_error("creating", parent))?;
-    let work = unfinished(parent)?;
-    for (name, text) in [("kernel.config", CONFIGURATION), ("offsets.c", OFFSETS), ("init.c", INIT)] {
-        let path = work.path().join(name);
-        fs::write(&path, text).map_err(io_error("writing", &path))?;
+/// Where builds are made.
+struct BuildJob<'a> {
+    parent: &'a Path,
+    interrupt: &'a Caught,
+    progress: &'a dyn Fn(BuildProgress),
+}
+
+impl BuildJob<'_> {
+    /// The folder of this name, which is made by the steps from the sources if it is not there.
+    fn find_or_make(
+        &self,
+        name: &str,
+        sources: &[(&str, &str)],
+        steps: &Steps,
+        flags: &str,
+        prepare: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<PathBuf, Error> {
+        let complete = self.parent.join(name);
+        if complete.is_dir() {
+            return Ok(complete);
+        }
+        fs::create_dir_all(self.parent).map_err(io_error("creating", self.parent))?;
+        let work = unfinished(self.parent)?;
+        for (name, text) in sources {
+            let path = work.path().join(name);
+            fs::write(&path, text).map_err(io_error("writing", &path))?;
+        }
+        prepare(work.path())?;
+        for &(doing, what, command) in steps {
+            self.interrupt.check()?;
+            (self.progress)(BuildProgress::Step { build: NAME, doing, what });
+            let command = command.replace("FLAGS", flags);
+            BuildStep { doing, what, command }.carry_out(work.path(), self.interrupt)?;
+        }
+        publish(work, &complete)?;
+        Ok(complete)
     }
-    let absolute = std::path::absolute(archive).map_err(io_error("finding", archive))?;
-    let link = work.path().join(absolute.file_name().unwrap_or_default());
-    std::os::unix::fs::symlink(&absolute, &link).map_err(io_error("creating", &link))?;
-    for (doing, what, command) in STEPS {
-        interrupt.check()?;
-        progress(BuildProgress::Step { build: NAME, doing, what });
-        BuildStep { doing, what, command: command.into() }.carry_out(work.path(), interrupt)?;
-    }
-    publish(work, complete)
 }
 
 impl GuestKernel {
-    /// What a build left in its folder.
-    fn open(folder: &Path) -> Result<GuestKernel, Error> {
-        let path = folder.join("recorder-offsets.s");
+    /// What the builds left in their folders.
+    fn open(kernel: &Path, init: &Path) -> Result<GuestKernel, Error> {
+        let path = kernel.join("recorder-offsets.s");
         let text = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
-        Ok(GuestKernel { image: folder.join("vmlinux"), init: folder.join("init"), offsets: offsets(&text) })
+        Ok(GuestKernel { image: kernel.join("vmlinux"), init: init.join("init"), offsets: offsets(&text) })
     }
 }
 
@@ -153,11 +205,12 @@ fn offsets(assembler: &str) -> String {
     definitions.collect::<Vec<_>>().join(",")
 }
 
-/// Stands for all that a kernel was made from.
-fn hash(archive: &str, compiler: &str) -> String {
-    let steps = STEPS.iter().map(|(_, _, command)| *command);
+/// Stands for all that something is made from.
+fn hash(texts: &[&str], sources: &[(&str, &str)], steps: &Steps) -> String {
+    let sources = sources.iter().map(|(_, text)| *text);
+    let steps = steps.iter().map(|(_, _, command)| *command);
     let mut digest = Sha256::new();
-    for text in [archive, compiler, CONFIGURATION, OFFSETS, INIT].into_iter().chain(steps) {
+    for text in texts.iter().copied().chain(sources).chain(steps) {
         digest.update((text.len() as u64).to_le_bytes());
         digest.update(text);
     }

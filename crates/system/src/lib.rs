@@ -44,6 +44,14 @@ pub enum Error {
         /// Bytes of the guest's memory.
         memory: u64,
     },
+    /// The disk's file system cannot be made.
+    #[error("cannot make a file system on a disk of {bytes} bytes: {output}")]
+    FileSystem {
+        /// Bytes of the disk.
+        bytes: u64,
+        /// The messages of the command that makes it.
+        output: String,
+    },
     /// The emulator failed.
     #[error("the emulator failed with {status}: {output}")]
     Emulator {

@@ -1,7 +1,7 @@
 //! Runs the guest: qemu-system-alpha with the kernel that was built.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -29,16 +29,44 @@ const DISK_BYTES: u64 = 4 << 30;
 /// The instructions by which the guest says that the recorded part begins and ends, as `init.c` has them.
 pub(crate) const BEGIN: u32 = 0x23ff_504c;
 pub(crate) const END: u32 = 0x23ff_504d;
+/// Makes the guest's file system.
+const MAKE_FILE_SYSTEM: &str = "mke2fs";
+/// Its identity, so that two of them are equal.
+const FILE_SYSTEM_ID: &str = "70617468-6c65-6e67-7468-000000000000";
+/// Bytes that the guest passes on at once, at most.
+const LONGEST_OUTPUT: usize = 1 << 16;
 /// Lines of the console that are shown when the guest fails.
 const CONSOLE_LINES: usize = 25;
+
+/// What a guest is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuestHardware {
+    /// Bytes of its memory.
+    pub memory: u64,
+    /// Its processors.
+    pub processors: u32,
+    /// Bytes of its disk; 0 if there is none.
+    pub disk: u64,
+}
+
+/// Where a program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputStream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
+}
+
+/// Gets what the program writes, while it runs.
+pub type OutputSink<'a> = dyn FnMut(OutputStream, &[u8]) + Send + 'a;
 
 /// A guest with a job, ready to run as often as wanted.
 #[derive(Debug)]
 pub struct VirtualMachine {
     kernel: GuestKernel,
     palcode: Palcode,
-    /// Bytes of the guest's memory.
-    memory: u64,
+    hardware: GuestHardware,
     outputs: usize,
     /// The first file system, disk, console, recording and plugin.
     folder: TempDir,
@@ -56,8 +84,13 @@ enum Determinism {
 }
 
 impl VirtualMachine {
-    /// Prepares a job. `memory` is the size of the guest's memory in bytes.
-    pub fn new(kernel: &GuestKernel, job: &GuestJob, memory: u64) -> Result<VirtualMachine, Error> {
+    /// Prepares a job.
+    pub fn new(
+        kernel: &GuestKernel,
+        job: &GuestJob,
+        hardware: GuestHardware,
+    ) -> Result<VirtualMachine, Error> {
+        let memory = hardware.memory;
         let palcode = Palcode::find()?;
         let folder = tempfile::Builder::new().prefix("pathlength-system-").tempdir().map_err(Error::Files)?;
         let files = job.file_system(&kernel.init).map_err(Error::Files)?;
@@ -68,7 +101,7 @@ impl VirtualMachine {
         let plugin = folder.path().join("recorder.so");
         fs::write(&plugin, RECORDER).map_err(Error::Files)?;
         fs::set_permissions(&plugin, Permissions::from_mode(0o700)).map_err(Error::Files)?;
-        Ok(VirtualMachine { kernel: kernel.clone(), palcode, memory, outputs: job.outputs.len(), folder })
+        Ok(VirtualMachine { kernel: kernel.clone(), palcode, hardware, outputs: job.outputs.len(), folder })
     }
 
     /// The PALcode that the guest runs on.
@@ -77,13 +110,39 @@ impl VirtualMachine {
     }
 
     /// Runs the job, as fast as the emulator can.
-    pub fn run(&self) -> Result<GuestResult, Error> {
-        self.result(self.execute(Determinism::None, None)?)
+    pub fn run(&self, sink: &mut OutputSink) -> Result<GuestResult, Error> {
+        self.observed(Determinism::None, sink)
     }
 
     /// Runs the job and records what its repetition needs.
-    pub fn record(&self) -> Result<GuestResult, Error> {
-        self.result(self.execute(Determinism::Record, None)?)
+    pub fn record(&self, sink: &mut OutputSink) -> Result<GuestResult, Error> {
+        self.observed(Determinism::Record, sink)
+    }
+
+    /// Runs the job and passes its output on while it runs, and the rest when it has ended.
+    fn observed(&self, determinism: Determinism, sink: &mut OutputSink) -> Result<GuestResult, Error> {
+        let (reader, writer) = io::pipe().map_err(Error::Files)?;
+        let (executed, passed) = std::thread::scope(|scope| {
+            let passing = scope.spawn(|| {
+                let passed = pass_on(reader, sink);
+                (passed, sink)
+            });
+            let executed = self.execute(determinism, Connections { line: Some(writer.into()), stream: None });
+            (executed, passing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        executed?;
+        let mut disk = File::open(self.path("disk")).map_err(Error::Files)?;
+        let result = match GuestResult::read(&mut disk).map_err(Error::Files)? {
+            Some(result) if result.files.len() == self.outputs => result,
+            _ => return Err(Error::Guest { console: self.console() }),
+        };
+        let ([output, errors], sink) = passed;
+        for (stream, all, passed) in
+            [(OutputStream::Output, &result.output, output), (OutputStream::Errors, &result.errors, errors)]
+        {
+            sink(stream, all.get(passed..).unwrap_or_default());
+        }
+        Ok(result)
     }
 
     /// Repeats the recorded run. `consume` gets the stream of the recorder while the guest runs.
@@ -94,7 +153,8 @@ impl VirtualMachine {
         let (reader, writer) = io::pipe().map_err(Error::Files)?;
         std::thread::scope(|scope| {
             let consumer = scope.spawn(|| consume(reader));
-            let executed = self.execute(Determinism::Replay, Some(writer.into()));
+            let executed =
+                self.execute(Determinism::Replay, Connections { line: None, stream: Some(writer.into()) });
             let consumed = consumer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             match (consumed, executed) {
                 // The stream ends early because the guest does.
@@ -110,22 +170,39 @@ impl VirtualMachine {
         self.folder.path().join(name)
     }
 
-    fn result(&self, (): ()) -> Result<GuestResult, Error> {
-        let mut disk = File::open(self.path("disk")).map_err(Error::Files)?;
-        match GuestResult::read(&mut disk).map_err(Error::Files)? {
-            Some(result) if result.files.len() == self.outputs => Ok(result),
-            _ => Err(Error::Guest { console: self.console() }),
-        }
-    }
-
     /// The last lines of the console.
     fn console(&self) -> String {
         let text = fs::read(self.path("console")).unwrap_or_default();
         last_lines(&String::from_utf8_lossy(&text))
     }
 
-    fn execute(&self, determinism: Determinism, stream: Option<OwnedFd>) -> Result<(), Error> {
-        // The disk's contents are part of what a recording repeats.
+    /// Makes the disk with the file system; its contents are part of what a recording repeats.
+    fn make_file_system(&self) -> Result<(), Error> {
+        let path = self.path("file-system");
+        let disk = File::create(&path).map_err(Error::Files)?;
+        disk.set_len(self.hardware.disk).map_err(Error::Files)?;
+        let mut command = Command::new(MAKE_FILE_SYSTEM);
+        command.args(["-q", "-F", "-t", "ext4", "-U", FILE_SYSTEM_ID, "-E"]);
+        command.arg(format!("hash_seed={FILE_SYSTEM_ID},lazy_itable_init=0,lazy_journal_init=0")).arg(&path);
+        // Its times are part of it, too.
+        command.env("E2FSPROGS_FAKE_TIME", "946684800");
+        // Where only administrators look.
+        command.env("PATH", std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin");
+        let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::NoEmulator { tool: MAKE_FILE_SYSTEM, package: "e2fsprogs" },
+            _ => Error::Files(error),
+        })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        Err(Error::FileSystem { bytes: self.hardware.disk, output: last_lines(&text) })
+    }
+
+    fn execute(&self, determinism: Determinism, connections: Connections) -> Result<(), Error> {
+        if self.hardware.disk > 0 {
+            self.make_file_system()?;
+        }
         let disk = File::create(self.path("disk")).map_err(Error::Files)?;
         disk.set_len(DISK_BYTES).map_err(Error::Files)?;
         let interrupt = Caught::new();
@@ -133,21 +210,31 @@ impl VirtualMachine {
         let mut command = Command::new(EMULATOR);
         self.describe(&mut command, determinism);
         let mut inherited = Vec::new();
-        if let Some(stream) = stream {
+        match connections.line {
+            Some(line) => {
+                let line = rustix::io::dup(&line).map_err(|error| Error::Files(error.into()))?;
+                command.arg("-serial").arg(format!("file:/proc/self/fd/{}", line.as_raw_fd()));
+                inherited.push(line);
+            }
+            None => drop(command.args(["-serial", "null"])),
+        }
+        if let Some(stream) = connections.stream {
             let memory = self.guest_memory()?;
             let out = rustix::io::dup(&stream).map_err(|error| Error::Files(error.into()))?;
             let fields = format!(
                 "out={:x},ram={:x},size={:x},switch={:x},begin={BEGIN:x},end={END:x},{}",
                 out.as_raw_fd(),
                 memory.as_raw_fd(),
-                self.memory,
+                self.hardware.memory,
                 self.palcode.switch_context(),
                 self.kernel.offsets
             );
             command.arg("-plugin").arg(format!("{},{fields}", self.path("recorder.so").display()));
             let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
-            let object =
-                format!("memory-backend-file,id=memory,size={},mem-path={path},share=on", self.memory);
+            let object = format!(
+                "memory-backend-file,id=memory,size={},mem-path={path},share=on",
+                self.hardware.memory
+            );
             command.args(["-object", &object, "-machine", "memory-backend=memory"]);
             inherited.extend([out, memory]);
         }
@@ -172,7 +259,8 @@ impl VirtualMachine {
 
     /// Options of the emulator.
     fn describe(&self, command: &mut Command, determinism: Determinism) {
-        let megabytes = format!("{}M", self.memory >> 20);
+        let megabytes = format!("{}M", self.hardware.memory >> 20);
+        command.args(["-smp", &self.hardware.processors.to_string()]);
         command.args(["-M", "clipper", "-cpu", "ev67", "-m", &megabytes, "-nodefaults", "-no-reboot"]);
         command.args(["-vga", "none", "-net", "none", "-display", "none", "-monitor", "none"]);
         command.arg("-serial").arg(format!("file:{}", self.path("console").display()));
@@ -181,31 +269,70 @@ impl VirtualMachine {
         command.args(["-append", "console=ttyS0 panic=-1"]);
         // The clock of the machine begins with each run.
         command.args(["-rtc", "base=2000-01-01,clock=vm"]);
-        let disk = format!("file={},format=raw,if=none,cache=unsafe", self.path("disk").display());
         let recording = self.path("recording");
         let recorded =
             |mode: &str| format!("shift={INSTRUCTION_SHIFT},rr={mode},rrfile={}", recording.display());
-        let time = match determinism {
-            Determinism::None => {
-                command.args(["-drive", &format!("{disk},id=disk")]);
-                command.args(["-device", "virtio-blk-pci,drive=disk"]);
-                return;
+        match determinism {
+            Determinism::None => {}
+            Determinism::Record => drop(command.args(["-icount", &recorded("record")])),
+            Determinism::Replay => drop(command.args(["-icount", &recorded("replay")])),
+        }
+        // The disk of the result, and that of the file system: vda and vdb.
+        let disks = ["disk", "file-system"];
+        for name in &disks[..if self.hardware.disk > 0 { 2 } else { 1 }] {
+            let drive = format!("file={},format=raw,if=none,cache=unsafe", self.path(name).display());
+            if determinism == Determinism::None {
+                command.args(["-drive", &format!("{drive},id={name}")]);
+            } else {
+                command.args(["-drive", &format!("{drive},id={name}-image")]);
+                command.args(["-drive", &format!("driver=blkreplay,if=none,image={name}-image,id={name}")]);
             }
-            Determinism::Record => recorded("record"),
-            Determinism::Replay => recorded("replay"),
-        };
-        command.args(["-icount", &time, "-drive", &format!("{disk},id=image")]);
-        command.args(["-drive", "driver=blkreplay,if=none,image=image,id=disk"]);
-        command.args(["-device", "virtio-blk-pci,drive=disk"]);
+            command.args(["-device", &format!("virtio-blk-pci,drive={name}")]);
+        }
     }
 
     /// A file with the guest's memory, which the recorder reads.
     fn guest_memory(&self) -> Result<OwnedFd, Error> {
         let memory = rustix::fs::memfd_create("guest", rustix::fs::MemfdFlags::empty());
         let memory = memory.map_err(|error| Error::Files(error.into()))?;
-        rustix::fs::ftruncate(&memory, self.memory).map_err(|error| Error::Files(error.into()))?;
+        rustix::fs::ftruncate(&memory, self.hardware.memory).map_err(|error| Error::Files(error.into()))?;
         Ok(memory)
     }
+}
+
+/// What the emulator writes to, beside files.
+struct Connections {
+    /// The serial line with the program's output.
+    line: Option<OwnedFd>,
+    /// The recorder's stream.
+    stream: Option<OwnedFd>,
+}
+
+/// Passes on what comes over the serial line, as `init.c` writes it, and returns the numbers of bytes.
+fn pass_on(mut line: impl Read, sink: &mut OutputSink) -> [usize; 2] {
+    let mut passed = [0; 2];
+    let mut bytes = Vec::new();
+    loop {
+        let mut head = [0; 5];
+        if line.read_exact(&mut head).is_err() {
+            return passed;
+        }
+        let (index, stream) = match head[0] {
+            b'o' => (0, OutputStream::Output),
+            b'e' => (1, OutputStream::Errors),
+            _ => break,
+        };
+        let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        bytes.resize(length.min(LONGEST_OUTPUT), 0);
+        if length > LONGEST_OUTPUT || line.read_exact(&mut bytes).is_err() {
+            break;
+        }
+        sink(stream, &bytes);
+        passed[index] += length;
+    }
+    // The rest is not understood: it comes from the disk. But the emulator must be able to write.
+    let _ = io::copy(&mut line, &mut io::sink());
+    passed
 }
 
 fn last_lines(text: &str) -> String {

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use engine::Plan;
 use events::record::{Entries, Entry, Mark, address_of_word};
 use image::Image;
 use pathlength_system::stream::StreamError;
@@ -149,7 +150,7 @@ fn converted(guest: &GuestImages, stream: &[u8], path: &Path) -> Result<Converte
         ..Header::default()
     };
     let _new = File::create(path).unwrap();
-    convert(stream, guest, |process| {
+    convert(stream, guest, &Plan::default(), |process| {
         assert_eq!(process, 17);
         Writer::new(OpenOptions::new().append(true).open(path)?, &header)
     })
@@ -271,7 +272,9 @@ fn streams_that_end_early_or_are_damaged_are_refused() {
 fn converted_quietly(guest: &GuestImages, stream: &[u8], path: &Path) -> Result<Converted, Error> {
     let header = Header { instruction_set: INSTRUCTION_SET.into(), ..Header::default() };
     let _new = File::create(path).unwrap();
-    convert(stream, guest, |_| Writer::new(OpenOptions::new().append(true).open(path)?, &header))
+    convert(stream, guest, &Plan::default(), |_| {
+        Writer::new(OpenOptions::new().append(true).open(path)?, &header)
+    })
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::process::Command;
 
-use pathlength_system::job::{GuestJob, SharedFile};
-use pathlength_system::kernel;
-use pathlength_system::machine::VirtualMachine;
+use engine::Plan;
+use pathlength_system::job::{GuestCommand, GuestJob, SharedFile};
+use pathlength_system::kernel::{self, KernelConfiguration};
+use pathlength_system::machine::{GuestHardware, VirtualMachine};
 use pathlength_system::{GuestImages, INSTRUCTION_SET, convert};
 use trace::{Header, Writer};
 
@@ -34,7 +35,7 @@ int main(void) {
 
 fn built() -> kernel::GuestKernel {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
-    kernel::build(&folder, None, &|step| eprintln!("{step:?}")).unwrap()
+    kernel::build(&folder, None, KernelConfiguration::default(), &|step| eprintln!("{step:?}")).unwrap()
 }
 
 #[test]
@@ -51,16 +52,16 @@ fn guest_replays_are_identical() {
     let libraries = LIBRARIES.map(|name| Path::new("/usr/alpha-linux-gnu/lib").join(name));
     files.extend(libraries.iter().zip(LIBRARIES).map(|(path, name)| shared(path, &format!("/lib/{name}"))));
     let job = GuestJob {
-        program: "/program".into(),
-        arguments: vec!["program".into()],
+        command: GuestCommand { program: "/program".into(), arguments: vec!["program".into()] },
         folder: "/".into(),
         files,
         outputs: vec![shared(Path::new(""), "/tmp/file"), shared(Path::new(""), "/none")],
         ..GuestJob::default()
     };
     let kernel = built();
-    let machine = VirtualMachine::new(&kernel, &job, 256 << 20).unwrap();
-    let result = machine.record().unwrap();
+    let hardware = GuestHardware { memory: 256 << 20, processors: 1, disk: 0 };
+    let machine = VirtualMachine::new(&kernel, &job, hardware).unwrap();
+    let result = machine.record(&mut |_, _| {}).unwrap();
     assert_eq!((result.status, result.output.as_slice(), result.errors.len()), (5 << 8, &b"done\n"[..], 0));
     let lines: String = (0..1000).map(|line| format!("{line}\n")).collect();
     assert_eq!(result.files, [Some(lines.into_bytes()), None]);
@@ -77,7 +78,7 @@ fn guest_replays_are_identical() {
         let path = folder.path().join(name);
         let _new = File::create(&path).unwrap();
         let open = |_| Writer::new(OpenOptions::new().append(true).open(&path)?, &header);
-        let converted = machine.replay(|stream| convert(stream, &images, open)).unwrap();
+        let converted = machine.replay(|stream| convert(stream, &images, &Plan::default(), open)).unwrap();
         assert_eq!(converted.unexplained, 0, "{converted:?}");
         assert!(converted.instructions > 10_000_000, "{converted:?}");
         fs::read(&path).unwrap()

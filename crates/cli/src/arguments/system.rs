@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use system::job::SharedFile;
 
-use super::{EnvironmentOptions, OutputOptions, ProgramOptions, RowOptions};
+use super::{EnvironmentOptions, OutputOptions, PlanOptions, ProgramOptions, RowOptions};
 use crate::ranges;
 
 /// What `system` does.
@@ -28,9 +28,10 @@ the other commands do it if it is missing. ./setup system installs what it needs
 Examples:
   pathlength system run ./hello world
   pathlength system run --file data.txt --take sorted.txt ./sort -o sorted.txt data.txt
+  pathlength system run --processors 4 --background './server -s /tmp/socket' --await /tmp/socket ./client /tmp/socket
 
-The program, its libraries and the files of --file are put into the guest's memory; its output appears when it has ended. \
-The exit status is the program's."
+The program, its libraries and the files of --file are put into the guest's memory, or onto its disk (--disk). Its output \
+appears while it runs. The exit status is the program's. Programs of --background are started before it, and end after it."
     )]
     Run(SystemRunOptions),
     /// Record every instruction and every address of a program, the kernel and PALcode.
@@ -41,10 +42,12 @@ Examples:
   pathlength system trace -o sort.trace --file data.txt ./sort data.txt
   pathlength show sort.trace --table modes,entries,system-call-costs
   pathlength show sort.trace --mode kernel --table functions
+  pathlength system trace -o query.trace --unit run_query --skip 10 --units 100 ./database
 
 The program runs twice: first undisturbed, recording interrupts and time, then exactly so again, slowly, recording all \
 else. The trace begins with the program's first instruction, and ends when the first process has learnt of its end. It has \
-all processes, and the kernel's threads as one process."
+all processes, and the kernel's threads as one process. Units of work and places can be of any image and of the kernel; a \
+unit has what the kernel does in its thread, too."
     )]
     Trace(SystemTraceOptions),
     /// Count the instructions of a program, the kernel and PALcode.
@@ -61,19 +64,60 @@ The tables are those of pathlength show on a trace that pathlength system trace 
     Count(SystemCountOptions),
 }
 
-/// The guest.
+/// The instructions that the compiler of the kernel may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KernelInstructions {
+    /// Those of the guest's processor, an EV67.
+    Ev67,
+    /// Those of the byte/word study's builds byte-word: of an EV56.
+    ByteWord,
+    /// Those of its builds original: of an EV5, without byte and word instructions.
+    Original,
+}
+
+/// The guest's kernel.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Guest")]
-pub struct GuestOptions {
-    /// The folder of builds, where the kernel is kept.
+pub struct KernelOptions {
+    /// The folder of builds, where kernels are kept.
     #[arg(long, value_name = "DIR", default_value = "build")]
     pub folder: PathBuf,
     /// A folder with the sources of Linux, which are downloaded otherwise.
     #[arg(long, value_name = "DIR")]
     pub sources: Option<PathBuf>,
+    /// The guest's processors, 1 to 4. One processor has a kernel of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4))]
+    pub processors: u32,
+    /// The instructions that the kernel is compiled to.
+    #[arg(long, value_name = "BUILD", value_enum, default_value = "ev67")]
+    pub kernel: KernelInstructions,
+}
+
+/// The guest.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Guest")]
+pub struct GuestOptions {
+    #[command(flatten)]
+    pub kernel: KernelOptions,
     /// The guest's memory.
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = ranges::memory_size)]
     pub memory: u64,
+    /// A disk of this size with a file system (ext4), mounted at GUEST; without GUEST at the working directory. What is put
+    /// in there is on the disk, and not in memory, when the program begins.
+    #[arg(long, value_name = "BYTES[:GUEST]", value_parser = disk)]
+    pub disk: Option<GuestDisk>,
+    /// A program to start first, with its arguments, separated by blanks. Can be given several times.
+    #[arg(long, value_name = "COMMAND", value_parser = OsStringValueParser::new().try_map(command))]
+    pub background: Vec<BackgroundCommand>,
+    /// A file that such a program makes, and that must be there before the other one starts: a socket, for example.
+    #[arg(long = "await", value_name = "GUEST", value_parser = OsStringValueParser::new().try_map(path))]
+    pub awaited: Vec<PathBuf>,
+    /// The number of the user and the group that programs run as, and that files belong to.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub user: u32,
+    /// The program's standard input, which is empty otherwise.
+    #[arg(long, value_name = "FILE")]
+    pub stdin: Option<PathBuf>,
     /// A file or a folder to put in; without GUEST at its own path. Can be given several times.
     #[arg(long = "file", value_name = "HOST[:GUEST]", value_parser = OsStringValueParser::new().try_map(put_in))]
     pub files: Vec<SharedFile>,
@@ -90,12 +134,8 @@ pub struct GuestOptions {
 /// Options of `system build`.
 #[derive(Debug, Args)]
 pub struct SystemBuildOptions {
-    /// The folder of builds.
-    #[arg(long, value_name = "DIR", default_value = "build")]
-    pub folder: PathBuf,
-    /// A folder with the sources of Linux, which are downloaded otherwise.
-    #[arg(long, value_name = "DIR")]
-    pub sources: Option<PathBuf>,
+    #[command(flatten)]
+    pub kernel: KernelOptions,
     #[command(flatten)]
     pub output: OutputOptions,
 }
@@ -116,6 +156,8 @@ pub struct SystemTraceOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
+    pub plan: PlanOptions,
+    #[command(flatten)]
     pub guest: GuestOptions,
     #[command(flatten)]
     pub program: ProgramOptions,
@@ -128,6 +170,8 @@ pub struct SystemCountOptions {
     #[arg(long = "table", value_name = "NAME", value_delimiter = ',')]
     pub tables: Vec<String>,
     #[command(flatten)]
+    pub plan: PlanOptions,
+    #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]
     pub output: OutputOptions,
@@ -135,6 +179,37 @@ pub struct SystemCountOptions {
     pub guest: GuestOptions,
     #[command(flatten)]
     pub program: ProgramOptions,
+}
+
+/// A disk of the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestDisk {
+    /// Its size.
+    pub bytes: u64,
+    /// Where it is mounted.
+    pub path: PathBuf,
+}
+
+/// A program that runs beside the other one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackgroundCommand {
+    /// The program and its arguments.
+    pub words: Vec<std::ffi::OsString>,
+}
+
+fn disk(text: &str) -> Result<GuestDisk, String> {
+    let (bytes, path) = text.split_once(':').unwrap_or((text, "."));
+    Ok(GuestDisk { bytes: ranges::disk_size(bytes)?, path: absolute(path.as_ref())? })
+}
+
+fn command(text: std::ffi::OsString) -> Result<BackgroundCommand, String> {
+    let words = text.as_bytes().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let words: Vec<_> = words.map(|word| OsStr::from_bytes(word).to_owned()).collect();
+    if words.is_empty() { Err("give a program".into()) } else { Ok(BackgroundCommand { words }) }
+}
+
+fn path(text: std::ffi::OsString) -> Result<PathBuf, String> {
+    absolute(text.as_ref())
 }
 
 fn put_in(text: std::ffi::OsString) -> Result<SharedFile, String> {

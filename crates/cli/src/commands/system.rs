@@ -1,28 +1,32 @@
 //! `pathlength system`: programs on a whole system.
 
-use std::io::Write;
+use std::ffi::OsString;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use analysis::table::{Kind, Table};
 use anyhow::Context;
-use engine::{Configuration, Settings};
+use engine::{Configuration, Place, Plan, Settings, SymbolName, UnitName};
+use image::Image;
 use lab::startup;
 use lab::study::StudyProgress;
-use system::job::{GuestJob, GuestResult, SharedFile};
-use system::kernel::{self, GuestKernel};
-use system::machine::VirtualMachine;
+use system::job::{GuestCommand, GuestJob, GuestResult, SharedFile};
+use system::kernel::{self, GuestKernel, KernelConfiguration};
+use system::machine::{GuestHardware, OutputStream, VirtualMachine};
 use system::{Converted, GuestImages};
 use trace::{EnvironmentSummary, Header, Writer};
 
 use crate::arguments::{
-    GuestOptions, ProgramOptions, SystemBuildOptions, SystemCommand, SystemCountOptions, SystemRunOptions,
-    SystemTraceOptions,
+    BackgroundCommand, GuestOptions, KernelInstructions, KernelOptions, ProgramOptions, SystemBuildOptions,
+    SystemCommand, SystemCountOptions, SystemRunOptions, SystemTraceOptions,
 };
 use crate::progress::Steps;
 
 /// The guest's time when a program begins: the beginning of 2000, so that runs repeat.
 const TIME: u64 = 946_684_800;
+/// The program's standard input in the guest.
+const INPUT: &str = "/.stdin";
 /// The tables of `system count`.
 const TABLES: [&str; 6] = ["modes", "entries", "system-call-costs", "threads", "images", "functions"];
 /// Rows of each of them.
@@ -39,7 +43,7 @@ pub fn run(command: &SystemCommand) -> anyhow::Result<ExitCode> {
 }
 
 fn build(options: &SystemBuildOptions) -> anyhow::Result<ExitCode> {
-    let kernel = build_kernel(&options.folder, options.sources.as_deref())?;
+    let kernel = build_kernel(&options.kernel)?;
     let columns = [("what", Kind::Text), ("file", Kind::Text)];
     let mut table = Table::new("kernel", "The guest's system", &columns);
     for (what, path) in [("kernel", &kernel.image), ("first process", &kernel.init)] {
@@ -49,10 +53,18 @@ fn build(options: &SystemBuildOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn build_kernel(folder: &Path, sources: Option<&Path>) -> anyhow::Result<GuestKernel> {
+fn build_kernel(options: &KernelOptions) -> anyhow::Result<GuestKernel> {
+    let configuration = KernelConfiguration {
+        has_several_processors: options.processors > 1,
+        toolchain: match options.kernel {
+            KernelInstructions::Ev67 => None,
+            KernelInstructions::ByteWord => Some(&lab::toolchain::BYTE_WORD),
+            KernelInstructions::Original => Some(&lab::toolchain::ORIGINAL),
+        },
+    };
     let steps = Steps::new();
     steps.animate();
-    let kernel = kernel::build(folder, sources, &|progress| {
+    let kernel = kernel::build(&options.folder, options.sources.as_deref(), configuration, &|progress| {
         // A kernel that is there needs no message.
         if !matches!(progress, lab::build::BuildProgress::Done { .. }) {
             steps.show(&StudyProgress::Building(progress));
@@ -64,33 +76,38 @@ fn build_kernel(folder: &Path, sources: Option<&Path>) -> anyhow::Result<GuestKe
 
 fn run_program(options: &SystemRunOptions) -> anyhow::Result<ExitCode> {
     let guest = PreparedGuest::new(&options.guest, &options.program)?;
-    let result = guest.machine.run()?;
-    guest.deliver(&result, options.guest.taken.as_slice())?;
+    let result = guest.machine.run(&mut pass_on)?;
+    take_out(&result, options.guest.taken.as_slice())?;
     Ok(exit_code(result.status))
 }
 
 fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
+    let plan = super::trace::plan(&options.plan)?;
     let guest = PreparedGuest::new(&options.guest, &options.program)?;
+    guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
-    let result = guest.machine.record()?;
-    guest.deliver(&result, &options.guest.taken)?;
-    let converted = guest.convert(&options.output)?;
-    super::trace::report_size(&options.output, converted.instructions, 0);
-    note_unexplained(&converted);
+    let result = guest.machine.record(&mut pass_on)?;
+    take_out(&result, &options.guest.taken)?;
+    let converted = guest.convert(&plan, &options.output)?;
+    super::trace::report_size(&options.output, converted.instructions, converted.units);
+    note_conversion(&converted, &plan);
     Ok(exit_code(result.status))
 }
 
 fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     options.output.check(options.tables.len() != 1)?;
+    let plan = super::trace::plan(&options.plan)?;
     let guest = PreparedGuest::new(&options.guest, &options.program)?;
+    guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
-    let result = guest.machine.record()?;
-    super::with_output_apart(&options.output, || guest.deliver(&result, &options.guest.taken))?;
+    let result = super::with_output_apart(&options.output, || guest.machine.record(&mut pass_on))?;
+    take_out(&result, &options.guest.taken)?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("system.trace");
-    let converted = guest.convert(&path)?;
+    let converted = guest.convert(&plan, &path)?;
     let mut tables = super::show::summary_tables(&path)?;
     let names: Vec<&str> = match &options.tables[..] {
+        [] if plan.unit.is_some() => TABLES.into_iter().chain(["units"]).collect(),
         [] => TABLES.to_vec(),
         given => given.iter().map(String::as_str).collect(),
     };
@@ -102,8 +119,45 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     }
     super::write_after_run(&tables, &options.output)?;
     sorted?;
-    note_unexplained(&converted);
+    note_conversion(&converted, &plan);
     Ok(exit_code(result.status))
+}
+
+/// Passes on what the program writes.
+fn pass_on(stream: OutputStream, bytes: &[u8]) {
+    // Who closes our output does not want it.
+    let _ = match stream {
+        OutputStream::Output => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),
+        OutputStream::Errors => std::io::stderr().write_all(bytes),
+    };
+}
+
+/// Writes the files that are taken out.
+fn take_out(result: &GuestResult, taken: &[SharedFile]) -> anyhow::Result<()> {
+    for (file, contents) in taken.iter().zip(&result.files) {
+        let contents =
+            contents.as_ref().with_context(|| format!("the guest has no file {}", file.guest.display()))?;
+        report::write_file(&file.host, |out| Ok(out.write_all(contents)?))?;
+    }
+    Ok(())
+}
+
+/// What users should know of a conversion.
+fn note_conversion(converted: &Converted, plan: &Plan) {
+    note_unexplained(converted);
+    if converted.instructions > 0 {
+        return;
+    }
+    match (&plan.unit, &plan.from) {
+        (Some(unit), _) => eprintln!(
+            "pathlength: note: nothing was recorded: {} units of {} began",
+            converted.units, unit.function
+        ),
+        (None, Some(from)) => {
+            eprintln!("pathlength: note: nothing was recorded: control did not come to {from}");
+        }
+        _ => {}
+    }
 }
 
 /// Successions of blocks that nothing explains would be an error of the recorder.
@@ -135,22 +189,26 @@ struct PreparedGuest {
 
 impl PreparedGuest {
     fn new(options: &GuestOptions, program: &ProgramOptions) -> anyhow::Result<PreparedGuest> {
-        let settings = Settings { sysroot: Some(options.sysroot.clone()), ..Settings::default() };
-        let configuration = Configuration {
-            program: program.path().into(),
-            name: None,
-            arguments: program.arguments().to_vec(),
-            environment: options.environment.environment(interpose::inherited()),
-            model: isa::Cpu::Ev67,
-            settings,
+        let configuration = configuration(options, program.path(), program.arguments());
+        let mut programs = image_paths(&configuration)?;
+        let mut background = Vec::new();
+        for BackgroundCommand { words } in &options.background {
+            let beside = self::configuration(options, Path::new(&words[0]), &words[1..]);
+            programs.extend(image_paths(&beside)?);
+            background.push(beside);
+        }
+        let kernel = build_kernel(&options.kernel)?;
+        let hardware = GuestHardware {
+            memory: options.memory,
+            processors: options.kernel.processors,
+            disk: options.disk.as_ref().map_or(0, |disk| disk.bytes),
         };
-        let images = startup::images(&configuration).with_context(|| {
-            format!("{}: not an Alpha program whose libraries can be found", program.path().display())
-        })?;
-        let programs: Vec<PathBuf> = images.into_iter().map(|image| image.path).collect();
-        let kernel = build_kernel(&options.folder, options.sources.as_deref())?;
-        let machine =
-            VirtualMachine::new(&kernel, &job(options, &configuration, &programs)?, options.memory)?;
+        let job = job(options, &configuration, &background, &programs)?;
+        let machine = VirtualMachine::new(&kernel, &job, hardware)?;
+        // Modules that programs load are among the files.
+        options.files.iter().for_each(|file| find_images(&file.host, &mut programs));
+        programs.sort();
+        programs.dedup();
         Ok(PreparedGuest { kernel, machine, configuration, programs })
     }
 
@@ -159,29 +217,47 @@ impl PreparedGuest {
         [self.programs.clone(), vec![self.kernel.image.clone(), self.machine.palcode().path.clone()]].concat()
     }
 
-    /// Passes on what the program wrote, and the files that are taken out.
-    fn deliver(&self, result: &GuestResult, taken: &[SharedFile]) -> anyhow::Result<()> {
-        std::io::stdout().write_all(&result.output)?;
-        std::io::stdout().flush()?;
-        std::io::stderr().write_all(&result.errors)?;
-        for (file, contents) in taken.iter().zip(&result.files) {
-            let contents = contents
-                .as_ref()
-                .with_context(|| format!("the guest has no file {}", file.guest.display()))?;
-            report::write_file(&file.host, |out| Ok(out.write_all(contents)?))?;
+    /// An error if an image has none of the symbols that a plan names.
+    fn check_names(&self, plan: &Plan) -> anyhow::Result<()> {
+        let images: Vec<Image> = self.images().iter().filter_map(|path| Image::open(path).ok()).collect();
+        let has = |name: &SymbolName, is_function: bool| {
+            images.iter().any(|image| {
+                let segments = image.segments().iter().map(image::Segment::addresses);
+                let loaded = events::LoadedImage {
+                    path: image.path().into(),
+                    start: segments.clone().map(|range| range.start).min().unwrap_or(0),
+                    end: segments.map(|range| range.end).max().unwrap_or(0),
+                    bias: 0,
+                };
+                let symbols = if name.may_be_in(&loaded) { name.symbols_in(image) } else { Vec::new() };
+                symbols.iter().any(|symbol| symbol.function || !is_function)
+            })
+        };
+        let unit = plan.unit.as_ref().map(|unit| UnitName::new(&unit.function));
+        let functions = unit.iter().flat_map(UnitName::functions).map(|name| (name.clone(), true));
+        let places = plan.from.iter().chain(&plan.until).filter_map(Place::symbol);
+        let mut names = functions.chain(places.map(|text| (SymbolName::new(text), false)));
+        match names.find(|(name, is_function)| !has(name, *is_function)) {
+            Some((name, true)) => {
+                anyhow::bail!("neither the kernel nor an image of the programs has a function '{name}'")
+            }
+            Some((name, false)) => {
+                anyhow::bail!("neither the kernel nor an image of the programs has a symbol '{name}'")
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// Repeats the recorded run, and writes its trace.
-    fn convert(&self, path: &Path) -> anyhow::Result<Converted> {
+    /// Repeats the recorded run, and writes the trace of a plan.
+    fn convert(&self, plan: &Plan, path: &Path) -> anyhow::Result<Converted> {
         let mut programs = self.programs.clone();
         programs.push(self.kernel.init.clone());
         let palcode = self.machine.palcode().clone();
         let images = GuestImages { kernel: self.kernel.image.clone(), palcode, programs };
         let (file, name) = report::create(path)?;
-        let open = |process| Writer::new(file, &self.header(process));
-        let converted = self.machine.replay(|stream| system::convert(stream, &images, open))?;
+        let unit = plan.unit.as_ref().map(|unit| unit.function.clone());
+        let open = |process| Writer::new(file, &Header { unit, ..self.header(process) });
+        let converted = self.machine.replay(|stream| system::convert(stream, &images, plan, open))?;
         name.commit()?;
         Ok(converted)
     }
@@ -204,10 +280,47 @@ impl PreparedGuest {
     }
 }
 
+/// How a program is found and started.
+fn configuration(options: &GuestOptions, program: &Path, arguments: &[OsString]) -> Configuration {
+    Configuration {
+        program: program.into(),
+        name: None,
+        arguments: arguments.to_vec(),
+        environment: options.environment.environment(interpose::inherited()),
+        model: isa::Cpu::Ev67,
+        settings: Settings { sysroot: Some(options.sysroot.clone()), ..Settings::default() },
+    }
+}
+
+/// The program and its libraries.
+fn image_paths(configuration: &Configuration) -> anyhow::Result<Vec<PathBuf>> {
+    let images = startup::images(configuration).with_context(|| {
+        format!("{}: not an Alpha program whose libraries can be found", configuration.program.display())
+    })?;
+    Ok(images.into_iter().map(|image| image.path).collect())
+}
+
+/// Adds the images among files and folders.
+fn find_images(path: &Path, images: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.for_each(|entry| find_images(&entry.path(), images));
+    } else if path.is_file() && is_image(path) {
+        images.push(path.into());
+    }
+}
+
+fn is_image(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == *b"\x7fELF"
+}
+
 /// The job of the guest: the program with its libraries and files.
 fn job(
     options: &GuestOptions,
     configuration: &Configuration,
+    background: &[Configuration],
     programs: &[PathBuf],
 ) -> anyhow::Result<GuestJob> {
     let sysroot = std::path::absolute(&options.sysroot)?;
@@ -220,15 +333,24 @@ fn job(
         };
         Ok(SharedFile { host, guest })
     };
+    let command = |configuration: &Configuration| -> anyhow::Result<GuestCommand> {
+        let mut arguments = vec![configuration.program.clone().into_os_string()];
+        arguments.extend(configuration.arguments.iter().cloned());
+        Ok(GuestCommand { program: in_guest(&configuration.program)?.guest, arguments })
+    };
     let mut files = programs.iter().map(|path| in_guest(path)).collect::<anyhow::Result<Vec<_>>>()?;
     files.extend(options.files.iter().cloned());
-    let mut arguments = vec![configuration.program.clone().into_os_string()];
-    arguments.extend(configuration.arguments.iter().cloned());
+    let input = options.stdin.as_ref().map(|_| PathBuf::from(INPUT));
+    files.extend(options.stdin.iter().map(|host| SharedFile { host: host.clone(), guest: INPUT.into() }));
     Ok(GuestJob {
-        program: in_guest(&configuration.program)?.guest,
-        arguments,
+        command: command(configuration)?,
+        background: background.iter().map(command).collect::<anyhow::Result<_>>()?,
+        awaited: options.awaited.clone(),
+        user: options.user,
         environment: configuration.environment.clone(),
+        input,
         folder: std::env::current_dir()?,
+        disk: options.disk.as_ref().map(|disk| disk.path.clone()),
         time: TIME,
         files,
         outputs: options.taken.clone(),

@@ -82,12 +82,12 @@ pub struct UnitPlan {
 
 impl UnitPlan {
     /// Whether the unit with this number is to be recorded.
-    pub(super) fn wants(&self, number: u64) -> bool {
+    pub fn wants(&self, number: u64) -> bool {
         number >= self.skip && !self.is_over(number)
     }
 
     /// Whether neither this unit nor a later one is to be recorded.
-    pub(super) fn is_over(&self, number: u64) -> bool {
+    pub fn is_over(&self, number: u64) -> bool {
         self.units.is_some_and(|units| number >= self.skip.saturating_add(units))
     }
 }

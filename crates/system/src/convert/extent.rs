@@ -4,10 +4,11 @@
 //! instruction that causes it, and an access to a device leaves it after the access, as time then has to be exact. Which
 //! of these happened follows from the accesses that are missing and from the block that is executed next.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use events::record::{ExceptionKind, word_of_address};
-use isa::{AlphaSystem, InstructionSet, TransferTarget};
+use isa::{AlphaSystem, InstructionSet, TransferKind, TransferTarget};
 
 use crate::palcode::{PalEntry, Palcode};
 use crate::stream::TranslatedBlock;
@@ -46,6 +47,15 @@ enum Successors {
     Only(u64),
 }
 
+/// A transfer of control that calls are followed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockEnd {
+    /// A call, with its return address.
+    Call(u64),
+    /// A return.
+    Return,
+}
+
 /// A block, with what its extent depends on.
 #[derive(Clone, Debug)]
 pub(super) struct KnownBlock {
@@ -55,6 +65,8 @@ pub(super) struct KnownBlock {
     successors: Successors,
     /// The call of PALcode that it ends with.
     pub pal_call: Option<u32>,
+    /// The call or the return that it ends with.
+    pub block_end: Option<BlockEnd>,
 }
 
 /// What was executed of a block.
@@ -99,11 +111,22 @@ impl KnownBlock {
                 }
             },
         };
-        KnownBlock { address, accesses: accesses.collect(), words, successors, pal_call }
+        let block_end = transfer.and_then(|transfer| match transfer.kind {
+            TransferKind::Call if transfer.link.is_some() => Some(BlockEnd::Call(end)),
+            TransferKind::Return => Some(BlockEnd::Return),
+            _ => None,
+        });
+        KnownBlock { address, accesses: accesses.collect(), words, successors, pal_call, block_end }
     }
 
-    fn end(&self) -> u64 {
+    /// The address after its last instruction.
+    pub fn end(&self) -> u64 {
         self.address.wrapping_add(4 * self.words.len() as u64)
+    }
+
+    /// The call of PALcode that it ends with, if that is among these instructions.
+    pub fn pal_call_within(&self, executed: &Range<usize>) -> Option<u32> {
+        self.pal_call.filter(|_| executed.end == self.words.len())
     }
 
     /// Whether a block at this address may follow when all of this one was executed.

@@ -3,18 +3,22 @@
 
 mod extent;
 mod images;
+mod plan;
 mod threads;
 
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::Plan;
 use events::record::{Event, ExceptionKind, Mark};
 use image::Image;
 use trace::{ExecutionMode, Writer};
 
 use self::extent::{KnownBlock, SeenAccess};
 use self::images::{ImageFiles, MappedImage};
+use self::plan::{FollowedPlan, RecordedPortion};
 use self::threads::TracedThreads;
 use crate::Error;
 use crate::machine::{BEGIN, END};
@@ -37,11 +41,24 @@ pub struct GuestImages {
     pub programs: Vec<PathBuf>,
 }
 
+impl GuestImages {
+    /// What executes the instruction at an address.
+    fn mode(&self, address: u64) -> ExecutionMode {
+        match address >> 63 {
+            0 => ExecutionMode::User,
+            _ if self.palcode.has(address) => ExecutionMode::Pal,
+            _ => ExecutionMode::Kernel,
+        }
+    }
+}
+
 /// What was converted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
     /// Instructions in the trace.
     pub instructions: u64,
+    /// Units of work that began while the program ran, recorded or not.
+    pub units: u64,
     /// The processes in the trace, by number: the guest's numbers and names.
     pub processes: Vec<(u32, String)>,
     /// Successions of blocks that follow neither from the code nor from an exception; and the first of them.
@@ -52,14 +69,15 @@ pub struct Converted {
     pub partial: u64,
 }
 
-/// Reads a stream and writes the recorded part to a trace. `open` makes the trace; it gets the guest's number of the
+/// Reads a stream and writes the part of a plan to a trace. `open` makes the trace; it gets the guest's number of the
 /// program's process.
 pub fn convert(
     source: impl Read,
     guest: &GuestImages,
+    plan: &Plan,
     open: impl FnOnce(u32) -> io::Result<Arc<Writer>>,
 ) -> Result<Converted, Error> {
-    let mut converter = Converter::new(guest)?;
+    let mut converter = Converter::new(guest, plan)?;
     let mut reader = StreamReader::new(source);
     let mut open = Some(open);
     while let Some(event) = reader.next_event()? {
@@ -114,6 +132,8 @@ struct GuestProcessor {
     /// The block that it entered last, and the accesses since then.
     block: Option<u32>,
     seen: Vec<SeenAccess>,
+    /// What is recorded of this block, if it is to be.
+    portion: Option<RecordedPortion>,
 }
 
 struct Converter<'a> {
@@ -122,20 +142,22 @@ struct Converter<'a> {
     kernel: MappedImage,
     palcode_file: MappedImage,
     /// The address of the kernel's code for system calls, and of the table with their functions.
-    system_call_entry: std::ops::Range<u64>,
-    system_call_table: std::ops::Range<u64>,
+    system_call_entry: Range<u64>,
+    system_call_table: Range<u64>,
     blocks: Vec<KnownBlock>,
     processors: Vec<GuestProcessor>,
     /// The processor that entered a block last: accesses are its.
     last: usize,
     threads: TracedThreads,
+    /// None if everything is recorded.
+    plan: Option<FollowedPlan>,
     span: RecordedSpan,
     words: Vec<u64>,
     converted: Converted,
 }
 
 impl<'a> Converter<'a> {
-    fn new(guest: &'a GuestImages) -> Result<Converter<'a>, Error> {
+    fn new(guest: &'a GuestImages, plan: &Plan) -> Result<Converter<'a>, Error> {
         let mut files = ImageFiles::open(guest.programs.iter().map(PathBuf::as_path));
         let (kernel, palcode) = (Image::open(&guest.kernel)?, Image::open(&guest.palcode.path)?);
         let (system_call_entry, system_call_table) = system_calls(&kernel, &guest.kernel)?;
@@ -143,6 +165,7 @@ impl<'a> Converter<'a> {
         let palcode_file = MappedImage { file: files.add(&guest.palcode.path, palcode), bias: 0 };
         Ok(Converter {
             guest,
+            plan: FollowedPlan::new(plan, kernel, &files),
             files,
             kernel,
             palcode_file,
@@ -216,15 +239,24 @@ impl<'a> Converter<'a> {
         Ok(false)
     }
 
-    /// From here on the block's execution is recorded.
+    /// The program is active when the block is entered: what the plan wants of it is recorded.
     fn begin_block(&mut self, number: u16, block: u32) {
-        let address = self.blocks[block as usize].address;
-        let mode = self.mode(address);
-        let entry = self.guest.palcode.entered_at(address);
-        let processor = self.processor(number);
+        let known = &self.blocks[block as usize];
+        let (mode, entry) = (self.mode(known.address), self.guest.palcode.entered_at(known.address));
+        let processor = &mut self.processors[usize::from(number)];
         processor.block = Some(block);
-        if let Some(thread) = processor.thread {
-            self.threads.enter(thread, mode, entry);
+        let Some(thread) = processor.thread else { return };
+        let Some(plan) = &mut self.plan else {
+            processor.portion = Some(RecordedPortion::WHOLE);
+            return self.threads.enter(thread, mode, entry, &[]);
+        };
+        let process = self.threads.guest_process(thread);
+        let planned = plan.enter(thread, process, mode, block, known, &self.files);
+        processor.portion = planned.portion;
+        if planned.portion.is_some() {
+            self.threads.enter(thread, mode, entry, &planned.marks);
+        } else {
+            self.threads.pass(thread, mode, &planned.marks);
         }
     }
 
@@ -232,6 +264,7 @@ impl<'a> Converter<'a> {
     fn settle(&mut self, number: u16, next: Option<u64>) -> Result<(), Error> {
         let processor = self.processor(number);
         let (Some(block), Some(thread)) = (processor.block.take(), processor.thread) else { return Ok(()) };
+        let portion = processor.portion.take();
         let known = &self.blocks[block as usize];
         let entry = next.and_then(|next| self.guest.palcode.entered_at(next));
         let seen = &self.processors[usize::from(number)].seen;
@@ -249,22 +282,42 @@ impl<'a> Converter<'a> {
                 self.converted.listed.push((known.address, next.unwrap_or(0)));
             }
         }
-        if extent.instructions == 0 {
-            return Ok(());
+        let marks = match &mut self.plan {
+            Some(plan) => {
+                let mode = self.guest.mode(known.address);
+                plan.executed(thread, mode, known, extent.instructions, portion)
+            }
+            None => Vec::new(),
+        };
+        if let Some(portion) = portion {
+            let recorded = portion.first..extent.instructions.min(portion.limit);
+            if !recorded.is_empty() {
+                self.record(thread, block, recorded)?;
+            }
         }
-        self.converted.instructions += extent.instructions as u64;
-        let is_whole = extent.instructions == known.words.len();
+        self.threads.mark(thread, &marks);
+        Ok(())
+    }
+
+    /// Records that a thread has executed these instructions of a block. `words` has the addresses of the block's accesses.
+    fn record(&mut self, thread: usize, block: u32, executed: Range<usize>) -> Result<(), Error> {
+        let known = &self.blocks[block as usize];
+        let before =
+            |end: usize| known.accesses.iter().take_while(|access| (access.index as usize) < end).count();
+        let accesses = if executed.start == 0 { 0 } else { before(executed.start) }..before(executed.end);
+        self.converted.instructions += executed.len() as u64;
+        let is_whole = executed.len() == known.words.len();
         self.converted.partial += u64::from(!is_whole);
-        let id = match self.threads.known_block(thread, block, extent.instructions, is_whole) {
+        let id = match self.threads.known_block(thread, block, &executed, is_whole) {
             Some(id) => id,
             None => {
                 let image = self.image_of(thread, block);
                 let known = &self.blocks[block as usize];
-                self.threads.define(thread, block, known, extent.instructions, image, &self.files)?
+                self.threads.define(thread, block, known, executed.clone(), image, &self.files)?
             }
         };
-        let call = known_call(&self.blocks[block as usize], is_whole);
-        self.threads.executed(thread, Event::Block(id).word(), &self.words, call)?;
+        let call = self.blocks[block as usize].pal_call_within(&executed);
+        self.threads.executed(thread, Event::Block(id).word(), &self.words[accesses], call)?;
         self.resolve_system_call(thread, block);
         Ok(())
     }
@@ -282,11 +335,7 @@ impl<'a> Converter<'a> {
     }
 
     fn mode(&self, address: u64) -> ExecutionMode {
-        match address >> 63 {
-            0 => ExecutionMode::User,
-            _ if self.guest.palcode.has(address) => ExecutionMode::Pal,
-            _ => ExecutionMode::Kernel,
-        }
+        self.guest.mode(address)
     }
 
     /// The image that a block lies in.
@@ -312,18 +361,19 @@ impl<'a> Converter<'a> {
             RecordedSpan::Active => return Err(Error::Incomplete),
             RecordedSpan::Over => {}
         }
+        if let Some(plan) = &mut self.plan {
+            self.converted.units = plan.units();
+            for (thread, number) in plan.open_units() {
+                self.threads.mark(thread, &[Mark::UnitLeft(number)]);
+            }
+        }
         self.converted.processes = self.threads.finish()?;
         Ok(self.converted)
     }
 }
 
-/// The call of PALcode that a block ends with, if it was executed whole.
-fn known_call(block: &KnownBlock, is_whole: bool) -> Option<u32> {
-    block.pal_call.filter(|_| is_whole)
-}
-
 /// Where the kernel enters system calls, and its table of them.
-fn system_calls(kernel: &Image, path: &Path) -> Result<(std::ops::Range<u64>, std::ops::Range<u64>), Error> {
+fn system_calls(kernel: &Image, path: &Path) -> Result<(Range<u64>, Range<u64>), Error> {
     let missing = |symbol| Error::NoSymbol { path: path.into(), symbol };
     let entry = kernel.symbol("entSys").ok_or_else(|| missing("entSys"))?;
     let table = kernel.symbol("sys_call_table").ok_or_else(|| missing("sys_call_table"))?;

@@ -1,6 +1,7 @@
 //! The guest's processes and threads, and their streams in the trace.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use events::record::{CALLSYS, Event, Mark};
@@ -60,7 +61,7 @@ struct TracedProcess {
     images: Vec<MappedImage>,
     /// The numbers of blocks that were executed whole, and of parts, by the recorder's number.
     blocks: Vec<Option<BlockId>>,
-    parts: HashMap<(u32, usize), BlockId>,
+    parts: HashMap<(u32, Range<usize>), BlockId>,
 }
 
 impl TracedThreads {
@@ -126,8 +127,20 @@ impl TracedThreads {
         state.stream = Some(StreamWriter::new(&self.processes[state.process].process));
     }
 
-    /// A thread enters a block.
-    pub fn enter(&mut self, thread: usize, mode: ExecutionMode, entry: Option<PalEntry>) {
+    /// A thread enters a block that is not recorded, with marks before it.
+    pub fn pass(&mut self, thread: usize, mode: ExecutionMode, marks: &[Mark]) {
+        self.mark(thread, marks);
+        let state = &mut self.threads[thread];
+        (state.mode, state.call) = (Some(mode), None);
+    }
+
+    /// Marks in a thread's stream.
+    pub fn mark(&mut self, thread: usize, marks: &[Mark]) {
+        self.threads[thread].words.extend(marks.iter().map(|&mark| Event::Mark(mark).word()));
+    }
+
+    /// A thread enters a block, with marks before it.
+    pub fn enter(&mut self, thread: usize, mode: ExecutionMode, entry: Option<PalEntry>, before: &[Mark]) {
         let is_new = self.threads[thread].stream.is_none();
         if is_new {
             self.open(thread);
@@ -140,6 +153,11 @@ impl TracedThreads {
         let state = &mut self.threads[thread];
         if is_new {
             state.words.push(Event::Mark(Mark::Gap).word());
+        }
+        if !before.is_empty() {
+            state.words.extend(before.iter().map(|&mark| Event::Mark(mark).word()));
+            // What was before is not in the trace.
+            state.mode = state.mode.filter(|_| !before.contains(&Mark::Gap));
         }
         if state.mode == Some(mode) && entry.is_none() {
             state.call = None;
@@ -156,14 +174,14 @@ impl TracedThreads {
         &self,
         thread: usize,
         block: u32,
-        instructions: usize,
+        executed: &Range<usize>,
         is_whole: bool,
     ) -> Option<BlockId> {
         let process = &self.processes[self.threads[thread].process];
         if is_whole {
             process.blocks.get(block as usize).copied().flatten()
         } else {
-            process.parts.get(&(block, instructions)).copied()
+            process.parts.get(&(block, executed.clone())).copied()
         }
     }
 
@@ -172,13 +190,13 @@ impl TracedThreads {
         self.processes[self.threads[thread].process].images.iter().copied()
     }
 
-    /// Defines the first instructions of a block in the process of a thread.
+    /// Defines some instructions of a block in the process of a thread.
     pub fn define(
         &mut self,
         thread: usize,
         block: u32,
         known: &KnownBlock,
-        instructions: usize,
+        executed: Range<usize>,
         image: Option<MappedImage>,
         files: &ImageFiles,
     ) -> Result<BlockId, Error> {
@@ -191,18 +209,19 @@ impl TracedThreads {
                 process.images.len() as u32 - 1
             }
         });
-        let words = &known.words[..instructions];
-        let defined = Block { image: number, ..Block::new(&AlphaSystem, known.address, words) };
-        let function = || files.function(image?, number?, known.address);
+        let words = &known.words[executed.clone()];
+        let address = known.address + 4 * executed.start as u64;
+        let defined = Block { image: number, ..Block::new(&AlphaSystem, address, words) };
+        let function = || files.function(image?, number?, address);
         let id = process.process.block(defined, function).map_err(Error::Write)?;
-        if instructions == known.words.len() {
+        if executed.len() == known.words.len() {
             let index = block as usize;
             if process.blocks.len() <= index {
                 process.blocks.resize(index + 1, None);
             }
             process.blocks[index] = Some(id);
         } else {
-            process.parts.insert((block, instructions), id);
+            process.parts.insert((block, executed), id);
         }
         Ok(id)
     }
