@@ -6,6 +6,8 @@ port=${PORT:-54321}
 passed=0
 failed=0
 data=
+# The subcommand that starts programs of the build, with its options.
+run=run
 
 say() { printf '%s\n' "$*"; }
 
@@ -42,7 +44,8 @@ trap 'exit 1' INT TERM
 alpha() { # alpha PROGRAM ARGUMENT...: a program of the build, on the engine
     program=$1
     shift
-    as_user "$pathlength" run "$build/$program" "$@"
+    # shellcheck disable=SC2086  # a list of words
+    as_user "$pathlength" $run "$build/$program" "$@"
 }
 
 start() {

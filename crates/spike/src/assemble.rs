@@ -4,8 +4,8 @@ use isa::Op;
 
 use crate::error::Problem;
 use crate::program::{
-    Anchor, Base, BlockId, Counter, Exit, Instruction, LENGTH, NO_ORIGIN, ProcedureId, Program, Reference,
-    Target, ZERO, branch_word,
+    Anchor, Base, BlockId, Counter, Exit, Instruction, LENGTH, NO_ORIGIN, PredictedTarget, ProcedureId,
+    Program, Reference, Target, ZERO, branch_word,
 };
 use crate::stubs::{Stub, Stubs};
 use crate::unwind::NO_ROW;
@@ -59,6 +59,8 @@ const OPPOSITES: [(Op, Op); 7] = [
     (Op::Fblt, Op::Fbge),
     (Op::Fble, Op::Fbgt),
 ];
+/// The field of a jump through a register with the distance to its predicted target, in words.
+const HINT: u32 = 0x3fff;
 /// Words that a branch reaches, backwards and forwards.
 const REACH: i64 = 1 << 20;
 
@@ -243,7 +245,7 @@ impl<'a> Encoder<'a> {
                 }
                 Reference::CounterHigh(counter) => with_high(instruction.word, self.counter(counter, gp)),
                 Reference::CounterLow(counter) => with_low(instruction.word, self.counter(counter, gp)),
-                Reference::None | Reference::Slot(_) | Reference::CallThrough(_) => instruction.word,
+                Reference::None | Reference::Slot(_) | Reference::CallThrough(_) => self.hinted(instruction),
             };
             self.push(word, instruction);
         }
@@ -262,6 +264,24 @@ impl<'a> Encoder<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The word of an instruction; of a jump through a register with the target in its hint, if that is known.
+    fn hinted(&self, instruction: &Instruction) -> u32 {
+        if !instruction.is_jump() {
+            return instruction.word;
+        }
+        let of_slot = match instruction.reference {
+            Reference::CallThrough(slot) => self.program.data_at(slot).map(PredictedTarget::Block),
+            _ => None,
+        };
+        let target = match of_slot.or_else(|| self.program.predicted.get(&instruction.origin).copied()) {
+            Some(PredictedTarget::Block(block)) if self.of(block) != 0 => self.of(block),
+            Some(PredictedTarget::External(low)) => low.into(),
+            _ => return instruction.word,
+        };
+        let words = target.wrapping_sub(self.address() + LENGTH) / LENGTH;
+        instruction.word & !HINT | words as u32 & HINT
     }
 
     /// The distance from its anchor to a counter.

@@ -1,12 +1,13 @@
 //! The optimizer: from an image and a profile to a better image.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::hot_cold::{self, Outcome};
 use crate::layout::{self, Steps};
 use crate::linkage;
 use crate::profile::{ImageProfile, IndirectCall, Profile};
-use crate::program::{Block, Exit, LENGTH, Program, Reference};
+use crate::program::{Block, Exit, LENGTH, PredictedTarget, Program, Reference};
 use crate::{Error, Problem, lift, output};
 
 /// What to do.
@@ -79,6 +80,9 @@ pub fn optimize(
     options: Options,
 ) -> Result<Optimized, Problem> {
     let executed = executed(&program);
+    if options.linkage {
+        program.predicted = predicted(&program, calls);
+    }
     let nops = if options.strip_nops { strip_nops(&mut program) } else { (0, 0) };
     let linkage =
         if options.linkage { linkage::optimize(&mut program) } else { linkage::Reduction::default() };
@@ -92,6 +96,32 @@ pub fn optimize(
     let (bytes, assembly) = output::write(&program, &layout)?;
     let code_bytes = assembly.words.len() as u64 * LENGTH;
     Ok(Optimized { bytes, program, code_bytes, nops, executed, linkage, threshold, outcomes })
+}
+
+/// Where each jump through a register led most often in the profiled run.
+fn predicted(program: &Program, calls: &[IndirectCall]) -> HashMap<u32, PredictedTarget> {
+    let within = calls.iter().map(|call| {
+        let entry = program.procedures[call.procedure as usize].blocks[0];
+        (call.block, PredictedTarget::Block(entry), call.count)
+    });
+    let external =
+        program.external_calls.iter().map(|call| (call.block, PredictedTarget::External(call.low), call.count));
+    let switches = program.blocks.iter().zip(0..).flat_map(|(block, id)| match &block.exit {
+        Exit::Jump { targets, counts } => {
+            let targets = targets.iter().map(|&target| PredictedTarget::Block(target));
+            targets.zip(counts).map(|(target, &count)| (id, target, count)).collect()
+        }
+        _ => Vec::new(),
+    });
+    let mut most: HashMap<u32, (u64, PredictedTarget)> = HashMap::new();
+    for (block, target, count) in within.chain(external).chain(switches) {
+        let Some(jump) = program.blocks[block as usize].jump() else { continue };
+        let best = most.entry(jump.origin).or_insert((0, target));
+        if count > best.0 {
+            *best = (count, target);
+        }
+    }
+    most.into_iter().map(|(origin, (_, target))| (origin, target)).collect()
 }
 
 /// Instructions that were executed in the profiled run.

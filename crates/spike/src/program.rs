@@ -1,6 +1,8 @@
 //! The intermediate representation: the instructions of an image in blocks, blocks in procedures, and every pointer to
 //! code as a reference to a block.
 
+use std::collections::HashMap;
+
 use isa::{Flags, InstructionSet, Op};
 
 use crate::elf::Elf;
@@ -53,6 +55,30 @@ pub struct Program {
     pub exceptions: Exceptions,
     /// The counters of an instrumented image.
     pub counters: Option<CounterSegment>,
+    /// Calls and jumps to other images in the profiled run.
+    pub external_calls: Vec<ExternalCall>,
+    /// Where jumps through registers mostly lead, by the number of the original instruction.
+    pub predicted: HashMap<u32, PredictedTarget>,
+}
+
+/// Executions of a call, or of a jump, to another image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExternalCall {
+    /// The block that it ends.
+    pub block: BlockId,
+    /// The low 16 bits of the target's address, which are the same wherever an image is loaded: at multiples of 64 KB.
+    pub low: u16,
+    /// How often.
+    pub count: u64,
+}
+
+/// What the hint of a jump through a register tells the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PredictedTarget {
+    /// The first instruction of a block.
+    Block(BlockId),
+    /// An address with these low bits in another image.
+    External(u16),
 }
 
 /// The extent of the original code: its instructions are numbered from its lowest address.
@@ -345,6 +371,11 @@ impl Block {
     pub fn call(&self) -> Option<&Instruction> {
         self.instructions.last().filter(|last| last.is_call())
     }
+
+    /// The call or the jump through a register at its end, if there is one.
+    pub fn jump(&self) -> Option<&Instruction> {
+        self.instructions.last().filter(|last| last.is_jump())
+    }
 }
 
 impl Instruction {
@@ -366,6 +397,11 @@ impl Instruction {
                 && one.ra() != ZERO
                 && !one.op.is(Flags::RETURN)
         })
+    }
+
+    /// Whether it is a call or a jump through a register, and no return.
+    pub fn is_jump(&self) -> bool {
+        matches!(self.op(), Some(Op::Jsr | Op::Jmp))
     }
 
     /// Whether it does nothing.

@@ -36,8 +36,12 @@ struct Workplace {
 }
 
 impl Workplace {
+    fn empty() -> Workplace {
+        Workplace { folder: tempfile::tempdir().unwrap() }
+    }
+
     fn new() -> Workplace {
-        let place = Workplace { folder: tempfile::tempdir().unwrap() };
+        let place = Workplace::empty();
         std::fs::write(place.path("program.c"), PROGRAM).unwrap();
         place.compile(&["-Wl,--emit-relocs"], "program");
         place
@@ -210,4 +214,92 @@ fn refusals_say_what_to_do_and_leave_no_file() {
     assert!(again.contains("was optimized or instrumented already"), "{again}");
     let unsuitable = place.fail(&["profile", "-o", "none", "./unsuitable"]);
     assert!(unsuitable.contains("no image that was executed can be optimized"), "{unsuitable}");
+}
+
+/// A program with calls by a pointer, of the C library, and a `switch`.
+const JUMPS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static long __attribute__((noipa)) one(long value) { return value * 3; }
+static long __attribute__((noipa)) two(long value) { return value ^ 5; }
+long (*volatile which)(long) = one;
+int main(int count, char **arguments) {
+    long sum = 0;
+    unsigned seed = count;
+    if (count > 9) which = two;
+    for (long i = 0; i < 20000; i++) {
+        sum += which(i) + rand_r(&seed);
+        switch (sum & 0x3000 ? 5 : sum & 7) {
+        case 0: sum += 7; break;
+        case 1: sum ^= seed; break;
+        case 2: sum *= 3; break;
+        case 3: sum -= i; break;
+        case 4: sum = -sum; break;
+        case 5: sum >>= 1; break;
+        default: sum++;
+        }
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn hints_of_jumps_are_what_the_profile_says() {
+    let place = Workplace::empty();
+    std::fs::write(place.path("program.c"), JUMPS).unwrap();
+    place.compile(&["-Wl,--emit-relocs"], "program");
+    let mispredicted = |program: &str| -> u64 {
+        let words = ["time", "--machine", "alphastation500", "--format", "csv", "-o", "times", program];
+        place.succeed(&words);
+        let table = std::fs::read_to_string(place.path("times/predictions.csv")).unwrap();
+        let row = table.lines().find(|line| line.contains("jumps")).unwrap();
+        row.split(',').nth(3).unwrap().parse().unwrap()
+    };
+    place.profile();
+    place.succeed(&OPTIMIZE);
+    let before = mispredicted("./program");
+    assert!(before > 40_000, "{before}");
+    let after = mispredicted("./faster");
+    std::fs::remove_dir_all(place.path("times")).unwrap();
+    assert!(after * 5 < before, "{before} mispredicted jumps became {after}");
+    // What an instrumented image counts knows the last target of each call.
+    place.succeed(&["spike", "instrument", "./program", "-o", "counting"]);
+    place.succeed(&["run", "./counting"]);
+    place.succeed(&["profile", "--replace", "--from-counts", "counting.counts", "-o", "profile", "./program"]);
+    place.succeed(&OPTIMIZE);
+    let after = mispredicted("./faster");
+    assert!(after * 5 < before, "{before} mispredicted jumps became {after} by an instrumented image's counts");
+}
+
+/// The size of the largest direct-mapped cache of the machines.
+const COLORS: u64 = 4 << 20;
+
+/// Prints where the heap begins.
+const HEAP: &str = "#include <stdio.h>\n#include <unistd.h>\nlong data[3000];\n\
+    int main(void) { printf(\"%lu\\n\", (unsigned long)sbrk(0)); return 0; }\n";
+
+/// Code and heap lie where they did modulo that size, so that they share cache lines with the same data as before.
+#[test]
+fn code_and_heap_keep_their_cache_colors() {
+    let place = Workplace::empty();
+    std::fs::write(place.path("program.c"), HEAP).unwrap();
+    for kind in ["-no-pie", "-pie"] {
+        place.compile(&["-Wl,--emit-relocs", "-fPIE", kind], "program");
+        place.profile();
+        place.succeed(&OPTIMIZE);
+        let heap = |program: &str| place.succeed(&["run", program]).trim().parse::<u64>().unwrap();
+        let (before, after) = (heap("./program"), heap("./faster"));
+        assert!(before < after && before % COLORS == after % COLORS, "{kind}: {before:#x}, {after:#x}");
+        let text = |program: &str| {
+            let mut command = Command::new("alpha-linux-gnu-readelf");
+            let output = command.arg("-SW").arg(place.path(program)).output().unwrap();
+            let table = String::from_utf8(output.stdout).unwrap();
+            let row = table.lines().find(|line| line.contains(" .text ")).unwrap();
+            let address = row.split_whitespace().find(|word| word.len() == 16).unwrap();
+            u64::from_str_radix(address, 16).unwrap()
+        };
+        let (before, after) = (text("program"), text("faster"));
+        assert!((before - after % COLORS) % COLORS < 0x1_0000, "{kind}: {before:#x}, {after:#x}");
+    }
 }

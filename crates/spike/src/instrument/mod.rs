@@ -21,7 +21,7 @@ use crate::layout;
 use crate::optimize;
 use crate::output;
 use crate::profile::IndirectCall;
-use crate::program::{Anchor, BlockId, Exit, Instruction, Program, Reference};
+use crate::program::{Anchor, BlockId, Exit, ExternalCall, Instruction, Program, Reference};
 use editor::Editor;
 use flow::{Flow, Meaning};
 use insert::Inserter;
@@ -181,7 +181,7 @@ impl Plan {
     }
 
     /// The indirect calls: each called its last target always.
-    fn calls(&self, program: &Program, assembly: &Assembly, cell: impl Fn(u32) -> u64) -> Vec<IndirectCall> {
+    fn calls(&self, program: &mut Program, assembly: &Assembly, cell: impl Fn(u32) -> u64) -> Vec<IndirectCall> {
         let entries = program
             .procedures
             .iter()
@@ -196,8 +196,12 @@ impl Plan {
             let (Some(at), distance) = (anchor, cell(offset)) else { continue };
             let address = (assembly.block_addresses[block as usize] + at as u64 * 4).wrapping_add(distance);
             let count = program.blocks[block as usize].count;
-            if let Some(&procedure) = entries.get(&address).filter(|_| distance != 0 && count > 0) {
-                calls.push(IndirectCall { block, procedure, count });
+            if distance == 0 || count == 0 {
+                continue;
+            }
+            match entries.get(&address) {
+                Some(&procedure) => calls.push(IndirectCall { block, procedure, count }),
+                None => program.external_calls.push(ExternalCall { block, low: address as u16, count }),
             }
         }
         for (block, id) in program.blocks.iter().zip(0..) {

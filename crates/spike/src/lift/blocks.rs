@@ -105,6 +105,8 @@ pub fn build(
         frames,
         exceptions: Default::default(),
         counters: None,
+        external_calls: Vec::new(),
+        predicted: Default::default(),
     })
 }
 

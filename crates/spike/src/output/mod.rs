@@ -1,8 +1,12 @@
 //! Writes the new image: the original file with its data in place, the new code in a segment behind it.
 //!
-//! The new segment has the code, the tables for unwinders, and the program headers, which need room for one more. It has
+//! The new segment has the code, the tables for unwinders, and the program headers, which need room for more. It has
 //! the same distance between address and place in the file as the first segment, as loaders expect of the program headers.
 //! The original code becomes zeros, which are `call_pal halt`: whatever should still jump there ends at once.
+//!
+//! Code and heap keep their cache colors, that is their addresses modulo the size of a direct-mapped board cache, so that
+//! they share its lines with the same data as before: the new code lies whole spans of colors behind the original, and a last
+//! segment of one page ends where the heap must begin.
 
 mod data;
 mod debug;
@@ -17,7 +21,7 @@ use object::elf;
 use crate::assemble::{Assembly, Layout, assemble_with};
 use crate::elf::{Elf, Header, Section};
 use crate::error::Problem;
-use crate::lift::MARKER;
+use crate::lift::{self, MARKER};
 use crate::program::Program;
 use debug::DebugInformation;
 use sections::OutputSection;
@@ -25,15 +29,28 @@ use segment::Segment;
 
 /// Alignment of the new segment: the largest page of an Alpha system.
 const PAGE: u64 = 0x1_0000;
+/// The size of the largest direct-mapped cache of the machines: the board cache of an AlphaServer 8400.
+const COLOR_SPAN: u64 = 4 << 20;
 /// The most bytes of the file that may lie unused before the new segment (the size of the program's `.bss`).
 const MOST_UNUSED: u64 = 1 << 30;
 const HEADER_BYTES: u64 = 56;
 
-/// The address of the new code.
+/// The address of the new code: that of the original, at a page, and so many spans of colors higher that it is free.
 pub fn code_base(elf: &Elf) -> u64 {
+    let code = elf.sections.iter().filter(|section| lift::is_moved(section));
+    let original = code.map(|section| section.address).min().unwrap_or(0) & !(PAGE - 1);
+    same_color(original, loaded_end(elf).next_multiple_of(PAGE))
+}
+
+/// The first address behind all segments.
+fn loaded_end(elf: &Elf) -> u64 {
     let loaded = elf.headers.iter().filter(|header| header.kind == elf::PT_LOAD.0);
-    let end = loaded.map(|header| header.address.saturating_add(header.memory_size)).max();
-    end.unwrap_or(0).next_multiple_of(PAGE)
+    loaded.map(|header| header.address.saturating_add(header.memory_size)).max().unwrap_or(0)
+}
+
+/// The lowest address of the same color as another one that is not below a limit.
+fn same_color(address: u64, limit: u64) -> u64 {
+    address.wrapping_add(limit.saturating_sub(address).next_multiple_of(COLOR_SPAN))
 }
 
 /// Puts the program together. Returns the file, and where the code is.
@@ -96,7 +113,8 @@ fn program_headers(
     tables: &frames::Tables,
 ) -> Vec<Header> {
     let elf = &program.elf;
-    let count = elf.headers.len() as u64 + 1 + u64::from(program.counters.is_some());
+    // The new segment, and the counters or the page before the heap.
+    let count = elf.headers.len() as u64 + 2;
     let size = address - segment.base + count * HEADER_BYTES;
     let new = Header {
         kind: elf::PT_LOAD.0,
@@ -124,21 +142,29 @@ fn program_headers(
         });
         if Some(index) == last_loaded {
             headers.push(new);
-            headers.extend(program.counters.map(|counters| {
-                let address = (new.address + new.memory_size).next_multiple_of(PAGE);
-                Header {
-                    flags: elf::PF_R.0 | elf::PF_W.0,
-                    // Of no bytes, but as far from a page's beginning as the address.
-                    offset: segment.offset,
-                    address,
-                    file_size: 0,
-                    memory_size: counters.size,
-                    ..new
-                }
-            }));
+            headers.push(behind(program, &new));
         }
     }
     headers
+}
+
+/// The last segment, behind the one with the code: the counters, or the page before the heap. It has no bytes in the file.
+fn behind(program: &Program, code: &Header) -> Header {
+    let end = (code.address + code.memory_size).next_multiple_of(PAGE);
+    let last = Header { offset: code.offset, file_size: 0, ..*code };
+    match program.counters {
+        Some(counters) => Header {
+            flags: elf::PF_R.0 | elf::PF_W.0,
+            address: end,
+            memory_size: counters.size,
+            ..last
+        },
+        None => {
+            let heap = same_color(loaded_end(&program.elf), end + PAGE);
+            let address = (heap - 1) & !(PAGE - 1);
+            Header { flags: elf::PF_R.0, address, memory_size: heap - address, ..last }
+        }
+    }
 }
 
 fn header_bytes(header: &Header) -> [u8; HEADER_BYTES as usize] {

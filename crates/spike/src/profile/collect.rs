@@ -1,6 +1,6 @@
 //! Counts blocks and edges of an execution.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use events::record::{Entries, Entry, Mark, Shape};
@@ -9,7 +9,7 @@ use isa::Alpha;
 use serde::{Deserialize, Serialize};
 
 use super::IndirectCall;
-use crate::program::{Exit, LENGTH, Program};
+use crate::program::{Exit, ExternalCall, LENGTH, Program};
 
 /// A consumer of an execution, of a running program or of a trace, that counts blocks and successions of blocks.
 #[derive(Debug, Default)]
@@ -173,6 +173,7 @@ impl EdgeCounts {
 
     fn apply_edges(&self, program: &mut Program, path: &Path) -> Vec<IndirectCall> {
         let mut calls = Vec::new();
+        let mut external: BTreeMap<(u32, u16), u64> = BTreeMap::new();
         let ends = block_ends(program);
         for block in &self.blocks {
             let last = block.address.wrapping_add(LENGTH * (block.instructions as u64).saturating_sub(1));
@@ -181,6 +182,9 @@ impl EdgeCounts {
             for &(next, times) in &block.next {
                 let next = &self.blocks[next as usize];
                 let to = self.index(program, path, next, next.address);
+                if to.is_none() && program.blocks[from as usize].jump().is_some() {
+                    *external.entry((from, next.address as u16)).or_default() += times;
+                }
                 let Some(to) = to.and_then(|to| program.code.block_at[to as usize]) else { continue };
                 let procedure = program.blocks[to as usize].procedure;
                 let source = &mut program.blocks[from as usize];
@@ -198,6 +202,9 @@ impl EdgeCounts {
                 }
             }
         }
+        let external =
+            external.into_iter().map(|((block, low), count)| ExternalCall { block, low, count });
+        program.external_calls = external.collect();
         merge(calls)
     }
 }

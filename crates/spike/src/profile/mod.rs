@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use collect::{EdgeCounter, EdgeCounts};
 pub use signature::signature;
 
-use crate::program::{Exit, Program};
+use crate::program::{Exit, ExternalCall, Program};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -62,6 +62,9 @@ pub struct ProcedureProfile {
     /// Indirect calls: the block, the number of the procedure, and how often it was called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<(u32, u32, u64)>,
+    /// Calls and jumps to other images: the block, the low 16 bits of the target's address, and how often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub external: Vec<(u32, u16, u64)>,
 }
 
 /// What a block is like.
@@ -126,6 +129,11 @@ impl ImageProfile {
             let one: &mut ProcedureProfile = &mut procedures[procedure];
             one.calls.push((block, call.procedure, call.count));
         }
+        for call in &program.external_calls {
+            let (procedure, block) = number_of[call.block as usize];
+            let one: &mut ProcedureProfile = &mut procedures[procedure];
+            one.external.push((block, call.low, call.count));
+        }
         ImageProfile { name: name.into(), code: signature::code(program), runs: 1, procedures }
     }
 
@@ -183,6 +191,10 @@ impl ImageProfile {
             calls.extend(known.filter_map(|&(number, procedure, count)| {
                 Some(IndirectCall { block: block_of(number)?, procedure, count })
             }));
+            let external = one.external.iter().filter_map(|&(number, low, count)| {
+                Some(ExternalCall { block: block_of(number)?, low, count })
+            });
+            program.external_calls.extend(external);
         }
         calls
     }
@@ -199,6 +211,7 @@ impl ProcedureProfile {
         merge(&mut self.taken, &other.taken, |one| one.0, |one| &mut one.1);
         merge(&mut self.jumps, &other.jumps, |one| (one.0, one.1), |one| &mut one.2);
         merge(&mut self.calls, &other.calls, |one| (one.0, one.1), |one| &mut one.2);
+        merge(&mut self.external, &other.external, |one| (one.0, one.1), |one| &mut one.2);
     }
 }
 

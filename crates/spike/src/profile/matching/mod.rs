@@ -10,7 +10,7 @@ mod flow;
 mod procedures;
 
 use super::{ImageProfile, IndirectCall, ProcedureProfile};
-use crate::program::{Exit, ProcedureId, Program};
+use crate::program::{Exit, ExternalCall, ProcedureId, Program};
 
 /// The least share of executed instructions that must be matched: less is a profile of another program.
 pub const LEAST_SHARE: f64 = 0.1;
@@ -82,6 +82,8 @@ pub fn apply(profile: &ImageProfile, program: &mut Program, method: Method) -> (
         }
         transfer(program, number, old, &blocks, same);
         calls.extend(indirect_calls(program, number, old, &blocks, &number_of));
+        let external = external_calls(program, number, old, &blocks);
+        program.external_calls.extend(external);
         if !same {
             flow::infer(program, number, &blocks);
         }
@@ -174,4 +176,18 @@ fn indirect_calls(
         Some(IndirectCall { block, procedure: number_of.get(procedure as usize).copied().flatten()?, count })
     };
     old.calls.iter().filter_map(call).collect()
+}
+
+fn external_calls(
+    program: &Program,
+    number: usize,
+    old: &ProcedureProfile,
+    blocks: &[Option<usize>],
+) -> Vec<ExternalCall> {
+    let ids = &program.procedures[number].blocks;
+    let call = |&(old_at, low, count): &(u32, u16, u64)| {
+        let at = blocks.iter().position(|&one| one == Some(old_at as usize))?;
+        Some(ExternalCall { block: ids[at], low, count })
+    };
+    old.external.iter().filter_map(call).collect()
 }
