@@ -111,9 +111,8 @@ pgbench() { # pgbench HOST ARGUMENT...: four clients, who keep the history of th
     as_user "$native/bin/pgbench" -n -c 4 -h "$host" -p "$port" "$@" postgres
 }
 
-
-until_true() { # until_true COMMAND...: tries it for two minutes
-    for _ in $(seq 120); do
+until_true() { # until_true COMMAND...: tries it for ten minutes, as a busy machine starts a server slowly
+    for _ in $(seq 600); do
         "$@" && return
         sleep 1
     done

@@ -118,7 +118,11 @@ fn instrument(options: &InstrumentOptions, output: &Path) -> anyhow::Result<Exit
     let instrumented =
         spike::instrument::instrument(program, absolute.as_os_str().as_bytes()).map_err(problem)?;
     report::write_file(&counts, |out| Ok(out.write_all(&instrumented.counts)?))?;
-    write_image(output, &instrumented.bytes, &options.image)?;
+    if let Err(error) = write_image(output, &instrumented.bytes, &options.image) {
+        // Counts without an image are of no use.
+        let _ = fs::remove_file(&counts);
+        return Err(error);
+    }
     let summary = instrumented.summary;
     let growth = summary.instructions as f64 / summary.original_instructions.max(1) as f64 - 1.0;
     eprintln!(

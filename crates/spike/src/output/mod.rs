@@ -1,8 +1,8 @@
 //! Writes the new image: the original file with its data in place, the new code in a segment behind it.
 //!
-//! The new segment has the code, the tables for unwinders, and the program headers, which need room for more. It has
-//! the same distance between address and place in the file as the first segment, as loaders expect of the program headers.
-//! The original code becomes zeros, which are `call_pal halt`: whatever should still jump there ends at once.
+//! The new segment has the code and the tables for unwinders. The original code becomes zeros, which are `call_pal halt`:
+//! whatever should still jump there ends at once. The program headers, of which there are more than before, take the place of
+//! the last of it: loaders expect the same distance between address and place in the file as in the first segment.
 //!
 //! Code and heap keep their cache colors, that is their addresses modulo the size of a direct-mapped board cache, so that
 //! they share its lines with the same data as before: the new code lies whole spans of colors behind the original, and a last
@@ -33,7 +33,7 @@ const PAGE: u64 = 0x1_0000;
 const COLOR_SPAN: u64 = 4 << 20;
 /// The most bytes of the file that may lie unused before the new segment (the size of the program's `.bss`).
 const MOST_UNUSED: u64 = 1 << 30;
-const HEADER_BYTES: u64 = 56;
+const HEADER_BYTES: usize = 56;
 
 /// The address of the new code: that of the original, at a page, and so many spans of colors higher that it is free.
 pub fn code_base(elf: &Elf) -> u64 {
@@ -59,8 +59,12 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
     let loaded = || elf.headers.iter().filter(|header| header.kind == elf::PT_LOAD.0);
     let first = loaded().next().ok_or_else(|| Problem::Damaged("there is no loadable segment".into()))?;
     let base = code_base(elf);
-    let offset = base.wrapping_sub(first.address).wrapping_add(first.offset);
     let used = loaded().map(|header| header.offset + header.file_size).max().unwrap_or(0);
+    let in_place = place_for_headers(program, first);
+    let offset = match in_place {
+        Some(_) => used.next_multiple_of(PAGE),
+        None => base.wrapping_sub(first.address).wrapping_add(first.offset),
+    };
     if offset < used || offset - used > MOST_UNUSED {
         return Err(Problem::Damaged(format!("no room for a segment at {base:#x}")));
     }
@@ -74,15 +78,18 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
     let frames = segment.reserve();
     let tables = frames::write(program, layout, &assembly, &exceptions, frames)?;
     segment.bytes.extend(&tables.bytes);
-    let headers_address = segment.reserve();
-    let headers = program_headers(program, &segment, headers_address, &tables);
+    let address = segment.reserve();
+    let place = in_place.unwrap_or(HeadersPlace { address, offset: segment.offset_of(address) });
+    if in_place.is_none() {
+        segment.bytes.resize(segment.bytes.len() + header_count(elf) * HEADER_BYTES, 0);
+    }
+    let headers = program_headers(program, &segment, place, &tables);
     if let Some(header) = headers.iter().find(|header| is_counters(program, header)) {
         // The words were computed without the counters' address, but there are as many.
         assembly = assemble_with(program, layout, base, header.address)?;
         let words = segment.bytes.as_chunks_mut::<4>().0.iter_mut().zip(&assembly.words);
         words.for_each(|(place, word)| *place = word.to_le_bytes());
     }
-    segment.bytes.extend(headers.iter().flat_map(header_bytes));
 
     let mut out = elf.bytes[..used as usize].to_vec();
     let debug = debug::rewrite(program, &assembly);
@@ -90,11 +97,37 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
     data::patch(program, &assembly, &sections, &mut out)?;
     out.resize(offset as usize, 0);
     out.extend(&segment.bytes);
+    let bytes: Vec<u8> = headers.iter().flat_map(header_bytes).collect();
+    out[place.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
     let symbols = symbols::table(program, layout, &assembly, &sections);
     sections.append_unloaded(elf, &mut out, symbols, added(program, debug));
     let entry = program.start(elf.entry).map_or(elf.entry, |block| assembly.block_addresses[block as usize]);
-    sections.finish(&mut out, entry, offset + (headers_address - base), headers.len() as u16);
+    sections.finish(&mut out, entry, place.offset, headers.len() as u16);
     Ok((out, assembly))
+}
+
+/// Where the program headers are.
+#[derive(Clone, Copy)]
+struct HeadersPlace {
+    address: u64,
+    offset: u64,
+}
+
+/// How many program headers the new image has: one for the code, and one for the counters or the page before the heap.
+fn header_count(elf: &Elf) -> usize {
+    elf.headers.len() + 2
+}
+
+/// The end of the original code, if that is large enough for the program headers.
+fn place_for_headers(program: &Program, first: &Header) -> Option<HeadersPlace> {
+    let elf = &program.elf;
+    let &(start, end) = program.code.ranges.iter().max_by_key(|(start, end)| end - start)?;
+    let bytes = (header_count(elf) * HEADER_BYTES) as u64;
+    let address = program.code.address(end).checked_sub(bytes)? & !15;
+    let offset = elf.offset(address)? as u64;
+    let is_within = address >= program.code.address(start) && (offset + bytes) as usize <= elf.bytes.len();
+    let is_as_first = address.wrapping_sub(first.address) == offset.wrapping_sub(first.offset);
+    (is_within && is_as_first).then_some(HeadersPlace { address, offset })
 }
 
 /// Whether a program header is that of the counters.
@@ -109,13 +142,12 @@ fn is_counters(program: &Program, header: &Header) -> bool {
 fn program_headers(
     program: &Program,
     segment: &Segment,
-    address: u64,
+    headers_place: HeadersPlace,
     tables: &frames::Tables,
 ) -> Vec<Header> {
     let elf = &program.elf;
-    // The new segment, and the counters or the page before the heap.
-    let count = elf.headers.len() as u64 + 2;
-    let size = address - segment.base + count * HEADER_BYTES;
+    let own_size = (header_count(elf) * HEADER_BYTES) as u64;
+    let size = segment.bytes.len() as u64;
     let new = Header {
         kind: elf::PT_LOAD.0,
         flags: elf::PF_R.0 | elf::PF_X.0,
@@ -132,11 +164,17 @@ fn program_headers(
         memory_size: size,
         ..*header
     };
-    let mut headers = Vec::with_capacity(count as usize);
+    let mut headers = Vec::with_capacity(header_count(elf));
     let last_loaded = elf.headers.iter().rposition(|header| header.kind == elf::PT_LOAD.0);
     for (index, header) in elf.headers.iter().enumerate() {
         headers.push(match elf::ProgramType(header.kind) {
-            elf::PT_PHDR => place(header, address, count * HEADER_BYTES),
+            elf::PT_PHDR => Header {
+                offset: headers_place.offset,
+                address: headers_place.address,
+                file_size: own_size,
+                memory_size: own_size,
+                ..*header
+            },
             elf::PT_GNU_EH_FRAME if tables.index_size > 0 => place(header, tables.index, tables.index_size),
             _ => *header,
         });
@@ -153,12 +191,9 @@ fn behind(program: &Program, code: &Header) -> Header {
     let end = (code.address + code.memory_size).next_multiple_of(PAGE);
     let last = Header { offset: code.offset, file_size: 0, ..*code };
     match program.counters {
-        Some(counters) => Header {
-            flags: elf::PF_R.0 | elf::PF_W.0,
-            address: end,
-            memory_size: counters.size,
-            ..last
-        },
+        Some(counters) => {
+            Header { flags: elf::PF_R.0 | elf::PF_W.0, address: end, memory_size: counters.size, ..last }
+        }
         None => {
             let heap = same_color(loaded_end(&program.elf), end + PAGE);
             let address = (heap - 1) & !(PAGE - 1);
@@ -167,8 +202,8 @@ fn behind(program: &Program, code: &Header) -> Header {
     }
 }
 
-fn header_bytes(header: &Header) -> [u8; HEADER_BYTES as usize] {
-    let mut bytes = [0; HEADER_BYTES as usize];
+fn header_bytes(header: &Header) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
     bytes[..4].copy_from_slice(&header.kind.to_le_bytes());
     bytes[4..8].copy_from_slice(&header.flags.to_le_bytes());
     let words =

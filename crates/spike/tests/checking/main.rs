@@ -82,6 +82,30 @@ fn optimized_images_are_proved() {
     }
 }
 
+/// Optimizes the images that `SPIKE_CHECK_IMAGES` names (with `:` between them) by two random profiles each, and prints
+/// what is not proved: docs/design/spike.md has the results for the programs of the study.
+#[test]
+#[ignore = "a measurement, of images that other commands build"]
+fn images_by_random_profiles() {
+    let images = std::env::var("SPIKE_CHECK_IMAGES").expect("images in SPIKE_CHECK_IMAGES");
+    for image in images.split(':') {
+        let original = std::fs::read(image).unwrap();
+        for seed in 1..=2 {
+            let mut program = lift::lift(original.clone()).unwrap();
+            give_random_counts(&mut program, seed);
+            let optimized = optimize::optimize(program, &[], Options::default()).unwrap().bytes;
+            let report = check::check(original.clone(), optimized).unwrap();
+            println!(
+                "{image}, seed {seed}: {} of {} procedures unproved, {} words of the data differ",
+                report.count(Category::Unproved),
+                report.procedures.len(),
+                report.data.len()
+            );
+            print!("{}", show(&report));
+        }
+    }
+}
+
 /// Ways to plant an error in the word of an instruction. Each takes a random number.
 type Plant = fn(u32, u32) -> Option<u32>;
 
