@@ -53,6 +53,13 @@ pub enum Mark {
     ObjectEntered(u32),
     /// Such a call has ended: what follows is executed for the object of this number again, or for none if it is 0.
     ObjectLeft(u32),
+    /// The thread holds a lock, the object of this number, from now on: the function that acquires it has returned. Only
+    /// consumers that get objects get this mark and the two below.
+    LockAcquired(u32),
+    /// The thread releases a lock, or has waited for it in vain.
+    LockReleased(u32),
+    /// The thread begins to wait for a lock that others hold, in the function that acquires it.
+    LockAwaited(u32),
 }
 
 /// The number of PALcode's function for a system call.
@@ -216,6 +223,9 @@ impl Mark {
             15 => Mark::PalReturn,
             16 => Mark::ObjectEntered(payload as u32),
             17 => Mark::ObjectLeft(payload as u32),
+            18 => Mark::LockAcquired(payload as u32),
+            19 => Mark::LockReleased(payload as u32),
+            20 => Mark::LockAwaited(payload as u32),
             _ => Mark::Heap(Heap::Gone),
         }
     }
@@ -240,6 +250,9 @@ impl Mark {
             Mark::PalReturn => (15, 0),
             Mark::ObjectEntered(number) => (16, number.into()),
             Mark::ObjectLeft(number) => (17, number.into()),
+            Mark::LockAcquired(number) => (18, number.into()),
+            Mark::LockReleased(number) => (19, number.into()),
+            Mark::LockAwaited(number) => (20, number.into()),
         };
         HIGHEST | kind << BEHIND_KIND | payload & LARGEST
     }

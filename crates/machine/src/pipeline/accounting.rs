@@ -145,6 +145,7 @@ impl<M: MemorySystem> Accounting<M> {
             }
             Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) => {}
             Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
+            Mark::LockAcquired(_) | Mark::LockReleased(_) | Mark::LockAwaited(_) => {}
         }
     }
 }

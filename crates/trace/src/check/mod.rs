@@ -331,6 +331,7 @@ impl<'a> StreamChecker<'a> {
             }
             Mark::PalReturn => self.divert(),
             Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
+            Mark::LockAcquired(_) | Mark::LockReleased(_) | Mark::LockAwaited(_) => {}
         }
     }
 
