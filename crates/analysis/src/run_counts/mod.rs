@@ -82,10 +82,10 @@ pub fn process_table(processes: &[ProcessSums]) -> Table {
     let columns = [
         ("process", Kind::Text),
         ("program", Kind::Text),
-        ("kind", Kind::Text),
         ("instructions", Kind::Count),
         ("share", Kind::Percent(1)),
         ("units", Kind::Count),
+        ("kind", Kind::Text),
         ("end", Kind::Text),
     ];
     let has_units = processes.iter().any(|process| process.units > 0);
@@ -101,7 +101,7 @@ pub fn process_table(processes: &[ProcessSums]) -> Table {
     let share = |n: u64| if total == 0 { 0.0 } else { 100.0 * n as f64 / total as f64 };
     let cells = |texts: [Value; 4], instructions: u64, units: u64| {
         let [number, program, kind, end] = texts;
-        let cells = [number, program, kind, instructions.into(), share(instructions).into(), units.into(), end];
+        let cells = [number, program, instructions.into(), share(instructions).into(), units.into(), kind, end];
         let shown = columns.iter().zip(cells).filter(|((name, _), _)| is_shown(name));
         shown.map(|(_, cell)| cell).collect::<Vec<Value>>()
     };

@@ -47,6 +47,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "large.c", "large", &[]);
         compile(&folder, switches, "late.c", "late", &["-pthread"]);
         compile(&folder, switches, "loads.c", "loads", &["-ldl"]);
+        compile(&folder, switches, "locks.c", "locks", &["-pthread"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "odd.c", "odd", &[]);
         compile(&folder, switches, "plan.c", "plan", &[]);

@@ -1,5 +1,6 @@
 /* Locks that threads hold for a known number of iterations. One waits until the other one has been seen to wait. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -13,7 +14,7 @@ static atomic_int waiting;
 
 __attribute__((noinline)) void wait_for(struct lock *lock) {
     atomic_fetch_add(&waiting, 1);
-    while (atomic_exchange(&lock->held, 1)) {}
+    while (atomic_exchange(&lock->held, 1)) sched_yield();
 }
 
 __attribute__((noinline)) void acquire(struct lock *lock) {
