@@ -267,7 +267,9 @@ fn locks_are_held_for_the_instructions_of_their_holders() {
         let tries = of("log", "main");
         assert!(tries[0] == 1.0 && tries[1] < 20.0, "{locks:?}");
         let contends = of("table", "contends");
-        assert!(contends[1] >= contends[5] && contends[5] >= 3.0 * 40_000.0, "{locks:?}");
+        assert!(contends[1] >= contends[5] && contends[1] >= 3.0 * 40_000.0, "{locks:?}");
+        // Processes write their records at each system call, threads of one program later.
+        assert!(options.is_empty() || contends[5] >= 3.0 * 40_000.0, "{locks:?}");
         assert_eq!(of("total", "")[4], 1.0, "{locks:?}");
     }
 }

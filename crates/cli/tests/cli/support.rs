@@ -38,6 +38,7 @@ fn make_guests() -> PathBuf {
         }
         compile(&folder, switches, "dies.c", "dies", &[]);
         compile(&folder, switches, "family.c", "family", &["-O1", "-pthread"]);
+        compile(&folder, switches, "answers.c", "answers", &[]);
         compile(&folder, switches, "faults.c", "faults", &[]);
         compile(&folder, switches, "forks.c", "forks", &[]);
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);

@@ -263,13 +263,7 @@ impl ObjectCalls {
     }
 
     /// The object of a call that begins it, or that names it. None if it has a key and no name, as where a pointer is null.
-    fn object(
-        &mut self,
-        site: &ObjectSite,
-        key: Option<u64>,
-        entered: &Entered,
-        parent: u32,
-    ) -> Option<u32> {
+    fn object(&mut self, site: &ObjectSite, key: Option<u64>, entered: &Entered, parent: u32) -> Option<u32> {
         let rule = &self.rules[site.rule];
         let plain = text(&site.name, entered).filter(|name| !name.is_empty());
         let plain = match plain {

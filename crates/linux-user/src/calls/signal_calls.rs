@@ -5,9 +5,9 @@ use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::abi::signals::{AlternateStack, DEFAULT, IGNORE, LAST, SignalAction};
 use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
-use crate::state::idleness;
 use crate::state::clock::timespec;
 use crate::state::fd::Special;
+use crate::state::idleness;
 use crate::state::signals::{Default, blockable, default};
 use host::{Errno, SignalInformation};
 

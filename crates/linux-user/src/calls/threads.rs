@@ -4,8 +4,8 @@ use crate::abi::Abi;
 use crate::abi::layout::Record;
 use crate::calls::call::{Call, Outcome};
 use crate::calls::vfork;
-use crate::state::idleness;
 use crate::state::control::Control;
+use crate::state::idleness;
 use host::{CloneFlags, Errno};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
