@@ -287,6 +287,9 @@ impl Visitor for Items<'_> {
             record::Mark::PalReturn => ("pal_return", None),
             record::Mark::ObjectEntered(object) => ("object_entered", Some(object.into())),
             record::Mark::ObjectLeft(object) => ("object_left", Some(object.into())),
+            record::Mark::LockAcquired(lock) => ("lock_acquired", Some(lock.into())),
+            record::Mark::LockReleased(lock) => ("lock_released", Some(lock.into())),
+            record::Mark::LockAwaited(lock) => ("lock_awaited", Some(lock.into())),
         };
         self.push(Item::Mark(Mark { stream, instruction: before + 1, kind, number }))
     }

@@ -55,6 +55,13 @@ pub enum Mark {
     ObjectEntered(u32),
     /// Such a call has ended: what follows is executed for the object of this number again, or for none if it is 0.
     ObjectLeft(u32),
+    /// The thread holds a lock, the object of this number, from now on: the function that acquires it has returned. Only
+    /// consumers that get objects get this mark and the two below.
+    LockAcquired(u32),
+    /// The thread releases a lock, or has waited for it in vain.
+    LockReleased(u32),
+    /// The thread begins to wait for a lock that others hold, in the function that acquires it.
+    LockAwaited(u32),
 }
 
 /// The number of PALcode's function for a system call.
@@ -249,6 +256,9 @@ impl Mark {
             22 => Mark::Mapping(Mapping::Offset(payload)),
             23 => Mark::Mapping(Mapping::Copied(payload as u32)),
             24 => Mark::Mapping(Mapping::Gone),
+            25 => Mark::LockAcquired(payload as u32),
+            26 => Mark::LockReleased(payload as u32),
+            27 => Mark::LockAwaited(payload as u32),
             _ => Mark::Heap(Heap::Gone),
         }
     }
@@ -280,6 +290,9 @@ impl Mark {
             Mark::Mapping(Mapping::Offset(bytes)) => (22, bytes),
             Mark::Mapping(Mapping::Copied(process)) => (23, process.into()),
             Mark::Mapping(Mapping::Gone) => (24, 0),
+            Mark::LockAcquired(number) => (25, number.into()),
+            Mark::LockReleased(number) => (26, number.into()),
+            Mark::LockAwaited(number) => (27, number.into()),
         };
         HIGHEST | kind << BEHIND_KIND | payload & LARGEST
     }

@@ -3,6 +3,7 @@
 
 mod chains;
 mod costs;
+mod locks;
 mod model;
 mod objects;
 mod profile;
@@ -15,6 +16,7 @@ use events::Object;
 
 pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
+pub use locks::{LockRows, lock_table};
 pub use model::WithCallTree;
 pub use objects::{ObjectRows, object_tables};
 pub use profile::{CallProfile, InstructionCosts};

@@ -8,6 +8,7 @@ use events::record::{Entries, Entry, Event, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Object, Thread};
 use machine::Model;
 
+use super::locks::LockHolds;
 use super::{CallPlaces, CallTree, CodeAddress, NodeId};
 use crate::names::{FunctionName, Names};
 use crate::replay::{CallStack, CodePlaces, Facts};
@@ -42,6 +43,7 @@ struct ObjectNodes {
     nodes: Vec<NodeId>,
     /// By thread; none outside of objects.
     current: HashMap<u32, Option<NodeId>>,
+    locks: LockHolds,
 }
 
 /// The open calls of a thread.
@@ -114,6 +116,14 @@ impl<M> WithCallTree<M> {
         &self.instances.all
     }
 
+    /// What is known of locks, if nodes are objects.
+    pub(super) fn lock_holds(&self) -> Option<&LockHolds> {
+        match &self.followed {
+            Followed::Objects(objects) => Some(&objects.locks),
+            Followed::Calls(_) => None,
+        }
+    }
+
     /// A block of the execution.
     pub fn block(&self, block: BlockId) -> &Block {
         &self.definitions.blocks[block as usize]
@@ -127,7 +137,9 @@ impl<M: Consumer> WithCallTree<M> {
         let mut thread = match followed {
             Followed::Calls(stacks) => FollowedThread::Calls(stacks.entry(thread.number).or_default()),
             Followed::Objects(objects) => {
-                FollowedThread::Object(&objects.nodes, objects.current.entry(thread.number).or_default())
+                let current = objects.current.entry(thread.number).or_default();
+                let locks = (&mut objects.locks, thread.number);
+                FollowedThread::Object(ObjectThread { nodes: &objects.nodes, current, locks })
             }
         };
         rewritten.clear();
@@ -155,7 +167,21 @@ impl<M: Consumer> WithCallTree<M> {
 enum FollowedThread<'a> {
     Calls(&'a mut ThreadCalls),
     /// The nodes of objects, and that of the thread.
-    Object(&'a [NodeId], &'a mut Option<NodeId>),
+    Object(ObjectThread<'a>),
+}
+
+/// A thread that works for objects.
+struct ObjectThread<'a> {
+    nodes: &'a [NodeId],
+    current: &'a mut Option<NodeId>,
+    /// The locks of all threads, and the thread's number.
+    locks: (&'a mut LockHolds, u32),
+}
+
+impl ObjectThread<'_> {
+    fn node(&self, object: u32) -> Option<NodeId> {
+        self.nodes.get((object as usize).wrapping_sub(1)).copied()
+    }
 }
 
 impl FollowedThread<'_> {
@@ -164,7 +190,11 @@ impl FollowedThread<'_> {
     fn node(&mut self, block: BlockId, tree: &mut CallTree, definitions: &Definitions) -> Option<NodeId> {
         let ThreadCalls { stack, last } = match self {
             FollowedThread::Calls(calls) => calls,
-            FollowedThread::Object(_, current) => return Some(current.unwrap_or_else(|| tree.outside())),
+            FollowedThread::Object(ObjectThread { current, locks: (locks, thread), .. }) => {
+                let (_, function) = definitions.facts[block as usize];
+                locks.executed(*thread, function, definitions.blocks[block as usize].words.len() as u64);
+                return Some(current.unwrap_or_else(|| tree.outside()));
+            }
         };
         let (facts, function) = &definitions.facts[block as usize];
         let image = definitions.blocks[block as usize].image;
@@ -190,14 +220,17 @@ impl FollowedThread<'_> {
                 let set = definitions.blocks.last().map(|block| block.instruction_set);
                 set.into_iter().for_each(|set| calls.stack.mark(mark, set));
             }
-            (FollowedThread::Object(nodes, current), Mark::ObjectEntered(object)) => {
-                **current = nodes.get((object as usize).wrapping_sub(1)).copied();
-                current.iter().for_each(|&node| tree.count_call(node));
+            (FollowedThread::Object(thread), mark) => {
+                let (locks, number) = &mut thread.locks;
+                let nodes = thread.nodes;
+                locks.mark(*number, mark, |lock| nodes.get((lock as usize).wrapping_sub(1)).copied());
+                if let Mark::ObjectEntered(object) | Mark::ObjectLeft(object) = mark {
+                    *thread.current = thread.node(object);
+                }
+                if let (Mark::ObjectEntered(_), Some(node)) = (mark, *thread.current) {
+                    tree.count_call(node);
+                }
             }
-            (FollowedThread::Object(nodes, current), Mark::ObjectLeft(object)) => {
-                **current = nodes.get((object as usize).wrapping_sub(1)).copied();
-            }
-            _ => {}
         }
     }
 }

@@ -76,6 +76,7 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::PalCall(_) | Mark::PalReturn | Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {
                 return Ok(());
             }
+            Mark::LockAcquired(_) | Mark::LockReleased(_) | Mark::LockAwaited(_) => return Ok(()),
             Mark::SystemCall(number) => format!("system call {number}: {}", (self.system_call)(number)),
             Mark::UnitBegins(number) => format!("unit of work {number} begins"),
             Mark::UnitEnds(number) => format!("unit of work {number} ends"),

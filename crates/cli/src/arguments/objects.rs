@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use analysis::call_tree::ObjectRows;
+use analysis::call_tree::{LockRows, ObjectRows};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::Setting;
@@ -48,13 +48,20 @@ pub enum ObjectLayout {
     Tree,
     /// Names, whatever they are below.
     Names,
+    /// Locks: how long they are held, in instructions of the holder, and waited for.
+    Held,
+    /// The same by the functions that acquire them.
+    Holders,
 }
 
-impl From<ObjectLayout> for ObjectRows {
-    fn from(layout: ObjectLayout) -> ObjectRows {
-        match layout {
-            ObjectLayout::Tree => ObjectRows::Tree,
-            ObjectLayout::Names => ObjectRows::Name,
+impl ObjectLayout {
+    /// The rows of costs, or those of locks.
+    pub fn rows(self) -> Result<ObjectRows, LockRows> {
+        match self {
+            ObjectLayout::Tree => Ok(ObjectRows::Tree),
+            ObjectLayout::Names => Ok(ObjectRows::Name),
+            ObjectLayout::Held => Err(LockRows::Lock),
+            ObjectLayout::Holders => Err(LockRows::Holder),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use analysis::call_tree::{WithCallTree, object_tables};
+use analysis::call_tree::{WithCallTree, lock_table, object_tables};
 use analysis::models::{InstructionResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan};
@@ -85,7 +85,9 @@ fn find_rules(
         Some(name) => ObjectRules::find(name)?,
         None => ObjectRules::of_program(configuration)?,
     };
-    let (kind, of_kind) = rules.of_kind(options.by.as_deref())?;
+    // Without --by, how long locks are held is asked of locks.
+    let of_locks = options.layout.rows().is_err().then_some("lock");
+    let (kind, of_kind) = rules.of_kind(options.by.as_deref().or(of_locks))?;
     rules.check(&of_kind, configuration)?;
     plan.objects = of_kind;
     Ok(kind)
@@ -97,7 +99,10 @@ fn write<M, R: InstructionResults>(
     simulated: &Simulated<WithCallTree<M>>,
     results: (&str, &R),
 ) -> anyhow::Result<ExitCode> {
-    let tables = object_tables(options.layout.into(), kind, &simulated.model, &[results]);
+    let tables = match options.layout.rows() {
+        Ok(rows) => object_tables(rows, kind, &simulated.model, &[results]),
+        Err(rows) => vec![lock_table(rows, kind, &simulated.model)],
+    };
     simulated.write(tables, &options.row_options, &options.output)?;
     simulated.finish(&options.input)
 }

@@ -13,6 +13,7 @@ mod compare;
 mod count;
 mod crashes;
 mod damaged;
+mod dilation;
 mod distribution;
 mod documents;
 mod environment;

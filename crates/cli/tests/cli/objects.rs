@@ -226,3 +226,50 @@ fn rules_that_do_not_fit_are_errors_before_the_program_runs() {
     let program = run("objects :ev56/plan").failure_after("");
     assert!(program.contains("name them with --rules, postgresql, sqlite or a file"), "{program}");
 }
+
+const LOCKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/guests/locks.toml");
+
+/// What `objects` says of the locks of the program `locks`: by lock and function, the numbers of each row.
+fn locks(options: &str) -> BTreeMap<(String, String), Vec<f64>> {
+    let mut command = pathlength(["objects", "--as", "holders", "--format", "csv", "--rules", LOCKS]);
+    command.args(options.split_whitespace()).arg(guest("ev56/locks"));
+    let outcome = outcome(command);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    let rows = csv(&outcome.stdout);
+    assert_eq!(
+        rows[0],
+        ["lock", "acquired by", "acquired", "held", "mean", "longest", "waits", "held while awaited"]
+    );
+    let number = |cell: &String| cell.parse().unwrap_or(0.0);
+    let row = |row: &Vec<String>| {
+        ((row[0].clone(), row[1].clone()), row[2..].iter().map(number).collect::<Vec<f64>>())
+    };
+    rows[1..].iter().map(row).collect()
+}
+
+/// The program holds its locks while it calls `work`, which executes three instructions an iteration.
+#[test]
+fn locks_are_held_for_the_instructions_of_their_holders() {
+    for options in ["", "--children"] {
+        let locks = locks(options);
+        let of = |lock: &str, function: &str| locks[&(lock.to_string(), function.to_string())].clone();
+        let is_about = |n: f64, work: f64| (3.0 * work..3.0 * work + 80.0).contains(&n);
+        let reads = of("table", "reads");
+        assert_eq!(reads[0], 4.0, "{locks:?}");
+        // All of these calls do the same, also the one that had to wait.
+        assert_eq!((reads[1], reads[2]), (4.0 * reads[3], reads[3]), "{locks:?}");
+        assert!(is_about(reads[3], 1000.0), "{locks:?}");
+        assert_eq!((reads[4], reads[5]), (1.0, 0.0), "{locks:?}");
+        let writes = (of("table", "writes"), of("log", "writes"));
+        assert_eq!((writes.0[0], writes.1[0]), (1.0, 1.0), "{locks:?}");
+        assert!(is_about(writes.0[1], 5200.0) && is_about(writes.1[1], 5000.0), "{locks:?}");
+        // What is tried in vain is not acquired: the holder tries once, and main, once, successfully.
+        let tries = of("log", "main");
+        assert!(tries[0] == 1.0 && tries[1] < 20.0, "{locks:?}");
+        let contends = of("table", "contends");
+        assert!(contends[1] >= contends[5] && contends[1] >= 3.0 * 40_000.0, "{locks:?}");
+        // Processes write their records at each system call, threads of one program later.
+        assert!(options.is_empty() || contends[5] >= 3.0 * 40_000.0, "{locks:?}");
+        assert_eq!(of("total", "")[4], 1.0, "{locks:?}");
+    }
+}

@@ -142,3 +142,29 @@ fn saved_counts_have_no_lines() {
         assert!(sentence.contains("count the program again"), "{sentence}");
     }
 }
+
+/// Classes of units and processes, counted or saved.
+#[test]
+fn saved_counts_have_the_classes_of_the_run() {
+    let folder = Folder::new();
+    let units = "--unit begin_transaction --unit commit_transaction";
+    for all in ["", "--children"] {
+        let words = format!("{all} {units} :ev56/family transactions");
+        let file = save(&folder, "classes.counts", &words);
+        for by in ["", "--by owner", "--by function", "--by instruction", "--by component"] {
+            let live = tables(&format!("count {by} {words}"));
+            assert_eq!(tables(&format!("count {by} {}", file.display())), live, "{by} {all}");
+        }
+        let owners = printed(&format!("count --format csv --by owner {}", file.display()));
+        let rows: Vec<Vec<&str>> = owners.lines().map(|line| line.split(',').collect()).collect();
+        let (total, parts) = rows[1..].split_last().unwrap();
+        for column in 1..rows[0].len() {
+            let number = |row: &Vec<&str>| row[column].parse::<u64>().unwrap();
+            assert_eq!(parts.iter().map(number).sum::<u64>(), number(total), "{owners}");
+        }
+        let of_owners: u64 = total[2..].iter().map(|cell| cell.parse::<u64>().unwrap()).sum();
+        assert_eq!(of_owners, total[1].parse::<u64>().unwrap(), "{owners}");
+        let same = printed(&format!("compare {0} {0}", file.display()));
+        assert!(same.contains("begin_transaction") && same.contains("(outside units)"), "{same}");
+    }
+}

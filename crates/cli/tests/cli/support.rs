@@ -38,6 +38,7 @@ fn make_guests() -> PathBuf {
         }
         compile(&folder, switches, "dies.c", "dies", &[]);
         compile(&folder, switches, "family.c", "family", &["-O1", "-pthread"]);
+        compile(&folder, switches, "answers.c", "answers", &[]);
         compile(&folder, switches, "faults.c", "faults", &[]);
         compile(&folder, switches, "forks.c", "forks", &[]);
         compile(&folder, switches, "half.c", "libhalf.so", &["-fPIC", "-shared"]);
@@ -47,6 +48,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "large.c", "large", &[]);
         compile(&folder, switches, "late.c", "late", &["-pthread"]);
         compile(&folder, switches, "loads.c", "loads", &["-ldl"]);
+        compile(&folder, switches, "locks.c", "locks", &["-pthread"]);
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "odd.c", "odd", &[]);
         compile(&folder, switches, "plan.c", "plan", &[]);

@@ -66,6 +66,10 @@ struct OpenCall {
     object: u32,
     /// The object's key, if the object ends with the call.
     ends: Option<u64>,
+    /// The lock that the call acquires, and the result with which it does.
+    acquires: Option<(u32, Option<u64>)>,
+    /// Whether it has waited for the lock.
+    awaits: bool,
 }
 
 /// The state of a program at the entry of a function.
@@ -187,6 +191,14 @@ impl ObjectCalls {
             if let Some(key) = call.ends {
                 lock(&self.table).end(key);
             }
+            let returned = block.address == call.return_address && stack_pointer == call.stack_pointer;
+            if let Some((held, result)) = call.acquires {
+                if returned && result.is_none_or(|result| result == cpu.result()) {
+                    self.marks.push(Mark::LockAcquired(held));
+                } else if call.awaits {
+                    self.marks.push(Mark::LockReleased(held));
+                }
+            }
         }
         self.marks.push(Mark::ObjectLeft(self.current()));
     }
@@ -200,6 +212,16 @@ impl ObjectCalls {
     fn called(&mut self, site: &ObjectSite, entered: &Entered) {
         let (return_address, stack_pointer) = (entered.cpu.return_address(), entered.cpu.stack_pointer());
         let rule = &self.rules[site.rule];
+        let role = rule.role;
+        if role == ObjectRole::Waits {
+            if let Some(call) = self.open.last_mut()
+                && let Some((awaited, _)) = call.acquires
+            {
+                call.awaits = true;
+                self.marks.push(Mark::LockAwaited(awaited));
+            }
+            return;
+        }
         let key = match &site.key {
             Some(key) => match key.value(entered) {
                 Some(key) => Some(key),
@@ -214,7 +236,15 @@ impl ObjectCalls {
             // It began before recording did, or is none.
             return;
         }
-        let Some(object) = existing.or_else(|| self.object(site, key, entered)) else { return };
+        let current = self.current();
+        let Some(object) = existing.or_else(|| self.object(site, key, entered, current)) else { return };
+        // A lock is the same wherever it is acquired and released.
+        let held = if role.is_of_lock() { self.object(site, None, entered, 0) } else { None };
+        if role == ObjectRole::Releases {
+            self.marks.extend(held.map(Mark::LockReleased));
+        }
+        let acquires = held.filter(|_| role == ObjectRole::Acquires);
+        let acquires = acquires.map(|held| (held, self.rules[site.rule].result));
         let ends = key.filter(|_| self.rules[site.rule].role == ObjectRole::Ends);
         let this = (object, return_address, stack_pointer);
         if let Some(call) = self.open.last_mut()
@@ -222,17 +252,18 @@ impl ObjectCalls {
         {
             // A tail call: the function handed over to another one for the same object.
             call.ends = call.ends.or(ends);
+            call.acquires = call.acquires.or(acquires);
             return;
         }
         if self.returns.insert(return_address) {
             self.requires_recompilation = true;
         }
-        self.open.push(OpenCall { return_address, stack_pointer, object, ends });
+        self.open.push(OpenCall { return_address, stack_pointer, object, ends, acquires, awaits: false });
         self.marks.push(Mark::ObjectEntered(object));
     }
 
     /// The object of a call that begins it, or that names it. None if it has a key and no name, as where a pointer is null.
-    fn object(&mut self, site: &ObjectSite, key: Option<u64>, entered: &Entered) -> Option<u32> {
+    fn object(&mut self, site: &ObjectSite, key: Option<u64>, entered: &Entered, parent: u32) -> Option<u32> {
         let rule = &self.rules[site.rule];
         let plain = text(&site.name, entered).filter(|name| !name.is_empty());
         let plain = match plain {
@@ -244,7 +275,7 @@ impl ObjectCalls {
         name.extend(detail.and_then(|detail| text(&site.details[detail], entered)));
         let identity = site.identity.as_ref().and_then(|identity| identity.value(entered));
         let mut table = lock(&self.table);
-        let number = table.number(self.current(), name, identity);
+        let number = table.number(parent, name, identity);
         key.into_iter().for_each(|key| table.begin(key, number));
         Some(number)
     }

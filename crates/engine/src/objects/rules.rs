@@ -23,6 +23,8 @@ pub struct ObjectRule {
     pub(crate) key: Option<TextExpression>,
     /// The name of an object.
     pub(crate) name: Option<NameTemplate>,
+    /// A lock is acquired only by calls with this result; without it, by each call that returns.
+    pub(crate) result: Option<u64>,
     /// What else must be equal for two objects of the same name, below the same parent, to be shown as one.
     pub(crate) identity: Option<TextExpression>,
     /// Names to show instead.
@@ -44,6 +46,19 @@ pub(crate) enum ObjectRole {
     Uses,
     /// The object ends with the call.
     Ends,
+    /// The object is a lock, which the thread holds when the call returns.
+    Acquires,
+    /// The object is a lock, which the thread holds no more when the call begins.
+    Releases,
+    /// The thread waits for the lock of the innermost open call.
+    Waits,
+}
+
+impl ObjectRole {
+    /// Whether calls acquire or release locks.
+    pub(crate) fn is_of_lock(self) -> bool {
+        matches!(self, ObjectRole::Acquires | ObjectRole::Releases)
+    }
 }
 
 /// What is appended to some names.
@@ -131,10 +146,17 @@ impl ObjectRule {
     pub fn problem(&self) -> Option<&'static str> {
         if self.functions.is_empty() {
             Some("it has no functions")
+        } else if self.role == ObjectRole::Waits {
+            let is_plain = self.name.is_none() && self.key.is_none();
+            (!is_plain).then_some("what is waited for is the lock of the call around, which has the name")
         } else if self.name.is_none() && (self.key.is_none() || self.role == ObjectRole::Begins) {
             Some("it has no name")
-        } else if self.key.is_none() && self.role != ObjectRole::Uses {
+        } else if self.key.is_none() && matches!(self.role, ObjectRole::Begins | ObjectRole::Ends) {
             Some("objects without a key neither begin nor end")
+        } else if self.key.is_some() && self.role.is_of_lock() {
+            Some("locks are told apart by their names: leave out the key")
+        } else if self.result.is_some() && self.role != ObjectRole::Acquires {
+            Some("only calls that acquire a lock have a result that says so")
         } else {
             None
         }

@@ -150,6 +150,9 @@ impl CollectedProcess {
         match mark {
             Mark::ObjectEntered(object) => Mark::ObjectEntered(self.object(object)),
             Mark::ObjectLeft(object) => Mark::ObjectLeft(self.object(object)),
+            Mark::LockAcquired(lock) => Mark::LockAcquired(self.object(lock)),
+            Mark::LockReleased(lock) => Mark::LockReleased(self.object(lock)),
+            Mark::LockAwaited(lock) => Mark::LockAwaited(self.object(lock)),
             mark => mark,
         }
     }

@@ -7,6 +7,7 @@ use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
 use crate::state::clock::timespec;
 use crate::state::fd::Special;
+use crate::state::idleness;
 use crate::state::signals::{Default, blockable, default};
 use host::{Errno, SignalInformation};
 
@@ -211,7 +212,12 @@ pub fn kill<G: Abi>(call: &mut Call<G>) -> Outcome {
     if is_own_process(call.int(0)) && sent_to_self(call, signal, libc::SI_USER) {
         return Ok(0);
     }
-    call.host(libc::SYS_kill, [call.arguments[0], signal as u64, 0, 0, 0, 0])
+    let sent = call.host(libc::SYS_kill, [call.arguments[0], signal as u64, 0, 0, 0, 0])?;
+    if signal != 0 && call.int(0) > 0 && call.kernel.is_dilated() {
+        let process = call.int(0);
+        call.kernel.released(|| idleness::wait(process));
+    }
+    Ok(sent)
 }
 
 /// tkill(thread, signal)

@@ -5,6 +5,7 @@ use crate::abi::layout::Record;
 use crate::calls::call::{Call, Outcome};
 use crate::calls::vfork;
 use crate::state::control::Control;
+use crate::state::idleness;
 use host::{CloneFlags, Errno};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -62,6 +63,9 @@ pub fn fork_process<G: Abi>(call: &mut Call<G>, clear_at_end: u64, how: CloneFla
     if child > 0 {
         call.kernel.forks.add();
         call.kernel.children += 1;
+        if call.kernel.is_dilated() {
+            call.kernel.released(|| idleness::wait(child));
+        }
     }
     call.cpu.set_fork_result(child == 0);
     Ok(child as u64)

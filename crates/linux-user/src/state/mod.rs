@@ -7,6 +7,7 @@ pub(crate) mod conversations;
 pub(crate) mod fd;
 pub(crate) mod forks;
 pub(crate) mod heap;
+pub(crate) mod idleness;
 pub(crate) mod kernel;
 pub(crate) mod lock;
 pub(crate) mod rlimit;

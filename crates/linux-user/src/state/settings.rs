@@ -17,7 +17,8 @@ pub struct Settings {
     pub clock: Clock,
     /// How many times as long timeouts and interval timers take by the host's clock: time dilation. More than 1 makes the
     /// world outside appear to answer at once, so that a server with one client executes the same instructions in each run:
-    /// waiting for others takes none of the program's time, and what has been sent is answered after the next look at it.
+    /// waiting for others takes none of the program's time, what has been sent is answered after the next look at it, and a
+    /// process that gets a signal has done what it does about it when the sender goes on, as has a process that was forked.
     pub dilation: u32,
     /// The source of random numbers.
     pub random: Random,

@@ -152,6 +152,7 @@ impl<M: MemorySystem> Accounting<M> {
             }
             Mark::Order(_) | Mark::SystemCall(_) | Mark::Heap(_) | Mark::Mapping(_) => {}
             Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
+            Mark::LockAcquired(_) | Mark::LockReleased(_) | Mark::LockAwaited(_) => {}
         }
     }
 }

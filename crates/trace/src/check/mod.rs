@@ -337,6 +337,7 @@ impl<'a> StreamChecker<'a> {
             }
             Mark::PalReturn => self.divert(),
             Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
+            Mark::LockAcquired(_) | Mark::LockReleased(_) | Mark::LockAwaited(_) => {}
         }
     }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use analysis::run_counts::RunDescription;
 use engine::{Family, UnitOfWork};
+use sha2::{Digest, Sha256};
 
 use super::{
     CLASSES, CountedRun, DatabaseSystem, MODE, StudyProgress, TpccStudy, TpccStudySettings, details,
@@ -36,7 +37,7 @@ pub(super) fn study(
         }
     };
     progress(StudyProgress::Loading);
-    server.load_once("tpcc", &[&tpcc("load", Vec::new())])?;
+    server.load_once(&data_name(), &[&tpcc("load", Vec::new())])?;
     progress(StudyProgress::Running(MODE));
     let class = CLASS.parse().expect("it is a rule");
     let functions = vec![TRANSACTION.into(), PROCESS_START.into()];
@@ -88,12 +89,24 @@ fn classes(mut family: Family) -> Result<CountedRun, String> {
 
 /// Compiles the terminals for the host.
 fn compile(server: &ServerBuilds) -> Result<PathBuf, Error> {
+    server.compile("terminals", &sources(), &["-DPOSTGRESQL"])
+}
+
+/// The sources of the terminals, which load the data, too.
+fn sources() -> Vec<(&'static str, &'static str)> {
     let workload = Workload::named("tpcc").expect("the workload is in the table");
     let embedded = workload.sources.iter().filter_map(|source| match source {
         Source::Embedded { name, text } if *name != "database.c" => Some((*name, *text)),
         _ => None,
     });
     let own = ("postgresql.c", include_str!("../../../../../workloads/tpcc/postgresql.c"));
-    let files: Vec<_> = embedded.chain([own]).collect();
-    server.compile("terminals", &files, &["-DPOSTGRESQL"])
+    embedded.chain([own]).collect()
+}
+
+/// What the data are kept by: they are others if the terminals are.
+fn data_name() -> String {
+    let mut hash = Sha256::new();
+    sources().iter().for_each(|(_, text)| hash.update(text));
+    let digits: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("tpcc-{digits}")
 }
