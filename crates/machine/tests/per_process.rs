@@ -7,8 +7,12 @@ use pathlength_machine::{
 };
 
 /// Blocks: two loads and an addition; a store and a conditional branch; a call; a return.
-const BLOCKS: [&[u32]; 4] =
-    [&[0xa41e_0000, 0xa43e_0010, 0x4020_0401], &[0xb41e_0008, 0xe420_0003], &[0x4040_0402, 0xd340_0010], &[0x6bfa_8001]];
+const BLOCKS: [&[u32]; 4] = [
+    &[0xa41e_0000, 0xa43e_0010, 0x4020_0401],
+    &[0xb41e_0008, 0xe420_0003],
+    &[0x4040_0402, 0xd340_0010],
+    &[0x6bfa_8001],
+];
 const ACCESSES: [usize; 4] = [2, 1, 0, 0];
 const PROCESSES: u32 = 12;
 
@@ -78,7 +82,10 @@ fn misses_are_the_sums_of_all_processes() {
             assert_eq!(one.misses, sum(&|caches| caches.structures()[index].misses), "{}", one.name);
             for block in 0..100 {
                 let misses = |caches: &Caches| {
-                    MissClass::ALL.map(|class| caches.misses_of(index, class, block).sum::<u64>()).iter().sum()
+                    MissClass::ALL
+                        .map(|class| caches.misses_of(index, class, block).sum::<u64>())
+                        .iter()
+                        .sum()
                 };
                 assert_eq!(misses(&merged), sum(&misses));
                 assert_eq!(merged.executions(block), sum(&|caches| caches.executions(block)));
@@ -122,7 +129,8 @@ fn cycles_are_the_sums_of_all_processes() {
 
 #[test]
 fn curves_and_instructions_are_the_sums_of_all_processes() {
-    let make = || MissRatioCurves::new(64, 1 << 20, &[Holds::Instructions, Holds::Data, Holds::Both]).unwrap();
+    let make =
+        || MissRatioCurves::new(64, 1 << 20, &[Holds::Instructions, Holds::Data, Holds::Both]).unwrap();
     let (merged, kept) = both(make);
     for (index, curve) in merged.curves().into_iter().enumerate() {
         for (place, point) in curve.points.into_iter().enumerate() {
