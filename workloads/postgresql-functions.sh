@@ -129,6 +129,8 @@ prepare() {
     build=$(folder "$1")
     work=$(mktemp -d "${TMPDIR:-/tmp}/postgresql-check.XXXXXX")
     data=$work/data
+    # Servers append to it, started by whomever.
+    touch "$work/log"
     [ "$(id -u)" != 0 ] || chown -R nobody "$work"
     if ! as_user test -x "$build/bin/postgres" -a -x "$pathlength"; then
         say "PostgreSQL does not run as root, and the user nobody may not read $build or $pathlength."

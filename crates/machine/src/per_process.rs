@@ -67,6 +67,11 @@ impl<M: Model> PerProcess<M> {
         &self.models
     }
 
+    /// The same, for good.
+    pub fn into_models(self) -> BTreeMap<u32, M> {
+        self.models
+    }
+
     /// Models with all counts: those of processes, and what was merged.
     pub fn all_models(&self) -> impl Iterator<Item = &M> {
         let merged = self.ended.as_ref().and_then(|ended| ended.model.as_ref());

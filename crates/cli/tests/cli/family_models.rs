@@ -119,6 +119,33 @@ fn the_figures_are_those_of_the_processes_in_a_trace() {
     }
 }
 
+/// Models of ended processes are merged while the program runs, and those of a trace are not.
+#[test]
+fn curves_and_sweeps_of_all_processes_are_those_of_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("family.plt");
+    let trace = path.to_str().unwrap();
+    run(&format!("trace -o {trace} :ev56/family alike")).noted_success();
+    for (command, options) in [
+        ("mrc", "--children --largest 64K"),
+        ("mrc", "--children --streams code,data --largest 64K"),
+        ("caches", "--children --sweep dcache.size=8K,16K --sweep dcache.ways=1,2"),
+        ("time", "--children --sweep dcache.size=8K,16K"),
+        ("time", "--children --by function --machine alpha21264"),
+    ] {
+        let live = family(command, options, "alike");
+        assert_eq!(live, tables(command, options, &[trace]), "{command} {options}");
+    }
+    // The first configuration is the machine itself.
+    let swept = table("caches", "--children --sweep dcache.size=8K,16K", "alike");
+    let [first, second] = [&swept[1], &swept[2]].map(|row| row[1..].to_vec());
+    let total = by_process("caches", "alike").pop().unwrap();
+    let misses: Vec<String> = total[1..].iter().map(u64::to_string).collect();
+    assert!(first == misses && first != second, "{swept:?}");
+    let of_one = table("mrc", "--largest 64K", "alike");
+    assert_ne!(of_one, table("mrc", "--children --largest 64K", "alike"));
+}
+
 #[test]
 fn killed_processes_keep_their_figures() {
     let counted = table("count", "--children --by process", "killed");

@@ -2,12 +2,12 @@
 //! them. What asks the server is a program of the host.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read, Seek};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -40,8 +40,8 @@ const DILATION: u32 = 1000;
 const MODE: &str = "cached";
 /// The user and the group `nobody`, which servers have if the user is root.
 const NOBODY: u32 = 65534;
-/// The server's port, which names its socket.
-const PORT: &str = "5432";
+/// The port of the first server, which names its socket.
+const PORT: u16 = 5432;
 /// The settings of every server: hardly anything is done by the clock, so that other processes do not come between (with more in the
 /// log than `minimal`, snapshots are written to it every 15 seconds), and the database fits the buffers.
 const SETTINGS: [&str; 12] = [
@@ -78,6 +78,8 @@ pub(super) struct ServerBuilds {
 pub(super) struct ServerConnection {
     /// The folder of its socket.
     pub(super) socket: PathBuf,
+    /// Its port.
+    port: u16,
     /// The folder of the host's own programs and libraries.
     pub(super) native: PathBuf,
 }
@@ -85,13 +87,13 @@ pub(super) struct ServerConnection {
 impl ServerConnection {
     /// For libpq.
     pub(super) fn text(&self) -> String {
-        format!("host={} port={PORT} dbname=postgres user=postgres", self.socket.display())
+        format!("host={} port={} dbname=postgres user=postgres", self.socket.display(), self.port)
     }
 
     /// A program of PostgreSQL, which asks the server.
     pub(super) fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.native.join("bin").join(name));
-        command.arg("-h").arg(&self.socket).args(["-p", PORT, "-U", "postgres"]);
+        command.arg("-h").arg(&self.socket).args(["-p", &self.port.to_string(), "-U", "postgres"]);
         command
     }
 }
@@ -161,7 +163,8 @@ impl ServerBuilds {
     /// Runs clients, one after another, while the host's own server has the data. Returns what they printed.
     pub(super) fn with_native(&self, data: &str, clients: &[Client]) -> Result<Vec<Output>, Error> {
         let mut command = Command::new(&self.native.program);
-        command.args(self.arguments(data)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.log()?);
+        command.args(self.arguments(data, PORT)).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(self.log(data)?);
         let mut server = as_user(&mut command).spawn().map_err(|error| failed("the server", &error))?;
         let connection = self.connection();
         let asked = self.await_server(data, &mut || server.try_wait().is_ok_and(|status| status.is_none()));
@@ -196,15 +199,58 @@ impl ServerBuilds {
         client: Client,
         run: impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
     ) -> Result<(T, Output), Error> {
+        Ok(self.run_at_once(number, &[client], run)?.remove(0))
+    }
+
+    /// The same for several clients, each of which has a server of its own, all at the same time.
+    pub(super) fn run_at_once<T: Serialize + DeserializeOwned>(
+        &self,
+        number: usize,
+        clients: &[Client],
+        run: impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
+    ) -> Result<Vec<(T, Output)>, Error> {
+        let mut running = Vec::new();
+        for place in 0..clients.len() as u16 {
+            match self.start(number, place, &run) {
+                Ok(server) => running.push(server),
+                Err(error) => {
+                    running.iter().for_each(|server| self.stop(&server.data));
+                    return Err(error);
+                }
+            }
+        }
+        let begin = |(server, client): (&RunningServer<T>, &Client)| {
+            self.await_server(&server.data, &mut || true)?;
+            self.await_idleness(&server.data);
+            ClientRun::start(&mut client(&self.connection_to(server.port)))
+        };
+        let asking: Vec<Result<ClientRun, Error>> = running.iter().zip(clients).map(begin).collect();
+        let ended = running.into_iter().zip(asking).map(|(server, asking)| {
+            let output = asking.and_then(ClientRun::finish);
+            self.stop(&server.data);
+            self.finish(number, server, output)
+        });
+        // All have ended when the first error is returned.
+        ended.collect::<Vec<_>>().into_iter().collect()
+    }
+
+    /// Starts the server of a build, one of several.
+    fn start<T: Serialize + DeserializeOwned>(
+        &self,
+        number: usize,
+        place: u16,
+        run: &impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
+    ) -> Result<RunningServer<T>, Error> {
         let build = &self.builds[number];
+        let (data, port) = (copy_name(build.name, place), PORT + place);
         let mut copy = Command::new("cp");
-        finished(copy.arg("-a").args([self.data("loaded"), self.data(build.name)]), "cp")?;
+        finished(copy.arg("-a").args([self.data("loaded"), self.data(&data)]), "cp")?;
         let program = build.program.clone();
         let mut configuration =
-            repeatable(program, self.arguments(build.name), PROCESSORS[number], &self.sysroot);
+            repeatable(program, self.arguments(&data, port), PROCESSORS[number], &self.sysroot);
         configuration.settings.dilation = DILATION;
         configuration.environment.push(format!("HOME={}", self.folder.path().display()).into());
-        let log = self.log()?;
+        let log = self.log(&data)?;
         let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(T, Option<Ending>), String> {
             // SAFETY: both are open descriptors; what the server says is for errors.
             unsafe { libc::dup2(log.as_raw_fd(), libc::STDERR_FILENO) };
@@ -212,19 +258,25 @@ impl ServerBuilds {
             run(&configuration)
         };
         let of_build = |error| Error::Run { build: build.name, mode: MODE, error };
-        let running = isolated::start(run).map_err(of_build)?;
-        let ready = self.await_server(build.name, &mut || true);
-        ready.as_ref().is_ok().then(|| self.await_idleness(build.name));
-        let asked = ready.and_then(|()| finished(&mut client(&self.connection()), "the client"));
-        self.stop(build.name);
-        let ((result, ending), _) = running.wait(&mut |()| {}).map_err(of_build)?;
-        let output = asked?;
+        Ok(RunningServer { data, port, running: isolated::start(run).map_err(of_build)? })
+    }
+
+    /// Waits for the end of a server, whose client has printed this.
+    fn finish<T: Serialize + DeserializeOwned>(
+        &self,
+        number: usize,
+        server: RunningServer<T>,
+        output: Result<Output, Error>,
+    ) -> Result<(T, Output), Error> {
+        let build = self.builds[number].name;
+        let ended = server.running.wait(&mut |()| {});
+        let ((result, ending), _) = ended.map_err(|error| Error::Run { build, mode: MODE, error })?;
+        let output = output?;
         match ending {
             Some(Ending::Exited(0)) => Ok((result, output)),
             ending => {
-                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-                let reason = format!("the server ended: {ending:?}\n{log}");
-                Err(Error::Workload { build: build.name, mode: MODE, reason })
+                let reason = format!("the server ended: {ending:?}\n{}", self.logged(&server.data));
+                Err(Error::Workload { build, mode: MODE, reason })
             }
         }
     }
@@ -263,16 +315,24 @@ impl ServerBuilds {
         Ok(folder.join("client"))
     }
 
-    /// Where a server writes what happens.
-    fn log(&self) -> Result<fs::File, Error> {
-        let path = self.folder.path().join("log");
+    /// Where the server with these data writes what happens.
+    fn log(&self, data: &str) -> Result<fs::File, Error> {
+        let path = self.data(data).with_extension("log");
         fs::File::create(&path).map_err(|error| Error::Files { path, error })
     }
 
-    /// Removes the data of a build.
+    /// What it wrote.
+    fn logged(&self, data: &str) -> String {
+        fs::read_to_string(self.data(data).with_extension("log")).unwrap_or_default()
+    }
+
+    /// Removes the copies of the data that a build's servers had.
     pub(super) fn remove(&self, number: usize) {
-        // What stays is removed with the folder.
-        let _ = fs::remove_dir_all(self.data(self.builds[number].name));
+        let copies = (0..).map(|place| self.data(&copy_name(self.builds[number].name, place)));
+        for data in copies.take_while(|data| data.exists()) {
+            // What stays is removed with the folder.
+            let _ = fs::remove_dir_all(data);
+        }
     }
 
     /// PostgreSQL's version.
@@ -284,10 +344,14 @@ impl ServerBuilds {
         self.native.program.ancestors().nth(2).unwrap_or(Path::new(".")).to_path_buf()
     }
 
-    /// How clients find a server.
+    /// How clients find the first server, or the only one.
     pub(super) fn connection(&self) -> ServerConnection {
+        self.connection_to(PORT)
+    }
+
+    fn connection_to(&self, port: u16) -> ServerConnection {
         let native = std::path::absolute(self.native_folder()).unwrap_or_else(|_| self.native_folder());
-        ServerConnection { socket: self.folder.path().into(), native }
+        ServerConnection { socket: self.folder.path().into(), port, native }
     }
 
     /// A folder for what belongs to the runs.
@@ -299,9 +363,9 @@ impl ServerBuilds {
         self.folder.path().join(name)
     }
 
-    fn arguments(&self, data: &str) -> Vec<std::ffi::OsString> {
+    fn arguments(&self, data: &str, port: u16) -> Vec<std::ffi::OsString> {
         let mut arguments = vec!["-D".into(), self.data(data).into(), "-k".into(), self.folder.path().into()];
-        arguments.extend(["-p".into(), PORT.into()]);
+        arguments.extend(["-p".into(), port.to_string().into()]);
         SETTINGS.iter().for_each(|setting| arguments.extend(["-c".into(), setting.into()]));
         arguments
     }
@@ -320,8 +384,7 @@ impl ServerBuilds {
             }
             sleep(Duration::from_millis(100));
         }
-        let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-        Err(Error::Server(format!("the server does not answer\n{log}")))
+        Err(Error::Server(format!("the server does not answer\n{}", self.logged(data))))
     }
 
     /// The process that listens.
@@ -366,6 +429,49 @@ fn processor_ticks(process: i32) -> Vec<u64> {
     processes.filter_map(used).collect()
 }
 
+/// A server on the engine.
+struct RunningServer<T> {
+    data: String,
+    port: u16,
+    running: isolated::Running<(T, Option<Ending>), ()>,
+}
+
+/// The name of the copy of the data that a server of a build has, one of several.
+fn copy_name(build: &str, place: u16) -> String {
+    match place {
+        0 => build.into(),
+        _ => format!("{build}-{place}"),
+    }
+}
+
+/// A client that runs. What it prints goes to files, so that it never waits for a reader.
+struct ClientRun {
+    process: Child,
+    printed: [fs::File; 2],
+}
+
+impl ClientRun {
+    fn start(command: &mut Command) -> Result<ClientRun, Error> {
+        let mut start = || -> io::Result<ClientRun> {
+            let printed = [tempfile::tempfile()?, tempfile::tempfile()?];
+            let [stdout, stderr] = [printed[0].try_clone()?, printed[1].try_clone()?];
+            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+            Ok(ClientRun { process: as_user(command).spawn()?, printed })
+        };
+        start().map_err(|error| failed("the client", &error))
+    }
+
+    fn finish(mut self) -> Result<Output, Error> {
+        let read = |mut file: fs::File| {
+            let mut bytes = Vec::new();
+            file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)
+        };
+        let status = self.process.wait().map_err(|error| failed("the client", &error))?;
+        let [stdout, stderr] = self.printed.map(|file| read(file).unwrap_or_default());
+        check_status(Output { status, stdout, stderr }, "the client")
+    }
+}
+
 /// Runs a command to its end, as the user that servers have.
 fn finished(command: &mut Command, what: &str) -> Result<Output, Error> {
     succeeded(as_user(command), what)
@@ -374,6 +480,11 @@ fn finished(command: &mut Command, what: &str) -> Result<Output, Error> {
 /// Runs a command to its end.
 fn succeeded(command: &mut Command, what: &str) -> Result<Output, Error> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| failed(what, &error))?;
+    check_status(output, what)
+}
+
+/// The output of a command, if it ended with success.
+fn check_status(output: Output, what: &str) -> Result<Output, Error> {
     if output.status.success() {
         return Ok(output);
     }

@@ -20,6 +20,7 @@ use report::Page;
 use self::data::TableFiles;
 use self::database::{Answered, TpchDatabase};
 pub use self::database::{SCALES, TpchStudySettings};
+use self::measured::MachineModels;
 use self::postgresql::PostgresqlDatabase;
 pub use self::result::TpchStudy;
 use self::result::{MACHINES, PathCosts, QueryCost, ScaleCosts};
@@ -63,16 +64,19 @@ fn study<D: TpchDatabase>(
         let tables = TableFiles::of(scale, &settings.build.folder.join("tpch"))?;
         database.load(&tables)?;
         let is_chosen = scale == settings.scale;
-        let measure = |statements: &[Statement], machines: &[Machine]| {
+        let measure = |statements: &[Statement], models_of: &MachineModels| {
             let tell = |what: &str| {
                 progress(StudyProgress::Doing(format!("executing {what} at scale factor {scale}")));
             };
-            database.measure(statements, machines, &tell)
+            database.measure(statements, models_of, &tell)
         };
-        let machines = if is_chosen { &machines[..] } else { &machines[..1] };
-        scales.push(costs(&database, settings, scale, |statements| measure(statements, machines))?);
+        // Growth is that of misses.
+        let first = |have_cycles| MachineModels { machines: machines[..1].to_vec(), have_cycles };
+        let all = MachineModels { machines: machines.clone(), have_cycles: true };
+        let models_of = if is_chosen { all } else { first(false) };
+        scales.push(costs(&database, settings, scale, |statements| measure(statements, &models_of))?);
         if is_chosen {
-            selectivities = path_costs(&database, |statements| measure(statements, &machines[..1]))?;
+            selectivities = path_costs(&database, |statements| measure(statements, &first(true)))?;
         }
     }
     let provenance = provenance(settings, &database);

@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use machine::Machine;
-
 use super::data::TableFiles;
-use super::measured::Measured;
+use super::measured::{MachineModels, Measured};
 use super::statements::{AccessPath, Statement};
 use crate::build::{Build, BuildFolders};
 use crate::study::error::Error;
@@ -77,7 +75,7 @@ pub(super) trait TpchDatabase {
     fn measure(
         &self,
         statements: &[Statement],
-        machines: &[Machine],
+        models_of: &MachineModels,
         progress: &dyn Fn(&str),
     ) -> Result<Vec<Answered>, Error>;
 }

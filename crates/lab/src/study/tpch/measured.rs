@@ -30,7 +30,7 @@ pub(super) struct Measured {
 pub(super) struct MachineMeasured {
     /// The caches and TLBs, in the order of the machine's description.
     pub(super) structures: Vec<StructureMisses>,
-    /// Cycles by kind of cause ([`KINDS`]).
+    /// Cycles by kind of cause ([`KINDS`]), if they were measured.
     pub(super) cycles: [u64; KINDS.len()],
     /// The parts of the database. All together are the whole.
     pub(super) components: BTreeMap<String, ComponentMeasured>,
@@ -93,10 +93,22 @@ impl ComponentMeasured {
     }
 }
 
-/// Models of these machines, which begin empty.
-pub(super) fn models(machines: &[Machine]) -> Result<Models, String> {
-    let times = machines.iter().map(|machine| TimingModel::new(machine).map_err(|error| error.to_string()));
-    Ok(Models { caches: machines.iter().map(Caches::new).collect(), times: times.collect::<Result<_, _>>()? })
+/// What models are made of machines.
+#[derive(Clone)]
+pub(super) struct MachineModels {
+    pub(super) machines: Vec<Machine>,
+    /// Whether cycles are wanted, too, which take several times as long as misses.
+    pub(super) have_cycles: bool,
+}
+
+impl MachineModels {
+    /// Models that begin empty.
+    pub(super) fn make(&self) -> Result<Models, String> {
+        let timed = if self.have_cycles { &self.machines[..] } else { &[] };
+        let times = timed.iter().map(|machine| TimingModel::new(machine).map_err(|error| error.to_string()));
+        let caches = self.machines.iter().map(Caches::new).collect();
+        Ok(Models { caches, times: times.collect::<Result<_, _>>()? })
+    }
 }
 
 /// The components of the functions of a trace.
@@ -119,7 +131,8 @@ impl<'a> FunctionComponents<'a> {
     /// What the models of machines found.
     pub(super) fn measured(&self, models: &Models, machines: &[Machine]) -> Measured {
         let first = &models.caches[0];
-        let all = models.caches.iter().zip(&models.times).zip(machines);
+        let times = models.times.iter().map(Some).chain(std::iter::repeat(None));
+        let all = models.caches.iter().zip(times).zip(machines);
         Measured {
             instructions: first.instructions(),
             references: references(first, &machines[0]),
@@ -127,9 +140,11 @@ impl<'a> FunctionComponents<'a> {
         }
     }
 
-    fn on(&self, caches: &Caches, time: &TimingModel, machine: &Machine) -> MachineMeasured {
+    fn on(&self, caches: &Caches, time: Option<&TimingModel>, machine: &Machine) -> MachineMeasured {
         let mut cycles = [0; KINDS.len()];
-        time.cycles().iter().for_each(|(cause, number)| cycles[kind(cause)] += number);
+        if let Some(time) = time {
+            time.cycles().iter().for_each(|(cause, number)| cycles[kind(cause)] += number);
+        }
         MachineMeasured {
             structures: structures(caches, machine),
             cycles,
@@ -137,15 +152,18 @@ impl<'a> FunctionComponents<'a> {
         }
     }
 
-    fn components(&self, caches: &Caches, time: &TimingModel) -> BTreeMap<String, ComponentMeasured> {
+    fn components(&self, caches: &Caches, time: Option<&TimingModel>) -> BTreeMap<String, ComponentMeasured> {
         let mut components: BTreeMap<String, ComponentMeasured> = BTreeMap::new();
         for (id, block) in self.trace.blocks().iter().enumerate() {
             let Some(rows) = caches.rows(id as BlockId) else { continue };
-            let cycles = time.sites(id as BlockId);
-            for ((address, row), site) in block.addresses().zip(rows).zip(cycles) {
+            let sites = time.map_or_else(Vec::new, |time| time.sites(id as BlockId));
+            let cycles = sites.iter().map(|site| site.issuing + site.front_end_stall + site.back_end_stall);
+            for ((address, row), cycles) in
+                block.addresses().zip(rows).zip(cycles.chain(std::iter::repeat(0)))
+            {
                 let component = self.component(block, address);
                 let spent = components.entry(component).or_default();
-                spent.add(row[0], &row[1..], site.issuing + site.front_end_stall + site.back_end_stall);
+                spent.add(row[0], &row[1..], cycles);
             }
         }
         components

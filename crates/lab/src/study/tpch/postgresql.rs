@@ -6,25 +6,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use engine::{Configuration, Plan, UnitPlan};
-use machine::{Machine, PerProcess};
+use machine::PerProcess;
 
 use super::data::{TABLES, TableFiles};
 use super::database::{Answered, MODE, TpchDatabase, TpchStudySettings};
-use super::measured::{FunctionComponents, Measured, models};
+use super::measured::{FunctionComponents, MachineModels, Measured};
 use super::statements::{AccessPath, POSTGRESQL_PATHS, Statement};
 use crate::build::Build;
 use crate::family;
 use crate::measure::Ending;
 use crate::study::database::StudyProgress;
 use crate::study::error::Error;
-use crate::study::server::{ServerBuilds, ServerConnection};
+use crate::study::server::{Client, ServerBuilds, ServerConnection};
 
 /// The number of the build that is measured.
 const BYTE_WORD: usize = 1;
 /// What executes a statement of the simple protocol, and sends its rows.
 const UNIT: &str = "exec_simple_query";
-/// Statements of a run of the server.
+/// Statements of a run of a server.
 const BATCH: usize = 6;
+/// The most servers at the same time. Each has models of the machines for each of its statements.
+const MOST_SERVERS: usize = 4;
 /// A statement is executed in one process.
 const SETTING: &str = "max_parallel_workers_per_gather=0";
 
@@ -95,11 +97,27 @@ impl PostgresqlDatabase {
         )))
     }
 
-    fn measure_batch(&self, statements: &[Statement], machines: &[Machine]) -> Result<Vec<Answered>, Error> {
-        let client = self.client(statements)?;
-        let observe = |configuration: &Configuration| observe(configuration, machines);
-        let (measured, output) = self.server.run(BYTE_WORD, &client, observe)?;
+    /// Measures the statements of several servers at the same time.
+    fn measure_batches(
+        &self,
+        batches: &[&[Statement]],
+        models_of: &MachineModels,
+    ) -> Result<Vec<Answered>, Error> {
+        let clients = batches.iter().map(|batch| self.client(batch)).collect::<Result<Vec<_>, _>>()?;
+        let clients: Vec<Client> = clients.iter().map(|client| client as Client).collect();
+        let observe = |configuration: &Configuration| observe(configuration, models_of);
+        let ended = self.server.run_at_once(BYTE_WORD, &clients, observe)?;
         self.server.remove(BYTE_WORD);
+        let answered = ended.into_iter().zip(batches).map(|(ended, batch)| self.answered(ended, batch));
+        Ok(answered.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// What a server was asked, and answered.
+    fn answered(
+        &self,
+        (measured, output): (Vec<Measured>, Output),
+        statements: &[Statement],
+    ) -> Result<Vec<Answered>, Error> {
         if measured.len() != statements.len() {
             let reason = format!("{} of {} statements were observed", measured.len(), statements.len());
             return Err(Error::Workload { build: self.server.builds[BYTE_WORD].name, mode: MODE, reason });
@@ -112,18 +130,18 @@ impl PostgresqlDatabase {
 /// What each process that executed a statement did, in the order of the processes, which is that of the connections.
 fn observe(
     configuration: &Configuration,
-    machines: &[Machine],
+    models_of: &MachineModels,
 ) -> Result<(Vec<Measured>, Option<Ending>), String> {
-    models(machines)?;
-    let own = machines.to_vec();
-    let each = PerProcess::new(move || models(&own).expect("it was possible before"));
+    models_of.make()?;
+    let own = models_of.clone();
+    let each = PerProcess::new(move || own.make().expect("it was possible before"));
     let plan =
         Plan { unit: Some(UnitPlan { function: UNIT.into(), skip: 0, units: None }), ..Plan::default() };
     let observed = family::observe(configuration, &plan, each, |_| ()).map_err(|error| error.to_string())?;
     let components = FunctionComponents::of(&observed.trace);
     let models = observed.model.models();
     let measured = observed.processes.iter().filter_map(|process| models.get(&process.process));
-    let measured = measured.map(|models| components.measured(models, machines));
+    let measured = measured.map(|models| components.measured(models, &models_of.machines));
     Ok((measured.filter(|measured| measured.instructions > 0).collect(), observed.ending))
 }
 
@@ -184,16 +202,18 @@ impl TpchDatabase for PostgresqlDatabase {
     fn measure(
         &self,
         statements: &[Statement],
-        machines: &[Machine],
+        models_of: &MachineModels,
         progress: &dyn Fn(&str),
     ) -> Result<Vec<Answered>, Error> {
+        let servers = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_SERVERS);
         let mut answered = Vec::new();
-        for batch in statements.chunks(BATCH) {
-            match batch {
+        for together in statements.chunks(BATCH * servers) {
+            match together {
                 [first, .., last] => progress(&format!("{} to {}", first.title, last.title)),
-                _ => progress(&batch[0].title),
+                _ => progress(&together[0].title),
             }
-            answered.extend(self.measure_batch(batch, machines)?);
+            let batches: Vec<_> = together.chunks(together.len().div_ceil(servers)).collect();
+            answered.extend(self.measure_batches(&batches, models_of)?);
         }
         Ok(answered)
     }

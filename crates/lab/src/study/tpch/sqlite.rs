@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::{Plan, UnitPlan};
-use machine::Machine;
 
 use super::data::TableFiles;
 use super::database::{Answered, MODE, TpchDatabase, TpchStudySettings};
-use super::measured::{FunctionComponents, Measured, models};
+use super::measured::{FunctionComponents, MachineModels, Measured};
 use super::statements::{AccessPath, SQLITE_PATHS, Statement};
 use crate::build::{Build, build};
 use crate::measure::Ending;
@@ -61,7 +60,7 @@ impl SqliteDatabase {
     fn start(
         &self,
         statement: &Statement,
-        machines: &[Machine],
+        models_of: &MachineModels,
     ) -> Result<isolated::Running<(Measured, Ending), ()>, Error> {
         let file = self.write(statement)?;
         let arguments = vec!["run".into(), self.database.clone().into(), file.clone().into(), file.into()];
@@ -69,9 +68,9 @@ impl SqliteDatabase {
         let unit = UnitPlan { function: self.unit.into(), skip: 1, units: Some(1) };
         let plan = Plan { unit: Some(unit), ..Plan::default() };
         let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(Measured, Ending), String> {
-            let live = live::run(&configuration, &plan, models(machines)?, false)
+            let live = live::run(&configuration, &plan, models_of.make()?, false)
                 .map_err(|error| error.to_string())?;
-            Ok((FunctionComponents::of(&live.trace).measured(&live.model, machines), live.ending))
+            Ok((FunctionComponents::of(&live.trace).measured(&live.model, &models_of.machines), live.ending))
         };
         isolated::start(run).map_err(|error| self.failed(error))
     }
@@ -146,7 +145,7 @@ impl TpchDatabase for SqliteDatabase {
     fn measure(
         &self,
         statements: &[Statement],
-        machines: &[Machine],
+        models_of: &MachineModels,
         progress: &dyn Fn(&str),
     ) -> Result<Vec<Answered>, Error> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -155,7 +154,7 @@ impl TpchDatabase for SqliteDatabase {
         while next < statements.len() || !running.is_empty() {
             if let Some(statement) = statements.get(next).filter(|_| running.len() < processors) {
                 progress(&statement.title);
-                running.push(self.start(statement, machines)?);
+                running.push(self.start(statement, models_of)?);
                 places.push(next);
                 next += 1;
                 continue;
