@@ -13,8 +13,10 @@ use std::path::Path;
 use engine::ProcessState;
 
 pub use self::counts::{
-    CountFolder, FamilyCounted, classes, count, count_running, is_folder, processes, read,
+    CountFolder, FamilyCounted, attach_watched, classes, count, count_running, count_watched, is_folder,
+    processes, read,
 };
+pub(crate) use self::dictionary::FamilyDictionary;
 pub use self::observe::{Observed, ObservedProcess, observe};
 
 /// How a process ended, for people.
