@@ -6,6 +6,8 @@ use guest::HostSide;
 pub mod register {
     /// Function value, system call number and result.
     pub const V0: usize = 0;
+    /// Frame pointer.
+    pub const FP: usize = 15;
     /// First argument.
     pub const A0: usize = 16;
     /// Fourth argument; after a system call 0 if it succeeded, 1 if v0 holds an errno.

@@ -65,6 +65,10 @@ impl Guest for Cpu {
 }
 
 impl CallingConvention for Cpu {
+    const STACK_POINTER: u8 = register::SP as u8;
+    const FRAME_POINTER: u8 = register::FP as u8;
+    const RETURN_ADDRESS: u8 = register::RA as u8;
+
     /// `ldah gp` and `lda gp`.
     fn has_second_entry(first: u32, second: u32) -> bool {
         let is = |word, op, base| {

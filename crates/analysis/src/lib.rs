@@ -29,6 +29,7 @@ pub mod paper;
 pub mod profile;
 pub mod replay;
 pub mod run_counts;
+pub mod samples;
 pub mod sharing;
 pub mod similar;
 mod source;

@@ -240,6 +240,6 @@ enum Found<'a> {
 }
 
 /// The last component of a path, as text.
-pub(crate) fn file_name(path: &Path) -> String {
+pub fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

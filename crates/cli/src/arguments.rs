@@ -18,6 +18,7 @@ mod models;
 mod objects;
 mod output;
 mod program;
+mod samples;
 mod sharing;
 mod show;
 mod spike;
@@ -39,7 +40,8 @@ pub use models::{
 };
 pub use objects::ObjectsOptions;
 pub use output::{OutputOptions, RowOptions};
-pub use program::{CountedProgram, FileOptions, ProgramOptions, parse};
+pub use program::{CountedProgram, FileOptions, ProfiledProgram, ProgramOptions, parse};
+pub use samples::SampleRows;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
@@ -369,15 +371,25 @@ instructions (dry, in DEC's words); or a back-end stall, in which it waited for 
 operating system is not included."
     )]
     Time(TimeOptions),
-    /// Count the blocks and edges of a program exactly, for spike.
+    /// Count the blocks and edges of a program exactly, for spike; or sample where it is, with all of its processes.
     #[command(
-        override_usage = "pathlength profile [OPTIONS] -o <FILE> <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength profile [OPTIONS] -o <FILE> <TRACE|PROGRAM> [ARG]...
+       pathlength profile --sample [OPTIONS] <PROGRAM> [ARG]...
+       pathlength profile --sample [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength profile -o sort.profile ./sort train.txt
   pathlength spike optimize ./sort --profile sort.profile -o sort.spike
+  pathlength profile --sample ./sort data.txt
+  pathlength profile --sample --by line --exact --every 100000 ./sort data.txt
+  pathlength profile --sample --attach 4711 --children --duration 10 -o server.html --by call-tree
+  pathlength profile --sample --live --attach 4711 --children
 
-The profile has every executed image that was linked with -Wl,--emit-relocs. Counts are added to those of an existing \
+Samples say where the program is at times, or numbers of instructions, that are apart as --every says; by time they cost less \
+than 2 %. With --by call-tree, -o NAME.html and NAME.svg are flame graphs, NAME.folded collapsed stacks, NAME.pb.gz is for pprof, \
+NAME.callgrind for KCachegrind; -o NAME.json is for the Firefox Profiler.
+
+Without --sample, the profile has every executed image that was linked with -Wl,--emit-relocs. Counts are added to those of an existing \
 profile, so that several runs can train it. A profile is JSON."
     )]
     Profile(ProfileOptions),

@@ -56,7 +56,7 @@ pub fn protect_inputs(command: &Command) {
         }
         Command::Mrc(options) => protect_file(&options.input.file),
         Command::Profile(options) => {
-            protect_file(&options.file);
+            protect_program(options.file.path(), options.file.arguments());
             options.from_counts.iter().for_each(|counts| protect(counts));
         }
         Command::BranchLog(BranchLogCommand::Patch(options)) => {

@@ -10,6 +10,7 @@ use crate::calls::{Calls, Ended};
 use crate::lock;
 use crate::places::Name;
 use crate::platform::{Block, BlockCache, Cpu};
+use crate::sampling::Sampling;
 use crate::unit_class::ClassRule;
 use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
@@ -182,6 +183,10 @@ pub struct UnitOfWork {
     pub classes: Vec<ClassRule>,
     /// 8-byte variables whose values are recorded at the end of each unit.
     pub gauges: Vec<String>,
+    /// How the program is sampled meanwhile ([`FamilyCounter`](crate::FamilyCounter)).
+    pub sampling: Option<Sampling>,
+    /// The program is sampled, and not counted.
+    pub is_uncounted: bool,
 }
 
 /// Receives each unit as it ends, with the number of its name, and the class that the program gave it; those of several

@@ -25,6 +25,7 @@ mod places;
 mod platform;
 mod process;
 mod recording;
+mod sampling;
 mod unit_class;
 mod unit_name;
 
@@ -33,6 +34,7 @@ pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
 pub use family::{
     CountedProcess, CountedUnit, Family, FamilyCounter, FamilyError, ProcessNumber, ProcessState,
+    SampledFamily, SampledProgram, SampledThread,
 };
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
@@ -46,6 +48,7 @@ pub use recording::{
     UnitPlan, attach, attach_counting,
 };
 
+pub use sampling::{Sample, SampleKind, Sampling};
 pub use unit_class::{ClassRule, NoClassRule};
 pub use unit_name::{UnitEnd, UnitName};
 

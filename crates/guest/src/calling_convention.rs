@@ -4,6 +4,13 @@ use crate::guest::Guest;
 
 /// The calling convention of a guest's programs, as far as calls are followed and their values are read.
 pub trait CallingConvention: Guest {
+    /// The number of the integer register that is the stack pointer, as unwinding tables have it.
+    const STACK_POINTER: u8;
+    /// Of the register by which functions with frames of varying size address them.
+    const FRAME_POINTER: u8;
+    /// Of the register with the return address, until a function saves it.
+    const RETURN_ADDRESS: u8;
+
     /// Whether a function has a second entry ([`InstructionSet::second_entry`](isa::InstructionSet::second_entry)), by its first two words.
     fn has_second_entry(first: u32, second: u32) -> bool;
     /// The stack pointer.

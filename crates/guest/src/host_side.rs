@@ -182,6 +182,11 @@ impl HostSide {
         &raw mut self.stack_pointer
     }
 
+    /// The host stack pointer with which compiled code was entered last; 0 before.
+    pub fn entry_stack_pointer(&self) -> usize {
+        self.stack_pointer
+    }
+
     /// Notes the host instruction that faulted, and returns where the host continues.
     pub fn faulted(&mut self, fault: usize) -> u64 {
         self.fault = fault;

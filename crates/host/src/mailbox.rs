@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, 
 use crate::errno::Errno;
 use crate::fault;
 use crate::signal::{SignalInformation, all_blockable, requeue_to};
-use crate::system_call::{leave_wait, wait_unless};
+use crate::system_call::{is_interrupted, leave_wait, wait_unless};
 
 /// Whether something is pending for a thread: a signal, or a kick by another thread.
 struct Flag {
@@ -183,10 +183,87 @@ pub fn take_attach_request() -> Option<u32> {
     u32::try_from(ATTACHING.swap(NONE, Ordering::Relaxed)).ok()
 }
 
+/// The value in the signals of timers that [`sample_thread`] starts.
+const SAMPLE: u64 = 0x7061_7468_7361_6d70;
+
+/// Takes a sample of the thread that a signal interrupted; the second argument is the number of samples that it stands for.
+/// Async-signal-safe.
+pub type SampleHandler = fn(&libc::ucontext_t, u32);
+
+/// The [`SampleHandler`]; null for none.
+static SAMPLE_HANDLER: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A timer that interrupts a thread; it ends when this is dropped.
+#[derive(Debug)]
+pub struct SampleTimer(libc::timer_t);
+
+// SAFETY: any thread may delete a timer.
+unsafe impl Send for SampleTimer {}
+
+impl Drop for SampleTimer {
+    fn drop(&mut self) {
+        // SAFETY: the timer was created, and is deleted here alone. In a forked process, which has no timers, this fails.
+        unsafe { libc::syscall(libc::SYS_timer_delete, self.0) };
+    }
+}
+
+/// Calls a handler in the calling thread each time that it has used so many nanoseconds of processor time. The host's clock
+/// ticks limit how often. Forked processes do not inherit the timer.
+pub fn sample_thread(nanoseconds: u64, handler: SampleHandler) -> std::io::Result<SampleTimer> {
+    SAMPLE_HANDLER.store(handler as *mut (), Ordering::Release);
+    fault::register_sent(on_sent_fault);
+    let interval = libc::timespec {
+        tv_sec: (nanoseconds / 1_000_000_000) as i64,
+        tv_nsec: (nanoseconds % 1_000_000_000) as i64,
+    };
+    let setting = libc::itimerspec { it_interval: interval, it_value: interval };
+    let mut timer = 0i32;
+    // SAFETY: an all-zero sigevent is valid; the pointers are to values of this frame.
+    unsafe {
+        let mut event: libc::sigevent = std::mem::zeroed();
+        event.sigev_value.sival_ptr = SAMPLE as *mut libc::c_void;
+        event.sigev_signo = libc::SIGBUS;
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_notify_thread_id = libc::syscall(libc::SYS_gettid) as i32;
+        // The C library's own call starts a thread of its own for some timers.
+        let clock = libc::CLOCK_THREAD_CPUTIME_ID;
+        if libc::syscall(libc::SYS_timer_create, clock, &raw const event, &raw mut timer) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        let timer = SampleTimer(timer as usize as libc::timer_t);
+        let no_old = std::ptr::null_mut::<libc::itimerspec>();
+        match libc::syscall(libc::SYS_timer_settime, timer.0, 0, &raw const setting, no_old) {
+            0 => Ok(timer),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Takes a sample, if a signal is that of a timer for it.
+fn sample(information: &SignalInformation, context: &mut libc::ucontext_t) -> bool {
+    let is_timer = information.code() == libc::SI_TIMER && information.0[3] == SAMPLE;
+    let handler = SAMPLE_HANDLER.load(Ordering::Acquire);
+    if !is_timer || handler.is_null() {
+        return is_timer;
+    }
+    // SAFETY: only `sample_thread` writes the place, and it writes handlers.
+    let handler = unsafe { std::mem::transmute::<*mut (), SampleHandler>(handler) };
+    let missed = (information.0[2] >> 32) as u32;
+    handler(context, missed.saturating_add(1));
+    if is_interrupted(context) {
+        // The call is made again, as after a kick, which the guest does not notice.
+        MAILBOX.with(|mailbox| mailbox.flag.raise());
+    }
+    true
+}
+
 /// Handles a SIGSEGV or SIGBUS that was sent, rather than raised by an access.
 fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) -> bool {
     // SAFETY: a siginfo_t is 128 bytes of plain data, aligned to 8.
     let information = unsafe { &*(&raw const *information).cast::<SignalInformation>() };
+    if sample(information, context) {
+        return true;
+    }
     MAILBOX.with(|mailbox| {
         if information.code() == ATTACH_REQUEST {
             if mailbox.is_guest.get() {

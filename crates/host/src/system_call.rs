@@ -102,3 +102,21 @@ pub fn leave_wait(context: &mut libc::ucontext_t) {
         *pc = &raw const pathlength_wait_not_begun as u64;
     }
 }
+
+/// Called by a signal handler: whether the signal has interrupted a call by [`wait_unless`], which now fails with EINTR.
+pub fn is_interrupted(context: &mut libc::ucontext_t) -> bool {
+    *program_counter(context) == &raw const pathlength_wait_end as u64
+        && result(context) == -i64::from(libc::EINTR)
+}
+
+/// The result of the system call that has just ended.
+#[cfg(target_arch = "x86_64")]
+fn result(context: &libc::ucontext_t) -> i64 {
+    context.uc_mcontext.gregs[libc::REG_RAX as usize]
+}
+
+/// The result of the system call that has just ended.
+#[cfg(target_arch = "aarch64")]
+fn result(context: &libc::ucontext_t) -> i64 {
+    context.uc_mcontext.regs[0] as i64
+}

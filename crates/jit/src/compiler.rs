@@ -7,6 +7,7 @@ use guest::flow::Flow;
 use guest::{Block, BlockCache, CodeAddresses, InstrumentationLevel};
 use memory::Memory;
 
+use crate::code_map::CodeMap;
 use crate::emit::{self, Emit};
 use crate::enter;
 use crate::host::arena::CodeTable;
@@ -38,17 +39,20 @@ pub struct Compiler<G> {
     code_table: CodeTable,
     /// By position in the arena.
     sites: Vec<Site>,
+    map: Box<CodeMap>,
     stack_end: usize,
 }
 
 impl<G: Emit> Compiler<G> {
     /// A compiler for this host, if it is one that this module writes code for and memory lies at guest
     /// address = host address. Its code has this level of instrumentation; [`InstrumentationLevel::Unfiltered`] requires a
-    /// hit filter.
+    /// hit filter. If `is_limited`, code of [`InstrumentationLevel::Counts`] is left at the instruction limit, as that of
+    /// [`InstrumentationLevel::Limited`] is.
     pub fn new(
         memory: &Memory,
         level: InstrumentationLevel,
         hit_filter: Option<&HitFilter>,
+        is_limited: bool,
     ) -> Option<Compiler<G>> {
         let is_supported = is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("lzcnt")
@@ -59,7 +63,7 @@ impl<G: Emit> Compiler<G> {
         enter::catch_faults();
         let mut code_table = CodeTable::new()?;
         let hit_filter = hit_filter.filter(|_| level == InstrumentationLevel::Unfiltered).cloned();
-        let registers = Registers::new(level, hit_filter.as_ref());
+        let registers = Registers::new(level, hit_filter.as_ref(), is_limited);
         let origin = code_table.arena.next();
         let mut assembler = Assembler::new(origin);
         let interpret_one = emit::interpret_one::<G> as *const () as u64;
@@ -75,7 +79,8 @@ impl<G: Emit> Compiler<G> {
         code_table.arena.add(&code.bytes)?;
         code_table.keep_stubs(stubs.unresolved);
         let (sites, stack_end) = (Vec::new(), enter::stack_end());
-        Some(Compiler { registers, hit_filter, stubs, code_table, sites, stack_end })
+        let map = CodeMap::new(code_table.arena.start());
+        Some(Compiler { registers, hit_filter, stubs, code_table, sites, map, stack_end })
     }
 
     /// Compiles the region that begins with block `id`, which was executed `compile_threshold` times, and sets the
@@ -109,6 +114,9 @@ impl<G: Emit> Compiler<G> {
         let start = (code - self.code_table.arena.start()) as u32;
         let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
         self.sites.extend(moved);
+        if !emitted.instructions.is_empty() {
+            self.map.add(start, emitted.instructions, start + emitted.code.len() as u32);
+        }
         for (index, position) in emitted.entries {
             let id = region.blocks[index];
             if cache.block(id).code().is_null() {
@@ -126,6 +134,7 @@ impl<G: Emit> Compiler<G> {
     /// replaced it, and sets the addresses of the code ([`guest::HostSide`]).
     pub fn prepare(&mut self, block: &Block<G>, guest: &mut G) {
         enter::set_code(self.code_table.arena.start());
+        self.map.set_current();
         self.code_table.set_jump_target(block.address, block.code() as u64);
         let addresses = CodeAddresses {
             table: self.code_table.jump_table(),
@@ -149,5 +158,6 @@ impl<G: Emit> Compiler<G> {
     pub fn clear(&mut self) {
         self.code_table.clear();
         self.sites.clear();
+        self.map.clear();
     }
 }

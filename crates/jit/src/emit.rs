@@ -11,6 +11,7 @@ use guest::flow::Flow;
 use guest::{Block, BlockCache, HostSide};
 
 use crate::bounds_check_elimination;
+use crate::code_map::{self, MappedCode, NO_INSTRUCTION};
 use crate::host::arena::CodeTable;
 use crate::host::assembler::*;
 use crate::host::code::Label;
@@ -52,6 +53,8 @@ pub(crate) struct Emitted {
     pub(crate) sites: Vec<Site>,
     /// Where control may enter: index in the region and position.
     pub(crate) entries: Vec<(usize, usize)>,
+    /// Where each instruction's code begins, if a [`CodeMap`] is kept.
+    pub(crate) instructions: Vec<MappedCode>,
 }
 
 /// How executions of a region's blocks are counted.
@@ -98,6 +101,8 @@ pub(crate) fn emit<G: Emit>(
         flags: NO_FLAGS,
         accesses: 0,
         sites: Vec::new(),
+        instructions: Vec::new(),
+        is_mapped: code_map::is_kept(),
         out_of_line: Vec::new(),
         index: 0,
         is_full: false,
@@ -134,6 +139,9 @@ pub struct Emitter<'a, G: Emit> {
     /// Accesses in the block's record so far.
     pub(crate) accesses: i32,
     pub(crate) sites: Vec<Site>,
+    pub(crate) instructions: Vec<MappedCode>,
+    /// Whether a map of the code is kept.
+    pub(crate) is_mapped: bool,
     pub(crate) out_of_line: Vec<OutOfLine<G>>,
     /// Index of the block that is being translated.
     pub(crate) index: usize,
@@ -158,14 +166,18 @@ impl<G: Emit> Emitter<'_, G> {
         for site in &mut self.sites {
             site.position = code.position(site.position as usize) as u32;
         }
+        for mapped in &mut self.instructions {
+            mapped.position = code.position(mapped.position as usize) as u32;
+        }
         let entered = self.labels.iter().enumerate().filter(|(index, _)| self.region.is_entry[*index]);
         let entries = entered.filter_map(|(index, &label)| Some((index, code.label(label)?))).collect();
-        Some(Emitted { code: code.bytes, sites: self.sites, entries })
+        Some(Emitted { code: code.bytes, sites: self.sites, entries, instructions: self.instructions })
     }
 
     fn block(&mut self, index: usize) {
         self.index = index;
         self.assembler.bind(self.labels[index]);
+        self.map(self.cache.block(self.region.blocks[index]).address);
         self.checked_bases = self.checked_at_entry[index];
         self.flags = NO_FLAGS;
         debug_assert_eq!(self.unextended, 0);
@@ -178,6 +190,7 @@ impl<G: Emit> Emitter<'_, G> {
         self.count(block);
         let mut at = 0;
         while at < block.instructions.len() {
+            self.map(block.address_of(at));
             match G::emit(self, block, at) {
                 Some(instructions) => at += instructions,
                 None => return,
@@ -186,6 +199,14 @@ impl<G: Emit> Emitter<'_, G> {
         self.end_record(block);
         self.complete_sign_extensions();
         self.continue_at(block.end());
+    }
+
+    /// The code from here on is that of the guest instruction at an address, or leads to it.
+    pub(crate) fn map(&mut self, address: u64) {
+        if self.is_mapped {
+            let position = self.assembler.position() as u32;
+            self.instructions.push(MappedCode { position, address });
+        }
     }
 
     /// Counts an execution of a block, or begins its record.

@@ -16,6 +16,8 @@ mod alpha;
 #[cfg(target_arch = "x86_64")]
 mod bounds_check_elimination;
 #[cfg(target_arch = "x86_64")]
+mod code_map;
+#[cfg(target_arch = "x86_64")]
 mod compiler;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "no_compiler.rs"]
@@ -40,8 +42,12 @@ mod target;
 mod toy;
 
 pub use compiler::{COMPILE_THRESHOLD, Compiler, compiled_regions};
+#[cfg(target_arch = "x86_64")]
+pub use code_map::{Interrupted, interrupted, keep as keep_code_map, set_compiled};
 #[cfg(not(target_arch = "x86_64"))]
-pub use compiler::{Exit, UNWIND, enter, is_stack_full, watch};
+pub use compiler::{
+    Exit, Interrupted, UNWIND, enter, interrupted, is_stack_full, keep_code_map, set_compiled, watch,
+};
 #[cfg(target_arch = "x86_64")]
 pub use enter::{Exit, UNWIND, enter, is_stack_full, watch};
 #[cfg(all(target_arch = "x86_64", feature = "fuzzing"))]

@@ -44,7 +44,12 @@ impl Site {
 
 impl<G: Guest> Compiler<G> {
     /// There is none for this host.
-    pub fn new(_: &Memory, _: InstrumentationLevel, _: Option<&HitFilter>) -> Option<Compiler<G>> {
+    pub fn new(
+        _: &Memory,
+        _: InstrumentationLevel,
+        _: Option<&HitFilter>,
+        _: bool,
+    ) -> Option<Compiler<G>> {
         None
     }
 
@@ -87,4 +92,33 @@ pub fn watch(_: &mut HostSide) {}
 /// As in the compiler.
 pub unsafe fn enter<G: Guest>(_: &mut G, _: *const u8, _: bool) -> Exit {
     unreachable!("nothing was compiled")
+}
+
+/// As in the compiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted<const N: usize> {
+    /// The guest instruction.
+    pub address: u64,
+    /// The registers.
+    pub registers: Option<[u64; N]>,
+}
+
+/// As in the compiler: there is no compiled code.
+///
+/// # Safety
+/// None is needed.
+pub unsafe fn interrupted<G: Guest, const N: usize>(
+    _: &libc::ucontext_t,
+    _: [u8; N],
+    _: usize,
+) -> Option<Interrupted<N>> {
+    None
+}
+
+/// As in the compiler.
+pub fn keep_code_map() {}
+
+/// As in the compiler.
+pub fn set_compiled(_: bool) -> bool {
+    false
 }

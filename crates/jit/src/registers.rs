@@ -46,15 +46,20 @@ pub(crate) const RECORD: Register = R13;
 pub(crate) struct Registers<G> {
     held: [Option<Register>; 32],
     level: InstrumentationLevel,
+    is_limited: bool,
     /// The place of the time, if accesses are looked up in a hit filter.
     time: Option<MemoryOperand>,
     guest: PhantomData<G>,
 }
 
 impl<G: Target> Registers<G> {
-    pub(crate) fn new(level: InstrumentationLevel, hit_filter: Option<&HitFilter>) -> Registers<G> {
+    pub(crate) fn new(
+        level: InstrumentationLevel,
+        hit_filter: Option<&HitFilter>,
+        is_limited: bool,
+    ) -> Registers<G> {
         let time = hit_filter.map(|hit_filter| beside_record(hit_filter, hit_filter.now));
-        let mut registers = Registers { held: [None; 32], level, time, guest: PhantomData };
+        let mut registers = Registers { held: [None; 32], level, is_limited, time, guest: PhantomData };
         for &(guest, host) in G::HELD {
             let is_taken = host == INSTRUCTIONS && registers.counts_instructions()
                 || host == RECORD && registers.traces();
@@ -80,7 +85,7 @@ impl<G: Target> Registers<G> {
 
     /// Whether the number of instructions is limited.
     pub(crate) fn is_limited(&self) -> bool {
-        self.level == InstrumentationLevel::Limited
+        self.is_limited && self.counts_blocks() || self.level == InstrumentationLevel::Limited
     }
 
     /// Whether executions of blocks are counted.

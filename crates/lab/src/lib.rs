@@ -13,6 +13,7 @@ pub mod live;
 pub mod measure;
 pub mod objects;
 pub mod record;
+pub mod sampling;
 mod source;
 pub mod startup;
 pub mod steps;

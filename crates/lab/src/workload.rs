@@ -125,6 +125,28 @@ const TPCB: Workload = Workload {
     gauges: &["tpcb_page_hits", "tpcb_page_misses"],
 };
 
+/// Order entry with planted mistakes, for the study of a database's tuning. Loading is a unit of work, too: orders_load.
+const ORDERS: Workload = Workload {
+    name: "orders",
+    title: "Order entry on SQLite, with mistakes",
+    sources: &[
+        Source::Embedded { name: "orders.c", text: include_str!("../../../workloads/orders.c") },
+        SQLITE_SOURCES,
+    ],
+    recipe: Recipe::Compile(&[
+        SQLITE,
+        BuildTarget {
+            image: "orders",
+            sources: &["orders.c"],
+            flags: &["-std=gnu11", "-Wl,-rpath,$ORIGIN"],
+            libraries: &["-L.", "-lsqlite3"],
+        },
+    ]),
+    program: "orders",
+    unit: "orders_transaction",
+    gauges: &[],
+};
+
 /// A file of TPC-C, which is several.
 macro_rules! tpcc_source {
     ($name:literal) => {
@@ -258,7 +280,7 @@ const fn spmv(image: &'static str, flags: &'static [&'static str]) -> BuildTarge
 }
 
 /// Every workload.
-pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, TPCH, POSTGRESQL, SPMV];
+pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, TPCH, ORDERS, POSTGRESQL, SPMV];
 
 /// The names of all workloads.
 pub fn names() -> Vec<&'static str> {

@@ -18,7 +18,7 @@ use crate::memory_layout::MemoryLayout;
 use crate::names::Names;
 use block::{CheckedAccess, CheckedBlock};
 use rates::FaultRates;
-pub use tables::{by_data, by_line, over_time, summary};
+pub use tables::{FIX_UP_INSTRUCTIONS, by_data, by_line, over_time, summary};
 
 /// Counts the alignment faults of an execution, by instruction, unit of work and accessed data.
 #[derive(Default)]

@@ -131,6 +131,22 @@ impl<M> WithCallTree<M> {
 }
 
 impl<M: Consumer> WithCallTree<M> {
+    /// The instance of the last of these blocks in the chain of calls from the functions of the others, the outermost first. None
+    /// without blocks.
+    pub(crate) fn instance_of_chain(&mut self, chain: &[BlockId]) -> Option<BlockId> {
+        let WithCallTree { model, tree, definitions, instances, .. } = self;
+        let (mut node, mut site) = (None, None);
+        for &block in chain {
+            let (facts, function) = &definitions.facts[block as usize];
+            let image = definitions.blocks[block as usize].image;
+            let entry = CodeAddress { address: facts.address, image };
+            node = Some(tree.node(node, *function, CallPlaces { site, entry }));
+            site = Some(entry);
+        }
+        let (node, &block) = (node?, chain.last()?);
+        Some(instances.find(Instance { node, block }, || model.define(&definitions.blocks[block as usize])))
+    }
+
     /// Rewrites records so that they refer to instances of blocks.
     fn rewrite(&mut self, thread: Thread, records: &[u64]) {
         let WithCallTree { model, tree, definitions, instances, followed, records: rewritten } = self;

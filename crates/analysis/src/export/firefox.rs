@@ -9,6 +9,7 @@
 //! of images.
 
 mod frames;
+mod sampled;
 mod samples;
 mod source_lines;
 
@@ -25,6 +26,7 @@ use fxprof_processed_profile::{
 use crate::names::file_name;
 use crate::replay::{CallStack, Dictionary, Executed, SelectedInstructions, Visitor, host_process};
 use frames::LineFrames;
+pub use sampled::{ChainSample, ThreadSamples, write_samples};
 use samples::Samples;
 
 /// More call paths than these are put together under one.

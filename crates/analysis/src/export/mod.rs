@@ -11,7 +11,7 @@ mod tables;
 use crate::table::Column;
 
 pub use callgrind::{Callgrind, write_call_tree as write_callgrind};
-pub use firefox::Firefox;
+pub use firefox::{ChainSample, Firefox, ThreadSamples, write_samples};
 pub use instructions::{ExecutedInstruction, InstructionSink, Instructions};
 pub use tables::{blocks, functions};
 

@@ -51,6 +51,37 @@ pub struct FileOptions {
     words: Vec<OsString>,
 }
 
+/// A trace, a program with its arguments, or one that runs already.
+#[derive(Clone, Debug, Args)]
+pub struct ProfiledProgram {
+    /// A trace; or a program and its arguments: all that follows a program's name is its own, options too.
+    #[arg(id = FILE, value_name = "FILE", required_unless_present = "attach", trailing_var_arg = true)]
+    words: Vec<OsString>,
+    /// Sample a program that runs already, by the number of its process, as ps shows it: until Ctrl-C, for --duration, or until
+    /// it ends. It must be run by pathlength run, and goes on. With --children, the processes that it has forked, too; those that
+    /// it forks meanwhile are always sampled.
+    #[arg(
+        long, value_name = "PID", conflicts_with = FILE, requires = "sample",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub attach: Option<u32>,
+    /// With --attach, sample for so long.
+    #[arg(long, value_name = "SECONDS", requires = "attach", value_parser = ranges::seconds)]
+    pub duration: Option<Duration>,
+}
+
+impl ProfiledProgram {
+    /// The trace or the program; without one, as it runs already, an empty path.
+    pub fn path(&self) -> &Path {
+        self.words.first().map_or(Path::new(""), Path::new)
+    }
+
+    /// Its arguments.
+    pub fn arguments(&self) -> &[OsString] {
+        self.words.get(1..).unwrap_or_default()
+    }
+}
+
 /// The name of the argument of [`FileOptions`].
 const FILE: &str = "file";
 

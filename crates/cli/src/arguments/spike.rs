@@ -8,24 +8,30 @@ use super::spike_environment::{
     CollectOptions, DatabaseOptions, ListOptions, ManagerOptions, RegisterOptions, RemoveOptions,
     SpikeExportOptions, SpikeRunOptions, UseOptions,
 };
-use super::{EngineOptions, FileOptions, OutputOptions};
+use super::samples::SampleOptions;
+use super::{CallOptions, EngineOptions, OutputOptions, ProfiledProgram, RowOptions};
 
 /// Options of `profile`.
 #[derive(Debug, Args)]
 pub struct ProfileOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
-    /// The profile. If it exists already, the new counts are added to it.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
     /// Replace an existing profile.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sample")]
     pub replace: bool,
     /// Run nothing: take the counts that runs of an instrumented image left in this file. PROGRAM is the original image.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "sample")]
     pub from_counts: Option<PathBuf>,
     #[command(flatten)]
-    pub file: FileOptions,
+    pub samples: SampleOptions,
+    #[command(flatten)]
+    pub calls: CallOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub file: ProfiledProgram,
 }
 
 /// What `spike` does.

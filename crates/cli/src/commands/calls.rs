@@ -174,16 +174,21 @@ impl<'o> CallsRequest<'o> {
 
 /// What call chains are written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChainForm {
+pub enum ChainForm {
+    /// A flame graph.
     Svg,
+    /// A flame graph that can be searched.
     Html,
+    /// Collapsed stacks.
     Collapsed,
+    /// For pprof.
     Pprof,
+    /// For KCachegrind.
     Callgrind,
 }
 
 /// The form that the name of the output asks for, if it is one of call chains.
-fn chain_form<'o>(
+pub fn chain_form<'o>(
     columns: &[Column],
     options: &CallOptions,
     output: &'o OutputOptions,
@@ -229,7 +234,7 @@ fn read_chains(path: &Path) -> anyhow::Result<CallChains> {
 }
 
 /// Writes what the name of the output asks for.
-fn write_chains<M, R: InstructionResults>(
+pub fn write_chains<M, R: InstructionResults>(
     simulated: &Simulated<WithCallTree<M>>,
     results: &R,
     options: &CallOptions,

@@ -22,6 +22,7 @@ pub mod objects;
 mod processes;
 pub mod profile;
 mod recorded;
+mod samples;
 pub mod run;
 mod selected_machines;
 pub mod sharing;

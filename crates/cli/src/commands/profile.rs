@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::table::separated;
+use anyhow::Context;
 use lab::edges;
 use lab::measure::Ending;
 use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, Profile};
@@ -19,6 +20,10 @@ use crate::progress::Replaying;
 
 /// Counts, and writes the profile.
 pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
+    if options.samples.sample {
+        return super::samples::run(options);
+    }
+    output(options)?;
     let path = options.file.path();
     if let Some(counts) = &options.from_counts {
         let profile = Profile::new(vec![from_counts(counts, path)?]);
@@ -38,19 +43,27 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path))
 }
 
+/// The profile to write.
+fn output(options: &ProfileOptions) -> anyhow::Result<&Path> {
+    let path = options.output.path.as_deref();
+    path.context("a profile for spike needs a file: give -o FILE; to see where a program is, give --sample")
+}
+
 /// The profile that new counts are added to.
 fn earlier(options: &ProfileOptions) -> anyhow::Result<Profile> {
-    Ok(match options.output.exists() && !options.replace {
-        true => Profile::open(&options.output)?,
+    let output = output(options)?;
+    Ok(match output.exists() && !options.replace {
+        true => Profile::open(output)?,
         false => Profile::default(),
     })
 }
 
 fn write(options: &ProfileOptions, earlier: Profile, profile: Profile) -> anyhow::Result<()> {
     let names: Vec<&str> = profile.images.iter().map(|image| image.name.as_str()).collect();
-    eprintln!("pathlength: {}: profile of {}", options.output.display(), names.join(", "));
+    let output = output(options)?;
+    eprintln!("pathlength: {}: profile of {}", output.display(), names.join(", "));
     let bytes = earlier.merge(profile).encode();
-    report::write_file(&options.output, |out| Ok(out.write_all(&bytes)?))?;
+    report::write_file(output, |out| Ok(out.write_all(&bytes)?))?;
     Ok(())
 }
 

@@ -27,6 +27,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Tpcc => "tpcc",
         StudyName::Tpch => "tpch",
         StudyName::Vlm => "vlm",
+        StudyName::Rdb => "rdb",
         StudyName::Spike => "spike",
     };
     let is_server = options.database == "postgresql";
@@ -44,6 +45,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Tpcc => of_tpcc(options)?,
         StudyName::Tpch => of_tpch(options)?,
         StudyName::Vlm => of_vlm(options)?,
+        StudyName::Rdb => of_rdb(options)?,
         StudyName::Spike => of_spike(options)?,
     };
     let page = write(&tables, &page, &output)?;
@@ -185,6 +187,19 @@ fn of_vlm(options: &StudyOptions) -> anyhow::Result<Results> {
     };
     let steps = Steps::new();
     let study = study::vlm::vlm(&settings, &|step| steps.message(step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_rdb(options: &StudyOptions) -> anyhow::Result<Results> {
+    let steps = Steps::new();
+    let settings = study::rdb::RdbStudySettings {
+        transactions: (options.transactions / 10).max(1),
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = study::rdb::rdb(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))

@@ -78,6 +78,11 @@ impl LogName {
         format!("{}-{}-{thread}.counts", self.process, self.program)
     }
 
+    /// The file of a thread's samples.
+    pub(super) fn samples(&self, thread: u32) -> String {
+        format!("{}-{}-{thread}.samples", self.process, self.program)
+    }
+
     /// The file of the sums of a class of units.
     pub(super) fn class(&self, class: u32) -> String {
         format!("{}-{}-{class}.class", self.process, self.program)

@@ -7,6 +7,7 @@ mod area;
 mod log;
 mod program;
 mod read;
+mod samples;
 
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd};
@@ -19,10 +20,12 @@ use self::log::{Entry, LogName, UnitEntry};
 pub use self::log::{ProcessNumber, ProcessState};
 use self::program::Program;
 pub use self::read::{CountedProcess, CountedUnit, Family, FamilyError};
+pub use self::samples::{SampledFamily, SampledProgram, SampledThread};
 use crate::calls::{Calls, Ended};
 use crate::counting::{ONE_LESS, Tally, UnitOfWork};
 use crate::lock;
 use crate::platform::{Block, BlockCache, Cpu};
+use crate::sampling::{self, Sampler, Sampling};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 use memory::Memory;
 
@@ -47,6 +50,7 @@ pub struct FamilyCounter {
     calls: Calls,
     /// Executions in the open unit.
     unit: Tally,
+    sampler: Option<Sampler>,
 }
 
 impl FamilyCounter {
@@ -68,6 +72,11 @@ impl FamilyCounter {
         images: Vec<LoadedImage>,
     ) -> io::Result<FamilyCounter> {
         let (thread, area) = lock(&program).thread()?;
+        let new_sampler = |sampling| Sampler::new(sampling, folder, name.samples(thread));
+        let sampler = work.sampling.map(new_sampler);
+        if let Some(Sampling::Time(_)) = work.sampling {
+            jit::keep_code_map();
+        }
         Ok(FamilyCounter {
             work,
             folder,
@@ -82,6 +91,7 @@ impl FamilyCounter {
             images,
             calls,
             unit: Tally::default(),
+            sampler,
         })
     }
 
@@ -130,6 +140,9 @@ impl FamilyCounter {
     /// Moves all counts to the log.
     #[cold]
     fn settle(&mut self, cache: &BlockCache) {
+        if self.work.is_uncounted {
+            return;
+        }
         self.define(cache);
         self.take(self.calls.is_open(), cache);
         let (mut executions, system_calls) = self.area.counted(self.numbers.len());
@@ -154,6 +167,7 @@ impl FamilyCounter {
             self.end(instructions, cache, &ended);
         }
         self.settle(cache);
+        self.sampler = None;
         self.area.remove();
     }
 
@@ -195,6 +209,9 @@ impl FamilyMember {
         for (number, image) in (1..).zip(images) {
             program.mapped(number, image)?;
             map(&mut calls, image);
+            if work.sampling.is_some() {
+                sampling::map_image(image);
+            }
         }
         let program = Arc::new(Mutex::new(program));
         Ok(FamilyMember { work: Arc::new(work), folder, name, program, calls, images: images.to_vec() })
@@ -217,6 +234,34 @@ impl FamilyMember {
 }
 
 impl FamilyCounter {
+    /// Takes the samples that are due in a block that is about to be executed.
+    #[cold]
+    fn sample(&mut self, block: &Block, cpu: &Cpu) {
+        if let Some(sampler) = &mut self.sampler {
+            let address_of = |index| block.address_of(index as usize);
+            sampler.sample_block(cpu, block.instructions.len() as u64, address_of);
+        }
+    }
+
+    /// Begins to sample the calling thread, if it is to be sampled and is not yet.
+    pub(crate) fn begin_samples(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            let begun = sampler.begin();
+            self.checked(begun);
+        }
+    }
+
+    /// The thread is sampled no more.
+    pub(crate) fn end_samples(&mut self) {
+        self.sampler = None;
+        self.area.remove();
+    }
+
+    /// Whether the program is sampled, and not counted.
+    pub(crate) fn is_uncounted(&self) -> bool {
+        self.work.is_uncounted
+    }
+
     /// Its process.
     pub(crate) fn member(&self) -> FamilyMember {
         let (work, name, program) = (self.work.clone(), self.name.clone(), self.program.clone());
@@ -240,6 +285,14 @@ const NOT_COUNTED: i32 = 125;
 impl Instrumentation<Cpu> for FamilyCounter {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 
+    fn initial_level(&self) -> InstrumentationLevel {
+        if self.work.is_uncounted { InstrumentationLevel::Off } else { Self::LEVEL }
+    }
+
+    fn instruction_limit(&self) -> u64 {
+        self.sampler.as_ref().map_or(u64::MAX, Sampler::next)
+    }
+
     fn must_report(&self, block: &Block) -> bool {
         self.calls.must_report(block)
     }
@@ -254,6 +307,13 @@ impl Debugged<Cpu> for FamilyCounter {}
 impl Observer<Cpu> for FamilyCounter {
     #[inline(always)]
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+        if self.work.is_uncounted {
+            return;
+        }
+        let block = cache.block(id);
+        if self.instruction_limit() < cpu.instructions + block.instructions.len() as u64 {
+            self.sample(block, cpu);
+        }
         if id as usize >= self.numbers.len() || self.has_prefix {
             self.define(cache);
         }
@@ -272,6 +332,9 @@ impl Observer<Cpu> for FamilyCounter {
     }
 
     fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+        if self.work.is_uncounted {
+            return;
+        }
         self.has_prefix = true;
         for (id, times) in [(entered, ONE_LESS)].into_iter().chain(executed.map(|(id, _)| (id, 1))) {
             self.area.add(id, times);
@@ -290,9 +353,15 @@ impl Observer<Cpu> for FamilyCounter {
         let logged = lock(&self.program).mapped(self.images.len(), image);
         self.checked(logged);
         map(&mut self.calls, image);
+        if self.sampler.is_some() {
+            sampling::map_image(image);
+        }
     }
 
     fn compiled(&mut self, cache: &BlockCache) {
+        if self.work.is_uncounted {
+            return;
+        }
         self.define(cache);
         let (counters, terms) = (&cache.counters, cache.counters.terms());
         if let Some(first) = counters.place() {
@@ -311,6 +380,12 @@ impl Observer<Cpu> for FamilyCounter {
 
     fn discarding(&mut self, cache: &BlockCache) {
         self.settle(cache);
+    }
+
+    fn resumed(&mut self) {
+        if self.sampler.is_some() {
+            self.begin_samples();
+        }
     }
 
     fn thread(&self) -> FamilyCounter {
@@ -334,6 +409,9 @@ impl Observer<Cpu> for FamilyCounter {
 
     fn replaced(&mut self, cpu: &Cpu, cache: &BlockCache) {
         self.leave(cpu.instructions, cache);
+        if self.work.sampling.is_some() {
+            sampling::forget_images();
+        }
         let next = lock(&self.program).replaced();
         let next = Arc::new(Mutex::new(self.checked(next)));
         let place = (self.folder, self.name.next());

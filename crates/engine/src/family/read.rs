@@ -24,6 +24,12 @@ pub struct FamilyError {
     error: io::Error,
 }
 
+impl FamilyError {
+    pub(super) fn new(path: &Path, error: io::Error) -> FamilyError {
+        FamilyError { path: path.into(), error }
+    }
+}
+
 /// The counts of all processes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Family {
@@ -92,10 +98,10 @@ impl Family {
 }
 
 /// The entries of all logs, each with the length of the log behind it.
-struct Logs(BTreeMap<LogName, Vec<(u64, Entry)>>);
+pub(super) struct Logs(pub(super) BTreeMap<LogName, Vec<(u64, Entry)>>);
 
 impl Logs {
-    fn open(folder: &Path) -> io::Result<Logs> {
+    pub(super) fn open(folder: &Path) -> io::Result<Logs> {
         let mut logs = BTreeMap::new();
         for file in fs::read_dir(folder)? {
             let path = file?.path();
@@ -108,7 +114,7 @@ impl Logs {
     }
 
     /// What the entries say that lie before an end.
-    fn replay(&self, name: &LogName, end: u64, depth: usize) -> Replayed {
+    pub(super) fn replay(&self, name: &LogName, end: u64, depth: usize) -> Replayed {
         let mut replayed = Replayed::default();
         let entries = self.0.get(name).map_or(&[][..], |entries| entries);
         for (_, entry) in entries.iter().take_while(|(position, _)| *position <= end) {
@@ -139,19 +145,19 @@ fn entries(bytes: &[u8]) -> Vec<(u64, Entry)> {
 
 /// What the entries of a log say.
 #[derive(Default)]
-struct Replayed {
-    host_process: u32,
-    images: Vec<LoadedImage>,
+pub(super) struct Replayed {
+    pub(super) host_process: u32,
+    pub(super) images: Vec<LoadedImage>,
     blocks: Vec<Rc<Code>>,
     threads: BTreeMap<u32, ReplayedThread>,
     classes: Vec<ReplayedClass>,
     units: Vec<UnitEntry>,
     /// The last entry, if the program has ended.
-    end: Option<Entry>,
+    pub(super) end: Option<Entry>,
 }
 
 #[derive(Clone, Default)]
-struct ReplayedThread {
+pub(super) struct ReplayedThread {
     numbers: Vec<u32>,
     terms: Vec<[u32; 4]>,
     settlements: u64,
@@ -159,7 +165,7 @@ struct ReplayedThread {
     system_calls: BTreeMap<u32, u64>,
 }
 
-struct ReplayedClass {
+pub(super) struct ReplayedClass {
     name: String,
     settled: Option<Vec<(u32, u64)>>,
 }
@@ -197,6 +203,15 @@ impl Replayed {
                 }
             }
             Entry::Replaced | Entry::Ended(_) => self.end = Some(entry.clone()),
+        }
+    }
+
+    /// How the process has ended, if it has.
+    pub(super) fn state(&self) -> ProcessState {
+        match &self.end {
+            Some(Entry::Ended(how)) => ProcessState::Ended(*how),
+            _ if is_alive(self.host_process) => ProcessState::Running,
+            _ => ProcessState::Gone,
         }
     }
 
@@ -298,11 +313,7 @@ impl Merged {
 
     /// The index of the program's process.
     fn process(&mut self, name: &LogName, program: &Replayed) -> usize {
-        let state = match &program.end {
-            Some(Entry::Ended(how)) => ProcessState::Ended(*how),
-            _ if is_alive(program.host_process) => ProcessState::Running,
-            _ => ProcessState::Gone,
-        };
+        let state = program.state();
         let path = program.images.first().map(|image| image.path.clone());
         let processes = &mut self.family.processes;
         // Logs are in the order of processes and their programs.

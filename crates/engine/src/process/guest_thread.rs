@@ -11,6 +11,7 @@ use super::load::{Error, load};
 use crate::platform::{
     BlockCache, Cpu, Crash, End, Ending, Exception, Kernel, KernelGuard, SharedKernel, Thread, die,
 };
+use crate::sampling;
 use code::Code;
 use events::ProcessEnd;
 use guest::records::Records;
@@ -113,6 +114,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             records.attach(self.cpu);
         }
         self.report_images(&self.shared.kernel.lock());
+        sampling::set_cpu(self.cpu);
         let address = self.thread.address();
         self.with_debugger(|debugger, cpu| debugger.begin(address, cpu));
         self.observer.resumed(self.shared.memory);
@@ -159,7 +161,10 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         let mut kernel = self.shared.kernel.lock();
         self.thread.report(&mut kernel, self.cpu.instructions);
         let expected = self.cpu.pc;
+        let system_call = (stop == Stop::SystemCall).then(|| self.cpu.system_call_number() as u32);
+        sampling::set_system_call(system_call);
         let control = self.serve(&mut kernel, stop);
+        sampling::set_system_call(None);
         if self.cpu.pc != expected {
             self.divert();
         }

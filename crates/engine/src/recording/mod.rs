@@ -40,6 +40,8 @@ pub struct Recorder {
     attach_server: Option<Arc<AttachServer>>,
     /// The number of the last attach session that this thread has seen.
     session_number: u64,
+    /// Compiled code has to be discarded.
+    must_recompile: bool,
 }
 
 impl Recorder {
@@ -76,7 +78,8 @@ impl Recorder {
         images: Vec<LoadedImage>,
     ) -> Recorder {
         let level = tracer.as_ref().map_or(InstrumentationLevel::Off, Tracer::idle_level);
-        Recorder { images, tracer, counting: None, level, attach_server, session_number }
+        let must_recompile = false;
+        Recorder { images, tracer, counting: None, level, attach_server, session_number, must_recompile }
     }
 
     /// The first symbol of the plan that no image mapped so far has.
@@ -93,6 +96,18 @@ impl Recorder {
         match session.failure() {
             Some(error) => Err(error),
             None => delivered.map(|()| session.recorded()),
+        }
+    }
+
+    /// A thread that is sampled without being counted begins or ends to be.
+    fn update_samples(&mut self) {
+        let Some(counting) = &mut self.counting else { return };
+        self.must_recompile |= counting.update_samples();
+        if counting.is_done()
+            && let Some(attach_server) = &self.attach_server
+            && let Some(counting) = self.counting.take()
+        {
+            attach_server.leave(&AttachedSession::Counting(counting.session));
         }
     }
 
@@ -126,9 +141,12 @@ impl Instrumentation<Cpu> for Recorder {
     fn level(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
         self.check_attach_requests();
         let counts = self.counting.as_mut().is_some_and(|counting| counting.continues(cpu.instructions));
+        self.update_samples();
         let (level, has_news) = match &mut self.tracer {
             Some(tracer) => tracer.level(block, cpu, memory),
-            None if counts => (InstrumentationLevel::Counts, false),
+            None if counts && self.counting.as_ref().is_some_and(CountingThread::is_counted) => {
+                (InstrumentationLevel::Counts, false)
+            }
             None => (InstrumentationLevel::Off, false),
         };
         let turns = has_news || level != self.level;
@@ -164,7 +182,8 @@ impl Instrumentation<Cpu> for Recorder {
 
     fn requires_recompilation(&mut self) -> bool {
         let counts = |counting: &mut CountingThread| counting.counter.requires_recompilation();
-        self.tracer.as_mut().is_some_and(Tracer::requires_recompilation)
+        std::mem::take(&mut self.must_recompile)
+            || self.tracer.as_mut().is_some_and(Tracer::requires_recompilation)
             || self.counting.as_mut().is_some_and(counts)
     }
 
@@ -269,6 +288,9 @@ impl Observer<Cpu> for Recorder {
             && let Some(counting) = self.counting.take_if(|counting| counting.is_done())
         {
             attach_server.leave(&AttachedSession::Counting(counting.session));
+        }
+        if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
+            counter.begin_samples();
         }
         let Some(tracer) = &mut self.tracer else { return };
         tracer.resumed(memory);

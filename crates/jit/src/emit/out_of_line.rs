@@ -17,7 +17,7 @@ pub(crate) enum OutOfLine<G: Emit> {
     /// Reports an unfiltered access; for a fetch, from this address.
     UnfilteredAccess { label: Label, what: UnfilteredAccess, fetched: Option<u64>, back: Label },
     /// Call the interpreter for one instruction, then continue in compiled code.
-    Interpret { label: Label, step: *const G::Instruction, fault: Label, back: Label },
+    Interpret { label: Label, step: *const G::Instruction, address: u64, fault: Label, back: Label },
     /// Call the guest address in rax, which is not the predicted one.
     Call { label: Label, back: Label },
     /// Code that only this guest needs.
@@ -68,6 +68,15 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     pub(crate) fn write_out_of_line(&mut self, code: OutOfLine<G>) {
+        self.map(match &code {
+            OutOfLine::Leave { address, .. }
+            | OutOfLine::OtherRegion { address, .. }
+            | OutOfLine::Interpret { address, .. } => *address,
+            OutOfLine::Fault { block, at, .. } => {
+                self.cache.block(self.region.blocks[*block]).address_of(*at)
+            }
+            _ => NO_INSTRUCTION,
+        });
         match code {
             OutOfLine::Fault { label, block, at, unextended } => {
                 self.assembler.bind(label);
@@ -104,7 +113,7 @@ impl<G: Emit> Emitter<'_, G> {
                 self.assembler.call_to(self.stubs.flush_records);
                 self.assembler.jump(back);
             }
-            OutOfLine::Interpret { label, step, fault, back } => {
+            OutOfLine::Interpret { label, step, fault, back, .. } => {
                 self.assembler.bind(label);
                 self.interpret_one(step, fault);
                 self.assembler.jump(back);
@@ -143,7 +152,8 @@ impl<G: Emit> Emitter<'_, G> {
     /// The instruction must change no integer register, and the fast path must have had no effect before the jump.
     pub(crate) fn interpret_out_of_line(&mut self, step: &G::Instruction, at: usize) -> (Label, Label) {
         let (label, back, fault) = (self.assembler.label(), self.assembler.label(), self.fault(at));
-        self.out_of_line.push(OutOfLine::Interpret { label, step, fault, back });
+        let address = self.cache.block(self.region.blocks[self.index]).address_of(at);
+        self.out_of_line.push(OutOfLine::Interpret { label, step, address, fault, back });
         (label, back)
     }
 }

@@ -123,7 +123,7 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
         (toy.registers[5], toy.registers[6]) = (DATA, CODE + 42);
         let level = Watcher::<LEVEL>::LEVEL;
         let compiler =
-            is_compiled.then(|| Compiler::new(memory, level, None).expect("a host with a compiler"));
+            is_compiled.then(|| Compiler::new(memory, level, None, false).expect("a host with a compiler"));
         let watcher = Watcher { executions: BTreeMap::new(), records: Vec::new() };
         let mut records = Records::default();
         records.attach(&mut toy);

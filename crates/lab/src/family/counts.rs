@@ -1,7 +1,7 @@
 //! Counts all processes of a program. This process waits until all have ended, and reads what they counted, however they or
 //! the program ended.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -42,12 +42,25 @@ pub fn count(
     folder: &Path,
     description: &RunDescription,
 ) -> Result<FamilyCounted, Error> {
-    write_json(&folder.join(DESCRIPTION), description).map_err(Error::Simulation)?;
-    let mut apart = Apart::run(|| count_first(configuration, work, folder))?;
-    while !apart.is_over(PAUSE) {}
-    let ending = apart.ending()?;
+    let ending = count_watched(configuration, work, folder, description, &mut || ())?;
     let family = Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
     Ok(FamilyCounted { family, ending })
+}
+
+/// The same without reading the counts. `watch` is called every now and then.
+pub fn count_watched(
+    configuration: &Configuration,
+    work: &UnitOfWork,
+    folder: &Path,
+    description: &RunDescription,
+    watch: &mut dyn FnMut(),
+) -> Result<Option<Ending>, Error> {
+    write_json(&folder.join(DESCRIPTION), description).map_err(Error::Simulation)?;
+    let mut apart = Apart::run(|| count_first(configuration, work, folder))?;
+    while !apart.is_over(PAUSE) {
+        watch();
+    }
+    apart.ending()
 }
 
 /// Counts a program that runs already, and with `children` the processes that it has forked, in `folder`: until it ends,
@@ -59,6 +72,18 @@ pub fn count_running(
     folder: &Path,
     time: Option<Duration>,
 ) -> Result<Family, AttachFailure> {
+    attach_watched(process, children, work, (folder, time), &mut || ())?;
+    Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
+}
+
+/// The same without reading the counts. `watch` is called every now and then.
+pub fn attach_watched(
+    process: u32,
+    children: bool,
+    work: &UnitOfWork,
+    (folder, time): (&Path, Option<Duration>),
+    watch: &mut dyn FnMut(),
+) -> Result<(), AttachFailure> {
     let open = || {
         // The program's user writes there.
         let user = fs::metadata(Path::new("/proc").join(process.to_string()));
@@ -66,17 +91,18 @@ pub fn count_running(
         File::open(folder)
     };
     let opened = open().map_err(Error::Simulation)?;
-    let (caught, began) = (Caught::new(), Cell::new(None));
+    let (caught, began, watch) = (Caught::new(), Cell::new(None), RefCell::new(watch));
     let is_enough = |has_begun| {
         // The time begins when all count.
         if has_begun && began.get().is_none() {
             began.set(Some(Instant::now()));
         }
+        watch.borrow_mut()();
         let is_over = |began: Instant| time.is_some_and(|time| began.elapsed() >= time);
         caught.check().is_err() || began.get().is_some_and(is_over)
     };
     engine::attach_counting(process, children, work, &opened, &is_enough)?;
-    Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
+    Ok(())
 }
 
 /// What is in a folder of counts, whose command was killed or still runs.

@@ -13,8 +13,10 @@ use std::path::Path;
 use engine::ProcessState;
 
 pub use self::counts::{
-    CountFolder, FamilyCounted, classes, count, count_running, is_folder, processes, read, run_counts,
+    CountFolder, FamilyCounted, attach_watched, classes, count, count_running, count_watched, is_folder,
+    processes, read, run_counts,
 };
+pub(crate) use self::dictionary::FamilyDictionary;
 pub use self::observe::{Observed, ObservedProcess, observe};
 
 /// How a process ended, for people.

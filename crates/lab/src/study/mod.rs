@@ -10,6 +10,7 @@ mod result;
 mod schemes;
 mod server;
 mod setting;
+pub mod rdb;
 pub mod spike;
 pub mod strides;
 mod tables;

@@ -51,9 +51,14 @@ impl Code {
     }
 
     /// The compiler; None if the host or the level has none.
-    fn compiler(&mut self, memory: &Memory, hit_filter: Option<&HitFilter>) -> Option<&mut Compiler<Cpu>> {
+    fn compiler(
+        &mut self,
+        memory: &Memory,
+        hit_filter: Option<&HitFilter>,
+        is_limited: bool,
+    ) -> Option<&mut Compiler<Cpu>> {
         if self.compiler.is_none() && self.compile_threshold > 0 {
-            self.compiler = Compiler::new(memory, self.level, hit_filter);
+            self.compiler = Compiler::new(memory, self.level, hit_filter, is_limited);
             if self.compiler.is_none() {
                 self.compile_threshold = 0;
             }
@@ -160,7 +165,8 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             let observer = &*self.observer;
             let must_report = |block: &Block| observer.must_report(block);
             let first_instruction = |id| observer.first_instruction(id);
-            let compiler = self.code.compiler(self.shared.memory, observer.hit_filter())?;
+            let is_limited = observer.instruction_limit() != u64::MAX;
+            let compiler = self.code.compiler(self.shared.memory, observer.hit_filter(), is_limited)?;
             compiler.compile(id, self.shared.compile_threshold, &must_report, &first_instruction, self.cache);
             self.observer.compiled(self.cache);
         }
@@ -184,9 +190,11 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         unsafe { self.cpu.host.set_callbacks(callbacks) };
         self.flush_filtered();
         self.depth += 1;
+        jit::set_compiled(true);
         // SAFETY: the compiler made the code for this address space, and `host` is set. Compiled code calls back only
         // by `interpret_until`, while this call is suspended.
         let left = unsafe { jit::enter(self.cpu, code, self.depth == 1) };
+        jit::set_compiled(false);
         self.depth -= 1;
         Some(left)
     }
@@ -283,10 +291,12 @@ extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, unt
     let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.context().cast::<GuestThread<'_, '_, '_, O>>() };
     let (until, is_system_call) = (until & !3, until & 1 != 0);
     runner.cpu.pc = from;
+    jit::set_compiled(false);
     if is_system_call {
         runner.cpu.pc = from + 4;
         runner.stop(Stop::SystemCall);
         if runner.must_unwind() {
+            jit::set_compiled(true);
             return UNWIND;
         }
     }
@@ -303,5 +313,6 @@ extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, unt
     if runner.cpu.host.must_leave() {
         jit::watch(&mut runner.cpu.host);
     }
+    jit::set_compiled(true);
     next
 }

@@ -84,6 +84,8 @@ pub(in super::super) struct CountingThread {
     pub(in super::super) counter: FamilyCounter,
     /// The thread has been told to count.
     has_begun: bool,
+    /// It is sampled without being counted.
+    is_sampled: bool,
     /// Instructions that the thread had executed when it was to stop; none if it counts.
     stopped: Option<u64>,
     /// Whether the cache of blocks is that of the level at which it counts.
@@ -103,8 +105,8 @@ impl CountingThread {
     }
 
     fn of(session: Arc<CountSession>, counter: FamilyCounter) -> CountingThread {
-        let (has_begun, is_at_level, is_done) = Default::default();
-        CountingThread { session, counter, has_begun, stopped: None, is_at_level, is_done }
+        let (has_begun, is_sampled, is_at_level, is_done) = Default::default();
+        CountingThread { session, counter, has_begun, is_sampled, stopped: None, is_at_level, is_done }
     }
 
     /// Its counter, while blocks are executed at the level at which it counts.
@@ -143,6 +145,29 @@ impl CountingThread {
             self.counter.leave(instructions, cache);
             self.is_done = true;
         }
+    }
+
+    /// Whether it counts, rather than being sampled only.
+    pub(in super::super) fn is_counted(&self) -> bool {
+        !self.counter.is_uncounted()
+    }
+
+    /// If it is sampled only, begins to, or stops if it has to. Says whether compiled code has to be discarded, as nobody knows
+    /// which instructions it executes.
+    pub(in super::super) fn update_samples(&mut self) -> bool {
+        if self.is_counted() || self.is_done {
+            return false;
+        }
+        if self.stopped.is_some() {
+            self.counter.end_samples();
+            self.is_done = true;
+            return false;
+        }
+        let is_new = !std::mem::replace(&mut self.is_sampled, true);
+        if is_new {
+            self.counter.begin_samples();
+        }
+        is_new
     }
 
     /// Whether it counts no more.

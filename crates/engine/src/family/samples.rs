@@ -1,0 +1,93 @@
+//! Reads the samples of all processes, also while they are taken.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use events::LoadedImage;
+
+use super::log::{LogName, ProcessNumber, ProcessState};
+use super::read::{FamilyError, Logs};
+use crate::sampling::{Sample, SampleReader, Sampling};
+
+/// The samples in a folder, in which a [`FamilyCounter`](super::FamilyCounter) that samples counts.
+pub struct SampledFamily {
+    folder: PathBuf,
+    readers: BTreeMap<(LogName, u32), SampleReader>,
+}
+
+/// A program in one of the processes, with its new samples.
+#[derive(Clone, Debug)]
+pub struct SampledProgram {
+    /// The process's number in the family.
+    pub number: ProcessNumber,
+    /// The host's number of the process.
+    pub host_process: u32,
+    /// How the process has ended, if it has.
+    pub state: ProcessState,
+    /// What it has mapped.
+    pub images: Vec<LoadedImage>,
+    /// Its threads.
+    pub threads: Vec<SampledThread>,
+}
+
+/// A thread with its new samples.
+#[derive(Clone, Debug)]
+pub struct SampledThread {
+    /// Its number in the process.
+    pub number: u32,
+    /// How it is sampled, once it is.
+    pub sampling: Option<Sampling>,
+    /// The new samples.
+    pub samples: Vec<Sample>,
+    /// Samples that were lost so far, as there was no room for them.
+    pub lost: u64,
+}
+
+impl SampledFamily {
+    /// The samples in a folder.
+    pub fn new(folder: &Path) -> SampledFamily {
+        SampledFamily { folder: folder.into(), readers: BTreeMap::new() }
+    }
+
+    /// All programs of all processes so far, with the samples since the last call.
+    pub fn new_samples(&mut self) -> Result<Vec<SampledProgram>, FamilyError> {
+        self.read().map_err(|error| FamilyError::new(&self.folder, error))
+    }
+
+    fn read(&mut self) -> io::Result<Vec<SampledProgram>> {
+        let logs = Logs::open(&self.folder)?;
+        let mut programs = Vec::new();
+        for name in logs.0.keys() {
+            let program = logs.replay(name, u64::MAX, 0);
+            let mut threads = Vec::new();
+            for number in 0.. {
+                let Some(thread) = self.thread(name, number)? else { break };
+                threads.push(thread);
+            }
+            programs.push(SampledProgram {
+                number: name.process.clone(),
+                host_process: program.host_process,
+                state: program.state(),
+                images: program.images,
+                threads,
+            });
+        }
+        Ok(programs)
+    }
+
+    /// The thread of this number; None if there is none.
+    fn thread(&mut self, name: &LogName, number: u32) -> io::Result<Option<SampledThread>> {
+        let key = (name.clone(), number);
+        if !self.readers.contains_key(&key) {
+            match SampleReader::open(&self.folder.join(name.samples(number))) {
+                Ok(reader) => self.readers.insert(key.clone(), reader),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            };
+        }
+        let Some(reader) = self.readers.get_mut(&key) else { return Ok(None) };
+        let (sampling, lost) = (reader.sampling(), reader.lost());
+        Ok(Some(SampledThread { number, sampling, samples: reader.new_samples()?, lost }))
+    }
+}
