@@ -75,7 +75,7 @@ pub fn memory_size(text: &str) -> Result<u64, String> {
 /// The size of the guest's disk.
 pub fn disk_size(text: &str) -> Result<u64, String> {
     // A smaller one has no journal.
-    size(text, 16 << 20, 1 << 40).ok_or_else(|| "a disk has 16M to 1024G, such as 256M".into())
+    size(text, 16 << 20, 1 << 40).ok_or_else(|| "a disk has 16M, 32M and so on, up to 1024G".into())
 }
 
 /// A share in percent: 1, 0.5 or 1%.

@@ -30,7 +30,7 @@ enum { WORDS = 4096, COMMANDS = 64, PATH = 4096 };
 enum { PASSED = 1 << 18 };
 struct command { char *program, *arguments[WORDS + 1]; int count; };
 static struct command commands[COMMANDS];
-static char *folder, *disk, *input = "/dev/null", *environment[WORDS + 1], *outputs[WORDS], *awaited[WORDS];
+static char *folder, *disk, *input = "/dev/null", *environment[WORDS + 1], *outputs[WORDS], *awaited[WORDS], *awaited_text[WORDS];
 static int command_count, environment_count, output_count, awaited_count, user;
 static int to_host;
 
@@ -68,6 +68,7 @@ static void read_job(void) {
         else if (*word == 'i') input = value;
         else if (*word == 'u') user = atoi(value);
         else if (*word == 'w' && awaited_count < WORDS) awaited[awaited_count++] = value;
+        else if (*word == 'x' && awaited_count) awaited_text[awaited_count - 1] = value;
         else if (*word == 'e' && environment_count < WORDS) environment[environment_count++] = value;
         else if (*word == 'o' && output_count < WORDS) outputs[output_count++] = value;
         else if (*word == 't') clock_settime(CLOCK_REALTIME, &(struct timespec){.tv_sec = strtoll(value, NULL, 10)});
@@ -215,10 +216,20 @@ static pid_t start(int number) {
     _exit(errno == ENOENT ? 127 : 126);
 }
 
+/* Whether a file is there and has a text in its first part; any text if there is none. */
+static int has_text(const char *path, const char *text) {
+    static char part[1 << 16];
+    if (!text) return !access(path, F_OK);
+    int file = open(path, O_RDONLY);
+    ssize_t length = file < 0 ? -1 : read(file, part, sizeof part);
+    close(file);
+    return length > 0 && memmem(part, length, text, strlen(text));
+}
+
 /* Waits until the files are there that programs in the background make. */
 static void await_files(void) {
     for (int i = 0, pauses = 0; i < awaited_count; pauses++) {
-        if (!access(awaited[i], F_OK)) {
+        if (has_text(awaited[i], awaited_text[i])) {
             i++;
             continue;
         }

@@ -26,6 +26,15 @@ pub struct GuestCommand {
     pub arguments: Vec<OsString>,
 }
 
+/// A file by which a program shows that it is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedFile {
+    /// Its path in the guest.
+    pub path: PathBuf,
+    /// What its first 64 KiB must contain, if that matters.
+    pub text: Option<OsString>,
+}
+
 /// A program to run in the guest, with others that it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuestJob {
@@ -34,7 +43,7 @@ pub struct GuestJob {
     /// Programs that are started before it, and killed after it.
     pub background: Vec<GuestCommand>,
     /// Files that they make; the program is started once all are there.
-    pub awaited: Vec<PathBuf>,
+    pub awaited: Vec<AwaitedFile>,
     /// The number of the user and the group that all of them run as.
     pub user: u32,
     /// The environment of all.
@@ -73,6 +82,8 @@ mod word {
     /// Of the last command.
     pub const ARGUMENT: u8 = b'a';
     pub const AWAITED: u8 = b'w';
+    /// Of the last awaited file.
+    pub const AWAITED_TEXT: u8 = b'x';
     pub const USER: u8 = b'u';
     pub const INPUT: u8 = b'i';
     pub const FOLDER: u8 = b'd';
@@ -116,7 +127,10 @@ impl GuestJob {
             put(word::PROGRAM, command.program.as_ref());
             command.arguments.iter().for_each(|argument| put(word::ARGUMENT, argument));
         }
-        self.awaited.iter().for_each(|path| put(word::AWAITED, path.as_ref()));
+        for AwaitedFile { path, text } in &self.awaited {
+            put(word::AWAITED, path.as_ref());
+            text.iter().for_each(|text| put(word::AWAITED_TEXT, text));
+        }
         put(word::USER, self.user.to_string().as_ref());
         self.input.iter().for_each(|path| put(word::INPUT, path.as_ref()));
         put(word::FOLDER, self.folder.as_ref());

@@ -111,23 +111,54 @@ impl VirtualMachine {
 
     /// Runs the job, as fast as the emulator can.
     pub fn run(&self, sink: &mut OutputSink) -> Result<GuestResult, Error> {
-        self.observed(Determinism::None, sink)
+        self.observed(Determinism::None, None, sink)
+    }
+
+    /// Runs the job once, records it, and repeats it: `consume` gets the stream of the recorder from the repetition. The
+    /// emulator cannot repeat what several processors do: there the recorder is part of the only run.
+    pub fn trace<T: Send>(
+        &self,
+        consume: impl FnOnce(PipeReader) -> Result<T, Error> + Send,
+        sink: &mut OutputSink,
+    ) -> Result<(GuestResult, T), Error> {
+        if self.hardware.processors == 1 {
+            let result = self.record(sink)?;
+            return Ok((result, self.replay(consume)?));
+        }
+        let observed = |stream: OwnedFd| self.observed(Determinism::None, Some(stream), sink);
+        with_stream(consume, observed).map(|(value, result)| (result, value))
     }
 
     /// Runs the job and records what its repetition needs.
     pub fn record(&self, sink: &mut OutputSink) -> Result<GuestResult, Error> {
-        self.observed(Determinism::Record, sink)
+        self.observed(Determinism::Record, None, sink)
+    }
+
+    /// Repeats the recorded run. `consume` gets the stream of the recorder while the guest runs.
+    pub fn replay<T: Send>(
+        &self,
+        consume: impl FnOnce(PipeReader) -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        let execute = |stream: OwnedFd| {
+            self.execute(Determinism::Replay, Connections { line: None, stream: Some(stream) })
+        };
+        with_stream(consume, execute).map(|(value, ())| value)
     }
 
     /// Runs the job and passes its output on while it runs, and the rest when it has ended.
-    fn observed(&self, determinism: Determinism, sink: &mut OutputSink) -> Result<GuestResult, Error> {
+    fn observed(
+        &self,
+        determinism: Determinism,
+        stream: Option<OwnedFd>,
+        sink: &mut OutputSink,
+    ) -> Result<GuestResult, Error> {
         let (reader, writer) = io::pipe().map_err(Error::Files)?;
         let (executed, passed) = std::thread::scope(|scope| {
             let passing = scope.spawn(|| {
                 let passed = pass_on(reader, sink);
                 (passed, sink)
             });
-            let executed = self.execute(determinism, Connections { line: Some(writer.into()), stream: None });
+            let executed = self.execute(determinism, Connections { line: Some(writer.into()), stream });
             (executed, passing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
         executed?;
@@ -143,27 +174,6 @@ impl VirtualMachine {
             sink(stream, all.get(passed..).unwrap_or_default());
         }
         Ok(result)
-    }
-
-    /// Repeats the recorded run. `consume` gets the stream of the recorder while the guest runs.
-    pub fn replay<T: Send>(
-        &self,
-        consume: impl FnOnce(PipeReader) -> Result<T, Error> + Send,
-    ) -> Result<T, Error> {
-        let (reader, writer) = io::pipe().map_err(Error::Files)?;
-        std::thread::scope(|scope| {
-            let consumer = scope.spawn(|| consume(reader));
-            let executed =
-                self.execute(Determinism::Replay, Connections { line: None, stream: Some(writer.into()) });
-            let consumed = consumer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            match (consumed, executed) {
-                // The stream ends early because the guest does.
-                (Err(Error::Stream(StreamError::Incomplete)), Err(error)) => Err(error),
-                // A consumer that stops early ends the guest.
-                (Err(error), _) | (Ok(_), Err(error)) => Err(error),
-                (Ok(value), Ok(())) => Ok(value),
-            }
-        })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -222,11 +232,12 @@ impl VirtualMachine {
             let memory = self.guest_memory()?;
             let out = rustix::io::dup(&stream).map_err(|error| Error::Files(error.into()))?;
             let fields = format!(
-                "out={:x},ram={:x},size={:x},switch={:x},begin={BEGIN:x},end={END:x},{}",
+                "out={:x},ram={:x},size={:x},switch={:x},cpus={:x},begin={BEGIN:x},end={END:x},{}",
                 out.as_raw_fd(),
                 memory.as_raw_fd(),
                 self.hardware.memory,
                 self.palcode.switch_context(),
+                self.hardware.processors,
                 self.kernel.offsets
             );
             command.arg("-plugin").arg(format!("{},{fields}", self.path("recorder.so").display()));
@@ -306,6 +317,26 @@ struct Connections {
     line: Option<OwnedFd>,
     /// The recorder's stream.
     stream: Option<OwnedFd>,
+}
+
+/// Executes the guest with a stream, which `consume` gets at the same time.
+fn with_stream<T: Send, R>(
+    consume: impl FnOnce(PipeReader) -> Result<T, Error> + Send,
+    execute: impl FnOnce(OwnedFd) -> Result<R, Error>,
+) -> Result<(T, R), Error> {
+    let (reader, writer) = io::pipe().map_err(Error::Files)?;
+    std::thread::scope(|scope| {
+        let consumer = scope.spawn(|| consume(reader));
+        let executed = execute(writer.into());
+        let consumed = consumer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match (consumed, executed) {
+            // The stream ends early because the guest does.
+            (Err(Error::Stream(StreamError::Incomplete)), Err(error)) => Err(error),
+            // A consumer that stops early ends the guest.
+            (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+            (Ok(value), Ok(result)) => Ok((value, result)),
+        }
+    })
 }
 
 /// Passes on what comes over the serial line, as `init.c` writes it, and returns the numbers of bytes.

@@ -7,6 +7,7 @@
  *   size=BYTES  size of that memory
  *   switch=PC   where PALcode for swpctx begins
  *   begin=WORD end=WORD   instructions by which the guest begins and ends the recorded part
+ *   cpus=N      number of processors
  *   stack=BYTES  size of a kernel stack, which begins with the thread's process control block
  *   task= task_stack= pid= tgid= comm= mm=   offsets: of the task in thread_info; of these fields in task_struct
  *
@@ -17,11 +18,13 @@
  *       DEFINE  a block: number of instructions (low 32 bits); then its address, and its words, two in each
  *       THREAD  another thread runs on the processor (bits 32 to 47): its task's address, its process (high half) and
  *               thread number, 16 bytes of its name, whether it has user memory
+ *       PROCESSOR  the next addresses are of accesses by this processor (bits 32 to 47), not by the one that entered a block last
  *       CONDITIONAL  the next address is that of a store-conditional
  *       END  the end of a complete stream
  *
  * The declarations are those of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2). */
 #include <errno.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -50,7 +53,7 @@ extern bool qemu_plugin_mem_is_store(uint32_t);
 EXPORT int qemu_plugin_version = 1;
 
 #define CONTROL (UINT64_C(2) << 62)
-enum kind { DEFINE, THREAD, CONDITIONAL, END };
+enum kind { DEFINE, THREAD, CONDITIONAL, END, PROCESSOR };
 #define KIND(kind) (CONTROL | (uint64_t)(kind) << 56)
 #define BLOCK (UINT64_C(1) << 62)
 
@@ -58,10 +61,10 @@ enum kind { DEFINE, THREAD, CONDITIONAL, END };
 #define BEGINS (UINT64_C(1) << 32)
 #define ENDS (UINT64_C(1) << 33)
 
-static uint64_t out, ram_file, size, switch_pc, begin_word, end_word, stack, task, task_stack, pid, tgid, comm, mm;
+static uint64_t out, ram_file, size, switch_pc, begin_word, end_word, cpus, stack, task, task_stack, pid, tgid, comm, mm;
 static const struct { const char *name; uint64_t *value; } arguments[] = {
     {"out", &out}, {"ram", &ram_file}, {"size", &size}, {"switch", &switch_pc}, {"begin", &begin_word},
-    {"end", &end_word}, {"stack", &stack}, {"task", &task}, {"task_stack", &task_stack}, {"pid", &pid},
+    {"end", &end_word}, {"cpus", &cpus}, {"stack", &stack}, {"task", &task}, {"task_stack", &task_stack}, {"pid", &pid},
     {"tgid", &tgid}, {"comm", &comm}, {"mm", &mm}};
 enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
 
@@ -70,6 +73,17 @@ static uint32_t blocks;
 static bool records;
 static uint64_t buffer[1 << 13];
 static size_t filled;
+/* Several processors are threads of the emulator, which write to the stream in turns. */
+static bool busy;
+static unsigned last_cpu;
+
+static inline void lock(void) {
+    while (cpus > 1 && __atomic_test_and_set(&busy, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+static inline void unlock(void) {
+    if (cpus > 1) __atomic_clear(&busy, __ATOMIC_RELEASE);
+}
 
 static void flush(void) {
     const char *at = (const char *)buffer, *end = (const char *)(buffer + filled);
@@ -102,18 +116,31 @@ static uint64_t load(uint64_t address, unsigned bytes) {
 
 static void on_block(unsigned cpu, void *argument) {
     uint64_t block = (uint64_t)argument;
+    lock();
     if (block >> 32) records = block & BEGINS;
-    if (records || block & ENDS) put(BLOCK | (uint64_t)cpu << 32 | (uint32_t)block);
+    if (records || block & ENDS) put(BLOCK | (uint64_t)cpu << 32 | (uint32_t)block), last_cpu = cpu;
+    unlock();
+}
+
+/* Writes an address, after words that say what is unusual about it. */
+static inline void put_access(unsigned cpu, uint64_t address, bool is_conditional) {
+    if (cpu != last_cpu) put(KIND(PROCESSOR) | (uint64_t)cpu << 32), last_cpu = cpu;
+    if (is_conditional) put(KIND(CONDITIONAL));
+    put(address);
 }
 
 static void on_access(unsigned cpu, uint32_t info, uint64_t address, void *argument) {
-    (void)cpu, (void)info, (void)argument;
-    if (records) put(address);
+    (void)info, (void)argument;
+    lock();
+    if (records) put_access(cpu, address, false);
+    unlock();
 }
 
 static void on_conditional(unsigned cpu, uint32_t info, uint64_t address, void *argument) {
-    (void)cpu, (void)info, (void)argument;
-    if (records) put(KIND(CONDITIONAL)), put(address);
+    (void)info, (void)argument;
+    lock();
+    if (records) put_access(cpu, address, true);
+    unlock();
 }
 
 /* A load by swpctx. If it is of a thread's process control block, that is the thread to which the processor switches: the
@@ -128,11 +155,13 @@ static void on_switch(unsigned cpu, uint32_t info, uint64_t address, void *argum
     uint64_t name[2] = {0, 0};
     const uint8_t *text = memory(thread + comm, sizeof name);
     if (text) memcpy(name, text, sizeof name);
+    lock();
     put(KIND(THREAD) | (uint64_t)cpu << 32);
     put(thread);
     put(load(thread + tgid, 4) << 32 | load(thread + pid, 4));
     put(name[0]), put(name[1]);
     put(load(thread + mm, 8) != 0);
+    unlock();
 }
 
 static bool is_conditional(uint32_t opcode) { return opcode == 0x2e || opcode == 0x2f; }
@@ -145,6 +174,7 @@ static bool accesses_memory(uint32_t opcode) {
 static void on_translation(uint64_t id, struct qemu_plugin_tb *tb) {
     (void)id;
     size_t count = qemu_plugin_tb_n_insns(tb);
+    lock();
     uint64_t pc = qemu_plugin_tb_vaddr(tb), number = blocks++, pair = 0;
     bool switches = pc >= switch_pc && pc < switch_pc + 64;
     put(KIND(DEFINE) | count);
@@ -164,6 +194,7 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *tb) {
             qemu_plugin_register_vcpu_mem_cb(instruction, switches ? on_switch : on_access, NO_REGISTERS, ACCESSES, NULL);
     }
     if (count & 1) put(pair);
+    unlock();
     qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, (void *)number);
 }
 

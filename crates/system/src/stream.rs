@@ -11,6 +11,7 @@ const DEFINE: u64 = 0;
 const THREAD: u64 = 1;
 const CONDITIONAL: u64 = 2;
 const END: u64 = 3;
+const PROCESSOR: u64 = 4;
 /// The longest block; QEMU's have 512 instructions at most.
 const MAX_INSTRUCTIONS: u64 = 1 << 16;
 /// Words that are read at once.
@@ -52,12 +53,17 @@ pub enum StreamEvent {
         /// The block's number.
         block: u32,
     },
-    /// The processor that entered a block last has accessed an address.
+    /// The processor that entered a block or was resumed last has accessed an address.
     Accessed {
         /// The address, sign-extended; a physical one in PALcode.
         address: u64,
         /// Whether it is of a store-conditional.
         is_conditional: bool,
+    },
+    /// The next accesses are those of this processor.
+    Resumed {
+        /// The processor.
+        processor: u16,
     },
     /// A processor switches to a thread; the block that it executes is still the former thread's.
     Switched {
@@ -123,6 +129,7 @@ impl<R: Read> StreamReader<R> {
         match word >> 56 & 0x3f {
             DEFINE => self.definition(word & 0xffff_ffff).map(Some),
             THREAD => self.thread((word >> 32) as u16).map(Some),
+            PROCESSOR => Ok(Some(StreamEvent::Resumed { processor: (word >> 32) as u16 })),
             CONDITIONAL => {
                 let address = self.word()?;
                 Ok(Some(StreamEvent::Accessed { address, is_conditional: true }))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use system::job::SharedFile;
+use system::job::{AwaitedFile, SharedFile};
 
 use super::{EnvironmentOptions, OutputOptions, PlanOptions, ProgramOptions, RowOptions};
 use crate::ranges;
@@ -109,9 +109,10 @@ pub struct GuestOptions {
     /// A program to start first, with its arguments, separated by blanks. Can be given several times.
     #[arg(long, value_name = "COMMAND", value_parser = OsStringValueParser::new().try_map(command))]
     pub background: Vec<BackgroundCommand>,
-    /// A file that such a program makes, and that must be there before the other one starts: a socket, for example.
-    #[arg(long = "await", value_name = "GUEST", value_parser = OsStringValueParser::new().try_map(path))]
-    pub awaited: Vec<PathBuf>,
+    /// A file that such a program makes, and that must be there before the other one starts, such as a socket; with TEXT it must
+    /// contain that.
+    #[arg(long = "await", value_name = "GUEST[:TEXT]", value_parser = OsStringValueParser::new().try_map(awaited))]
+    pub awaited: Vec<AwaitedFile>,
     /// The number of the user and the group that programs run as, and that files belong to.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub user: u32,
@@ -208,8 +209,9 @@ fn command(text: std::ffi::OsString) -> Result<BackgroundCommand, String> {
     if words.is_empty() { Err("give a program".into()) } else { Ok(BackgroundCommand { words }) }
 }
 
-fn path(text: std::ffi::OsString) -> Result<PathBuf, String> {
-    absolute(text.as_ref())
+fn awaited(text: std::ffi::OsString) -> Result<AwaitedFile, String> {
+    let (path, text) = pair(&text)?;
+    Ok(AwaitedFile { path: absolute(&path)?, text: text.map(PathBuf::into_os_string) })
 }
 
 fn put_in(text: std::ffi::OsString) -> Result<SharedFile, String> {

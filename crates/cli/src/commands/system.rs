@@ -86,9 +86,8 @@ fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
     let guest = PreparedGuest::new(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
-    let result = guest.machine.record(&mut pass_on)?;
+    let (result, converted) = guest.trace(&plan, &options.output)?;
     take_out(&result, &options.guest.taken)?;
-    let converted = guest.convert(&plan, &options.output)?;
     super::trace::report_size(&options.output, converted.instructions, converted.units);
     note_conversion(&converted, &plan);
     Ok(exit_code(result.status))
@@ -100,11 +99,10 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     let guest = PreparedGuest::new(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
-    let result = super::with_output_apart(&options.output, || guest.machine.record(&mut pass_on))?;
-    take_out(&result, &options.guest.taken)?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("system.trace");
-    let converted = guest.convert(&plan, &path)?;
+    let (result, converted) = super::with_output_apart(&options.output, || guest.trace(&plan, &path))?;
+    take_out(&result, &options.guest.taken)?;
     let mut tables = super::show::summary_tables(&path)?;
     let names: Vec<&str> = match &options.tables[..] {
         [] if plan.unit.is_some() => TABLES.into_iter().chain(["units"]).collect(),
@@ -248,8 +246,8 @@ impl PreparedGuest {
         }
     }
 
-    /// Repeats the recorded run, and writes the trace of a plan.
-    fn convert(&self, plan: &Plan, path: &Path) -> anyhow::Result<Converted> {
+    /// Runs the program, and writes the trace of a plan.
+    fn trace(&self, plan: &Plan, path: &Path) -> anyhow::Result<(GuestResult, Converted)> {
         let mut programs = self.programs.clone();
         programs.push(self.kernel.init.clone());
         let palcode = self.machine.palcode().clone();
@@ -257,9 +255,10 @@ impl PreparedGuest {
         let (file, name) = report::create(path)?;
         let unit = plan.unit.as_ref().map(|unit| unit.function.clone());
         let open = |process| Writer::new(file, &Header { unit, ..self.header(process) });
-        let converted = self.machine.replay(|stream| system::convert(stream, &images, plan, open))?;
+        let consume = |stream| system::convert(stream, &images, plan, open);
+        let traced = self.machine.trace(consume, &mut pass_on)?;
         name.commit()?;
-        Ok(converted)
+        Ok(traced)
     }
 
     fn header(&self, process: u32) -> Header {

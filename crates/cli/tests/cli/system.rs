@@ -139,3 +139,87 @@ fn processes_have_streams_of_their_own() {
     let switches = table(&path, "entries");
     assert!(number(&switches, "clock interrupt", "entries") > 0, "{switches:?}");
 }
+
+#[test]
+#[ignore = "builds a kernel: make system-check"]
+fn units_of_work_are_the_engines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("units.trace");
+    let options = ["-o", path.to_str().unwrap(), "--unit", "step", "--skip", "1", "--units", "2"];
+    assert_eq!(system("trace", &options, &["steps"]).0, Some(7));
+    let check = Command::new(env!("CARGO_BIN_EXE_pathlength")).arg("check").arg(&path).output().unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+    let units = table(&path, "units");
+    let numbers: Vec<_> = units[1..].iter().map(|row| (row[0].as_str(), row[4].as_str())).collect();
+    assert_eq!(numbers, [("1", "return"), ("2", "return")], "{units:?}");
+    // The program's part is what the engine counts, call by call.
+    let own = folder.path().join("own.trace");
+    let program = guest("ev56/system");
+    let mut engine = Command::new(env!("CARGO_BIN_EXE_pathlength"));
+    engine.args(["trace", "--clear-env", "--unit", "step", "--skip", "1", "--units", "2", "-o"]).arg(&own);
+    assert_eq!(engine.arg(program).arg("steps").status().unwrap().code(), Some(1));
+    let user = number(&table(&path, "modes"), "user", "instructions");
+    assert_eq!(user, number(&table(&own, "images"), "total", "instructions"));
+}
+
+#[test]
+#[ignore = "builds a kernel: make system-check"]
+fn a_part_between_places_is_the_engines() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, own) = (folder.path().join("part.trace"), folder.path().join("own.trace"));
+    let part = ["--from", "step+0x14", "--until", "fprintf"];
+    assert_eq!(
+        system("trace", &[&["-o", path.to_str().unwrap()], &part[..]].concat(), &["steps"]).0,
+        Some(7)
+    );
+    let mut engine = Command::new(env!("CARGO_BIN_EXE_pathlength"));
+    engine.args(["trace", "--clear-env", "-o"]).arg(&own).args(part).arg(guest("ev56/system")).arg("steps");
+    assert_eq!(engine.status().unwrap().code(), Some(1));
+    let user = number(&table(&path, "modes"), "user", "instructions");
+    assert_eq!(user, number(&table(&own, "images"), "total", "instructions"));
+    assert!(user > 2000, "{user}");
+}
+
+#[test]
+#[ignore = "builds a kernel: make system-check"]
+fn a_name_that_no_image_has_is_refused() {
+    let (status, _, errors) = system("count", &["--unit", "no_such_function"], &["steps"]);
+    assert!(status == Some(1) && errors.contains("has a function 'no_such_function'"), "{errors}");
+}
+
+#[test]
+#[ignore = "builds a kernel: make system-check"]
+fn a_disk_input_and_a_program_in_the_background_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("input");
+    fs::write(&input, "some words\n").unwrap();
+    let options = ["--disk", "32M:/disk", "--stdin", input.to_str().unwrap()];
+    assert_eq!(system("run", &options, &["echo"]).1, "some words\n");
+    let copied = folder.path().join("copied");
+    let take = format!("/disk/copied:{}", copied.display());
+    let file = format!("{}:/disk/input", input.display());
+    let (status, ..) = system(
+        "run",
+        &["--disk", "32M:/disk", "--file", &file, "--take", &take],
+        &["copy", "/disk/input", "/disk/copied"],
+    );
+    assert_eq!((status, fs::read(&copied).unwrap().as_slice()), (Some(7), &b"some words\n"[..]));
+    let background = format!("{} wait /tmp/ready", guest("ev56/system").display());
+    let options = ["--background", &background, "--await", "/tmp/ready", "--user", "1000"];
+    assert_eq!(system("run", &options, &["is-there", "/tmp/ready"]).1, "0 1000\n");
+}
+
+#[test]
+#[ignore = "builds a kernel: make system-check"]
+fn several_processors_execute_at_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("four.trace");
+    let options = ["--processors", "4", "-o", path.to_str().unwrap()];
+    let (status, _, errors) = system("trace", &options, &["fork"]);
+    assert!(status == Some(7) && !errors.contains("transfers of control"), "{status:?} {errors}");
+    let engine = rows(&["show", path.to_str().unwrap(), "--table", "modes", "--format", "csv"]);
+    let one = trace(folder.path(), &["fork"]);
+    let (four, one) =
+        (number(&engine, "user", "instructions"), number(&table(&one, "modes"), "user", "instructions"));
+    assert!((four as f64 / one as f64 - 1.0).abs() < 0.001, "{four} {one}");
+}

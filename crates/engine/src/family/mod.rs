@@ -382,7 +382,7 @@ impl Observer<Cpu> for FamilyCounter {
         self.settle(cache);
     }
 
-    fn resumed(&mut self) {
+    fn resumed(&mut self, _memory: &Memory) {
         if self.sampler.is_some() {
             self.begin_samples();
         }

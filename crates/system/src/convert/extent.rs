@@ -154,6 +154,9 @@ impl KnownBlock {
         let whole = ExecutedExtent { instructions: self.words.len(), is_explained: true };
         let extent = match (next, missing) {
             (None, _) => whole,
+            (Some(next), _) if self.is_entered_again(next, seen.len()) => {
+                ExecutedExtent { instructions: 0, is_explained: true }
+            }
             (Some(next), None) if self.may_precede(next) => whole,
             (Some(next), _) if self.is_left_at(next, seen.len()) => {
                 ExecutedExtent { instructions: ((next - self.address) / 4) as usize, is_explained: true }
@@ -207,6 +210,12 @@ impl KnownBlock {
         None
     }
 
+    /// Whether the emulator has left the block before its first instruction, and enters it again. A block that branches to itself is taken to have been executed.
+    fn is_entered_again(&self, next: u64, seen: usize) -> bool {
+        let is_branch = matches!(self.successors, Successors::NextOr(target) | Successors::Only(target) if target == next);
+        next == self.address && seen == 0 && (!is_branch || !self.accesses.is_empty())
+    }
+
     /// Whether the block may have been left after an access to a device, so that the next block begins at this address.
     fn is_left_at(&self, next: u64, seen: usize) -> bool {
         let inside = next > self.address && next < self.end() && (next - self.address).is_multiple_of(4);
@@ -255,6 +264,16 @@ mod tests {
             assert_eq!(extent(&WORDS, &seen(&[0x10, 0x18]), next), (4, true, vec![0x10, 0x18]));
         }
         assert!(!extent(&WORDS, &seen(&[0x10, 0x18]), BASE + 32).1);
+    }
+
+    #[test]
+    fn a_block_that_is_entered_again_was_not_executed() {
+        // lda sp,16(sp); ret
+        let words = [0x23de_0010, 0x6bfa_8001];
+        assert_eq!(extent(&words, &[], BASE), (0, true, vec![]));
+        assert_eq!(extent(&WORDS, &[], BASE), (0, true, vec![]));
+        // bne t0,-8: a loop without accesses.
+        assert_eq!(extent(&[0x47ff_041f, 0xf43f_fffe], &[], BASE), (2, true, vec![]));
     }
 
     #[test]

@@ -88,6 +88,7 @@ pub fn convert(
             StreamEvent::Accessed { address, is_conditional } => {
                 converter.accessed(SeenAccess { address, is_conditional });
             }
+            StreamEvent::Resumed { processor } => converter.last = processor.into(),
             StreamEvent::Switched { processor, thread } => {
                 let number = converter.threads.number(thread);
                 converter.processor(processor).next_thread = Some(number);
@@ -146,7 +147,7 @@ struct Converter<'a> {
     system_call_table: Range<u64>,
     blocks: Vec<KnownBlock>,
     processors: Vec<GuestProcessor>,
-    /// The processor that entered a block last: accesses are its.
+    /// The processor that accesses are of.
     last: usize,
     threads: TracedThreads,
     /// None if everything is recorded.

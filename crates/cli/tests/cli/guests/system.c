@@ -27,6 +27,19 @@ static int copy(const char *from, const char *to) {
     return 0;
 }
 
+/* A unit of work, with a system call. */
+__attribute__((noinline)) long step(long number) {
+    volatile long sum = 0;
+    for (long i = 0; i < 100 * number; i++) sum += i;
+    return sum + getppid();
+}
+
+/* Makes a file and waits for ever. */
+static void wait_for_ever(const char *path) {
+    close(open(path, O_WRONLY | O_CREAT, 0644));
+    for (;;) pause();
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (!strcmp(what, "work")) printf("%ld\n", work());
@@ -42,6 +55,10 @@ int main(int count, char **arguments) {
             if (fork() == 0) _exit(work() != 0);
         while (wait(NULL) > 0) {}
     }
+    if (!strcmp(what, "steps")) for (long i = 1; i <= 4; i++) step(i);
+    if (!strcmp(what, "echo")) for (int c; (c = getchar()) != EOF;) putchar(c);
+    if (!strcmp(what, "wait")) wait_for_ever(arguments[2]);
+    if (!strcmp(what, "is-there")) printf("%d %d\n", access(arguments[2], F_OK), (int)getuid());
     if (!strcmp(what, "signal")) raise(SIGTERM);
     fprintf(stderr, "done\n");
     return 7;
