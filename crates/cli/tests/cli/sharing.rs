@@ -181,14 +181,10 @@ fn processes_share_what_they_map_together() {
 }
 
 #[test]
-fn a_trace_of_processes_is_consistent_and_says_what_they_map() {
+fn a_trace_of_processes_is_consistent() {
     let folder = Folder::new();
     let trace = folder.trace(":ev56/shared processes segment");
     run(&format!("check {trace}")).quiet_success();
-    let shown = run(&format!("show {trace}"));
-    for what in ["mapped: object", "shared", "the address space is a copy of that of process 0"] {
-        assert!(shown.stdout.contains(what), "{what}");
-    }
 }
 
 #[test]
