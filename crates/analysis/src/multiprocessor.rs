@@ -105,7 +105,7 @@ fn cells(model: &Multiprocessor, name: &str, row: &ProcessorRow) -> Vec<Value> {
     for cause in ProcessorCause::ALL {
         let time = row.time[cause as usize];
         cells.push(if cause == ProcessorCause::Idle {
-            (time as f64 / all as f64).into()
+            (100.0 * time as f64 / all as f64).into()
         } else {
             of(time).into()
         });
@@ -176,5 +176,63 @@ pub fn summary(model: &Multiprocessor) -> Table {
     row("utilization of the data bus in %", 100.0 * used.data as f64 / elapsed);
     let banks = used.banks.iter().sum::<u64>() as f64 / used.banks.len().max(1) as f64;
     row("utilization of the banks of memory in %", 100.0 * banks / elapsed);
+    table
+}
+
+/// The same execution on different numbers of processors: throughput, cycles per instruction, and the use of the bus.
+pub fn scaling(models: &[Multiprocessor]) -> Table {
+    let has_units = models.iter().any(|model| model.processors().any(|processor| processor.units > 0));
+    let rate = if has_units { "units per second" } else { "million instructions per second" };
+    let mut table = Table::new(
+        "scaling",
+        "The same execution on different numbers of processors",
+        &[
+            ("processors", Kind::Count),
+            ("time in ms", Kind::Real(3)),
+            (rate, Kind::Real(1)),
+            ("speed-up", Kind::Real(2)),
+            ("CPI", Kind::Real(3)),
+            ("memory", Kind::Real(3)),
+            ("other caches", Kind::Real(3)),
+            ("idle", Kind::Percent(1)),
+            ("address bus", Kind::Percent(1)),
+            ("data bus", Kind::Percent(1)),
+            ("memory latency ns", Kind::Real(1)),
+            ("dirty misses", Kind::Percent(1)),
+        ],
+    );
+    let first = models.first().map_or(0, Multiprocessor::elapsed) as f64;
+    for model in models {
+        let elapsed = model.elapsed() as f64;
+        let sum = |of: fn(&machine::ProcessorCounts) -> u64| model.processors().map(of).sum::<u64>() as f64;
+        let (instructions, units) = (sum(|one| one.instructions), sum(|one| one.units));
+        let cause = |cause: ProcessorCause| {
+            model.processors().map(|processor| processor.time[cause as usize]).sum::<u64>() as f64
+        };
+        let (all, idle) = (sum(machine::ProcessorCounts::whole), cause(ProcessorCause::Idle));
+        let cpi = |time: f64| Value::from(time / model.cycle() as f64 / instructions);
+        let used = model.bus().used();
+        let of = |transaction: Transaction| used.transactions[transaction as usize];
+        let memory = of(Transaction::Memory);
+        let dirty = of(Transaction::Transfer).count + of(Transaction::TransferAndUpdate).count;
+        table.row(vec![
+            (model.processors().len() as u64).into(),
+            (elapsed / 1e9).into(),
+            Value::from(if has_units { units / (elapsed / 1e12) } else { instructions / (elapsed / 1e6) }),
+            (first / elapsed).into(),
+            cpi(all - idle),
+            cpi(cause(ProcessorCause::Memory)),
+            cpi(cause(ProcessorCause::Transfer)),
+            Value::from(100.0 * idle / all),
+            Value::from(100.0 * used.address as f64 / elapsed),
+            Value::from(100.0 * used.data as f64 / elapsed),
+            Value::from(memory.latency as f64 / 1000.0 / memory.count as f64),
+            Value::from(100.0 * dirty as f64 / (dirty + memory.count) as f64),
+        ]);
+    }
+    table.notes.push(
+        "address bus, data bus: the part of the time in which they were occupied; dirty misses: lines that another cache supplied."
+            .into(),
+    );
     table
 }

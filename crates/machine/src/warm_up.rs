@@ -128,6 +128,10 @@ impl<M: Model> Consumer for WarmUp<M> {
         self.model.object(object);
     }
 
+    fn runs_on(&mut self, thread: Thread, processor: u32) {
+        self.model.runs_on(thread, processor);
+    }
+
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         if self.must_filter() {
             self.filter(thread, records);

@@ -554,3 +554,84 @@ fn what_is_used_later_makes_a_miss_true() {
     let counts = counts_of("mesi", &accesses[..3]);
     assert_eq!((counts.misses_of(SharingClass::True), counts.misses_of(SharingClass::False)), (0, 1));
 }
+
+/// An access of a litmus test: a variable, and the value that it stores, if it does.
+type LitmusAccess = (usize, Option<u64>);
+
+/// The values that loads return, in the order of processors and programs, in all interleavings.
+fn litmus_outcomes(protocol: &str, distance: u64, programs: &[&[LitmusAccess]]) -> BTreeSet<Vec<u64>> {
+    fn interleavings(left: &[usize], order: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+        if left.iter().all(|&count| count == 0) {
+            found.push(order.clone());
+        }
+        for processor in 0..left.len() {
+            if left[processor] > 0 {
+                let mut rest = left.to_vec();
+                rest[processor] -= 1;
+                order.push(processor);
+                interleavings(&rest, order, found);
+                order.pop();
+            }
+        }
+    }
+    let machine = small(protocol);
+    let coherence = machine.coherence.as_ref().unwrap();
+    let mut orders = Vec::new();
+    let counts: Vec<usize> = programs.iter().map(|program| program.len()).collect();
+    interleavings(&counts, &mut Vec::new(), &mut orders);
+    let mut outcomes = BTreeSet::new();
+    for order in orders {
+        let mut plain = Plain::new(&machine, programs.len());
+        let mut memory = CoherentMemory::new(&machine, coherence, programs.len());
+        let mut next = vec![0; programs.len()];
+        let mut loaded = vec![Vec::new(); programs.len()];
+        for processor in order {
+            let (variable, value) = programs[processor][next[processor]];
+            next[processor] += 1;
+            let address = 0x1000 + distance * variable as u64;
+            plain.access(processor, address, 8, value);
+            memory.access(processor as u8, address, 8, value.is_some());
+            let line = address / plain.line;
+            for other in 0..programs.len() {
+                assert_eq!(memory.state(other as u8, address), plain.state(other, line));
+            }
+            if value.is_none() {
+                let data = &plain.copies[processor][&line].data;
+                loaded[processor].push(data.get(&address).copied().unwrap_or(0));
+            }
+        }
+        outcomes.insert(loaded.concat());
+    }
+    outcomes
+}
+
+/// Accesses reach the caches in one order, in which each processor's are in the order of its program: the outcomes are
+/// those of sequential consistency. What only weaker models allow does not occur, and everything else does.
+#[test]
+fn litmus_tests_have_the_outcomes_of_sequential_consistency() {
+    const X: usize = 0;
+    const Y: usize = 1;
+    let (load, store) = (|variable| (variable, None), |variable, value| (variable, Some(value)));
+    // Name, programs, the number of outcomes, and the one that does not occur.
+    let store_buffering: (&[&[LitmusAccess]], usize, &[u64]) =
+        (&[&[store(X, 1), load(Y)], &[store(Y, 1), load(X)]], 3, &[0, 0]);
+    let message_passing: (&[&[LitmusAccess]], usize, &[u64]) =
+        (&[&[store(X, 1), store(Y, 1)], &[load(Y), load(X)]], 3, &[1, 0]);
+    let load_buffering: (&[&[LitmusAccess]], usize, &[u64]) =
+        (&[&[load(X), store(Y, 1)], &[load(Y), store(X, 1)]], 3, &[1, 1]);
+    let coherence_of_reads: (&[&[LitmusAccess]], usize, &[u64]) =
+        (&[&[store(X, 1)], &[load(X), load(X)]], 3, &[1, 0]);
+    let independent_reads: (&[&[LitmusAccess]], usize, &[u64]) =
+        (&[&[store(X, 1)], &[store(Y, 1)], &[load(X), load(Y)], &[load(Y), load(X)]], 15, &[1, 0, 1, 0]);
+    let all = [store_buffering, message_passing, load_buffering, coherence_of_reads, independent_reads];
+    for protocol in ["msi", "mesi", "moesi"] {
+        // Both variables in one line, in two, and in two of the same set.
+        for distance in [8, 64, 1024] {
+            for (programs, count, impossible) in all {
+                let outcomes = litmus_outcomes(protocol, distance, programs);
+                assert_eq!(outcomes.len(), count, "{protocol} {distance} {programs:?}: {outcomes:?}");
+                assert!(!outcomes.contains(impossible), "{protocol} {distance} {programs:?}");
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use events::record::{Heap, Mapping, Mark, Register};
+use events::record::{Heap, Mark, Register};
 use image::Location;
 use trace::{Stream, Trace};
 
@@ -65,7 +65,8 @@ impl<'a, W: Write> Text<'a, W> {
     /// Writes a mark.
     pub fn mark(&mut self, stream: u32, before: u64, mark: Mark) -> io::Result<()> {
         let text = match mark {
-            Mark::Order(_) => return Ok(()),
+            // There are some dozens of them where a process begins.
+            Mark::Order(_) | Mark::Mapping(_) => return Ok(()),
             Mark::Gap if before == 0 => "the trace begins".into(),
             Mark::Gap => "the trace continues after a gap".into(),
             Mark::Discontinuity => {
@@ -88,7 +89,6 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::Heap(Heap::Freed(address)) => format!("freed: the block at {address:#x}"),
             Mark::Heap(Heap::Copied(process)) => format!("the heap is a copy of that of process {process}"),
             Mark::Heap(Heap::Gone) => "the heap is empty: another program begins".into(),
-            Mark::Mapping(mapping) => mapping_text(mapping),
         };
         self.thread(stream, before)?;
         self.remark(before, &text)
@@ -187,19 +187,5 @@ pub(super) fn describe(source: &Location) -> String {
     match source.line {
         Some(line) => format!("{}:{line}", source.file),
         None => source.file.clone(),
-    }
-}
-
-/// A mark of a mapping, for people.
-fn mapping_text(mapping: Mapping) -> String {
-    match mapping {
-        Mapping::Start(address) => format!("mapped: from {address:#x} on"),
-        Mapping::Size(bytes) => format!("mapped: {bytes} bytes"),
-        Mapping::Shared(object) => format!("mapped: object {object}, shared"),
-        Mapping::Private(0) => "mapped: memory of its own, or nothing".into(),
-        Mapping::Private(object) => format!("mapped: object {object}, private"),
-        Mapping::Offset(bytes) => format!("mapped: from byte {bytes} of it"),
-        Mapping::Copied(process) => format!("the address space is a copy of that of process {process}"),
-        Mapping::Gone => "the address space is empty: another program begins".into(),
     }
 }

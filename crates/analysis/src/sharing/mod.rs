@@ -4,6 +4,7 @@ mod advice;
 mod code_tables;
 mod data_tables;
 mod groups;
+mod partners;
 mod tables;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,6 +19,7 @@ use crate::memory_layout::MemoryLayout;
 use crate::names::Names;
 pub use code_tables::by_code;
 pub use data_tables::{by_cache_line, by_data, by_thread};
+pub use partners::by_partner;
 pub use tables::{state_changes, summary};
 
 /// Simulates the private caches of several processors, and attributes what they need the bus for.
@@ -46,6 +48,8 @@ pub struct SharingAnalysis {
     numbers: HashMap<AccessKey, u32>,
     /// By line, the store that last made its copy the only one.
     writers: HashMap<u32, LineWriter>,
+    /// Lines that move together.
+    partners: partners::Partners,
     /// Operations of lines that moved which are in no [`SharedAccess`], as there were too many.
     not_attributed: u64,
 }
@@ -186,6 +190,7 @@ impl SharingAnalysis {
             accesses: Vec::new(),
             numbers: HashMap::new(),
             writers: HashMap::new(),
+            partners: partners::Partners::default(),
             not_attributed: 0,
         }
     }
@@ -254,6 +259,7 @@ impl SharingAnalysis {
         if has_moved {
             let writer = self.writers.get(&event.line).copied();
             let key = AccessKey { process: thread.process, address, line: event.line, by, writer };
+            self.partners.moved(thread.number, event.line, self.instructions);
             self.moved(thread, processor, key, event);
         }
         if event.operation != BusOperation::Read {
@@ -383,6 +389,7 @@ impl Model for SharingAnalysis {
         (self.instructions, self.units, self.not_attributed) = (0, 0, 0);
         self.accesses.clear();
         self.numbers.clear();
+        self.partners.reset_counts();
     }
 
     fn wants_heap(&self) -> bool {

@@ -13,6 +13,8 @@ pub enum SharingRows {
     CacheLine,
     /// Variables and blocks of the heap, with the same.
     Data,
+    /// Pairs of lines that move together, and would move as one if their data lay in one line.
+    Partner,
     /// Pairs of threads: the one that wrote a line, and the one that used it next.
     Thread,
     /// Functions.
@@ -71,6 +73,9 @@ pub struct SharingOptions {
     /// each processor by cause, latencies of transactions.
     #[arg(long)]
     pub time: bool,
+    /// In time, on each of these numbers of processors: 1,2,4.
+    #[arg(long, value_name = "N,N...", value_delimiter = ',', conflicts_with_all = ["by", "processors"], value_parser = clap::value_parser!(u32).range(1..=CoherentMemory::MOST_PROCESSORS as i64))]
+    pub scaling: Vec<u32>,
     /// The machine, which must have a section [coherence]: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "present-day")]
     pub machine: String,

@@ -28,7 +28,7 @@ const LINES: usize = 10;
 /// Simulates the coherent caches of several processors on a trace or a program, and writes the tables.
 pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let (input, output) = (&options.input, &options.output);
-    output.check(options.by.is_none())?;
+    output.check(options.by.is_none() && options.scaling.is_empty())?;
     let names = std::slice::from_ref(&options.machine);
     let machines = SelectedMachines::find(names, &options.settings)?;
     let machine = &machines.machines[0];
@@ -38,7 +38,8 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
             "the machine {name} has one processor: add coherence.protocol = \"mesi\" to its file, or --set coherence.protocol=mesi"
         );
     };
-    let is_timed = options.time || options.by.is_some_and(SharingRows::is_of_time);
+    let is_timed =
+        options.time || !options.scaling.is_empty() || options.by.is_some_and(SharingRows::is_of_time);
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
     let RecordedInput { trace, selection, ending } = RecordedInput::new(input, output, &machines.machines)?;
     let most = CoherentMemory::MOST_PROCESSORS as u32;
@@ -47,7 +48,8 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let SharingOptions { quantum, time_slice, .. } = *options;
     let schedule = Schedule { processors, quantum, assignment: options.assign.into(), time_slice };
     if let Some((bus, processor)) = bus {
-        let model = Multiprocessor::new(machine, coherence, bus, processor, processors as usize);
+        let model =
+            |processors: u32| Multiprocessor::new(machine, coherence, bus, processor, processors as usize);
         let recorded = RecordedInput { trace, selection, ending };
         return timed(options, recorded, schedule, model, machines.note());
     }
@@ -83,12 +85,12 @@ fn timed_bus<'a>(
     }
 }
 
-/// Simulates the processors of a machine in time, and writes the tables.
+/// Simulates the processors of a machine in time, as often as there are numbers of processors, and writes the tables.
 fn timed(
     options: &SharingOptions,
     recorded: RecordedInput,
     schedule: Schedule,
-    mut model: Multiprocessor,
+    new_model: impl Fn(u32) -> Multiprocessor,
     note: Option<String>,
 ) -> anyhow::Result<ExitCode> {
     let RecordedInput { trace, selection, ending } = recorded;
@@ -102,11 +104,19 @@ fn timed(
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let filter = Filter::new(&selection, &dictionary)?;
-    let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
-    let bar = Replaying::new(chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add), true);
     let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
-    let problems =
-        multiprocessor::replay(&trace, schedule, is_wanted, &mut model, &mut |count| bar.show(count));
+    let instructions = trace.chunks().iter().filter(|chunk| is_wanted(chunk)).map(|chunk| chunk.instructions);
+    let instructions = instructions.fold(0, u64::saturating_add);
+    let counts = if options.scaling.is_empty() { vec![schedule.processors] } else { options.scaling.clone() };
+    let bar = Replaying::new(instructions.saturating_mul(counts.len() as u64), true);
+    let (mut models, mut problems) = (Vec::new(), Vec::new());
+    for processors in counts {
+        let mut model = new_model(processors);
+        let schedule = Schedule { processors, ..schedule };
+        problems =
+            multiprocessor::replay(&trace, schedule, is_wanted, &mut model, &mut |count| bar.show(count));
+        models.push(model);
+    }
     bar.clear();
     let is_whole = problems.is_empty() && trace.problems().is_empty();
     for problem in problems {
@@ -114,17 +124,18 @@ fn timed(
     }
     report_problems(&trace, path);
     let tables = match options.by {
-        Some(SharingRows::Processor) => vec![multiprocessor::by_processor(&model)],
-        Some(_) => vec![multiprocessor::transactions(&model)],
+        _ if !options.scaling.is_empty() => vec![multiprocessor::scaling(&models)],
+        Some(SharingRows::Processor) => vec![multiprocessor::by_processor(&models[0])],
+        Some(_) => vec![multiprocessor::transactions(&models[0])],
         None => vec![
-            multiprocessor::summary(&model),
-            multiprocessor::by_processor(&model),
-            multiprocessor::transactions(&model),
+            multiprocessor::summary(&models[0]),
+            multiprocessor::by_processor(&models[0]),
+            multiprocessor::transactions(&models[0]),
         ],
     };
     let part = simulate::note(&options.input, &trace);
     let notes = ending.as_ref().and_then(until).into_iter().chain(note).collect();
-    let simulated = Simulated { model, trace, part, notes, ending, is_whole };
+    let simulated = Simulated { model: (), trace, part, notes, ending, is_whole };
     simulated.write(tables, &options.rows, &options.output)?;
     simulated.finish(&options.input)
 }
@@ -153,6 +164,7 @@ fn table(by: SharingRows, model: &SharingAnalysis, trace: &Trace) -> Table {
         SharingRows::Function => sharing::by_code(model, Rows::Function, trace),
         SharingRows::Line => sharing::by_code(model, Rows::Line, trace),
         SharingRows::Instruction => sharing::by_code(model, Rows::Instruction, trace),
+        SharingRows::Partner => sharing::by_partner(model, trace),
         SharingRows::State => sharing::state_changes(model),
         SharingRows::Processor | SharingRows::Transaction => unreachable!("they are of a simulation in time"),
     }

@@ -61,11 +61,14 @@ static struct slot *mapped(const char *kind) {
 /* Processes that count beside each other, as soon as all are there. */
 static int processes(const char *kind) {
     struct slot *slots = mapped(kind);
-    volatile long *ready = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_t shared;
+    pthread_barrier_t *all = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(all, &shared, THREADS);
     for (long i = 0; i < THREADS; i++) {
         if (fork()) continue;
-        __sync_fetch_and_add(ready, 1);
-        for (long waits = 0; *ready < THREADS && waits < 100000000; waits++) {}
+        pthread_barrier_wait(all);
         count(&slots[i].count);
         _exit(slots[i].count == TIMES ? 0 : 1);
     }
