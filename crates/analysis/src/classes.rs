@@ -298,9 +298,9 @@ pub fn owner_differences(labels: [&str; 2], runs: [&RunCounts; 2]) -> Table {
     let title = "Instructions by class: of a unit of work, or of all processes of a kind outside of units";
     let mut table = Table::new("classes", title, &columns);
     let owners = runs.map(RunCounts::owners);
-    let [a, b] = owners.each_ref().map(|owners| {
-        owners.iter().map(|owner| (owner.name.as_str(), owner)).collect::<BTreeMap<_, _>>()
-    });
+    let [a, b] = owners
+        .each_ref()
+        .map(|owners| owners.iter().map(|owner| (owner.name.as_str(), owner)).collect::<BTreeMap<_, _>>());
     let value = |owner: Option<&&Owner>| owner.map(|it| it.all.total / it.lengths.len().max(1) as f64);
     let units = |owner: Option<&&Owner>| match owner {
         Some(owner) if owner.processes.is_none() => Value::from(owner.lengths.len() as u64),

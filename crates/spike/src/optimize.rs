@@ -104,8 +104,10 @@ fn predicted(program: &Program, calls: &[IndirectCall]) -> HashMap<u32, Predicte
         let entry = program.procedures[call.procedure as usize].blocks[0];
         (call.block, PredictedTarget::Block(entry), call.count)
     });
-    let external =
-        program.external_calls.iter().map(|call| (call.block, PredictedTarget::External(call.low), call.count));
+    let external = program
+        .external_calls
+        .iter()
+        .map(|call| (call.block, PredictedTarget::External(call.low), call.count));
     let switches = program.blocks.iter().zip(0..).flat_map(|(block, id)| match &block.exit {
         Exit::Jump { targets, counts } => {
             let targets = targets.iter().map(|&target| PredictedTarget::Block(target));

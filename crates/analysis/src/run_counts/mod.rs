@@ -7,8 +7,8 @@ mod owners;
 
 pub use file::{DamagedCounts, ReadError};
 pub use of_trace::of_trace;
-pub use owners::ProcessWork;
 pub(crate) use owners::Owner;
+pub use owners::ProcessWork;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,7 +89,8 @@ pub fn process_table(processes: &[ProcessSums]) -> Table {
         ("end", Kind::Text),
     ];
     let has_units = processes.iter().any(|process| process.units > 0);
-    let has_kinds = processes.iter().any(|process| !process.kind.is_empty() && process.kind != process.program);
+    let has_kinds =
+        processes.iter().any(|process| !process.kind.is_empty() && process.kind != process.program);
     let is_shown = |name: &str| match name {
         "units" => has_units,
         "kind" => has_kinds,
@@ -101,7 +102,8 @@ pub fn process_table(processes: &[ProcessSums]) -> Table {
     let share = |n: u64| if total == 0 { 0.0 } else { 100.0 * n as f64 / total as f64 };
     let cells = |texts: [Value; 4], instructions: u64, units: u64| {
         let [number, program, kind, end] = texts;
-        let cells = [number, program, kind, instructions.into(), share(instructions).into(), units.into(), end];
+        let cells =
+            [number, program, kind, instructions.into(), share(instructions).into(), units.into(), end];
         let shown = columns.iter().zip(cells).filter(|((name, _), _)| is_shown(name));
         shown.map(|(_, cell)| cell).collect::<Vec<Value>>()
     };

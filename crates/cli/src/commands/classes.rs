@@ -13,8 +13,8 @@ use lab::measure;
 
 use super::count::{counted_configuration, named_rules, run_description, save, saved_path, show};
 use super::{
-    check_ending, check_names, left_out, named_in_unit, protect_images, unit, until,
-    with_output_apart, write_after_run,
+    check_ending, check_names, left_out, named_in_unit, protect_images, unit, until, with_output_apart,
+    write_after_run,
 };
 use crate::arguments::{By, CountOptions};
 use crate::progress::LiveProgress;

@@ -260,7 +260,9 @@ fn tables(
         Some(By::Image) => vec![images()],
         Some(By::Function) => vec![by_function()],
         Some(By::Unit) if measurement.is_some() => measurement.map(each_unit).into_iter().collect(),
-        Some(By::Unit | By::Line | By::Address | By::Component | By::Process | By::Owner) => code.into_iter().collect(),
+        Some(By::Unit | By::Line | By::Address | By::Component | By::Process | By::Owner) => {
+            code.into_iter().collect()
+        }
         None => {
             let lengths = measurement.map(|measurement| {
                 path_lengths(

@@ -266,10 +266,21 @@ fn hints_of_jumps_are_what_the_profile_says() {
     // What an instrumented image counts knows the last target of each call.
     place.succeed(&["spike", "instrument", "./program", "-o", "counting"]);
     place.succeed(&["run", "./counting"]);
-    place.succeed(&["profile", "--replace", "--from-counts", "counting.counts", "-o", "profile", "./program"]);
+    place.succeed(&[
+        "profile",
+        "--replace",
+        "--from-counts",
+        "counting.counts",
+        "-o",
+        "profile",
+        "./program",
+    ]);
     place.succeed(&OPTIMIZE);
     let after = mispredicted("./faster");
-    assert!(after * 5 < before, "{before} mispredicted jumps became {after} by an instrumented image's counts");
+    assert!(
+        after * 5 < before,
+        "{before} mispredicted jumps became {after} by an instrumented image's counts"
+    );
 }
 
 /// The size of the largest direct-mapped cache of the machines.

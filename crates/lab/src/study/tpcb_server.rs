@@ -7,8 +7,8 @@ use analysis::classes::{ClassProfiles, UnitClass};
 use analysis::components::{Components, component_differences};
 use analysis::mix;
 use analysis::profile::function_differences;
-use analysis::table::{Kind, Table};
 use analysis::run_counts::{RunCounts, RunDescription};
+use analysis::table::{Kind, Table};
 use engine::{Family, UnitOfWork};
 use report::{Block, Page, Section};
 
@@ -121,7 +121,8 @@ fn tables(counted: [&Transactions; 2]) -> Vec<Table> {
     ];
     for (label, profiles) in LABELS.into_iter().zip(&profiles) {
         for table in [profiles.shares(), profiles.work(&components)] {
-            let (name, title) = (format!("{}-{label}", table.name), format!("{}: {label} build", table.title));
+            let (name, title) =
+                (format!("{}-{label}", table.name), format!("{}: {label} build", table.title));
             tables.push(Table { name, title, ..table });
         }
     }

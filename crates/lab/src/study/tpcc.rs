@@ -124,8 +124,7 @@ fn count(settings: &TpccStudySettings, database: &DatabaseBuilds) -> Result<[Cou
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
         let counts = finished(classes, &output).map_err(failed)?;
         let description = RunDescription::default();
-        let owners =
-            RunCounts::of_owners(description, &counts.counts, &counts.classes, Vec::new(), None);
+        let owners = RunCounts::of_owners(description, &counts.counts, &counts.classes, Vec::new(), None);
         counted.push(CountedRun { transactions: counts.classes, owners });
     }
     Ok(counted.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs")))

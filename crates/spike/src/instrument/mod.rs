@@ -181,7 +181,12 @@ impl Plan {
     }
 
     /// The indirect calls: each called its last target always.
-    fn calls(&self, program: &mut Program, assembly: &Assembly, cell: impl Fn(u32) -> u64) -> Vec<IndirectCall> {
+    fn calls(
+        &self,
+        program: &mut Program,
+        assembly: &Assembly,
+        cell: impl Fn(u32) -> u64,
+    ) -> Vec<IndirectCall> {
         let entries = program
             .procedures
             .iter()

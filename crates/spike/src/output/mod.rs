@@ -153,12 +153,9 @@ fn behind(program: &Program, code: &Header) -> Header {
     let end = (code.address + code.memory_size).next_multiple_of(PAGE);
     let last = Header { offset: code.offset, file_size: 0, ..*code };
     match program.counters {
-        Some(counters) => Header {
-            flags: elf::PF_R.0 | elf::PF_W.0,
-            address: end,
-            memory_size: counters.size,
-            ..last
-        },
+        Some(counters) => {
+            Header { flags: elf::PF_R.0 | elf::PF_W.0, address: end, memory_size: counters.size, ..last }
+        }
         None => {
             let heap = same_color(loaded_end(&program.elf), end + PAGE);
             let address = (heap - 1) & !(PAGE - 1);

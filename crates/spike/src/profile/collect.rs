@@ -202,8 +202,7 @@ impl EdgeCounts {
                 }
             }
         }
-        let external =
-            external.into_iter().map(|((block, low), count)| ExternalCall { block, low, count });
+        let external = external.into_iter().map(|((block, low), count)| ExternalCall { block, low, count });
         program.external_calls = external.collect();
         merge(calls)
     }
