@@ -41,7 +41,10 @@ pub use out_of_order::{
 pub use parallel::ParallelModels;
 pub use per_process::{MergeableModel, PerProcess};
 pub use per_thread::{PerThread, Sums};
-pub use pipeline::{Cause, Cycles, PipelineSide, SiteCycles, TimingModel, TimingModelError, UnitCycles};
+pub use pipeline::{
+    Cause, Cycles, Estimate, PipelineSide, SampledCycles, SamplingPlan, SiteCycles, TimingModel,
+    TimingModelError, UnitCycles,
+};
 pub use predictor::Predictions;
 pub use storage::{Demand, Storage, Throughput};
 pub use warm_up::{Model, WarmUp};

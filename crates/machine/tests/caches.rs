@@ -241,6 +241,18 @@ fn write_through_stores_use_lines_in_program_order() {
     assert_eq!((l2.accesses, l2.misses), (6, 5));
 }
 
+/// Wrong paths of out-of-order cores access any address.
+#[test]
+fn the_last_line_of_the_address_space_is_back_invalidated() {
+    let mut hierarchy = Hierarchy::new(&Machine::find("alpha21264").unwrap());
+    let last = u64::MAX - 7;
+    hierarchy.store(last, 8);
+    assert!(hierarchy.store(last, 8).is_l1_hit());
+    // The next level has 4 MB, is direct-mapped, and includes L1.
+    hierarchy.load(last - (4 << 20), 8);
+    assert!(!hierarchy.store(last, 8).is_l1_hit());
+}
+
 /// A page is used whenever one of its lines is, even if that line has been evicted since.
 #[test]
 fn pages_are_used_with_lines_that_were_evicted() {

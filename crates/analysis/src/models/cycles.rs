@@ -4,6 +4,7 @@ use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{Cause, Machine, PipelineSide, TimingModel, UnitCycles};
 
+use super::sampled::sampled_times;
 use super::{InstructionResults, Together, UnitResults, file_stem, named, out_of_order};
 use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
@@ -12,8 +13,12 @@ use crate::units::sorted_by_number;
 pub(super) const FRONT_END: &str = "front-end stall (dry)";
 pub(super) const BACK_END: &str = "back-end stall (frozen)";
 
-/// The time of machines, their cycles by cause, and their branch predictions.
+/// The time of machines, their cycles by cause, and their branch predictions; of samples, what they estimate.
 pub fn times(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Vec<Table> {
+    let sampled = machines.iter().map(|(name, machine, time)| Some((*name, *machine, time.sampled()?)));
+    if let Some(sampled) = sampled.collect::<Option<Vec<_>>>() {
+        return sampled_times(&sampled);
+    }
     let mut tables = vec![summary(machines)];
     let both: Vec<_> = machines.iter().map(|(name, machine, time)| (*name, (*machine, time))).collect();
     let both: Vec<_> = both.iter().map(|(name, both)| (*name, both)).collect();
@@ -183,7 +188,7 @@ impl InstructionResults for TimingModel {
     }
 }
 
-fn side(side: PipelineSide) -> &'static str {
+pub(super) fn side(side: PipelineSide) -> &'static str {
     match side {
         PipelineSide::Issuing => "issuing",
         PipelineSide::FrontEnd => FRONT_END,

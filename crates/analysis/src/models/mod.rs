@@ -5,6 +5,7 @@ mod instructions;
 mod misses;
 mod mrc;
 mod out_of_order;
+mod sampled;
 mod sweep;
 mod together;
 

@@ -3,7 +3,8 @@
 use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{
-    Caches, Cycles, NonOverlapped, OutOfOrderCounts, Structure, TimingModel, UnitCycles, UnitMisses,
+    Caches, Cycles, NonOverlapped, OutOfOrderCounts, SampledCycles, Structure, TimingModel, UnitCycles,
+    UnitMisses,
 };
 
 use super::{InstructionResults, UnitResults, named};
@@ -96,6 +97,14 @@ impl Together<'_, TimingModel> {
         let mut sum = Cycles::default();
         self.0.iter().for_each(|time| sum.add(&time.cycles()));
         sum
+    }
+
+    /// What samples of the executions have measured together.
+    pub(super) fn sampled(&self) -> Option<SampledCycles> {
+        self.0.iter().filter_map(|time| time.sampled()).reduce(|mut sum, one| {
+            sum.add(&one);
+            sum
+        })
     }
 
     /// The units of work.

@@ -244,6 +244,10 @@ pub struct TimeOptions {
     pub machines: Vec<String>,
     #[command(flatten)]
     pub settings: MachineSettings,
+    /// Simulate the core for a sample of the execution only: for windows of 1,000 instructions, one in each PERIOD of them.
+    /// Between windows every instruction updates caches, TLBs and predictors. Results are estimates, with their errors.
+    #[arg(long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "by")]
+    pub sample: Option<u64>,
     /// One table with a row for each of these, instead of a summary.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,

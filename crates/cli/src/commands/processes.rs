@@ -7,12 +7,13 @@ use analysis::models::{self, InstructionResults, ProcessResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan, ProcessState};
 use lab::family::{self, ObservedProcess};
-use machine::{Caches, MergeableModel, Model, PerProcess, TimingModel, WarmUp};
+use machine::{Caches, MergeableModel, Model, PerProcess, WarmUp};
 use trace::Trace;
 
 use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated, check_units, is_parallel, prepare, with_warm_up, without_warm_up};
+use super::time::timing_model;
 use super::{until, with_output_apart};
 use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptions, TimeOptions};
 use crate::messages;
@@ -60,9 +61,10 @@ pub fn time(
 ) -> anyhow::Result<ExitCode> {
     let machines = selected.machines.clone();
     // Machines without a pipeline are reported before the program runs.
-    machines.iter().try_for_each(|machine| TimingModel::new(machine).map(drop))?;
+    let new = timing_model(options);
+    machines.iter().try_for_each(|machine| new(machine).map(drop))?;
     let make = move || {
-        let models = machines.iter().map(TimingModel::new);
+        let models = machines.iter().map(&new);
         models.collect::<Result<Vec<_>, _>>().expect("it was possible before")
     };
     if let Some(ResultRows::Calls(rows)) = rows {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use analysis::models::{self, Together};
 use anyhow::bail;
-use machine::TimingModel;
+use machine::{Machine, SamplingPlan, TimingModel, TimingModelError};
 
 use super::calls::{self, CallsRequest};
 use super::processes;
@@ -14,10 +14,29 @@ use super::sweep::{self, SweepRequest};
 use crate::arguments::{ResultRows, TimeOptions};
 use crate::messages;
 
+/// Makes the timing models that the options ask for.
+pub fn timing_model(
+    options: &TimeOptions,
+) -> impl Fn(&Machine) -> Result<TimingModel, TimingModelError> + Send + 'static {
+    let plan = options.sample.map(SamplingPlan::with_period);
+    move |machine| {
+        let model = TimingModel::new(machine)?;
+        Ok(match plan {
+            Some(plan) => model.with_sampling(plan),
+            None => model,
+        })
+    }
+}
+
 /// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let (input, output) = (&options.input, &options.output);
     if !options.settings.sweeps.is_empty() {
+        if options.sample.is_some() {
+            bail!(
+                "--sample cannot be combined with --sweep: name several machines with --machine, or use --set"
+            );
+        }
         let request = SweepRequest {
             names: &options.machines,
             settings: &options.settings,
@@ -31,7 +50,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     output.check(several)?;
     let rows = options.by.map(|by| by.results(options.inclusive));
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
-    let times = selected.machines.iter().map(TimingModel::new).collect::<Result<Vec<_>, _>>()?;
+    let times = selected.machines.iter().map(timing_model(options)).collect::<Result<Vec<_>, _>>()?;
     if options.children {
         return processes::time(options, rows, &selected);
     }

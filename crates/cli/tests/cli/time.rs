@@ -60,6 +60,45 @@ fn every_cycle_is_attributed_once() {
 }
 
 #[test]
+fn a_sample_estimates_the_time_of_the_whole() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev56/modes work");
+    for machine in ["alphastation500", "alpha21264"] {
+        let exact = summary(&folder, &format!("--machine {machine} {trace}"))("time");
+        let words = format!("--machine {machine} --sample 6000 {trace}");
+        let tables = summary(&folder, &words);
+        let (time, causes) = (tables("time"), tables("cycles"));
+        let number = |name| cell(&time, 1, name);
+        assert_eq!(number("instructions"), cell(&exact, 1, "instructions"), "{machine}");
+        let error = number("± (99 %)");
+        let difference = number("cycles per instruction") - cell(&exact, 1, "cycles per instruction");
+        assert!(difference.abs() <= error && error > 0.0, "{machine}: {difference}, {error}");
+        assert!(number("windows") > 10.0 && number("measured") < 20.0, "{machine}: {time:?}");
+        let all: Vec<f64> =
+            (1..causes.len()).map(|row| cell(&causes, row, "cycles per instruction")).collect();
+        let (total, parts) = all.split_last().unwrap();
+        assert!((total - parts.iter().sum::<f64>()).abs() < 1e-9 * total, "{machine}");
+        // A program that runs, and all its processes, have the same windows.
+        for way in ["", "--children"] {
+            let words = format!("--machine {machine} {way} --sample 6000 :ev56/modes work");
+            assert_eq!(summary(&folder, &words)("time"), time, "{words}");
+        }
+    }
+    let noted = run(&format!("time --sample 6000 {trace}")).quiet_success();
+    assert!(noted.contains("windows") && noted.contains("with a confidence of 99 %"), "{noted}");
+}
+
+#[test]
+fn samples_are_not_for_rows_and_sweeps() {
+    for (words, reason) in [("0", "0 is not in 1.."), ("5000 --by function", "cannot be used with '--by")] {
+        let outcome = run(&format!("time --sample {words} :ev5/tiny"));
+        assert!(outcome.code() == 2 && outcome.stderr.contains(reason), "{}", outcome.stderr);
+    }
+    let sentence = run("time --sample 5000 --sweep dcache.size=8K,16K :ev5/tiny").failure();
+    assert!(sentence.contains("--sweep"), "{sentence}");
+}
+
+#[test]
 fn a_machine_without_a_pipeline_has_no_time() {
     let sentence = run("time --machine qemu :ev5/tiny").failure();
     assert!(sentence.contains("no section [pipeline]"), "{sentence}");

@@ -12,7 +12,8 @@ pub(super) struct CoreBlock {
     pub definition: Option<Box<Block>>,
     pub address: u64,
     pub instructions: Box<[CoreInstruction]>,
-    pub accesses: u32,
+    /// The bytes of each access, and whether it stores.
+    pub accesses: Box<[(u8, bool)]>,
     /// The index of its first instruction among those of all blocks.
     pub first_site: usize,
     pub effect: BlockEffect,
@@ -28,16 +29,30 @@ pub(super) struct BlockExit {
     pub next: u64,
 }
 
+impl BlockExit {
+    /// Whether the block's last instruction can lead there; otherwise something else has moved control.
+    #[inline]
+    pub fn can_lead_to(&self, address: u64) -> bool {
+        match self.end {
+            BlockEnd::Falls => address == self.next,
+            BlockEnd::Conditional { target } => address == self.next || address == target,
+            _ => true,
+        }
+    }
+}
+
 impl CoreBlock {
     pub fn new(block: &Block, rules: &CoreRules, first_site: usize) -> CoreBlock {
         let set = block.instruction_set;
         let instructions: Box<[CoreInstruction]> =
             block.words.iter().map(|&word| rules.instruction(set, word)).collect();
+        let accessing = instructions.iter().filter(|one| one.access != Access::None);
+        let accesses = accessing.map(|one| (one.bytes, one.access == Access::Store));
         let last = block.address_of(block.words.len().saturating_sub(1));
         let end = block.words.last().map_or(BlockEnd::Falls, |&word| BlockEnd::of(set, word, last));
         CoreBlock {
             address: block.address,
-            accesses: instructions.iter().filter(|one| one.access != Access::None).count() as u32,
+            accesses: accesses.collect(),
             instructions,
             first_site,
             effect: BlockEffect::of(block),

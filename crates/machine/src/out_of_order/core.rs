@@ -197,12 +197,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     #[inline]
     fn leave(&mut self, to: u64) {
         let BlockExit { end, last, next } = self.exit;
-        let elsewhere = match end {
-            BlockEnd::Falls => to != next,
-            BlockEnd::Conditional { target } => to != next && to != target,
-            _ => false,
-        };
-        if elsewhere {
+        if !self.exit.can_lead_to(to) {
             return self.window.fetch.begin_cycle();
         }
         if end == BlockEnd::Falls {

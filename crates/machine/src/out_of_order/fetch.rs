@@ -1,5 +1,7 @@
 //! The fetch stage: in which cycle each instruction is fetched.
 
+use std::ops::Range;
+
 use super::counts::OutOfOrderCounts;
 use super::description::Fetch;
 use crate::pipeline::{Cause, LEVELS, MemorySystem, Timing};
@@ -119,6 +121,15 @@ impl FetchStage {
             state.line = line;
         }
         state.cycle < until
+    }
+
+    /// Requests the lines of a block, without time.
+    pub fn warm<M: MemorySystem>(&self, state: &mut FetchState, block: Range<u64>, memory: &mut M) {
+        for line in block.start >> self.line_shift..=block.end.wrapping_sub(1) >> self.line_shift {
+            if std::mem::replace(&mut state.line, line) != line {
+                memory.fetch(block.start.max(line << self.line_shift));
+            }
+        }
     }
 
     /// Fetches a line.

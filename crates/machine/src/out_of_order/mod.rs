@@ -9,6 +9,7 @@ mod core_window;
 mod counts;
 mod description;
 mod fetch;
+mod functional_warming;
 mod memory_access;
 mod outstanding;
 mod ports;

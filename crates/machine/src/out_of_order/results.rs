@@ -10,7 +10,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     /// How many accesses a block makes, and how many instructions it has.
     pub fn lengths(&self, block: u32) -> [u32; 2] {
         let block = &self.blocks[block as usize];
-        [block.accesses, block.instructions.len() as u32]
+        [block.accesses.len() as u32, block.instructions.len() as u32]
     }
 
     /// The branch predictor.

@@ -7,6 +7,7 @@ use super::any_core::AnyCore;
 use super::cycles::Cycles;
 use super::memory::MemorySystem;
 use super::resolve::ResolvedBatch;
+use super::sampling::Sampler;
 use crate::per_thread::{PerThread, Sums};
 
 /// The cycles that one unit of work took.
@@ -47,6 +48,8 @@ impl Sums for Usage {
 /// A pipeline, with the cycles of each thread and unit of work.
 pub(super) struct Accounting<M> {
     pub core: AnyCore<M>,
+    /// What is simulated in detail; everything without it.
+    pub sampler: Option<Sampler>,
     /// The current thread.
     thread: Thread,
     /// Instructions of all threads.
@@ -62,6 +65,7 @@ impl<M: MemorySystem> Accounting<M> {
     pub fn new(core: AnyCore<M>) -> Accounting<M> {
         Accounting {
             core,
+            sampler: None,
             thread: Thread::default(),
             instructions: 0,
             threads: PerThread::default(),
@@ -92,7 +96,17 @@ impl<M: MemorySystem> Accounting<M> {
                     let addresses = &records[word..][..accesses as usize];
                     word += addresses.len();
                     self.instructions += u64::from(instructions);
-                    self.core.execute(block, addresses, misses.next().unwrap_or_default());
+                    let misses = misses.next().unwrap_or_default();
+                    match &mut self.sampler {
+                        None => self.core.execute(block, addresses, misses),
+                        Some(sampler) => {
+                            match sampler.is_detailed() {
+                                true => self.core.execute(block, addresses, misses),
+                                false => self.core.warm(block, addresses, misses[0]),
+                            }
+                            sampler.executed(instructions, || self.core.cycles());
+                        }
+                    }
                 }
                 Event::Mark(mark) => self.mark(mark),
                 Event::Access(_) => {}
@@ -103,6 +117,9 @@ impl<M: MemorySystem> Accounting<M> {
     /// Resets the counts.
     pub fn reset_counts(&mut self) {
         self.core.reset_counts();
+        if let Some(sampler) = &mut self.sampler {
+            sampler.reset_counts(self.core.cycles());
+        }
         self.instructions = 0;
         self.threads.reset();
         self.units.clear();
@@ -111,6 +128,9 @@ impl<M: MemorySystem> Accounting<M> {
     /// Adds the counts of another pipeline of the same machine, which executes nothing any more.
     pub fn merge(&mut self, ended: &mut Accounting<M>) {
         self.core.merge(&mut ended.core);
+        if let (Some(own), Some(ended)) = (&mut self.sampler, &ended.sampler) {
+            own.merge(&ended.sampled, self.core.cycles());
+        }
         self.instructions += ended.instructions;
         self.units.append(&mut ended.units);
     }

@@ -108,6 +108,15 @@ impl<M: MemorySystem> AnyCore<M> {
         }
     }
 
+    /// Updates caches and predictors by a block, without time. An in-order core is told its L1 misses of instruction lines.
+    #[inline(always)]
+    pub fn warm(&mut self, block: u32, addresses: &[u64], fetched: &[L1Miss]) {
+        match self {
+            AnyCore::InOrder(core) => core.warm(block, fetched),
+            AnyCore::OutOfOrder(core) => core.warm(block, addresses),
+        }
+    }
+
     /// Adds the counts of another core of the same machine, which executes nothing any more.
     pub fn merge(&mut self, ended: &mut AnyCore<M>) {
         match (self, ended) {

@@ -186,6 +186,15 @@ impl Core {
         self.pipeline.issue.front_end.leave(exit);
     }
 
+    /// Updates the predictor by a block, which had these L1 misses of instruction lines. No time passes.
+    #[inline(always)]
+    pub fn warm(&mut self, block: u32, fetched: &[L1Miss]) {
+        let Block { whole, exit, .. } = &self.blocks[block as usize];
+        if whole.length > 0 {
+            self.pipeline.issue.front_end.warm(whole.address, fetched, *exit);
+        }
+    }
+
     /// The same where something missed, or where loads may find lines that are outstanding.
     #[inline(never)]
     fn execute_with_misses(

@@ -141,6 +141,18 @@ impl FrontEnd {
         }
     }
 
+    /// Updates the predictor by a block at `address` with these misses of its lines. The prefetcher's stream ends.
+    #[inline(always)]
+    pub(super) fn warm(&mut self, address: u64, fetched: &[L1Miss], exit: BlockExit) {
+        self.enter(address);
+        let first = address >> self.line_shift;
+        for miss in fetched.iter().filter(|miss| miss.served.level > 0 || miss.served.is_ahead) {
+            self.refilled(first.wrapping_add(miss.number.into()));
+        }
+        self.reset_stream();
+        self.leave(exit);
+    }
+
     /// Whether a branch or jump was predicted correctly; None if control fell through it.
     #[inline]
     fn resolve(&mut self, address: u64) -> Option<bool> {

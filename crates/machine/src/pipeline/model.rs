@@ -14,6 +14,7 @@ use super::cycles::{Cycles, LEVELS, PipelineSide};
 use super::issue::SiteCycles;
 use super::memory::{MemorySystem, PerfectMemory, Timing};
 use super::resolve::Resolver;
+use super::sampling::{SampledCycles, Sampler, SamplingPlan};
 use super::worker::{BATCH_WORDS, Worker};
 use crate::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
 use crate::predictor::{Predictions, PredictorState};
@@ -122,6 +123,18 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
         let core = AnyCore::InOrder(Box::new(Core::new(pipeline, predictor, &timing, cpu, cycles)));
         let requests = Requests::Ahead(Resolver::new(memory, timing.fetch_line));
         Ok(TimingModel { requests, worker: Worker::new(Accounting::new(core)) })
+    }
+
+    /// Simulates only a sample of the execution in detail. The model's cycles are then those of the parts simulated in detail,
+    /// and [`TimingModel::sampled`] estimates those of the whole.
+    pub fn with_sampling(self, plan: SamplingPlan) -> TimingModel<M> {
+        self.worker.drained().sampler = Some(Sampler::new(plan));
+        self
+    }
+
+    /// What a sample has measured.
+    pub fn sampled(&self) -> Option<SampledCycles> {
+        self.worker.drained().sampler.as_ref().map(|sampler| sampler.sampled.clone())
     }
 
     /// All cycles so far.

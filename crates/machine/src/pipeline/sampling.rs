@@ -1,0 +1,319 @@
+//! Systematic sampling, after SMARTS (Wunderlich, Wenisch, Falsafi and Hoe, ISCA 2003): short windows of the execution, at equal
+//! distances, are simulated in detail and measured. Between them caches, TLBs and predictors are updated by every instruction
+//! (functional warming), and no time passes. Before each window some instructions are simulated and not measured, which fill the
+//! core's queues.
+
+use super::cycles::{CAUSES, Cause, Cycles};
+
+/// The quantile of the normal distribution for intervals of 99 %, of both sides.
+const QUANTILE: f64 = 2.575_829;
+
+/// Which parts of an execution are simulated in detail. Lengths are in instructions; parts end with blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SamplingPlan {
+    /// From the begin of one window to that of the next one.
+    pub period: u64,
+    /// Measured in each window.
+    pub window: u64,
+    /// Simulated in detail before each window.
+    pub warm_up: u64,
+}
+
+impl SamplingPlan {
+    /// Windows of 1,000 instructions after 2,000 that fill the core's queues: what SMARTS found enough, as long as caches
+    /// and predictors are warm. If the period has no room for both, all that it has is simulated in detail.
+    pub fn with_period(period: u64) -> SamplingPlan {
+        let period = period.max(1);
+        let window = period.min(1000);
+        SamplingPlan { period, window, warm_up: (period - window).min(2000) }
+    }
+
+    fn length(&self, phase: Phase) -> u64 {
+        match phase {
+            Phase::FunctionalWarming => self.period.saturating_sub(self.window + self.warm_up),
+            Phase::DetailedWarming => self.warm_up,
+            Phase::Measured => self.window,
+        }
+    }
+}
+
+/// What happens to the present instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    FunctionalWarming,
+    DetailedWarming,
+    Measured,
+}
+
+/// An estimate, with half of the interval in which the exact value lies with a confidence of 99 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// The estimate, in cycles per instruction.
+    pub value: f64,
+    /// The exact value is at most this far away, with a confidence of 99 %.
+    pub error: f64,
+}
+
+/// What the windows of a sample have measured.
+#[derive(Clone, Debug)]
+pub struct SampledCycles {
+    /// The number of windows.
+    pub windows: u64,
+    /// Instructions in windows.
+    pub measured: u64,
+    /// Instructions simulated in detail, in windows or before them.
+    pub detailed: u64,
+    /// All instructions executed.
+    pub instructions: u64,
+    /// The sums over the windows: cycles by cause, and at 0, which is no cause, all cycles.
+    cycles: [u64; CAUSES],
+    /// Their squares, and their products with the windows' instructions; the squares of those.
+    squares: [f64; CAUSES],
+    products: [f64; CAUSES],
+    instruction_squares: f64,
+}
+
+impl Default for SampledCycles {
+    fn default() -> SampledCycles {
+        SampledCycles {
+            windows: 0,
+            measured: 0,
+            detailed: 0,
+            instructions: 0,
+            cycles: [0; CAUSES],
+            squares: [0.0; CAUSES],
+            products: [0.0; CAUSES],
+            instruction_squares: 0.0,
+        }
+    }
+}
+
+impl SampledCycles {
+    /// Cycles per instruction.
+    pub fn per_instruction(&self) -> Estimate {
+        self.estimate(0)
+    }
+
+    /// Cycles of one cause per instruction.
+    pub fn of(&self, cause: Cause) -> Estimate {
+        self.estimate(cause.index())
+    }
+
+    /// The causes that occurred in windows.
+    pub fn causes(&self) -> impl Iterator<Item = (Cause, Estimate)> {
+        let of = |cause: Cause| (self.cycles[cause.index()] > 0).then(|| (cause, self.of(cause)));
+        Cause::all().filter_map(of)
+    }
+
+    /// How many windows would be needed for a relative error of the cycles per instruction, if they vary as these do.
+    pub fn windows_for(&self, relative: f64) -> u64 {
+        let Estimate { value, error } = self.infinite(0);
+        (self.windows as f64 * (error / (value * relative)).powi(2)).ceil() as u64
+    }
+
+    /// Adds the windows of another execution.
+    pub fn add(&mut self, other: &SampledCycles) {
+        self.windows += other.windows;
+        self.measured += other.measured;
+        self.detailed += other.detailed;
+        self.instructions += other.instructions;
+        self.instruction_squares += other.instruction_squares;
+        for index in 0..CAUSES {
+            self.cycles[index] += other.cycles[index];
+            self.squares[index] += other.squares[index];
+            self.products[index] += other.products[index];
+        }
+    }
+
+    /// Adds a window.
+    fn add_window(&mut self, instructions: u64, cycles: &Cycles) {
+        let length = instructions as f64;
+        self.windows += 1;
+        self.measured += instructions;
+        self.instruction_squares += length * length;
+        let total = std::iter::once(cycles.total());
+        for (index, cycles) in total.chain(cycles.0[1..].iter().copied()).enumerate() {
+            self.cycles[index] += cycles;
+            self.squares[index] += (cycles * cycles) as f64;
+            self.products[index] += cycles as f64 * length;
+        }
+    }
+
+    /// The estimate; it has no error if everything was measured.
+    fn estimate(&self, index: usize) -> Estimate {
+        let Estimate { value, error } = self.infinite(index);
+        let unmeasured = self.instructions.saturating_sub(self.measured) as f64 / self.instructions as f64;
+        Estimate { value, error: error * unmeasured.max(0.0).sqrt() }
+    }
+
+    /// The ratio estimator of Cochran, "Sampling Techniques", section 2.11, of a sample from an execution without end.
+    fn infinite(&self, index: usize) -> Estimate {
+        let (windows, measured) = (self.windows as f64, self.measured as f64);
+        let value = self.cycles[index] as f64 / measured;
+        let squares = self.squares[index] - 2.0 * value * self.products[index]
+            + value * value * self.instruction_squares;
+        let variance = squares.max(0.0) / (windows - 1.0);
+        Estimate { value, error: student(windows - 1.0) * (variance * windows).sqrt() / measured }
+    }
+}
+
+/// The quantile of Student's distribution for intervals of 99 %, by the expansion of Cornish and Fisher.
+fn student(freedom: f64) -> f64 {
+    let z = QUANTILE;
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let third = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    z + first / freedom + second / freedom.powi(2) + third / freedom.powi(3)
+}
+
+/// Decides what is simulated in detail, and adds up what is measured.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    plan: SamplingPlan,
+    phase: Phase,
+    /// Instructions until the phase ends; less than 1 if it is over.
+    left: i64,
+    /// At the begin of the window: instructions in it so far, and the cycles before it.
+    window: (u64, Cycles),
+    pub sampled: SampledCycles,
+}
+
+impl Sampler {
+    /// A sample by a plan. The first window comes at the end of the first period.
+    pub fn new(plan: SamplingPlan) -> Sampler {
+        let phase = Phase::FunctionalWarming;
+        let left = plan.length(phase) as i64;
+        let mut sampler =
+            Sampler { plan, phase, left, window: Default::default(), sampled: SampledCycles::default() };
+        sampler.next_phase(Cycles::default);
+        sampler
+    }
+
+    /// Whether the next block is simulated in detail.
+    #[inline(always)]
+    pub fn is_detailed(&self) -> bool {
+        self.phase != Phase::FunctionalWarming
+    }
+
+    /// A block with this number of instructions was executed, after which the core has these cycles.
+    #[inline(always)]
+    pub fn executed(&mut self, instructions: u32, cycles: impl Fn() -> Cycles) {
+        let instructions = u64::from(instructions);
+        self.sampled.instructions += instructions;
+        if self.is_detailed() {
+            self.sampled.detailed += instructions;
+            self.window.0 += instructions;
+        }
+        self.left -= instructions as i64;
+        if self.left <= 0 {
+            self.next_phase(cycles);
+        }
+    }
+
+    /// Forgets what was measured; the windows go on.
+    pub fn reset_counts(&mut self, cycles: Cycles) {
+        self.sampled = SampledCycles::default();
+        self.window = (0, cycles);
+    }
+
+    /// Adds the windows of an execution whose cycles were added to the core's, which are these now. An open window is given up.
+    pub fn merge(&mut self, ended: &SampledCycles, cycles: Cycles) {
+        self.sampled.add(ended);
+        self.window = (0, cycles);
+    }
+
+    /// Goes on to the phase that follows, beyond those that a long block has skipped.
+    #[inline(never)]
+    fn next_phase(&mut self, cycles: impl Fn() -> Cycles) {
+        while self.left <= 0 {
+            if self.phase == Phase::Measured && self.window.0 > 0 {
+                let measured = cycles().since(&self.window.1);
+                self.sampled.add_window(self.window.0, &measured);
+            }
+            self.phase = match self.phase {
+                Phase::FunctionalWarming => Phase::DetailedWarming,
+                Phase::DetailedWarming => Phase::Measured,
+                Phase::Measured => Phase::FunctionalWarming,
+            };
+            self.left += self.plan.length(self.phase) as i64;
+            self.window = (0, cycles());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycles(operands: u64, issued: u64) -> Cycles {
+        let mut cycles = Cycles::default();
+        cycles.0[Cause::Operand.index()] = operands;
+        cycles.0[Cause::Issued(1).index()] = issued;
+        cycles
+    }
+
+    #[test]
+    fn quantiles_are_those_of_tables() {
+        for (freedom, quantile) in [(20.0, 2.845), (30.0, 2.750), (100.0, 2.626), (1e9, 2.576)] {
+            assert!((student(freedom) - quantile).abs() < 1e-3, "{freedom}: {}", student(freedom));
+        }
+    }
+
+    /// Windows of 10, 10 and 20 instructions with 20, 30 and 50 cycles: 2.5 an instruction, residuals -5, 5, 0.
+    #[test]
+    fn estimates_are_as_computed_by_hand() {
+        let mut sampled = SampledCycles { instructions: 160, ..SampledCycles::default() };
+        for (instructions, operands, issued) in [(10, 10, 10), (10, 20, 10), (20, 30, 20)] {
+            sampled.add_window(instructions, &cycles(operands, issued));
+        }
+        let error = student(2.0) * (25.0f64 * 3.0).sqrt() / 40.0;
+        let Estimate { value, error: found } = sampled.per_instruction();
+        assert_eq!(value, 2.5);
+        assert!((found - error * 0.75f64.sqrt()).abs() < 1e-12);
+        assert_eq!(sampled.of(Cause::Issued(1)), Estimate { value: 1.0, error: 0.0 });
+        let needed = 3.0 * (error / 0.25).powi(2);
+        assert_eq!(sampled.windows_for(0.1), needed.ceil() as u64);
+        let mut twice = sampled.clone();
+        twice.add(&sampled);
+        assert_eq!((twice.windows, twice.measured, twice.instructions), (6, 80, 320));
+        assert_eq!(twice.per_instruction().value, 2.5);
+    }
+
+    /// The phases of a sampler with blocks of a length, and the windows that it has measured.
+    fn phases(plan: SamplingPlan, block: u32, blocks: u32) -> (String, SampledCycles) {
+        let mut sampler = Sampler::new(plan);
+        let mut phases = String::new();
+        let mut executed = 0;
+        for _ in 0..blocks {
+            phases.push(match sampler.phase {
+                Phase::FunctionalWarming => '.',
+                Phase::DetailedWarming => 'w',
+                Phase::Measured => 'M',
+            });
+            executed += if sampler.is_detailed() { u64::from(block) } else { 0 };
+            sampler.executed(block, || cycles(2 * executed, 0));
+        }
+        (phases, sampler.sampled)
+    }
+
+    #[test]
+    fn windows_come_at_equal_distances() {
+        let plan = SamplingPlan { period: 10, window: 2, warm_up: 3 };
+        let (seen, sampled) = phases(plan, 1, 30);
+        assert_eq!(seen, ".....wwwMM.....wwwMM.....wwwMM");
+        assert_eq!((sampled.windows, sampled.measured, sampled.detailed), (3, 6, 15));
+        assert_eq!(sampled.per_instruction(), Estimate { value: 2.0, error: 0.0 });
+        // Blocks of four instructions end later than the phases, which stay where they are.
+        assert_eq!(phases(plan, 4, 15).0, "..M.w..M.w..M.w");
+        let whole = SamplingPlan { period: 5, window: 5, warm_up: 0 };
+        assert_eq!(phases(whole, 1, 12).0, "MMMMMMMMMMMM");
+    }
+
+    #[test]
+    fn short_periods_are_simulated_in_detail() {
+        let plan = SamplingPlan::with_period;
+        assert_eq!(plan(100_000), SamplingPlan { period: 100_000, window: 1000, warm_up: 2000 });
+        assert_eq!(plan(1500), SamplingPlan { period: 1500, window: 1000, warm_up: 500 });
+        assert_eq!(plan(0), SamplingPlan { period: 1, window: 1, warm_up: 0 });
+    }
+}
