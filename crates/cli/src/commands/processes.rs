@@ -13,7 +13,6 @@ use trace::Trace;
 use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated, check_units, is_parallel, prepare, with_warm_up, without_warm_up};
-use super::time::timing_model;
 use super::{until, with_output_apart};
 use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptions, TimeOptions};
 use crate::messages;
@@ -61,7 +60,7 @@ pub fn time(
 ) -> anyhow::Result<ExitCode> {
     let machines = selected.machines.clone();
     // Machines without a pipeline are reported before the program runs.
-    let new = timing_model(options);
+    let new = simulate::timing_model(options.sample);
     machines.iter().try_for_each(|machine| new(machine).map(drop))?;
     let make = move || {
         let models = machines.iter().map(&new);

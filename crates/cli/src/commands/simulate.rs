@@ -13,7 +13,7 @@ use engine::{Configuration, Plan};
 use host::without_signals;
 use lab::live;
 use lab::measure::Ending;
-use machine::{Machine, Model, WarmUp};
+use machine::{Machine, Model, SamplingPlan, TimingModel, TimingModelError, WarmUp};
 use trace::Trace;
 
 use super::selected_machines::SelectedMachines;
@@ -47,6 +47,20 @@ pub struct Simulated<M> {
 fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
     let own = machines.iter().filter_map(|machine| machine.processor.cpu.as_deref()?.parse().ok());
     options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
+}
+
+/// Makes timing models, of a sample with windows of this period if one is given.
+pub fn timing_model(
+    period: Option<u64>,
+) -> impl Fn(&Machine) -> Result<TimingModel, TimingModelError> + Send + 'static {
+    let plan = period.map(SamplingPlan::with_period);
+    move |machine| {
+        let model = TimingModel::new(machine)?;
+        Ok(match plan {
+            Some(plan) => model.with_sampling(plan),
+            None => model,
+        })
+    }
 }
 
 /// Simulates a model of these machines on a trace or a program, for tables with these rows and functions.

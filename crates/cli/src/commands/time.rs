@@ -4,29 +4,14 @@ use std::process::ExitCode;
 
 use analysis::models::{self, Together};
 use anyhow::bail;
-use machine::{Machine, SamplingPlan, TimingModel, TimingModelError};
 
 use super::calls::{self, CallsRequest};
 use super::processes;
 use super::selected_machines::SelectedMachines;
-use super::simulate::simulate;
+use super::simulate::{simulate, timing_model};
 use super::sweep::{self, SweepRequest};
 use crate::arguments::{ResultRows, TimeOptions};
 use crate::messages;
-
-/// Makes the timing models that the options ask for.
-pub fn timing_model(
-    options: &TimeOptions,
-) -> impl Fn(&Machine) -> Result<TimingModel, TimingModelError> + Send + 'static {
-    let plan = options.sample.map(SamplingPlan::with_period);
-    move |machine| {
-        let model = TimingModel::new(machine)?;
-        Ok(match plan {
-            Some(plan) => model.with_sampling(plan),
-            None => model,
-        })
-    }
-}
 
 /// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
@@ -50,7 +35,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     output.check(several)?;
     let rows = options.by.map(|by| by.results(options.inclusive));
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
-    let times = selected.machines.iter().map(timing_model(options)).collect::<Result<Vec<_>, _>>()?;
+    let times = selected.machines.iter().map(timing_model(options.sample)).collect::<Result<Vec<_>, _>>()?;
     if options.children {
         return processes::time(options, rows, &selected);
     }
