@@ -266,7 +266,15 @@ fn hints_of_jumps_are_what_the_profile_says() {
     // An instrumented image counts the last target of calls by pointers, but not where those of its slots lead.
     place.succeed(&["spike", "instrument", "./program", "-o", "counting"]);
     place.succeed(&["run", "./counting"]);
-    place.succeed(&["profile", "--replace", "--from-counts", "counting.counts", "-o", "profile", "./program"]);
+    place.succeed(&[
+        "profile",
+        "--replace",
+        "--from-counts",
+        "counting.counts",
+        "-o",
+        "profile",
+        "./program",
+    ]);
     place.succeed(&OPTIMIZE);
     let after = mispredicted("./faster");
     assert!(after * 3 < before * 2, "{before} mispredicted jumps became {after} by counts of an image");
