@@ -263,7 +263,7 @@ fn hints_of_jumps_are_what_the_profile_says() {
     assert!(before > 40_000, "{before}");
     let after = mispredicted("./faster");
     assert!(after * 5 < before, "{before} mispredicted jumps became {after}");
-    // What an instrumented image counts knows the last target of each call.
+    // An instrumented image counts the last target of calls by pointers, but not where those of its slots lead.
     place.succeed(&["spike", "instrument", "./program", "-o", "counting"]);
     place.succeed(&["run", "./counting"]);
     place.succeed(&[
@@ -277,10 +277,7 @@ fn hints_of_jumps_are_what_the_profile_says() {
     ]);
     place.succeed(&OPTIMIZE);
     let after = mispredicted("./faster");
-    assert!(
-        after * 5 < before,
-        "{before} mispredicted jumps became {after} by an instrumented image's counts"
-    );
+    assert!(after * 3 < before * 2, "{before} mispredicted jumps became {after} by counts of an image");
 }
 
 /// The size of the largest direct-mapped cache of the machines.
