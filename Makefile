@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check stress-ng-check system-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check clients-check stress-ng-check system-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -50,6 +50,12 @@ bench:
 postgresql-check: setup
 	cargo build --release --locked
 	PATHLENGTH=$(PATHLENGTH) workloads/postgresql-check
+
+# Clients of others against PostgreSQL while it is counted: pgbench, TPC-C and TPC-H. It needs go-tpc (GO_TPC) and tpchgen-cli (TPCHGEN);
+# not part of CI.
+clients-check: setup
+	cargo build --release --locked
+	PATHLENGTH=$(PATHLENGTH) workloads/clients-check
 
 # Test suites of GCC, shells and tools, compared with qemu-alpha; SUITE and TEST select. Not part of CI, as it takes long.
 conformance:

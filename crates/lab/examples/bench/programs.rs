@@ -73,7 +73,7 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
         .into_iter()
         .chain([&*csv, "--attach".as_ref()])
         .collect();
-    let attach = [&[&*pathlength][..], &attach].concat();
+    let attach = [&[&*pathlength][..], &attach[..]].concat();
     // Those whose costs are compared take turns.
     let counted = [
         ("run", run.clone(), false),

@@ -34,6 +34,8 @@ impl Server {
             |index: usize| Some(builds.get(index)?.program.canonicalize().ok()?.parent()?.to_path_buf());
         let [alpha, native] = [0, 1].map(bin).map(|bin| bin.ok_or("the build has no programs"));
         let directory = directory.join("server");
+        // Another part may have left one.
+        let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir(&directory)?;
         if is_root() {
             chown(&directory, Some(NOBODY), Some(NOBODY))?;
@@ -78,7 +80,7 @@ impl Server {
             // The processes join within milliseconds.
             std::thread::sleep(Duration::from_secs(1));
             let asked = succeed(&mut pgbench);
-            let (status, used) = interrupted(&attached)?;
+            let (status, used) = ended_by(&attached, libc::SIGTERM)?;
             counting = used;
             asked?;
             if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
@@ -135,7 +137,7 @@ impl Server {
         as_user(program);
         let process = program.spawn().map_err(|error| format!("the server does not start: {error}"))?;
         let worked = self.wait_until_ready().and_then(|()| work(process.id()));
-        let (status, usage) = interrupted(&process)?;
+        let (status, usage) = ended_by(&process, libc::SIGINT)?;
         let log = || std::fs::read_to_string(self.directory.join("log")).unwrap_or_default();
         worked.map_err(|error| format!("{error}; the server's log: {}", log()))?;
         if status.success() { Ok(usage) } else { Err(format!("the server failed: {}", log()).into()) }
@@ -154,12 +156,12 @@ impl Server {
     }
 }
 
-/// Ends a process as Ctrl-C does. Returns how it ended, and what it and all processes that it waited for have used.
-fn interrupted(child: &Child) -> Result<(ExitStatus, Used), Error> {
+/// Ends a process by a signal. Returns how it ended, and what it and all processes that it waited for have used.
+fn ended_by(child: &Child, signal: i32) -> Result<(ExitStatus, Used), Error> {
     let process = child.id() as i32;
     // SAFETY: plain calls; the process is a child that nobody else waits for.
     unsafe {
-        libc::kill(process, libc::SIGINT);
+        libc::kill(process, signal);
         let (mut status, mut usage) = (0, std::mem::zeroed());
         if libc::wait4(process, &mut status, 0, &mut usage) != process {
             return Err(std::io::Error::last_os_error().into());
