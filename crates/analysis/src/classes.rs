@@ -150,7 +150,7 @@ impl ClassProfiles {
             _ => true,
         };
         let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
-        let mut table = Table::new("classes", &format!("Instructions of the run by {first}"), &shown);
+        let mut table = Table::new("classes", format!("Instructions of the run by {first}"), &shown);
         let cells = |name: &str, processes: Value, units: Value, instructions: f64| {
             let share = if self.total > 0.0 { 100.0 * instructions / self.total } else { 0.0 };
             let cells = [name.into(), processes, units, whole(instructions), share.into()];
