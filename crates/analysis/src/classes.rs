@@ -2,25 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use events::{BlockId, Unit};
-use serde::{Deserialize, Serialize};
-
 use crate::components::Components;
 use crate::profile::Profile;
 use crate::run_counts::{Owner, RunCounts};
 use crate::table::{Kind, Table, Value};
+pub use crate::unit_class::UnitClass;
 use crate::units::PathLength;
-
-/// The units of one class.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct UnitClass {
-    /// Its name: the function whose calls these are.
-    pub name: String,
-    /// Instructions of each unit.
-    lengths: Vec<u64>,
-    /// Executions of blocks in all of them.
-    executions: BTreeMap<BlockId, u64>,
-}
 
 /// The mean unit of a class.
 fn mean(class: &Owner) -> Profile {
@@ -30,46 +17,6 @@ fn mean(class: &Owner) -> Profile {
     mean.images.values_mut().for_each(|n| *n /= units);
     mean.total /= units;
     mean
-}
-
-impl UnitClass {
-    /// Without units.
-    pub fn new(name: &str) -> UnitClass {
-        UnitClass { name: name.into(), ..UnitClass::default() }
-    }
-
-    /// With units of these lengths, in all of which blocks were executed so often.
-    pub fn of(name: &str, lengths: Vec<u64>, executions: BTreeMap<BlockId, u64>) -> UnitClass {
-        UnitClass { name: name.into(), lengths, executions }
-    }
-
-    /// Adds a unit.
-    pub fn add(&mut self, unit: &Unit) {
-        self.lengths.push(unit.instructions);
-        for &(block, executions) in &unit.blocks {
-            *self.executions.entry(block).or_default() += executions;
-        }
-    }
-
-    /// How many units there were.
-    pub fn units(&self) -> u64 {
-        self.lengths.len() as u64
-    }
-
-    /// Instructions of each unit.
-    pub fn lengths(&self) -> &[u64] {
-        &self.lengths
-    }
-
-    /// Executions of blocks in all of them.
-    pub fn executions(&self) -> &BTreeMap<BlockId, u64> {
-        &self.executions
-    }
-
-    /// Instructions of all units.
-    pub fn instructions(&self) -> u64 {
-        self.lengths.iter().sum()
-    }
 }
 
 /// The mean unit of each class, and the rest of the run.
@@ -150,7 +97,7 @@ impl ClassProfiles {
             _ => true,
         };
         let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
-        let mut table = Table::new("classes", &format!("Instructions of the run by {first}"), &shown);
+        let mut table = Table::new("classes", format!("Instructions of the run by {first}"), &shown);
         let cells = |name: &str, processes: Value, units: Value, instructions: f64| {
             let share = if self.total > 0.0 { 100.0 * instructions / self.total } else { 0.0 };
             let cells = [name.into(), processes, units, whole(instructions), share.into()];

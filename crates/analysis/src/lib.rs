@@ -37,4 +37,5 @@ pub mod statics;
 pub mod strides;
 pub mod table;
 pub mod unit_blocks;
+mod unit_class;
 pub mod units;

@@ -7,11 +7,11 @@ use events::{BlockId, Counts};
 use serde::{Deserialize, Serialize};
 
 use super::{ProcessSums, RunCounts, RunDescription, Sums};
-use crate::classes::UnitClass;
 use crate::components::Components;
 use crate::names::{FunctionName, Names};
 use crate::pairing::ImageIdentity;
 use crate::profile::{Attribution, Profile};
+use crate::unit_class::UnitClass;
 
 /// A process, with what it executed.
 pub struct ProcessWork<'a> {
