@@ -14,8 +14,9 @@ pub use disposition::{Disposition, set_disposition};
 pub use errno::Errno;
 pub use fork::{CloneFlags, fork};
 pub use mailbox::{
-    SampleHandler, SampleTimer, ThreadHandle, adopt_thread, has_attach_request, is_fault, is_recorded, kick_self, pending, recorded, sample_thread,
-    send_attach_request, set_stack_limit, take, take_attach_request, wait,
+    SampleHandler, SampleTimer, ThreadHandle, adopt_thread, has_attach_request, is_fault, is_recorded,
+    kick_self, pending, recorded, sample_thread, send_attach_request, set_stack_limit, take,
+    take_attach_request, wait,
 };
 pub use signal::{
     SignalInformation, bit, block_all, blockable, is_ignored, name_thread, requeue, set_mask, without_signals,

@@ -5,7 +5,9 @@
 //! that addresses frames of varying size. So a table is an array of small rows, sorted by address, as the Linux kernel's ORC
 //! tables are.
 
-use gimli::{BaseAddresses, CfaRule, CieOrFde, EhFrame, Register, RegisterRule, UnwindContext, UnwindSection};
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, Register, RegisterRule, UnwindContext, UnwindSection,
+};
 use object::LittleEndian as LE;
 use object::read::elf::ElfFile64;
 

@@ -41,9 +41,9 @@ mod target;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod toy;
 
-pub use compiler::{COMPILE_THRESHOLD, Compiler, compiled_regions};
 #[cfg(target_arch = "x86_64")]
 pub use code_map::{Interrupted, interrupted, keep as keep_code_map, set_compiled};
+pub use compiler::{COMPILE_THRESHOLD, Compiler, compiled_regions};
 #[cfg(not(target_arch = "x86_64"))]
 pub use compiler::{
     Exit, Interrupted, UNWIND, enter, interrupted, is_stack_full, keep_code_map, set_compiled, watch,

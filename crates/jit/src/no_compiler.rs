@@ -44,12 +44,7 @@ impl Site {
 
 impl<G: Guest> Compiler<G> {
     /// There is none for this host.
-    pub fn new(
-        _: &Memory,
-        _: InstrumentationLevel,
-        _: Option<&HitFilter>,
-        _: bool,
-    ) -> Option<Compiler<G>> {
+    pub fn new(_: &Memory, _: InstrumentationLevel, _: Option<&HitFilter>, _: bool) -> Option<Compiler<G>> {
         None
     }
 

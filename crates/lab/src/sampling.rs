@@ -161,13 +161,20 @@ impl SampledFolder {
     }
 
     /// The profile of all samples.
-    fn profile(mut self, header: Header, request: SampleRequest, folder: &Path) -> Result<SampledProfile, Error> {
+    fn profile(
+        mut self,
+        header: Header,
+        request: SampleRequest,
+        folder: &Path,
+    ) -> Result<SampledProfile, Error> {
         self.refresh();
         if let Some(failure) = self.failure {
             return Err(Error::Simulation(io::Error::other(failure)));
         }
         let counts = match request.is_exact {
-            true => Some(Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?.counts),
+            true => {
+                Some(Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?.counts)
+            }
             false => None,
         };
         make(&header, &self.programs, request.sampling, counts.as_ref()).map_err(Error::Simulation)
@@ -308,7 +315,8 @@ impl Maker {
     }
 
     fn image(&mut self, image: &LoadedImage) -> u32 {
-        let build_id = self.file(&image.path).and_then(|file| file.build_id().map(Vec::from)).unwrap_or_default();
+        let build_id =
+            self.file(&image.path).and_then(|file| file.build_id().map(Vec::from)).unwrap_or_default();
         let &LoadedImage { ref path, start, end, bias } = image;
         let image = Image { path: path.clone(), start, end, bias, build_id };
         self.dictionary.image(image, &mut self.calls)
@@ -342,7 +350,8 @@ impl Maker {
         let Some(index) = image_of(program, address) else { return false };
         let image = &program.images[index];
         let Some(file) = self.file(&image.path) else { return false };
-        let starts = ["_start", "__start", "__clone", "clone", "__thread_start", "thread_start", "_dl_start_user"];
+        let starts =
+            ["_start", "__start", "__clone", "clone", "__thread_start", "thread_start", "_dl_start_user"];
         let function = file.function_at(address.wrapping_sub(image.bias));
         function.is_some_and(|function| {
             starts.contains(&function.name.as_str()) || function.name.starts_with("__libc_start")
@@ -357,8 +366,7 @@ impl Maker {
                 continue;
             }
             let image = block.image.map(|image| numbers[image as usize]);
-            let id =
-                self.dictionary.block((block.address, image, block.words.clone()), &mut self.calls)?;
+            let id = self.dictionary.block((block.address, image, block.words.clone()), &mut self.calls)?;
             self.instructions.add_executions(id, block.words.len(), executions);
             total += executions * block.words.len() as u64;
         }

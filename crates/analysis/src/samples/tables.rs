@@ -56,10 +56,15 @@ pub fn summary(sampled: &SampleSummary) -> Table {
     ));
     if sampled.samples > 0 {
         let complete = 100.0 * sampled.complete as f64 / sampled.samples as f64;
-        table.notes.push(format!("{complete:.1} % of the chains of calls reach the first function of their thread."));
+        table.notes.push(format!(
+            "{complete:.1} % of the chains of calls reach the first function of their thread."
+        ));
     }
     if sampled.lost > 0 {
-        table.notes.push(format!("{} samples are lost: there was no room for them.", separated(&sampled.lost.to_string())));
+        table.notes.push(format!(
+            "{} samples are lost: there was no room for them.",
+            separated(&sampled.lost.to_string())
+        ));
     }
     table
 }
@@ -107,9 +112,7 @@ pub fn with_errors(mut table: Table, samples: u64) -> Table {
         _ => 0,
     };
     let body = table.rows.len() - usize::from(table.total);
-    let all: u64 = executed.map_or(0, |column| {
-        table.rows[..body].iter().map(|row| count(row, column)).sum()
-    });
+    let all: u64 = executed.map_or(0, |column| table.rows[..body].iter().map(|row| count(row, column)).sum());
     let (mut within, mut compared) = (0, 0);
     for (index, row) in table.rows.iter_mut().enumerate() {
         let (found, is_total) = (count(row, hits), index >= body);

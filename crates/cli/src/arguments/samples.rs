@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use engine::Sampling;
 
-use super::models::Rows;
 use super::ResultRows;
+use super::models::Rows;
 
 /// The rows of a table of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,7 +75,9 @@ pub struct SampleOptions {
 
 /// A time with its unit, or a number of instructions.
 fn distance(text: &str) -> Result<Sampling, String> {
-    let wrong = || "a distance is a time such as 4ms or 500us, or a number of instructions such as 1000000".to_string();
+    let wrong = || {
+        "a distance is a time such as 4ms or 500us, or a number of instructions such as 1000000".to_string()
+    };
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number: u64 = text[..text.len() - unit.len()].parse().map_err(|_| wrong())?;
     let nanoseconds = match unit {

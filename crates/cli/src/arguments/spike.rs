@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::samples::SampleOptions;
 use super::spike_environment::{
     CollectOptions, DatabaseOptions, ListOptions, ManagerOptions, RegisterOptions, RemoveOptions,
     SpikeExportOptions, SpikeRunOptions, UseOptions,
 };
-use super::samples::SampleOptions;
 use super::{CallOptions, EngineOptions, OutputOptions, ProfiledProgram, RowOptions};
 
 /// Options of `profile`.

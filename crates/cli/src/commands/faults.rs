@@ -59,8 +59,10 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
 fn write_page<M>(simulated: &Simulated<M>, rates: &Table, path: &Path) -> anyhow::Result<()> {
     let (time, rate) = (&rates.columns[0].name, rates.columns[3].name.as_str());
     let chart = report::lines(rates, time, &[rate], &rates.title)?;
-    let section =
-        Section { heading: rates.title.clone(), blocks: vec![Block::Chart(chart), Block::Table(rates.clone())] };
+    let section = Section {
+        heading: rates.title.clone(),
+        blocks: vec![Block::Chart(chart), Block::Table(rates.clone())],
+    };
     let page = Page {
         title: "Alignment faults".into(),
         headline: "When the program makes unaligned accesses".into(),

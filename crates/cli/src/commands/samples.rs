@@ -42,7 +42,9 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         false => chain_form(&columns, &options.calls, output, rows)?,
     };
     if samples.children && options.file.attach.is_none() {
-        eprintln!("pathlength: note: all processes of a program that is run are sampled: --children is for --attach");
+        eprintln!(
+            "pathlength: note: all processes of a program that is run are sampled: --children is for --attach"
+        );
     }
     let Sampled { profile, ending, notes } = sample(options)?;
     if profile.summary.samples == 0 {

@@ -202,8 +202,10 @@ impl SampleReader {
         }
         let mut bytes = vec![0; (written - read) as usize * WORD];
         self.file.read_exact_at(&mut bytes, (HEAD_WORDS as u64 + read) * WORD as u64)?;
-        let words: Vec<u64> =
-            bytes.chunks_exact(WORD).map(|word| u64::from_le_bytes(word.try_into().expect("eight"))).collect();
+        let words: Vec<u64> = bytes
+            .chunks_exact(WORD)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("eight")))
+            .collect();
         self.read = written;
         let (mut samples, mut rest) = (Vec::new(), &words[..]);
         while !rest.is_empty() {

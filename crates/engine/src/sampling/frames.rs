@@ -117,7 +117,8 @@ impl Callers {
         let local = libc::iovec { iov_base: self.stack.as_mut_ptr().cast(), iov_len: bytes };
         // Pages apart: the call copies whole ranges only.
         const PAGE: usize = 4096;
-        let mut ranges = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; STACK_WORDS * 8 / PAGE + 1];
+        let mut ranges =
+            [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; STACK_WORDS * 8 / PAGE + 1];
         let (mut at, mut left, mut count) = (from as usize, bytes, 0);
         while left > 0 {
             let length = (PAGE - at % PAGE).min(left);
@@ -142,10 +143,8 @@ fn caller(
     let mapped = tables().iter().find(|it| (it.start..it.end).contains(&address))?;
     let Some(row) = mapped.table.row(address.wrapping_sub(mapped.bias)) else {
         // Hand-written code without a table mostly calls nothing, and has no frame.
-        return is_innermost.then_some(CallerRegisters {
-            return_address: registers.return_address & !3,
-            ..registers
-        });
+        return is_innermost
+            .then_some(CallerRegisters { return_address: registers.return_address & !3, ..registers });
     };
     let base = match row.base {
         Some(number) if number == <Cpu as CallingConvention>::STACK_POINTER => registers.stack_pointer,

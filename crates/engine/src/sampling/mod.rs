@@ -17,10 +17,10 @@ use std::cell::{Cell, RefCell};
 use host::SampleTimer;
 use serde::{Deserialize, Serialize};
 
-pub use self::file::{Sample, SampleKind, SampleReader};
 use self::file::SampleFile;
-pub(crate) use self::frames::{forget_images, map_image};
+pub use self::file::{Sample, SampleKind, SampleReader};
 use self::frames::{CallerRegisters, Callers};
+pub(crate) use self::frames::{forget_images, map_image};
 use crate::platform::Cpu;
 use guest::CallingConvention;
 
@@ -82,9 +82,10 @@ impl Sampler {
         let mut sampler = Sampler { sampling, folder, name, timer: None, has_begun, is_placed, next, random };
         if let Sampling::Instructions(_) = sampling {
             // Threads begin at different distances, which are the same in each run.
-            sampler.random = sampler.name.bytes().fold(0, |hash: u64, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-            });
+            sampler.random = sampler
+                .name
+                .bytes()
+                .fold(0, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
         }
         sampler
     }
@@ -208,8 +209,9 @@ impl CallerRegisters {
     }
 
     fn of(cpu: &Cpu) -> CallerRegisters {
-        CallerRegisters::new(CallerRegisters::NUMBERS.map(|number| {
-            guest::Guest::value(cpu, events::record::Register::Integer(number))
-        }))
+        CallerRegisters::new(
+            CallerRegisters::NUMBERS
+                .map(|number| guest::Guest::value(cpu, events::record::Register::Integer(number))),
+        )
     }
 }

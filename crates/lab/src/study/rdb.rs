@@ -173,8 +173,7 @@ fn measure_step(
     for (phase, faults) in PHASES.iter().zip(&mut faults) {
         let unit = engine::UnitPlan { function: (*phase).into(), skip: 0, units: None };
         let plan = Plan { unit: Some(unit), heap: true, ..Plan::default() };
-        let observed =
-            family::observe(&configuration, &plan, AlignmentFaults::new()).map_err(simulation)?;
+        let observed = family::observe(&configuration, &plan, AlignmentFaults::new()).map_err(simulation)?;
         succeeded(observed.ending.as_ref()).map_err(failed)?;
         let number = if *phase == PHASES[0] { ITEMS } else { settings.transactions };
         *faults = observed.model.totals().faults as f64 / f64::from(number);
@@ -272,7 +271,11 @@ fn findings(measured: &[Measured]) -> Vec<Table> {
     vec![
         named(&as_found.fault_lines, "faults", "Lines with alignment faults, in transactions"),
         named(&aligned.samples[0], "lines", "Samples by line, records aligned"),
-        named(&touched.samples[1], "compiling", "Samples by function with all that it calls, touched records in a list"),
+        named(
+            &touched.samples[1],
+            "compiling",
+            "Samples by function with all that it calls, touched records in a list",
+        ),
         named(&prepared.samples[0], "left", "Samples by line in the end: SQLite's own"),
     ]
 }
@@ -292,10 +295,8 @@ impl RdbStudy {
     pub fn page(&self) -> Result<Page, report::Error> {
         let chart = report::bars(&self.steps, "program", &["with fix-ups"], Arrangement::Grouped)?;
         let [found, left] = self.transaction;
-        let mut sections = vec![Section {
-            heading: "The steps".into(),
-            blocks: vec![Block::Table(self.steps.clone())],
-        }];
+        let mut sections =
+            vec![Section { heading: "The steps".into(), blocks: vec![Block::Table(self.steps.clone())] }];
         for (step, table) in STEPS[1..].iter().zip(&self.findings) {
             let text = format!("{} {}", step.finding, step.cure);
             sections.push(Section {

@@ -52,7 +52,8 @@ pub fn write_samples(
     profile.set_symbolicated(true);
     let frames = LineFrames::new(dictionary, &mut profile);
     let zero = Timestamp::from_nanos_since_reference(0);
-    let first = threads.iter().flat_map(|thread| &thread.samples).map(|sample| sample.time).min().unwrap_or(0);
+    let first =
+        threads.iter().flat_map(|thread| &thread.samples).map(|sample| sample.time).min().unwrap_or(0);
     let (mut processes, mut total) = (HashMap::new(), 0);
     for of_thread in threads {
         let key = of_thread.process;
