@@ -224,14 +224,14 @@ impl<G: Emit> Emitter<'_, G> {
             self.assembler.store_constant(MemoryOperand { base: RECORD, displacement: 0 }, !(id as i32));
             self.accesses = 0;
         }
-        if self.registers.counts_blocks() {
-            self.count_execution();
-        }
         if self.registers.is_limited() {
-            let leave = self.leave_for(block.address);
+            let leave = self.leave_before();
             let limit = host_field::<G>(HostSide::INSTRUCTION_LIMIT);
             self.assembler.alu(Alu::Cmp, Size::Quad, INSTRUCTIONS, limit);
             self.assembler.jump_if(Condition::Above, leave);
+        }
+        if self.registers.counts_blocks() {
+            self.count_execution();
         }
         if self.registers.counts_instructions() {
             let count = block.instructions.len() as i32;

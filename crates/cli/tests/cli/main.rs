@@ -34,6 +34,7 @@ mod outputs;
 mod profiles;
 mod results;
 mod run;
+mod samples;
 mod saved_counts;
 mod sharing;
 mod show;

@@ -54,6 +54,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "plan.c", "plan", &[]);
         compile(&folder, switches, "reaches.c", "reaches", &[]);
         compile(&folder, switches, "requests.c", "requests", &["-pthread"]);
+        compile(&folder, switches, "sampled.c", "sampled", &["-O1"]);
         compile(&folder, switches, "shared.c", "shared", &["-pthread"]);
         compile(&folder, switches, "shares.c", "shares", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);

@@ -89,7 +89,7 @@ impl Callers {
         let words = self.copy_stack(base);
         let stack = &self.stack[..words];
         let load = |address: u64| {
-            let offset = address.checked_sub(base).filter(|offset| offset % 8 == 0)?;
+            let offset = address.checked_sub(base).filter(|offset| offset.is_multiple_of(8))?;
             stack.get((offset / 8) as usize).copied()
         };
         let (mut at, mut registers, mut length) = (address, registers, 1);
@@ -110,7 +110,7 @@ impl Callers {
     /// Copies the stack from an address on, as far as it is mapped; the number of words. A system call copies, which fails where
     /// an access of ours would fault.
     fn copy_stack(&mut self, from: u64) -> usize {
-        if from == 0 || from % 8 != 0 || from >= memory::WINDOW {
+        if from == 0 || !from.is_multiple_of(8) || from >= memory::WINDOW {
             return 0;
         }
         let bytes = size_of_val(&self.stack);

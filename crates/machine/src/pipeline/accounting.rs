@@ -7,7 +7,7 @@ use super::any_core::AnyCore;
 use super::cycles::Cycles;
 use super::memory::MemorySystem;
 use super::resolve::ResolvedBatch;
-use super::sampling::Sampler;
+use super::sampling::WindowSampler;
 use crate::per_thread::{PerThread, Sums};
 
 /// The cycles that one unit of work took.
@@ -49,7 +49,7 @@ impl Sums for Usage {
 pub(super) struct Accounting<M> {
     pub core: AnyCore<M>,
     /// What is simulated in detail; everything without it.
-    pub sampler: Option<Sampler>,
+    pub sampler: Option<WindowSampler>,
     /// The current thread.
     thread: Thread,
     /// Instructions of all threads.

@@ -14,7 +14,7 @@ use super::cycles::{Cycles, LEVELS, PipelineSide};
 use super::issue::SiteCycles;
 use super::memory::{MemorySystem, PerfectMemory, Timing};
 use super::resolve::Resolver;
-use super::sampling::{SampledCycles, Sampler, SamplingPlan};
+use super::sampling::{SampledCycles, WindowSampler, SamplingPlan};
 use super::worker::{BATCH_WORDS, Worker};
 use crate::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
 use crate::predictor::{Predictions, PredictorState};
@@ -128,7 +128,7 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
     /// Simulates only a sample of the execution in detail. The model's cycles are then those of the parts simulated in detail,
     /// and [`TimingModel::sampled`] estimates those of the whole.
     pub fn with_sampling(self, plan: SamplingPlan) -> TimingModel<M> {
-        self.worker.drained().sampler = Some(Sampler::new(plan));
+        self.worker.drained().sampler = Some(WindowSampler::new(plan));
         self
     }
 

@@ -168,7 +168,7 @@ fn student(freedom: f64) -> f64 {
 
 /// Decides what is simulated in detail, and adds up what is measured.
 #[derive(Debug)]
-pub(super) struct Sampler {
+pub(super) struct WindowSampler {
     plan: SamplingPlan,
     phase: Phase,
     /// Instructions until the phase ends; less than 1 if it is over.
@@ -178,13 +178,13 @@ pub(super) struct Sampler {
     pub sampled: SampledCycles,
 }
 
-impl Sampler {
+impl WindowSampler {
     /// A sample by a plan. The first window comes at the end of the first period.
-    pub fn new(plan: SamplingPlan) -> Sampler {
+    pub fn new(plan: SamplingPlan) -> WindowSampler {
         let phase = Phase::FunctionalWarming;
         let left = plan.length(phase) as i64;
         let mut sampler =
-            Sampler { plan, phase, left, window: Default::default(), sampled: SampledCycles::default() };
+            WindowSampler { plan, phase, left, window: Default::default(), sampled: SampledCycles::default() };
         sampler.next_phase(Cycles::default);
         sampler
     }
@@ -281,7 +281,7 @@ mod tests {
 
     /// The phases of a sampler with blocks of a length, and the windows that it has measured.
     fn phases(plan: SamplingPlan, block: u32, blocks: u32) -> (String, SampledCycles) {
-        let mut sampler = Sampler::new(plan);
+        let mut sampler = WindowSampler::new(plan);
         let mut phases = String::new();
         let mut executed = 0;
         for _ in 0..blocks {

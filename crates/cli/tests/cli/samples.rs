@@ -1,0 +1,151 @@
+//! `profile --sample`: samples agree with exact counts, and with what is known of a program.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::support::{command, csv, guest, outcome, pathlength, run};
+
+/// A table of `profile --sample`.
+fn table(options: &str, words: &str) -> Vec<Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.csv");
+    let mut command = pathlength(["profile", "--sample", "--format", "csv", "-o"]);
+    command.arg(&path).args(options.split_whitespace());
+    let mut words = words.split_whitespace();
+    command.arg(guest(words.next().unwrap())).args(words);
+    outcome(command).noted_success();
+    csv(&fs::read_to_string(path).unwrap())
+}
+
+fn cell(table: &[Vec<String>], row: &str, heading: &str) -> f64 {
+    let at = table[0].iter().position(|name| name == heading).unwrap_or_else(|| panic!("{:?}", table[0]));
+    let row = table[1..].iter().find(|cells| cells[0] == row).unwrap_or_else(|| panic!("{row}: {table:?}"));
+    row[at].parse().unwrap()
+}
+
+/// The chi-square statistic of samples against exact counts, and its degrees of freedom: rows with fewer than five expected
+/// samples are one.
+fn chi_square(table: &[Vec<String>]) -> (f64, usize) {
+    let rows: Vec<&str> =
+        table[1..].iter().map(|row| row[0].as_str()).filter(|name| *name != "total").collect();
+    let pairs: Vec<[f64; 2]> =
+        rows.iter().map(|row| ["samples", "instructions"].map(|heading| cell(table, row, heading))).collect();
+    let [samples, all] = [0, 1].map(|column| pairs.iter().map(|pair| pair[column]).sum::<f64>());
+    let (mut rest, mut sum, mut groups) = ([0.0, 0.0], 0.0, 0);
+    let mut add = |found: f64, expected: f64| {
+        sum += (found - expected).powi(2) / expected;
+        groups += 1;
+    };
+    for [found, executed] in pairs {
+        let expected = samples * executed / all;
+        if expected >= 5.0 {
+            add(found, expected);
+        } else {
+            rest = [rest[0] + found, rest[1] + expected];
+        }
+    }
+    if rest[1] >= 5.0 {
+        add(rest[0], rest[1]);
+    }
+    (sum, groups - 1)
+}
+
+/// Samples by instructions do not depend on the host: a run has the same ones each time, so that this test cannot fail by chance.
+#[test]
+fn samples_by_instructions_agree_with_exact_counts() {
+    for (program, every) in [("ev56/sampled 100", 2000), ("ev56/calls", 100), ("ev5/faults", 100)] {
+        let functions = table(&format!("--every {every} --by function"), program);
+        let (chi, freedom) = chi_square(&functions);
+        // Less than one in 10,000 independent samples would exceed it; those at regular distances differ less.
+        let limit = freedom as f64 + 4.0 * (2.0 * freedom as f64).sqrt() + 5.0;
+        assert!(freedom >= 2 && chi < limit, "{program}: {chi} of {freedom}: {functions:?}");
+        assert_eq!(table(&format!("--every {every} --by function"), program), functions, "the same samples");
+    }
+}
+
+#[test]
+fn shares_are_those_of_the_program_however_it_is_sampled() {
+    for options in
+        ["--every 1000 --by function", "--every 4ms --by function", "--every 4ms --exact --by function"]
+    {
+        let functions = table(options, "ev56/sampled 12000");
+        let samples = ["one", "two", "four"].map(|name| cell(&functions, name, "samples"));
+        let all: f64 = samples.iter().sum();
+        assert!(all > 20.0, "{functions:?}");
+        for (share, known) in samples.map(|samples| samples / all).into_iter().zip([1.0, 2.0, 4.0]) {
+            let (known, error) = (known / 7.0, 5.0 * (0.25 / all).sqrt());
+            assert!((share - known).abs() < error, "{options}: {share} {known} {error}: {functions:?}");
+        }
+    }
+}
+
+#[test]
+fn chains_of_calls_are_followed_and_killed_processes_keep_their_samples() {
+    let processes = table("--every 5000 --by process", "ev56/sampled 300 2");
+    let samples = ["1", "1.1", "1.2"].map(|process| cell(&processes, process, "samples"));
+    assert!(samples.iter().all(|one| (0.9..1.1).contains(&(one / samples[0]))), "{processes:?}");
+    let functions = table("--every 5000 --by function --inclusive", "ev56/sampled 300 2");
+    let share = |name: &str| cell(&functions, name, "share");
+    assert!(share("all") > 95.0 && share("main") > 95.0, "{functions:?}");
+    assert!((50.0..65.0).contains(&share("four")), "{functions:?}");
+    let callers = table("--every 5000 --by caller --function four", "ev56/sampled 300");
+    assert_eq!(callers[1][..2], ["four", "all"], "{callers:?}");
+}
+
+#[test]
+fn a_running_program_is_sampled_and_goes_on() {
+    let mut program = command("run :ev56/sampled 100000000 1");
+    let mut running = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    sleep(Duration::from_millis(1500));
+    let (id, folder) = (running.id().to_string(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("table.csv");
+    for options in ["--by function --inclusive", "--children --by process", "--exact --by function"] {
+        let mut sampling = pathlength(["profile", "--sample", "--attach", &id, "--duration", "1", "-o"]);
+        sampling.arg(&path).args(["--format", "csv"]).args(options.split_whitespace());
+        outcome(sampling).noted_success();
+        let rows = csv(&fs::read_to_string(&path).unwrap());
+        if options.contains("inclusive") {
+            assert!(cell(&rows, "all", "share") > 90.0, "{rows:?}");
+        } else if options.contains("children") {
+            assert!(rows.len() >= 3, "{rows:?}");
+        } else {
+            assert!(cell(&rows, "four", "samples") > 0.0, "{rows:?}");
+        }
+    }
+    assert!(running.try_wait().unwrap().is_none(), "it goes on");
+    running.kill().unwrap();
+    running.wait().unwrap();
+}
+
+#[test]
+fn samples_are_written_for_other_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, options: &[&str]| {
+        let path = folder.path().join(name);
+        let mut command = pathlength(["profile", "--sample", "--every", "5000", "-o"]);
+        command.arg(&path).args(options).arg(guest("ev56/sampled")).arg("200");
+        outcome(command).noted_success();
+        fs::read(path).unwrap()
+    };
+    let tree = ["--by", "call-tree"];
+    let folded = String::from_utf8(written("a.folded", &tree)).unwrap();
+    assert!(folded.lines().any(|line| line.contains("main;") && line.contains("all;four ")), "{folded}");
+    assert!(String::from_utf8(written("a.html", &tree)).unwrap().contains("four"));
+    assert!(written("a.pb.gz", &tree).starts_with(&[0x1f, 0x8b]));
+    let firefox = String::from_utf8(written("a.json", &[])).unwrap();
+    assert!(firefox.contains("\"four\"") && firefox.contains("samples"), "a profile for Firefox");
+}
+
+#[test]
+fn wrong_options_say_what_to_do() {
+    let printed = run("profile --sample --every 10 :ev56/sampled").failure_with(2);
+    assert!(printed.contains("100 instructions"), "{printed}");
+    let printed = run("profile --sample --every 4 ms :ev56/sampled").failure_with(2);
+    assert!(printed.contains("100 instructions apart"), "{printed}");
+    let printed = run("profile :ev56/sampled").failure();
+    assert!(printed.contains("--sample"), "{printed}");
+    let printed = run("profile --sample --live :ev56/sampled").failure();
+    assert!(printed.contains("terminal"), "{printed}");
+}
