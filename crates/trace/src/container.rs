@@ -10,8 +10,9 @@ use crate::bytes::{Bytes, Malformed, put};
 
 /// The file's first bytes, followed by four bytes of version.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"PLTRACE\n";
-/// The version of the format that is written, and the newest that can be read.
-pub(crate) const VERSION: u32 = 3;
+/// The version of the format that is written, and the newest that can be read. There was no version 3: no flipped bit makes
+/// this one a version that there was.
+pub(crate) const VERSION: u32 = 4;
 /// Offset of the first chunk.
 pub(crate) const FIRST_CHUNK: u64 = 12;
 

@@ -72,7 +72,7 @@ impl Definitions {
             put(&mut names, function.address);
             put(&mut names, function.size);
         }
-        // Before version 3 there was nothing of this.
+        // Before version 4 there was nothing of this.
         if !self.objects.is_empty() {
             put(&mut names, self.objects.len() as u64);
             for (number, name) in &self.objects {

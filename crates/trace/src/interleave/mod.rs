@@ -292,10 +292,9 @@ impl Interleaved<'_> {
     fn is_forked(&self, stream: usize) -> bool {
         let (streams, order) = (self.trace.streams(), self.orders[stream]);
         let Some(&parent) = self.parents.get(&streams[stream].process) else { return false };
-        let of_parent = (0..streams.len()).filter(|&other| streams[other].process == parent);
+        let mut of_parent = (0..streams.len()).filter(|&other| streams[other].process == parent);
         streams[stream].thread == 0
-            && of_parent
-                .fold(true, |all, other| all && (self.has_ended[other] || self.orders[other] >= order))
+            && of_parent.all(|other| self.has_ended[other] || self.orders[other] >= order)
     }
 
     /// Whether the call was made that woke a stream.
