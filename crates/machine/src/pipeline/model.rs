@@ -14,7 +14,7 @@ use super::cycles::{Cycles, LEVELS, PipelineSide};
 use super::issue::SiteCycles;
 use super::memory::{MemorySystem, PerfectMemory, Timing};
 use super::resolve::Resolver;
-use super::sampling::{SampledCycles, WindowSampler, SamplingPlan};
+use super::sampling::{SampledCycles, SamplingPlan, WindowSampler};
 use super::worker::{BATCH_WORDS, Worker};
 use crate::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
 use crate::predictor::{Predictions, PredictorState};

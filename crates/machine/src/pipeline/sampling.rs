@@ -183,8 +183,13 @@ impl WindowSampler {
     pub fn new(plan: SamplingPlan) -> WindowSampler {
         let phase = Phase::FunctionalWarming;
         let left = plan.length(phase) as i64;
-        let mut sampler =
-            WindowSampler { plan, phase, left, window: Default::default(), sampled: SampledCycles::default() };
+        let mut sampler = WindowSampler {
+            plan,
+            phase,
+            left,
+            window: Default::default(),
+            sampled: SampledCycles::default(),
+        };
         sampler.next_phase(Cycles::default);
         sampler
     }
