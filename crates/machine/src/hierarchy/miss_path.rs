@@ -352,7 +352,7 @@ impl Hierarchy {
         for place in 0..self.caches[index].includes.len() {
             let included = self.caches[index].includes[place];
             let cache = &mut self.caches[included];
-            for key in first >> cache.shift..=first + (length - 1) >> cache.shift {
+            for key in first >> cache.shift..=(first + (length - 1)) >> cache.shift {
                 let was_dirty = match cache.l1 {
                     Some(side) => self.l1[side].remove_line(key),
                     None => cache.tags.remove(key),
