@@ -70,8 +70,8 @@ impl Consumer for Kept {
                     let addresses = one.addresses.to_vec();
                     self.happened.push((thread.number, Happened::Executed(address, words, addresses)));
                 }
-                // While a program runs there are no order marks.
-                Entry::Mark(Mark::Order(_)) => {}
+                // While a program runs there are no marks of order and of mappings.
+                Entry::Mark(Mark::Order(_) | Mark::Mapping(_)) => {}
                 Entry::Mark(mark) => self.happened.push((thread.number, Happened::Marked(mark))),
             }
         }

@@ -63,7 +63,7 @@ impl Drop for Running {
     }
 }
 
-/// The trace in the folder: whether it is whole, its marks but for those of order, and its instructions.
+/// The trace in the folder: whether it is whole, its marks but for those of order and of mappings, and its instructions.
 fn read(folder: &TempDir) -> (Vec<Mark>, u64) {
     let trace = Trace::open(&folder.path().join("file.trace")).unwrap();
     assert_eq!(trace.problems(), []);
@@ -73,7 +73,7 @@ fn read(folder: &TempDir) -> (Vec<Mark>, u64) {
         trace.read(chunk, &mut words).unwrap();
         for entry in Entries::new(&words, trace.shapes()) {
             if let Entry::Mark(mark) = entry
-                && !matches!(mark, Mark::Order(_))
+                && !matches!(mark, Mark::Order(_) | Mark::Mapping(_))
             {
                 marks.push(mark);
             }

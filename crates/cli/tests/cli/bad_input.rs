@@ -155,7 +155,7 @@ const USAGE: [(&str, &str); 18] = [
     ("count --format xml program", "there is no format 'xml'; use table, csv, json, parquet or markdown"),
     (
         "count --by module program",
-        "[possible values: instruction, group, function, line, address, image, component, unit, process]",
+        "[possible values: instruction, group, function, line, address, image, component, unit, process, owner]",
     ),
     ("count --units 30 program", "--unit <FUNCTION>"),
     ("count --unit f --units 0 program", "0 is not in 1.."),
