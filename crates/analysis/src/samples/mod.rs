@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use events::{Block, BlockId, Consumer, Thread};
 
 pub use error::{interval, standard_error};
-pub use tables::{SampleSummary, summary, system_calls, with_errors};
+pub use tables::{SampleSummary, summary, system_calls, with_errors, without_calls};
 
 use crate::call_tree::WithCallTree;
 use crate::models::{InstructionResults, UnitResults};

@@ -102,6 +102,15 @@ pub fn system_calls(sampled: &SampleSummary) -> Table {
     table
 }
 
+/// A table of calls without how often there were any, which samples do not say.
+pub fn without_calls(mut table: Table) -> Table {
+    if let Some(calls) = table.columns.iter().position(|column| column.name == "calls") {
+        table.columns.remove(calls);
+        table.rows.iter_mut().for_each(|row| drop(row.remove(calls)));
+    }
+    table
+}
+
 /// Adds the error of each share to a table with samples, and, if it has executed instructions, their share and the difference.
 pub fn with_errors(mut table: Table, samples: u64) -> Table {
     let place = |table: &Table, name: &str| table.columns.iter().position(|column| column.name == name);

@@ -11,7 +11,7 @@ use analysis::models::{self, InstructionResults, Rows};
 use analysis::names::{Names, file_name};
 use analysis::replay::Dictionary;
 use analysis::samples::{
-    SampleCounts, SampleSummary, SampledInstructions, summary, system_calls, with_errors,
+    SampleCounts, SampleSummary, SampledInstructions, summary, system_calls, with_errors, without_calls,
 };
 use analysis::table::{Kind, Table};
 use anyhow::bail;
@@ -170,12 +170,8 @@ impl SampleTables<'_> {
     /// The samples of calls, with all that is called. How often there were calls is not known.
     fn calls(&self, rows: CallRows) -> Table {
         let (calls, selection) = (&self.simulated.model, self.options.calls.selection());
-        let mut table = call_tables(rows, &selection, calls, &[("", &calls.model)]).remove(0);
-        if let Some(calls) = table.columns.iter().position(|column| column.name == "calls") {
-            table.columns.remove(calls);
-            table.rows.iter_mut().for_each(|row| drop(row.remove(calls)));
-        }
-        with_errors(table, self.summary.samples)
+        let table = call_tables(rows, &selection, calls, &[("", &calls.model)]).remove(0);
+        with_errors(without_calls(table), self.summary.samples)
     }
 
     /// A row for each process.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use analysis::alignment::{self, AlignmentFaults};
 use analysis::models::{self, Rows};
 use analysis::run_counts::RunDescription;
-use analysis::samples::with_errors;
+use analysis::samples::{with_errors, without_calls};
 use analysis::table::{Kind, Table, Value};
 use engine::{Configuration, Plan, Sampling, UnitOfWork};
 use report::{Arrangement, Block, Figure, Page, Section};
@@ -190,7 +190,7 @@ fn measure_step(
     let calls = [("", &profile.calls.model)];
     let selection = analysis::call_tree::CallSelection::default();
     let inclusive = analysis::call_tree::call_tables(rows, &selection, &profile.calls, &calls).remove(0);
-    let samples = [lines, inclusive].map(|table| with_errors(table, profile.summary.samples));
+    let samples = [lines, without_calls(inclusive)].map(|table| with_errors(table, profile.summary.samples));
     Ok(Measured { path, faults, fault_lines: fault_lines.expect("there are two phases"), samples })
 }
 
