@@ -157,7 +157,7 @@ pub fn with_errors(mut table: Table, samples: u64) -> Table {
     }
     let columns = columns.into_iter().map(|(name, kind)| Column { name: name.into(), kind });
     table.columns.splice(shares + 1..shares + 1, columns);
-    table.notes.push("The true share is in the interval from … to 95 times in 100.".into());
+    table.notes.push("The true share is between the columns from and to 95 times in 100.".into());
     if compared > 0 {
         table.notes.push(format!(
             "Of {} with 5 or more samples expected, {} have their exact share of the instructions in the interval.",

@@ -1,7 +1,8 @@
 //! `profile --sample`: samples agree with exact counts, and with what is known of a program.
 
 use std::fs;
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -94,12 +95,24 @@ fn chains_of_calls_are_followed_and_killed_processes_keep_their_samples() {
     assert_eq!(callers[1][..2], ["four", "all"], "{callers:?}");
 }
 
+/// A program with its processes, which are its group.
+struct ProcessGroup(Child);
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        // SAFETY: the child has not been waited for, so that the number is its group's.
+        unsafe { libc::kill(-(self.0.id() as i32), libc::SIGKILL) };
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
 fn a_running_program_is_sampled_and_goes_on() {
     let mut program = command("run :ev56/sampled 100000000 1");
-    let mut running = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    program.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut running = ProcessGroup(program.spawn().unwrap());
     sleep(Duration::from_millis(1500));
-    let (id, folder) = (running.id().to_string(), tempfile::tempdir().unwrap());
+    let (id, folder) = (running.0.id().to_string(), tempfile::tempdir().unwrap());
     let path = folder.path().join("table.csv");
     for options in ["--by function --inclusive", "--children --by process", "--exact --by function"] {
         let mut sampling = pathlength(["profile", "--sample", "--attach", &id, "--duration", "1", "-o"]);
@@ -114,9 +127,7 @@ fn a_running_program_is_sampled_and_goes_on() {
             assert!(cell(&rows, "four", "samples") > 0.0, "{rows:?}");
         }
     }
-    assert!(running.try_wait().unwrap().is_none(), "it goes on");
-    running.kill().unwrap();
-    running.wait().unwrap();
+    assert!(running.0.try_wait().unwrap().is_none(), "it goes on");
 }
 
 #[test]
