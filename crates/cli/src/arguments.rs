@@ -387,8 +387,8 @@ Examples:
   pathlength profile --sample --attach 4711 --children --duration 10 -o server.html --by call-tree
   pathlength profile --sample --live --attach 4711 --children
 
-Samples say where the program is at times, or numbers of instructions, that are apart as --every says; by time they cost less \
-than 2 %. With --by call-tree, -o NAME.html and NAME.svg are flame graphs, NAME.folded collapsed stacks, NAME.pb.gz is for pprof, \
+Samples say where the program is at times, or numbers of instructions, that are apart as --every says; by time the program \
+runs uncounted, at its full speed. With --by call-tree, -o NAME.html and NAME.svg are flame graphs, NAME.folded collapsed stacks, NAME.pb.gz is for pprof, \
 NAME.callgrind for KCachegrind; -o NAME.json is for the Firefox Profiler.
 
 Without --sample, the profile has every executed image that was linked with -Wl,--emit-relocs. Counts are added to those of an existing \
