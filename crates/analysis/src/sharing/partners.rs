@@ -16,20 +16,23 @@ const MOST_PAIRS: usize = 1 << 20;
 /// Which lines move together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Partners {
-    /// By thread: the line that moved to it last, and how many instructions all had executed.
+    /// By thread: the line that moved to it last, and how many instructions all had executed; unless it has a partner already.
     last: HashMap<u32, (u32, u64)>,
     /// How often two lines moved one after the other, the one with the lower number first.
     together: HashMap<(u32, u32), u64>,
 }
 
 impl Partners {
-    /// A line has moved to a thread, which had executed so many instructions.
+    /// A line has moved to a thread, when all had executed so many instructions. A move has one partner at most: so many
+    /// operations fewer would be needed.
     pub fn moved(&mut self, thread: u32, line: u32, instructions: u64) {
         let before = self.last.insert(thread, (line, instructions));
-        let Some((other, then)) = before.filter(|&(other, _)| other != line) else { return };
+        let is_near = |&(other, then): &(u32, u64)| other != line && instructions - then <= NEAR;
+        let Some((other, _)) = before.filter(is_near) else { return };
+        self.last.remove(&thread);
         let pair = (line.min(other), line.max(other));
         let is_known = self.together.len() < MOST_PAIRS || self.together.contains_key(&pair);
-        if instructions - then <= NEAR && is_known {
+        if is_known {
             *self.together.entry(pair).or_default() += 1;
         }
     }
@@ -103,5 +106,22 @@ impl SharingAnalysis {
             start..(start + u64::from(self.code_access(access.key.by).size)).min(size)
         });
         bytes.collect::<BTreeSet<u64>>().len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_move_has_one_partner() {
+        let mut partners = Partners::default();
+        // Lines 1 and 2 move to thread 0 in turn, and line 3 long after.
+        for (time, line) in [(0, 1), (10, 2), (20, 1), (30, 2), (40, 1), (600, 3), (610, 3)] {
+            partners.moved(0, line, time);
+        }
+        // Another thread's moves are its own.
+        partners.moved(1, 1, 620);
+        assert_eq!(partners.together, HashMap::from([((1, 2), 2)]));
     }
 }

@@ -146,6 +146,19 @@ fn a_program_without_threads_and_its_trace_have_an_empty_table() {
 }
 
 #[test]
+fn a_lock_and_what_it_guards_are_partners() {
+    let folder = Folder::new();
+    let record = |_| folder.table("sharing --by partner :ev56/shared lock");
+    let is_lock = |rows: &Vec<Vec<String>>| rows.len() > 1 && rows[1][..2] == ["lock.word", "total"];
+    let pairs = at_the_same_time(record, is_lock);
+    assert!(cell(&pairs, 1, "moves together") > 20.0, "{pairs:?}");
+    for heading in ["of the data's moves", "of the partner's"] {
+        assert!((50.0..=100.0).contains(&cell(&pairs, 1, heading)), "{heading}: {pairs:?}");
+    }
+    assert_eq!(text(&pairs, 1, "suggestion"), "put lock.word and total into one line");
+}
+
+#[test]
 fn units_of_work_are_what_operations_are_counted_for() {
     let folder = Folder::new();
     let record = |_| folder.table("sharing --by cache-line --unit count :ev56/shared false");
