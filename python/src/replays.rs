@@ -97,7 +97,9 @@ fn show(
     let stop = Cell::new(None);
     let ended = replay.run(&mut Stoppable { visitor, stop: &stop }, &mut |more| {
         seen += more;
-        stop.set(tell(progress, seen).err());
+        // The first error counts: chunks without blocks, which would end the replay, may follow.
+        let error = stop.take().or_else(|| tell(progress, seen).err());
+        stop.set(error);
     });
     match stop.take() {
         Some(error) => Err(error),
