@@ -116,7 +116,7 @@ impl<M> WithCallTree<M> {
         &self.instances.all
     }
 
-    /// What is known of locks, if nodes are objects.
+    /// How locks were held and waited for, if nodes are objects.
     pub(super) fn lock_holds(&self) -> Option<&LockHolds> {
         match &self.followed {
             Followed::Objects(objects) => Some(&objects.locks),

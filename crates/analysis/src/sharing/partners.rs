@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn each_move_has_one_partner() {
         let mut partners = Partners::default();
-        // Lines 1 and 2 move to thread 0 in turn, and line 3 long after.
+        // Lines 1 and 2 move to thread 0 alternately, and line 3 long after.
         for (time, line) in [(0, 1), (10, 2), (20, 1), (30, 2), (40, 1), (600, 3), (610, 3)] {
             partners.moved(0, line, time);
         }

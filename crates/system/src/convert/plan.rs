@@ -66,7 +66,7 @@ struct OpenUnit {
     depth: Option<usize>,
 }
 
-/// What is known of a thread.
+/// A thread's open calls, and how much of it was executed and recorded.
 #[derive(Debug, Default)]
 struct FollowedThread {
     /// Return addresses of calls.

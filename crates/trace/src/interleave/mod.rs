@@ -50,7 +50,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The usual time slice.
+    /// The time slice unless the caller names one.
     pub const TIME_SLICE: u64 = 100_000;
 
     /// With affinity, in turns of `quantum` instructions.
