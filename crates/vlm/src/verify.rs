@@ -46,10 +46,12 @@ impl Sharing {
         self.pages / (SHARING_UNIT as u64 >> 21)
     }
 
-    /// The GiB with page tables that were there already.
+    /// The GiB with page tables that were there already. A process has a few faults of its own code and
+    /// stack, too, so that the nearest number counts.
     pub fn shared_gib(&self) -> u64 {
-        let pages_in_unit = SHARING_UNIT as u64 >> 21;
-        self.pages.saturating_sub(self.faults) / (pages_in_unit - 1)
+        let saved_in_unit = (SHARING_UNIT as u64 >> 21) - 1;
+        let saved = self.pages.saturating_sub(self.faults);
+        ((saved + saved_in_unit / 2) / saved_in_unit).min(self.whole_gib())
     }
 }
 
@@ -168,9 +170,10 @@ mod tests {
     fn shared_gib_follow_from_faults() {
         let sharing =
             |pages, faults| Sharing { pages, faults, processes: 8, private_tables: Size(0), growth: 0 };
-        let shared = sharing(4096, 8 + 3);
+        let shared = sharing(4096, 7 + 512);
         assert_eq!((shared.shared_gib(), shared.whole_gib(), shared.is_shared()), (7, 8, false));
         assert!(sharing(4096, 8).is_shared());
+        assert!(sharing(512, 1 + 2).is_shared(), "two faults of the process's own code");
         assert!(!sharing(4096, 4100).is_shared());
         assert!(sharing(4096 + 10, 18).is_shared());
         assert!(!sharing(32, 1).is_shared(), "less than a GiB is never shared");

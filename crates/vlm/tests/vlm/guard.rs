@@ -128,8 +128,14 @@ impl Guard {
     /// The output of a command that succeeds.
     pub fn said(&self, arguments: &[&str]) -> String {
         let output = self.vlm(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}\n{text}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        text
     }
 
     /// The message of a command that fails.

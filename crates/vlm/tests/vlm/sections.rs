@@ -80,20 +80,19 @@ fn sharing_is_what_was_asked_for() {
     }
     guard.said(&["apply", "with"]);
     let shared = guard.said(&["verify", "with"]);
-    assert!(
-        shared
-            .contains("1 of 1 whole GiB have shared page tables\nminor faults of a process: 1 for 512 pages"),
-        "{shared}"
-    );
+    assert!(shared.contains("1 of 1 whole GiB have shared page tables"), "{shared}");
+    assert!(faults(&shared) < 16, "one, and a few of the process's own code: {shared}");
     guard.said(&["free", "with"]);
     guard.said(&["apply", "without"]);
     let private = guard.said(&["verify", "without"]);
-    assert!(
-        private.contains(
-            "0 of 1 whole GiB have shared page tables\nminor faults of a process: 512 for 512 pages"
-        ),
-        "{private}"
-    );
+    assert!(private.contains("0 of 1 whole GiB have shared page tables"), "{private}");
+    assert!(faults(&private) >= 512, "{private}");
+}
+
+/// The faults that `vlm verify` prints.
+fn faults(output: &str) -> u64 {
+    let (_, rest) = output.split_once("minor faults of a process: ").unwrap();
+    rest.split(' ').next().unwrap().parse().unwrap()
 }
 
 #[test]
