@@ -9,6 +9,7 @@
 use std::cell::Cell;
 
 use events::BlockId;
+use petgraph::unionfind::UnionFind;
 
 /// The vertex outside, which is the root of the tree.
 const OUTSIDE: usize = 0;
@@ -102,7 +103,7 @@ pub fn take(
 impl Flow {
     /// The flow graph of a region, and a spanning tree of it.
     pub fn new(blocks: &[FlowBlock]) -> Flow {
-        let mut sets = VertexSets((0..=2 * blocks.len()).collect());
+        let mut sets = UnionFind::<usize>::new(2 * blocks.len() + 1);
         let [begin, end] = [1, 2].map(|side| move |block: usize| 2 * block + side);
         for (index, block) in blocks.iter().enumerate() {
             if block.is_entry {
@@ -113,9 +114,10 @@ impl Flow {
             }
             block.next.iter().for_each(|&next| _ = sets.union(end(index), begin(next)));
         }
-        let mut vertices: Vec<[usize; 2]> =
-            (0..blocks.len()).map(|block| [begin(block), end(block)].map(|place| sets.find(place))).collect();
-        let outside = sets.find(OUTSIDE);
+        let mut vertices: Vec<[usize; 2]> = (0..blocks.len())
+            .map(|block| [begin(block), end(block)].map(|place| sets.find_mut(place)))
+            .collect();
+        let outside = sets.find_mut(OUTSIDE);
         let mut heaviest: Vec<usize> = (0..blocks.len()).collect();
         heaviest.sort_by_key(|&block| std::cmp::Reverse(blocks[block].weight));
         let (tree_blocks, mut counted): (Vec<usize>, Vec<usize>) =
@@ -223,26 +225,6 @@ fn number(outside: usize, tree_blocks: &[usize], vertices: &mut [[usize; 2]]) ->
         *vertex = numbers[*vertex].expect("every block is reached from outside");
     }
     tree
-}
-
-/// Union-find: sets of places in the code that are one vertex.
-struct VertexSets(Vec<usize>);
-
-impl VertexSets {
-    fn find(&mut self, mut member: usize) -> usize {
-        while self.0[member] != member {
-            self.0[member] = self.0[self.0[member]];
-            member = self.0[member];
-        }
-        member
-    }
-
-    /// Unites two sets. False if they are one already.
-    fn union(&mut self, one: usize, other: usize) -> bool {
-        let (one, other) = (self.find(one), self.find(other));
-        self.0[one] = other;
-        one != other
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! for program frequency counts", 1973): as much flows into a vertex as out of it, so that the edges of a spanning tree
 //! need no counters. The tree is of maximum weight, so that the most frequent edges are in it.
 
+use petgraph::unionfind::UnionFind;
+
 /// An edge of a flow graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
@@ -35,7 +37,7 @@ impl SpanningTree {
     /// The tree of a graph; `None` if edges without a possible counter form a cycle, so that their flow does not follow
     /// from that of others.
     pub fn new(vertices: usize, edges: &[Edge]) -> Option<SpanningTree> {
-        let mut sets = Sets((0..vertices).collect());
+        let mut sets = UnionFind::<usize>::new(vertices);
         let mut is_in_tree = vec![false; edges.len()];
         let mut counters = Vec::new();
         for (edge, index) in edges.iter().zip(0..) {
@@ -97,26 +99,6 @@ impl SpanningTree {
             flow[index] = if is_towards_parent { surplus[vertex] } else { surplus[vertex].wrapping_neg() };
             surplus[parent] = surplus[parent].wrapping_add(surplus[vertex]);
         }
-    }
-}
-
-/// Union-find.
-struct Sets(Vec<usize>);
-
-impl Sets {
-    fn find(&mut self, mut member: usize) -> usize {
-        while self.0[member] != member {
-            self.0[member] = self.0[self.0[member]];
-            member = self.0[member];
-        }
-        member
-    }
-
-    /// Unites two sets. False if they are one already.
-    fn union(&mut self, one: usize, other: usize) -> bool {
-        let (one, other) = (self.find(one), self.find(other));
-        self.0[one] = other;
-        one != other
     }
 }
 
