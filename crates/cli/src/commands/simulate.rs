@@ -138,8 +138,9 @@ pub fn prepare(
     machines: &[Machine],
     heap: bool,
 ) -> anyhow::Result<(Configuration, Plan)> {
-    if !options.threads.is_empty() || !options.processes.is_empty() {
-        bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
+    if !options.threads.is_empty() || !options.processes.is_empty() || !options.modes.is_empty() {
+        let file = options.file.path().display();
+        bail!("--thread, --process and --mode choose from a trace, and {file} is none");
     }
     let engine = EngineOptions {
         cpu: cpu(options, machines),
@@ -296,6 +297,7 @@ pub fn selection(
     let processes = options.processes.iter().map(|&process| (process, None));
     Ok(Selection {
         threads: options.threads.iter().copied().chain(processes).collect(),
+        modes: options.modes.iter().map(|mode| mode.mode()).collect(),
         units: chooses_units.then_some(first..=last),
         ..Selection::default()
     })
