@@ -5,11 +5,11 @@ use events::record::{CALLSYS, ExceptionKind, FIRST_UNPRIVILEGED_PAL_CALL, Mark, 
 /// The depth of exceptions within exceptions that is kept.
 const DEEPEST: usize = 64;
 /// The number of a system call whose number was not recorded.
-pub(crate) const UNKNOWN_CALL: u32 = u32::MAX;
+pub const UNKNOWN_CALL: u32 = u32::MAX;
 
 /// Why the kernel was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum EntryReason {
+pub enum EntryReason {
     /// It was not entered from a program: its own threads, and what threads do before their first return to a program.
     None,
     /// By a system call.
@@ -34,7 +34,7 @@ impl EntryReason {
 
 /// The entries of a thread to the kernel.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct KernelEntries {
+pub struct KernelEntries {
     /// The reasons of entries that have not ended, the innermost last.
     reasons: Vec<EntryReason>,
     /// The number of the system call that the last instruction makes.
@@ -47,6 +47,11 @@ impl KernelEntries {
     /// The reason of what the thread executes outside of its program.
     pub fn reason(&self) -> EntryReason {
         self.reasons.last().copied().unwrap_or(EntryReason::None)
+    }
+
+    /// The number of entries that have not ended; of very deep ones not all are counted.
+    pub fn depth(&self) -> usize {
+        self.reasons.len()
     }
 
     /// The thread executes its program: whatever was entered has ended.

@@ -19,7 +19,7 @@ pub mod components;
 pub mod distribution;
 pub mod environment;
 pub mod export;
-mod kernel_entries;
+pub mod kernel_entries;
 mod memory_layout;
 pub mod mix;
 pub mod models;

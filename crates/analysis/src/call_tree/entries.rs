@@ -39,12 +39,7 @@ const NO_CALL: &str = "(no system call)";
 
 impl EntryNodes {
     pub fn new(header: &Header, call_name: fn(u32) -> String) -> EntryNodes {
-        EntryNodes {
-            header: header.clone(),
-            call_name,
-            threads: HashMap::new(),
-            nodes: HashMap::new(),
-        }
+        EntryNodes { header: header.clone(), call_name, threads: HashMap::new(), nodes: HashMap::new() }
     }
 
     /// The node of the next execution of a thread, of a block at this address.

@@ -71,7 +71,8 @@ impl Replay<'_> {
                 }
                 Entry::Mark(mark) => {
                     // Names and places of memory, and why the kernel was entered, depend on marks of all records.
-                    let is_of_all = matches!(mark, Mark::Heap(_) | Mark::Mapping(_)) || mark.enters_or_leaves_kernel();
+                    let is_of_all =
+                        matches!(mark, Mark::Heap(_) | Mark::Mapping(_)) || mark.enters_or_leaves_kernel();
                     if self.filter.mark(position, mark) || is_of_all {
                         selected.push(Event::Mark(mark).word());
                     }

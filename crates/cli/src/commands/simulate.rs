@@ -237,8 +237,13 @@ pub fn replay_in_order<M: Model>(
     }
     report_problems(&trace, options.file.path());
     let (part, model) = (note(options, &trace), without_warm_up(options, &trace, model)?);
-    Ok(Simulated { model, trace, part, notes: Vec::new(), ending: None, is_whole })
+    let notes = trace.header().has_system().then(|| REFILLS.into()).into_iter().collect();
+    Ok(Simulated { model, trace, part, notes, ending: None, is_whole })
 }
+
+/// What a whole system's trace lacks, and what stands for it.
+const REFILLS: &str = "The emulator walks page tables itself: the instructions of TLB refills are not in the trace. What they take \
+     is the machine's miss_cycles of a TLB, in cycles only.";
 
 /// The note on what was not simulated.
 pub fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
