@@ -19,6 +19,7 @@ pub mod components;
 pub mod distribution;
 pub mod environment;
 pub mod export;
+pub mod kernel_entries;
 mod memory_layout;
 pub mod mix;
 pub mod models;

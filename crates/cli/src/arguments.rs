@@ -55,8 +55,8 @@ pub use spike_environment::{
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, StudyName, StudyOptions};
 pub use system::{
-    BackgroundCommand, GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand,
-    SystemCountOptions, SystemRunOptions, SystemTraceOptions,
+    GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
+    SystemRunOptions, SystemTraceOptions,
 };
 pub use units::UnitsOptions;
 

@@ -228,6 +228,11 @@ impl Mark {
         matches!(self, Gap | Discontinuity | Exception(_) | PalCall(_) | PalReturn)
     }
 
+    /// Whether it is a part of an entry to the kernel, or of the return from it.
+    pub fn enters_or_leaves_kernel(self) -> bool {
+        matches!(self, Mark::SystemCall(_) | Mark::Exception(_) | Mark::PalCall(_) | Mark::PalReturn)
+    }
+
     #[cold]
     fn new(word: u64) -> Mark {
         let payload = word & LARGEST;

@@ -8,7 +8,9 @@ pub mod job;
 pub mod kernel;
 pub mod machine;
 mod palcode;
+pub mod prepared;
 pub mod stream;
+pub mod study;
 
 use std::io;
 use std::path::PathBuf;
@@ -72,6 +74,20 @@ pub enum Error {
     /// The stream cannot be read.
     #[error(transparent)]
     Stream(#[from] stream::StreamError),
+    /// A program is none of the guest's.
+    #[error("{}: not an Alpha program whose libraries can be found", .0.display())]
+    NoProgram(PathBuf),
+    /// A name of a plan is in no image.
+    #[error("neither the kernel nor an image of the programs has a {kind} '{name}'")]
+    NoName {
+        /// What it names.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// The trace's file cannot be made.
+    #[error(transparent)]
+    Report(#[from] report::Error),
     /// The program was never started.
     #[error("the guest ended before it started the program")]
     NotStarted,

@@ -229,6 +229,39 @@ fn a_stream_becomes_a_trace() {
     assert!(images.contains(&guest.programs[0]) && images.contains(&guest.kernel));
 }
 
+/// ldl_l t0,0(t1); stl_c t0,0(t1); bne; in the kernel between them an interrupt locks another address.
+#[test]
+fn an_interrupt_has_a_lock_of_its_own() {
+    const INTERRUPT: u64 = PAL + 0x180;
+    const LOAD: u32 = 0xa822_0000;
+    const STORE: u32 = 0xb822_0000;
+    const NOP: u32 = 0x47ff_041f;
+    let folder = tempfile::tempdir().unwrap();
+    let (guest, path) = (guest(folder.path()), folder.path().join("trace"));
+    let entry = |function| guest.palcode.entry(function);
+    let kernel = Image::open(&guest.kernel).unwrap();
+    let table = kernel.symbol("sys_call_table").unwrap().address;
+    let mut stream = Stream::default();
+    stream.switch(17, true).block(INIT, &[BEGIN, CALLSYS], &[]).pal(entry(CALLSYS), &[]);
+    stream.block(KERNEL, &[0xa765_0000, 0x6b5b_4000], &[table + 40]);
+    stream.block(KERNEL + 8, &[RTI], &[]).pal(entry(RTI), &[]);
+    // The program's own lock, which its system call does not change.
+    stream.block(PROGRAM, &[LOAD, CALLSYS], &[0x1000]).pal(entry(CALLSYS), &[]);
+    stream.block(KERNEL, &[0xa765_0000, 0x6b5b_4000], &[table + 40]);
+    stream.block(KERNEL + 0x100, &[LOAD], &[0x2000]).pal(INTERRUPT, &[]);
+    stream.block(KERNEL + 0x200, &[LOAD, NOP, RTI], &[0x3000]).pal(entry(RTI), &[]);
+    stream.block(KERNEL + 0x104, &[STORE, RTI], &[]).pal(entry(RTI), &[]);
+    stream.block(PROGRAM + 8, &[STORE], &[]).block(INIT + 64, &[END], &[]);
+    converted(&guest, &stream.end(), &path).unwrap();
+    let trace = Trace::open(&path).unwrap();
+    let lines = text(&trace, 0);
+    for line in ["? 104 2 2000", "? 8 1 1000"] {
+        let found =
+            lines.iter().any(|found| found.split_once(' ').unwrap().1 == line.split_once(' ').unwrap().1);
+        assert!(found, "{line}: {lines:?}");
+    }
+}
+
 #[test]
 fn order_marks_stand_where_threads_are_switched() {
     let folder = tempfile::tempdir().unwrap();

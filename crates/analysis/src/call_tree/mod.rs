@@ -3,6 +3,7 @@
 
 mod chains;
 mod costs;
+mod entries;
 mod locks;
 mod model;
 mod objects;
@@ -16,6 +17,7 @@ use events::Object;
 
 pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
+pub use entries::{EntryRows, entry_tables};
 pub use locks::{LockRows, lock_table};
 pub use model::WithCallTree;
 pub use objects::{ObjectRows, object_tables};
@@ -144,7 +146,7 @@ impl CallTree {
     }
 
     /// A node that is no function.
-    fn named(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
+    pub(crate) fn named(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
         let name = FunctionName { image: String::new(), function: name.into() };
         let function = self.function(&Arc::new(name));
         self.node(parent, function, CallPlaces { site: None, entry: CodeAddress::default() })

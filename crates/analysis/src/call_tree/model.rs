@@ -7,7 +7,9 @@ use std::sync::Arc;
 use events::record::{Entries, Entry, Event, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Object, Thread};
 use machine::Model;
+use trace::Header;
 
+use super::entries::EntryNodes;
 use super::locks::LockHolds;
 use super::{CallPlaces, CallTree, CodeAddress, NodeId};
 use crate::names::{FunctionName, Names};
@@ -34,6 +36,8 @@ enum Followed {
     Calls(HashMap<u32, ThreadCalls>),
     /// The object for which the program says that it works.
     Objects(ObjectNodes),
+    /// Why the kernel was entered.
+    Entries(EntryNodes),
 }
 
 /// The nodes of objects.
@@ -106,6 +110,12 @@ impl<M> WithCallTree<M> {
         }
     }
 
+    /// A model that has consumed nothing; nodes are the reasons why the kernel was entered in the trace with this header.
+    pub fn of_entries(model: M, header: &Header, call_name: fn(u32) -> String) -> WithCallTree<M> {
+        let entries = EntryNodes::new(header, call_name);
+        WithCallTree { followed: Followed::Entries(entries), ..WithCallTree::new(model) }
+    }
+
     /// The call tree.
     pub fn tree(&self) -> &CallTree {
         &self.tree
@@ -120,7 +130,15 @@ impl<M> WithCallTree<M> {
     pub(super) fn lock_holds(&self) -> Option<&LockHolds> {
         match &self.followed {
             Followed::Objects(objects) => Some(&objects.locks),
-            Followed::Calls(_) => None,
+            Followed::Calls(_) | Followed::Entries(_) => None,
+        }
+    }
+
+    /// The reasons why the kernel was entered, if nodes are these.
+    pub(super) fn entries(&self) -> Option<&EntryNodes> {
+        match &self.followed {
+            Followed::Entries(entries) => Some(entries),
+            Followed::Calls(_) | Followed::Objects(_) => None,
         }
     }
 
@@ -157,6 +175,7 @@ impl<M: Consumer> WithCallTree<M> {
                 let locks = (&mut objects.locks, thread.number);
                 FollowedThread::Object(ObjectThread { nodes: &objects.nodes, current, locks })
             }
+            Followed::Entries(entries) => FollowedThread::Entries(entries, thread.number),
         };
         rewritten.clear();
         for entry in Entries::new(records, &definitions.shapes) {
@@ -184,6 +203,8 @@ enum FollowedThread<'a> {
     Calls(&'a mut ThreadCalls),
     /// The nodes of objects, and that of the thread.
     Object(ObjectThread<'a>),
+    /// The nodes of reasons, and the thread's number.
+    Entries(&'a mut EntryNodes, u32),
 }
 
 /// A thread that works for objects.
@@ -210,6 +231,9 @@ impl FollowedThread<'_> {
                 let (_, function) = definitions.facts[block as usize];
                 locks.executed(*thread, function, definitions.blocks[block as usize].words.len() as u64);
                 return Some(current.unwrap_or_else(|| tree.outside()));
+            }
+            FollowedThread::Entries(entries, thread) => {
+                return Some(entries.node(*thread, definitions.facts[block as usize].0.address, tree));
             }
         };
         let (facts, function) = &definitions.facts[block as usize];
@@ -247,6 +271,7 @@ impl FollowedThread<'_> {
                     tree.count_call(node);
                 }
             }
+            (FollowedThread::Entries(entries, thread), mark) => entries.mark(*thread, mark, tree),
         }
     }
 }

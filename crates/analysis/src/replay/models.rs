@@ -70,9 +70,10 @@ impl Replay<'_> {
                     }
                 }
                 Entry::Mark(mark) => {
-                    // Names and places of memory depend on those of all records.
-                    let is_of_memory = matches!(mark, Mark::Heap(_) | Mark::Mapping(_));
-                    if self.filter.mark(position, mark) || is_of_memory {
+                    // Names and places of memory, and why the kernel was entered, depend on marks of all records.
+                    let is_of_all =
+                        matches!(mark, Mark::Heap(_) | Mark::Mapping(_)) || mark.enters_or_leaves_kernel();
+                    if self.filter.mark(position, mark) || is_of_all {
                         selected.push(Event::Mark(mark).word());
                     }
                 }

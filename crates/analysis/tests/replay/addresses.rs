@@ -34,7 +34,7 @@ fn made() -> Made {
         threads[thread].items.push(Item::Mark(Mark::Order(time)));
         threads[thread].items.push(Item::Block(0, vec![address]));
     }
-    Made { has_values: false, blocks: vec![(0x1000, vec![load])], threads }
+    Made { blocks: vec![(0x1000, vec![load])], threads, ..Made::default() }
 }
 
 /// A load: its processor if the table has it, its process by its number in the example, its address.

@@ -38,6 +38,8 @@ pub struct Thread {
 #[derive(Clone, Debug, Default)]
 pub struct Made {
     pub has_values: bool,
+    /// Of a whole system, where PALcode is.
+    pub palcode: Option<(u64, u64)>,
     pub blocks: Vec<(u64, Vec<u32>)>,
     pub threads: Vec<Thread>,
 }
@@ -46,7 +48,7 @@ impl Made {
     /// One thread that executes these blocks.
     pub fn thread(blocks: &[(u64, &[u32])], items: Vec<Item>) -> Made {
         let blocks = blocks.iter().map(|(address, words)| (*address, words.to_vec())).collect();
-        Made { has_values: false, blocks, threads: vec![Thread { process: 0, items }] }
+        Made { blocks, threads: vec![Thread { process: 0, items }], ..Made::default() }
     }
 
     /// Writes the file and opens it.
@@ -54,7 +56,8 @@ impl Made {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         let file = OpenOptions::new().create(true).append(true).open(&path).unwrap();
-        let header = Header { has_values: self.has_values, process: 77, ..Header::default() };
+        let (has_values, palcode) = (self.has_values, self.palcode);
+        let header = Header { has_values, palcode, process: 77, ..Header::default() };
         let writer = Writer::new(file, &header).unwrap();
         let mut processes = BTreeMap::new();
         for thread in &self.threads {

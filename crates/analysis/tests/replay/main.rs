@@ -3,6 +3,7 @@
 mod addresses;
 mod alignment;
 mod calls;
+mod entries;
 mod exports;
 mod instructions;
 mod made;

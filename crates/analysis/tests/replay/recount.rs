@@ -151,7 +151,7 @@ pub fn made() -> impl Strategy<Value = Made> {
                 }
             }
         }
-        Made { has_values: false, blocks, threads }
+        Made { blocks, threads, ..Made::default() }
     })
 }
 

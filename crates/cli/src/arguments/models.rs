@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use analysis::call_tree::{CallRows, CallSelection};
+use analysis::call_tree::{CallRows, CallSelection, EntryRows};
 use analysis::models;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::{HintedRegions, Holds, Setting, Sweep};
 
-use super::{EnvironmentOptions, FileOptions, OutputOptions, PlanOptions, RowOptions};
+use super::{EnvironmentOptions, FileOptions, ModeName, OutputOptions, PlanOptions, RowOptions};
 use crate::ranges;
 
 /// A trace, or a program that is run.
@@ -34,6 +34,10 @@ pub struct SimulationOptions {
     /// Of a trace, only the threads of this process.
     #[arg(long = "process", value_name = "P")]
     pub processes: Vec<u32>,
+    /// Of a trace of a whole system, only instructions of the program, the kernel or PALcode: user, kernel or pal. Can be
+    /// given several times.
+    #[arg(long = "mode", value_name = "MODE", value_delimiter = ',')]
+    pub modes: Vec<ModeName>,
     /// Processors of the host to use for a program: 1 or 2; two by default if there are two.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
     pub host_processors: Option<u32>,
@@ -81,6 +85,12 @@ pub enum Rows {
     CallTree,
     /// Processes, with --children.
     Process,
+    /// Of a trace of a whole system, modes: user, kernel, pal.
+    Mode,
+    /// Of a trace of a whole system, why the kernel was entered.
+    Entry,
+    /// Of a trace of a whole system, system calls.
+    SystemCall,
 }
 
 /// The rows of a table that the call tree is needed for, or of another one.
@@ -92,6 +102,8 @@ pub enum ResultRows {
     Calls(CallRows),
     /// Own costs of processes.
     Process,
+    /// Costs by mode, or by why the kernel was entered.
+    Entries(EntryRows),
 }
 
 impl ResultRows {
@@ -99,7 +111,7 @@ impl ResultRows {
     pub fn own(self) -> Option<models::Rows> {
         match self {
             ResultRows::Own(rows) => Some(rows),
-            ResultRows::Calls(_) | ResultRows::Process => None,
+            ResultRows::Calls(_) | ResultRows::Process | ResultRows::Entries(_) => None,
         }
     }
 }
@@ -142,6 +154,9 @@ impl Rows {
             Rows::Callee => ResultRows::Calls(CallRows::Callee),
             Rows::CallTree => ResultRows::Calls(CallRows::Tree),
             Rows::Process => ResultRows::Process,
+            Rows::Mode => ResultRows::Entries(EntryRows::Mode),
+            Rows::Entry => ResultRows::Entries(EntryRows::Reason),
+            Rows::SystemCall => ResultRows::Entries(EntryRows::SystemCall),
         }
     }
 }

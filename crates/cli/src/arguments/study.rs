@@ -42,6 +42,9 @@ pub enum StudyName {
     Rdb,
     /// What the optimizer spike wins on programs of several kinds, and what they are like.
     Spike,
+    /// What programs look like alone, with their libraries and with the operating system; and byte and word instructions in the
+    /// kernel.
+    System,
 }
 
 /// Options of `study`.
@@ -70,14 +73,22 @@ pub struct StudyOptions {
     /// The sysroot with the C library for Alpha.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,
-    /// Programs of the study spike, instead of all of them.
-    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = spike::names())]
+    /// Programs of the studies spike and system, instead of all of them.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = program_names())]
     pub programs: Vec<String>,
     /// A folder with the sources of those programs, which are downloaded otherwise.
     #[arg(long, value_name = "DIR")]
     pub sources: Option<PathBuf>,
     #[command(flatten)]
     pub vlm: VlmStudyOptions,
+}
+
+/// The names of the programs of studies.
+fn program_names() -> Vec<&'static str> {
+    let mut names = [spike::names(), system::study::names()].concat();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// A scale factor of TPC-H.

@@ -7,6 +7,7 @@ use anyhow::bail;
 use machine::Caches;
 
 use super::calls::{self, CallsRequest};
+use super::entries::{self, EntriesRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
@@ -36,6 +37,11 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model: Vec<Caches> = selected.machines.iter().map(make).collect();
+    if let Some(ResultRows::Entries(rows)) = rows {
+        let (rows_shown, selected, children) = (&options.rows, &selected, options.children);
+        let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
+        return entries::simulate(&request, model);
+    }
     if options.children {
         return processes::caches(options, rows, &selected);
     }

@@ -18,6 +18,7 @@ use machine::{InstructionCounts, MergeableModel, Model, PerProcess};
 use report::{FlameGraph, Format};
 
 use super::count::SUMMARY_FUNCTIONS;
+use super::entries::{self, EntriesRequest};
 use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated};
@@ -37,6 +38,12 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     )?;
     if rows == Some(ResultRows::Process) {
         bail!("--by process is for count, caches and time with --children");
+    }
+    if let Some(ResultRows::Entries(rows)) = rows {
+        let (input, rows_shown, children) = (&options.input, &options.rows, options.children);
+        let selected = &SelectedMachines::default();
+        let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
+        return entries::simulate(&request, vec![counts]);
     }
     if let Some(ResultRows::Own(own)) = rows {
         let simulated = simulate_counts(options, rows, &[], counts)?;

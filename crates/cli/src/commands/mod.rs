@@ -12,6 +12,7 @@ pub mod compare;
 pub mod completions;
 pub mod count;
 pub mod doctor;
+mod entries;
 pub mod export;
 mod family;
 pub mod faults;

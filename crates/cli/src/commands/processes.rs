@@ -207,7 +207,7 @@ impl<M: InstructionResults + MergeableModel> SimulatedProcesses<M> {
                 let named: Vec<_> = together.iter().map(|(name, models)| (*name, models)).collect();
                 models::by(rows, &named, trace)
             }
-            Some(ResultRows::Calls(_)) => Vec::new(),
+            Some(ResultRows::Calls(_) | ResultRows::Entries(_)) => Vec::new(),
         }
     }
 

@@ -138,8 +138,9 @@ pub fn prepare(
     machines: &[Machine],
     heap: bool,
 ) -> anyhow::Result<(Configuration, Plan)> {
-    if !options.threads.is_empty() || !options.processes.is_empty() {
-        bail!("--thread and --process choose from a trace, and {} is none", options.file.path().display());
+    if !options.threads.is_empty() || !options.processes.is_empty() || !options.modes.is_empty() {
+        let file = options.file.path().display();
+        bail!("--thread, --process and --mode choose from a trace, and {file} is none");
     }
     let engine = EngineOptions {
         cpu: cpu(options, machines),
@@ -236,8 +237,13 @@ pub fn replay_in_order<M: Model>(
     }
     report_problems(&trace, options.file.path());
     let (part, model) = (note(options, &trace), without_warm_up(options, &trace, model)?);
-    Ok(Simulated { model, trace, part, notes: Vec::new(), ending: None, is_whole })
+    let notes = trace.header().has_system().then(|| REFILLS.into()).into_iter().collect();
+    Ok(Simulated { model, trace, part, notes, ending: None, is_whole })
 }
+
+/// What a whole system's trace lacks, and what stands for it.
+const REFILLS: &str = "The emulator walks page tables itself: the instructions of TLB refills are not in the trace. What they take \
+     is the machine's miss_cycles of a TLB, in cycles only.";
 
 /// The note on what was not simulated.
 pub fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {
@@ -296,6 +302,7 @@ pub fn selection(
     let processes = options.processes.iter().map(|&process| (process, None));
     Ok(Selection {
         threads: options.threads.iter().copied().chain(processes).collect(),
+        modes: options.modes.iter().map(|mode| mode.mode()).collect(),
         units: chooses_units.then_some(first..=last),
         ..Selection::default()
     })

@@ -12,6 +12,7 @@ use lab::study::tpch;
 use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
+use system::study::{SystemProgram, SystemStudySettings};
 
 use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
@@ -29,6 +30,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Vlm => "vlm",
         StudyName::Rdb => "rdb",
         StudyName::Spike => "spike",
+        StudyName::System => "system",
     };
     let is_server = options.database == "postgresql";
     if is_server && !matches!(options.name, StudyName::Byteword | StudyName::Tpcc | StudyName::Tpch) {
@@ -47,6 +49,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Vlm => of_vlm(options)?,
         StudyName::Rdb => of_rdb(options)?,
         StudyName::Spike => of_spike(options)?,
+        StudyName::System => of_system(options)?,
     };
     let page = write(&tables, &page, &output)?;
     report::write_all(&summary, report::Format::Table, None)?;
@@ -56,20 +59,27 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
 
 /// Checks that options of one study are not given to another.
 fn check_options(options: &StudyOptions) -> anyhow::Result<()> {
-    let owned = [
-        ("--mode", options.mode.is_some(), StudyName::Byteword),
-        ("--scale", options.scale.is_some(), StudyName::Tpch),
-        ("--queries", !options.queries.is_empty(), StudyName::Tpch),
-        ("--programs", !options.programs.is_empty(), StudyName::Spike),
-        ("--sources", options.sources.is_some(), StudyName::Spike),
+    let with_programs: &[StudyName] = &[StudyName::Spike, StudyName::System];
+    let owned: [(_, _, &[StudyName]); 5] = [
+        ("--mode", options.mode.is_some(), &[StudyName::Byteword]),
+        ("--scale", options.scale.is_some(), &[StudyName::Tpch]),
+        ("--queries", !options.queries.is_empty(), &[StudyName::Tpch]),
+        ("--programs", !options.programs.is_empty(), with_programs),
+        ("--sources", options.sources.is_some(), with_programs),
     ];
-    for (option, is_given, owner) in owned {
-        if is_given && options.name != owner {
-            anyhow::bail!(
-                "{option} is of the study {}",
-                owner.to_possible_value().map_or_else(String::new, |one| one.get_name().into())
-            );
+    for (option, is_given, owners) in owned {
+        if is_given && !owners.contains(&options.name) {
+            let names = owners.iter().filter_map(ValueEnum::to_possible_value);
+            let names = names.map(|one| one.get_name().to_owned()).collect::<Vec<_>>();
+            anyhow::bail!("{option} is of the study {}", names.join(" or "));
         }
+    }
+    let (study, known) = match options.name {
+        StudyName::Spike => ("spike", study::spike::names()),
+        _ => ("system", system::study::names()),
+    };
+    if let Some(name) = options.programs.iter().find(|name| !known.contains(&name.as_str())) {
+        anyhow::bail!("{name} is not a program of the study {study}, which has {}", known.join(", "));
     }
     Ok(())
 }
@@ -237,6 +247,22 @@ fn of_spike(options: &StudyOptions) -> anyhow::Result<Results> {
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_system(options: &StudyOptions) -> anyhow::Result<Results> {
+    let is_selected = |program: &SystemProgram| {
+        options.programs.is_empty() || options.programs.iter().any(|selected| selected == program.name)
+    };
+    let settings = SystemStudySettings {
+        programs: system::study::programs().into_iter().filter(is_selected).collect(),
+        build: BuildFolders { folder: "build".into(), sources: options.sources.clone() },
+        sysroot: options.sysroot.clone(),
+    };
+    let steps = Steps::new();
+    let study = system::study::study(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((system::study::summary(&study), system::study::tables(&study), system::study::page(&study)?))
 }
 
 /// Writes the page, and every table as CSV, JSON and Parquet in the same folder. Returns the page's path.

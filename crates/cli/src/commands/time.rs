@@ -6,6 +6,7 @@ use analysis::models::{self, Together};
 use anyhow::bail;
 
 use super::calls::{self, CallsRequest};
+use super::entries::{self, EntriesRequest};
 use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{simulate, timing_model};
@@ -36,6 +37,11 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let rows = options.by.map(|by| by.results(options.inclusive));
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let times = selected.machines.iter().map(timing_model(options.sample)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(ResultRows::Entries(rows)) = rows {
+        let (rows_shown, selected, children) = (&options.rows, &selected, options.children);
+        let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
+        return entries::simulate(&request, times);
+    }
     if options.children {
         return processes::time(options, rows, &selected);
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::support::csv;
 
 /// How commands begin that are not executed here, and why.
-const NOT_EXECUTED: [(&str, &str); 19] = [
+const NOT_EXECUTED: [(&str, &str); 23] = [
     ("make study", "a long build"),
     ("make test", "it is what runs this"),
     ("apt-get install ./dist/", "needs root and a long build: packaging/test-dist does it"),
@@ -24,6 +24,10 @@ const NOT_EXECUTED: [(&str, &str); 19] = [
     ("pathlength attach", "a server of the reader's: attach.rs and the guide's test attach to others"),
     ("pathlength show hello.trace", "of pathlength system"),
     ("pathlength caches hello.trace", "of pathlength system"),
+    ("pathlength caches --by entry hello.trace", "of pathlength system"),
+    ("pathlength caches --mode user hello.trace", "of pathlength system"),
+    ("pathlength time --machine alphastation500 --by mode hello.trace", "of pathlength system"),
+    ("pathlength study system", "builds kernels, which takes minutes"),
     ("pathlength system", "builds a kernel, which takes minutes: make system-check does it"),
     ("pathlength study tpch", "takes minutes: tpch.rs makes the study of three queries"),
     ("sudo ", "changes the reader's machine: crates/vlm tests the commands on small pools"),

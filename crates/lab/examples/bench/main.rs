@@ -5,7 +5,7 @@
 //! time (user and system, of all processes, the compiler's included): the run with the smallest
 //! sum of several. Other parts measure what traces cost, of three transactions and of all; what models of
 //! caches and of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin; and how
-//! fast strides are counted. The engine is the command `pathlength` next to this program's directory, and the engine's
+//! fast strides are counted; and what recording and tracing a whole system costs. The engine is the command `pathlength` next to this program's directory, and the engine's
 //! example `run`. A peer that is not installed is left out, and said. `--help` lists the parts.
 
 mod measure;
@@ -15,6 +15,7 @@ mod programs;
 mod record;
 mod server;
 mod strides;
+mod system;
 mod traces;
 
 use std::path::{Path, PathBuf};
@@ -110,6 +111,7 @@ impl Bench {
             "traces" => traces::measure(self, record),
             "models" => models::measure(self, record),
             "strides" => strides::measure(self, record),
+            "system" => system::measure(self, record),
             _ => Err(format!("there is no part '{part}'").into()),
         }
     }

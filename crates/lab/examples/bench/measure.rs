@@ -126,12 +126,26 @@ pub fn best_of_each<R>(
     least.into_iter().map(|used| used.ok_or_else(|| "no run".into())).collect()
 }
 
+/// What work in this process uses, with its children that end meanwhile.
+pub fn measure_here(work: impl FnOnce() -> Result<(), Error>) -> Result<Used, Error> {
+    let used = || Ok::<_, Error>((usage(libc::RUSAGE_SELF)?, children()?));
+    let before = used()?;
+    work()?;
+    let after = used()?;
+    let difference = |part: fn(Used) -> f64| part(after.0) - part(before.0) + part(after.1) - part(before.1);
+    Ok(Used { user: difference(|used| used.user), system: difference(|used| used.system) })
+}
+
 /// What all children that have ended used.
 fn children() -> Result<Used, Error> {
+    usage(libc::RUSAGE_CHILDREN)
+}
+
+fn usage(who: libc::c_int) -> Result<Used, Error> {
     // SAFETY: an all-zero rusage is a valid value, which the call fills in.
     let (result, usage) = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        (libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage), usage)
+        (libc::getrusage(who, &mut usage), usage)
     };
     if result != 0 {
         return Err(std::io::Error::last_os_error().into());

@@ -270,13 +270,7 @@ impl<'a> Converter<'a> {
         let entry = next.and_then(|next| self.guest.palcode.entered_at(next));
         let seen = &self.processors[usize::from(number)].seen;
         self.words.clear();
-        let extent = known.extent(
-            seen,
-            next,
-            entry,
-            self.threads.last_locked(thread, known.address >> 63 == 0),
-            &mut self.words,
-        );
+        let extent = known.extent(seen, next, entry, self.threads.last_locked(thread), &mut self.words);
         if !extent.is_explained {
             self.converted.unexplained += 1;
             if self.converted.listed.len() < LISTED {

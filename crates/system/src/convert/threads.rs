@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use analysis::kernel_entries::KernelEntries;
 use events::record::{CALLSYS, Event, Mark};
 use events::{Block, BlockId};
 use isa::AlphaSystem;
@@ -48,8 +49,11 @@ struct TracedThread {
     mode: Option<ExecutionMode>,
     /// The call of PALcode that the last block ended with.
     call: Option<u32>,
-    /// The words of the addresses of its last load-locked in the kernel, and in the program, which the kernel interrupts.
-    last_locked: [u64; 2],
+    /// The entries to the kernel that have not ended.
+    entries: KernelEntries,
+    /// By the number of these, the word of the address of the last load-locked: what interrupts a program or the kernel has its
+    /// own.
+    last_locked: Vec<u64>,
 }
 
 /// A process in the trace.
@@ -78,7 +82,8 @@ impl TracedThreads {
                 unresolved: None,
                 mode: None,
                 call: None,
-                last_locked: [0; 2],
+                entries: KernelEntries::default(),
+                last_locked: Vec::new(),
             });
         } else if self.threads[number].stream.is_none() {
             // A new thread gets its name, and perhaps a program, only after its first instructions.
@@ -100,9 +105,14 @@ impl TracedThreads {
         self.open(thread);
     }
 
-    /// The word of the address of a thread's last load-locked, in the program or in the kernel.
-    pub fn last_locked(&mut self, thread: usize, is_user: bool) -> &mut u64 {
-        &mut self.threads[thread].last_locked[usize::from(is_user)]
+    /// The word of the address of a thread's last load-locked, in what it executes now.
+    pub fn last_locked(&mut self, thread: usize) -> &mut u64 {
+        let TracedThread { entries, last_locked, .. } = &mut self.threads[thread];
+        let depth = entries.depth();
+        if last_locked.len() <= depth {
+            last_locked.resize(depth + 1, 0);
+        }
+        &mut last_locked[depth]
     }
 
     /// Gives a thread a stream in the trace.
@@ -163,8 +173,13 @@ impl TracedThreads {
             state.call = None;
             return;
         }
-        let marks = marks_between(state.mode, state.call, mode, entry);
-        state.words.extend(marks.map(|mark| Event::Mark(mark).word()));
+        for mark in marks_between(state.mode, state.call, mode, entry) {
+            state.entries.mark(mark);
+            state.words.push(Event::Mark(mark).word());
+        }
+        if mode == ExecutionMode::User {
+            state.entries.in_program();
+        }
         (state.mode, state.call) = (Some(mode), None);
     }
 

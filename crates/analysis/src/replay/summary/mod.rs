@@ -32,6 +32,16 @@ pub struct SummarySettings {
     pub window: u64,
 }
 
+/// The executions that a summary has counted.
+#[derive(Clone, Debug, Default)]
+pub struct SummaryTotals {
+    /// Instructions of a basic block, in the mean; None if there was none.
+    pub mean_block: Option<f64>,
+    /// Executions of instructions: a block, the index of one of its instructions, how often it was executed. An instruction
+    /// can occur twice.
+    pub executions: Vec<(BlockId, usize, u64)>,
+}
+
 /// The default window for a trace: 1, 2 or 5 times a power of ten instructions, so that there are at most 50 windows.
 pub fn window(trace: &Trace) -> u64 {
     let instructions = trace.chunks().iter().map(|chunk| chunk.instructions).fold(0, u64::saturating_add);

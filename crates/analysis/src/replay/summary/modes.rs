@@ -2,27 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use events::record::{CALLSYS, ExceptionKind, FIRST_UNPRIVILEGED_PAL_CALL, Mark, returns_from_kernel};
+use events::record::Mark;
 use trace::{ExecutionMode, Trace};
 
 use super::super::{Executed, SelectedInstructions};
+use crate::kernel_entries::{EntryReason, KernelEntries, UNKNOWN_CALL};
 use crate::table::{Kind as Column, Table, Value};
-
-/// The depth of exceptions within exceptions that is kept.
-const DEEPEST: usize = 64;
-
-/// Why the kernel was entered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum EntryReason {
-    /// It was not entered from a program: its own threads, and what threads do before their first return to a program.
-    None,
-    /// By a system call.
-    SystemCall(u32),
-    /// By an exception.
-    Exception(ExceptionKind),
-    /// By another call of PALcode.
-    PalCall(u32),
-}
 
 /// What happened for a reason.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,17 +16,6 @@ struct ReasonCounts {
     /// Instructions of the kernel and of PALcode.
     kernel: u64,
     pal: u64,
-}
-
-/// The state of a thread.
-#[derive(Clone, Debug, Default)]
-struct KernelEntries {
-    /// The reasons of entries that have not ended, the innermost last.
-    reasons: Vec<EntryReason>,
-    /// The number of the system call that the last instruction makes.
-    system_call: Option<u32>,
-    /// Whether PALcode returns from the innermost entry.
-    returns: bool,
 }
 
 /// Counts by mode and reason.
@@ -62,34 +36,8 @@ impl ModeCounts {
     }
 
     pub fn mark(&mut self, stream: u32, mark: Mark, is_selected: bool) {
-        let thread = &mut self.threads[stream as usize];
-        let reason = match mark {
-            Mark::SystemCall(number) => {
-                thread.system_call = Some(number);
-                return;
-            }
-            Mark::Exception(exception) => EntryReason::Exception(exception),
-            Mark::PalCall(CALLSYS) => EntryReason::SystemCall(thread.system_call.take().unwrap_or(u32::MAX)),
-            Mark::PalCall(function) if function >= FIRST_UNPRIVILEGED_PAL_CALL => {
-                EntryReason::PalCall(function)
-            }
-            Mark::PalCall(function) => {
-                thread.returns = returns_from_kernel(function);
-                return;
-            }
-            Mark::PalReturn if thread.returns => {
-                thread.returns = false;
-                thread.reasons.pop();
-                return;
-            }
-            Mark::Gap => return thread.reasons.clear(),
-            _ => return,
-        };
-        thread.returns = false;
-        if thread.reasons.len() < DEEPEST {
-            thread.reasons.push(reason);
-        }
-        if is_selected {
+        let entered = self.threads[stream as usize].mark(mark);
+        if let Some(reason) = entered.filter(|_| is_selected) {
             self.reasons.entry(reason).or_default().entries += 1;
         }
     }
@@ -98,8 +46,7 @@ impl ModeCounts {
         let (mode, length) = self.modes[executed.execution.block as usize];
         let thread = &mut self.threads[executed.stream as usize];
         if mode == ExecutionMode::User {
-            // Whatever was entered has ended.
-            thread.reasons.clear();
+            thread.in_program();
             return;
         }
         let instructions = match executed.selected {
@@ -107,8 +54,7 @@ impl ModeCounts {
             SelectedInstructions::None => return,
             SelectedInstructions::Some(which) => which.iter().filter(|one| **one).count() as u64,
         };
-        let reason = thread.reasons.last().copied().unwrap_or(EntryReason::None);
-        let counts = self.reasons.entry(reason).or_default();
+        let counts = self.reasons.entry(thread.reason()).or_default();
         *(if mode == ExecutionMode::Pal { &mut counts.pal } else { &mut counts.kernel }) += instructions;
     }
 
@@ -163,22 +109,11 @@ impl ModeCounts {
         let mut total = ReasonCounts::default();
         for (number, counts) in calls {
             total.add(&counts);
-            let name = if number == u32::MAX { "(unknown)".into() } else { name(number) };
+            let name = if number == UNKNOWN_CALL { "(unknown)".into() } else { name(number) };
             table.row(counts.row(name.into()));
         }
         table.total_row(total.row("total".into()));
         table
-    }
-}
-
-impl EntryReason {
-    fn name(self) -> String {
-        match self {
-            EntryReason::None => "(not entered)".into(),
-            EntryReason::SystemCall(_) => "system call".into(),
-            EntryReason::Exception(exception) => exception.name().into(),
-            EntryReason::PalCall(function) => format!("call of PALcode {function:#x}"),
-        }
     }
 }
 

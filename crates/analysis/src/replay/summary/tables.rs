@@ -2,7 +2,7 @@
 
 use events::BlockId;
 
-use super::{EventKind, Kinds, LineUse, Stream, Summary, Unit, Window, pages_of};
+use super::{EventKind, Kinds, LineUse, Stream, Summary, SummaryTotals, Unit, Window, pages_of};
 use crate::environment::describe_environment;
 use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
@@ -50,6 +50,23 @@ impl Summary<'_> {
             partial.for_each(|table| table.notes.push(note.into()));
         }
         tables
+    }
+
+    /// What other results than the tables are made from.
+    pub fn totals(mut self) -> SummaryTotals {
+        self.end();
+        let blocks = self.dictionary.trace.blocks();
+        let whole = self.counts.whole.iter().enumerate().flat_map(|(block, &times)| {
+            (0..blocks[block].words.len()).map(move |index| (block as BlockId, index, times))
+        });
+        let parts = self.counts.parts.iter();
+        let parts = parts.flat_map(|(&block, counts)| {
+            counts.iter().enumerate().map(move |(at, &times)| (block, at, times))
+        });
+        SummaryTotals {
+            mean_block: self.basic_blocks.mean(),
+            executions: whole.chain(parts).filter(|(_, _, times)| *times > 0).collect(),
+        }
     }
 
     /// Executions of whole blocks and of their parts, by block.
