@@ -8,7 +8,9 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::{HintedRegions, Holds, Setting, Sweep};
 
-use super::{EnvironmentOptions, FileOptions, OutputOptions, PlanOptions, RowOptions};
+use super::{
+    AttachedProgram, EnvironmentOptions, FileOptions, OutputOptions, PlanOptions, RowOptions, RunningProgram,
+};
 use crate::ranges;
 
 /// A trace, or a program that is run.
@@ -39,6 +41,9 @@ pub struct SimulationOptions {
     pub host_processors: Option<u32>,
     #[command(flatten)]
     pub file: FileOptions,
+    /// A program that runs already, for commands that observe those.
+    #[arg(skip)]
+    pub attached: Option<AttachedProgram>,
 }
 
 /// Changes of the machine.
@@ -81,6 +86,8 @@ pub enum Rows {
     CallTree,
     /// Processes, with --children.
     Process,
+    /// Classes of units of work (--unit, --class): all that is executed is simulated, and divided among them.
+    Class,
 }
 
 /// The rows of a table that the call tree is needed for, or of another one.
@@ -92,6 +99,8 @@ pub enum ResultRows {
     Calls(CallRows),
     /// Own costs of processes.
     Process,
+    /// Own costs of classes of units of work.
+    Class,
 }
 
 impl ResultRows {
@@ -99,7 +108,7 @@ impl ResultRows {
     pub fn own(self) -> Option<models::Rows> {
         match self {
             ResultRows::Own(rows) => Some(rows),
-            ResultRows::Calls(_) | ResultRows::Process => None,
+            ResultRows::Calls(_) | ResultRows::Process | ResultRows::Class => None,
         }
     }
 }
@@ -142,6 +151,7 @@ impl Rows {
             Rows::Callee => ResultRows::Calls(CallRows::Callee),
             Rows::CallTree => ResultRows::Calls(CallRows::Tree),
             Rows::Process => ResultRows::Process,
+            Rows::Class => ResultRows::Class,
         }
     }
 }
@@ -200,6 +210,23 @@ pub struct MrcOptions {
     pub input: SimulationOptions,
 }
 
+/// Classes of units of work.
+#[derive(Clone, Debug, Args)]
+pub struct ClassOptions {
+    /// Take a unit's class from the first call of a function in it that names one, as count --class does: FUNCTION($1),
+    /// FUNCTION($1) ~ PATTERN, FUNCTION() or MARK_*(). Can be given several times. Without, classes are the functions of --unit,
+    /// which can then be given several times.
+    #[arg(long = "class", value_name = "RULE")]
+    pub classes: Vec<engine::ClassRule>,
+}
+
+impl ClassOptions {
+    /// Whether tables are to have classes, with these rows and functions of units.
+    pub fn are_wanted(&self, rows: Option<ResultRows>, units: &[String]) -> bool {
+        rows == Some(ResultRows::Class) || !self.classes.is_empty() || units.len() > 1
+    }
+}
+
 /// Options of `caches`.
 #[derive(Debug, Args)]
 pub struct CachesOptions {
@@ -218,6 +245,10 @@ pub struct CachesOptions {
     /// processor to itself. Tables are sums over the processes.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub running: RunningProgram,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub calls: CallOptions,
     /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
@@ -258,6 +289,10 @@ pub struct TimeOptions {
     /// processor to itself. Tables are sums over the processes.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub running: RunningProgram,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]

@@ -38,6 +38,9 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     if rows == Some(ResultRows::Process) {
         bail!("--by process is for count, caches and time with --children");
     }
+    if rows == Some(ResultRows::Class) {
+        bail!("--by class is for caches, time and strides; count has the instructions of classes");
+    }
     if let Some(ResultRows::Own(own)) = rows {
         let simulated = simulate_counts(options, rows, &[], counts)?;
         let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);
