@@ -33,6 +33,7 @@ def caches(
     inclusive: bool = False,
     children: bool = False,
     classify: bool = False,
+    classes: Names = (),
     function: Names = (),
     threshold: Optional[float] = None,
     settings: Optional[Mapping[str, Value]] = None,
@@ -46,20 +47,25 @@ def caches(
     "unit", too; or for one by "caller", "callee" or "call_tree" alone, of each `function` named, and without calls that
     cost less than `threshold` percent. `inclusive` adds to functions what they call. With `classify`, misses are
     classified. With `children`, all processes are simulated, each as if it had a processor to itself, and `by` may be
-    "process". `settings` changes fields of the machine; `sweep` gives all values of one or two fields, which one table
-    compares. `part` is described in `pathlength.Part`.
+    "process". With `by="class"` and a `unit`, all that is executed is divided among the units' classes, which the rules
+    `classes` find as `pathlength count --class` does, and what is outside of units. `settings` changes fields of the
+    machine; `sweep` gives all values of one or two fields, which one table compares. `part` is described in
+    `pathlength.Part`.
 
     >>> tables = pathlength.caches("./hello", machine="dec3000", by="function", unit="greet", warm_up=2)
     >>> tables["structures"]["structure"].to_pylist()
     ['icache', 'dcache', 'bcache', 'itb', 'dtb']
     >>> "greet" in tables["functions"]["function"].to_pylist()
     True
+    >>> tables = pathlength.caches("./hello", by="class", unit="greet", classes="greet()")
+    >>> tables["classes"]["class"].to_pylist()
+    ['greet', '(outside units)', 'total']
     >>> tables = pathlength.caches("./hello", settings={"icache.ways": 2}, sweep={"dcache.size": ["8K", "16K"]})
     >>> tables["sweep"]["dcache_size"].to_pylist()
     ['8K', '16K']
     """
     options = dict(machine=machine, by=_rows(by), inclusive=inclusive, children=children, classify=classify)
-    options |= dict(set=_fields(settings), sweep=_fields(sweep))
+    options |= {"set": _fields(settings), "sweep": _fields(sweep), "class": classes}
     return _tables("caches", program, args, options, part, function=function, threshold=threshold)
 
 
@@ -72,6 +78,7 @@ def time(
     by: Optional[str] = None,
     inclusive: bool = False,
     children: bool = False,
+    classes: Names = (),
     function: Names = (),
     threshold: Optional[float] = None,
     settings: Optional[Mapping[str, Value]] = None,
@@ -89,7 +96,7 @@ def time(
     True
     """
     options = dict(machine=machine, by=_rows(by), inclusive=inclusive, children=children)
-    options |= dict(set=_fields(settings), sweep=_fields(sweep))
+    options |= {"set": _fields(settings), "sweep": _fields(sweep), "class": classes}
     return _tables("time", program, args, options, part, function=function, threshold=threshold)
 
 

@@ -132,13 +132,15 @@ impl Components {
         by_file.or_else(by_function).map_or(&function.image, |rule| &rule.name)
     }
 
-    /// The kind of a process that has executed these functions.
-    pub fn process_kind<'a>(
-        &self,
-        functions: impl Iterator<Item = &'a FunctionName> + Clone,
-    ) -> Option<&str> {
-        let has = |rule: &&ProcessRule| functions.clone().any(|it| matches(&rule.functions, &it.function));
-        self.processes.iter().find(has).map(|rule| rule.kind.as_str())
+    /// The number of the first rule for processes with a function. The least of all functions that a process has executed decides
+    /// its kind.
+    pub(crate) fn process_rule(&self, function: &FunctionName) -> Option<usize> {
+        self.processes.iter().position(|rule| matches(&rule.functions, &function.function))
+    }
+
+    /// The kind of processes that the rule of this number is for.
+    pub(crate) fn process_kind(&self, rule: usize) -> &str {
+        &self.processes[rule].kind
     }
 
     /// Whether some rule names files of source.
@@ -277,7 +279,8 @@ mod tests {
         let rules = Components::find(Path::new("postgresql")).unwrap();
         let of = |names: &[&str]| {
             let functions: Vec<_> = names.iter().map(|name| function("postgres", name)).collect();
-            rules.process_kind(functions.iter()).map(String::from)
+            let rule = functions.iter().filter_map(|function| rules.process_rule(function)).min();
+            rule.map(|rule| rules.process_kind(rule).to_string())
         };
         assert_eq!(of(&["PostmasterMain", "CheckpointerMain"]).as_deref(), Some("checkpointer"));
         assert_eq!(of(&["PostmasterMain", "PostgresMain"]).as_deref(), Some("backend"));

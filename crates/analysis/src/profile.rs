@@ -84,6 +84,11 @@ impl Attribution {
         Attribution { blocks: blocks.collect(), sources: Arc::new(sources) }
     }
 
+    /// The functions in which the instructions of a block lie.
+    pub fn functions(&self, block: BlockId) -> impl Iterator<Item = &FunctionName> {
+        self.blocks[block as usize].functions.iter().map(|(name, _)| &**name)
+    }
+
     /// The profile of block executions, each with its weight.
     pub fn profile(&self, executions: impl IntoIterator<Item = (BlockId, f64)>) -> Profile {
         let mut profile = Profile { sources: self.sources.clone(), ..Profile::default() };

@@ -35,12 +35,14 @@ pub use export::{ExportOptions, Form};
 pub use faults::{FaultRows, FaultsOptions};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
 pub use models::{
-    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, MachineSettings, MachinesOptions, MrcOptions,
-    ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
+    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, MachineSettings,
+    MachinesOptions, MrcOptions, ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
 };
 pub use objects::ObjectsOptions;
 pub use output::{OutputOptions, RowOptions};
-pub use program::{CountedProgram, FileOptions, ProfiledProgram, ProgramOptions, parse};
+pub use program::{
+    AttachedProgram, CountedProgram, FileOptions, ProfiledProgram, ProgramOptions, RunningProgram, parse,
+};
 pub use samples::SampleRows;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
@@ -200,13 +202,15 @@ must nest. The exit status is 1 if anything is wrong.")]
     Check(CheckOptions),
     /// Measure strides: the distances between successive addresses of an instruction, a line or an array.
     #[command(
-        override_usage = "pathlength strides [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength strides [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength strides [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength strides sort.trace                             the strides of each array
   pathlength strides --by line --array table sort.trace     the lines that access one array
   pathlength strides --by instruction --histograms --format csv -o strides.csv sort.trace
   pathlength strides -o strides.html sort.trace             charts
+  pathlength strides --by class --unit pay --unit deliver ./shop
   pathlength strides --advice sort.trace                    changes that may be worthwhile
   pathlength strides --by line ./sort data.txt              of a program, while it runs
   pathlength strides --children --by process ./server       of all its processes
@@ -219,12 +223,15 @@ trace was recorded with --heap."
     Strides(StridesOptions),
     /// Simulate the caches and TLBs of a machine: accesses and misses, by function, line or instruction.
     #[command(
-        override_usage = "pathlength caches [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength caches [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength caches [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength caches sort.trace                                  of a trace, on an AlphaStation 500
   pathlength caches --machine dec3000 ./sort data.txt           of a program, while it runs
   pathlength caches --children --by process ./server            of all its processes
+  pathlength caches --children --by class --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
+  pathlength caches --attach 4711 --children --duration 10      of a server that runs already
   pathlength caches --machine mine.toml --by function --unit compare --units 100 ./sort data.txt
   pathlength caches --set dcache.size=16K --set dcache.ways=2 sort.trace
   pathlength caches --sweep dcache.size=8K,16K,32K -o sizes.html sort.trace
@@ -358,12 +365,15 @@ far as it can be read, and the exit status is 1."
     Mrc(MrcOptions),
     /// Simulate the pipeline of a machine: cycles by cause, function, line or instruction.
     #[command(
-        override_usage = "pathlength time [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength time [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength time [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength time sort.trace                                    of a trace, on an AlphaStation 500
   pathlength time --machine dec3000 ./sort data.txt             of a program, while it runs
   pathlength time --children --by process ./server              of all its processes
+  pathlength time --by class --unit pay --unit deliver ./shop   of two kinds of units of work, and outside of them
+  pathlength time --attach 4711 --children                      of a server that runs already, until Ctrl-C
   pathlength time --by function --unit compare --units 100 ./sort data.txt
   pathlength time --sweep dcache.size=8K,16K --sweep scache.size=96K,192K sort.trace
   pathlength time --machine r10000 --sample 50000 sort.trace    estimates, with their errors, in less time
@@ -605,7 +615,7 @@ pub struct PlanOptions {
     /// Only calls of this function, with everything they call: NAME or IMAGE!NAME. For a trace of units the default is its
     /// own function.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
-    pub unit: Option<String>,
+    pub unit: Vec<String>,
     /// Calls of the unit's function to skip first.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip: u64,

@@ -44,8 +44,8 @@ pub use places::{Name as SymbolName, NoPlace, Place, entries as function_entries
 pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};
 pub use recording::{
-    AttachError, Attached, ConsumerOfFork, ForkedConsumer, ForkedProcess, Missing, Plan, Recorded, Recorder,
-    UnitPlan, attach, attach_counting,
+    AttachError, Attached, AttachedConsumers, ClassPlan, ConsumerOfFork, ForkedConsumer, ForkedProcess,
+    Missing, Plan, Recorded, Recorder, UnitPlan, attach, attach_counting, attach_observing,
 };
 
 pub use sampling::{Sample, SampleKind, Sampling};

@@ -62,6 +62,10 @@ pub trait Consumer: Send {
     /// Called before marks of units of work that follow are reported.
     fn executed_filtered(&mut self, _block: BlockId, _executions: u64) {}
 
+    /// A unit of work is of this class. Called before the mark of the unit's end is reported, and only if the classes of units
+    /// are wanted.
+    fn unit_class(&mut self, _unit: u64, _class: &str) {}
+
     /// The observed process executes another program from now on. Not called on a thread of the consumer's own.
     fn replaced(&mut self) {}
 
@@ -97,6 +101,10 @@ impl<C: Consumer> Consumer for Vec<C> {
 
     fn executed_filtered(&mut self, block: BlockId, executions: u64) {
         self.iter_mut().for_each(|one| one.executed_filtered(block, executions));
+    }
+
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        self.iter_mut().for_each(|one| one.unit_class(unit, class));
     }
 
     fn process_ended(&mut self, process: u32) {

@@ -152,6 +152,10 @@ impl<M: Model> Consumer for WarmUp<M> {
         self.model.executed_filtered(block, executions);
     }
 
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        self.model.unit_class(unit, class);
+    }
+
     fn process_ended(&mut self, process: u32) {
         self.model.process_ended(process);
     }

@@ -1,5 +1,6 @@
 //! The results of machine models as tables: of structures, functions, lines, instructions and units of work.
 
+mod by_class;
 mod cycles;
 mod instructions;
 mod misses;
@@ -21,6 +22,7 @@ use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
+pub use by_class::{UnitClasses, WithClasses, by_class, mean_units};
 pub use cycles::{describe, times};
 pub use misses::structures;
 pub use mrc::{WAYS, miss_ratio_curve};

@@ -3,8 +3,8 @@
 use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{
-    Caches, Cycles, NonOverlapped, OutOfOrderCounts, SampledCycles, Structure, TimingModel, UnitCycles,
-    UnitMisses,
+    Caches, Cycles, MergeableModel, NonOverlapped, OutOfOrderCounts, SampledCycles, Structure, TimingModel,
+    UnitCycles, UnitMisses,
 };
 
 use super::{InstructionResults, UnitResults, named};
@@ -23,6 +23,17 @@ impl<'a, M> From<&'a M> for Together<'a, M> {
 impl<'a, M> Together<'a, M> {
     fn sum(&self, of: impl Fn(&M) -> u64) -> u64 {
         self.0.iter().map(|model| of(model)).sum()
+    }
+}
+
+impl<M: MergeableModel> Together<'_, M> {
+    /// What the results of all instructions add up to, in the columns of [`InstructionResults::columns`].
+    pub fn totals(&self) -> Vec<u64> {
+        let add = |mut sums: Vec<u64>, more: Vec<u64>| {
+            sums.iter_mut().zip(more).for_each(|(sum, number)| *sum += number);
+            sums
+        };
+        self.0.iter().map(|model| model.totals()).reduce(add).unwrap_or_default()
     }
 }
 

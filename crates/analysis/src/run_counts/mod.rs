@@ -7,6 +7,7 @@ mod owners;
 
 pub use file::{DamagedCounts, ReadError};
 pub use of_trace::of_trace;
+pub(crate) use owners::OUTSIDE_UNITS;
 pub(crate) use owners::Owner;
 pub use owners::ProcessWork;
 

@@ -90,12 +90,15 @@ impl RunCounts {
             sums: sums(&mut class.executions().iter().map(|(&id, &n)| (id, n))),
         };
         let mut owners = Owners { classes: classes.iter().map(class).collect(), outside: Vec::new() };
+        // By block, since a server has thousands of processes that executed the same ones.
+        let rule =
+            |block| attribution.functions(block).filter_map(|function| rules.process_rule(function)).min();
+        let rules_of_blocks: Vec<Option<usize>> = (0..counts.blocks.len() as BlockId).map(rule).collect();
         let mut outside: Vec<(String, u64, BTreeMap<BlockId, u64>)> = Vec::new();
         let mut process_sums = Vec::new();
         for process in processes {
-            let weights = process.executions.iter().map(|(&id, &n)| (id, n as f64));
-            let functions = attribution.profile(weights).functions;
-            let kind = rules.process_kind(functions.keys()).unwrap_or(&process.sums.program).to_owned();
+            let rule = process.executions.keys().filter_map(|&block| rules_of_blocks[block as usize]).min();
+            let kind = rule.map_or(&*process.sums.program, |rule| rules.process_kind(rule)).to_owned();
             let known = outside.iter().position(|(of, ..)| *of == kind).unwrap_or_else(|| {
                 outside.push((kind.clone(), 0, BTreeMap::new()));
                 outside.len() - 1
@@ -164,12 +167,15 @@ impl RunCounts {
     /// What is outside of units, if there are any, is named so, and by the kind of its processes if there are several.
     fn outside_name(&self, kind: &str) -> String {
         match (self.has_classes(), self.owners.outside.len()) {
-            (true, 1) => "(outside units)".into(),
-            (true, _) => format!("(outside units) {kind}"),
+            (true, 1) => OUTSIDE_UNITS.into(),
+            (true, _) => format!("{OUTSIDE_UNITS} {kind}"),
             (false, _) => kind.into(),
         }
     }
 }
+
+/// The name of what is executed outside of units of work.
+pub(crate) const OUTSIDE_UNITS: &str = "(outside units)";
 
 impl Sums {
     pub(super) fn total(&self) -> u64 {

@@ -22,6 +22,7 @@
 
 mod advice;
 mod bins;
+mod classes;
 mod counters;
 mod history;
 mod lockstep;
@@ -37,6 +38,7 @@ use isa::MemoryAccess;
 use crate::memory_layout::MemoryLayout;
 pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
+use classes::StrideSums;
 use counters::{Add, CounterSums, Counters};
 use history::{Depth, History, Last, StrideRun};
 use lockstep::{CountedAccess, Lockstep, Origins, Relative, Splits};
@@ -273,14 +275,15 @@ impl Strides {
 
     /// Every series with references, in the order of definition.
     pub fn series(&self) -> impl Iterator<Item = Series<'_>> {
-        let all = (0..).zip(&self.keys).map(|(number, &(group, is_store))| Series {
-            group,
-            is_store,
-            references: self.references(number),
-            number,
-            strides: self,
-        });
+        let all = (0..self.keys.len() as u32).map(|number| self.one(number));
         all.filter(|series| series.references > 0)
+    }
+
+    /// The series of this number.
+    fn one(&self, number: u32) -> Series<'_> {
+        let (group, is_store) = self.keys[number as usize];
+        let counts = SeriesCounts::Counted(self, number);
+        Series { group, is_store, references: self.references(number), counts }
     }
 
     /// The current runs of a track, one for each thread with references of it.
@@ -377,8 +380,16 @@ pub struct Series<'a> {
     pub is_store: bool,
     /// The number of its references.
     pub references: u64,
-    number: u32,
-    strides: &'a Strides,
+    counts: SeriesCounts<'a>,
+}
+
+/// Where the counts of a series are.
+#[derive(Clone, Copy, Debug)]
+enum SeriesCounts<'a> {
+    /// With those of all series, under its number.
+    Counted(&'a Strides, u32),
+    /// Added up.
+    Summed(&'a StrideSums),
 }
 
 /// The count of a bin of strides.
@@ -392,22 +403,40 @@ pub struct Count {
     pub count: u64,
 }
 
-impl Series<'_> {
+impl<'a> Series<'a> {
+    /// With counts that were added up.
+    fn summed(group: u32, is_store: bool, sums: &'a StrideSums) -> Series<'a> {
+        Series { group, is_store, references: sums.references, counts: SeriesCounts::Summed(sums) }
+    }
+
     /// The strides that occurred, by step, the shortest first.
     pub fn strides(&self) -> impl Iterator<Item = Count> + use<> {
-        let Strides { options, counters, lockstep, .. } = self.strides;
-        let track = lockstep.of(self.number).expect("it has references");
+        let counts: Vec<Count> = match self.counts {
+            SeriesCounts::Counted(strides, number) => strides.counts(number),
+            SeriesCounts::Summed(sums) => {
+                let counts = sums.strides.iter();
+                counts.map(|(&(step, range), &count)| Count { step, range, count }).collect()
+            }
+        };
+        counts.into_iter()
+    }
+}
+
+impl Strides {
+    /// The strides of a series that occurred, by step, the shortest first.
+    fn counts(&self, series: u32) -> Vec<Count> {
+        let Strides { options, counters, lockstep, .. } = self;
+        let Some(track) = lockstep.of(series) else { return Vec::new() };
         let mut counts = BTreeMap::new();
         let mut add = |step: usize, bin: usize, times| *counts.entry((step, bin)).or_insert(0) += times;
         let depth = options.depth as usize;
         let counted = counters.of(track).into_iter();
         counted.for_each(|(slot, count)| add(slot % depth, slot / depth, count));
-        for run in self.strides.states(track).flatten() {
+        for run in self.states(track).flatten() {
             options.strides(run, |step, bin| add(step, bin, run.times));
         }
         let bins = options.bins;
-        let count =
-            move |((step, bin), count)| Count { step: step as u32 + 1, range: bins.range(bin), count };
-        counts.into_iter().map(count)
+        let count = |((step, bin), count)| Count { step: step as u32 + 1, range: bins.range(bin), count };
+        counts.into_iter().map(count).collect()
     }
 }

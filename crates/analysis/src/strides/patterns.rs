@@ -9,6 +9,7 @@ use std::sync::Arc;
 use events::record::{Event, Mark, address_of_word};
 use events::{Block, BlockId, Consumer, Image, Thread};
 
+use super::classes::{ClassStrides, LoadsAndStores, StrideSums};
 use super::{MemoryLayout, Series, StrideSettings, Strides};
 use crate::names::{FunctionName, Names};
 use crate::replay::{Dictionary, Executed, Visitor};
@@ -28,6 +29,8 @@ pub enum By {
     Walk,
     /// The references of processes.
     Process,
+    /// All references of a thread, counted by the class of the unit of work in which they are. Only of running programs.
+    Class,
     /// All references.
     All,
 }
@@ -47,7 +50,9 @@ struct Counting {
     names: Vec<String>,
     /// By array: whether it has one of the names.
     is_named: Vec<bool>,
-    /// By array, or by process: the series of its loads and of its stores.
+    /// With [`By::Class`], the counts of classes.
+    classes: ClassStrides,
+    /// By array, process or thread: the series of its loads and of its stores.
     of_groups: Vec<[Option<u32>; 2]>,
     /// With [`By::Walk`]: lines and arrays.
     walks: Walks,
@@ -79,6 +84,7 @@ impl Counting {
             memory: has_memory.then(MemoryLayout::new),
             names: names.to_vec(),
             is_named: Vec::new(),
+            classes: ClassStrides::default(),
             of_groups: Vec::new(),
             walks: Walks::default(),
         }
@@ -110,7 +116,7 @@ impl Counting {
                 }
                 By::Function => groups.functions.number(function()),
                 By::All => (0, first.is_empty()),
-                By::Array | By::Process => return None,
+                By::Array | By::Process | By::Class => return None,
             };
             if is_new {
                 first.push((id, site.index));
@@ -121,7 +127,7 @@ impl Counting {
 
     /// Executions and marks of a thread, whole ones, whose blocks are defined.
     fn records(&mut self, thread: Thread, records: &[u64], names: &Names) {
-        if self.memory.is_none() && self.by != By::Process {
+        if self.memory.is_none() && !matches!(self.by, By::Process | By::Class) {
             return self.strides.executed(thread.number, records);
         }
         let mut words = records;
@@ -143,6 +149,21 @@ impl Counting {
         if let (Some(memory), Mark::Heap(heap)) = (&mut self.memory, mark) {
             memory.heap(thread, heap, names);
         }
+        if self.by != By::Class {
+            return;
+        }
+        match mark {
+            Mark::UnitBegins(unit) => self.classes.begin(thread.number, unit, self.of_thread(thread.number)),
+            Mark::UnitEnds(unit) => self.classes.end(thread.number, unit, self.of_thread(thread.number)),
+            _ => {}
+        }
+    }
+
+    /// With [`By::Class`], the counts of a thread until now.
+    fn of_thread(&self, thread: u32) -> LoadsAndStores {
+        let series = self.of_groups.get(thread as usize).copied().unwrap_or_default();
+        let sums = |series| StrideSums::of(&self.strides.one(series));
+        series.map(|series| series.map_or_else(StrideSums::default, sums))
     }
 
     /// Counts an execution of a block; `selected` says by index which instructions are selected.
@@ -168,6 +189,7 @@ impl Counting {
             }
             let series = match (array, access.series) {
                 _ if self.by == By::Process => Some(self.of_group(thread.process, access.is_store)),
+                _ if self.by == By::Class => Some(self.of_group(thread.number, access.is_store)),
                 (Some(array), _) if self.by == By::Array => Some(self.of_group(array, access.is_store)),
                 (Some(array), Some(line)) if self.by == By::Walk => {
                     Some(self.of_walk(line, array, access.is_store))
@@ -191,7 +213,7 @@ impl Counting {
         self.is_named[array as usize]
     }
 
-    /// The series of the loads or of the stores of an array, or of a process.
+    /// The series of the loads or of the stores of an array, a process or a thread.
     #[inline]
     fn of_group(&mut self, group: u32, is_store: bool) -> u32 {
         let index = group as usize;
@@ -237,7 +259,13 @@ impl<'a> Patterns<'a> {
 
     /// For a program that was observed while it ran. Its blocks are those of the dictionary's trace, which has no records.
     pub fn of_program(dictionary: &'a Dictionary<'a>, live_strides: LiveStrides) -> Patterns<'a> {
-        Patterns { dictionary, counting: live_strides.counting, process_names: HashMap::new() }
+        let mut counting = live_strides.counting;
+        if counting.by == By::Class {
+            let threads = 0..counting.of_groups.len() as u32;
+            let counts: Vec<_> = threads.map(|thread| counting.of_thread(thread)).collect();
+            counting.classes.finish(counts.into_iter());
+        }
+        Patterns { dictionary, counting, process_names: HashMap::new() }
     }
 
     /// The same, with names of processes.
@@ -248,6 +276,11 @@ impl<'a> Patterns<'a> {
     /// The name of a process.
     pub(super) fn process_name(&self, process: u32) -> String {
         self.process_names.get(&process).cloned().unwrap_or_else(|| process.to_string())
+    }
+
+    /// With [`By::Class`], the counts of classes.
+    pub(super) fn classes(&self) -> &ClassStrides {
+        &self.counting.classes
     }
 
     /// The kind of series.
@@ -350,6 +383,10 @@ impl Consumer for LiveStrides {
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         self.counting.records(thread, records, &self.names);
+    }
+
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        self.counting.classes.classes.add(unit, class);
     }
 }
 

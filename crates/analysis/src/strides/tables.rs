@@ -91,14 +91,18 @@ impl Patterns<'_> {
 
     /// All series, the one with most references first.
     pub fn sorted(&self) -> Vec<Series<'_>> {
-        let mut all: Vec<Series> = self.strides().series().collect();
+        let mut all: Vec<Series> = match self.by() {
+            By::Class => self.classes().series().collect(),
+            _ => self.strides().series().collect(),
+        };
         all.sort_by_key(|series| std::cmp::Reverse(series.references));
         all
     }
 
     fn title(&self) -> String {
         let unit = if self.strides().options().bins.in_elements { "elements" } else { "bytes" };
-        format!("Strides between references of the same {}, in {unit}", self.by().noun())
+        let of_classes = if self.by() == By::Class { ", by class of units of work" } else { "" };
+        format!("Strides between references of the same {}{of_classes}, in {unit}", self.by().noun())
     }
 
     fn notes(&self) -> Vec<String> {
@@ -124,6 +128,7 @@ impl Patterns<'_> {
             By::Function => &[("function", Kind::Text), ("image", Kind::Text)],
             By::Array => &[("array", Kind::Text), ("type", Kind::Text), ("where", Kind::Text)],
             By::Process => &[("process", Kind::Text)],
+            By::Class => &[("class", Kind::Text)],
             By::All => &[("of", Kind::Text)],
         };
         let mut table = Table::new(name, title, headings);
@@ -148,6 +153,9 @@ impl Patterns<'_> {
         if self.by() == By::Process {
             return vec![self.process_name(group).into()];
         }
+        if self.by() == By::Class {
+            return vec![self.classes().name(group).into()];
+        }
         let (id, index) = self.site(group);
         let block = &self.dictionary.trace.blocks()[id as usize];
         let address = block.address_of(index);
@@ -160,7 +168,7 @@ impl Patterns<'_> {
             }
             By::Line | By::Walk => vec![self.line(id, index), function.function.clone().into()],
             By::Function => vec![function.function.clone().into(), function.image.clone().into()],
-            By::Array | By::Process | By::All => vec!["all".into()],
+            By::Array | By::Process | By::Class | By::All => vec!["all".into()],
         }
     }
 
@@ -205,7 +213,7 @@ impl By {
             By::Function => "function",
             By::Array => "array",
             By::Process => "process",
-            By::All => "thread",
+            By::Class | By::All => "thread",
         }
     }
 }

@@ -8,7 +8,10 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::{HintedRegions, Holds, Setting, Sweep};
 
-use super::{EnvironmentOptions, FileOptions, ModeName, OutputOptions, PlanOptions, RowOptions};
+use super::{
+    AttachedProgram, EnvironmentOptions, FileOptions, ModeName, OutputOptions, PlanOptions, RowOptions,
+    RunningProgram,
+};
 use crate::ranges;
 
 /// A trace, or a program that is run.
@@ -43,6 +46,9 @@ pub struct SimulationOptions {
     pub host_processors: Option<u32>,
     #[command(flatten)]
     pub file: FileOptions,
+    /// A program that runs already, for commands that observe those.
+    #[arg(skip)]
+    pub attached: Option<AttachedProgram>,
 }
 
 /// Changes of the machine.
@@ -91,6 +97,8 @@ pub enum Rows {
     Entry,
     /// Of a trace of a whole system, system calls.
     SystemCall,
+    /// Classes of units of work (--unit, --class): all that is executed is simulated, and divided among them.
+    Class,
 }
 
 /// The rows of a table that the call tree is needed for, or of another one.
@@ -104,6 +112,8 @@ pub enum ResultRows {
     Process,
     /// Costs by mode, or by why the kernel was entered.
     Entries(EntryRows),
+    /// Own costs of classes of units of work.
+    Class,
 }
 
 impl ResultRows {
@@ -111,7 +121,7 @@ impl ResultRows {
     pub fn own(self) -> Option<models::Rows> {
         match self {
             ResultRows::Own(rows) => Some(rows),
-            ResultRows::Calls(_) | ResultRows::Process | ResultRows::Entries(_) => None,
+            ResultRows::Calls(_) | ResultRows::Process | ResultRows::Entries(_) | ResultRows::Class => None,
         }
     }
 }
@@ -157,6 +167,7 @@ impl Rows {
             Rows::Mode => ResultRows::Entries(EntryRows::Mode),
             Rows::Entry => ResultRows::Entries(EntryRows::Reason),
             Rows::SystemCall => ResultRows::Entries(EntryRows::SystemCall),
+            Rows::Class => ResultRows::Class,
         }
     }
 }
@@ -215,6 +226,23 @@ pub struct MrcOptions {
     pub input: SimulationOptions,
 }
 
+/// Classes of units of work.
+#[derive(Clone, Debug, Args)]
+pub struct ClassOptions {
+    /// Take a unit's class from the first call of a function in it that names one, as count --class does: FUNCTION($1),
+    /// FUNCTION($1) ~ PATTERN, FUNCTION() or MARK_*(). Can be given several times. Without, classes are the functions of --unit,
+    /// which can then be given several times.
+    #[arg(long = "class", value_name = "RULE")]
+    pub classes: Vec<engine::ClassRule>,
+}
+
+impl ClassOptions {
+    /// Whether tables are to have classes, with these rows and functions of units.
+    pub fn are_wanted(&self, rows: Option<ResultRows>, units: &[String]) -> bool {
+        rows == Some(ResultRows::Class) || !self.classes.is_empty() || units.len() > 1
+    }
+}
+
 /// Options of `caches`.
 #[derive(Debug, Args)]
 pub struct CachesOptions {
@@ -233,6 +261,10 @@ pub struct CachesOptions {
     /// processor to itself. Tables are sums over the processes.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub running: RunningProgram,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub calls: CallOptions,
     /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
@@ -273,6 +305,10 @@ pub struct TimeOptions {
     /// processor to itself. Tables are sums over the processes.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub running: RunningProgram,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]

@@ -51,6 +51,38 @@ pub struct FileOptions {
     words: Vec<OsString>,
 }
 
+/// A program that runs already, instead of one that is started.
+#[derive(Clone, Debug, Args)]
+pub struct RunningProgram {
+    /// Observe a program that runs already, by the number of its process, as ps shows it: until Ctrl-C, for --duration, or until it
+    /// ends. It must be run by pathlength run, and goes on. With --children, the processes that it has forked, too; those that
+    /// it forks meanwhile are always observed.
+    #[arg(long, value_name = "PID", conflicts_with = FILE, value_parser = clap::value_parser!(u32).range(1..))]
+    pub attach: Option<u32>,
+    /// With --attach, observe for so long.
+    #[arg(long, value_name = "SECONDS", requires = "attach", value_parser = ranges::seconds)]
+    pub duration: Option<Duration>,
+}
+
+/// A program to attach to.
+#[derive(Clone, Debug)]
+pub struct AttachedProgram {
+    /// The number of its process.
+    pub process: u32,
+    /// Whether the processes that it has forked belong to it.
+    pub children: bool,
+    /// How long it is observed, if not until Ctrl-C.
+    pub duration: Option<Duration>,
+}
+
+impl RunningProgram {
+    /// The program to attach to, if there is one; with the processes that it has forked, if they are asked for.
+    pub fn attached(&self, children: bool) -> Option<AttachedProgram> {
+        let attached = |process| AttachedProgram { process, children, duration: self.duration };
+        self.attach.map(attached)
+    }
+}
+
 /// A trace, a program with its arguments, or one that runs already.
 #[derive(Clone, Debug, Args)]
 pub struct ProfiledProgram {
@@ -110,20 +142,23 @@ impl CountedProgram {
 }
 
 impl FileOptions {
-    /// The trace, or the program.
+    /// The trace, or the program; without one, as it runs already, an empty path.
     pub fn path(&self) -> &Path {
-        path(&self.words)
+        self.words.first().map_or(Path::new(""), Path::new)
     }
 
     /// The program's arguments.
     pub fn arguments(&self) -> &[OsString] {
-        &self.words[1..]
+        self.words.get(1..).unwrap_or_default()
     }
 }
 
 fn path(words: &[OsString]) -> &Path {
     Path::new(words.first().expect("the name is required"))
 }
+
+/// The commands with [`RunningProgram`] beside a file.
+const ATTACHING: [&str; 3] = ["caches", "time", "strides"];
 
 /// Parses a command line.
 pub fn parse(words: &[OsString]) -> Result<Arguments> {
@@ -134,6 +169,11 @@ pub fn parse(words: &[OsString]) -> Result<Arguments> {
             caches.mut_arg(option, |argument| argument.hide(true).requires("curves"))
         })
     });
+    for name in ATTACHING {
+        command = command.mut_subcommand(name, |command| {
+            command.mut_arg(FILE, |file| file.required(false).required_unless_present("attach"))
+        });
+    }
     // A first pass finds the file, whether the options are valid or not.
     let preview = command.clone().ignore_errors(true).try_get_matches_from(words);
     if let Ok(Some((name, options))) = preview.as_ref().map(ArgMatches::subcommand)

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{EngineOptions, FileOptions, OutputOptions, RowOptions, SelectionOptions};
+use super::{
+    ClassOptions, EngineOptions, FileOptions, OutputOptions, RowOptions, RunningProgram, SelectionOptions,
+};
 
 /// The series of references that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,6 +19,8 @@ pub enum PatternsOf {
     Array,
     /// Those of processes, with --children.
     Process,
+    /// All of a thread, counted by the class of the unit of work (--unit, --class) in which they are; and those outside of units.
+    Class,
     /// All of a thread.
     All,
 }
@@ -59,6 +63,8 @@ pub struct StridesOptions {
     #[arg(long)]
     pub children: bool,
     #[command(flatten)]
+    pub running: RunningProgram,
+    #[command(flatten)]
     pub selection: SelectionOptions,
     #[command(flatten)]
     pub rows: RowOptions,
@@ -66,9 +72,12 @@ pub struct StridesOptions {
     pub output: OutputOptions,
     #[command(flatten)]
     pub engine: EngineOptions,
-    /// Of a program, only the calls of this function: NAME or IMAGE!NAME.
+    /// Of a program, only the calls of this function: NAME or IMAGE!NAME. With --by class, the function of units of work; can
+    /// then be given several times.
     #[arg(long, value_name = "FUNCTION")]
-    pub unit: Option<String>,
+    pub unit: Vec<String>,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub file: FileOptions,
 }

@@ -6,13 +6,14 @@ use analysis::models::{self, Together};
 use anyhow::bail;
 use machine::Caches;
 
+use super::by_class::ClassRequest;
 use super::calls::{self, CallsRequest};
 use super::entries::{self, EntriesRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
-use super::{mrc, processes};
-use crate::arguments::{CachesOptions, ResultRows};
+use super::{by_class, mrc, processes};
+use crate::arguments::{CachesOptions, ResultRows, SimulationOptions};
 use crate::messages;
 
 /// Simulates the machines' caches on the trace or the program, and writes the tables.
@@ -20,30 +21,49 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     if options.curves {
         return mrc::run(&options.sizes, &options.output, &options.input, options.children);
     }
-    let (input, output) = (&options.input, &options.output);
+    let attached = options.running.attached(options.children);
+    let is_attached = attached.is_some();
+    let input = &SimulationOptions { attached, ..options.input.clone() };
+    let output = &options.output;
     if !options.settings.sweeps.is_empty() {
         let request = SweepRequest {
             names: &options.machines,
             settings: &options.settings,
             output,
             input,
-            children: options.children,
+            children: options.children || is_attached,
         };
         return sweep::misses(&request);
     }
-    let several = options.by.is_some() && options.machines.len() > 1;
-    output.check(several)?;
     let rows = options.by.map(|by| by.results(options.inclusive));
+    let has_classes = options.classes.are_wanted(rows, &input.plan.unit);
+    let several = if options.by.is_some() { options.machines.len() > 1 } else { has_classes };
+    output.check(several)?;
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model: Vec<Caches> = selected.machines.iter().map(make).collect();
     if let Some(ResultRows::Entries(rows)) = rows {
-        let (rows_shown, selected, children) = (&options.rows, &selected, options.children);
+        let (rows_shown, selected, children) = (&options.rows, &selected, options.children || is_attached);
         let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
         return entries::simulate(&request, model);
     }
-    if options.children {
-        return processes::caches(options, rows, &selected);
+    if has_classes {
+        let request = ClassRequest {
+            input,
+            classes: &options.classes,
+            rows,
+            rows_shown: &options.rows,
+            output,
+            selected: &selected,
+            children: options.children || is_attached,
+        };
+        let machines = selected.machines.clone();
+        let summary =
+            |together: &[(&str, Together<Caches>)]| vec![models::structures(together, options.classify)];
+        return by_class::run(&request, move || machines.iter().map(make).collect(), summary);
+    }
+    if options.children || is_attached {
+        return processes::caches(options, input, rows, &selected);
     }
     if rows == Some(ResultRows::Process) {
         bail!("--by process needs the results of all processes: add --children");

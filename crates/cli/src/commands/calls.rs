@@ -45,6 +45,9 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
         return entries::simulate(&request, vec![counts]);
     }
+    if rows == Some(ResultRows::Class) {
+        bail!("--by class is for caches, time and strides; count has the instructions of classes");
+    }
     if let Some(ResultRows::Own(own)) = rows {
         let simulated = simulate_counts(options, rows, &[], counts)?;
         let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);

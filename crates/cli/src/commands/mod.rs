@@ -4,6 +4,7 @@ pub mod annotate;
 pub mod attach;
 pub mod branch_log;
 pub mod build;
+mod by_class;
 pub mod caches;
 pub mod calls;
 pub mod check;
@@ -198,8 +199,15 @@ fn protect_images<'a>(images: impl IntoIterator<Item = &'a Path>) {
 
 /// The names in a plan.
 fn named(plan: &Plan) -> RequestedNames<'_> {
+    let of_classes = plan.classes.iter().flat_map(|classes| &classes.functions);
     RequestedNames {
-        functions: plan.unit.iter().map(|unit| unit.function.as_str()).collect(),
+        functions: plan
+            .unit
+            .iter()
+            .map(|unit| &unit.function)
+            .chain(of_classes)
+            .map(String::as_str)
+            .collect(),
         places: plan.from.iter().chain(&plan.until).collect(),
         ..RequestedNames::default()
     }

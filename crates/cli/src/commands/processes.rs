@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use analysis::models::{self, InstructionResults, ProcessResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan, ProcessState};
-use lab::family::{self, ObservedProcess};
+use events::Consumer;
+use lab::family::{self, Observed, ObservedProcess};
 use machine::{Caches, MergeableModel, Model, PerProcess, WarmUp};
 use trace::Trace;
 
@@ -14,7 +15,9 @@ use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated, check_units, is_parallel, prepare, with_warm_up, without_warm_up};
 use super::{until, with_output_apart};
-use crate::arguments::{CachesOptions, OutputOptions, ResultRows, SimulationOptions, TimeOptions};
+use crate::arguments::{
+    AttachedProgram, CachesOptions, OutputOptions, ResultRows, SimulationOptions, TimeOptions,
+};
 use crate::messages;
 
 /// The programs and ends of observed processes, by the numbers of their models.
@@ -23,6 +26,7 @@ pub type KnownProcesses = HashMap<u32, ObservedProcess>;
 /// The misses of all processes.
 pub fn caches(
     options: &CachesOptions,
+    input: &SimulationOptions,
     rows: Option<ResultRows>,
     selected: &SelectedMachines,
 ) -> anyhow::Result<ExitCode> {
@@ -31,7 +35,7 @@ pub fn caches(
     let make = move || machines.iter().map(new).collect();
     if let Some(ResultRows::Calls(rows)) = rows {
         let request = CallsRequest {
-            input: &options.input,
+            input,
             rows,
             options: &options.calls,
             rows_shown: &options.rows,
@@ -41,7 +45,7 @@ pub fn caches(
         };
         return calls::simulate_processes(&request, make);
     }
-    let simulated = simulate(&options.input, &options.output, rows, selected, make)?;
+    let simulated = simulate(input, &options.output, rows, selected, make)?;
     let mut tables = simulated.tables(rows, selected);
     // A calling program gets the summary, too.
     if rows.is_none() || messages::is_connected() {
@@ -49,12 +53,13 @@ pub fn caches(
         tables.push(models::structures(&together, options.classify));
     }
     simulated.simulated.write(tables, &options.rows, &options.output)?;
-    simulated.simulated.finish(&options.input)
+    simulated.simulated.finish(input)
 }
 
 /// The cycles of all processes.
 pub fn time(
     options: &TimeOptions,
+    input: &SimulationOptions,
     rows: Option<ResultRows>,
     selected: &SelectedMachines,
 ) -> anyhow::Result<ExitCode> {
@@ -68,7 +73,7 @@ pub fn time(
     };
     if let Some(ResultRows::Calls(rows)) = rows {
         let request = CallsRequest {
-            input: &options.input,
+            input,
             rows,
             options: &options.calls,
             rows_shown: &options.rows,
@@ -78,7 +83,7 @@ pub fn time(
         };
         return calls::simulate_processes(&request, make);
     }
-    let simulated = simulate(&options.input, &options.output, rows, selected, make)?;
+    let simulated = simulate(input, &options.output, rows, selected, make)?;
     let mut tables = simulated.tables(rows, selected);
     // A calling program gets the summary, too.
     if rows.is_none() || messages::is_connected() {
@@ -87,7 +92,7 @@ pub fn time(
         tables.extend(models::times(&described));
     }
     simulated.simulated.write(tables, &options.rows, &options.output)?;
-    simulated.simulated.finish(&options.input)
+    simulated.simulated.finish(input)
 }
 
 /// Models of processes: of each process, one for each machine.
@@ -151,7 +156,23 @@ where
     })
 }
 
-/// Runs a program as planned, and simulates a model on all of its processes.
+/// Lets a model observe a program that runs already.
+pub fn observe_running<M: Consumer>(
+    attached: &AttachedProgram,
+    plan: &Plan,
+    model: M,
+    begin: impl FnOnce(&mut M),
+) -> anyhow::Result<Observed<M>> {
+    let AttachedProgram { process, children, duration } = *attached;
+    Ok(family::observe_running(process, children, plan, duration, model, begin)?)
+}
+
+/// The note on a program that ran already.
+pub fn observed_note(attached: &AttachedProgram) -> String {
+    format!("Process {} was observed while it ran.", attached.process)
+}
+
+/// Runs a program as planned, or attaches to one, and simulates a model on all of its processes.
 pub fn run<M: Model>(
     options: &SimulationOptions,
     output: &OutputOptions,
@@ -165,9 +186,13 @@ pub fn run<M: Model>(
             let _ = warm_up.model.use_worker_thread();
         }
     };
-    let observed = with_output_apart(output, || family::observe(&configuration, &plan, model, begin))?;
+    let observed = match &options.attached {
+        Some(attached) => observe_running(attached, &plan, model, begin)?,
+        None => with_output_apart(output, || family::observe(&configuration, &plan, model, begin))?,
+    };
     let part = simulate::note(options, &observed.trace);
     let mut notes: Vec<String> = observed.ending.as_ref().and_then(until).into_iter().collect();
+    notes.extend(options.attached.as_ref().map(observed_note));
     notes.extend(family_notes(&observed.processes, observed.left_out));
     let model = without_warm_up(options, &observed.trace, observed.model)?;
     let (trace, ending) = (observed.trace, observed.ending);
@@ -207,7 +232,7 @@ impl<M: InstructionResults + MergeableModel> SimulatedProcesses<M> {
                 let named: Vec<_> = together.iter().map(|(name, models)| (*name, models)).collect();
                 models::by(rows, &named, trace)
             }
-            Some(ResultRows::Calls(_) | ResultRows::Entries(_)) => Vec::new(),
+            Some(ResultRows::Calls(_) | ResultRows::Entries(_) | ResultRows::Class) => Vec::new(),
         }
     }
 

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use engine::{Configuration, End, Process, Recorder};
 use gdb::{Listener, Server};
+use lab::family::AttachedRings;
 use lab::{crash, measure};
 
 use super::configuration;
@@ -59,7 +61,7 @@ fn not_started(error: &engine::Error, program: &Path) -> ExitCode {
 fn attachable(process: &mut Process, configuration: &Configuration) -> anyhow::Result<End> {
     let arguments =
         configuration.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
-    let mut recorder = Recorder::idle(arguments, configuration.model);
+    let mut recorder = Recorder::idle(arguments, configuration.model, Arc::new(AttachedRings));
     let end = measure::run(process, &mut recorder, configuration);
     // The attached recorder has reported errors itself.
     let _ = recorder.finish();

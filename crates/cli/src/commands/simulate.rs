@@ -95,7 +95,7 @@ fn simulate_any<M: Model + 'static>(
 
 /// Whether options that need units of work have them.
 pub fn check_units(options: &SimulationOptions, rows: Option<ResultRows>) -> anyhow::Result<()> {
-    if options.plan.unit.is_none() {
+    if options.plan.unit.is_empty() {
         if rows == Some(ResultRows::Own(Rows::Unit)) {
             bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
         }
@@ -131,7 +131,7 @@ pub fn without_warm_up<M: Model>(
     Ok(warm_up.model)
 }
 
-/// What to run, and what of it to simulate.
+/// What to run, and what of it to simulate. A program that runs already checks names itself.
 pub fn prepare(
     options: &SimulationOptions,
     functions: &[String],
@@ -152,9 +152,11 @@ pub fn prepare(
     if let Some(unit) = &mut plan.unit {
         unit.units = simulated_units(options);
     }
-    let mut names = named(&plan);
-    names.functions.extend(functions.iter().map(String::as_str));
-    check_names(&configuration, &names)?;
+    if options.attached.is_none() {
+        let mut names = named(&plan);
+        names.functions.extend(functions.iter().map(String::as_str));
+        check_names(&configuration, &names)?;
+    }
     Ok((configuration, plan))
 }
 
@@ -281,14 +283,14 @@ pub fn selection(
         bail!("{file} is a trace: {what} is for a program that is run");
     }
     let unit = trace.header().unit.as_ref();
-    if let Some(function) = plan.unit.as_ref().filter(|function| Some(*function) != unit) {
+    if let Some(function) = plan.unit.iter().find(|function| Some(*function) != unit) {
         match unit {
             Some(unit) => bail!("the units of work in {file} are calls of '{unit}', not of '{function}'"),
             None => bail!("{file} has no units of work: record it with --unit {function}"),
         }
     }
     // The function of a trace's units is named in the trace.
-    let chooses_units = plan.unit.is_some() || counts_units(plan) || options.warm_up > 0;
+    let chooses_units = !plan.unit.is_empty() || counts_units(plan) || options.warm_up > 0;
     if unit.is_none() && (chooses_units || rows == Some(ResultRows::Own(Rows::Unit))) {
         bail!("{file} has no units of work: record it with --unit FUNCTION");
     }

@@ -9,14 +9,14 @@ use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Select
 use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
 use analysis::table::Table;
 use anyhow::bail;
-use engine::{Configuration, Plan, UnitPlan};
+use engine::{ClassPlan, Configuration, Plan, UnitPlan};
 use lab::startup::RequestedNames;
 use lab::{family, live};
 use machine::Machine;
 use report::{Block, Error, Page, Section};
 use trace::Trace;
 
-use super::processes::family_notes;
+use super::processes::{family_notes, observe_running, observed_note};
 use super::selected_machines::SelectedMachines;
 use super::show::{replay_selected, report_problems, selection};
 use super::simulate::is_parallel;
@@ -24,7 +24,7 @@ use super::{
     check_ending, check_names, configuration, left_out, named, protect_images, until, with_output_apart,
     write_after_run,
 };
-use crate::arguments::{OutputOptions, PatternsOf, StridesOptions};
+use crate::arguments::{AttachedProgram, ClassOptions, OutputOptions, PatternsOf, StridesOptions};
 use crate::progress::LiveProgress;
 
 /// Rows of the short table on a terminal, and charts of a page.
@@ -47,8 +47,8 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
 /// Counts the strides of a trace. Parts that cannot be read are reported, and make the exit status 1.
 fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
     let file = options.file.path().display();
-    if options.unit.is_some() || !options.file.arguments().is_empty() {
-        bail!("{file} is a trace: --unit and arguments are for a program that is run");
+    if !options.unit.is_empty() || options.by == PatternsOf::Class || !options.file.arguments().is_empty() {
+        bail!("{file} is a trace: --unit, --by class and arguments are for a program that is run");
     }
     let trace = Trace::open(options.file.path())?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
@@ -85,13 +85,15 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     }
     let mut configuration =
         configuration(&options.engine, options.file.path(), options.file.arguments(), true);
-    let unit = options.unit.clone().map(|function| UnitPlan { function, skip: 0, units: None });
     let live_strides: Vec<LiveStrides> =
         counted(options).into_iter().map(|one| LiveStrides::new(one.by, one.arrays, one.options)).collect();
-    let plan = Plan { unit, heap: live_strides.iter().any(LiveStrides::wants_heap), ..Plan::default() };
-    check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..named(&plan) })?;
-    if options.children {
-        return observe_processes(options, machines, &configuration, &plan, live_strides);
+    let plan = Plan { heap: live_strides.iter().any(LiveStrides::wants_heap), ..units(options)? };
+    let attached = options.running.attached(options.children);
+    if attached.is_none() {
+        check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..named(&plan) })?;
+    }
+    if options.children || attached.is_some() {
+        return observe_processes(options, machines, (&configuration, attached), &plan, live_strides);
     }
     if options.by == PatternsOf::Process {
         bail!("--by process needs the strides of all processes: add --children");
@@ -113,16 +115,38 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     check_ending(&live.ending, options.file.path())
 }
 
+/// The units of work that are counted, or whose classes are wanted.
+fn units(options: &StridesOptions) -> anyhow::Result<Plan> {
+    let ClassOptions { classes: rules } = &options.classes;
+    let functions = &options.unit;
+    if options.by == PatternsOf::Class {
+        if functions.is_empty() {
+            bail!("classes are those of units of work: name their function with --unit FUNCTION");
+        }
+        let classes = ClassPlan { functions: functions.clone(), rules: rules.clone() };
+        return Ok(Plan { classes: Some(classes), ..Plan::default() });
+    }
+    if functions.len() > 1 || !rules.is_empty() {
+        bail!("several functions, and --class, are for classes of units of work: add --by class");
+    }
+    let unit = functions.first().cloned().map(|function| UnitPlan { function, skip: 0, units: None });
+    Ok(Plan { unit, ..Plan::default() })
+}
+
 /// The same of all processes.
 fn observe_processes(
     options: &StridesOptions,
     machines: &[Machine],
-    configuration: &Configuration,
+    (configuration, attached): (&Configuration, Option<AttachedProgram>),
     plan: &Plan,
     live_strides: Vec<LiveStrides>,
 ) -> anyhow::Result<ExitCode> {
-    let observed =
-        with_output_apart(&options.output, || family::observe(configuration, plan, live_strides, |_| ()))?;
+    let observed = match &attached {
+        Some(attached) => observe_running(attached, plan, live_strides, |_| ())?,
+        None => {
+            with_output_apart(&options.output, || family::observe(configuration, plan, live_strides, |_| ()))?
+        }
+    };
     protect_images(observed.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&observed.trace);
     let dictionary = Dictionary::new(&observed.trace, &names);
@@ -133,6 +157,7 @@ fn observe_processes(
     });
     let all: Vec<Patterns> = patterns.collect();
     let mut notes: Vec<String> = observed.ending.as_ref().and_then(until).into_iter().collect();
+    notes.extend(attached.as_ref().map(observed_note));
     notes.extend(family_notes(&observed.processes, observed.left_out));
     write(&all, machines, notes, options, write_after_run)?;
     match &observed.ending {
@@ -166,6 +191,7 @@ fn by(options: &StridesOptions) -> By {
         PatternsOf::Function => By::Function,
         PatternsOf::Array => By::Array,
         PatternsOf::Process => By::Process,
+        PatternsOf::Class => By::Class,
         PatternsOf::All => By::All,
     }
 }

@@ -4,19 +4,24 @@ use std::process::ExitCode;
 
 use analysis::models::{self, Together};
 use anyhow::bail;
+use machine::TimingModel;
 
+use super::by_class::ClassRequest;
 use super::calls::{self, CallsRequest};
 use super::entries::{self, EntriesRequest};
-use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{simulate, timing_model};
 use super::sweep::{self, SweepRequest};
-use crate::arguments::{ResultRows, TimeOptions};
+use super::{by_class, processes};
+use crate::arguments::{ResultRows, SimulationOptions, TimeOptions};
 use crate::messages;
 
 /// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
-    let (input, output) = (&options.input, &options.output);
+    let attached = options.running.attached(options.children);
+    let is_attached = attached.is_some();
+    let input = &SimulationOptions { attached, ..options.input.clone() };
+    let output = &options.output;
     if !options.settings.sweeps.is_empty() {
         if options.sample.is_some() {
             bail!(
@@ -28,7 +33,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
             settings: &options.settings,
             output,
             input,
-            children: options.children,
+            children: options.children || is_attached,
         };
         return sweep::cycles(&request);
     }
@@ -38,12 +43,36 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let times = selected.machines.iter().map(timing_model(options.sample)).collect::<Result<Vec<_>, _>>()?;
     if let Some(ResultRows::Entries(rows)) = rows {
-        let (rows_shown, selected, children) = (&options.rows, &selected, options.children);
+        let (rows_shown, selected, children) = (&options.rows, &selected, options.children || is_attached);
         let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
         return entries::simulate(&request, times);
     }
-    if options.children {
-        return processes::time(options, rows, &selected);
+    if options.classes.are_wanted(rows, &input.plan.unit) {
+        if options.sample.is_some() {
+            bail!("--sample estimates the time of the whole run: leave it out, or --class");
+        }
+        let request = ClassRequest {
+            input,
+            classes: &options.classes,
+            rows,
+            rows_shown: &options.rows,
+            output,
+            selected: &selected,
+            children: options.children || is_attached,
+        };
+        let machines = selected.machines.clone();
+        let new = move |machine: &_| TimingModel::new(machine).expect("it was possible before");
+        let make = move || machines.iter().map(new).collect();
+        let summary = |together: &[(&str, Together<TimingModel>)]| {
+            let described = together.iter().zip(&selected.machines);
+            let described =
+                described.map(|((name, time), machine)| (*name, machine, Together(time.0.clone())));
+            models::times(&described.collect::<Vec<_>>())
+        };
+        return by_class::run(&request, make, summary);
+    }
+    if options.children || is_attached {
+        return processes::time(options, input, rows, &selected);
     }
     if rows == Some(ResultRows::Process) {
         bail!("--by process needs the results of all processes: add --children");

@@ -46,11 +46,16 @@ pub fn report_size(path: &Path, instructions: u64, units: u64) {
 
 /// The plan of a recording, without values.
 pub fn plan(options: &PlanOptions) -> anyhow::Result<Plan> {
-    if options.unit.is_none() && counts_units(options) {
-        bail!("--skip and --units count calls of a function: name it with --unit FUNCTION");
-    }
-    let unit =
-        options.unit.clone().map(|function| UnitPlan { function, skip: options.skip, units: options.units });
+    let unit = match &options.unit[..] {
+        [] if counts_units(options) => {
+            bail!("--skip and --units count calls of a function: name it with --unit FUNCTION")
+        }
+        [] => None,
+        [function] => Some(UnitPlan { function: function.clone(), skip: options.skip, units: options.units }),
+        _ => {
+            bail!("several functions are classes of units: name one, or ask count, caches or time --by class")
+        }
+    };
     Ok(Plan { from: options.from.clone(), until: options.until.clone(), unit, ..Plan::default() })
 }
 

@@ -27,7 +27,7 @@ pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
         Some(_) => {}
         None => output.check(true)?,
     }
-    if options.input.plan.unit.is_none() && !Trace::is_trace(options.input.file.path()) {
+    if options.input.plan.unit.is_empty() && !Trace::is_trace(options.input.file.path()) {
         bail!("name the function whose calls are the units of work with --unit FUNCTION");
     }
     let machine = |name| SelectedMachines::find_one(name, &options.settings);

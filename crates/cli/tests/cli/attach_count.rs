@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::support::{command, csv, ends_within, outcome, pathlength, run};
 
 /// `family requests`, which does the same work again and again, in two processes and two threads of each.
-struct Running(Child);
+pub struct Running(pub Child);
 
 impl Running {
-    fn new() -> Running {
+    pub fn new() -> Running {
         let mut command = command("run :ev56/family requests");
         let running = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let name = format!("/proc/{}/comm", running.0.id());
@@ -26,18 +26,28 @@ impl Running {
         panic!("process {} never ran", running.0.id());
     }
 
-    fn counting(&self, options: &str, path: &Path) -> std::process::Command {
+    /// A command that attaches to it.
+    pub fn attaching(&self, command: &str, options: &str, path: &Path) -> std::process::Command {
         let id = self.0.id().to_string();
-        let mut command = pathlength(["count", "--attach", &id, "--format", "csv", "-o"]);
+        let mut command = pathlength([command, "--attach", &id, "--format", "csv", "-o"]);
         command.arg(path).args(options.split_whitespace());
         command
     }
 
-    fn count(&self, options: &str) -> Vec<Vec<String>> {
+    fn counting(&self, options: &str, path: &Path) -> std::process::Command {
+        self.attaching("count", options, path)
+    }
+
+    /// The table that such a command writes.
+    pub fn table(&self, command: &str, options: &str) -> Vec<Vec<String>> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table.csv");
-        outcome(self.counting(options, &path)).noted_success();
+        outcome(self.attaching(command, options, &path)).noted_success();
         csv(&fs::read_to_string(path).unwrap())
+    }
+
+    fn count(&self, options: &str) -> Vec<Vec<String>> {
+        self.table("count", options)
     }
 }
 
@@ -48,12 +58,12 @@ impl Drop for Running {
     }
 }
 
-fn column<'t>(table: &'t [Vec<String>], heading: &str) -> Vec<&'t str> {
+pub fn column<'t>(table: &'t [Vec<String>], heading: &str) -> Vec<&'t str> {
     let at = table[0].iter().position(|name| name == heading).unwrap_or_else(|| panic!("{:?}", table[0]));
     table[1..].iter().map(|row| row[at].as_str()).collect()
 }
 
-fn sum(numbers: &[&str]) -> u64 {
+pub fn sum(numbers: &[&str]) -> u64 {
     numbers.iter().map(|number| number.parse::<u64>().unwrap()).sum()
 }
 

@@ -22,7 +22,7 @@ impl ProcessNumber {
     }
 
     /// A process whose parent is not counted.
-    pub(crate) fn root(number: u32) -> ProcessNumber {
+    pub fn root(number: u32) -> ProcessNumber {
         ProcessNumber(vec![number])
     }
 

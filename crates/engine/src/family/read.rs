@@ -80,9 +80,9 @@ impl Family {
     pub fn read(folder: &Path) -> Result<Family, FamilyError> {
         let failed = |error| FamilyError { path: folder.into(), error };
         let logs = Logs::open(folder).map_err(failed)?;
-        let mut merged = Merged::default();
+        let (mut merged, mut replays) = (Merged::default(), logs.replays());
         for name in logs.0.keys() {
-            merged.add(folder, name, logs.replay(name, u64::MAX, 0)).map_err(failed)?;
+            merged.add(folder, name, replays.whole(name)).map_err(failed)?;
         }
         Ok(merged.finish())
     }
@@ -113,19 +113,53 @@ impl Logs {
         Ok(Logs(logs))
     }
 
-    /// What the entries say that lie before an end.
-    pub(super) fn replay(&self, name: &LogName, end: u64, depth: usize) -> Replayed {
-        let mut replayed = Replayed::default();
-        let entries = self.0.get(name).map_or(&[][..], |entries| entries);
+    /// Replays them.
+    pub(super) fn replays(&self) -> Replays<'_> {
+        Replays { logs: self, parts: HashMap::new() }
+    }
+}
+
+/// Replays logs. A process may have forked thousands of others, which inherit what it had defined until then: its log is replayed
+/// up to one after the other, not from its beginning for each.
+pub(super) struct Replays<'a> {
+    logs: &'a Logs,
+    /// By log: what its first entries say, as many as these.
+    parts: HashMap<&'a LogName, (usize, Replayed)>,
+}
+
+impl<'a> Replays<'a> {
+    /// What all entries of a log say.
+    pub(super) fn whole(&mut self, name: &LogName) -> Replayed {
+        let mut part = (0, Replayed::default());
+        self.go_on(&mut part, name, u64::MAX, 0);
+        part.1
+    }
+
+    /// Replays the following entries of a log that lie before an end.
+    fn go_on(&mut self, (next, replayed): &mut (usize, Replayed), name: &LogName, end: u64, depth: usize) {
+        let entries = self.logs.0.get(name).map_or(&[][..], |entries| &entries[*next..]);
         for (_, entry) in entries.iter().take_while(|(position, _)| *position <= end) {
-            if let Entry::Began { inherited: Some(Inherited { log, bytes, thread }), .. } = entry
+            if let Entry::Began { inherited: Some(inherited), .. } = entry
                 && depth < MOST_GENERATIONS
             {
-                replayed = self.replay(log, *bytes, depth + 1).inherited(*thread);
+                *replayed = self.inherited(inherited, depth + 1);
             }
             replayed.add(entry);
+            *next += 1;
         }
-        replayed
+    }
+
+    /// What a process begins with that inherits from another one's log.
+    fn inherited(&mut self, Inherited { log, bytes, thread }: &Inherited, depth: usize) -> Replayed {
+        let Some((name, entries)) = self.logs.0.get_key_value(log) else { return Replayed::default() };
+        // Children come in the order in which they were forked. If not, the log is replayed from its beginning.
+        let part = self.parts.remove(name);
+        let is_before = |next: usize| next == 0 || entries[next - 1].0 <= *bytes;
+        let mut part = part.filter(|(next, _)| is_before(*next)).unwrap_or_default();
+        self.go_on(&mut part, name, *bytes, depth);
+        let inherited = part.1.inherited(*thread);
+        self.parts.insert(name, part);
+        inherited
     }
 }
 
@@ -172,11 +206,14 @@ pub(super) struct ReplayedClass {
 
 impl Replayed {
     /// What a child of this program begins with, which one of its threads forked.
-    fn inherited(mut self, thread: u32) -> Replayed {
-        let forked = self.threads.remove(&thread).unwrap_or_default();
-        let first = ReplayedThread { numbers: forked.numbers, terms: forked.terms, ..Default::default() };
-        let threads = BTreeMap::from([(0, first)]);
-        Replayed { images: self.images, blocks: self.blocks, threads, ..Replayed::default() }
+    fn inherited(&self, thread: u32) -> Replayed {
+        let (numbers, terms) = match self.threads.get(&thread) {
+            Some(forked) => (forked.numbers.clone(), forked.terms.clone()),
+            None => Default::default(),
+        };
+        let first = ReplayedThread { numbers, terms, ..ReplayedThread::default() };
+        let (images, blocks) = (self.images.clone(), self.blocks.clone());
+        Replayed { images, blocks, threads: BTreeMap::from([(0, first)]), ..Replayed::default() }
     }
 
     fn add(&mut self, entry: &Entry) {

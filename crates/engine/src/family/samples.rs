@@ -57,9 +57,9 @@ impl SampledFamily {
 
     fn read(&mut self) -> io::Result<Vec<SampledProgram>> {
         let logs = Logs::open(&self.folder)?;
-        let mut programs = Vec::new();
+        let (mut programs, mut replays) = (Vec::new(), logs.replays());
         for name in logs.0.keys() {
-            let program = logs.replay(name, u64::MAX, 0);
+            let program = replays.whole(name);
             let mut threads = Vec::new();
             for number in 0.. {
                 let Some(thread) = self.thread(name, number)? else { break };

@@ -14,21 +14,31 @@ mod messages;
 mod session;
 
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use events::LoadedImage;
-use trace::Writer;
+use trace::{Header, Writer};
 
-pub use self::client::{AttachError, Attached, attach, attach_counting};
+pub use self::client::{AttachError, Attached, attach, attach_counting, attach_observing};
 pub(super) use self::connection::{Connection, End};
 pub(super) use self::counting::{CountSession, CountingThread};
 pub(super) use self::messages::Answer;
 use self::messages::Request;
 pub(super) use self::session::AttachedSession;
 use super::Tracer;
+use super::delivery::AttachedConsumers;
+use super::plan::Plan;
 use super::session::{RecordingState, Session, SharedCounters};
 use crate::lock;
+
+/// An error if no image has a symbol of the plan.
+fn check_names(session: &Arc<Session>, images: &[LoadedImage]) -> io::Result<()> {
+    match Tracer::new(session.clone(), images).missing() {
+        Some(missing) => Err(io::Error::other(missing.to_string())),
+        None => Ok(()),
+    }
+}
 
 /// Accepts requests to record this process.
 pub(super) struct AttachServer {
@@ -36,6 +46,8 @@ pub(super) struct AttachServer {
     arguments: Vec<String>,
     /// The model of its processor.
     model: isa::Cpu,
+    /// Makes consumers for clients that observe it.
+    consumers: Arc<dyn AttachedConsumers>,
     session: Mutex<Option<AttachedSession>>,
     /// Number of sessions so far.
     sessions: AtomicU64,
@@ -44,24 +56,29 @@ pub(super) struct AttachServer {
 }
 
 impl AttachServer {
-    pub(super) fn new(arguments: Vec<String>, model: isa::Cpu) -> AttachServer {
-        AttachServer::of(arguments, model, None, (0, 0))
+    pub(super) fn new(
+        arguments: Vec<String>,
+        model: isa::Cpu,
+        consumers: Arc<dyn AttachedConsumers>,
+    ) -> AttachServer {
+        AttachServer {
+            arguments,
+            model,
+            consumers,
+            session: Mutex::new(None),
+            sessions: AtomicU64::new(0),
+            caller: AtomicU32::new(0),
+        }
     }
 
     /// The server of a forked process.
     pub(super) fn forked(&self, sessions: u64, session: Option<AttachedSession>) -> AttachServer {
-        let (arguments, model) = (self.arguments.clone(), self.model);
-        AttachServer::of(arguments, model, session, (sessions, self.caller.load(Ordering::Relaxed)))
-    }
-
-    fn of(
-        arguments: Vec<String>,
-        model: isa::Cpu,
-        session: Option<AttachedSession>,
-        (sessions, caller): (u64, u32),
-    ) -> AttachServer {
-        let (sessions, caller) = (AtomicU64::new(sessions), AtomicU32::new(caller));
-        AttachServer { arguments, model, session: Mutex::new(session), sessions, caller }
+        AttachServer {
+            session: Mutex::new(session),
+            sessions: AtomicU64::new(sessions),
+            caller: AtomicU32::new(self.caller.load(Ordering::Relaxed)),
+            ..AttachServer::new(self.arguments.clone(), self.model, self.consumers.clone())
+        }
     }
 
     /// Checks for an attach request. The process has mapped these images.
@@ -110,20 +127,32 @@ impl AttachServer {
                 AttachedSession::Counting(CountSession::open(file, number, work, images)?)
             }
             Request::Record(plan, begins) => {
-                let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
-                let header = plan.header(program, self.arguments.clone(), self.model);
+                let header = self.header(&plan, images);
                 let writer = Writer::join(file.into(), &header)?;
                 let session = Session::attached(plan, writer.clone(), SharedCounters::map(Some(&numbers))?);
-                if let Some(missing) = Tracer::new(session.clone(), images).missing() {
-                    return Err(io::Error::other(missing.to_string()));
-                }
+                check_names(&session, images)?;
                 // A file into which nothing will be recorded stays empty.
                 if begins {
                     writer.begin(&header)?;
                 }
                 AttachedSession::Recording(session)
             }
+            Request::Observe(plan, number) => {
+                let dictionary = rustix::fs::memfd_create("dictionary", rustix::fs::MemfdFlags::CLOEXEC)?;
+                let writer =
+                    Writer::new(linux::out_of_reach(dictionary).into(), &self.header(&plan, images))?;
+                let numbers = SharedCounters::map(Some(&numbers))?;
+                let session = Session::observed(plan, writer, numbers, (&*self.consumers, file, number))?;
+                check_names(&session, images)?;
+                AttachedSession::Recording(session)
+            }
         })
+    }
+
+    /// The header of a recording of this process.
+    fn header(&self, plan: &Plan, images: &[LoadedImage]) -> Header {
+        let program = images.first().map(|image| image.path.clone()).unwrap_or_default();
+        plan.header(program, self.arguments.clone(), self.model)
     }
 
     /// Number of sessions so far.

@@ -1,6 +1,7 @@
 //! Delivers records to a consumer while the program runs: directly, or on a thread of the host.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -27,6 +28,14 @@ pub trait ForkedConsumer: Send + Sync {
 
 /// A consumer of a forked process, and what makes those of its own children.
 pub type ConsumerOfFork = (Arc<Mutex<dyn Consumer>>, Arc<dyn ForkedConsumer>);
+
+/// Makes the consumers of processes that a client observes, to which it has attached.
+pub trait AttachedConsumers: Send + Sync {
+    /// A consumer of this process that reports to the client, whose file this is; and what makes those of processes that it forks.
+    /// The number among the children is that among the processes to which the client has attached. The consumer is dropped when
+    /// the client or the process has ended.
+    fn attached(&self, file: OwnedFd, process: ForkedProcess) -> io::Result<ConsumerOfFork>;
+}
 
 /// A process that has been forked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +140,11 @@ impl Delivery {
             all[*defined..].iter().for_each(|object| consumer.object(object));
             *defined = all.len();
         }
+    }
+
+    /// Tells the consumer the class of a unit of work whose end will be delivered.
+    pub(super) fn unit_class(&self, unit: u64, class: &str) {
+        lock(&self.target.consumer).unit_class(unit, class);
     }
 
     /// The consumer's number of a block's first instruction.

@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex};
 use events::{BlockId, Consumer, HitFilter, LoadedImage, ProcessEnd};
 use trace::Writer;
 
-pub use self::attach::{AttachError, Attached, attach, attach_counting};
+pub use self::attach::{AttachError, Attached, attach, attach_counting, attach_observing};
 use self::attach::{AttachServer, AttachedSession, CountingThread};
-pub use self::delivery::{ConsumerOfFork, ForkedConsumer, ForkedProcess};
-pub use self::plan::{Missing, Plan, UnitPlan};
+pub use self::delivery::{AttachedConsumers, ConsumerOfFork, ForkedConsumer, ForkedProcess};
+pub use self::plan::{ClassPlan, Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
 use self::session::{RecordingState, Session};
 use self::tracer::Tracer;
@@ -66,9 +66,10 @@ impl Recorder {
     }
 
     /// Records nothing until another process calls [`attach`]. The program has these arguments, and runs on this
-    /// processor model.
-    pub fn idle(arguments: Vec<String>, model: isa::Cpu) -> Recorder {
-        Recorder::with(None, Some(Arc::new(AttachServer::new(arguments, model))), 0, Vec::new())
+    /// processor model. A process that calls [`attach_observing`] gets what `consumers` report to it.
+    pub fn idle(arguments: Vec<String>, model: isa::Cpu, consumers: Arc<dyn AttachedConsumers>) -> Recorder {
+        let server = AttachServer::new(arguments, model, consumers);
+        Recorder::with(None, Some(Arc::new(server)), 0, Vec::new())
     }
 
     fn with(

@@ -10,6 +10,7 @@ use trace::Header;
 use crate::objects::ObjectRule;
 use crate::places::Place;
 use crate::platform::Cpu;
+use crate::unit_class::ClassRule;
 use guest::Guest;
 
 /// What to record of a program; by default all of it.
@@ -21,6 +22,8 @@ pub struct Plan {
     pub until: Option<Place>,
     /// Record only calls of a function.
     pub unit: Option<UnitPlan>,
+    /// Instead, record everything, and report units of work with their classes to a consumer.
+    pub classes: Option<ClassPlan>,
     /// Also record the values that instructions write, store and test. Recording then slows the program down some ten
     /// times.
     pub values: bool,
@@ -67,6 +70,15 @@ impl std::fmt::Display for Missing {
         };
         write!(f, "no image of the program has a {kind} '{name}'")
     }
+}
+
+/// Units of work whose classes are wanted. One that is left by other means than its end is one, too, as where units are counted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ClassPlan {
+    /// The functions of units: [`UnitOfWork::functions`](crate::UnitOfWork::functions).
+    pub functions: Vec<String>,
+    /// What gives a unit its class. A unit without one is of the class of its function.
+    pub rules: Vec<ClassRule>,
 }
 
 /// The calls of a function to record, each with everything that it calls.

@@ -13,7 +13,7 @@ use trace::{Process, Writer};
 
 use super::Recorded;
 use super::attach::{Answer, Connection, End};
-use super::delivery::{Delivery, ForkedConsumer, ForkedProcess};
+use super::delivery::{AttachedConsumers, Delivery, ForkedConsumer, ForkedProcess};
 use super::mappings::RecordedMappings;
 use super::plan::Plan;
 use crate::lock;
@@ -136,6 +136,23 @@ impl Session {
         session.forked_consumer = forked;
         // A forked process never drops such a session.
         session._descriptors = None;
+        Ok(Arc::new(session))
+    }
+
+    /// The session of a process that a client observes, one of several that it has attached to. Nobody reads the dictionary that
+    /// the writer gets.
+    pub(super) fn observed(
+        plan: Plan,
+        writer: Arc<Writer>,
+        numbers: SharedCounters,
+        (consumers, file, ordinal): (&dyn AttachedConsumers, OwnedFd, u32),
+    ) -> io::Result<Arc<Session>> {
+        let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
+        let mut session = Session::of(plan, writer, numbers, state, None);
+        let number = session.process.number();
+        let (consumer, heirs) = consumers.attached(file, ForkedProcess { ordinal, number })?;
+        session.delivery = Some(Delivery::unfiltered(&session.process, consumer));
+        session.forked_consumer = Some(heirs);
         Ok(Arc::new(session))
     }
 

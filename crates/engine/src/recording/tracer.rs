@@ -15,7 +15,7 @@ use super::encoder::{BUFFER_WORDS, Encoder, RecordBuffer};
 use super::heap::Allocations;
 use super::plan::{Addresses, Missing};
 use super::session::{RecordingState, Session};
-use crate::calls::Calls;
+use crate::calls::{Calls, Ended};
 use crate::lock;
 use crate::objects::ObjectCalls;
 use crate::platform::{Block, BlockCache, Cpu};
@@ -74,10 +74,11 @@ impl Tracer {
     /// A tracer of a thread whose process has mapped these images so far.
     pub(super) fn new(session: Arc<Session>, images: &[LoadedImage]) -> Tracer {
         let plan = &session.plan;
-        let calls = plan
-            .unit
-            .as_ref()
-            .map_or_else(Calls::default, |unit| Calls::new(std::slice::from_ref(&unit.function), &[]));
+        let calls = match (&plan.unit, &plan.classes) {
+            (Some(unit), _) => Calls::new(std::slice::from_ref(&unit.function), &[]),
+            (None, Some(classes)) => Calls::new(&classes.functions, &classes.rules),
+            (None, None) => Calls::default(),
+        };
         let addresses = Addresses::new(plan);
         let heap = plan.heap.then(Allocations::default);
         let objects = (!plan.objects.is_empty()).then(|| ObjectCalls::new(plan.objects.as_slice().into()));
@@ -138,11 +139,29 @@ impl Tracer {
 
     /// The thread ends, or its recording does.
     pub(super) fn end(&mut self) {
-        if let Some(number) = self.unit.take() {
-            self.mark(Mark::UnitLeft(number));
-        }
+        self.leave_unit();
         self.flush();
         self.session.add_instructions(std::mem::take(&mut self.instructions));
+    }
+
+    /// The open unit is left by other means than its end.
+    fn leave_unit(&mut self) {
+        let Some(number) = self.unit.take() else { return };
+        let ended = self.calls.end(false);
+        let mark = match ended.filter(|_| self.session.plan.classes.is_some()) {
+            Some(ended) => self.end_of_class(number, &ended),
+            None => Mark::UnitLeft(number),
+        };
+        self.mark(mark);
+    }
+
+    /// The mark of the end of a unit whose class is wanted, which is reported first.
+    fn end_of_class(&self, number: u64, ended: &Ended) -> Mark {
+        if let (Some(classes), Some(delivery)) = (&self.session.plan.classes, self.session.delivery()) {
+            let class = ended.class.as_deref().unwrap_or_else(|| &classes.functions[ended.unit as usize]);
+            delivery.unit_class(number, class);
+        }
+        Mark::UnitEnds(number)
     }
 
     /// Writes all records to the file, and waits until they are written.
@@ -398,6 +417,10 @@ impl Tracer {
             session.set_state(RecordingState::Over);
         }
         let is_active = session.state() == RecordingState::Active;
+        if plan.classes.is_some() {
+            self.update_class(block, cpu, memory, is_active);
+            return is_active;
+        }
         let Some(unit) = &plan.unit else { return is_active };
         let change = self.calls.enter(block, cpu, memory, || is_active && !unit.is_over(session.units()));
         if let Some(ended) = change.ended
@@ -420,6 +443,22 @@ impl Tracer {
             self.marks.push(Mark::UnitLeft(number));
         }
         self.unit.is_some()
+    }
+
+    /// Updates the open unit, whose class is wanted, before a block.
+    fn update_class(&mut self, block: &Block, cpu: &Cpu, memory: &Memory, is_active: bool) {
+        let change = self.calls.enter(block, cpu, memory, || is_active);
+        let ended = change.ended.or_else(|| if is_active { None } else { self.calls.end(false) });
+        if let Some(ended) = ended
+            && let Some(number) = self.unit.take()
+        {
+            self.marks.push(self.end_of_class(number, &ended));
+        }
+        if change.begins {
+            let number = self.session.next_unit();
+            self.unit = Some(number);
+            self.marks.push(Mark::UnitBegins(number));
+        }
     }
 }
 

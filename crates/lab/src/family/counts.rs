@@ -141,15 +141,17 @@ pub fn run_counts(family: &Family, description: RunDescription, rules: Option<&C
 
 /// The processes, for tables.
 pub fn processes(family: &Family) -> Vec<ProcessSums> {
-    let sums = |(index, process): (usize, &CountedProcess)| ProcessSums {
+    let mut units = vec![0; family.processes.len()];
+    family.units.iter().for_each(|unit| units[unit.process as usize] += 1);
+    let sums = |(process, units): (&CountedProcess, u64)| ProcessSums {
         number: process.number.to_string(),
         program: process.programs.last().map_or_else(String::new, |path| file_name(path)),
         kind: String::new(),
         end: describe(&process.state),
         instructions: process.instructions(&family.counts),
-        units: family.units.iter().filter(|unit| unit.process as usize == index).count() as u64,
+        units,
     };
-    family.processes.iter().enumerate().map(sums).collect()
+    family.processes.iter().zip(units).map(sums).collect()
 }
 
 fn write_json(path: &Path, what: &impl Serialize) -> io::Result<()> {

@@ -1,8 +1,10 @@
 //! What a process sends to the one that observes it: the calls of a [`Consumer`], as words.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-use engine::{ConsumerOfFork, ForkedConsumer, ForkedProcess, ProcessNumber};
+use engine::{AttachedConsumers, ConsumerOfFork, ForkedConsumer, ForkedProcess, ProcessNumber};
 use events::{Block, Consumer, Image, Object, ProcessEnd, Thread};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,8 @@ pub enum ProcessEvent {
     Image(Image),
     /// The next object was defined.
     Object(Object),
+    /// A unit of work, by its number among those of all processes, is of this class.
+    UnitClass(u64, String),
     /// Another program takes the place of this one.
     Replaced,
     /// The process ended.
@@ -71,10 +75,10 @@ pub struct RingConsumer {
 impl RingConsumer {
     /// Of the first process.
     pub fn first(rings: Rings) -> Option<RingConsumer> {
-        RingConsumer::new(rings, &ProcessNumber::first(), 0)
+        RingConsumer::new(&rings, &ProcessNumber::first(), 0)
     }
 
-    fn new(rings: Rings, process: &ProcessNumber, number: u32) -> Option<RingConsumer> {
+    fn new(rings: &Rings, process: &ProcessNumber, number: u32) -> Option<RingConsumer> {
         let mut consumer = RingConsumer { ring: rings.open()? };
         consumer.event(&ProcessEvent::Began(process.clone(), number));
         Some(consumer)
@@ -114,6 +118,10 @@ impl Consumer for RingConsumer {
         self.ring.write(records);
     }
 
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        self.event(&ProcessEvent::UnitClass(unit, class.into()));
+    }
+
     fn replaced(&mut self) {
         self.event(&ProcessEvent::Replaced);
     }
@@ -139,7 +147,21 @@ impl RingConsumers {
 impl ForkedConsumer for RingConsumers {
     fn forked(&self, process: ForkedProcess) -> Option<ConsumerOfFork> {
         let number = self.parent.child(process.ordinal);
-        let consumer = RingConsumer::new(self.rings, &number, process.number)?;
-        Some((Arc::new(Mutex::new(consumer)), Arc::new(RingConsumers { rings: self.rings, parent: number })))
+        let consumer = RingConsumer::new(&self.rings, &number, process.number)?;
+        let heirs = RingConsumers { rings: self.rings.clone(), parent: number };
+        Some((Arc::new(Mutex::new(consumer)), Arc::new(heirs)))
+    }
+}
+
+/// Makes the consumers of processes that a client of [`observe_running`](super::observe_running) observes.
+pub struct AttachedRings;
+
+impl AttachedConsumers for AttachedRings {
+    fn attached(&self, file: OwnedFd, process: ForkedProcess) -> io::Result<ConsumerOfFork> {
+        let rings = Rings::map(&file.into())?;
+        let number = ProcessNumber::root(process.ordinal);
+        let consumer = RingConsumer::new(&rings, &number, process.number)
+            .ok_or_else(|| io::Error::other("too many processes are observed at the same time"))?;
+        Ok((Arc::new(Mutex::new(consumer)), Arc::new(RingConsumers { rings, parent: number })))
     }
 }

@@ -17,7 +17,8 @@ pub use self::counts::{
     processes, read, run_counts,
 };
 pub(crate) use self::dictionary::FamilyDictionary;
-pub use self::observe::{Observed, ObservedProcess, observe};
+pub use self::messages::AttachedRings;
+pub use self::observe::{Observed, ObservedProcess, observe, observe_running};
 
 /// How a process ended, for people.
 pub fn describe(state: &ProcessState) -> String {

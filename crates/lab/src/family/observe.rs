@@ -1,9 +1,11 @@
 //! Models observe all processes of a program. They run in this process, which gets what the program's processes execute through
 //! memory that it shares with them, so that a process that is killed takes no results with it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +20,9 @@ use super::dictionary::FamilyDictionary;
 use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessage};
 use super::rings::Rings;
 use super::{file_name, is_alive};
+use crate::interrupt::Caught;
 use crate::measure::{Ending, Error};
+use crate::record::AttachFailure;
 use crate::{live, record};
 
 /// A program that was observed with all of its processes.
@@ -63,41 +67,64 @@ pub fn observe<M: Consumer>(
     mut model: M,
     begin: impl FnOnce(&mut M),
 ) -> Result<Observed<M>, Error> {
-    let rings = Rings::new().map_err(Error::Simulation)?;
-    let file = rustix::fs::memfd_create("dictionary", MemfdFlags::CLOEXEC);
-    let file = file.map_err(|error| Error::Simulation(error.into()))?;
-    let file = record::out_of_reach(File::from(file));
-    let dictionary = FamilyDictionary::new(file, &record::header(configuration, plan));
-    let dictionary = dictionary.map_err(Error::Simulation)?;
+    let (rings, _) = Rings::new().map_err(Error::Simulation)?;
+    let dictionary = dictionary(&record::header(configuration, plan)).map_err(Error::Simulation)?;
     let mut apart = Apart::run(|| {
-        let consumer = RingConsumer::first(rings).expect("no process has a ring yet");
-        let forked = Arc::new(RingConsumers::first(rings));
+        let consumer = RingConsumer::first(rings.clone()).expect("no process has a ring yet");
+        let forked = Arc::new(RingConsumers::first(rings.clone()));
         Ok(live::run_family(configuration, plan, consumer, false, Some(forked))?.ending)
     })?;
     begin(&mut model);
-    let (processes, ended, threads, objects) = Default::default();
-    let mut collector = Collector { rings, model, dictionary, processes, ended, threads, objects };
-    let (mut pause, mut checked) = (PAUSES[0], Instant::now());
-    loop {
-        let is_over = apart.is_over(Duration::ZERO);
-        let had_news = collector.collect().map_err(Error::Simulation)?;
-        if is_over && !had_news {
-            break;
-        }
-        if checked.elapsed() > CHECKED_EVERY {
-            collector.release().map_err(Error::Simulation)?;
-            checked = Instant::now();
-        }
-        pause = if had_news { PAUSES[0] } else { (pause * 2).min(PAUSES[1]) };
-        if !had_news {
-            std::thread::sleep(pause);
-        }
-    }
-    rings.close();
+    let mut collector = Collector::new(rings, model, dictionary);
+    collector.collect_until(|| apart.is_over(Duration::ZERO)).map_err(Error::Simulation)?;
     let ending = apart.ending()?;
-    let processes = collector.processes();
-    let trace = collector.dictionary.finish(&configuration.program).map_err(Error::Simulation)?;
-    Ok(Observed { model: collector.model, trace, processes, ending, left_out: rings.left_out().into() })
+    collector.finish(&configuration.program, ending).map_err(Error::Simulation)
+}
+
+/// The same of a program that runs already, and with `children` the processes that it has forked: until it ends, the user ends
+/// the command, or the time is over. The program goes on.
+pub fn observe_running<M: Consumer>(
+    process: u32,
+    children: bool,
+    plan: &Plan,
+    time: Option<Duration>,
+    mut model: M,
+    begin: impl FnOnce(&mut M),
+) -> Result<Observed<M>, AttachFailure> {
+    let (rings, file) = Rings::new().map_err(Error::Simulation)?;
+    let program = PathBuf::from(format!("process {process}"));
+    let header = plan.header(program.clone(), Vec::new(), isa::Cpu::Ev67);
+    let dictionary = dictionary(&header).map_err(Error::Simulation)?;
+    begin(&mut model);
+    let mut collector = Collector::new(rings, model, dictionary);
+    let caught = Caught::new();
+    // The connection is served by another thread: processes wait for room in their rings before they say that they have ended.
+    let client = || {
+        let began = Cell::new(None);
+        let is_enough = |has_begun: bool| {
+            // The time begins when all are observed.
+            if has_begun && began.get().is_none() {
+                began.set(Some(Instant::now()));
+            }
+            let is_over = |began: Instant| time.is_some_and(|time| began.elapsed() >= time);
+            caught.check().is_err() || began.get().is_some_and(is_over)
+        };
+        engine::attach_observing(process, children, plan, &file, &is_enough)
+    };
+    let (attached, collected) = std::thread::scope(|scope| {
+        let client = scope.spawn(client);
+        let collected = collector.collect_until(|| client.is_finished());
+        (client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), collected)
+    });
+    attached?;
+    collected.map_err(Error::Simulation)?;
+    Ok(collector.finish(&program, None).map_err(Error::Simulation)?)
+}
+
+/// A dictionary in memory.
+fn dictionary(header: &trace::Header) -> io::Result<FamilyDictionary> {
+    let file = File::from(rustix::fs::memfd_create("dictionary", MemfdFlags::CLOEXEC)?);
+    FamilyDictionary::new(record::out_of_reach(file), header)
 }
 
 /// Passes what processes execute to a model.
@@ -159,11 +186,45 @@ impl CollectedProcess {
 }
 
 impl<M: Consumer> Collector<M> {
+    /// That has passed on nothing.
+    fn new(rings: Rings, model: M, dictionary: FamilyDictionary) -> Collector<M> {
+        let (processes, ended, threads, objects) = Default::default();
+        Collector { rings, model, dictionary, processes, ended, threads, objects }
+    }
+
+    /// Passes on what is written until nothing follows any more. What is written afterwards is dropped.
+    fn collect_until(&mut self, mut is_over: impl FnMut() -> bool) -> io::Result<()> {
+        let (mut pause, mut checked) = (PAUSES[0], Instant::now());
+        loop {
+            let is_over = is_over();
+            let had_news = self.collect()?;
+            if is_over && !had_news {
+                break;
+            }
+            if checked.elapsed() > CHECKED_EVERY {
+                self.release()?;
+                checked = Instant::now();
+            }
+            pause = if had_news { PAUSES[0] } else { (pause * 2).min(PAUSES[1]) };
+            if !had_news {
+                std::thread::sleep(pause);
+            }
+        }
+        self.rings.close();
+        Ok(())
+    }
+
+    /// What was observed.
+    fn finish(mut self, program: &Path, ending: Option<Ending>) -> io::Result<Observed<M>> {
+        let processes = self.processes();
+        let trace = self.dictionary.finish(program)?;
+        Ok(Observed { model: self.model, trace, processes, ending, left_out: self.rings.left_out().into() })
+    }
+
     /// Passes on what has been written so far. Returns whether that was anything.
     fn collect(&mut self) -> io::Result<bool> {
         let mut had_news = false;
-        let rings = self.rings;
-        for ring in rings.opened() {
+        for ring in self.rings.clone().opened() {
             had_news |= self.collect_from(ring)?;
         }
         Ok(had_news)
@@ -206,6 +267,7 @@ impl<M: Consumer> Collector<M> {
                 });
                 process.objects.push(number);
             }
+            RingMessage::Event(ProcessEvent::UnitClass(unit, class)) => self.model.unit_class(unit, &class),
             RingMessage::Event(ProcessEvent::Replaced) => process.begins_program = true,
             RingMessage::Event(ProcessEvent::Ended(how)) => process.observed.state = ProcessState::Ended(how),
             RingMessage::Block(address, image, words) => {

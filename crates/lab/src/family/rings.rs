@@ -1,10 +1,15 @@
 //! Memory that processes of a program share with the one that observes them: each process writes messages into a ring of its
 //! own, which outlives it. What a killed process has written is read nevertheless.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
+
+use rustix::fs::MemfdFlags;
 
 const WORD: usize = size_of::<u64>();
 /// Processes that are observed at the same time.
@@ -50,46 +55,68 @@ struct CommonHead {
     left_out: AtomicU32,
 }
 
-/// All rings. The mapping is never removed, since processes that are forked use it.
-#[derive(Clone, Copy)]
-pub struct Rings(NonNull<u8>);
+/// All rings.
+#[derive(Clone)]
+pub struct Rings(Arc<MappedRings>);
+
+/// The memory of all rings. A forked process has a copy of the mapping, which its own rings use.
+struct MappedRings(NonNull<u8>);
 
 // SAFETY: heads are atomic; a ring's words belong to its writer or its reader, as its head says.
-unsafe impl Send for Rings {}
+unsafe impl Send for MappedRings {}
 // SAFETY: as above.
-unsafe impl Sync for Rings {}
+unsafe impl Sync for MappedRings {}
+
+impl Drop for MappedRings {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `Rings::map`, and nothing refers to it any more.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), BYTES) };
+    }
+}
 
 impl Rings {
-    /// Rings that this process and those that it forks share; this one reads.
-    pub fn new() -> io::Result<Rings> {
-        let (protection, flags) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-        );
+    /// Rings that this process, those that it forks, and those that map the file share; this one reads.
+    pub fn new() -> io::Result<(Rings, File)> {
+        let file = File::from(rustix::fs::memfd_create("rings", MemfdFlags::CLOEXEC)?);
+        file.set_len(BYTES as u64)?;
+        let rings = Rings::map(&file)?;
+        rings.common().reader.store(std::process::id(), Ordering::Release);
+        Ok((rings, file))
+    }
+
+    /// The rings in another process's file.
+    pub fn map(file: &File) -> io::Result<Rings> {
+        if file.metadata()?.len() < BYTES as u64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_NORESERVE);
         // SAFETY: asks for a new mapping.
-        let mapped = unsafe { libc::mmap(ptr::null_mut(), BYTES, protection, flags, -1, 0) };
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), BYTES, protection, flags, file.as_raw_fd(), 0) };
         if mapped == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let rings = Rings(NonNull::new(mapped.cast()).expect("not at 0"));
-        rings.common().reader.store(std::process::id(), Ordering::Release);
-        Ok(rings)
+        Ok(Rings(Arc::new(MappedRings(NonNull::new(mapped.cast()).expect("not at 0")))))
+    }
+
+    fn start(&self) -> NonNull<u8> {
+        self.0.0
     }
 
     fn common(&self) -> &CommonHead {
         // SAFETY: the mapping begins with it, and zeros are valid.
-        unsafe { self.0.cast().as_ref() }
+        unsafe { self.start().cast().as_ref() }
     }
 
     fn head(&self, ring: usize) -> &RingHead {
         assert!(ring < RINGS);
         // SAFETY: the heads of the rings follow that of all, and zeros are valid.
-        unsafe { self.0.cast::<RingHead>().add(ring + 1).as_ref() }
+        unsafe { self.start().cast::<RingHead>().add(ring + 1).as_ref() }
     }
 
     fn words(&self, ring: usize) -> NonNull<u64> {
         // SAFETY: the words of the rings follow their heads.
-        unsafe { self.0.add(HEADS).cast().add(ring * RING_WORDS as usize) }
+        unsafe { self.start().add(HEADS).cast().add(ring * RING_WORDS as usize) }
     }
 
     /// Processes for which there was no ring.
@@ -103,7 +130,7 @@ impl Rings {
     }
 
     /// A ring for this process; none if too many processes have one.
-    pub fn open(self) -> Option<RingWriter> {
+    pub fn open(&self) -> Option<RingWriter> {
         let free = (0..RINGS).find(|&ring| {
             let exchange = |state: &AtomicU32| {
                 state.compare_exchange(FREE, OPENING, Ordering::Acquire, Ordering::Relaxed)
@@ -119,7 +146,7 @@ impl Rings {
         head.written.store(0, Ordering::Relaxed);
         head.read.0.store(0, Ordering::Relaxed);
         head.state.store(OPEN, Ordering::Release);
-        Some(RingWriter { rings: self, ring, written: 0, is_abandoned: false })
+        Some(RingWriter { rings: self.clone(), ring, written: 0, is_abandoned: false })
     }
 
     /// The rings that may have messages.
@@ -176,7 +203,7 @@ pub struct RingWriter {
 impl RingWriter {
     /// Writes words, when there is room for them.
     pub fn write(&mut self, mut words: &[u64]) {
-        let (rings, ring) = (self.rings, self.ring);
+        let (rings, ring) = (self.rings.clone(), self.ring);
         let head = rings.head(ring);
         while !words.is_empty() && !self.is_abandoned {
             let room = self.room(head);
@@ -217,7 +244,7 @@ mod tests {
     /// Messages longer than a ring, whatever their lengths, come through as they were written.
     #[test]
     fn words_come_through_as_written() {
-        let rings = Rings::new().unwrap();
+        let (rings, _file) = Rings::new().unwrap();
         let mut writer = rings.open().unwrap();
         let lengths = [1, RING_WORDS as usize - 1, 3, 5 * RING_WORDS as usize + 7, 0, 2];
         let writing = std::thread::spawn(move || {
@@ -240,7 +267,7 @@ mod tests {
 
     #[test]
     fn rings_are_used_again() {
-        let rings = Rings::new().unwrap();
+        let (rings, _file) = Rings::new().unwrap();
         let all: Vec<RingWriter> = (0..RINGS).map(|_| rings.open().unwrap()).collect();
         assert!(rings.open().is_none());
         assert_eq!(rings.left_out(), 1);
@@ -253,8 +280,19 @@ mod tests {
     }
 
     #[test]
+    fn rings_of_a_file_are_those_of_their_reader() {
+        let (rings, file) = Rings::new().unwrap();
+        let mut writer = Rings::map(&file).unwrap().open().unwrap();
+        writer.write(&[7]);
+        let mut words = Vec::new();
+        assert!(rings.read(writer.ring, &mut words) && words == [7]);
+        file.set_len(100).unwrap();
+        assert!(Rings::map(&file).is_err());
+    }
+
+    #[test]
     fn a_writer_does_not_wait_for_a_reader_that_is_gone() {
-        let rings = Rings::new().unwrap();
+        let (rings, _file) = Rings::new().unwrap();
         let mut writer = rings.open().unwrap();
         rings.close();
         writer.write(&vec![0; RING_WORDS as usize + 1]);

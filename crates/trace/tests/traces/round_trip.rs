@@ -12,6 +12,21 @@ use proptest::prelude::*;
 
 use crate::made::{begin, made, path, read_stream};
 
+/// A process that executed nothing that was recorded, such as one of a server with marks of the heap only, defines nothing.
+#[test]
+fn marks_need_no_dictionary() {
+    let path = path("marks-alone");
+    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    let marks = [Event::Mark(Mark::Order(1)).word(), Event::Mark(Mark::SystemCall(4)).word()];
+    let mut stream = StreamWriter::new(&process);
+    stream.write(&marks).unwrap();
+    stream.finish().unwrap();
+    drop((stream, process));
+    let trace = Trace::open(&path).unwrap();
+    assert_eq!(trace.problems(), &[]);
+    assert_eq!(read_stream(&trace, 0), marks);
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read(made in made()) {

@@ -91,6 +91,19 @@ pub fn attach(
     request(process, family, file, &|number| Request::Record(plan.clone(), number == 0), is_enough)
 }
 
+/// Lets a running process report what it executes as planned to consumers that [`AttachedConsumers`](crate::AttachedConsumers) makes
+/// there of a file, and with `family` those that it has forked, until the process has ended or `is_enough` returns true, which is
+/// told whether all have begun.
+pub fn attach_observing(
+    process: u32,
+    family: bool,
+    plan: &Plan,
+    file: &File,
+    is_enough: &dyn Fn(bool) -> bool,
+) -> Result<Attached, AttachError> {
+    request(process, family, file, &|number| Request::Observe(plan.clone(), number + 1), is_enough)
+}
+
 /// Sends requests to a process, and with `family` to those that it has forked, and waits for the end of what was requested.
 /// `request` makes the request to a process by its number, from 0.
 fn request(

@@ -11,6 +11,8 @@ pub(super) enum Request {
     /// Record what is planned. The second value says whether this process writes the header of the trace; false if another one
     /// has.
     Record(Plan, bool),
+    /// Report to the client what is planned, as the process with this number.
+    Observe(Plan, u32),
     /// Count, in a folder, as the process with this number.
     Count(UnitOfWork, u32),
 }

@@ -194,6 +194,8 @@ impl Tracer {
 
     /// Another program takes the place of this one.
     pub(in crate::recording) fn replaced(&mut self) {
+        self.leave_unit();
+        self.calls = self.calls.renewed();
         if self.session.delivery().is_some() {
             self.flush_records();
         }
@@ -229,7 +231,8 @@ impl Tracer {
             // So does the consumer's, which may hold locks of the session for ever.
             std::mem::forget(self.session.clone());
         }
-        let (addresses, calls) = (self.addresses.clone(), self.calls.clone());
+        // A unit belongs to the process in which it began.
+        let (addresses, calls) = (self.addresses.clone(), self.calls.thread());
         let images = std::mem::take(&mut self.images);
         let (is_recording, order) = (self.is_recording, self.order);
         let (parent, mut heap) = (self.session.process.number(), self.heap.take());

@@ -1,0 +1,124 @@
+//! `caches`, `time` and `strides` with `--attach`: models of running programs, which continue afterwards.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::attach_count::{Running, column, sum};
+use crate::support::{csv, ends_within, outcome, pathlength, run};
+
+/// The instructions of whole calls of `request` in a program that is observed, whose first one may have been cut.
+fn lengths(units: &[Vec<String>]) -> Vec<&str> {
+    column(units, "instructions")
+}
+
+#[test]
+fn models_observe_a_running_program_which_goes_on() {
+    let program = Running::new();
+    let known =
+        run("count --children --unit request --by unit --format csv :ev56/family alike").noted_success();
+    let known = csv(&known);
+    let cost = column(&known, "instructions")[0];
+    for command in ["caches", "time"] {
+        for _ in 0..2 {
+            let units = program.table(command, "--children --unit request --by unit --duration 0.5");
+            let lengths = lengths(&units);
+            assert!(lengths.len() > 10 && lengths.iter().all(|length| *length == cost), "{lengths:?}");
+        }
+        let processes = program.table(command, "--children --by process --duration 0.3");
+        assert_eq!(column(&processes, "process"), ["1", "2", "total"]);
+        assert_eq!(column(&processes, "end")[..2], ["still runs", "still runs"]);
+        let counts = column(&processes, "instructions");
+        assert_eq!(sum(&counts[..2]), sum(&counts[2..]));
+        assert!(counts[..2].iter().all(|count| sum(&[count]) > 100_000), "{counts:?}");
+        let alone = program.table(command, "--by process --duration 0.3");
+        assert_eq!(column(&alone, "process"), ["1", "total"]);
+    }
+    let strides = program.table("strides", "--children --by function --duration 0.3");
+    let work = strides.iter().find(|row| row[0] == "work").expect("it is executed");
+    assert!(work[3].parse::<u64>().unwrap() > 10_000, "{work:?}");
+    // It can be counted then.
+    assert!(!program.table("count", "--by function --duration 0.1").is_empty());
+}
+
+#[test]
+fn units_of_a_running_program_have_classes() {
+    let program = Running::new();
+    let classes = "--children --unit request --class request($1) --by class --duration 0.5";
+    for command in ["caches", "time"] {
+        let table = program.table(command, classes);
+        assert_eq!(column(&table, "class"), ["again", "(outside units)", "total"]);
+        let counts = column(&table, "instructions");
+        assert_eq!(sum(&counts[..2]), sum(&counts[2..]));
+        assert!(sum(&column(&table, "units")[..1]) > 10, "{table:?}");
+    }
+    let table = program.table("strides", classes);
+    assert!(table[1..].iter().any(|row| row[0] == "again"), "{table:?}");
+}
+
+/// An interrupt, the end of the program, and the end of the command, after which the program can be observed again.
+#[test]
+fn what_was_observed_is_shown_and_the_program_survives_the_command() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let mut program = Running::new();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.csv");
+        let mut observing = program.attaching("caches", "--children --by function", &path).spawn().unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+        if signal == libc::SIGTERM {
+            program.0.kill().unwrap();
+            program.0.wait().unwrap();
+        } else {
+            // SAFETY: the command has not been waited for.
+            assert_eq!(unsafe { libc::kill(observing.id() as i32, signal) }, 0);
+        }
+        let status = ends_within(&mut observing, Duration::from_secs(30)).expect("it ends");
+        assert!(status.success(), "{status}");
+        let functions = csv(&fs::read_to_string(path).unwrap());
+        assert!(functions.iter().any(|row| row[0] == "work" && row[3].parse::<u64>().unwrap() > 10_000));
+    }
+    let mut program = Running::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.csv");
+    for command in ["caches", "strides"] {
+        let mut observing = program.attaching(command, "--children", &path).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        observing.kill().unwrap();
+        observing.wait().unwrap();
+        assert!(!path.exists());
+    }
+    // It executes as before: two processes, with two threads each.
+    std::thread::sleep(Duration::from_millis(500));
+    let units = program.table("count", "--children --unit request --by unit --duration 0.5");
+    let mut threads: Vec<_> = units[1..].iter().map(|row| row[..2].to_vec()).collect();
+    threads.sort();
+    threads.dedup();
+    assert_eq!(threads.len(), 4, "{threads:?}");
+    assert_eq!(program.0.try_wait().unwrap(), None);
+    assert!(!program.table("caches", "--children --by process --duration 0.3").is_empty());
+}
+
+#[test]
+fn wrong_options_say_what_to_do() {
+    let program = Running::new();
+    let id = program.0.id();
+    for (words, code, part) in [
+        ("caches --attach 4000000".to_string(), 1, "there is no process 4000000"),
+        (format!("time --attach {id} --unit nowhere"), 1, "has a function 'nowhere'"),
+        (format!("strides --attach {id} :ev56/family"), 2, "cannot be used with"),
+        ("caches --duration 1 :ev56/family".to_string(), 2, "--attach"),
+        ("caches".to_string(), 2, "required"),
+        ("mrc --attach 1".to_string(), 2, "unexpected argument"),
+    ] {
+        let outcome = run(&words);
+        assert!(outcome.code() == code && outcome.stderr.contains(part), "{words}: {}", outcome.stderr);
+    }
+    // A program that another command observes.
+    let id = id.to_string();
+    let mut first = pathlength(["caches", "--attach", &id, "--duration", "5"]);
+    let mut first = first.stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let second = outcome(pathlength(["caches", "--attach", &id])).failure();
+    assert!(second.contains("somebody else records or counts it"), "{second}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+}

@@ -1,0 +1,258 @@
+//! `caches`, `time` and `strides` by class of units of work: what they divide is all that they count, and what belongs to a class is
+//! what a recount of a trace finds.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::Path;
+
+use events::Consumer;
+use events::record::{Entries, Entry, Event};
+use machine::{Caches, Machine, MergeableModel, TimingModel};
+use trace::Trace;
+
+use crate::support::{csv, guest, outcome, pathlength, run};
+
+type Csv = Vec<Vec<String>>;
+
+const UNIT: &str = "begin_transaction through commit_transaction";
+const CLASSES: [&str; 6] =
+    ["--unit", UNIT, "--class", "mark_*()", "--class", "statement($1) ~ (?<writes>update|insert)"];
+/// The classes of the units of `family transactions`, one after the other; the last but one is left.
+const EXPECTED: [&str; 6] = ["writes", "writes", "writes", "payment", "writes", UNIT];
+const OUTSIDE: &str = "(outside units)";
+
+/// The table of a command.
+fn table(words: &[&str], how: &str) -> Csv {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.csv");
+    let mut command = pathlength(words);
+    command.args(["--format", "csv", "-o"]).arg(&path).arg(guest("ev56/family")).arg(how);
+    outcome(command).noted_success();
+    csv(&fs::read_to_string(path).unwrap())
+}
+
+fn by_class(command: &str, more: &[&str], how: &str) -> Csv {
+    table(&[&[command, "--by", "class"], more].concat(), how)
+}
+
+/// By class: the numbers from a column on.
+fn rows(table: &Csv, from: usize) -> BTreeMap<String, Vec<u64>> {
+    let number = |cell: &String| cell.parse().unwrap_or_else(|_| panic!("{table:?}"));
+    table[1..].iter().map(|row| (row[0].clone(), row[from..].iter().map(number).collect())).collect()
+}
+
+/// The parts of an execution by class: where they begin in the trace's stream, with the class from there on.
+fn parts(trace: &Trace, records: &[u64]) -> Vec<(usize, &'static str)> {
+    let entry = |name: &str| {
+        let functions = trace.functions();
+        functions.iter().find(|it| it.name == name).expect("the trace has it").address
+    };
+    let (begin, commit) = (entry("begin_transaction"), entry("commit_transaction"));
+    let (mut parts, mut units) = (vec![(0, OUTSIDE)], EXPECTED.iter());
+    let (mut position, mut previous_end, mut ends_at) = (0, 0, None);
+    for found in Entries::new(records, trace.shapes()) {
+        let Entry::Execution(execution) = found else {
+            position += 1;
+            continue;
+        };
+        let block = &trace.blocks()[execution.block as usize];
+        if ends_at == Some(block.address) {
+            parts.push((position, OUTSIDE));
+            ends_at = None;
+        }
+        if block.address == begin {
+            parts.push((position, units.next().unwrap()));
+        }
+        if block.address == commit {
+            ends_at = Some(previous_end);
+        }
+        previous_end = block.address + 4 * block.words.len() as u64;
+        position += 1 + execution.addresses.len();
+    }
+    assert!(units.next().is_none());
+    parts
+}
+
+/// The records of a trace with one thread.
+fn records(trace: &Trace) -> Vec<u64> {
+    let (mut all, mut words) = (Vec::new(), Vec::new());
+    for index in 0..trace.chunks().len() {
+        trace.read(index, &mut words).unwrap();
+        all.extend_from_slice(&words);
+    }
+    all
+}
+
+/// What a model counts of each part of an execution, by class.
+fn recount(trace: &Trace, mut model: impl MergeableModel) -> BTreeMap<String, Vec<u64>> {
+    trace.images().iter().for_each(|image| model.map(image));
+    trace.blocks().iter().for_each(|block| model.define(block));
+    let records = records(trace);
+    let parts = parts(trace, &records);
+    let ends = parts[1..].iter().map(|part| part.0).chain([records.len()]);
+    let (mut sums, mut before) = (BTreeMap::<String, Vec<u64>>::new(), model.totals());
+    for ((start, class), end) in parts.iter().zip(ends) {
+        model.executed(events::Thread::default(), &records[*start..end]);
+        let now = model.totals();
+        let sum = sums.entry(class.to_string()).or_insert_with(|| vec![0; now.len()]);
+        sum.iter_mut().zip(now.iter().zip(&before)).for_each(|(sum, (now, before))| *sum += now - before);
+        before = now;
+    }
+    sums.insert("total".into(), before);
+    sums
+}
+
+fn with_trace(check: impl FnOnce(&Trace)) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("family.plt");
+    run(&format!("trace -o {} :ev56/family transactions", path.display())).noted_success();
+    check(&Trace::open(Path::new(&path)).unwrap());
+}
+
+#[test]
+fn misses_and_cycles_of_classes_are_those_of_a_recount() {
+    with_trace(|trace| {
+        for (name, machine) in Machine::all().into_iter().filter(|(name, _)| name.starts_with("alpha")) {
+            let on = ["--machine", name];
+            let misses = recount(trace, Caches::new(&machine));
+            let cycles = recount(trace, TimingModel::new(&machine).unwrap());
+            assert_eq!(misses.len(), 5);
+            for children in [&[][..], &["--children"]] {
+                let options = [&CLASSES[..], &on, children].concat();
+                assert_eq!(rows(&by_class("caches", &options, "transactions"), 3), misses, "{name}");
+                assert_eq!(rows(&by_class("time", &options, "transactions"), 3), cycles, "{name}");
+            }
+        }
+    });
+}
+
+/// By class, kind and steps back: the strides, in bytes.
+type Strides = BTreeMap<(String, &'static str, u64), BTreeMap<u64, u64>>;
+
+/// The same, counted reference by reference.
+fn recounted_strides(trace: &Trace, depth: usize) -> (BTreeMap<(String, &'static str), u64>, Strides) {
+    let records = records(trace);
+    let parts = parts(trace, &records);
+    let (mut references, mut strides) = (BTreeMap::new(), Strides::new());
+    let mut last = [VecDeque::new(), VecDeque::new()];
+    let (mut position, mut part) = (0, 0);
+    for found in Entries::new(&records, trace.shapes()) {
+        let Entry::Execution(execution) = found else {
+            position += 1;
+            continue;
+        };
+        while parts.get(part + 1).is_some_and(|next| next.0 <= position) {
+            part += 1;
+        }
+        let class = parts[part].1.to_string();
+        let block = &trace.blocks()[execution.block as usize];
+        let accesses = block.words.iter().filter_map(|&word| block.instruction_set.summary(word)?.access);
+        for (access, &word) in accesses.zip(execution.addresses) {
+            let Event::Access(address) = Event::new(word) else { panic!("an address follows") };
+            let kind = if access.is_store { "stores" } else { "loads" };
+            *references.entry((class.clone(), kind)).or_default() += 1;
+            let last: &mut VecDeque<u64> = &mut last[usize::from(access.is_store)];
+            for (step, earlier) in (1..).zip(&*last) {
+                let stride = address.abs_diff(*earlier);
+                *strides.entry((class.clone(), kind, step)).or_default().entry(stride).or_default() += 1;
+            }
+            last.push_front(address);
+            last.truncate(depth);
+        }
+        position += 1 + execution.addresses.len();
+    }
+    (references, strides)
+}
+
+#[test]
+fn strides_of_classes_are_those_of_a_recount() {
+    with_trace(|trace| {
+        let (references, strides) = recounted_strides(trace, 3);
+        for children in [&[][..], &["--children"]] {
+            let options = [&CLASSES[..], &["--all-references", "--depth", "3"], children].concat();
+            let table = by_class("strides", &options, "transactions");
+            let found = |row: &Vec<String>| {
+                let kind = if row[1] == "stores" { "stores" } else { "loads" };
+                ((row[0].clone(), kind), row[2].parse().unwrap())
+            };
+            assert_eq!(table[1..].iter().map(found).collect::<BTreeMap<_, u64>>(), references);
+            let histograms = by_class("strides", &[&options[..], &["--histograms"]].concat(), "transactions");
+            let mut all = 0;
+            for row in &histograms[1..] {
+                let number = |column: usize| row[column].parse::<u64>().unwrap();
+                let kind = if row[1] == "stores" { "stores" } else { "loads" };
+                let recounted = &strides[&(row[0].clone(), kind, number(3))];
+                let far = row[5].parse::<u64>().unwrap_or(u64::MAX);
+                let expected: u64 = recounted.range(number(4)..=far).map(|(_, count)| count).sum();
+                assert_eq!(number(6), expected, "{row:?}");
+                all += expected;
+            }
+            assert_eq!(all, strides.values().flat_map(BTreeMap::values).sum::<u64>());
+        }
+    });
+}
+
+/// Without units, the same is counted. Of each class, `count` finds the same units and instructions.
+#[test]
+fn classes_add_up_to_the_run() {
+    for how in ["transactions", "serve"] {
+        let of_serve = ["--unit", "request", "--class", "request($1) ~ [a-z]+"];
+        let classes = if how == "serve" { &of_serve[..] } else { &CLASSES[..] };
+        let counted = {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("tables");
+            let mut command = pathlength(["count", "--children"]);
+            command.args(classes).args(["--format", "csv", "-o"]).arg(&path);
+            outcome({
+                command.arg(guest("ev56/family")).arg(how);
+                command
+            })
+            .noted_success();
+            csv(&fs::read_to_string(path.join("classes.csv")).unwrap())
+        };
+        let of = |name: &str| counted[0].iter().position(|heading| heading == name).unwrap();
+        let cells = |units: usize, instructions: usize, table: &Csv| {
+            let row = |row: &Vec<String>| [row[0].clone(), row[units].clone(), row[instructions].clone()];
+            let mut all: Vec<_> = table[1..].iter().map(row).collect();
+            all.sort();
+            all
+        };
+        let counted = cells(of("units"), of("instructions"), &counted);
+        for (command, instructions) in [("caches", 0), ("time", 1)] {
+            let table = by_class(command, &[classes, &["--children"]].concat(), how);
+            assert_eq!(cells(1, 3 + instructions, &table), counted, "{command} {how}");
+            let all = rows(&table, 3);
+            let (total, parts): (Vec<_>, Vec<_>) = all.iter().partition(|(name, _)| *name == "total");
+            let sum = |column: usize| parts.iter().map(|(_, row)| row[column]).sum::<u64>();
+            assert_eq!(*total[0].1, (0..total[0].1.len()).map(sum).collect::<Vec<_>>(), "{command} {how}");
+            let whole = self::table(&[command, "--children", "--by", "process"], how);
+            assert_eq!(rows(&whole, 4)["total"], *total[0].1, "{command} {how}");
+        }
+    }
+}
+
+#[test]
+fn wrong_options_say_what_to_do() {
+    for (words, part) in [
+        ("caches --by class :ev56/family", "--unit FUNCTION"),
+        ("strides --by class :ev56/family", "--unit FUNCTION"),
+        ("strides --unit request --class request($1) :ev56/family", "add --by class"),
+        ("time --by class --unit request --skip 1 :ev56/family", "leave out --skip"),
+        ("caches --by function --unit request --class request($1) :ev56/family", "--by class"),
+        ("caches --by class --unit work :ev56/family alike", ""),
+        ("time --sample 100000 --unit request --class request($1) :ev56/family", "--sample"),
+        ("calls --by class --unit request :ev56/family", "--by class is for"),
+        ("caches --by class --unit nowhere :ev56/family", "'nowhere'"),
+        ("caches --by class --unit thread :ev56/family work", "no unit of work ended"),
+    ] {
+        let outcome = run(words);
+        let is_expected = outcome.code() == i32::from(!part.is_empty());
+        assert!(is_expected && outcome.stderr.contains(part), "{words}: {}", outcome.stderr);
+    }
+    // A page and CSV have one table; a summary has several.
+    let text = run("caches --unit request --class request($1) --children :ev56/family serve").quiet_success();
+    for part in ["Caches and TLBs", "Misses by class of units of work", "Misses of a unit of work, by class"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+}
