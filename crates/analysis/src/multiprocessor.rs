@@ -1,24 +1,42 @@
 //! A trace on several processors of a described machine, in time; and the results as tables.
 
 use events::Thread;
-use machine::{Multiprocessor, NextStep, ProcessorCause, Transaction};
+use machine::{CoherenceState, Multiprocessor, NextStep, ProcessorCause, ProcessorRequest, Transaction};
 use trace::interleave::{Schedule, Turn};
 use trace::{Chunk, Error, Trace};
 
 use crate::table::{Kind, Table, Value};
 
-/// Executes the selected chunks of a trace. Chunks that cannot be read are skipped, and their errors returned. `progress` is
-/// called with the number of instructions executed since the last call.
+/// What is executed of a trace on several processors.
+#[derive(Clone, Copy, Debug)]
+pub struct MultiprocessorReplay {
+    /// Which processor executes what.
+    pub schedule: Schedule,
+    /// Units of work after which counting begins.
+    pub warm_up: u64,
+}
+
+/// Why the execution is not whole.
+#[derive(Debug)]
+pub struct ReplayProblems {
+    /// The errors of chunks that could not be read, and were skipped.
+    pub errors: Vec<Error>,
+    /// No more units of work ended than those that warm the machine up: nothing was counted.
+    pub is_warming: bool,
+}
+
+/// Executes the selected chunks of a trace. `progress` is called with the number of instructions executed since the last call.
 pub fn replay(
     trace: &Trace,
-    schedule: Schedule,
+    MultiprocessorReplay { schedule, warm_up }: MultiprocessorReplay,
     is_wanted: impl Fn(&Chunk) -> bool,
     model: &mut Multiprocessor,
     progress: &mut dyn FnMut(u64),
-) -> Vec<Error> {
+) -> ReplayProblems {
     trace.blocks().iter().for_each(|block| model.define(block));
     let mut streams = trace.interleaved_where(schedule, is_wanted);
-    let (mut problems, mut reported, mut turns) = (Vec::new(), 0, 0u64);
+    let (mut errors, mut reported, mut turns) = (Vec::new(), 0, 0u64);
+    let mut is_warming = warm_up > 0;
     loop {
         let number = match model.next_step() {
             NextStep::Continue => {
@@ -39,7 +57,11 @@ pub fn replay(
             }
             Ok(Turn::Idle) => model.idle(number),
             Ok(Turn::Over) => break,
-            Err(error) => problems.push(error),
+            Err(error) => errors.push(error),
+        }
+        if is_warming && model.units() >= warm_up {
+            model.reset_counts();
+            (is_warming, reported) = (false, 0);
         }
         turns += 1;
         if turns.is_multiple_of(1 << 14) {
@@ -49,7 +71,7 @@ pub fn replay(
         }
     }
     model.end();
-    problems
+    ReplayProblems { errors, is_warming }
 }
 
 fn cause_name(cause: ProcessorCause) -> &'static str {
@@ -57,6 +79,7 @@ fn cause_name(cause: ProcessorCause) -> &'static str {
         ProcessorCause::Busy => "busy",
         ProcessorCause::Memory => "memory",
         ProcessorCause::Transfer => "other caches",
+        ProcessorCause::Instructions => "instructions",
         ProcessorCause::Outstanding => "outstanding misses",
         ProcessorCause::Barrier => "barriers",
         ProcessorCause::System => "system calls",
@@ -69,7 +92,7 @@ struct ProcessorRow {
     instructions: u64,
     units: u64,
     /// Picoseconds.
-    time: [u64; 7],
+    time: [u64; 8],
 }
 
 /// The cycles of each processor per instruction, by what they were spent on. Idle time is not part of the sum.
@@ -84,7 +107,7 @@ pub fn by_processor(model: &Multiprocessor) -> Table {
         name: name.into(),
         kind: if name == "idle" { Kind::Percent(1) } else { Kind::Real(3) },
     }));
-    let mut whole = ProcessorRow { instructions: 0, units: 0, time: [0; 7] };
+    let mut whole = ProcessorRow { instructions: 0, units: 0, time: [0; 8] };
     for (number, counts) in model.processors().enumerate() {
         whole.instructions += counts.instructions;
         whole.units += counts.units;
@@ -145,6 +168,39 @@ pub fn transactions(model: &Multiprocessor) -> Table {
             nanoseconds(counts.longest, 1).into(),
         ]);
     }
+    table
+}
+
+/// The requests that reach the caches at the bus, by the state in which their copy is found.
+pub fn requests(model: &Multiprocessor) -> Table {
+    let mut table = Table::new(
+        "requests",
+        "Requests to the caches at the bus, by the state of their line",
+        &[("request", Kind::Text), ("count", Kind::Count), ("per 1,000 instructions", Kind::Real(2))],
+    );
+    let states = [
+        ("modified", CoherenceState::Modified),
+        ("owned", CoherenceState::Owned),
+        ("exclusive", CoherenceState::Exclusive),
+        ("shared", CoherenceState::Shared),
+        ("invalid (miss)", CoherenceState::Invalid),
+    ];
+    let column = |name: &str| crate::table::Column { name: name.into(), kind: Kind::Percent(1) };
+    table.columns.extend(states.map(|(name, _)| column(name)));
+    let instructions: u64 = model.processors().map(|processor| processor.instructions).sum();
+    let found = &model.memory().counts().requests;
+    for request in ProcessorRequest::ALL {
+        let all = found.all(request);
+        let share = |state| Value::from(100.0 * found.get(request, state) as f64 / all as f64);
+        let name = match request {
+            ProcessorRequest::Fetch => "instruction fetches",
+            ProcessorRequest::Load => "loads",
+            ProcessorRequest::Store => "stores",
+        };
+        let row = vec![name.into(), all.into(), (1000.0 * all as f64 / instructions as f64).into()];
+        table.row(row.into_iter().chain(states.map(|(_, state)| share(state))).collect());
+    }
+    table.notes.push("Requests that the innermost cache did not serve alone: misses, and stores to lines that others may have.".into());
     table
 }
 

@@ -82,7 +82,7 @@ struct PlainProcessor {
     access: Option<usize>,
     executed: u64,
     misses: Vec<PlainMiss>,
-    spent: [u64; 7],
+    spent: [u64; 8],
 }
 
 impl PlainProcessor {
@@ -289,7 +289,7 @@ fn random_machine(rng: &mut Rng) -> Machine {
 
 #[test]
 fn random_programs_take_the_time_of_the_plain_model() {
-    let mut seen = [0u64; 7];
+    let mut seen = [0u64; 8];
     for seed in 0..testing::sample(150, 5000) {
         let mut rng = Rng::with_seed(seed);
         let machine = random_machine(&mut rng);

@@ -30,6 +30,8 @@ pub enum SharingRows {
     Processor,
     /// In time: the kinds of transactions on the bus, with their latencies.
     Transaction,
+    /// In time: fetches, loads and stores that reach the caches at the bus, by the state of their line.
+    Request,
 }
 
 /// Which processor executes which thread.
@@ -48,7 +50,7 @@ pub enum AssignmentName {
 impl SharingRows {
     /// Whether they are of a simulation in time.
     pub fn is_of_time(self) -> bool {
-        matches!(self, SharingRows::Processor | SharingRows::Transaction)
+        matches!(self, SharingRows::Processor | SharingRows::Transaction | SharingRows::Request)
     }
 }
 

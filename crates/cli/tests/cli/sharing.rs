@@ -258,7 +258,7 @@ fn wrong_requests_are_rejected() {
             "sharing --time --set coherence.bus=none --set coherence.processor=none :ev56/shared",
             "no timed bus",
         ),
-        ("sharing --time --by data :ev56/shared", "by processor and transaction only"),
+        ("sharing --time --by data :ev56/shared", "by processor, transaction and request only"),
         ("sharing --assign anywhere :ev56/shared", "run-to-block"),
         ("sharing --by unit :ev56/shared", "cache-line"),
         ("sharing --thread 0.1 :ev56/shared", "choose from a trace"),
