@@ -93,6 +93,10 @@ pub struct SharingOptions {
     /// Which processor executes which thread.
     #[arg(long, value_name = "HOW", default_value = "affinity")]
     pub assign: AssignmentName,
+    /// With --time: threads never wait, as if clients always asked at once. A processor executes the next unit of work of the
+    /// thread that is in the queue for the longest time.
+    #[arg(long, requires = "time", conflicts_with_all = ["assign", "quantum", "time_slice"])]
+    pub saturated: bool,
     /// How many instructions a thread executes before another one has its processor, with affinity and round-robin.
     #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]
     pub time_slice: u64,

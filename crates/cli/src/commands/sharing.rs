@@ -101,7 +101,8 @@ fn timed(
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let filter = Filter::new(&selection, &dictionary)?;
-    let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
+    // Processes of which nothing is selected may have mapped memory that others share.
+    let is_wanted = |chunk: &Chunk| chunk.instructions == 0 || filter.chunk(chunk);
     let instructions = trace.chunks().iter().filter(|chunk| is_wanted(chunk)).map(|chunk| chunk.instructions);
     let instructions = instructions.fold(0, u64::saturating_add);
     let counts = if options.scaling.is_empty() { vec![schedule.processors] } else { options.scaling.clone() };
@@ -110,7 +111,8 @@ fn timed(
     for processors in counts {
         let mut model = new_model(processors);
         let schedule = Schedule { processors, ..schedule };
-        let part = MultiprocessorReplay { schedule, warm_up: options.input.warm_up };
+        let (is_saturated, warm_up) = (options.saturated, options.input.warm_up);
+        let part = MultiprocessorReplay { schedule, is_saturated, warm_up };
         let replayed =
             multiprocessor::replay(&trace, part, is_wanted, &mut model, &mut |count| bar.show(count));
         if replayed.is_warming {

@@ -12,7 +12,7 @@ use machine::{
     ProcessorCounts, ProcessorRequest, Structure, TimingModel, Transaction, WarmUp,
 };
 use trace::Chunk;
-use trace::interleave::{Assignment, Schedule};
+use trace::interleave::Schedule;
 
 use super::machines::MachineVariant;
 use super::workloads::RecordedWorkload;
@@ -141,10 +141,10 @@ impl BusJob {
         let dictionary = Dictionary::new(&workload.trace, &names);
         let filter =
             Filter::new(&selection(workload), &dictionary).map_err(|error| unreadable(workload, error))?;
-        let schedule =
-            Schedule { assignment: Assignment::RunToBlock, ..Schedule::new(self.processors, QUANTUM) };
-        let part = MultiprocessorReplay { schedule, warm_up: workload.warm_up };
-        let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
+        let schedule = Schedule::new(self.processors, QUANTUM);
+        let part = MultiprocessorReplay { schedule, is_saturated: true, warm_up: workload.warm_up };
+        // Processes without units of work have mapped memory that others share.
+        let is_wanted = |chunk: &Chunk| chunk.instructions == 0 || filter.chunk(chunk);
         let replayed = multiprocessor::replay(&workload.trace, part, is_wanted, &mut model, &mut |_| ());
         match replayed.errors.first() {
             Some(error) => Err(unreadable(workload, error)),
@@ -156,7 +156,7 @@ impl BusJob {
     /// The command that has the same numbers.
     pub(super) fn command(&self, workload: &RecordedWorkload) -> String {
         format!(
-            "pathlength sharing --time --processors {} --assign run-to-block --warm-up {} {} {}",
+            "pathlength sharing --time --saturated --processors {} --warm-up {} {} {}",
             self.processors,
             workload.warm_up,
             self.variant.options(),

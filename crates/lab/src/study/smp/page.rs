@@ -69,7 +69,7 @@ fn allocation_chart(study: &SmpStudy) -> Result<report::Chart, Error> {
         "Where the cycles of an instruction go, four processors of an AlphaServer 4100",
     );
     Ok(chart.captioned(
-        "The database waits for its board cache, for other caches and for barriers; the technical kernels, where they wait, for memory.",
+        "Issuing and stalls within the processor, then what it waits for on the bus with three others; idle time is left out.",
     ))
 }
 
@@ -169,6 +169,6 @@ fn scaling(study: &SmpStudy) -> Result<Section, Error> {
     let chart = chart.titled("utilization-chart", "Utilization of the bus, in percent");
     let mut blocks = vec![Block::Chart(chart)];
     blocks.extend(tables([found.throughput(), utilization, found.latency(), found.dirty(), found.speeds()]));
-    let text = "The same transactions on one, two and four processors. A client's process keeps its processor until it waits.";
+    let text = "The same transactions on one, two and four processors. Clients ask without a pause: a processor executes a transaction of the process that waits for the longest time.";
     Ok(section("Scaling, and the bus", text, blocks))
 }
