@@ -1,24 +1,49 @@
 //! A trace on several processors of a described machine, in time; and the results as tables.
 
+use std::collections::VecDeque;
+
 use events::Thread;
-use machine::{Multiprocessor, NextStep, ProcessorCause, Transaction};
+use events::record::{Entries, Entry, Mark};
+use machine::{CoherenceState, Multiprocessor, NextStep, ProcessorCause, ProcessorRequest, Transaction};
 use trace::interleave::{Schedule, Turn};
 use trace::{Chunk, Error, Trace};
 
 use crate::table::{Kind, Table, Value};
 
-/// Executes the selected chunks of a trace. Chunks that cannot be read are skipped, and their errors returned. `progress` is
-/// called with the number of instructions executed since the last call.
+/// What is executed of a trace on several processors.
+#[derive(Clone, Copy, Debug)]
+pub struct MultiprocessorReplay {
+    /// Which processor executes what.
+    pub schedule: Schedule,
+    /// Streams never wait, as if clients always asked the next question at once: a processor executes a unit of work of the
+    /// stream that is in the queue for the longest time, whatever the schedule says.
+    pub is_saturated: bool,
+    /// Units of work after which counting begins.
+    pub warm_up: u64,
+}
+
+/// Why the execution is not whole.
+#[derive(Debug)]
+pub struct ReplayProblems {
+    /// The errors of chunks that could not be read, and were skipped.
+    pub errors: Vec<Error>,
+    /// No more units of work ended than those that warm the machine up: nothing was counted.
+    pub is_warming: bool,
+}
+
+/// Executes the selected chunks of a trace. `progress` is called with the number of instructions executed since the last call.
 pub fn replay(
     trace: &Trace,
-    schedule: Schedule,
+    MultiprocessorReplay { schedule, is_saturated, warm_up }: MultiprocessorReplay,
     is_wanted: impl Fn(&Chunk) -> bool,
     model: &mut Multiprocessor,
     progress: &mut dyn FnMut(u64),
-) -> Vec<Error> {
+) -> ReplayProblems {
     trace.blocks().iter().for_each(|block| model.define(block));
-    let mut streams = trace.interleaved_where(schedule, is_wanted);
-    let (mut problems, mut reported, mut turns) = (Vec::new(), 0, 0u64);
+    let mut saturated = is_saturated.then(|| SaturatedStreams::new(trace, &is_wanted));
+    let mut interleaved = trace.interleaved_where(schedule, is_wanted);
+    let (mut errors, mut reported, mut turns) = (Vec::new(), 0, 0u64);
+    let mut is_warming = warm_up > 0;
     loop {
         let number = match model.next_step() {
             NextStep::Continue => {
@@ -32,14 +57,22 @@ pub fn replay(
                 continue;
             }
         };
-        match streams.next_of(number as u32) {
-            Ok(Turn::Slice(slice)) => {
-                let process = trace.streams()[slice.stream as usize].process;
-                model.feed(number, Thread { process, number: slice.stream }, slice.words);
+        let turn = match &mut saturated {
+            Some(streams) => streams.next_of(number),
+            None => interleaved.next_of(number as u32).map(ProcessorTurn::from),
+        };
+        match turn {
+            Ok(ProcessorTurn::Executes(stream, words)) => {
+                let process = trace.streams()[stream as usize].process;
+                model.feed(number, Thread { process, number: stream }, words);
             }
-            Ok(Turn::Idle) => model.idle(number),
-            Ok(Turn::Over) => break,
-            Err(error) => problems.push(error),
+            Ok(ProcessorTurn::Idle) => model.idle(number),
+            Ok(ProcessorTurn::Over) => break,
+            Err(error) => errors.push(error),
+        }
+        if is_warming && model.units() >= warm_up {
+            model.reset_counts();
+            (is_warming, reported) = (false, 0);
         }
         turns += 1;
         if turns.is_multiple_of(1 << 14) {
@@ -49,7 +82,108 @@ pub fn replay(
         }
     }
     model.end();
-    problems
+    ReplayProblems { errors, is_warming }
+}
+
+/// What a processor does next.
+enum ProcessorTurn<'a> {
+    /// It executes records of a stream.
+    Executes(u32, &'a [u64]),
+    Idle,
+    Over,
+}
+
+impl<'a> From<Turn<'a>> for ProcessorTurn<'a> {
+    fn from(turn: Turn<'a>) -> ProcessorTurn<'a> {
+        match turn {
+            Turn::Slice(slice) => ProcessorTurn::Executes(slice.stream, slice.words),
+            Turn::Idle => ProcessorTurn::Idle,
+            Turn::Over => ProcessorTurn::Over,
+        }
+    }
+}
+
+/// Streams that never wait.
+struct SaturatedStreams<'a> {
+    trace: &'a Trace,
+    streams: Vec<SaturatedStream>,
+    /// Those that no processor executes, the next one first.
+    queue: VecDeque<usize>,
+    /// By processor.
+    current: Vec<Option<usize>>,
+}
+
+/// A stream: its chunks that were not read, and the words of the last one from a place on.
+#[derive(Default)]
+struct SaturatedStream {
+    chunks: VecDeque<usize>,
+    words: Vec<u64>,
+    at: usize,
+}
+
+impl SaturatedStream {
+    fn has_ended(&self) -> bool {
+        self.chunks.is_empty() && self.at == self.words.len()
+    }
+}
+
+impl<'a> SaturatedStreams<'a> {
+    fn new(trace: &'a Trace, is_wanted: impl Fn(&Chunk) -> bool) -> SaturatedStreams<'a> {
+        let count = trace.streams().len();
+        let of = |stream: usize| -> SaturatedStream {
+            let chunks = trace.stream_chunks(stream as u32).iter().copied();
+            let chunks = chunks.filter(|&chunk| is_wanted(&trace.chunks()[chunk])).collect();
+            SaturatedStream { chunks, ..SaturatedStream::default() }
+        };
+        let streams: Vec<SaturatedStream> = (0..count).map(of).collect();
+        let instructions = |stream: usize| -> u64 {
+            streams[stream].chunks.iter().map(|&chunk| trace.chunks()[chunk].instructions).sum()
+        };
+        // Streams without instructions have only marks, of memory that the processes forked from them share: they are first.
+        let mut queue: Vec<usize> = (0..count).filter(|&stream| !streams[stream].has_ended()).collect();
+        queue.sort_by_key(|&stream| instructions(stream) > 0);
+        SaturatedStreams { trace, streams, queue: queue.into(), current: Vec::new() }
+    }
+
+    /// The next records of a processor: a unit of work, or the part of it that a chunk has.
+    fn next_of(&mut self, processor: usize) -> Result<ProcessorTurn<'_>, Error> {
+        self.current.resize(self.current.len().max(processor + 1), None);
+        let Some(stream) = self.current[processor].take().or_else(|| self.queue.pop_front()) else {
+            let is_over = self.current.iter().all(Option::is_none);
+            return Ok(if is_over { ProcessorTurn::Over } else { ProcessorTurn::Idle });
+        };
+        let own = &mut self.streams[stream];
+        if own.at == own.words.len()
+            && let Some(chunk) = own.chunks.pop_front()
+        {
+            own.at = 0;
+            own.words.clear();
+            if let Err(error) = self.trace.read(chunk, &mut own.words) {
+                own.words.clear();
+                self.put_back(processor, stream, false);
+                return Err(error);
+            }
+        }
+        let start = own.at;
+        let mut entries = Entries::new(&own.words[start..], self.trace.shapes());
+        let ends_unit =
+            entries.by_ref().any(|entry| matches!(entry, Entry::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_))));
+        own.at = own.words.len() - if ends_unit { entries.rest().len() } else { 0 };
+        self.put_back(processor, stream, ends_unit);
+        let own = &self.streams[stream];
+        Ok(ProcessorTurn::Executes(stream as u32, &own.words[start..own.at]))
+    }
+
+    /// A processor keeps a stream until its unit of work ends.
+    fn put_back(&mut self, processor: usize, stream: usize, ends_unit: bool) {
+        if self.streams[stream].has_ended() {
+            return;
+        }
+        match ends_unit {
+            true => self.queue.push_back(stream),
+            false => self.current[processor] = Some(stream),
+        }
+    }
 }
 
 fn cause_name(cause: ProcessorCause) -> &'static str {
@@ -57,6 +191,7 @@ fn cause_name(cause: ProcessorCause) -> &'static str {
         ProcessorCause::Busy => "busy",
         ProcessorCause::Memory => "memory",
         ProcessorCause::Transfer => "other caches",
+        ProcessorCause::Instructions => "instruction misses",
         ProcessorCause::Outstanding => "outstanding misses",
         ProcessorCause::Barrier => "barriers",
         ProcessorCause::System => "system calls",
@@ -69,7 +204,7 @@ struct ProcessorRow {
     instructions: u64,
     units: u64,
     /// Picoseconds.
-    time: [u64; 7],
+    time: [u64; 8],
 }
 
 /// The cycles of each processor per instruction, by what they were spent on. Idle time is not part of the sum.
@@ -84,7 +219,7 @@ pub fn by_processor(model: &Multiprocessor) -> Table {
         name: name.into(),
         kind: if name == "idle" { Kind::Percent(1) } else { Kind::Real(3) },
     }));
-    let mut whole = ProcessorRow { instructions: 0, units: 0, time: [0; 7] };
+    let mut whole = ProcessorRow { instructions: 0, units: 0, time: [0; 8] };
     for (number, counts) in model.processors().enumerate() {
         whole.instructions += counts.instructions;
         whole.units += counts.units;
@@ -145,6 +280,39 @@ pub fn transactions(model: &Multiprocessor) -> Table {
             nanoseconds(counts.longest, 1).into(),
         ]);
     }
+    table
+}
+
+/// The requests that reach the caches at the bus, by the state in which their copy is found.
+pub fn requests(model: &Multiprocessor) -> Table {
+    let mut table = Table::new(
+        "requests",
+        "Requests to the caches at the bus, by the state of their line",
+        &[("request", Kind::Text), ("count", Kind::Count), ("per 1,000 instructions", Kind::Real(2))],
+    );
+    let states = [
+        ("modified", CoherenceState::Modified),
+        ("owned", CoherenceState::Owned),
+        ("exclusive", CoherenceState::Exclusive),
+        ("shared", CoherenceState::Shared),
+        ("invalid (miss)", CoherenceState::Invalid),
+    ];
+    let column = |name: &str| crate::table::Column { name: name.into(), kind: Kind::Percent(1) };
+    table.columns.extend(states.map(|(name, _)| column(name)));
+    let instructions: u64 = model.processors().map(|processor| processor.instructions).sum();
+    let found = &model.memory().counts().requests;
+    for request in ProcessorRequest::ALL {
+        let all = found.all(request);
+        let share = |state| Value::from(100.0 * found.get(request, state) as f64 / all as f64);
+        let name = match request {
+            ProcessorRequest::Fetch => "instruction fetches",
+            ProcessorRequest::Load => "loads",
+            ProcessorRequest::Store => "stores",
+        };
+        let row = vec![name.into(), all.into(), (1000.0 * all as f64 / instructions as f64).into()];
+        table.row(row.into_iter().chain(states.map(|(_, state)| share(state))).collect());
+    }
+    table.notes.push("Requests that the innermost cache did not serve alone: misses, and stores to lines that others may have.".into());
     table
 }
 

@@ -279,8 +279,27 @@ const fn spmv(image: &'static str, flags: &'static [&'static str]) -> BuildTarge
     BuildTarget { image, sources: &["spmv.f90"], flags, libraries: &["-lgfortran", "-lm"] }
 }
 
+/// Vectors, conjugate gradients and a stencil, in processes or threads: what commercial workloads are compared with.
+const TECHNICAL: Workload = Workload {
+    name: "technical",
+    title: "Technical kernels on several processors",
+    sources: &[Source::Embedded {
+        name: "technical.c",
+        text: include_str!("../../../workloads/technical.c"),
+    }],
+    recipe: Recipe::Compile(&[BuildTarget {
+        image: "technical",
+        sources: &["technical.c"],
+        flags: &["-std=gnu11", "-O3", "-pthread"],
+        libraries: &["-lm"],
+    }]),
+    program: "technical",
+    unit: "iteration",
+    gauges: &[],
+};
+
 /// Every workload.
-pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, TPCH, ORDERS, POSTGRESQL, SPMV];
+pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, TPCH, ORDERS, POSTGRESQL, SPMV, TECHNICAL];
 
 /// The names of all workloads.
 pub fn names() -> Vec<&'static str> {

@@ -21,7 +21,7 @@ mod warm_up;
 pub use caches::{Caches, Structure, UnitMisses};
 pub use coherence::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceState, CoherentMemory, CopyLosses, Decision,
-    SharingClass, StateCounts, TransitionCause,
+    ProcessorRequest, RequestStates, SharingClass, StateCounts, TransitionCause,
 };
 pub use description::{
     Bus, BusProcessor, Cache, Coherence, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine,

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use pathlength_machine::{
-    BusOperation, CoherenceState, CoherentMemory, Machine, Protocol, SharingClass, TransitionCause,
+    BusOperation, CoherenceState, CoherentMemory, Machine, ProcessorRequest, Protocol, SharingClass,
+    TransitionCause,
 };
 
 /// A cache as lists of lines, the least recently used first.
@@ -634,4 +635,104 @@ fn litmus_tests_have_the_outcomes_of_sequential_consistency() {
             }
         }
     }
+}
+
+#[test]
+fn fetches_reach_the_cache_at_the_bus_as_in_a_plain_model() {
+    let small =
+        "base = \"pentium-pro\"\ncaches.icache.size = 256\ncaches.dcache.size = 256\ncaches.l2.size = 1024";
+    let machine = Machine::from_toml(small).unwrap();
+    let coherence = machine.coherence.as_ref().unwrap();
+    let (mut misses, mut found) = (0u64, [[0u64; 5]; 3]);
+    for seed in 0..testing::sample(30, 1000) {
+        let mut rng = Rng::with_seed(seed);
+        let mut memory = CoherentMemory::new(&machine, coherence, 1);
+        let plain = |size: usize, ways: usize| PlainCache {
+            line: 32,
+            ways,
+            sets: vec![Vec::new(); size / 32 / ways],
+        };
+        let [mut code, mut data, mut l2] = [plain(256, 4), plain(256, 2), plain(1024, 4)];
+        let mut states: BTreeMap<u64, CoherenceState> = BTreeMap::new();
+        let mut expected = [[0u64; 5]; 3];
+        for _ in 0..2000 {
+            let request = *rng.choice(&ProcessorRequest::ALL).unwrap();
+            // Some lines have both instructions and data.
+            let line = 100 + rng.u64(0..60);
+            let is_fetch = request == ProcessorRequest::Fetch;
+            let before = states.get(&line).copied().unwrap_or_default();
+            let is_hit = if is_fetch { code.touch(line) } else { data.touch(line) };
+            let is_shared_store = request == ProcessorRequest::Store && before == CoherenceState::Shared;
+            if !is_hit || is_shared_store {
+                expected[request as usize][before as usize] += 1;
+            }
+            if !is_hit {
+                if !l2.touch(line)
+                    && let Some(evicted) = l2.fill(line)
+                {
+                    [&mut code, &mut data].map(|cache| cache.remove(evicted));
+                    states.remove(&evicted);
+                }
+                if is_fetch {
+                    code.fill(line)
+                } else {
+                    data.fill(line)
+                };
+            }
+            let after = match (request, before) {
+                (ProcessorRequest::Store, _) => CoherenceState::Modified,
+                (ProcessorRequest::Load, CoherenceState::Invalid) => CoherenceState::Exclusive,
+                (ProcessorRequest::Fetch, CoherenceState::Invalid) => CoherenceState::Shared,
+                (_, before) => before,
+            };
+            states.insert(line, after);
+            let event = match request {
+                ProcessorRequest::Fetch => memory.fetch(0, 32 * line, 32),
+                _ => memory.access(0, 32 * line, 8, request == ProcessorRequest::Store),
+            };
+            let is_miss = before == CoherenceState::Invalid;
+            assert_eq!(event.is_some(), is_miss || is_shared_store, "seed {seed}: {request:?} of {line}");
+            assert_eq!(memory.state(0, 32 * line), after, "seed {seed}");
+            memory.check(32 * line).unwrap();
+            misses += u64::from(is_miss);
+        }
+        for request in ProcessorRequest::ALL {
+            for state in CoherenceState::ALL {
+                let count = memory.counts().requests.get(request, state);
+                assert_eq!(
+                    count, expected[request as usize][state as usize],
+                    "seed {seed}: {request:?} {state:?}"
+                );
+                found[request as usize][state as usize] += count;
+            }
+        }
+    }
+    assert!(misses > 10_000, "{misses}");
+    // A fetch finds every state but Owned, as lines have both.
+    let state = |request: ProcessorRequest, state: CoherenceState| found[request as usize][state as usize];
+    for request in ProcessorRequest::ALL {
+        for one in [
+            CoherenceState::Invalid,
+            CoherenceState::Shared,
+            CoherenceState::Exclusive,
+            CoherenceState::Modified,
+        ] {
+            assert!(state(request, one) > 100, "{request:?} {one:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn another_processor_fetches_what_was_stored() {
+    let machine = Machine::find("pentium-pro").unwrap();
+    let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
+    memory.access(0, 0x1000, 8, true);
+    let event = memory.fetch(1, 0x1000, 32).unwrap();
+    assert_eq!((event.operation, event.supplier), (BusOperation::Read, Some(0)));
+    assert_eq!([0, 1].map(|one| memory.state(one, 0x1000)), [CoherenceState::Shared; 2]);
+    assert_eq!(memory.counts().requests.get(ProcessorRequest::Fetch, CoherenceState::Invalid), 1);
+    // A store invalidates the line of instructions, which then misses again.
+    assert!(memory.fetch(1, 0x1000, 32).is_none());
+    memory.access(0, 0x1000, 8, true);
+    assert!(memory.fetch(1, 0x1000, 32).is_some());
 }

@@ -82,7 +82,7 @@ struct PlainProcessor {
     access: Option<usize>,
     executed: u64,
     misses: Vec<PlainMiss>,
-    spent: [u64; 7],
+    spent: [u64; 8],
 }
 
 impl PlainProcessor {
@@ -289,7 +289,7 @@ fn random_machine(rng: &mut Rng) -> Machine {
 
 #[test]
 fn random_programs_take_the_time_of_the_plain_model() {
-    let mut seen = [0u64; 7];
+    let mut seen = [0u64; 8];
     for seed in 0..testing::sample(150, 5000) {
         let mut rng = Rng::with_seed(seed);
         let machine = random_machine(&mut rng);
@@ -347,8 +347,9 @@ fn random_programs_take_the_time_of_the_plain_model() {
         assert_eq!((count, waited), (plain.transactions.len() as u64, plain.waited), "seed {seed}");
         assert_eq!(fast.memory().counts().transfers, plain.memory.counts().transfers);
     }
-    let system = ProcessorCause::System as usize;
-    assert!(seen.iter().enumerate().all(|(cause, &count)| cause == system || count > 20), "{seen:?}");
+    // The programs call no system, and the machine has no cache of instructions.
+    let others = [ProcessorCause::System, ProcessorCause::Instructions].map(|cause| cause as usize);
+    assert!(seen.iter().enumerate().all(|(cause, &count)| others.contains(&cause) || count > 20), "{seen:?}");
 }
 
 /// The bus of the sequences below: a cycle of 10 ns.
@@ -408,6 +409,86 @@ fn sequences_take_the_time_that_was_computed_by_hand() {
     let spent = run(&short, &blocks, &[behind]).processors().next().unwrap().time;
     // It waits when 21 instructions are behind it: at 22 * 5 ns.
     assert_eq!(spent[ProcessorCause::Memory as usize], (205 - 110) * NANOSECOND);
+}
+
+/// A machine whose caches of instructions and data, of 256 bytes, are before one of 1 KB; its bus is that of the sequences.
+fn machine_with_instructions(processor: &str) -> Machine {
+    let cache = |name: &str, level: u32, holds: &str, size: u32| {
+        format!(
+            "[caches.{name}]\nlevel = {level}\nholds = \"{holds}\"\nsize = {size}\nways = 2\nline = 32\nwrite = \"back\"\n\
+             allocate_on_write = true\nlatency = 1\n"
+        )
+    };
+    let caches = [
+        cache("icache", 1, "instructions", 256),
+        cache("dcache", 1, "data", 256),
+        cache("l2", 2, "both", 1024),
+    ];
+    Machine::from_toml(&format!(
+        "title = \"small\"\n[processor]\nname = \"one\"\nclock_mhz = 200\n{}[memory]\nlatency_ns = 1000\n[coherence]\n\
+         protocol = \"mesi\"\n[coherence.bus]\n{BUS}\n[coherence.processor]\n{processor}\n",
+        caches.concat()
+    ))
+    .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn processors_wait_for_lines_of_instructions() {
+    let machine = machine_with_instructions("cycles_per_instruction = 1\noutstanding = 4\nwindow = 40");
+    // Sixteen instructions in two lines, without accesses; and one that loads, in a third line.
+    let words = vec![encode::memory(Op::Lda, 1, 2, 0).unwrap(); 16];
+    let load = vec![encode::memory(Op::Ldq, 1, 2, 0).unwrap()];
+    let blocks =
+        [Block::new(&isa::Alpha, 0x1_2000_0000, words), Block::new(&isa::Alpha, 0x1_2000_0040, load)];
+    let spent = |programs: &[Program]| {
+        let fast = run(&machine, &blocks, programs);
+        let times = fast.processors().map(|one| one.time.map(|time| time / NANOSECOND)).collect::<Vec<_>>();
+        (times, fast.bus().used().transactions[Transaction::Memory as usize].count)
+    };
+    let waits = ProcessorCause::Instructions as usize;
+    // Both lines miss, one after the other: each 2 + 3 + 14 cycles of the bus and one for the first data, in two banks. When the
+    // block is executed again they are there.
+    let (times, lines) = spent(&[vec![(0, vec![]), (0, vec![])]]);
+    assert_eq!((times[0][waits], lines), (400, 2));
+    assert_eq!(times[0][ProcessorCause::Busy as usize], 2 * 16 * 5);
+    // The line of a load's instruction is waited for, its data are not.
+    let (times, lines) = spent(&[vec![(1, vec![0x1000])]]);
+    assert_eq!((times[0][waits], lines), (200, 2));
+    // Another processor gets the lines from memory, too: instructions are clean. It waits for the address lines, the banks and
+    // the data lines.
+    let (times, lines) = spent(&[vec![(0, vec![])], vec![(0, vec![])]]);
+    assert_eq!(lines, 4);
+    assert!(times.iter().all(|one| one[waits] >= 400) && times[1][waits] > 400, "{times:?}");
+}
+
+#[test]
+fn counts_are_reset() {
+    let machine = machine(1024, "mesi", BUS, "cycles_per_instruction = 1\noutstanding = 1");
+    let coherence = machine.coherence.as_ref().unwrap();
+    let (bus, processor) = (coherence.bus.as_ref().unwrap(), coherence.processor.as_ref().unwrap());
+    let mut fast = Multiprocessor::new(&machine, coherence, bus, processor, 2);
+    load_and_store().iter().for_each(|block| fast.define(block));
+    let execute = |fast: &mut Multiprocessor, number: usize, address: u64| {
+        let thread = Thread { process: 0, number: number as u32 };
+        fast.feed(number, thread, &[Event::Block(0).word(), address]);
+        while fast.next_step() == NextStep::Continue {
+            fast.step();
+        }
+    };
+    fast.idle(1);
+    execute(&mut fast, 0, 0x1000);
+    fast.reset_counts();
+    assert_eq!((fast.elapsed(), fast.units(), fast.memory().counts().loads), (0, 0, 0));
+    // The line is there.
+    execute(&mut fast, 0, 0x1000);
+    fast.idle(0);
+    fast.end();
+    assert_eq!(fast.elapsed(), 5 * NANOSECOND);
+    for counts in fast.processors() {
+        assert_eq!(counts.whole(), fast.elapsed());
+    }
+    let counts = fast.processors().next().unwrap();
+    assert_eq!((counts.instructions, counts.transactions, fast.bus().used().data), (1, 0, 0));
 }
 
 #[test]

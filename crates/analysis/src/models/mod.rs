@@ -26,7 +26,9 @@ pub use by_class::{UnitClasses, WithClasses, by_class, mean_units};
 pub use cycles::{describe, times};
 pub use misses::structures;
 pub use mrc::{WAYS, miss_ratio_curve};
-pub use sweep::{cross_table, main_causes, swept_cycles, swept_misses, varying_columns};
+pub use sweep::{
+    SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, varying_columns,
+};
 pub use together::{ProcessResults, Together, by_process};
 
 /// What the rows of a table are.

@@ -65,6 +65,20 @@ pub(super) fn speculation(name: &str, title: &str, time: &Together<TimingModel>)
         };
         table.row(vec![what.into(), held.into(), percent(held, cycles.total()), "cycles".into()]);
     }
+    for (number, &dispatching) in (1u64..).zip(&counts.dispatched[1..]).filter(|(_, cycles)| **cycles > 0) {
+        let what = format!("cycles in which {number} dispatched, wrong paths included");
+        table.row(vec![
+            what.into(),
+            dispatching.into(),
+            percent(dispatching, cycles.total()),
+            "cycles".into(),
+        ]);
+    }
+    if counts.targets[0] > 0 {
+        let [executed, missed] = counts.targets;
+        let row = ["branches that the target buffer did not have".into(), missed.into()];
+        table.row(row.into_iter().chain([percent(missed, executed), "branches".into()]).collect());
+    }
     let instructions = cycles.instructions();
     for (what, count) in [
         ("fetched on wrong paths", counts.wrong_fetched),

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use machine::{Caches, Cause, Machine, PipelineSide, TimingModel};
+use serde::{Deserialize, Serialize};
 
 use super::cycles::{BACK_END, FRONT_END, describe, ratio};
 use crate::table::{Column, Kind, Table, Value, separated};
@@ -10,27 +11,69 @@ use crate::table::{Column, Kind, Table, Value, separated};
 /// The cycles in which instructions were issued.
 const ISSUING: &str = "issuing";
 
+/// What a sweep keeps of the caches of a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweptMisses {
+    instructions: u64,
+    /// By the name of the cache or TLB.
+    misses: Vec<(String, u64)>,
+}
+
+impl From<&Caches> for SweptMisses {
+    fn from(caches: &Caches) -> SweptMisses {
+        let misses = caches.structures().into_iter().map(|one| (one.name, one.misses));
+        SweptMisses { instructions: caches.instructions(), misses: misses.collect() }
+    }
+}
+
+/// What a sweep keeps of the cycles of a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweptCycles(Vec<(Cause, u64)>);
+
+impl From<&TimingModel> for SweptCycles {
+    fn from(time: &TimingModel) -> SweptCycles {
+        SweptCycles(time.cycles().iter().collect())
+    }
+}
+
+impl SweptCycles {
+    fn total(&self) -> u64 {
+        self.0.iter().map(|(_, cycles)| cycles).sum()
+    }
+
+    fn of_side(&self, side: PipelineSide) -> u64 {
+        self.0.iter().filter(|(cause, _)| cause.side() == side).map(|(_, cycles)| cycles).sum()
+    }
+
+    fn instructions(&self) -> u64 {
+        let issued = |&(cause, cycles): &(Cause, u64)| match cause {
+            Cause::Issued(number) => u64::from(number) * cycles,
+            _ => 0,
+        };
+        self.0.iter().map(issued).sum()
+    }
+}
+
 /// A row for each machine: the values of the fields that differ, and the misses of each cache and TLB.
-pub fn swept_misses(fields: &[String], machines: &[(Vec<String>, &Caches)]) -> Table {
-    let structures = machines.first().map_or(Vec::new(), |(_, caches)| caches.structures());
+pub fn swept_misses(fields: &[String], machines: &[(Vec<String>, &SweptMisses)]) -> Table {
+    let structures = machines.first().map_or(&[][..], |(_, swept)| &swept.misses);
     let mut table = Table::new("sweep", "Misses by configuration", &parameters(fields));
     let count = |name: String| Column { name, kind: Kind::Count };
-    table.columns.extend(structures.iter().map(|one| count(format!("{} misses", one.name))));
-    for (values, caches) in machines {
-        let own = caches.structures();
-        let misses = |name: &str| own.iter().find(|one| one.name == *name).map(|one| one.misses);
-        let cells = structures.iter().map(|one| Value::from(misses(&one.name)));
+    table.columns.extend(structures.iter().map(|(name, _)| count(format!("{name} misses"))));
+    for (values, swept) in machines {
+        let misses = |name: &str| swept.misses.iter().find(|(own, _)| own == name).map(|&(_, misses)| misses);
+        let cells = structures.iter().map(|(name, _)| Value::from(misses(name)));
         table.row(values.iter().map(|value| value.as_str().into()).chain(cells).collect());
     }
-    if let Some((_, caches)) = machines.first() {
-        table.notes.push(executed(caches.instructions()));
+    if let Some((_, swept)) = machines.first() {
+        table.notes.push(executed(swept.instructions));
     }
     table
 }
 
 /// A row for each machine: the values of the fields that differ, and its cycles by cause. Causes that delay none of them
 /// are left out.
-pub fn swept_cycles(fields: &[String], machines: &[(Vec<String>, &Machine, &TimingModel)]) -> Table {
+pub fn swept_cycles(fields: &[String], machines: &[(Vec<String>, &Machine, &SweptCycles)]) -> Table {
     let mut columns = parameters(fields);
     columns.extend([
         ("cycles", Kind::Count),
@@ -42,20 +85,19 @@ pub fn swept_cycles(fields: &[String], machines: &[(Vec<String>, &Machine, &Timi
     let mut table = Table::new("sweep", "Cycles by configuration", &columns);
     let causes = stalls(machines);
     table.columns.extend(causes.iter().map(|name| Column { name: name.clone(), kind: Kind::Count }));
-    for (values, machine, time) in machines {
-        let cycles = time.cycles();
-        let side = |side| Value::from(cycles.of_side(side));
+    for (values, machine, swept) in machines {
+        let side = |side| Value::from(swept.of_side(side));
         let mut row: Vec<Value> = values.iter().map(|value| value.as_str().into()).collect();
-        row.extend([cycles.total().into(), ratio(cycles.total(), cycles.instructions())]);
+        row.extend([swept.total().into(), ratio(swept.total(), swept.instructions())]);
         row.extend([PipelineSide::Issuing, PipelineSide::FrontEnd, PipelineSide::BackEnd].map(side));
         for name in &causes {
-            let of_cause = |(cause, _): &(Cause, u64)| describe(*cause, machine) == *name;
-            row.push(cycles.iter().find(of_cause).map_or(0, |(_, count)| count).into());
+            let of_cause = |(cause, _): &&(Cause, u64)| describe(*cause, machine) == *name;
+            row.push(swept.0.iter().find(of_cause).map_or(0, |&(_, count)| count).into());
         }
         table.row(row);
     }
-    if let Some((_, _, time)) = machines.first() {
-        table.notes.push(executed(time.cycles().instructions()));
+    if let Some((_, _, swept)) = machines.first() {
+        table.notes.push(executed(swept.instructions()));
     }
     table
 }
@@ -142,10 +184,10 @@ fn parameters(fields: &[String]) -> Vec<(&str, Kind)> {
 }
 
 /// The causes of stalls that delay any of the machines, in words.
-fn stalls(machines: &[(Vec<String>, &Machine, &TimingModel)]) -> Vec<String> {
+fn stalls(machines: &[(Vec<String>, &Machine, &SweptCycles)]) -> Vec<String> {
     let mut names = Vec::new();
-    for (_, machine, time) in machines {
-        for (cause, count) in time.cycles().iter() {
+    for (_, machine, swept) in machines {
+        for &(cause, count) in &swept.0 {
             let name = describe(cause, machine);
             if cause.side() != PipelineSide::Issuing && count > 0 && !names.contains(&name) {
                 names.push(name);

@@ -62,6 +62,9 @@ pub struct MachineSettings {
     /// NAME.html, charts. Can be given twice, for each combination of two fields.
     #[arg(long = "sweep", value_name = "FIELD=VALUES", conflicts_with = "by")]
     pub sweeps: Vec<Sweep>,
+    /// Keep the results of a sweep of a trace in this file while it runs: the same command goes on where it was interrupted.
+    #[arg(long, value_name = "FILE", requires = "sweeps")]
+    pub resume: Option<PathBuf>,
 }
 
 /// Options of `machines`.

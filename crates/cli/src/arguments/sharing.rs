@@ -30,6 +30,8 @@ pub enum SharingRows {
     Processor,
     /// In time: the kinds of transactions on the bus, with their latencies.
     Transaction,
+    /// In time: fetches, loads and stores that reach the caches at the bus, by the state of their line.
+    Request,
 }
 
 /// Which processor executes which thread.
@@ -48,7 +50,7 @@ pub enum AssignmentName {
 impl SharingRows {
     /// Whether they are of a simulation in time.
     pub fn is_of_time(self) -> bool {
-        matches!(self, SharingRows::Processor | SharingRows::Transaction)
+        matches!(self, SharingRows::Processor | SharingRows::Transaction | SharingRows::Request)
     }
 }
 
@@ -91,6 +93,10 @@ pub struct SharingOptions {
     /// Which processor executes which thread.
     #[arg(long, value_name = "HOW", default_value = "affinity")]
     pub assign: AssignmentName,
+    /// With --time: threads never wait, as if clients always asked at once. A processor executes the next unit of work of the
+    /// thread that is in the queue for the longest time.
+    #[arg(long, requires = "time", conflicts_with_all = ["assign", "quantum", "time_slice"])]
+    pub saturated: bool,
     /// How many instructions a thread executes before another one has its processor, with affinity and round-robin.
     #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]
     pub time_slice: u64,

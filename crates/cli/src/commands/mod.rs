@@ -37,6 +37,7 @@ pub mod statics;
 pub mod strides;
 pub mod study;
 mod sweep;
+mod sweep_file;
 pub mod system;
 pub mod time;
 pub mod trace;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use analysis::models::Rows;
-use analysis::multiprocessor;
+use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
 use analysis::replay::{Dictionary, Filter, ReplayOrder};
 use analysis::sharing::{self, SharingAnalysis};
@@ -71,10 +71,7 @@ fn timed_bus<'a>(
     coherence: &'a Coherence,
 ) -> anyhow::Result<(&'a Bus, &'a BusProcessor)> {
     if options.by.is_some_and(|by| !by.is_of_time()) {
-        bail!("--time has tables by processor and transaction only: leave out --time, or --by");
-    }
-    if options.input.warm_up > 0 {
-        bail!("--warm-up is not possible in a simulation in time");
+        bail!("--time has tables by processor, transaction and request only: leave out --time, or --by");
     }
     match (&coherence.bus, &coherence.processor) {
         (Some(bus), Some(processor)) => Ok((bus, processor)),
@@ -104,7 +101,8 @@ fn timed(
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let filter = Filter::new(&selection, &dictionary)?;
-    let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
+    // Processes of which nothing is selected may have mapped memory that others share.
+    let is_wanted = |chunk: &Chunk| chunk.instructions == 0 || filter.chunk(chunk);
     let instructions = trace.chunks().iter().filter(|chunk| is_wanted(chunk)).map(|chunk| chunk.instructions);
     let instructions = instructions.fold(0, u64::saturating_add);
     let counts = if options.scaling.is_empty() { vec![schedule.processors] } else { options.scaling.clone() };
@@ -113,8 +111,15 @@ fn timed(
     for processors in counts {
         let mut model = new_model(processors);
         let schedule = Schedule { processors, ..schedule };
-        problems =
-            multiprocessor::replay(&trace, schedule, is_wanted, &mut model, &mut |count| bar.show(count));
+        let (is_saturated, warm_up) = (options.saturated, options.input.warm_up);
+        let part = MultiprocessorReplay { schedule, is_saturated, warm_up };
+        let replayed =
+            multiprocessor::replay(&trace, part, is_wanted, &mut model, &mut |count| bar.show(count));
+        if replayed.is_warming {
+            bar.clear();
+            bail!(simulate::only_warm_up(&options.input, &trace));
+        }
+        problems = replayed.errors;
         models.push(model);
     }
     bar.clear();
@@ -126,6 +131,7 @@ fn timed(
     let tables = match options.by {
         _ if !options.scaling.is_empty() => vec![multiprocessor::scaling(&models)],
         Some(SharingRows::Processor) => vec![multiprocessor::by_processor(&models[0])],
+        Some(SharingRows::Request) => vec![multiprocessor::requests(&models[0])],
         Some(_) => vec![multiprocessor::transactions(&models[0])],
         None => vec![
             multiprocessor::summary(&models[0]),
@@ -166,6 +172,8 @@ fn table(by: SharingRows, model: &SharingAnalysis, trace: &Trace) -> Table {
         SharingRows::Instruction => sharing::by_code(model, Rows::Instruction, trace),
         SharingRows::Partner => sharing::by_partner(model, trace),
         SharingRows::State => sharing::state_changes(model),
-        SharingRows::Processor | SharingRows::Transaction => unreachable!("they are of a simulation in time"),
+        SharingRows::Processor | SharingRows::Transaction | SharingRows::Request => {
+            unreachable!("they are of a simulation in time")
+        }
     }
 }

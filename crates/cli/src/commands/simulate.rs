@@ -123,12 +123,15 @@ pub fn without_warm_up<M: Model>(
     warm_up: WarmUp<M>,
 ) -> anyhow::Result<M> {
     if warm_up.is_warming() {
-        let (unit, calls) = (trace.header().unit.as_deref().unwrap_or_default(), options.warm_up);
-        bail!(
-            "all calls of {unit} that were simulated belong to the warm-up: give less than --warm-up {calls}"
-        );
+        bail!(only_warm_up(options, trace));
     }
     Ok(warm_up.model)
+}
+
+/// The error of a simulation whose units all belong to the warm-up.
+pub fn only_warm_up(options: &SimulationOptions, trace: &Trace) -> String {
+    let (unit, calls) = (trace.header().unit.as_deref().unwrap_or_default(), options.warm_up);
+    format!("all calls of {unit} that were simulated belong to the warm-up: give less than --warm-up {calls}")
 }
 
 /// What to run, and what of it to simulate. A program that runs already checks names itself.

@@ -29,6 +29,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Tpch => "tpch",
         StudyName::Vlm => "vlm",
         StudyName::Rdb => "rdb",
+        StudyName::Smp => "smp",
         StudyName::Spike => "spike",
         StudyName::System => "system",
     };
@@ -48,6 +49,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Tpch => of_tpch(options)?,
         StudyName::Vlm => of_vlm(options)?,
         StudyName::Rdb => of_rdb(options)?,
+        StudyName::Smp => of_smp(options)?,
         StudyName::Spike => of_spike(options)?,
         StudyName::System => of_system(options)?,
     };
@@ -210,6 +212,19 @@ fn of_rdb(options: &StudyOptions) -> anyhow::Result<Results> {
         sysroot: options.sysroot.clone(),
     };
     let study = study::rdb::rdb(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_smp(options: &StudyOptions) -> anyhow::Result<Results> {
+    let steps = Steps::new();
+    let settings = study::smp::SmpStudySettings {
+        transactions: (options.transactions / 10).max(1),
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = study::smp::smp(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))

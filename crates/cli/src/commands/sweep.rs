@@ -1,16 +1,25 @@
 //! Sweeps: misses or cycles of machines that differ in one or two fields, of one execution.
 
+use std::fmt::Debug;
+use std::fs;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use analysis::models::{cross_table, main_causes, swept_cycles, swept_misses, varying_columns};
+use analysis::models::{
+    SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, varying_columns,
+};
 use analysis::table::Table;
 use anyhow::{Context, bail};
 use machine::{Caches, Machine, MergeableModel, ParallelModels, PerProcess, Setting, TimingModel};
 use report::{Arrangement, Block, Chart, Format, Page, Section};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use trace::Trace;
 
 use super::processes;
 use super::selected_machines::SelectedMachines;
-use super::simulate::{Simulated, simulate};
+use super::simulate::{self, Simulated, simulate};
+use super::sweep_file::SweepFile;
 use crate::arguments::{MachineSettings, OutputOptions, SimulationOptions};
 
 /// The most configurations of a sweep.
@@ -38,8 +47,8 @@ struct Configuration {
 /// Simulates the caches of each configuration, and writes a table or charts of misses.
 pub fn misses(request: &SweepRequest) -> anyhow::Result<ExitCode> {
     let configurations = configurations(request)?;
-    let (simulated, models) = run(request, &configurations, Caches::new)?;
-    let rows: Vec<_> = configurations.iter().map(|one| one.values.clone()).zip(&models).collect();
+    let (simulated, swept): (_, Vec<SweptMisses>) = run(request, &configurations, Caches::new)?;
+    let rows: Vec<_> = configurations.iter().map(|one| one.values.clone()).zip(&swept).collect();
     let fields = fields(request);
     let table = swept_misses(&fields, &rows);
     let columns = varying_columns(&table);
@@ -56,9 +65,9 @@ pub fn cycles(request: &SweepRequest) -> anyhow::Result<ExitCode> {
     // Machines without a pipeline are reported before the program runs.
     configurations.iter().try_for_each(|one| TimingModel::new(&one.machine).map(drop))?;
     let make = |machine: &Machine| TimingModel::new(machine).expect("it was possible before");
-    let (simulated, models) = run(request, &configurations, make)?;
-    let rows = configurations.iter().zip(&models);
-    let rows: Vec<_> = rows.map(|(one, model)| (one.values.clone(), &one.machine, model)).collect();
+    let (simulated, swept): (_, Vec<SweptCycles>) = run(request, &configurations, make)?;
+    let rows = configurations.iter().zip(&swept);
+    let rows: Vec<_> = rows.map(|(one, swept)| (one.values.clone(), &one.machine, swept)).collect();
     let fields = fields(request);
     let table = swept_cycles(&fields, &rows);
     let charts = || match fields.len() {
@@ -123,10 +132,79 @@ fn fields(request: &SweepRequest) -> Vec<String> {
     request.settings.sweeps.iter().map(machine::Sweep::field).collect()
 }
 
-/// Simulates a model of each configuration, all on the same execution.
-fn run<M: MergeableModel + 'static>(
+/// Simulates a model of each configuration; those whose results a file has are not simulated again.
+fn run<M: MergeableModel + 'static, R: for<'a> From<&'a M> + Serialize + DeserializeOwned>(
     request: &SweepRequest,
     configurations: &[Configuration],
+    make: impl Fn(&Machine) -> M + Copy + Send + 'static,
+) -> anyhow::Result<(Simulated<()>, Vec<R>)> {
+    let results = |models: Vec<M>| models.iter().map(R::from).collect();
+    let Some(path) = &request.settings.resume else {
+        let all: Vec<&Configuration> = configurations.iter().collect();
+        return run_together(request, &all, make).map(|(simulated, models)| (simulated, results(models)));
+    };
+    let input = request.input.file.path();
+    if !Trace::is_trace(input) {
+        bail!("--resume needs a trace: record {} with pathlength trace -o FILE", input.display());
+    }
+    let mut file = SweepFile::<R>::open(path, &description::<R>(request)?)?;
+    let described = |one: &Configuration| format!("{:?}", one.machine);
+    let mut kept: Vec<Option<R>> = configurations.iter().map(|one| file.take(&described(one))).collect();
+    let missing: Vec<usize> = (0..kept.len()).filter(|&number| kept[number].is_none()).collect();
+    let mut last = None;
+    for group in missing.chunks(group_size()) {
+        if io::stderr().is_terminal() {
+            let done = kept.iter().flatten().count();
+            eprintln!("pathlength: {done} of {} configurations are done", kept.len());
+        }
+        let some: Vec<&Configuration> = group.iter().map(|&number| &configurations[number]).collect();
+        let (simulated, models) = run_together(request, &some, make)?;
+        for ((&number, one), result) in group.iter().zip(some).zip(results(models)) {
+            // Of a damaged trace nothing is kept.
+            if simulated.is_whole {
+                file.add(&described(one), &result)?;
+            }
+            kept[number] = Some(result);
+        }
+        last = Some(simulated);
+    }
+    let simulated = last.map_or_else(|| replayed_before(request), Ok)?;
+    Ok((simulated, kept.into_iter().flatten().collect()))
+}
+
+/// Configurations that are simulated together, and whose results are lost together if the sweep is interrupted.
+fn group_size() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What tells a sweep from others: the trace, its part, and what is kept.
+fn description<R>(request: &SweepRequest) -> anyhow::Result<String> {
+    let path = request.input.file.path();
+    let file = fs::metadata(path).with_context(|| path.display().to_string())?;
+    let part: &dyn Debug = &(&request.input.plan, request.input.warm_up, &request.input.threads);
+    Ok(format!(
+        "{} {:?} {} {:?} {part:?} {:?} {}",
+        path.display(),
+        file.modified().ok(),
+        file.len(),
+        std::any::type_name::<R>(),
+        request.input.processes,
+        request.children
+    ))
+}
+
+/// The sweep of a trace of which all results are kept.
+fn replayed_before(request: &SweepRequest) -> anyhow::Result<Simulated<()>> {
+    let trace = Trace::open(request.input.file.path())?;
+    let part = simulate::note(request.input, &trace);
+    let notes = request.children.then(|| processes::OWN_PROCESSORS.into()).into_iter().collect();
+    Ok(Simulated { model: (), trace, part, notes, ending: None, is_whole: true })
+}
+
+/// Simulates a model of each of these configurations, all on the same execution.
+fn run_together<M: MergeableModel + 'static>(
+    request: &SweepRequest,
+    configurations: &[&Configuration],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
 ) -> anyhow::Result<(Simulated<()>, Vec<M>)> {
     let mut selected = SelectedMachines::find(request.names, &request.settings.settings)?;

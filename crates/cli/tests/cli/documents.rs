@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::support::csv;
 
 /// How commands begin that are not executed here, and why.
-const NOT_EXECUTED: [(&str, &str); 23] = [
+const NOT_EXECUTED: [(&str, &str); 24] = [
     ("make study", "a long build"),
     ("make test", "it is what runs this"),
     ("apt-get install ./dist/", "needs root and a long build: packaging/test-dist does it"),
@@ -30,6 +30,7 @@ const NOT_EXECUTED: [(&str, &str); 23] = [
     ("pathlength study system", "builds kernels, which takes minutes"),
     ("pathlength system", "builds a kernel, which takes minutes: make system-check does it"),
     ("pathlength study tpch", "takes minutes: tpch.rs makes the study of three queries"),
+    ("pathlength study smp", "records a server that takes minutes to build: its parts have tests"),
     ("sudo ", "changes the reader's machine: crates/vlm tests the commands on small pools"),
     ("vlm ", "needs sections of the reader's: crates/vlm tests the commands on small pools"),
     (

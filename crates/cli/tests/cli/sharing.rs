@@ -224,12 +224,30 @@ fn processors_on_a_bus_have_times() {
     let processors = table("--by processor --processors 3");
     let all = row_named(&processors, "all");
     let whole = cell(&processors, all, "CPI");
-    let parts = ["busy", "memory", "other caches", "outstanding misses", "barriers", "system calls"];
+    let parts = [
+        "busy",
+        "memory",
+        "other caches",
+        "instruction misses",
+        "outstanding misses",
+        "barriers",
+        "system calls",
+    ];
     let sum: f64 = parts.iter().map(|part| cell(&processors, all, part)).sum();
     assert!((sum - whole).abs() < 0.005, "{processors:?}");
     assert_eq!(cell(&processors, all, "busy"), 1.0, "{processors:?}");
     assert!(cell(&processors, all, "other caches") > 0.0, "{processors:?}");
     assert_eq!(table("--by processor --processors 3"), processors, "the same each time");
+    // The same instructions, however long the host let threads wait.
+    let saturated = table("--by processor --time --saturated --processors 3");
+    let [own, other] =
+        [&processors, &saturated].map(|rows| cell(rows, row_named(rows, "all"), "instructions"));
+    assert_eq!(own, other);
+    assert!(cell(&saturated, row_named(&saturated, "all"), "idle") < cell(&processors, all, "idle") + 1.0);
+    let requests = table("--by request --processors 3");
+    let fetches = row_named(&requests, "instruction fetches");
+    assert!(cell(&requests, fetches, "count") > 100.0, "{requests:?}");
+    assert_eq!(cell(&requests, fetches, "modified"), 0.0, "{requests:?}");
     let latency = |words: &str| {
         let rows = table(&format!("--by transaction --processors 3 {words}"));
         cell(&rows, row_named(&rows, "line from memory"), "latency ns")
@@ -258,8 +276,9 @@ fn wrong_requests_are_rejected() {
             "sharing --time --set coherence.bus=none --set coherence.processor=none :ev56/shared",
             "no timed bus",
         ),
-        ("sharing --time --by data :ev56/shared", "by processor and transaction only"),
+        ("sharing --time --by data :ev56/shared", "by processor, transaction and request only"),
         ("sharing --assign anywhere :ev56/shared", "run-to-block"),
+        ("sharing --saturated :ev56/shared", "--time"),
         ("sharing --by unit :ev56/shared", "cache-line"),
         ("sharing --thread 0.1 :ev56/shared", "choose from a trace"),
         ("sharing --unit nowhere :ev56/shared", "nowhere"),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::caches::{Folder, column};
-use crate::support::{csv, run};
+use crate::support::{command, csv, file, run};
 
 /// The rows of a command's table in CSV.
 fn table(words: &str) -> Vec<Vec<String>> {
@@ -71,6 +71,47 @@ fn a_sweep_has_the_results_of_single_runs() {
             assert_eq!((numbers[0] + numbers[3..].iter().sum::<u64>()).to_string(), row[2]);
         }
     }
+}
+
+/// A sweep of 128 machines is killed again and again, and goes on each time.
+#[test]
+fn a_killed_sweep_goes_on() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev56/modes work");
+    let kept = folder.path("kept");
+    let sizes = (0..16).map(|number| format!("{}K", 8 << (number % 8))).collect::<Vec<_>>()[..8].join(",");
+    let words = format!(
+        "caches --sweep dcache.size={sizes} --sweep dcache.latency=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16 --format csv"
+    );
+    let whole = table(&format!("{words} {trace}"));
+    assert_eq!(whole.len(), 129);
+    let words = format!("{words} --resume {} {trace}", kept.display());
+    let lines = || fs::read_to_string(&kept).map_or(0, |text| text.lines().count());
+    let mut kills = 0;
+    while lines() < 100 {
+        let before = lines();
+        let mut sweep = command(&words).stdout(file()).stderr(file()).spawn().unwrap();
+        while lines() < (before + 30).min(100) && sweep.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        sweep.kill().unwrap();
+        sweep.wait().unwrap();
+        assert!(lines() > before, "it goes on");
+        kills += 1;
+    }
+    assert!(kills >= 2, "{kills}");
+    let before = fs::read_to_string(&kept).unwrap();
+    assert_eq!(table(&words), whole);
+    let after = fs::read_to_string(&kept).unwrap();
+    // What was kept was not simulated again; a line that was not complete is written again.
+    let complete = &before[..before.rfind('\n').unwrap() + 1];
+    assert!(after.starts_with(complete) && after.lines().count() == 129);
+    assert_eq!(table(&words), whole, "and once more, from the file alone");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), after);
+    let other = run(&words.replace("caches ", "time ").replace("--format csv", "")).failure();
+    assert!(other.contains("has no results of this sweep"), "{other}");
+    let program = run("caches --sweep dcache.size=8K,16K --resume /nowhere/kept :ev56/modes work").failure();
+    assert!(program.contains("--resume needs a trace"), "{program}");
 }
 
 #[test]

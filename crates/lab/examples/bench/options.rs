@@ -15,6 +15,10 @@ pub const PARTS: [(&str, &str); 8] = [
     ("server", "PostgreSQL with four clients: what counts of all processes, attaching and models cost"),
     ("traces", "SQLite recorded: three transactions, and all"),
     ("models", "models of caches and of time, beside QEMU's plugin for caches and cachegrind"),
+    (
+        "coherence",
+        "PostgreSQL recorded with four clients: coherent caches, buses in time, out-of-order cores, samples",
+    ),
     ("strides", "strides of SQLite and of the paper's loop"),
     (
         "system",

@@ -54,6 +54,11 @@ impl Server {
         Ok(server)
     }
 
+    /// Where its files are, in which its user can write.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The processor time of the server, all its processes, for the transactions of clients.
     pub fn measure(&self, runner: &Runner, clients: u32, transactions: u32) -> Result<Used, Error> {
         let mut program = runner.command(&self.alpha.join("postgres"), &self.native.join("postgres"));

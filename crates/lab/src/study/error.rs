@@ -51,6 +51,14 @@ pub enum Error {
     /// The server could not be made, started or used.
     #[error("PostgreSQL: {0}")]
     Server(String),
+    /// A recorded trace cannot be used.
+    #[error("{}: {reason}: remove it, and it will be recorded again", .path.display())]
+    Trace {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// An image that was just built cannot be read.
     #[error(transparent)]
     Image(#[from] image::Error),

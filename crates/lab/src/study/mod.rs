@@ -11,6 +11,7 @@ mod result;
 mod schemes;
 mod server;
 mod setting;
+pub mod smp;
 pub mod spike;
 pub mod strides;
 mod tables;

@@ -5,12 +5,50 @@ use super::CoherenceState;
 /// An operation on the bus that a load or a store needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BusOperation {
-    /// A load missed.
+    /// A load or a fetch missed.
     Read,
     /// A store missed: the line is read, and all other copies are invalidated.
     ReadForOwnership,
     /// A store hit a line that may be in other caches: their copies are invalidated.
     Upgrade,
+}
+
+/// What a processor requests of the cache at the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProcessorRequest {
+    /// A line of instructions.
+    Fetch,
+    /// A load.
+    Load,
+    /// A store.
+    Store,
+}
+
+impl ProcessorRequest {
+    /// All, in order.
+    pub const ALL: [ProcessorRequest; 3] =
+        [ProcessorRequest::Fetch, ProcessorRequest::Load, ProcessorRequest::Store];
+}
+
+/// Requests that the innermost cache did not serve alone, by their kind and the state in which the copy was found: those that
+/// missed it, and stores that hit it in a line which other caches may have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestStates([[u64; 5]; 3]);
+
+impl RequestStates {
+    /// How many requests of a kind found a state.
+    pub fn get(&self, request: ProcessorRequest, state: CoherenceState) -> u64 {
+        self.0[request as usize][state as usize]
+    }
+
+    /// How many requests of a kind there were.
+    pub fn all(&self, request: ProcessorRequest) -> u64 {
+        self.0[request as usize].iter().sum()
+    }
+
+    pub(super) fn add(&mut self, request: ProcessorRequest, state: CoherenceState) {
+        self.0[request as usize][state as usize] += 1;
+    }
 }
 
 /// Why an access missed.
@@ -90,9 +128,9 @@ pub struct BusCounts {
     pub loads: u64,
     /// Stores.
     pub stores: u64,
-    /// Misses by class: of loads, and of stores.
+    /// Misses by class: of loads and fetches, and of stores.
     pub misses: [[u64; 4]; 2],
-    /// Reads for loads that missed.
+    /// Reads for loads and fetches that missed.
     pub reads: u64,
     /// Reads for ownership.
     pub reads_for_ownership: u64,
@@ -114,6 +152,8 @@ pub struct BusCounts {
     pub invalidations: CopyLosses,
     /// Changes of state.
     pub states: StateCounts,
+    /// The states that requests found.
+    pub requests: RequestStates,
 }
 
 impl BusCounts {

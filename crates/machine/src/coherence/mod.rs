@@ -7,11 +7,14 @@ mod line_record;
 mod private_caches;
 
 pub use address_spaces::AddressSpaces;
-pub use counts::{BusCounts, BusOperation, CopyLosses, SharingClass, StateCounts, TransitionCause};
+pub use counts::{
+    BusCounts, BusOperation, CopyLosses, ProcessorRequest, RequestStates, SharingClass, StateCounts,
+    TransitionCause,
+};
 
 use crate::description::{Coherence, Machine, Protocol};
 use line_record::{LineNumbers, LineRecord, SharedBytes, bit, processors};
-use private_caches::PrivateCaches;
+use private_caches::{CacheAccess, PrivateCaches};
 
 /// The state of a processor's copy of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,12 +115,13 @@ impl CoherentMemory {
     pub fn new(machine: &Machine, coherence: &Coherence, processors: usize) -> CoherentMemory {
         assert!((1..=MOST_PROCESSORS).contains(&processors), "{processors} processors");
         let private = coherence.private_caches(&machine.caches);
+        let instructions = coherence.instruction_cache(&machine.caches);
         let line_shift = private.last().map_or(0, |cache| cache.line.ilog2());
         CoherentMemory {
             protocol: coherence.protocol,
             line_shift,
             grain_shift: line_shift.saturating_sub(6),
-            caches: (0..processors).map(|_| PrivateCaches::new(&private)).collect(),
+            caches: (0..processors).map(|_| PrivateCaches::new(&private, instructions)).collect(),
             numbers: LineNumbers::new(),
             records: Vec::new(),
             shared: SharedBytes::new(processors),
@@ -182,11 +186,19 @@ impl CoherentMemory {
         let number = self.number(line);
         let used = bytes(place, size, self.line_shift, self.grain_shift);
         let before = self.records[number as usize].state_of(processor);
-        if let Some(evicted) = self.caches[usize::from(processor)].access(place) {
+        let CacheAccess { is_first_hit, evicted } = self.caches[usize::from(processor)].access(place);
+        if let Some(evicted) = evicted {
             self.evict(processor, evicted);
         }
+        let may_be_shared = matches!(before, CoherenceState::Shared | CoherenceState::Owned);
+        if !is_first_hit || is_store && may_be_shared {
+            let request = if is_store { ProcessorRequest::Store } else { ProcessorRequest::Load };
+            self.counts.requests.add(request, before);
+        }
         let event = match (before, is_store) {
-            (CoherenceState::Invalid, false) => Some(self.read(processor, line, number, used)),
+            (CoherenceState::Invalid, false) => {
+                Some(self.read(processor, line, number, used, self.protocol != Protocol::Msi))
+            }
             (CoherenceState::Invalid, true) => Some(self.read_for_ownership(processor, line, number, used)),
             (_, false) | (CoherenceState::Modified, true) => None,
             (CoherenceState::Exclusive, true) => {
@@ -215,13 +227,38 @@ impl CoherentMemory {
         event
     }
 
-    /// A load that missed.
-    fn read(&mut self, processor: u8, line: u64, number: u32, used: u64) -> BusEvent {
+    /// A processor fetches the line of `size` bytes of instructions at a place, which does not cross the end of a coherence
+    /// line. Its copy is Shared, never Exclusive: instructions are not stored to. Returns what it needed the bus for:
+    /// nothing without a [`Coherence::instruction_cache`].
+    pub fn fetch(&mut self, processor: u8, place: u64, size: u8) -> Option<BusEvent> {
+        let CacheAccess { is_first_hit, evicted } = self.caches[usize::from(processor)].fetch(place);
+        if is_first_hit {
+            return None;
+        }
+        if let Some(evicted) = evicted {
+            self.evict(processor, evicted);
+        }
+        let line = place >> self.line_shift;
+        let number = self.number(line);
+        let used = bytes(place, size, self.line_shift, self.grain_shift);
+        let before = self.records[number as usize].state_of(processor);
+        self.counts.requests.add(ProcessorRequest::Fetch, before);
+        let is_miss = before == CoherenceState::Invalid;
+        let event = is_miss.then(|| self.read(processor, line, number, used, false));
+        self.use_bytes(processor, number, used);
+        if is_miss {
+            self.counts.states.add(TransitionCause::Load, before, CoherenceState::Shared);
+        }
+        event
+    }
+
+    /// A load or a fetch that missed. Without other copies its own can become Exclusive.
+    fn read(&mut self, processor: u8, line: u64, number: u32, used: u64, can_be_exclusive: bool) -> BusEvent {
         self.counts.reads += 1;
         let supplier = self.take_from_owner(line, number, false);
         let class = self.classify(processor, number, used, false);
         let record = &mut self.records[number as usize];
-        if record.holders == 0 && self.protocol != Protocol::Msi {
+        if record.holders == 0 && can_be_exclusive {
             (record.owner, record.state) = (Some(processor), CoherenceState::Exclusive);
         }
         record.holders |= bit(processor);

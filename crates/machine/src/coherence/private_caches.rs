@@ -3,7 +3,8 @@
 use crate::description::{Cache, Replacement};
 use crate::hierarchy::{Evicted, Tags};
 
-/// The private caches of data of a processor, from the innermost to the one that observes the bus.
+/// The private caches of data of a processor, from the innermost to the one that observes the bus, and its instruction cache, if
+/// instructions come through the same ones beyond it.
 ///
 /// The outermost cache includes the others. An access uses the innermost cache that has the line, and fills the caches
 /// before it. Most accesses end in the **hit filter**: lines of the innermost cache whose use changes nothing but their
@@ -11,6 +12,7 @@ use crate::hierarchy::{Evicted, Tags};
 #[derive(Debug)]
 pub struct PrivateCaches {
     levels: Vec<Level>,
+    instructions: Option<Level>,
     filter: Box<[FilterEntry; FILTER_ENTRIES]>,
     /// Whether the use of a line in the innermost cache changes only its time.
     is_filterable: bool,
@@ -21,6 +23,15 @@ pub struct PrivateCaches {
 struct Level {
     tags: Tags,
     line_shift: u32,
+}
+
+/// How the caches served an access.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheAccess {
+    /// Whether the first cache asked had the line.
+    pub is_first_hit: bool,
+    /// The coherence line that the outermost cache evicts for it.
+    pub evicted: Option<u64>,
 }
 
 /// A line of the innermost cache.
@@ -37,13 +48,15 @@ const FILTER_ENTRIES: usize = 1024;
 const EMPTY: FilterEntry = FilterEntry { key: u64::MAX, slot: 0, record: 0 };
 
 impl PrivateCaches {
-    pub fn new(caches: &[&Cache]) -> PrivateCaches {
-        let level = |(index, cache): (usize, &&Cache)| Level {
+    /// The caches of data, and that of instructions.
+    pub fn new(caches: &[&Cache], instructions: Option<&Cache>) -> PrivateCaches {
+        let level = |index: usize, cache: &Cache| Level {
             tags: Tags::new(cache.sets(), cache.ways, cache.replacement, index == 0),
             line_shift: cache.line.ilog2(),
         };
         PrivateCaches {
-            levels: caches.iter().enumerate().map(level).collect(),
+            levels: caches.iter().enumerate().map(|(index, cache)| level(index, cache)).collect(),
+            instructions: instructions.map(|cache| level(0, cache)),
             filter: Box::new([EMPTY; FILTER_ENTRIES]),
             is_filterable: caches[0].replacement != Replacement::NotLastUsed,
             now: 0,
@@ -65,13 +78,38 @@ impl PrivateCaches {
         Some(entry.record)
     }
 
-    /// Uses the line at a place, and fills it where it is missing. Returns the coherence line that the outermost cache
-    /// evicts for it.
-    pub fn access(&mut self, place: u64) -> Option<u64> {
+    /// Uses the line at a place, and fills it where it is missing.
+    pub fn access(&mut self, place: u64) -> CacheAccess {
+        self.now += 1;
+        self.access_from(0, place)
+    }
+
+    /// Fetches the instruction line at a place. Without an instruction cache nothing happens.
+    pub fn fetch(&mut self, place: u64) -> CacheAccess {
         self.now += 1;
         let now = self.now;
+        let hit = CacheAccess { is_first_hit: true, evicted: None };
+        let Some(cache) = &mut self.instructions else { return hit };
+        let line = place >> cache.line_shift;
+        if let Some(slot) = cache.tags.find(line) {
+            cache.tags.use_slot(slot, line, false, now);
+            return hit;
+        }
+        let served = self.access_from(1, place);
+        // After the outermost cache, whose eviction may have made room.
+        if let Some(cache) = &mut self.instructions {
+            cache.tags.fill(line, false, now);
+        }
+        CacheAccess { is_first_hit: false, ..served }
+    }
+
+    /// Uses the line at a place in the caches from this one on, and fills it where it is missing.
+    fn access_from(&mut self, first: usize, place: u64) -> CacheAccess {
+        let now = self.now;
         let lines = self.levels.iter().map(|level| place >> level.line_shift);
-        let found = self.levels.iter().zip(lines).position(|(level, line)| level.tags.find(line).is_some());
+        let mut levels = self.levels.iter().zip(lines).enumerate().skip(first);
+        let found =
+            levels.find(|(_, (level, line))| level.tags.find(*line).is_some()).map(|(index, _)| index);
         if let Some(level) = found.map(|found| &mut self.levels[found]) {
             let line = place >> level.line_shift;
             let slot = level.tags.find(line).expect("it was found");
@@ -79,7 +117,7 @@ impl PrivateCaches {
         }
         let missed = found.unwrap_or(self.levels.len());
         let mut evicted_from_bus = None;
-        for index in (0..missed).rev() {
+        for index in (first..missed).rev() {
             let level = &mut self.levels[index];
             let line = place >> level.line_shift;
             if let Some(Evicted { key, .. }) = level.tags.fill(line, false, now) {
@@ -92,7 +130,7 @@ impl PrivateCaches {
                 }
             }
         }
-        evicted_from_bus
+        CacheAccess { is_first_hit: found == Some(first), evicted: evicted_from_bus }
     }
 
     /// Enters the line at a place, which was just used, into the filter.
@@ -118,7 +156,7 @@ impl PrivateCaches {
     /// The outermost cache loses a line: so do the others, which it includes.
     fn invalidate_inner(&mut self, line: u64) {
         let (outer, inner) = self.levels.split_last_mut().expect("there is a cache");
-        for level in inner {
+        for level in inner.iter_mut().chain(&mut self.instructions) {
             let shift = outer.line_shift - level.line_shift;
             for part in line << shift..(line + 1) << shift {
                 level.tags.remove(part);

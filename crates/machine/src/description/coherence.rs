@@ -41,6 +41,18 @@ impl Coherence {
         path
     }
 
+    /// The instruction cache of each processor, if the caches beyond it are private ones of data and instructions: the fetches
+    /// that miss it are then requests to these.
+    pub fn instruction_cache<'a>(&self, caches: &'a [Cache]) -> Option<&'a Cache> {
+        let private = self.private_caches(caches);
+        let mut path = caches.iter().filter(|cache| cache.holds.has(true));
+        let first = path.next().filter(|cache| !cache.holds.has(false))?;
+        let is_shared = private.len() > 1 && private[1..].iter().all(|cache| cache.holds.has(true));
+        let fits = private.last().is_some_and(|outer| first.line <= outer.line);
+        let joins = path.next().map(|cache| &cache.name) == private.get(1).map(|cache| &cache.name);
+        (is_shared && fits && joins).then_some(first)
+    }
+
     /// Names the field that is wrong, and says why.
     pub(super) fn check(&self, caches: &[Cache]) -> Checked {
         let path: Vec<&Cache> = caches.iter().filter(|cache| cache.holds.has(false)).collect();

@@ -20,6 +20,8 @@ struct TimedBlock {
     instructions: u64,
     time: u64,
     barriers: u64,
+    /// The instruction lines that it lies in.
+    lines: std::ops::Range<u64>,
     /// The sizes of its accesses, and whether they store.
     accesses: Box<[(u8, bool)]>,
 }
@@ -45,6 +47,8 @@ pub struct Multiprocessor {
     /// Picoseconds of a cycle, and of an instruction.
     cycle: u64,
     instruction: f64,
+    /// Logarithm of the bytes of an instruction line; None if fetches are not simulated.
+    fetch_shift: Option<u32>,
     blocks: Vec<TimedBlock>,
     shapes: Vec<Shape>,
     processors: Vec<ProcessorState>,
@@ -71,6 +75,7 @@ impl Multiprocessor {
             core: processor.clone(),
             cycle: picoseconds(clock),
             instruction: processor.cycles_per_instruction * picoseconds(clock) as f64,
+            fetch_shift: coherence.instruction_cache(&machine.caches).map(|cache| cache.line.ilog2()),
             blocks: Vec::new(),
             shapes: Vec::new(),
             processors: vec![ProcessorState::default(); processors],
@@ -91,6 +96,10 @@ impl Multiprocessor {
             instructions,
             time: (instructions as f64 * self.instruction).round() as u64,
             barriers: block.words.iter().filter(is_barrier).count() as u64,
+            lines: self.fetch_shift.map_or(0..0, |shift| {
+                let last = block.end().saturating_sub(1).max(block.address);
+                block.address >> shift..(last >> shift) + 1
+            }),
             accesses: summaries.map(|access| (access.size, access.is_store)).collect(),
         });
         self.shapes.push(Shape::new(set, &block.words, false));
@@ -109,7 +118,9 @@ impl Multiprocessor {
     /// A processor executes these records of a thread next, without values.
     pub fn feed(&mut self, number: usize, thread: Thread, words: &[u64]) {
         let processor = &mut self.processors[number];
-        processor.thread = thread;
+        if processor.thread != thread {
+            (processor.thread, processor.line) = (thread, None);
+        }
         processor.words.clear();
         processor.words.extend_from_slice(words);
         processor.at = 0;
@@ -178,7 +189,7 @@ impl Multiprocessor {
             processor.drain(ProcessorCause::Barrier);
             processor.spend(self.cycle * u64::from(self.core.barrier), ProcessorCause::Barrier);
         }
-        let open = OpenBlock { block, at: processor.at, access: 0 };
+        let open = OpenBlock { block, line: known.lines.start, at: processor.at, access: 0 };
         processor.at += known.accesses.len();
         Some(open)
     }
@@ -195,9 +206,19 @@ impl Multiprocessor {
         }
     }
 
-    /// Makes the accesses of a block, up to one that needs the bus.
+    /// Fetches the lines of a block and makes its accesses, up to one that needs the bus.
     fn continue_block(&mut self, number: usize, mut open: OpenBlock) {
-        let count = self.blocks[open.block as usize].accesses.len();
+        let (lines, count) = {
+            let block = &self.blocks[open.block as usize];
+            (block.lines.end, block.accesses.len())
+        };
+        while open.line < lines {
+            open.line += 1;
+            if self.fetch(number, open.line - 1) && (open.line < lines || count > 0) {
+                self.processors[number].open = Some(open);
+                return;
+            }
+        }
         while open.access < count {
             let (size, is_store) = self.blocks[open.block as usize].accesses[open.access];
             let address = self.processors[number].words[open.at];
@@ -207,6 +228,27 @@ impl Multiprocessor {
                 return;
             }
         }
+    }
+
+    /// Fetches an instruction line, unless it was the last one. Returns whether it needed the bus.
+    fn fetch(&mut self, number: usize, line: u64) -> bool {
+        let (Some(shift), processor) = (self.fetch_shift, &mut self.processors[number]) else { return false };
+        if processor.line.replace(line) == Some(line) {
+            return false;
+        }
+        let place = self.spaces.place(processor.thread.process, line << shift, false);
+        let before = self.memory.counts().write_backs;
+        let size = (1u64 << shift).min(128) as u8;
+        let Some(event) = self.memory.fetch(number as u8, place, size) else { return false };
+        self.memory.take_decisions();
+        let has_written_back = self.memory.counts().write_backs > before;
+        // Instructions are clean, unless the program has just written them.
+        let transaction = event.supplier.map_or(Transaction::Memory, |_| Transaction::TransferAndUpdate);
+        let line = place / self.memory.line_size();
+        self.processors[number].admit(self.core.outstanding);
+        let end = self.request(number, transaction, line, has_written_back);
+        self.processors[number].fetch(end);
+        true
     }
 
     /// Makes an access, which may use two lines. Returns whether it needed the bus.
@@ -248,13 +290,36 @@ impl Multiprocessor {
             (_, Some(_)) => Transaction::Transfer,
             (_, None) => Transaction::Memory,
         };
-        let (processor, core) = (&mut self.processors[number], &self.core);
-        processor.admit(core.outstanding);
-        let end = self.bus.request(processor.time, transaction, line);
+        let BusProcessor { outstanding, window, .. } = self.core;
+        self.processors[number].admit(outstanding);
+        let end = self.request(number, transaction, line, has_written_back);
+        self.processors[number].begin(end, transaction, !is_store, window);
+    }
+
+    /// Requests the bus, also for a line that was evicted for it. Returns when the processor can continue.
+    fn request(&mut self, number: usize, transaction: Transaction, line: u64, has_written_back: bool) -> u64 {
+        let now = self.processors[number].time;
+        let end = self.bus.request(now, transaction, line);
         if has_written_back {
-            self.bus.request(processor.time, Transaction::WriteBack, line);
+            self.bus.request(now, Transaction::WriteBack, line);
         }
-        processor.begin(end, transaction, !is_store, core.window);
+        end
+    }
+
+    /// Resets the counts; caches keep their contents. Processors that have less time than others wait for them.
+    pub fn reset_counts(&mut self) {
+        self.began = self.now();
+        for processor in &mut self.processors {
+            processor.wait_until(self.began, ProcessorCause::Idle);
+            processor.counts = ProcessorCounts::default();
+        }
+        self.memory.reset_counts();
+        self.bus.reset_counts();
+    }
+
+    /// Units of work that ended on all processors.
+    pub fn units(&self) -> u64 {
+        self.processors.iter().map(|processor| processor.counts.units).sum()
     }
 
     /// Everything was executed: processors that have less time than others were idle at the end.

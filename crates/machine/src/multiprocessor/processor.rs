@@ -13,6 +13,8 @@ pub enum ProcessorCause {
     Memory,
     /// It waits for a dirty line from another processor's cache.
     Transfer,
+    /// It waits for a line of instructions.
+    Instructions,
     /// It has as many transactions outstanding as it can.
     Outstanding,
     /// It executes a memory barrier, and waits for its transactions to end.
@@ -25,10 +27,11 @@ pub enum ProcessorCause {
 
 impl ProcessorCause {
     /// All causes, in order.
-    pub const ALL: [ProcessorCause; 7] = [
+    pub const ALL: [ProcessorCause; 8] = [
         ProcessorCause::Busy,
         ProcessorCause::Memory,
         ProcessorCause::Transfer,
+        ProcessorCause::Instructions,
         ProcessorCause::Outstanding,
         ProcessorCause::Barrier,
         ProcessorCause::System,
@@ -51,7 +54,7 @@ pub struct ProcessorCounts {
     /// Instructions.
     pub instructions: u64,
     /// Picoseconds, by [`ProcessorCause`].
-    pub time: [u64; 7],
+    pub time: [u64; 8],
     /// Transactions on the bus that it waited for or began.
     pub transactions: u64,
     /// Units of work that ended.
@@ -75,10 +78,12 @@ struct Outstanding {
     is_load: bool,
 }
 
-/// A block of which some accesses have not been made.
+/// A block of which some lines have not been fetched, or some accesses not been made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenBlock {
     pub block: BlockId,
+    /// The next instruction line.
+    pub line: u64,
     /// Where the records have the address of the next access, and its number in the block.
     pub at: usize,
     pub access: usize,
@@ -92,6 +97,8 @@ pub(super) struct ProcessorState {
     pub words: Vec<u64>,
     pub at: usize,
     pub open: Option<OpenBlock>,
+    /// The instruction line that was fetched last.
+    pub line: Option<u64>,
     /// Nothing can be executed until another processor has executed something.
     pub is_idle: bool,
     pub counts: ProcessorCounts,
@@ -154,6 +161,12 @@ impl ProcessorState {
             return self.wait_until(end, ProcessorCause::of(transaction));
         }
         self.outstanding.push(Outstanding { end, transaction, instructions: self.executed, is_load });
+    }
+
+    /// A transaction for instructions has begun, which the processor needs before it continues.
+    pub fn fetch(&mut self, end: u64) {
+        self.counts.transactions += 1;
+        self.wait_until(end, ProcessorCause::Instructions);
     }
 
     /// Waits for all transactions.

@@ -6,7 +6,7 @@ use super::base_registers::BaseRegisters;
 use super::block::{BlockExit, CoreBlock};
 use super::code::CodeMemory;
 use super::core_window::Window;
-use super::counts::OutOfOrderCounts;
+use super::counts::{LastDispatch, OutOfOrderCounts};
 use super::description::{ExecutionOrder, OutOfOrder, UnknownStores};
 use super::fetch::{FetchStage, Wait};
 use super::outstanding::OutstandingLines;
@@ -74,6 +74,7 @@ pub(crate) struct OutOfOrderCore<M> {
     pub(super) sites: Vec<SiteCycles>,
     pub(super) emulated: u64,
     pub(super) counts: OutOfOrderCounts,
+    pub(super) last_dispatch: LastDispatch,
     pub(super) process: u32,
 }
 
@@ -130,6 +131,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             sites: Vec::new(),
             emulated: 0,
             counts: OutOfOrderCounts::default(),
+            last_dispatch: LastDispatch::default(),
             process: 0,
             settings,
         }
@@ -203,6 +205,10 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         if end == BlockEnd::Falls {
             return;
         }
+        if let Some(has_target) = self.predictor.has_target(last) {
+            self.counts.targets[0] += 1;
+            self.counts.targets[1] += u64::from(!has_target);
+        }
         let predicted = self.predictor.execute(end, last, next, to);
         if predicted.next == Some(to) {
             self.redirect(next, to, predicted.is_early);
@@ -251,6 +257,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             }
         }
         let Stages { dispatched, issued } = stages;
+        self.last_dispatch.dispatch(dispatched, &mut self.counts);
         // What it waits for after its issue.
         let mut late = [(issued, Cause::Unit); 3];
         let mut store = None;

@@ -1,7 +1,7 @@
 //! What an out-of-order core counts beside cycles: what held dispatch, what the wrong paths did, and what misses would cost
 //! if nothing overlapped.
 
-use crate::pipeline::LEVELS;
+use crate::pipeline::{LEVELS, MAX_ISSUE};
 
 /// The structures that can be full when an instruction is dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,11 @@ impl Resource {
 pub struct OutOfOrderCounts {
     /// Cycles in which a full resource held dispatch, in the order of [`Resource::ALL`].
     pub held: [u64; Resource::ALL.len()],
+    /// Cycles by the number of instructions that were dispatched in them, also those of wrong paths; 0 is not counted. The last
+    /// number stands for more, too.
+    pub dispatched: [u64; MAX_ISSUE + 1],
+    /// Branches and jumps that were looked up in the branch target buffer, and those that it did not have.
+    pub targets: [u64; 2],
     /// Branches and jumps that were mispredicted.
     pub mispredicted: u64,
     /// Instructions of wrong paths that were fetched, and those that were issued.
@@ -54,6 +59,32 @@ pub struct OutOfOrderCounts {
     pub forwarded: u64,
     /// Loads that were replayed.
     pub replays: u64,
+}
+
+/// The cycle of the last dispatch on any path, and the instructions dispatched in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastDispatch {
+    cycle: u64,
+    instructions: usize,
+}
+
+impl LastDispatch {
+    /// An instruction is dispatched in a cycle, which is not before the last one.
+    #[inline(always)]
+    pub fn dispatch(&mut self, cycle: u64, counts: &mut OutOfOrderCounts) {
+        if cycle != self.cycle {
+            self.finish(counts);
+            self.cycle = cycle;
+        }
+        self.instructions += 1;
+    }
+
+    /// Counts the cycle.
+    #[inline(always)]
+    pub fn finish(&mut self, counts: &mut OutOfOrderCounts) {
+        let number = std::mem::take(&mut self.instructions).min(MAX_ISSUE);
+        counts.dispatched[number] += u64::from(number > 0);
+    }
 }
 
 /// The cycles that would be needed if nothing overlapped: each event at its full penalty, as in the study of the quad
@@ -83,6 +114,8 @@ impl OutOfOrderCounts {
     /// Adds the counts of another core.
     pub fn add(&mut self, other: &OutOfOrderCounts) {
         add_all(&mut self.held, &other.held);
+        add_all(&mut self.dispatched, &other.dispatched);
+        add_all(&mut self.targets, &other.targets);
         add_all(&mut self.fetched_from, &other.fetched_from);
         add_all(&mut self.accessed_from, &other.accessed_from);
         add_all(&mut self.translations, &other.translations);

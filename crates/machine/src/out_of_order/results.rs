@@ -1,7 +1,7 @@
 //! What a core has counted.
 
 use super::core::{OutOfOrderCore, Settings};
-use super::counts::{NonOverlapped, OutOfOrderCounts};
+use super::counts::{LastDispatch, NonOverlapped, OutOfOrderCounts};
 use crate::PipelineSide;
 use crate::pipeline::{CycleTotals, Cycles, LEVELS, MemorySystem, SiteCycles};
 use crate::predictor::PredictorState;
@@ -37,8 +37,10 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     }
 
     /// What is counted beside cycles.
-    pub fn counts(&self) -> &OutOfOrderCounts {
-        &self.counts
+    pub fn counts(&self) -> OutOfOrderCounts {
+        let mut counts = self.counts.clone();
+        { self.last_dispatch }.finish(&mut counts);
+        counts
     }
 
     /// The cycles if nothing overlapped.
@@ -71,7 +73,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         self.totals.merge(&ended.totals());
         self.sites.iter_mut().zip(&ended.sites).for_each(|(own, ended)| own.add(ended));
         self.emulated += ended.emulated;
-        self.counts.add(&ended.counts);
+        self.counts.add(&ended.counts());
         self.predictor.add_counts(&ended.predictor);
     }
 
@@ -80,6 +82,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         self.totals = CycleTotals::default();
         self.sites.fill(SiteCycles::default());
         self.counts = OutOfOrderCounts::default();
+        self.last_dispatch = LastDispatch::default();
         self.emulated = 0;
         self.retired.1 = 0;
         self.predictor.reset_counts();

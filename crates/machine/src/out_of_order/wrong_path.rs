@@ -55,6 +55,9 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         self.counts.wrong_fetched += 1;
         self.registers.know_zero(code.zero);
         let (mut stages, _) = self.dispatch_and_issue::<true>(instruction, false);
+        if stages.dispatched < resolved {
+            self.last_dispatch.dispatch(stages.dispatched, &mut self.counts);
+        }
         let is_issued = stages.issued < resolved;
         let mut completed = stages.issued + u64::from(instruction.latency);
         if is_issued {

@@ -174,7 +174,7 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
 
     /// What an out-of-order core counts beside cycles.
     pub fn out_of_order(&self) -> Option<OutOfOrderCounts> {
-        self.worker.drained().core.out_of_order().map(|core| core.counts().clone())
+        self.worker.drained().core.out_of_order().map(OutOfOrderCore::counts)
     }
 
     /// The cycles of an out-of-order core if nothing overlapped.

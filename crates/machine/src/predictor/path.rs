@@ -39,6 +39,12 @@ impl PredictorState {
         }
     }
 
+    /// Whether the branch target buffer has a branch; None if there is no buffer.
+    #[inline]
+    pub(crate) fn has_target(&self, at: u64) -> Option<bool> {
+        self.buffer.as_ref().map(|buffer| buffer.find(at).is_some())
+    }
+
     fn predicts_taken(&self, branch: ConditionalBranch, is_early: bool) -> bool {
         let is_static = !is_early && self.buffer.as_ref().is_some_and(|buffer| buffer.static_on_miss);
         if is_static { branch.is_backward() } else { self.direction.predict(branch) }

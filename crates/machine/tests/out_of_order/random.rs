@@ -192,6 +192,7 @@ fn instructions_retire_in_the_same_cycles() {
         let counts = time.out_of_order().unwrap();
         if counts.replays == 0 {
             assert_eq!(counts.wrong_issued, plain.wrong_issued, "CASE={case}");
+            assert_eq!(counts.dispatched, plain.dispatched, "CASE={case}");
         }
         replays.set(replays.get() + counts.replays);
         wrong.set(wrong.get() + counts.wrong_loads);

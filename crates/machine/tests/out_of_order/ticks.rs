@@ -71,6 +71,8 @@ pub struct Ticks<'a> {
     right_line: u64,
     pub retired: BTreeMap<usize, u64>,
     pub wrong_issued: u64,
+    /// Cycles by the number of instructions dispatched in them; the last number stands for more, too.
+    pub dispatched: [u64; 9],
     last_written: u64,
     ended: Vec<Entry>,
 }
@@ -105,6 +107,7 @@ impl<'a> Ticks<'a> {
             right_line: u64::MAX,
             retired: BTreeMap::new(),
             wrong_issued: 0,
+            dispatched: [0; 9],
             last_written: 0,
             ended: Vec::new(),
         }
@@ -178,6 +181,12 @@ impl<'a> Ticks<'a> {
     }
 
     fn dispatch(&mut self) {
+        let count = self.dispatch_some() as usize;
+        self.dispatched[count.min(8)] += u64::from(count > 0);
+    }
+
+    /// Dispatches the oldest instructions that can be; returns their number.
+    fn dispatch_some(&mut self) -> u32 {
         let mut count = 0;
         let now = self.now;
         for place in 0..self.entries.len() {
@@ -189,7 +198,7 @@ impl<'a> Ticks<'a> {
                 || entry.fetched + u64::from(self.core.fetch.stages) > now
                 || !self.has_room(&entry.what)
             {
-                return;
+                return count;
             }
             let sequence = entry.sequence;
             let what = entry.what.clone();
@@ -212,6 +221,7 @@ impl<'a> Ticks<'a> {
             entry.dispatched = Some(now);
             count += 1;
         }
+        count
     }
 
     fn has_room(&self, what: &Dynamic) -> bool {
