@@ -21,12 +21,12 @@ mod warm_up;
 pub use caches::{Caches, Structure, UnitMisses};
 pub use coherence::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceState, CoherentMemory, CopyLosses, Decision,
-    SharingClass, StateCounts, TransitionCause,
+    Exchange, InterconnectOperation, NodeCounts, NodeMemory, SharingClass, StateCounts, TransitionCause,
 };
 pub use description::{
-    Bus, BusProcessor, Cache, Coherence, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine,
-    MainMemory, Prefetch, Processor, Protocol, Replacement, Setting, Sweep, TranslationBuffer, Write,
-    WriteBuffer, names,
+    Bus, BusProcessor, Cache, Coherence, Crossing, Directory, Error, FarCache, HintedRegion, HintedRegions,
+    Holds, Machine, MainMemory, Nodes, Placement, Prefetch, Processor, Protocol, Replacement, Setting, Sweep,
+    TranslationBuffer, Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
