@@ -32,8 +32,8 @@ pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use multiprocessor::{
-    BusClock, BusUse, Multiprocessor, NextStep, ProcessorCause, ProcessorCounts, Transaction,
-    TransactionCounts,
+    BusClock, BusUse, InterconnectClock, InterconnectUse, Multiprocessor, NextStep, ProcessorCause,
+    ProcessorCounts, Transaction, TransactionCounts,
 };
 pub use out_of_order::{
     ExecutionClass, ExecutionOrder, NonOverlapped, OutOfOrder, OutOfOrderCounts, Resource, UnknownStores,

@@ -40,6 +40,8 @@ pub enum StudyName {
     Vlm,
     /// What three mistakes of an order-entry program on SQLite cost, and how they are found.
     Rdb,
+    /// What PostgreSQL's processes share on a machine of nodes, and what a better layout of the data saves.
+    Numa,
     /// What the optimizer spike wins on programs of several kinds, and what they are like.
     Spike,
 }
@@ -55,7 +57,8 @@ pub struct StudyOptions {
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]
     pub mode: Option<String>,
-    /// Transactions in each build: of the study tpcc, of all kinds; of byteword on PostgreSQL; of rdb, a tenth of them.
+    /// Transactions in each build: of the study tpcc, of all kinds; of byteword on PostgreSQL; of rdb, a tenth of them; of numa, a hundredth for
+    /// each client.
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub transactions: u32,
     /// The scale factor of the study tpch: 1 is a gigabyte of data [default: 0.01].

@@ -28,6 +28,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Tpch => "tpch",
         StudyName::Vlm => "vlm",
         StudyName::Rdb => "rdb",
+        StudyName::Numa => "numa",
         StudyName::Spike => "spike",
     };
     let is_server = options.database == "postgresql";
@@ -46,6 +47,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Tpch => of_tpch(options)?,
         StudyName::Vlm => of_vlm(options)?,
         StudyName::Rdb => of_rdb(options)?,
+        StudyName::Numa => of_numa(options)?,
         StudyName::Spike => of_spike(options)?,
     };
     let page = write(&tables, &page, &output)?;
@@ -200,6 +202,19 @@ fn of_rdb(options: &StudyOptions) -> anyhow::Result<Results> {
         sysroot: options.sysroot.clone(),
     };
     let study = study::rdb::rdb(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_numa(options: &StudyOptions) -> anyhow::Result<Results> {
+    let steps = Steps::new();
+    let settings = study::numa::NumaStudySettings {
+        transactions: (options.transactions / 100).max(2),
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = study::numa::numa(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))

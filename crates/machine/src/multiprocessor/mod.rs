@@ -2,6 +2,7 @@
 //! transaction on the bus ([design](../../../../docs/design/multiprocessors.md)).
 
 mod bus;
+mod interconnect;
 mod processor;
 
 use events::record::{Event, Mark, Shape};
@@ -9,9 +10,10 @@ use events::{Block, BlockId, Thread};
 use isa::InstructionClass;
 
 pub use self::bus::{BusClock, BusUse, Transaction, TransactionCounts, picoseconds};
+pub use self::interconnect::{InterconnectClock, InterconnectUse};
 use self::processor::{OpenBlock, ProcessorState};
 pub use self::processor::{ProcessorCause, ProcessorCounts};
-use crate::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory};
+use crate::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, NodeMemory};
 use crate::description::{Bus, BusProcessor, Coherence, Machine};
 
 /// A block, as far as time is concerned.
@@ -35,12 +37,14 @@ pub enum NextStep {
     AllIdle,
 }
 
-/// The processors of a machine with their caches and their bus.
+/// The processors of a machine with their caches and their bus, or with the buses of their nodes.
 #[derive(Debug)]
 pub struct Multiprocessor {
     memory: CoherentMemory,
     spaces: AddressSpaces,
-    bus: BusClock,
+    /// One for each node.
+    buses: Vec<BusClock>,
+    interconnect: Option<InterconnectClock>,
     core: BusProcessor,
     /// Picoseconds of a cycle, and of an instruction.
     cycle: u64,
@@ -64,10 +68,13 @@ impl Multiprocessor {
         processors: usize,
     ) -> Multiprocessor {
         let clock = machine.processor.clock_mhz;
+        let memory = CoherentMemory::new(machine, coherence, processors);
+        let nodes = memory.nodes().map_or(1, NodeMemory::nodes);
         Multiprocessor {
-            memory: CoherentMemory::new(machine, coherence, processors),
+            memory,
             spaces: AddressSpaces::new(),
-            bus: BusClock::new(bus),
+            buses: vec![BusClock::new(bus); nodes],
+            interconnect: coherence.nodes.as_ref().map(|it| InterconnectClock::new(it, nodes)),
             core: processor.clone(),
             cycle: picoseconds(clock),
             instruction: processor.cycles_per_instruction * picoseconds(clock) as f64,
@@ -243,16 +250,23 @@ impl Multiprocessor {
         is_store: bool,
     ) {
         let transaction = match (event.operation, event.supplier) {
+            _ if event.exchange.hops > 0 => Transaction::Remote,
             (BusOperation::Upgrade, _) => Transaction::Upgrade,
             (_, Some(_)) if has_updated => Transaction::TransferAndUpdate,
             (_, Some(_)) => Transaction::Transfer,
             (_, None) => Transaction::Memory,
         };
-        let (processor, core) = (&mut self.processors[number], &self.core);
+        let node = self.memory.nodes().map_or(0, |nodes| usize::from(nodes.node_of(number as u8)));
+        let (processor, core, bus) = (&mut self.processors[number], &self.core, &mut self.buses[node]);
         processor.admit(core.outstanding);
-        let end = self.bus.request(processor.time, transaction, line);
+        let end = match (&mut self.interconnect, transaction) {
+            (Some(interconnect), Transaction::Remote) => {
+                bus.request_remote(processor.time, node, &event.exchange, interconnect)
+            }
+            _ => bus.request(processor.time, transaction, line),
+        };
         if has_written_back {
-            self.bus.request(processor.time, Transaction::WriteBack, line);
+            bus.request(processor.time, Transaction::WriteBack, line);
         }
         processor.begin(end, transaction, !is_store, core.window);
     }
@@ -280,9 +294,14 @@ impl Multiprocessor {
         self.processors.iter().map(|processor| &processor.counts)
     }
 
-    /// The bus.
-    pub fn bus(&self) -> &BusClock {
-        &self.bus
+    /// The bus, or one for each node.
+    pub fn buses(&self) -> &[BusClock] {
+        &self.buses
+    }
+
+    /// The interconnect between nodes.
+    pub fn interconnect(&self) -> Option<&InterconnectClock> {
+        self.interconnect.as_ref()
     }
 
     /// The private caches.

@@ -13,6 +13,8 @@ pub enum ProcessorCause {
     Memory,
     /// It waits for a dirty line from another processor's cache.
     Transfer,
+    /// It waits for other nodes.
+    Remote,
     /// It has as many transactions outstanding as it can.
     Outstanding,
     /// It executes a memory barrier, and waits for its transactions to end.
@@ -25,10 +27,11 @@ pub enum ProcessorCause {
 
 impl ProcessorCause {
     /// All causes, in order.
-    pub const ALL: [ProcessorCause; 7] = [
+    pub const ALL: [ProcessorCause; 8] = [
         ProcessorCause::Busy,
         ProcessorCause::Memory,
         ProcessorCause::Transfer,
+        ProcessorCause::Remote,
         ProcessorCause::Outstanding,
         ProcessorCause::Barrier,
         ProcessorCause::System,
@@ -38,6 +41,7 @@ impl ProcessorCause {
     /// The cause of waiting for a transaction.
     fn of(transaction: Transaction) -> ProcessorCause {
         match transaction {
+            Transaction::Remote => ProcessorCause::Remote,
             // Nobody waits for the last two.
             Transaction::Memory | Transaction::Upgrade | Transaction::WriteBack => ProcessorCause::Memory,
             Transaction::Transfer | Transaction::TransferAndUpdate => ProcessorCause::Transfer,
@@ -51,7 +55,7 @@ pub struct ProcessorCounts {
     /// Instructions.
     pub instructions: u64,
     /// Picoseconds, by [`ProcessorCause`].
-    pub time: [u64; 7],
+    pub time: [u64; 8],
     /// Transactions on the bus that it waited for or began.
     pub transactions: u64,
     /// Units of work that ended.

@@ -41,6 +41,8 @@ pub struct Exchange {
     pub hops: u8,
     /// Requests to a directory that are waited for.
     pub lookups: u8,
+    /// The node whose memory has the line.
+    pub home: u8,
 }
 
 impl Exchange {

@@ -233,7 +233,7 @@ impl NodeMemory {
             Some(_) => far_cache.touch(line, false, self.now),
             None => copies.is_memory_valid(),
         };
-        let mut exchange = Exchange::default();
+        let mut exchange = Exchange { home, ..Exchange::default() };
         if is_store && !copies.is_alone(remote) {
             let lost = copies.write(remote, has_copy, &mut exchange);
             for other in processors(lost) {
