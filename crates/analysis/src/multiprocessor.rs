@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 
 use events::Thread;
 use events::record::{Entries, Entry, Mark};
-use machine::{CoherenceState, Multiprocessor, NextStep, ProcessorCause, ProcessorRequest, Transaction};
+use machine::{
+    CoherenceState, Multiprocessor, NextStep, ProcessorCause, ProcessorRequest, Transaction,
+    TransactionCounts,
+};
 use trace::interleave::{Schedule, Turn};
 use trace::{Chunk, Error, Trace};
 
@@ -192,6 +195,7 @@ fn cause_name(cause: ProcessorCause) -> &'static str {
         ProcessorCause::Memory => "memory",
         ProcessorCause::Transfer => "other caches",
         ProcessorCause::Instructions => "instruction misses",
+        ProcessorCause::Remote => "other nodes",
         ProcessorCause::Outstanding => "outstanding misses",
         ProcessorCause::Barrier => "barriers",
         ProcessorCause::System => "system calls",
@@ -204,7 +208,13 @@ struct ProcessorRow {
     instructions: u64,
     units: u64,
     /// Picoseconds.
-    time: [u64; 8],
+    time: [u64; 9],
+}
+
+/// The causes of a machine: only one with nodes waits for other nodes.
+fn causes(model: &Multiprocessor) -> impl Iterator<Item = ProcessorCause> {
+    let has_nodes = model.interconnect().is_some();
+    ProcessorCause::ALL.into_iter().filter(move |&cause| has_nodes || cause != ProcessorCause::Remote)
 }
 
 /// The cycles of each processor per instruction, by what they were spent on. Idle time is not part of the sum.
@@ -214,12 +224,12 @@ pub fn by_processor(model: &Multiprocessor) -> Table {
         "Cycles per instruction by processor",
         &[("processor", Kind::Text), ("instructions", Kind::Count), ("cycles", Kind::Count)],
     );
-    let columns = ["CPI"].into_iter().chain(ProcessorCause::ALL.map(cause_name));
+    let columns = ["CPI"].into_iter().chain(causes(model).map(cause_name));
     table.columns.extend(columns.map(|name| crate::table::Column {
         name: name.into(),
         kind: if name == "idle" { Kind::Percent(1) } else { Kind::Real(3) },
     }));
-    let mut whole = ProcessorRow { instructions: 0, units: 0, time: [0; 8] };
+    let mut whole = ProcessorRow { instructions: 0, units: 0, time: [0; 9] };
     for (number, counts) in model.processors().enumerate() {
         whole.instructions += counts.instructions;
         whole.units += counts.units;
@@ -237,7 +247,7 @@ fn cells(model: &Multiprocessor, name: &str, row: &ProcessorRow) -> Vec<Value> {
     let of = |time: u64| time as f64 / cycle as f64 / row.instructions as f64;
     let mut cells: Vec<Value> =
         vec![name.into(), row.instructions.into(), ((all - idle) / cycle).into(), of(all - idle).into()];
-    for cause in ProcessorCause::ALL {
+    for cause in causes(model) {
         let time = row.time[cause as usize];
         cells.push(if cause == ProcessorCause::Idle {
             (100.0 * time as f64 / all as f64).into()
@@ -266,7 +276,7 @@ pub fn transactions(model: &Multiprocessor) -> Table {
     let instructions: u64 = model.processors().map(|processor| processor.instructions).sum();
     let nanoseconds = |picoseconds: u64, count: u64| picoseconds as f64 / 1000.0 / count as f64;
     for transaction in Transaction::ALL {
-        let counts = model.bus().used().transactions[transaction as usize];
+        let counts = transactions_of(model, transaction);
         if counts.count == 0 {
             continue;
         }
@@ -275,7 +285,7 @@ pub fn transactions(model: &Multiprocessor) -> Table {
             counts.count.into(),
             Value::from(1000.0 * counts.count as f64 / instructions as f64),
             nanoseconds(counts.latency, counts.count).into(),
-            nanoseconds(model.bus().unloaded(transaction), 1).into(),
+            nanoseconds(counts.latency - counts.waited, counts.count).into(),
             nanoseconds(counts.waited, counts.count).into(),
             nanoseconds(counts.longest, 1).into(),
         ]);
@@ -316,6 +326,38 @@ pub fn requests(model: &Multiprocessor) -> Table {
     table
 }
 
+/// What was counted of a kind of transactions, on all buses.
+fn transactions_of(model: &Multiprocessor, transaction: Transaction) -> TransactionCounts {
+    let counts = model.buses().iter().map(|bus| bus.used().transactions[transaction as usize]);
+    counts.fold(TransactionCounts::default(), |sum, one| TransactionCounts {
+        count: sum.count + one.count,
+        latency: sum.latency + one.latency,
+        waited: sum.waited + one.waited,
+        longest: sum.longest.max(one.longest),
+    })
+}
+
+/// The part of the time in percent for which the buses were occupied: their mean.
+fn utilization(model: &Multiprocessor, of: impl Fn(&machine::BusUse) -> u64) -> f64 {
+    let sum: u64 = model.buses().iter().map(|bus| of(bus.used())).sum();
+    100.0 * sum as f64 / model.buses().len() as f64 / model.elapsed() as f64
+}
+
+/// The mean use of a bank of memory.
+fn of_banks(used: &machine::BusUse) -> u64 {
+    used.banks.iter().sum::<u64>() / used.banks.len().max(1) as u64
+}
+
+/// The operations on the interconnect.
+fn exchanged(model: &Multiprocessor) -> u64 {
+    model.memory().nodes().map_or(0, |nodes| nodes.counts().operations())
+}
+
+/// The part of the time in percent for which the interfaces of nodes, or their directories, were occupied: their mean.
+fn occupied(model: &Multiprocessor, times: &[u64]) -> f64 {
+    100.0 * times.iter().sum::<u64>() as f64 / times.len() as f64 / model.elapsed() as f64
+}
+
 fn transaction_name(transaction: Transaction) -> &'static str {
     match transaction {
         Transaction::Memory => "line from memory",
@@ -323,27 +365,71 @@ fn transaction_name(transaction: Transaction) -> &'static str {
         Transaction::TransferAndUpdate => "dirty line from another cache, also to memory",
         Transaction::Upgrade => "upgrade",
         Transaction::WriteBack => "write-back",
+        Transaction::Remote => "exchange with other nodes",
+    }
+}
+
+/// How a machine of nodes was used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeUse {
+    /// Units of work.
+    pub units_a_second: f64,
+    /// Operations on the interconnect.
+    pub operations_a_second: f64,
+    /// The part of the processors' time that was not idle in which they waited for other nodes, in percent.
+    pub waiting: f64,
+    /// The part of the time in which the nodes' interfaces were occupied, in percent: their mean.
+    pub interfaces: f64,
+}
+
+impl NodeUse {
+    /// How the nodes were used, if the machine has any.
+    pub fn of(model: &Multiprocessor) -> Option<NodeUse> {
+        let interconnect = model.interconnect()?;
+        let sum =
+            |of: &dyn Fn(&machine::ProcessorCounts) -> u64| model.processors().map(of).sum::<u64>() as f64;
+        let seconds = model.elapsed() as f64 / 1e12;
+        let idle = sum(&|counts| counts.time[ProcessorCause::Idle as usize]);
+        let remote = sum(&|counts| counts.time[ProcessorCause::Remote as usize]);
+        Some(NodeUse {
+            units_a_second: sum(&|counts| counts.units) / seconds,
+            operations_a_second: exchanged(model) as f64 / seconds,
+            waiting: 100.0 * remote / (sum(&machine::ProcessorCounts::whole) - idle),
+            interfaces: occupied(model, &interconnect.used().interfaces),
+        })
     }
 }
 
 /// Time, throughput, and how much the bus was used.
 pub fn summary(model: &Multiprocessor) -> Table {
     let processors = model.processors().len();
-    let title = format!("{processors} processor{} on a bus", if processors == 1 { "" } else { "s" });
+    let plural = if processors == 1 { "" } else { "s" };
+    let title = match model.memory().nodes() {
+        Some(nodes) => format!("{processors} processor{plural}, nodes: {}", nodes.nodes()),
+        None => format!("{processors} processor{plural} on a bus"),
+    };
     let mut table = Table::new("bus", title, &[("what", Kind::Text), ("value", Kind::Real(3))]);
     let instructions: u64 = model.processors().map(|processor| processor.instructions).sum();
     let units: u64 = model.processors().map(|processor| processor.units).sum();
-    let (elapsed, used) = (model.elapsed() as f64, model.bus().used());
+    let elapsed = model.elapsed() as f64;
     let mut row = |what: &str, value: f64| table.row(vec![what.into(), value.into()]);
     row("time in ms", elapsed / 1e9);
     row("million instructions per second", instructions as f64 / (elapsed / 1e6));
     if units > 0 {
         row("units of work per second", units as f64 / (elapsed / 1e12));
     }
-    row("utilization of the address bus in %", 100.0 * used.address as f64 / elapsed);
-    row("utilization of the data bus in %", 100.0 * used.data as f64 / elapsed);
-    let banks = used.banks.iter().sum::<u64>() as f64 / used.banks.len().max(1) as f64;
-    row("utilization of the banks of memory in %", 100.0 * banks / elapsed);
+    row("utilization of the address bus in %", utilization(model, |used| used.address));
+    row("utilization of the data bus in %", utilization(model, |used| used.data));
+    row("utilization of the banks of memory in %", utilization(model, of_banks));
+    if let Some(interconnect) = model.interconnect() {
+        let operations = exchanged(model) as f64;
+        if units > 0 {
+            row("operations on the interconnect per unit", operations / units as f64);
+        }
+        row("operations on the interconnect per second", operations / (elapsed / 1e12));
+        row("utilization of the nodes' interfaces in %", occupied(model, &interconnect.used().interfaces));
+        row("utilization of the directories in %", occupied(model, &interconnect.used().directories));
+    }
     table
 }
 
@@ -369,6 +455,18 @@ pub fn scaling(models: &[Multiprocessor]) -> Table {
             ("dirty misses", Kind::Percent(1)),
         ],
     );
+    let has_nodes = models.iter().any(|model| model.interconnect().is_some());
+    if has_nodes {
+        let per_unit = if has_units { "operations per unit" } else { "operations per 1,000 instructions" };
+        let columns = [
+            ("nodes", Kind::Count),
+            ("other nodes", Kind::Real(3)),
+            (per_unit, Kind::Real(1)),
+            ("operations per second", Kind::Count),
+            ("interfaces", Kind::Percent(1)),
+        ];
+        table.columns.extend(columns.map(|(name, kind)| crate::table::Column { name: name.into(), kind }));
+    }
     let first = models.first().map_or(0, Multiprocessor::elapsed) as f64;
     for model in models {
         let elapsed = model.elapsed() as f64;
@@ -379,11 +477,10 @@ pub fn scaling(models: &[Multiprocessor]) -> Table {
         };
         let (all, idle) = (sum(machine::ProcessorCounts::whole), cause(ProcessorCause::Idle));
         let cpi = |time: f64| Value::from(time / model.cycle() as f64 / instructions);
-        let used = model.bus().used();
-        let of = |transaction: Transaction| used.transactions[transaction as usize];
+        let of = |transaction: Transaction| transactions_of(model, transaction);
         let memory = of(Transaction::Memory);
         let dirty = of(Transaction::Transfer).count + of(Transaction::TransferAndUpdate).count;
-        table.row(vec![
+        let mut row = vec![
             (model.processors().len() as u64).into(),
             (elapsed / 1e9).into(),
             Value::from(if has_units { units / (elapsed / 1e12) } else { instructions / (elapsed / 1e6) }),
@@ -392,11 +489,29 @@ pub fn scaling(models: &[Multiprocessor]) -> Table {
             cpi(cause(ProcessorCause::Memory)),
             cpi(cause(ProcessorCause::Transfer)),
             Value::from(100.0 * idle / all),
-            Value::from(100.0 * used.address as f64 / elapsed),
-            Value::from(100.0 * used.data as f64 / elapsed),
+            utilization(model, |used| used.address).into(),
+            utilization(model, |used| used.data).into(),
             Value::from(memory.latency as f64 / 1000.0 / memory.count as f64),
             Value::from(100.0 * dirty as f64 / (dirty + memory.count) as f64),
-        ]);
+        ];
+        if let Some(interconnect) = model.interconnect() {
+            let operations = exchanged(model) as f64;
+            let whole = if has_units { units } else { instructions / 1000.0 };
+            row.extend([
+                (interconnect.used().interfaces.len() as u64).into(),
+                cpi(cause(ProcessorCause::Remote)),
+                Value::from(operations / whole),
+                ((operations / (elapsed / 1e12)).round() as u64).into(),
+                occupied(model, &interconnect.used().interfaces).into(),
+            ]);
+        }
+        table.row(row);
+    }
+    if has_nodes {
+        table.notes.push(
+            "operations: on the interconnect; interfaces: the part of the time in which nodes sent them."
+                .into(),
+        );
     }
     table.notes.push(
         "address bus, data bus: the part of the time in which they were occupied; dirty misses: lines that another cache supplied."

@@ -304,6 +304,8 @@ Examples:
   pathlength sharing --processors 4 --assign round-robin server.trace     more threads or processes than processors
   pathlength sharing --time --machine pentium-pro --processors 4 server.trace    in time: the use of the bus, CPI
   pathlength sharing --scaling 1,2,4 --machine pentium-pro --assign round-robin server.trace
+  pathlength sharing --machine av20000 --processors 16 server.trace       on nodes: operations on the interconnect
+  pathlength sharing --by interconnect --machine av20000 --processors 16 server.trace    their kinds
 
 Processes share what they map together, and pages that fork copied until one of them stores to them. Each thread runs on a processor with the private caches of the machine, which a bus keeps coherent. A miss on a line that \
 another processor had invalidated is true sharing if the processor then uses bytes that others wrote, before it loses the \

@@ -63,10 +63,13 @@ pub struct Script {
     /// Required commands, except the compiler, and Debian's packages that have them.
     pub tools: &'static [(&'static str, &'static str)],
     /// A description of the step, and its command. `{compiler}` and `{flags}` stand for the toolchain's.
-    pub steps: &'static [(&'static str, &'static str)],
+    pub steps: &'static [ScriptStep],
     /// The images to study.
     pub images: &'static [&'static str],
 }
+
+/// A description of a step, and its command.
+type ScriptStep = (&'static str, &'static str);
 
 /// An image to build from source files.
 #[derive(Clone, Copy, Debug)]
@@ -225,37 +228,60 @@ const TPCH: Workload = Workload {
 pub(crate) const POSTGRESQL: Workload = Workload {
     name: "postgresql",
     title: "PostgreSQL 15",
-    sources: &[Source::Debian {
-        package: "postgresql-15",
-        home: "postgresql-15.*.tar.bz2 on https://www.postgresql.org/ftp/source",
-    }],
-    recipe: Recipe::Script(Script {
-        tools: &[("tar", "tar"), ("bzip2", "bzip2"), ("make", "make"), ("zic", "libc-bin")],
-        steps: &[
-            ("unpacking", "mkdir -p source && tar -xf postgresql-15*.tar.* -C source --strip-components=1"),
-            (
-                "configuring",
-                "cd source && ./configure --quiet --build=\"$(cc -dumpmachine)\" \
-                 --host=\"$({compiler} -dumpmachine)\" --without-readline --without-zlib \
-                 CC={compiler} CFLAGS='{flags}'",
-            ),
-            (
-                "compiling",
-                "here=$PWD && for part in . src/test/regress; do make -s -C source/$part ZIC=zic \
-                 TARGET_ARCH=\"-ffile-prefix-map=$here=.\" rpathdir='$$ORIGIN/../lib'; done",
-            ),
-            (
-                "installing",
-                "make -s -C source install DESTDIR=\"$PWD/install\" ZIC=zic rpathdir='$$ORIGIN/../lib' && \
-                 mv install/usr/local/pgsql/* . && rm -r install && find source -name '*.o' -delete",
-            ),
-        ],
-        images: &["bin/postgres", "lib/plpgsql.so", "lib/dict_snowball.so", "lib/libpq.so.5.15"],
-    }),
+    sources: &[POSTGRESQL_SOURCE],
+    recipe: Recipe::Script(POSTGRESQL_SCRIPT),
     program: "bin/postgres",
     // Statements that drivers prepare never come to exec_simple_query.
     unit: "PortalRun",
     gauges: &[],
+};
+
+const POSTGRESQL_SOURCE: Source = Source::Debian {
+    package: "postgresql-15",
+    home: "postgresql-15.*.tar.bz2 on https://www.postgresql.org/ftp/source",
+};
+
+const POSTGRESQL_SCRIPT: Script = Script {
+    tools: &[("tar", "tar"), ("bzip2", "bzip2"), ("make", "make"), ("zic", "libc-bin")],
+    steps: &[UNPACKING, CONFIGURING, COMPILING, INSTALLING],
+    images: &["bin/postgres", "lib/plpgsql.so", "lib/dict_snowball.so", "lib/libpq.so.5.15"],
+};
+
+const UNPACKING: ScriptStep =
+    ("unpacking", "mkdir -p source && tar -xf postgresql-15*.tar.* -C source --strip-components=1");
+const CONFIGURING: ScriptStep = (
+    "configuring",
+    "cd source && ./configure --quiet --build=\"$(cc -dumpmachine)\" \
+                 --host=\"$({compiler} -dumpmachine)\" --without-readline --without-zlib \
+                 CC={compiler} CFLAGS='{flags}'",
+);
+const COMPILING: ScriptStep = (
+    "compiling",
+    "here=$PWD && for part in . src/test/regress; do make -s -C source/$part ZIC=zic \
+                 TARGET_ARCH=\"-ffile-prefix-map=$here=.\" rpathdir='$$ORIGIN/../lib'; done",
+);
+const INSTALLING: ScriptStep = (
+    "installing",
+    "make -s -C source install DESTDIR=\"$PWD/install\" ZIC=zic rpathdir='$$ORIGIN/../lib' && \
+                 mv install/usr/local/pgsql/* . && rm -r install && find source -name '*.o' -delete",
+);
+
+/// PostgreSQL with the data that several processes use laid out for cache lines: what `study numa` compares.
+pub(crate) const POSTGRESQL_CACHE_LINES: Workload = Workload {
+    name: "postgresql-cache-lines",
+    title: "PostgreSQL 15 with shared data laid out for cache lines",
+    sources: &[
+        POSTGRESQL_SOURCE,
+        Source::Embedded {
+            name: "cache-lines.sh",
+            text: include_str!("../../../workloads/postgresql/cache-lines.sh"),
+        },
+    ],
+    recipe: Recipe::Script(Script {
+        steps: &[UNPACKING, ("changing", "sh cache-lines.sh source/src"), CONFIGURING, COMPILING, INSTALLING],
+        ..POSTGRESQL_SCRIPT
+    }),
+    ..POSTGRESQL
 };
 
 /// The product of a sparse matrix and a vector, in Fortran: two loops, each with a small and a large matrix, and with

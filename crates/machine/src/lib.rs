@@ -21,19 +21,20 @@ mod warm_up;
 pub use caches::{Caches, Structure, UnitMisses};
 pub use coherence::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceState, CoherentMemory, CopyLosses, Decision,
-    ProcessorRequest, RequestStates, SharingClass, StateCounts, TransitionCause,
+    Exchange, InterconnectOperation, NodeCounts, NodeMemory, ProcessorRequest, RequestStates, SharingClass,
+    StateCounts, TransitionCause,
 };
 pub use description::{
-    Bus, BusProcessor, Cache, Coherence, Crossing, Error, HintedRegion, HintedRegions, Holds, Machine,
-    MainMemory, Prefetch, Processor, Protocol, Replacement, Setting, Sweep, TranslationBuffer, Write,
-    WriteBuffer, names,
+    Bus, BusProcessor, Cache, Coherence, Crossing, Directory, Error, FarCache, HintedRegion, HintedRegions,
+    Holds, Machine, MainMemory, Nodes, Placement, Prefetch, Processor, Protocol, Replacement, Setting, Sweep,
+    TranslationBuffer, Write, WriteBuffer, names,
 };
 pub use hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
 pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use multiprocessor::{
-    BusClock, BusUse, Multiprocessor, NextStep, ProcessorCause, ProcessorCounts, Transaction,
-    TransactionCounts,
+    BusClock, BusUse, InterconnectClock, InterconnectUse, Multiprocessor, NextStep, ProcessorCause,
+    ProcessorCounts, Transaction, TransactionCounts,
 };
 pub use out_of_order::{
     ExecutionClass, ExecutionOrder, NonOverlapped, OutOfOrder, OutOfOrderCounts, Resource, UnknownStores,

@@ -6,7 +6,7 @@ use events::{Block, Thread};
 use fastrand::Rng;
 use isa::{Op, encode};
 use pathlength_machine::{
-    BusOperation, BusProcessor, CoherentMemory, Machine, Multiprocessor, NextStep, ProcessorCause,
+    BusOperation, BusProcessor, CoherentMemory, Exchange, Machine, Multiprocessor, NextStep, ProcessorCause,
     Transaction,
 };
 
@@ -57,14 +57,23 @@ fn block(rng: &mut Rng, number: u64) -> (Block, PlainBlock) {
     (Block::new(&isa::Alpha, 0x1_2000_0000 + 64 * number, words), plain)
 }
 
-/// A transaction on the bus, with all times.
+/// A transaction on the bus of a node, with all times.
 #[derive(Clone, Copy, Debug)]
 struct PlainTransaction {
+    node: usize,
     address_end: u64,
     /// Without one, an upgrade.
     data_end: Option<u64>,
     /// The bank, and until when it is occupied.
     bank: Option<(u64, u64)>,
+}
+
+/// What a node needed of others: until when its interface sent it, and until when the directory at the line's home worked for it.
+#[derive(Clone, Copy, Debug)]
+struct PlainExchange {
+    node: usize,
+    sent: u64,
+    directory: Option<(u8, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +91,7 @@ struct PlainProcessor {
     access: Option<usize>,
     executed: u64,
     misses: Vec<PlainMiss>,
-    spent: [u64; 8],
+    spent: [u64; 9],
 }
 
 impl PlainProcessor {
@@ -98,6 +107,7 @@ fn cause_of(kind: Transaction) -> ProcessorCause {
     match kind {
         Transaction::Transfer | Transaction::TransferAndUpdate => ProcessorCause::Transfer,
         Transaction::Memory | Transaction::Upgrade | Transaction::WriteBack => ProcessorCause::Memory,
+        Transaction::Remote => ProcessorCause::Remote,
     }
 }
 
@@ -107,15 +117,45 @@ struct PlainMachine<'a> {
     bus_cycle: u64,
     cycle: u64,
     transactions: Vec<PlainTransaction>,
+    exchanges: Vec<PlainExchange>,
     waited: u64,
 }
 
 impl PlainMachine<'_> {
-    fn request(&mut self, now: u64, kind: Transaction, line: u64) -> u64 {
+    fn node_of(&self, number: usize) -> usize {
+        let nodes = self.machine.coherence.as_ref().unwrap().nodes.as_ref();
+        nodes.map_or(0, |nodes| number / nodes.processors as usize)
+    }
+
+    /// What other nodes are needed for, from a time on: its end, and how long it takes if nothing else happens.
+    fn exchange(&mut self, now: u64, node: usize, exchange: &Exchange) -> (u64, u64) {
+        let nodes = self.machine.coherence.as_ref().unwrap().nodes.as_ref().unwrap();
+        let [hop, directory, interface] =
+            [nodes.hop_ns, nodes.directory_ns, nodes.interface_ns].map(|time| (time * 1000.0) as u64);
+        let before = self.exchanges.iter().filter(|one| one.node == node).map(|one| one.sent).max();
+        let start = before.unwrap_or(0).max(now);
+        let idle = hop * u64::from(exchange.hops) + directory * u64::from(exchange.lookups);
+        let mut end = start + idle;
+        let of_home = self.exchanges.iter().filter_map(|one| one.directory);
+        let busy = of_home.filter(|&(home, _)| home == exchange.home).map(|(_, end)| end).max();
+        let served = busy.unwrap_or(0).max(start + hop);
+        if exchange.lookups > 0 {
+            end += served - (start + hop);
+        }
+        let directory =
+            (exchange.lookups > 0).then(|| (exchange.home, served + directory * u64::from(exchange.lookups)));
+        let sent = start + interface * exchange.operations.map(u64::from).iter().sum::<u64>();
+        self.exchanges.push(PlainExchange { node, sent, directory });
+        (end, idle)
+    }
+
+    fn request(&mut self, now: u64, node: usize, kind: Transaction, line: u64, remote: &Exchange) -> u64 {
         let bus = self.machine.coherence.as_ref().unwrap().bus.clone().unwrap();
-        let cycles = |count: u32| u64::from(count) * self.bus_cycle;
-        let all = &self.transactions;
-        let has_data = kind != Transaction::Upgrade;
+        let bus_cycle = self.bus_cycle;
+        let cycles = |count: u32| u64::from(count) * bus_cycle;
+        let all: Vec<PlainTransaction> =
+            self.transactions.iter().copied().filter(|one| one.node == node).collect();
+        let has_data = !matches!(kind, Transaction::Upgrade | Transaction::Remote);
         // The first time at which few enough have not got their data.
         let open = |time: u64| all.iter().filter(|one| one.data_end.is_some_and(|end| end > time)).count();
         let ends = all.iter().filter_map(|one| one.data_end).filter(|&end| end > now);
@@ -130,9 +170,13 @@ impl PlainMachine<'_> {
             let ends = all.iter().filter_map(|one| one.bank).filter(|&(other, _)| other == bank);
             ends.map(|(_, end)| end).max().unwrap_or(0).max(at)
         };
-        let mut transaction = PlainTransaction { address_end, data_end: None, bank: None };
+        let mut transaction = PlainTransaction { node, address_end, data_end: None, bank: None };
         let (end, idle) = match kind {
             Transaction::Upgrade => (address_end, 0),
+            Transaction::Remote => {
+                let (end, idle) = self.exchange(address_end, node, remote);
+                (end + self.bus_cycle, idle + self.bus_cycle)
+            }
             _ => {
                 let from_memory = bank_free(address_end);
                 let (ready, idle) = match kind {
@@ -174,6 +218,7 @@ impl PlainMachine<'_> {
             self.memory.take_decisions();
             let after = self.memory.counts().clone();
             let kind = match event.operation {
+                _ if event.exchange.hops > 0 => Transaction::Remote,
                 BusOperation::Upgrade => Transaction::Upgrade,
                 _ if after.memory_updates > before.memory_updates => Transaction::TransferAndUpdate,
                 _ if after.transfers > before.transfers => Transaction::Transfer,
@@ -187,9 +232,10 @@ impl PlainMachine<'_> {
                 processor.wait(first, ProcessorCause::Outstanding);
             }
             let line = address / 32;
-            let end = self.request(processor.time, kind, line);
+            let node = self.node_of(number);
+            let end = self.request(processor.time, node, kind, line, &event.exchange);
             if after.write_backs > before.write_backs {
-                self.request(processor.time, Transaction::WriteBack, line);
+                self.request(processor.time, node, Transaction::WriteBack, line, &event.exchange);
             }
             if !is_store && rules.window == 0 {
                 processor.wait(end, cause_of(kind));
@@ -284,12 +330,24 @@ fn random_machine(rng: &mut Rng) -> Machine {
         *rng.choice(&[0, 0, 5, 40]).unwrap(),
         rng.u32(0..10)
     );
-    machine(*rng.choice(&[256, 1024]).unwrap(), protocol, &bus, &processor)
+    let nodes = match protocol != "moesi" && rng.bool() {
+        true => format!(
+            "[coherence.nodes]\nprocessors = {}\ndirectory = \"{}\"\nhop_ns = {}\ndirectory_ns = {}\ninterface_ns = {}\n\
+             [coherence.nodes.far_cache]\nsize = 1024\nways = 1\nline = 32\n",
+            rng.u32(1..4),
+            *rng.choice(&["sci", "bit-vector"]).unwrap(),
+            rng.u32(0..300),
+            rng.u32(0..200),
+            rng.u32(0..100)
+        ),
+        false => String::new(),
+    };
+    machine(*rng.choice(&[256, 1024]).unwrap(), protocol, &bus, &(processor + "\n" + &nodes))
 }
 
 #[test]
 fn random_programs_take_the_time_of_the_plain_model() {
-    let mut seen = [0u64; 8];
+    let mut seen = [0u64; 9];
     for seed in 0..testing::sample(150, 5000) {
         let mut rng = Rng::with_seed(seed);
         let machine = random_machine(&mut rng);
@@ -318,6 +376,7 @@ fn random_programs_take_the_time_of_the_plain_model() {
             bus_cycle: (1e6 / coherence.bus.as_ref().unwrap().clock_mhz).round() as u64,
             cycle: 5000,
             transactions: Vec::new(),
+            exchanges: Vec::new(),
             waited: 0,
         };
         let mut all = vec![PlainProcessor::default(); processors];
@@ -341,9 +400,9 @@ fn random_programs_take_the_time_of_the_plain_model() {
             assert_eq!((fast.time, fast.instructions), (plain.spent, plain.executed), "seed {seed}");
             seen.iter_mut().zip(fast.time).for_each(|(seen, time)| *seen += u64::from(time > 0));
         }
-        let used = fast.bus().used();
-        let count: u64 = used.transactions.iter().map(|one| one.count).sum();
-        let waited: u64 = used.transactions.iter().map(|one| one.waited).sum();
+        let used: Vec<_> = fast.buses().iter().flat_map(|bus| bus.used().transactions).collect();
+        let count: u64 = used.iter().map(|one| one.count).sum();
+        let waited: u64 = used.iter().map(|one| one.waited).sum();
         assert_eq!((count, waited), (plain.transactions.len() as u64, plain.waited), "seed {seed}");
         assert_eq!(fast.memory().counts().transfers, plain.memory.counts().transfers);
     }
@@ -395,7 +454,7 @@ fn sequences_take_the_time_that_was_computed_by_hand() {
     // An upgrade of a line that both have: its 20 + 30 ns are waited for at the end.
     let both = [vec![load.clone(), store.clone()], vec![load.clone()]];
     let all = run(&mesi, &blocks, &both);
-    let counts = all.bus().used().transactions;
+    let counts = all.buses()[0].used().transactions;
     assert_eq!(counts[Transaction::Upgrade as usize].count, 1);
     assert_eq!(counts[Transaction::Upgrade as usize].latency, 50 * NANOSECOND);
     // With a window of 40 instructions a load that misses costs what 40 more instructions do not hide.
@@ -443,7 +502,7 @@ fn processors_wait_for_lines_of_instructions() {
     let spent = |programs: &[Program]| {
         let fast = run(&machine, &blocks, programs);
         let times = fast.processors().map(|one| one.time.map(|time| time / NANOSECOND)).collect::<Vec<_>>();
-        (times, fast.bus().used().transactions[Transaction::Memory as usize].count)
+        (times, fast.buses()[0].used().transactions[Transaction::Memory as usize].count)
     };
     let waits = ProcessorCause::Instructions as usize;
     // Both lines miss, one after the other: each 2 + 3 + 14 cycles of the bus and one for the first data, in two banks. When the
@@ -488,7 +547,7 @@ fn counts_are_reset() {
         assert_eq!(counts.whole(), fast.elapsed());
     }
     let counts = fast.processors().next().unwrap();
-    assert_eq!((counts.instructions, counts.transactions, fast.bus().used().data), (1, 0, 0));
+    assert_eq!((counts.instructions, counts.transactions, fast.buses()[0].used().data), (1, 0, 0));
 }
 
 #[test]

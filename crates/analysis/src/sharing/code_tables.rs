@@ -6,6 +6,7 @@ use events::BlockId;
 use machine::SharingClass;
 use trace::Trace;
 
+use super::node_tables::INTERCONNECT_COLUMNS;
 use super::{SharingAnalysis, SharingCounts};
 use crate::models::{Grouping, Rows, cells, headings, instruction_key, key};
 use crate::names::Names;
@@ -67,12 +68,18 @@ pub fn by_code(sharing: &SharingAnalysis, rows: Rows, trace: &Trace) -> Table {
     }
     let mut table = Table::new(name, format!("Operations on the bus of {name}"), headings(grouping));
     table.columns.push(Column { name: "share".into(), kind: Kind::Percent(1) });
-    table.columns.extend(COLUMNS.map(|name| Column { name: name.into(), kind: Kind::Count }));
+    let has_nodes = sharing.nodes().is_some();
+    let counted = COLUMNS.iter().chain(INTERCONNECT_COLUMNS.iter().filter(|_| has_nodes));
+    table.columns.extend(counted.map(|&name| Column { name: name.into(), kind: Kind::Count }));
     let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
-    let share =
-        |counts: &SharingCounts| Value::from(100.0 * counts.operations() as f64 / total.operations() as f64);
+    let weight = |counts: &SharingCounts| sharing.weight(counts);
+    let share = |counts: &SharingCounts| Value::from(100.0 * weight(counts) as f64 / weight(&total) as f64);
+    let numbers = |counts: &SharingCounts| {
+        let exchanged = std::iter::once(counts.exchanged()).chain(counts.interconnect);
+        numbers(counts).into_iter().chain(exchanged.filter(move |_| has_nodes))
+    };
     let mut rows: Vec<_> = sums.into_iter().collect();
-    rows.sort_by(|(a, of_a), (b, of_b)| of_b.operations().cmp(&of_a.operations()).then_with(|| a.cmp(b)));
+    rows.sort_by(|(a, of_a), (b, of_b)| weight(of_b).cmp(&weight(of_a)).then_with(|| a.cmp(b)));
     for (key, counts) in rows {
         let cells = cells(&key, trace.blocks(), &label).into_iter().chain([share(&counts)]);
         table.row(cells.chain(numbers(&counts).map(Value::from)).collect());

@@ -12,22 +12,25 @@ use machine::SharingClass;
 /// The columns of counts of a table: those of units only if there are units.
 fn count_columns(sharing: &SharingAnalysis) -> Vec<Column> {
     let per_unit = (sharing.units > 0).then_some(("per unit", Kind::Real(1)));
-    let columns =
-        [("operations", Kind::Count), ("share", Kind::Percent(1))].into_iter().chain(per_unit).chain([
-            ("true misses", Kind::Count),
-            ("false misses", Kind::Count),
-            ("upgrades", Kind::Count),
-            ("transfers", Kind::Count),
-            ("avoidable", Kind::Count),
-        ]);
+    let interconnect = sharing.nodes().map(|_| ("interconnect", Kind::Count));
+    let counts = std::iter::once(("operations", Kind::Count)).chain(interconnect);
+    let columns = counts.chain([("share", Kind::Percent(1))]).chain(per_unit).chain([
+        ("true misses", Kind::Count),
+        ("false misses", Kind::Count),
+        ("upgrades", Kind::Count),
+        ("transfers", Kind::Count),
+        ("avoidable", Kind::Count),
+    ]);
     columns.map(|(name, kind)| Column { name: name.into(), kind }).collect()
 }
 
 fn count_cells(sharing: &SharingAnalysis, counts: &SharingCounts) -> Vec<Value> {
-    let per_unit = counts.operations() as f64 / sharing.units as f64;
+    let per_unit = sharing.weight(counts) as f64 / sharing.units as f64;
     let per_unit = (sharing.units > 0).then_some(Value::from(per_unit));
-    [counts.operations().into(), Value::from(sharing.share(counts))]
-        .into_iter()
+    let interconnect = sharing.nodes().map(|_| Value::from(counts.exchanged()));
+    std::iter::once(Value::from(counts.operations()))
+        .chain(interconnect)
+        .chain([Value::from(sharing.share(counts))])
         .chain(per_unit)
         .chain([
             counts.misses[SharingClass::True as usize].into(),

@@ -30,7 +30,7 @@ impl SharingAnalysis {
             group.accesses.push(access);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.counts.operations()));
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(self.weight(&group.counts)));
         groups
     }
 
@@ -75,9 +75,10 @@ impl SharingAnalysis {
         }
     }
 
-    /// A share of all operations on the bus, in percent.
+    /// A share of all operations on the bus, or on the interconnect if there is one, in percent.
     pub(super) fn share(&self, counts: &SharingCounts) -> f64 {
-        100.0 * counts.operations() as f64 / self.counts().operations() as f64
+        let all = self.nodes().map_or(self.counts().operations(), |nodes| nodes.counts().operations());
+        100.0 * self.weight(counts) as f64 / all as f64
     }
 }
 

@@ -4,6 +4,7 @@ mod advice;
 mod code_tables;
 mod data_tables;
 mod groups;
+mod node_tables;
 mod partners;
 mod tables;
 
@@ -12,13 +13,15 @@ use std::collections::{BTreeMap, HashMap};
 use events::record::{Entries, Entry, Execution, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::{
-    AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherentMemory, Machine, Model, SharingClass,
+    AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherentMemory, Machine, Model, NodeMemory,
+    SharingClass,
 };
 
 use crate::memory_layout::MemoryLayout;
 use crate::names::Names;
 pub use code_tables::by_code;
 pub use data_tables::{by_cache_line, by_data, by_thread};
+pub use node_tables::{by_interconnect_operation, by_node, interconnect_operation_name};
 pub use partners::by_partner;
 pub use tables::{state_changes, summary};
 
@@ -86,6 +89,8 @@ struct SharingCounts {
     /// Upgrades that invalidated only copies of false sharing misses.
     needless_upgrades: u64,
     transfers: u64,
+    /// By [`InterconnectOperation`](machine::InterconnectOperation).
+    interconnect: [u64; 7],
 }
 
 /// A load or a store of a thread.
@@ -138,6 +143,8 @@ impl SharingCounts {
             }
         }
         self.transfers += u64::from(event.supplier.is_some());
+        let exchanged = self.interconnect.iter_mut().zip(event.exchange.operations);
+        exchanged.for_each(|(sum, count)| *sum += u64::from(count));
         if let Some(class) = event.class {
             self.misses[class as usize] += 1;
         }
@@ -150,6 +157,12 @@ impl SharingCounts {
         self.upgrades += other.upgrades;
         self.needless_upgrades += other.needless_upgrades;
         self.transfers += other.transfers;
+        self.interconnect.iter_mut().zip(other.interconnect).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// Operations on the interconnect between nodes.
+    fn exchanged(&self) -> u64 {
+        self.interconnect.iter().sum()
     }
 
     /// Operations on the bus.
@@ -206,6 +219,29 @@ impl SharingAnalysis {
         self.memory.counts()
     }
 
+    /// The nodes of the machine, if it has any.
+    pub fn nodes(&self) -> Option<&NodeMemory> {
+        self.memory.nodes()
+    }
+
+    /// The number of instructions.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// The number of units of work that ended.
+    pub fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// What rows are sorted by: operations on the interconnect, or on the bus of a machine that has only one.
+    fn weight(&self, counts: &SharingCounts) -> u64 {
+        match self.nodes() {
+            Some(_) => counts.exchanged(),
+            None => counts.operations(),
+        }
+    }
+
     /// The number of threads that executed something.
     pub fn threads(&self) -> usize {
         self.threads.len()
@@ -255,7 +291,8 @@ impl SharingAnalysis {
         let has_moved = event.is_undecided()
             || event.class == Some(SharingClass::True)
             || event.supplier.is_some()
-            || event.invalidated != 0;
+            || event.invalidated != 0
+            || event.exchange.count() != 0;
         if has_moved {
             let writer = self.writers.get(&event.line).copied();
             let key = AccessKey { process: thread.process, address, line: event.line, by, writer };
@@ -268,7 +305,7 @@ impl SharingAnalysis {
         self.decide();
     }
 
-    /// A line has moved between processors, or copies of it were invalidated.
+    /// A line has moved between processors or nodes, or copies of it were invalidated.
     fn moved(&mut self, thread: Thread, processor: u8, key: AccessKey, event: &BusEvent) {
         let number = match self.numbers.get(&key) {
             Some(&number) => number,

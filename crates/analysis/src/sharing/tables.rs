@@ -39,7 +39,16 @@ pub fn summary(sharing: &SharingAnalysis) -> Table {
         ("copies invalidated", counts.invalidations.all),
         ("upgrades avoided by Exclusive", counts.silent_upgrades),
     ];
-    for (what, count) in rows {
+    let on_nodes = sharing.nodes().map(|nodes| {
+        let counts = nodes.counts();
+        [
+            ("operations on the interconnect", counts.operations()),
+            ("requests that the far caches served", counts.far_hits.iter().sum()),
+            ("requests that they did not", counts.far_misses.iter().sum()),
+            ("requests to the node's own memory", counts.local.iter().sum()),
+        ]
+    });
+    for (what, count) in rows.into_iter().chain(on_nodes.into_iter().flatten()) {
         let per = |whole: u64| Value::from(count as f64 / whole as f64);
         let row =
             [what.into(), count.into(), Value::from(1000.0 * count as f64 / sharing.instructions as f64)];

@@ -26,6 +26,10 @@ pub enum SharingRows {
     Instruction,
     /// Changes of the state of lines: modified, owned, exclusive, shared, invalid.
     State,
+    /// Of a machine with nodes: the nodes and their processors, with what they needed the interconnect for.
+    Node,
+    /// Of a machine with nodes: the kinds of operations on the interconnect.
+    Interconnect,
     /// In time, as --time: the processors, with what they spend their cycles on.
     Processor,
     /// In time: the kinds of transactions on the bus, with their latencies.
@@ -71,7 +75,7 @@ pub struct SharingOptions {
     /// One table with a row for each of these, instead of a summary and the first cache lines.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<SharingRows>,
-    /// In time, on a machine with a section [coherence.bus]: throughput, utilization of the bus, cycles per instruction of
+    /// In time, on a machine with a section [coherence.bus]: throughput, utilization of the bus or of buses and interconnect, cycles per instruction of
     /// each processor by cause, latencies of transactions.
     #[arg(long)]
     pub time: bool,

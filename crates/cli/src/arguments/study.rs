@@ -42,6 +42,8 @@ pub enum StudyName {
     Rdb,
     /// Where a database's cycles go on multiprocessors, beside two studies of 1998, and technical workloads against it.
     Smp,
+    /// What PostgreSQL's processes share on a machine of nodes, and what a better layout of the data saves.
+    Numa,
     /// What the optimizer spike wins on programs of several kinds, and what they are like.
     Spike,
     /// What programs look like alone, with their libraries and with the operating system; and byte and word instructions in the
@@ -60,7 +62,8 @@ pub struct StudyOptions {
     /// One mode only: cached or scaled.
     #[arg(long, value_parser = ["cached", "scaled"])]
     pub mode: Option<String>,
-    /// Transactions in each build: of the study tpcc, of all kinds; of byteword on PostgreSQL; of rdb and smp, a tenth of them.
+    /// Transactions in each build: of the study tpcc, of all kinds; of byteword on PostgreSQL; of rdb and smp, a tenth of them; of
+    /// numa, a hundredth for each client.
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub transactions: u32,
     /// The scale factor of the study tpch: 1 is a gigabyte of data [default: 0.01].

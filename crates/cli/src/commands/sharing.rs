@@ -38,6 +38,13 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
             "the machine {name} has one processor: add coherence.protocol = \"mesi\" to its file, or --set coherence.protocol=mesi"
         );
     };
+    let is_of_nodes = matches!(options.by, Some(SharingRows::Node | SharingRows::Interconnect));
+    if is_of_nodes && coherence.nodes.is_none() {
+        bail!(
+            "the machine {} has no nodes: add [coherence.nodes] to its file, or use av20000",
+            options.machine
+        );
+    }
     let is_timed =
         options.time || !options.scaling.is_empty() || options.by.is_some_and(SharingRows::is_of_time);
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
@@ -172,6 +179,8 @@ fn table(by: SharingRows, model: &SharingAnalysis, trace: &Trace) -> Table {
         SharingRows::Instruction => sharing::by_code(model, Rows::Instruction, trace),
         SharingRows::Partner => sharing::by_partner(model, trace),
         SharingRows::State => sharing::state_changes(model),
+        SharingRows::Node => sharing::by_node(model),
+        SharingRows::Interconnect => sharing::by_interconnect_operation(model),
         SharingRows::Processor | SharingRows::Transaction | SharingRows::Request => {
             unreachable!("they are of a simulation in time")
         }

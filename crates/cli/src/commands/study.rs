@@ -30,6 +30,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Vlm => "vlm",
         StudyName::Rdb => "rdb",
         StudyName::Smp => "smp",
+        StudyName::Numa => "numa",
         StudyName::Spike => "spike",
         StudyName::System => "system",
     };
@@ -50,6 +51,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
         StudyName::Vlm => of_vlm(options)?,
         StudyName::Rdb => of_rdb(options)?,
         StudyName::Smp => of_smp(options)?,
+        StudyName::Numa => of_numa(options)?,
         StudyName::Spike => of_spike(options)?,
         StudyName::System => of_system(options)?,
     };
@@ -225,6 +227,19 @@ fn of_smp(options: &StudyOptions) -> anyhow::Result<Results> {
         sysroot: options.sysroot.clone(),
     };
     let study = study::smp::smp(&settings, &|step| steps.show(&step));
+    steps.clear();
+    let study = study?;
+    Ok((study.summary(), study.tables(), study.page()?))
+}
+
+fn of_numa(options: &StudyOptions) -> anyhow::Result<Results> {
+    let steps = Steps::new();
+    let settings = study::numa::NumaStudySettings {
+        transactions: (options.transactions / 100).max(2),
+        build: BuildFolders { folder: "build".into(), sources: None },
+        sysroot: options.sysroot.clone(),
+    };
+    let study = study::numa::numa(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))

@@ -261,6 +261,48 @@ fn processors_on_a_bus_have_times() {
 }
 
 #[test]
+fn nodes_need_the_interconnect() {
+    let folder = Folder::new();
+    let trace = at_the_same_time(
+        |_| folder.trace("--heap :ev56/shared false"),
+        |trace| moves(&folder.table(&format!("sharing --by cache-line {trace}")), "counters[0].count"),
+    );
+    let table = |words: &str| folder.table(&format!("sharing --machine av20000 {words} {trace}"));
+    let each_alone = "--processors 3 --set coherence.nodes.processors=1";
+    let kinds = table(&format!("--by interconnect {each_alone}"));
+    let [sum, total]: [f64; 2] = [
+        (1..kinds.len() - 1).map(|row| cell(&kinds, row, "count")).sum(),
+        cell(&kinds, kinds.len() - 1, "count"),
+    ];
+    assert_eq!(sum, total, "{kinds:?}");
+    assert!(total > 200.0, "{kinds:?}");
+    // All tables are of the same operations.
+    let functions = table(&format!("--by function {each_alone}"));
+    assert_eq!(cell(&functions, functions.len() - 1, "interconnect"), total, "{functions:?}");
+    let nodes = table(&format!("--by node {each_alone}"));
+    let of = |column: &str| -> f64 {
+        let is_sum = |row: &usize| text(&nodes, *row, "processor") == "all";
+        (1..nodes.len()).filter(is_sum).map(|row| cell(&nodes, row, column)).sum()
+    };
+    assert_eq!([of("interconnect"), of("served as home")], [total; 2], "{nodes:?}");
+    // The counters are what moves: separate, nothing but first copies does.
+    let lines = table(&format!("--by cache-line {each_alone}"));
+    let counters = row_of(&lines, "counters[0].count").unwrap();
+    assert!(cell(&lines, counters, "interconnect") > 0.5 * total, "{lines:?}");
+    // In one node there is no other one to ask.
+    let alone = table("--by interconnect --processors 3");
+    assert_eq!(cell(&alone, alone.len() - 1, "count"), 0.0, "{alone:?}");
+    // In time.
+    let processors = table(&format!("--by processor {each_alone}"));
+    let all = row_named(&processors, "all");
+    assert!(cell(&processors, all, "other nodes") > 0.0, "{processors:?}");
+    let scaling = table("--scaling 1,2,3 --set coherence.nodes.processors=1");
+    let operations: Vec<f64> =
+        (1..=3).map(|row| cell(&scaling, row, "operations per 1,000 instructions")).collect();
+    assert!(operations[0] == 0.0 && operations[2] > 1.0, "{scaling:?}");
+}
+
+#[test]
 fn wrong_requests_are_rejected() {
     for (words, what) in [
         ("sharing /nowhere/program", "/nowhere/program"),
@@ -277,6 +319,7 @@ fn wrong_requests_are_rejected() {
             "no timed bus",
         ),
         ("sharing --time --by data :ev56/shared", "by processor, transaction and request only"),
+        ("sharing --by node :ev56/shared", "has no nodes: add [coherence.nodes]"),
         ("sharing --assign anywhere :ev56/shared", "run-to-block"),
         ("sharing --saturated :ev56/shared", "--time"),
         ("sharing --by unit :ev56/shared", "cache-line"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::Error;
 
 /// A part of the bench: its name, and what it measures.
-pub const PARTS: [(&str, &str); 8] = [
+pub const PARTS: [(&str, &str); 9] = [
     ("start", "a program that does nothing: what a start costs"),
     ("sqlite", "TPC-B on SQLite, 20,000 transactions and TRANSACTIONS: run, counted, traced"),
     (

@@ -5,6 +5,7 @@ mod database;
 mod environment;
 mod error;
 mod models;
+pub mod numa;
 mod page;
 pub mod rdb;
 mod result;

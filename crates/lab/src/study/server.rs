@@ -124,6 +124,11 @@ impl ServerBuilds {
         Ok(server)
     }
 
+    /// Runs another build in the place of one.
+    pub(super) fn use_build(&mut self, number: usize, build: Build) {
+        self.builds[number] = build;
+    }
+
     /// Makes the data of a study, by clients, or takes those that were made before: counts depend on them.
     pub(super) fn load_once(&self, name: &str, clients: &[Client]) -> Result<(), Error> {
         // In the folder of the build, which is another one if the build changes.

@@ -122,4 +122,9 @@ impl LineNumbers {
         }
         recent.1
     }
+
+    /// The same, if the line has been used.
+    pub fn find(&self, line: u64) -> Option<u32> {
+        self.numbers.get(&line).copied()
+    }
 }

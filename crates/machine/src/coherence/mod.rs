@@ -2,8 +2,10 @@
 //! are due to sharing, true or false ([design](../../../../docs/design/multiprocessors.md)).
 
 mod address_spaces;
+mod between_nodes;
 mod counts;
 mod line_record;
+mod nodes;
 mod private_caches;
 
 pub use address_spaces::AddressSpaces;
@@ -11,6 +13,7 @@ pub use counts::{
     BusCounts, BusOperation, CopyLosses, ProcessorRequest, RequestStates, SharingClass, StateCounts,
     TransitionCause,
 };
+pub use nodes::{Exchange, InterconnectOperation, NodeCounts, NodeMemory};
 
 use crate::description::{Coherence, Machine, Protocol};
 use line_record::{LineNumbers, LineRecord, SharedBytes, bit, processors};
@@ -62,6 +65,8 @@ pub struct BusEvent {
     pub invalidated: u64,
     /// Those of them whose copies had been fetched by misses of [`SharingClass::False`].
     pub needless: u64,
+    /// What it needed the interconnect between nodes for.
+    pub exchange: Exchange,
 }
 
 impl BusEvent {
@@ -91,6 +96,8 @@ pub struct CoherentMemory {
     numbers: LineNumbers,
     records: Vec<LineRecord>,
     shared: SharedBytes,
+    /// The nodes that the processors are divided into.
+    nodes: Option<NodeMemory>,
     counts: BusCounts,
     decisions: Vec<Decision>,
 }
@@ -125,6 +132,7 @@ impl CoherentMemory {
             numbers: LineNumbers::new(),
             records: Vec::new(),
             shared: SharedBytes::new(processors),
+            nodes: coherence.nodes.as_ref().map(|nodes| NodeMemory::new(nodes, processors)),
             counts: BusCounts::default(),
             decisions: Vec::new(),
         }
@@ -145,9 +153,15 @@ impl CoherentMemory {
         &self.counts
     }
 
+    /// The nodes, if the machine has any.
+    pub fn nodes(&self) -> Option<&NodeMemory> {
+        self.nodes.as_ref()
+    }
+
     /// Resets the counts; the caches keep their contents. Misses that are not decided yet are not counted when they are.
     pub fn reset_counts(&mut self) {
         self.counts = BusCounts::default();
+        self.nodes.iter_mut().for_each(NodeMemory::reset_counts);
         self.decisions.clear();
         for record in &self.records {
             for processor in processors(record.undecided) {
@@ -195,7 +209,7 @@ impl CoherentMemory {
             let request = if is_store { ProcessorRequest::Store } else { ProcessorRequest::Load };
             self.counts.requests.add(request, before);
         }
-        let event = match (before, is_store) {
+        let mut event = match (before, is_store) {
             (CoherenceState::Invalid, false) => {
                 Some(self.read(processor, line, number, used, self.protocol != Protocol::Msi))
             }
@@ -209,6 +223,11 @@ impl CoherentMemory {
                 Some(self.upgrade(processor, line, number))
             }
         };
+        let may_change_nodes = event.is_some() || is_store && before == CoherenceState::Exclusive;
+        if may_change_nodes && self.nodes.is_some() {
+            let exchange = self.obtain(processor, line, number, is_store);
+            event.iter_mut().for_each(|event| event.exchange = exchange);
+        }
         self.use_bytes(processor, number, used);
         let record = &mut self.records[number as usize];
         if is_store {
@@ -244,7 +263,10 @@ impl CoherentMemory {
         let before = self.records[number as usize].state_of(processor);
         self.counts.requests.add(ProcessorRequest::Fetch, before);
         let is_miss = before == CoherenceState::Invalid;
-        let event = is_miss.then(|| self.read(processor, line, number, used, false));
+        let mut event = is_miss.then(|| self.read(processor, line, number, used, false));
+        if let Some(event) = &mut event {
+            event.exchange = self.obtain(processor, line, number, false);
+        }
         self.use_bytes(processor, number, used);
         if is_miss {
             self.counts.states.add(TransitionCause::Load, before, CoherenceState::Shared);
@@ -263,30 +285,54 @@ impl CoherentMemory {
         }
         record.holders |= bit(processor);
         let operation = BusOperation::Read;
-        BusEvent { operation, class, line: number, supplier, invalidated: 0, needless: 0 }
+        BusEvent {
+            operation,
+            class,
+            line: number,
+            supplier,
+            invalidated: 0,
+            needless: 0,
+            exchange: Exchange::default(),
+        }
     }
 
     /// A store that missed.
     fn read_for_ownership(&mut self, processor: u8, line: u64, number: u32, used: u64) -> BusEvent {
         self.counts.reads_for_ownership += 1;
         let supplier = self.take_from_owner(line, number, true);
-        let (invalidated, needless) = self.invalidate_others(processor, line, number);
+        let (invalidated, needless) = self.invalidate_others(bit(processor), line, number);
         let class = self.classify(processor, number, used, true);
         self.records[number as usize].holders |= bit(processor);
         let operation = BusOperation::ReadForOwnership;
-        BusEvent { operation, class, line: number, supplier, invalidated, needless }
+        BusEvent {
+            operation,
+            class,
+            line: number,
+            supplier,
+            invalidated,
+            needless,
+            exchange: Exchange::default(),
+        }
     }
 
     /// A store to a copy that is not the only one, as far as its processor knows.
     fn upgrade(&mut self, processor: u8, line: u64, number: u32) -> BusEvent {
         self.counts.upgrades += 1;
-        let (invalidated, needless) = self.invalidate_others(processor, line, number);
+        let (invalidated, needless) = self.invalidate_others(bit(processor), line, number);
         match invalidated {
             0 => self.counts.upgrades_alone += 1,
             _ => self.counts.upgrades_needless += u64::from(invalidated == needless),
         }
         let operation = BusOperation::Upgrade;
-        BusEvent { operation, class: None, line: number, supplier: None, invalidated, needless }
+        BusEvent {
+            operation,
+            class: None,
+            line: number,
+            supplier: None,
+            invalidated,
+            needless,
+            exchange: Exchange::default(),
+        }
     }
 
     /// Another processor than the owner reads a line. Returns the owner if it supplies the line, as its copy is dirty.
@@ -327,11 +373,11 @@ impl CoherentMemory {
         }
     }
 
-    /// Invalidates all copies but a processor's. Returns the processors that had one, and those of them that had fetched it
-    /// needlessly.
-    fn invalidate_others(&mut self, processor: u8, line: u64, number: u32) -> (u64, u64) {
+    /// Invalidates all copies but those of some processors. Returns the processors that had one, and those of them that had
+    /// fetched it needlessly.
+    fn invalidate_others(&mut self, kept: u64, line: u64, number: u32) -> (u64, u64) {
         let record = &mut self.records[number as usize];
-        let others = record.holders & !bit(processor);
+        let others = record.holders & !kept;
         let needless = others & record.undecided;
         for other in processors(others) {
             let before = self.records[number as usize].state_of(other);
@@ -340,8 +386,8 @@ impl CoherentMemory {
             self.caches[usize::from(other)].invalidate(line);
         }
         let record = &mut self.records[number as usize];
-        record.holders &= bit(processor);
-        if record.owner != Some(processor) {
+        record.holders &= kept;
+        if record.owner.is_none_or(|owner| kept & bit(owner) == 0) {
             (record.owner, record.state) = (None, CoherenceState::Invalid);
         }
         self.counts.invalidations.all += u64::from(others.count_ones());
@@ -471,7 +517,7 @@ impl CoherentMemory {
             .zip(&self.caches)
             .all(|(one, caches)| caches.holds(line) == (record.holders & bit(one) != 0));
         match is_owned && is_single && are_there {
-            true => Ok(()),
+            true => self.check_nodes(line),
             false => Err(format!("line {line:#x}: {record:?}")),
         }
     }

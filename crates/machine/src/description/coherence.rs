@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::error::{Checked, require};
-use super::{Bus, BusProcessor, Cache, Write};
+use super::{Bus, BusProcessor, Cache, Nodes, Write};
 
 /// How the private caches of several processors are kept coherent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -18,6 +18,8 @@ pub struct Coherence {
     pub bus: Option<Bus>,
     /// What processors do until the bus has served them.
     pub processor: Option<BusProcessor>,
+    /// The nodes, if not all processors share one memory.
+    pub nodes: Option<Nodes>,
 }
 
 /// The states that a line can have in a private cache, beside Invalid.
@@ -74,6 +76,7 @@ impl Coherence {
         let reason = format!("{} observes the bus, and must have write = \"back\"", bus.name);
         require(bus.write == Write::Back, format!("caches.{}.write", bus.name), reason)?;
         let reason = format!("{} observes the bus, and must allocate the lines that are stored to", bus.name);
-        require(bus.allocate_on_write, format!("caches.{}.allocate_on_write", bus.name), reason)
+        require(bus.allocate_on_write, format!("caches.{}.allocate_on_write", bus.name), reason)?;
+        self.nodes.as_ref().map_or(Ok(()), |nodes| nodes.check(bus, self.protocol))
     }
 }

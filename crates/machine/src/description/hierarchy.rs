@@ -230,7 +230,7 @@ pub(super) fn named<'a, D: Deserializer<'a>, T: NamedStructure + Deserialize<'a>
 }
 
 /// A number of bytes: an integer, or a text as `"96K"`.
-fn bytes<'a, D: Deserializer<'a>>(from: D) -> Result<u64, D::Error> {
+pub(super) fn bytes<'a, D: Deserializer<'a>>(from: D) -> Result<u64, D::Error> {
     struct Bytes;
     impl Visitor<'_> for Bytes {
         type Value = u64;

@@ -7,6 +7,7 @@ mod coherence;
 mod error;
 mod granularity;
 mod hierarchy;
+mod nodes;
 mod setting;
 
 use std::path::Path;
@@ -28,6 +29,7 @@ pub use granularity::{HintedRegion, HintedRegions};
 pub use hierarchy::{
     Cache, Crossing, Holds, MainMemory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
 };
+pub use nodes::{Directory, FarCache, Nodes, Placement};
 use setting::NONE;
 pub use setting::{Setting, Sweep};
 

@@ -1,5 +1,7 @@
 //! A snooping bus with split transactions: when its address lines, its data lines and the banks of memory are free.
 
+use super::interconnect::InterconnectClock;
+use crate::coherence::Exchange;
 use crate::description::Bus;
 
 /// What a transaction does.
@@ -15,16 +17,19 @@ pub enum Transaction {
     Upgrade,
     /// A dirty line goes to memory. Nobody waits for it.
     WriteBack,
+    /// Other nodes are asked for a line, or told to invalidate it.
+    Remote,
 }
 
 impl Transaction {
     /// All, in order.
-    pub const ALL: [Transaction; 5] = [
+    pub const ALL: [Transaction; 6] = [
         Transaction::Memory,
         Transaction::Transfer,
         Transaction::TransferAndUpdate,
         Transaction::Upgrade,
         Transaction::WriteBack,
+        Transaction::Remote,
     ];
 
     fn has_data(self) -> bool {
@@ -49,7 +54,7 @@ pub struct TransactionCounts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BusUse {
     /// By [`Transaction`].
-    pub transactions: [TransactionCounts; 5],
+    pub transactions: [TransactionCounts; 6],
     /// How long the address lines were occupied.
     pub address: u64,
     /// How long the data lines were.
@@ -124,7 +129,7 @@ impl BusClock {
             Transaction::Upgrade => return self.count(now, transaction, answered),
             Transaction::Memory => self.occupy_bank(bank, answered) + self.memory,
             Transaction::Transfer | Transaction::TransferAndUpdate => answered + self.transfer,
-            Transaction::WriteBack => answered,
+            Transaction::WriteBack | Transaction::Remote => answered,
         };
         let data = ready.max(self.data_free);
         self.data_free = data + self.data;
@@ -134,6 +139,25 @@ impl BusClock {
         }
         self.open.push(self.data_free);
         self.count(now, transaction, data + self.cycle)
+    }
+
+    /// A request at a time for which other nodes are needed. Its answer is deferred: it occupies the bus, but is not in the order
+    /// of addresses, and keeps no other transaction waiting. Returns when the processor can continue.
+    pub fn request_remote(
+        &mut self,
+        now: u64,
+        node: usize,
+        exchange: &Exchange,
+        interconnect: &mut InterconnectClock,
+    ) -> u64 {
+        let address = (now + self.arbitration).max(self.address_free);
+        let answered = address + self.address;
+        self.address_free = answered;
+        self.used.address += self.address;
+        self.used.data += self.data;
+        let end = interconnect.exchange(answered, node, exchange) + self.cycle;
+        let unloaded = self.unloaded(Transaction::Remote) + interconnect.unloaded(exchange);
+        self.count_one(now, Transaction::Remote, end, unloaded)
     }
 
     /// The time at which there are few enough open transactions for another one.
@@ -154,19 +178,23 @@ impl BusClock {
         start
     }
 
-    /// The latency of a transaction on an idle bus.
+    /// The latency of a transaction on an idle bus; without what other nodes take for it.
     pub fn unloaded(&self, transaction: Transaction) -> u64 {
         let data = match transaction {
             Transaction::Upgrade => 0,
             Transaction::Memory => self.memory + self.cycle,
             Transaction::Transfer | Transaction::TransferAndUpdate => self.transfer + self.cycle,
-            Transaction::WriteBack => self.cycle,
+            Transaction::WriteBack | Transaction::Remote => self.cycle,
         };
         self.arbitration + self.address + data
     }
 
     fn count(&mut self, now: u64, transaction: Transaction, end: u64) -> u64 {
-        let (latency, unloaded) = (end - now, self.unloaded(transaction));
+        self.count_one(now, transaction, end, self.unloaded(transaction))
+    }
+
+    fn count_one(&mut self, now: u64, transaction: Transaction, end: u64, unloaded: u64) -> u64 {
+        let latency = end - now;
         let counts = &mut self.used.transactions[transaction as usize];
         counts.count += 1;
         counts.latency += latency;
@@ -174,6 +202,11 @@ impl BusClock {
         counts.longest = counts.longest.max(latency);
         end
     }
+}
+
+/// A time in picoseconds.
+pub fn nanoseconds(time: f64) -> u64 {
+    (time * 1e3).round() as u64
 }
 
 /// The time of a cycle in picoseconds, which are whole.

@@ -2,6 +2,7 @@
 //! transaction on the bus ([design](../../../../docs/design/multiprocessors.md)).
 
 mod bus;
+mod interconnect;
 mod processor;
 
 use events::record::{Event, Mark, Shape};
@@ -9,9 +10,10 @@ use events::{Block, BlockId, Thread};
 use isa::InstructionClass;
 
 pub use self::bus::{BusClock, BusUse, Transaction, TransactionCounts, picoseconds};
+pub use self::interconnect::{InterconnectClock, InterconnectUse};
 use self::processor::{OpenBlock, ProcessorState};
 pub use self::processor::{ProcessorCause, ProcessorCounts};
-use crate::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory};
+use crate::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, Exchange, NodeMemory};
 use crate::description::{Bus, BusProcessor, Coherence, Machine};
 
 /// A block, as far as time is concerned.
@@ -37,12 +39,14 @@ pub enum NextStep {
     AllIdle,
 }
 
-/// The processors of a machine with their caches and their bus.
+/// The processors of a machine with their caches and their bus, or with the buses of their nodes.
 #[derive(Debug)]
 pub struct Multiprocessor {
     memory: CoherentMemory,
     spaces: AddressSpaces,
-    bus: BusClock,
+    /// One for each node.
+    buses: Vec<BusClock>,
+    interconnect: Option<InterconnectClock>,
     core: BusProcessor,
     /// Picoseconds of a cycle, and of an instruction.
     cycle: u64,
@@ -68,10 +72,13 @@ impl Multiprocessor {
         processors: usize,
     ) -> Multiprocessor {
         let clock = machine.processor.clock_mhz;
+        let memory = CoherentMemory::new(machine, coherence, processors);
+        let nodes = memory.nodes().map_or(1, NodeMemory::nodes);
         Multiprocessor {
-            memory: CoherentMemory::new(machine, coherence, processors),
+            memory,
             spaces: AddressSpaces::new(),
-            bus: BusClock::new(bus),
+            buses: vec![BusClock::new(bus); nodes],
+            interconnect: coherence.nodes.as_ref().map(|it| InterconnectClock::new(it, nodes)),
             core: processor.clone(),
             cycle: picoseconds(clock),
             instruction: processor.cycles_per_instruction * picoseconds(clock) as f64,
@@ -243,10 +250,14 @@ impl Multiprocessor {
         self.memory.take_decisions();
         let has_written_back = self.memory.counts().write_backs > before;
         // Instructions are clean, unless the program has just written them.
-        let transaction = event.supplier.map_or(Transaction::Memory, |_| Transaction::TransferAndUpdate);
+        let transaction = match event.supplier {
+            _ if event.exchange.hops > 0 => Transaction::Remote,
+            Some(_) => Transaction::TransferAndUpdate,
+            None => Transaction::Memory,
+        };
         let line = place / self.memory.line_size();
         self.processors[number].admit(self.core.outstanding);
-        let end = self.request(number, transaction, line, has_written_back);
+        let end = self.request(number, transaction, line, &event.exchange, has_written_back);
         self.processors[number].fetch(end);
         true
     }
@@ -285,6 +296,7 @@ impl Multiprocessor {
         is_store: bool,
     ) {
         let transaction = match (event.operation, event.supplier) {
+            _ if event.exchange.hops > 0 => Transaction::Remote,
             (BusOperation::Upgrade, _) => Transaction::Upgrade,
             (_, Some(_)) if has_updated => Transaction::TransferAndUpdate,
             (_, Some(_)) => Transaction::Transfer,
@@ -292,16 +304,31 @@ impl Multiprocessor {
         };
         let BusProcessor { outstanding, window, .. } = self.core;
         self.processors[number].admit(outstanding);
-        let end = self.request(number, transaction, line, has_written_back);
+        let end = self.request(number, transaction, line, &event.exchange, has_written_back);
         self.processors[number].begin(end, transaction, !is_store, window);
     }
 
-    /// Requests the bus, also for a line that was evicted for it. Returns when the processor can continue.
-    fn request(&mut self, number: usize, transaction: Transaction, line: u64, has_written_back: bool) -> u64 {
+    /// Requests the bus of a processor's node, and the interconnect, also for a line that was evicted for it. Returns when the
+    /// processor can continue.
+    fn request(
+        &mut self,
+        number: usize,
+        transaction: Transaction,
+        line: u64,
+        exchange: &Exchange,
+        has_written_back: bool,
+    ) -> u64 {
         let now = self.processors[number].time;
-        let end = self.bus.request(now, transaction, line);
+        let node = self.memory.nodes().map_or(0, |nodes| usize::from(nodes.node_of(number as u8)));
+        let bus = &mut self.buses[node];
+        let end = match (&mut self.interconnect, transaction) {
+            (Some(interconnect), Transaction::Remote) => {
+                bus.request_remote(now, node, exchange, interconnect)
+            }
+            _ => bus.request(now, transaction, line),
+        };
         if has_written_back {
-            self.bus.request(now, Transaction::WriteBack, line);
+            bus.request(now, Transaction::WriteBack, line);
         }
         end
     }
@@ -314,7 +341,8 @@ impl Multiprocessor {
             processor.counts = ProcessorCounts::default();
         }
         self.memory.reset_counts();
-        self.bus.reset_counts();
+        self.buses.iter_mut().for_each(BusClock::reset_counts);
+        self.interconnect.iter_mut().for_each(InterconnectClock::reset_counts);
     }
 
     /// Units of work that ended on all processors.
@@ -345,9 +373,14 @@ impl Multiprocessor {
         self.processors.iter().map(|processor| &processor.counts)
     }
 
-    /// The bus.
-    pub fn bus(&self) -> &BusClock {
-        &self.bus
+    /// The bus, or one for each node.
+    pub fn buses(&self) -> &[BusClock] {
+        &self.buses
+    }
+
+    /// The interconnect between nodes.
+    pub fn interconnect(&self) -> Option<&InterconnectClock> {
+        self.interconnect.as_ref()
     }
 
     /// The private caches.

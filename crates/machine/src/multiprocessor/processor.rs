@@ -15,6 +15,8 @@ pub enum ProcessorCause {
     Transfer,
     /// It waits for a line of instructions.
     Instructions,
+    /// It waits for other nodes.
+    Remote,
     /// It has as many transactions outstanding as it can.
     Outstanding,
     /// It executes a memory barrier, and waits for its transactions to end.
@@ -27,11 +29,12 @@ pub enum ProcessorCause {
 
 impl ProcessorCause {
     /// All causes, in order.
-    pub const ALL: [ProcessorCause; 8] = [
+    pub const ALL: [ProcessorCause; 9] = [
         ProcessorCause::Busy,
         ProcessorCause::Memory,
         ProcessorCause::Transfer,
         ProcessorCause::Instructions,
+        ProcessorCause::Remote,
         ProcessorCause::Outstanding,
         ProcessorCause::Barrier,
         ProcessorCause::System,
@@ -41,6 +44,7 @@ impl ProcessorCause {
     /// The cause of waiting for a transaction.
     fn of(transaction: Transaction) -> ProcessorCause {
         match transaction {
+            Transaction::Remote => ProcessorCause::Remote,
             // Nobody waits for the last two.
             Transaction::Memory | Transaction::Upgrade | Transaction::WriteBack => ProcessorCause::Memory,
             Transaction::Transfer | Transaction::TransferAndUpdate => ProcessorCause::Transfer,
@@ -54,7 +58,7 @@ pub struct ProcessorCounts {
     /// Instructions.
     pub instructions: u64,
     /// Picoseconds, by [`ProcessorCause`].
-    pub time: [u64; 8],
+    pub time: [u64; 9],
     /// Transactions on the bus that it waited for or began.
     pub transactions: u64,
     /// Units of work that ended.

@@ -202,7 +202,7 @@ impl BusMeasured {
 
     /// The share of the time in which the data lines of the bus were occupied, in percent.
     pub(super) fn utilization(&self) -> f64 {
-        100.0 * self.0.bus().used().data as f64 / self.0.elapsed() as f64
+        100.0 * self.0.buses()[0].used().data as f64 / self.0.elapsed() as f64
     }
 
     /// A number of events in 1,000 instructions.
@@ -220,7 +220,7 @@ impl BusMeasured {
 
     /// Transactions of a kind.
     pub(super) fn transactions(&self, transaction: Transaction) -> f64 {
-        self.0.bus().used().transactions[transaction as usize].count as f64
+        self.0.buses()[0].used().transactions[transaction as usize].count as f64
     }
 
     /// Transactions of a kind in 1,000 instructions.
@@ -230,7 +230,7 @@ impl BusMeasured {
 
     /// The mean latency of a line from memory, in processor cycles.
     pub(super) fn memory_latency(&self) -> f64 {
-        let counts = self.0.bus().used().transactions[Transaction::Memory as usize];
+        let counts = self.0.buses()[0].used().transactions[Transaction::Memory as usize];
         counts.latency as f64 / self.0.cycle() as f64 / counts.count as f64
     }
 

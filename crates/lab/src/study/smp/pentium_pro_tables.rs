@@ -424,7 +424,7 @@ impl PentiumProResults {
         let base = self.bus(&BASE).throughput();
         for (number, speed) in SPEEDS.iter().enumerate() {
             let bus = self.bus(&BusConfiguration { speed: number, ..BASE });
-            let idle = bus.0.bus().unloaded(Transaction::Memory) as f64 / bus.0.cycle() as f64;
+            let idle = bus.0.buses()[0].unloaded(Transaction::Memory) as f64 / bus.0.cycle() as f64;
             let waits = [ProcessorCause::Memory, ProcessorCause::Transfer, ProcessorCause::Instructions];
             let waits: f64 = waits.iter().map(|&cause| bus.cause(cause)).sum();
             let numbers = [

@@ -1,0 +1,137 @@
+//! The machines of the study on a trace of the server.
+
+use std::convert::Infallible;
+
+use analysis::multiprocessor::{self, MultiprocessorReplay};
+use analysis::names::Names;
+use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::sharing::SharingAnalysis;
+use machine::{Machine, Multiprocessor, Setting, WarmUp};
+use trace::interleave::{Assignment, Schedule};
+
+use super::{STATEMENTS, ServerTrace, WARM_UP};
+
+/// The turns of processors, in instructions.
+const QUANTUM: u64 = 100;
+
+/// A machine and how it is used.
+#[derive(Clone, Debug)]
+pub(super) struct NumaCase {
+    pub machine: &'static str,
+    /// Changes of the machine, as `--set` has them.
+    pub settings: Vec<String>,
+    pub clients: u32,
+    pub processors: u32,
+    pub assignment: Assignment,
+}
+
+/// What a transaction needs of the interconnect.
+#[derive(Clone, Debug)]
+pub(super) struct NumaResult {
+    pub case: NumaCase,
+    pub nodes: usize,
+    pub transactions: f64,
+    pub instructions: f64,
+    /// By kind, of a transaction.
+    pub operations: [f64; 7],
+    /// Requests of a transaction for lines of other nodes' memory that the far cache served, and those that it did not.
+    pub far: [f64; 2],
+    /// False sharing misses of a transaction.
+    pub false_misses: f64,
+}
+
+/// The same machine in time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimedResult {
+    pub transactions_a_second: f64,
+    pub operations_a_second: f64,
+    /// The part of the processors' time that is not idle in which they wait for other nodes, in percent.
+    pub waiting: f64,
+    /// The use of the nodes' interfaces, in percent.
+    pub interfaces: f64,
+}
+
+impl NumaCase {
+    /// A short description.
+    pub fn label(&self) -> String {
+        let settings: String = self.settings.iter().map(|setting| format!(", {setting}")).collect();
+        format!("{} with {} processors, {} clients{settings}", self.machine, self.processors, self.clients)
+    }
+
+    fn machine(&self) -> Result<Machine, String> {
+        let settings: Vec<Setting> =
+            self.settings.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+        Machine::find_with(self.machine, &settings).map_err(|error| error.to_string())
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule { assignment: self.assignment, ..Schedule::new(self.processors, QUANTUM) }
+    }
+}
+
+impl NumaResult {
+    /// All operations of a transaction.
+    pub fn all(&self) -> f64 {
+        self.operations.iter().sum()
+    }
+}
+
+/// Simulates a machine on a trace; the first statements warm it up.
+pub(super) fn simulate(
+    recorded: &ServerTrace,
+    case: &NumaCase,
+) -> Result<(NumaResult, SharingAnalysis), String> {
+    let trace = &recorded.trace;
+    let machine = case.machine()?;
+    let coherence = machine.coherence.as_ref().ok_or("the machine has one processor")?;
+    let objects = trace.mapped_objects().clone();
+    let model = SharingAnalysis::new(&machine, coherence, case.processors, objects);
+    let mut model = WarmUp::new(model, 0..(recorded.statements * WARM_UP) as u64);
+    let names = Names::of_trace(trace);
+    let dictionary = Dictionary::new(trace, &names);
+    let accesses = Accesses::new(trace);
+    let filter = Filter::new(&Selection::default(), &dictionary).map_err(|error| error.to_string())?;
+    let order = ReplayOrder::Interleaved(case.schedule());
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
+    let Ok(problems) = replay.run_consumer(&mut model, &mut |_| Ok::<(), Infallible>(()));
+    if let Some(problem) = problems.first() {
+        return Err(problem.to_string());
+    }
+    let mut model = model.model;
+    model.end();
+    let transactions = model.units() as f64 / STATEMENTS;
+    let per_transaction = |count: u64| count as f64 / transactions;
+    let nodes = model.nodes().ok_or("the machine has no nodes")?;
+    let counts = nodes.counts();
+    let result = NumaResult {
+        case: case.clone(),
+        nodes: nodes.nodes(),
+        transactions,
+        instructions: per_transaction(model.instructions()),
+        operations: counts.by_operation().map(per_transaction),
+        far: [&counts.far_hits, &counts.far_misses].map(|counts| per_transaction(counts.iter().sum())),
+        false_misses: per_transaction(model.counts().misses_of(machine::SharingClass::False)),
+    };
+    Ok((result, model))
+}
+
+/// Simulates a machine on a trace in time, from the first statement on.
+pub(super) fn simulate_in_time(recorded: &ServerTrace, case: &NumaCase) -> Result<TimedResult, String> {
+    let machine = case.machine()?;
+    let coherence = machine.coherence.as_ref().ok_or("the machine has one processor")?;
+    let (bus, processor) =
+        coherence.bus.as_ref().zip(coherence.processor.as_ref()).ok_or("the machine has no timed bus")?;
+    let mut model = Multiprocessor::new(&machine, coherence, bus, processor, case.processors as usize);
+    let whole = MultiprocessorReplay { schedule: case.schedule(), is_saturated: false, warm_up: 0 };
+    let problems = multiprocessor::replay(&recorded.trace, whole, |_| true, &mut model, &mut |_| {});
+    if let Some(problem) = problems.errors.first() {
+        return Err(problem.to_string());
+    }
+    let summary = multiprocessor::NodeUse::of(&model).ok_or("the machine has no nodes")?;
+    Ok(TimedResult {
+        transactions_a_second: summary.units_a_second / STATEMENTS,
+        operations_a_second: summary.operations_a_second,
+        waiting: summary.waiting,
+        interfaces: summary.interfaces,
+    })
+}
