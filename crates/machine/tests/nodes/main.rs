@@ -186,6 +186,31 @@ fn sequences_have_the_operations_worked_out_by_hand() {
     assert_eq!(home, [(vec![(Invalidation, 2)], 4), (vec![(Invalidation, 2)], 2)]);
 }
 
+/// Instructions come from other nodes as data do, and are in the far cache for the node's other processors.
+#[test]
+fn instructions_are_fetched_from_other_nodes() {
+    for directory in ["sci", "bit-vector"] {
+        let machine = Machine::from_toml(&format!(
+            "base = \"av20000\"\n[coherence.nodes]\nplacement = \"fixed\"\ndirectory = \"{directory}\"\n"
+        ))
+        .unwrap();
+        let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 8);
+        let fetched = [0, 4, 4, 5].map(|processor| memory.fetch(processor, 0x1000, 32));
+        let operations =
+            fetched.map(|event| event.map(|event| (event.exchange.count(), event.exchange.hops)));
+        assert_eq!(operations, [Some((0, 0)), Some((1, 2)), None, Some((0, 0))], "{directory}");
+        let stored = memory.access(0, 0x1000, 8, true).unwrap();
+        assert_eq!(
+            stored.exchange.operations[InterconnectOperation::Invalidation as usize],
+            1,
+            "{directory}"
+        );
+        assert_eq!(stored.invalidated, 0b11_0000, "{directory}");
+        memory.check(0x1000).unwrap();
+        assert!(memory.fetch(5, 0x1000, 32).unwrap().exchange.hops > 0, "{directory}");
+    }
+}
+
 #[test]
 fn impossible_nodes_are_rejected() {
     let whole = "base = \"av20000\"\n";
