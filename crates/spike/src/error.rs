@@ -41,6 +41,11 @@ pub enum Problem {
     /// Not written by spike.
     #[error("was not optimized by spike; make it of the original with pathlength spike optimize")]
     NotRewritten,
+    /// Program headers only.
+    #[error(
+        "has no section headers: it was packed, or they were stripped; give the image as the linker wrote it (upx -d unpacks)"
+    )]
+    NoSections,
     /// No symbols.
     #[error("has no symbol table; do not strip it (--strip-debug is allowed)")]
     NoSymbols,

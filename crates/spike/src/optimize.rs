@@ -144,7 +144,7 @@ pub fn strip_nops(program: &mut Program) -> (usize, u64) {
         block.instructions.retain(|one| !one.is_nop() || one.reference != Reference::None);
         let removed = before - block.instructions.len();
         count += removed;
-        executions += removed as u64 * block.count;
+        executions += block.count * removed as u64;
     }
     (count, executions)
 }

@@ -64,6 +64,33 @@ fn check(path: &Path, expected: &[&str]) {
     assert!(message.starts_with(path.to_str().unwrap()), "{message:?} does not begin with the path");
 }
 
+/// An image as packers write it: the ELF header, two program headers, and a segment whose stub at the entry unpacks the rest.
+fn packed(image: &[u8]) -> Vec<u8> {
+    const BASE: u64 = 0x1_2000_0000;
+    let mut stub = [0x47ff_041fu32.to_le_bytes(); 16].concat();
+    stub.extend_from_slice(b"UPX!");
+    stub.extend(image.iter().map(|byte| byte.rotate_left(3) ^ 0x5a));
+    let header = 64 + 2 * 56;
+    let size = (header + stub.len()) as u64;
+    let mut bytes = image[..64].to_vec();
+    bytes[0x18..0x20].copy_from_slice(&(BASE + header as u64).to_le_bytes());
+    bytes[0x20..0x28].copy_from_slice(&64u64.to_le_bytes());
+    bytes[0x28..0x30].fill(0);
+    bytes[0x38..0x40].copy_from_slice(&[2, 0, 0, 0, 0, 0, 0, 0]);
+    // Code, then memory for what is unpacked.
+    for (flags, address, file_size, memory_size) in
+        [(5u32, BASE, size, size), (6, BASE + (1 << 24), 0, 1 << 20)]
+    {
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(flags.to_le_bytes());
+        for word in [0, address, address, file_size, memory_size, 0x1_0000] {
+            bytes.extend(word.to_le_bytes());
+        }
+    }
+    bytes.extend(stub);
+    bytes
+}
+
 #[test]
 fn each_refusal_says_what_to_do() {
     let images = Images::new();
@@ -84,12 +111,21 @@ fn each_refusal_says_what_to_do() {
     std::fs::write(images.path("empty"), "").unwrap();
     check(&images.path("empty"), &["ELF"]);
     refusal(&images.path("absent"));
-    // A packed image: its sections are gone, and its code is data.
-    let mut packed = std::fs::read(&good).unwrap();
-    packed[0x28..0x30].fill(0);
-    packed[0x3c..0x40].fill(0);
-    std::fs::write(images.path("packed"), packed).unwrap();
-    check(&images.path("packed"), &["do not strip"]);
+    // Without section headers, as the loader does not need them.
+    let mut headless = std::fs::read(&good).unwrap();
+    headless[0x28..0x30].fill(0);
+    headless[0x3c..0x40].fill(0);
+    std::fs::write(images.path("headless"), headless).unwrap();
+    check(&images.path("headless"), &["no section headers", "as the linker wrote it"]);
+    std::fs::write(images.path("packed"), packed(&std::fs::read(&good).unwrap())).unwrap();
+    check(&images.path("packed"), &["packed", "upx -d"]);
+    // What it was packed with names another machine.
+    for (machine, name) in [(62u16, "x86-64"), (183, "AArch64"), (243, "RISC-V")] {
+        let mut foreign = packed(&std::fs::read(&good).unwrap());
+        foreign[0x12..0x14].copy_from_slice(&machine.to_le_bytes());
+        std::fs::write(images.path("foreign"), foreign).unwrap();
+        check(&images.path("foreign"), &[name, "not an Alpha one"]);
+    }
 }
 
 /// Debug information alone may be stripped.

@@ -102,8 +102,9 @@ fn plans(images: &[PathBuf], capacity: u32) -> anyhow::Result<(Vec<Plan>, u64)> 
 
 /// Reads a log, with its header.
 fn read(log: &Path) -> anyhow::Result<(LogHeader, Vec<u8>)> {
-    let file = fs::read(log).with_context(|| format!("{}: cannot be read", log.display()))?;
-    let header = LogHeader::read(&file).map_err(|problem| anyhow::anyhow!("{}: {problem}", log.display()))?;
+    let failed = |problem| anyhow::anyhow!("{}: {problem}", log.display());
+    let file = spike::profile::read(log).map_err(failed)?;
+    let header = LogHeader::read(&file).map_err(failed)?;
     Ok((header, file))
 }
 

@@ -52,7 +52,7 @@ fn output(options: &ProfileOptions) -> anyhow::Result<&Path> {
 /// The profile that new counts are added to.
 fn earlier(options: &ProfileOptions) -> anyhow::Result<Profile> {
     let output = output(options)?;
-    Ok(match output.exists() && !options.replace {
+    Ok(match output.is_file() && !options.replace {
         true => Profile::open(output)?,
         false => Profile::default(),
     })
@@ -73,7 +73,7 @@ fn from_counts(counts: &Path, path: &Path) -> anyhow::Result<ImageProfile> {
     let problem = |problem| spike::Error::Unsuitable { path: path.into(), problem };
     let plan = spike::instrument::Plan::new(spike::optimize::open(path)?).map_err(problem)?;
     let failed = |problem: String| spike::Error::Profile { path: counts.into(), problem };
-    let file = std::fs::read(counts).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let file = spike::profile::read(counts).map_err(failed)?;
     let calls = plan.apply(&file, &mut program).map_err(failed)?;
     Ok(ImageProfile::of(&program, &name(path), &calls))
 }

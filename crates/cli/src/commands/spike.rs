@@ -1,6 +1,7 @@
 //! `pathlength spike`: optimizes linked images by profiles.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -169,12 +170,17 @@ fn steps(options: &OptimizeOptions) -> Steps {
     }
 }
 
-/// Writes an image that can be executed if the original can.
+/// Writes an image that can be executed if the original can, as soon as it has its name.
 pub fn write_image(path: &Path, bytes: &[u8], original: &Path) -> anyhow::Result<()> {
-    report::write_file(path, |out| Ok(out.write_all(bytes)?))?;
-    let mode = fs::metadata(original)?.permissions().mode();
-    fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o777))?;
-    Ok(())
+    let failed = |error| report::Error::File { path: path.into(), error };
+    let mode = fs::metadata(original)?.permissions().mode() & 0o777;
+    let (mut file, name) = report::create(path)?;
+    file.write_all(bytes).map_err(failed)?;
+    // Others need the permissions of a device.
+    if file.metadata().map_err(failed)?.is_file() {
+        file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
+    }
+    Ok(name.commit()?)
 }
 
 /// A number for people.

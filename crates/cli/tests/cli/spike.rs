@@ -1,7 +1,8 @@
 //! `pathlength profile` and `pathlength spike optimize`, as their users meet them.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -80,6 +81,10 @@ impl Workplace {
         self.succeed(&["profile", "--replace", "-o", "profile", "./program"]);
     }
 
+    fn json(&self, name: &str) -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(self.path(name)).unwrap()).unwrap()
+    }
+
     fn instructions(&self, program: &str) -> u64 {
         let table = self.succeed(&["count", "--by", "image", "--format", "csv", program]);
         let row = table.lines().find(|line| line.starts_with(&program[2..])).unwrap();
@@ -127,15 +132,12 @@ fn each_step_and_optimization_can_be_chosen() {
 fn profiles_add_up_and_traces_give_the_same() {
     let place = Workplace::new();
     place.profile();
-    let read = |name: &str| -> serde_json::Value {
-        serde_json::from_slice(&std::fs::read(place.path(name)).unwrap()).unwrap()
-    };
-    let once = read("profile");
+    let once = place.json("profile");
     place.succeed(&["trace", "-o", "all.trace", "./program"]);
     place.succeed(&["profile", "-o", "traced", "all.trace"]);
-    assert_eq!(read("traced"), once);
+    assert_eq!(place.json("traced"), once);
     place.succeed(&["profile", "-o", "profile", "./program"]);
-    let twice = read("profile");
+    let twice = place.json("profile");
     let blocks = |profile: &serde_json::Value| -> Vec<u64> {
         let procedures = profile["images"][0]["procedures"].as_array().unwrap();
         let grow = procedures.iter().find(|one| one["name"] == "grow").unwrap();
@@ -143,6 +145,16 @@ fn profiles_add_up_and_traces_give_the_same() {
     };
     assert!(blocks(&once).contains(&20000), "{:?}", blocks(&once));
     assert_eq!(blocks(&twice), blocks(&once).iter().map(|count| count * 2).collect::<Vec<_>>());
+    // What only a later run executes is as good as in a profile of its own, for other builds, too.
+    place.succeed(&["profile", "-o", "profile", "./program", "cold"]);
+    place.succeed(&["profile", "-o", "cold", "./program", "cold"]);
+    let shapes = |name: &str| {
+        let profile = place.json(name);
+        let procedures = profile["images"][0]["procedures"].as_array().unwrap();
+        procedures.iter().find(|one| one["name"] == "slow").unwrap()["shapes"].clone()
+    };
+    assert!(shapes("cold").is_array());
+    assert_eq!(shapes("profile"), shapes("cold"));
 }
 
 /// A program that works in its children, of which one works in a thread, one forks again, and one kills itself.
@@ -180,8 +192,7 @@ fn profiles_have_forked_processes() {
     assert!(output.status.success());
     let notes = String::from_utf8(output.stderr).unwrap();
     assert!(notes.contains("1 of 5 forked processes are not in the profile"), "{notes}");
-    let profile: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(place.path("profile")).unwrap()).unwrap();
+    let profile = place.json("profile");
     let procedures = profile["images"][0]["procedures"].as_array().unwrap();
     let work = procedures.iter().find(|one| one["name"] == "work").unwrap();
     let counts = work["blocks"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap());
@@ -214,6 +225,92 @@ fn refusals_say_what_to_do_and_leave_no_file() {
     assert!(again.contains("was optimized or instrumented already"), "{again}");
     let unsuitable = place.fail(&["profile", "-o", "none", "./unsuitable"]);
     assert!(unsuitable.contains("no image that was executed can be optimized"), "{unsuitable}");
+}
+
+/// A profile that no run can have is refused, and devices are not read.
+#[test]
+fn damaged_profiles_are_refused() {
+    let place = Workplace::new();
+    place.profile();
+    let good: serde_json::Value = place.json("profile");
+    let refused = |change: &dyn Fn(&mut serde_json::Value), expected: &str| {
+        let mut damaged = good.clone();
+        let procedures = damaged["images"][0]["procedures"].as_array_mut().unwrap();
+        change(procedures.iter_mut().find(|one| one["name"] == "grow").unwrap());
+        std::fs::write(place.path("damaged"), damaged.to_string()).unwrap();
+        let said = place.fail(&["spike", "optimize", "./program", "--profile", "damaged", "-o", "faster"]);
+        assert!(said.contains("damaged profile") && said.contains(expected), "{said}");
+    };
+    refused(&|grow| grow["blocks"][0] = u64::MAX.into(), "more executions than any run");
+    refused(&|grow| grow["blocks"].as_array_mut().unwrap().push(1.into()), "the counts of grow contradict");
+    refused(&|grow| grow["taken"] = serde_json::json!([[1_000_000, 1]]), "the counts of grow contradict");
+    let mut newer = good.clone();
+    newer["version"] = 7.into();
+    std::fs::write(place.path("newer"), newer.to_string()).unwrap();
+    for (name, expected) in
+        [("newer", "has version 7 of the format, not 1"), ("/dev/zero", "not a regular file")]
+    {
+        let said = place.fail(&["spike", "optimize", "./program", "--profile", name, "-o", "faster"]);
+        assert!(said.contains(expected), "{said}");
+    }
+    let said = place.fail(&["profile", "--from-counts", "/dev/zero", "-o", "counted", "./program"]);
+    assert!(said.contains("not a regular file"), "{said}");
+    assert!(!place.path("faster").exists() && !place.path("counted").exists());
+}
+
+/// A full disk, and one that is too small for the image: a message, and no file.
+#[test]
+fn a_full_disk_gets_no_part_of_an_image() {
+    let place = Workplace::new();
+    place.profile();
+    let message = "No space left on device";
+    for words in [
+        &["spike", "optimize", "./program", "--profile", "profile", "-o", "/dev/full"][..],
+        &["spike", "instrument", "./program", "-o", "/dev/full", "--counts", "counts"],
+        &["profile", "-o", "/dev/full", "./program"],
+    ] {
+        let said = place.fail(words);
+        assert!(said.contains(message) && said.contains("has room"), "{said}");
+    }
+    assert!(!place.path("counts").exists());
+    std::fs::create_dir(place.path("disk")).unwrap();
+    let script = "mount -t tmpfs -o size=64k none disk && \"$0\" spike optimize ./program --profile profile -o disk/faster; \
+        echo status $?; \"$0\" spike instrument ./program -o disk/counting; echo status $?; ls -A disk";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, env!("CARGO_BIN_EXE_pathlength")]);
+    let output = command.current_dir(place.folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    if said.contains("unshare:") || said.contains("mount:") {
+        eprintln!("skipped: this user may not mount a small file system: {said}");
+        return;
+    }
+    assert_eq!(said.matches(message).count(), 2, "{said}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "status 1\nstatus 1\n");
+}
+
+/// Killed at any time, the optimizer leaves the old image or the new one.
+#[test]
+fn a_killed_optimizer_leaves_a_whole_image() {
+    let place = Workplace::new();
+    place.profile();
+    place.succeed(&OPTIMIZE);
+    let new = std::fs::read(place.path("faster")).unwrap();
+    let old = std::fs::read(place.path("program")).unwrap();
+    let mut random = fastrand::Rng::with_seed(26);
+    let mut finished = 0;
+    for _ in 0..testing::sample(20, 400) {
+        std::fs::write(place.path("faster"), &old).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pathlength"));
+        command.current_dir(place.folder.path()).args(OPTIMIZE).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut optimizer = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(random.u64(0..60)));
+        optimizer.kill().unwrap();
+        optimizer.wait().unwrap();
+        let left = std::fs::read(place.path("faster")).unwrap();
+        assert!(left == old || left == new);
+        finished += u32::from(left == new);
+    }
+    eprintln!("{finished} finished before they were killed");
 }
 
 /// A program with calls by a pointer, of the C library, and a `switch`.

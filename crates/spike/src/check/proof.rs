@@ -124,7 +124,10 @@ impl<'a> Proof<'a> {
         let original = self.initial(Side::Original, first.0);
         let optimized = self.initial(Side::Optimized, first.1);
         let start = Places::new(&original, &optimized);
-        self.states.insert(start.clone(), State { original, optimized, memory: self.context.memory });
+        self.states.insert(
+            start.clone(),
+            State { original, optimized, memory: self.context.memory, generalized: 0 },
+        );
         self.pending.insert(start.clone());
         let mut visits = 0;
         while let Some(places) = self.pending.pop_first() {
@@ -314,6 +317,7 @@ impl<'a> Proof<'a> {
             original: Machine { pc: to.0, executed: 0, ..original.clone() },
             optimized: Machine { pc: to.1, executed: 0, ..optimized.clone() },
             memory: self.context.memory,
+            generalized: 0,
         };
         self.name_procedures(&mut state);
         let to = Places::new(&state.original, &state.optimized);

@@ -18,7 +18,13 @@ pub struct State {
     pub optimized: Machine,
     /// The memory of both.
     pub memory: Symbol,
+    /// How often it was generalized.
+    pub generalized: u32,
 }
+
+/// Generalizations after which an unknown takes the place of sums and values that are none. In a loop that adds, the sum of what
+/// was added would become longer in each of them, without an end.
+const MOST_SUMS: u32 = 6;
 
 impl State {
     fn machines<'a>(&'a self, other: &'a State) -> [(&'a Machine, &'a Machine); 2] {
@@ -43,11 +49,11 @@ impl State {
             context,
             variables: HashMap::default(),
             done: HashMap::default(),
-            sums: HashMap::default(),
+            sums: (self.generalized < MOST_SUMS).then(HashMap::default),
         };
         let memory = join.value(Value::of(self.memory), Value::of(other.memory)).symbol;
         let [original, optimized] = self.machines(other).map(|(old, new)| join.machine(old, new));
-        State { original, optimized, memory }
+        State { original, optimized, memory, generalized: self.generalized + 1 }
     }
 }
 
@@ -138,8 +144,8 @@ struct Join<'a> {
     /// The unknown for each pair of expressions with this difference of their constants.
     variables: HashMap<(Symbol, Symbol, u64), Symbol>,
     done: HashMap<(Symbol, Symbol), Option<Symbol>>,
-    /// What sums and values that are none have in common.
-    sums: HashMap<(Symbol, Value), Value>,
+    /// What sums and values that are none have in common, unless it is an unknown.
+    sums: Option<HashMap<(Symbol, Value), Value>>,
 }
 
 impl Join<'_> {
@@ -189,7 +195,7 @@ impl Join<'_> {
     fn sums(&mut self, old: Value, new: Value) -> Option<Value> {
         let constant = old.offset;
         let (old, new) = (Value::of(old.symbol), new.plus(constant.wrapping_neg()));
-        if let Some(known) = self.sums.get(&(old.symbol, new)) {
+        if let Some(known) = self.sums.as_ref()?.get(&(old.symbol, new)) {
             return Some(known.plus(constant));
         }
         let terms = &self.context.terms;
@@ -202,7 +208,7 @@ impl Join<'_> {
         let shift = if sum(terms, new).is_some() { new.offset } else { 0 };
         let operands = [self.value(first[0], second[0]), self.value(first[1], second[1]), Value::constant(0)];
         let joined = self.context.terms.operation(Op::Addq, 0, operands).plus(shift);
-        self.sums.insert((old.symbol, new), joined);
+        self.sums.as_mut()?.insert((old.symbol, new), joined);
         Some(joined.plus(constant))
     }
 
@@ -254,7 +260,7 @@ mod tests {
             context: &mut context,
             variables,
             done: HashMap::default(),
-            sums: HashMap::default(),
+            sums: Some(HashMap::default()),
         })
     }
 

@@ -57,6 +57,9 @@ fn check(elf: &Elf) -> Result<(), Problem> {
     if elf.section(MARKER).is_some() {
         return Err(Problem::Rewritten);
     }
+    if elf.sections.is_empty() {
+        return Err(Problem::NoSections);
+    }
     if elf.symbols.is_empty() {
         return Err(Problem::NoSymbols);
     }

@@ -3,8 +3,19 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Profile, VERSION};
+use super::{ProcedureProfile, Profile, VERSION};
 use crate::Error;
+
+/// No run executes as many blocks. Counts below it can be multiplied by the length of a block, or by 100.
+const MOST_EXECUTIONS: u64 = 1 << 52;
+
+/// Reads a regular file: a device may have no end.
+pub fn read(path: &Path) -> Result<Vec<u8>, String> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err("is not a regular file; check the path".into()),
+        _ => fs::read(path).map_err(|error| format!("cannot be read: {error}")),
+    }
+}
 
 impl Profile {
     /// A profile of these images.
@@ -15,7 +26,7 @@ impl Profile {
     /// Reads a file.
     pub fn open(path: &Path) -> Result<Profile, Error> {
         let failed = |problem: String| Error::Profile { path: path.into(), problem };
-        let bytes = fs::read(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+        let bytes = read(path).map_err(failed)?;
         let profile = Profile::decode(&bytes).map_err(|error| {
             failed(format!("is not a profile ({error}); pathlength profile -o FILE PROGRAM makes one"))
         })?;
@@ -23,7 +34,24 @@ impl Profile {
             let version = profile.version;
             return Err(failed(format!("has version {version} of the format, not {VERSION}; make it again")));
         }
+        profile.check().map_err(|problem| failed(format!("damaged profile: {problem}; make it again")))?;
         Ok(profile)
+    }
+
+    /// Refuses what no run can have.
+    fn check(&self) -> Result<(), String> {
+        let procedures = self.images.iter().flat_map(|image| &image.procedures);
+        let mut executions = 0u64;
+        for one in procedures {
+            if !one.is_consistent() {
+                return Err(format!("the counts of {} contradict each other", one.name));
+            }
+            executions = one.counts().fold(executions, u64::saturating_add);
+        }
+        match executions < MOST_EXECUTIONS {
+            true => Ok(()),
+            false => Err("it has more executions than any run".into()),
+        }
     }
 
     /// Reads the contents of a file.
@@ -48,5 +76,23 @@ impl Profile {
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes
+    }
+}
+
+impl ProcedureProfile {
+    /// Whether all lists are of the same blocks.
+    fn is_consistent(&self) -> bool {
+        let blocks = self.taken.iter().map(|one| one.0).chain(self.jumps.iter().map(|one| one.0));
+        let blocks = blocks.chain(self.calls.iter().map(|one| one.0));
+        let mut blocks = blocks.chain(self.external.iter().map(|one| one.0));
+        let has_shapes = self.shapes.is_empty() || self.shapes.len() == self.blocks.len();
+        has_shapes && blocks.all(|block| (block as usize) < self.blocks.len())
+    }
+
+    /// All counts.
+    fn counts(&self) -> impl Iterator<Item = u64> {
+        let edges = self.taken.iter().map(|one| one.1).chain(self.jumps.iter().map(|one| one.2));
+        let calls = self.calls.iter().map(|one| one.2).chain(self.external.iter().map(|one| one.2));
+        self.blocks.iter().copied().chain(edges).chain(calls)
     }
 }

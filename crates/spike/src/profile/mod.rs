@@ -11,6 +11,7 @@ mod signature;
 use serde::{Deserialize, Serialize};
 
 pub use collect::{EdgeCounter, EdgeCounts};
+pub use file::read;
 pub use signature::signature;
 
 use crate::program::{Exit, ExternalCall, Program};
@@ -204,6 +205,9 @@ impl ProcedureProfile {
     fn add(&mut self, other: &ProcedureProfile) {
         let length = self.blocks.len().max(other.blocks.len());
         self.blocks.resize(length, 0);
+        if self.shapes.is_empty() {
+            self.shapes.clone_from(&other.shapes);
+        }
         self.blocks
             .iter_mut()
             .zip(&other.blocks)

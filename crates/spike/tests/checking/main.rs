@@ -82,8 +82,8 @@ fn optimized_images_are_proved() {
     }
 }
 
-/// Optimizes the images that `SPIKE_CHECK_IMAGES` names (with `:` between them) by two random profiles each, and prints
-/// what is not proved: docs/design/spike.md has the results for the programs of the study.
+/// Optimizes the images that `SPIKE_CHECK_IMAGES` names (with `:` between them) by two random profiles each, and prints what
+/// is proved, what is not, and the seconds: docs/design/spike.md has the results for the programs of the study.
 #[test]
 #[ignore = "a measurement, of images that other commands build"]
 fn images_by_random_profiles() {
@@ -94,12 +94,15 @@ fn images_by_random_profiles() {
             let mut program = lift::lift(original.clone()).unwrap();
             give_random_counts(&mut program, seed);
             let optimized = optimize::optimize(program, &[], Options::default()).unwrap().bytes;
+            let begin = std::time::Instant::now();
             let report = check::check(original.clone(), optimized).unwrap();
+            let counts = Category::ALL.map(|one| format!("{} {}", report.count(one), one.name()));
             println!(
-                "{image}, seed {seed}: {} of {} procedures unproved, {} words of the data differ",
-                report.count(Category::Unproved),
+                "{image}, seed {seed}: of {} procedures {}; {} words of the data differ; {:.1} s",
                 report.procedures.len(),
-                report.data.len()
+                counts.join(", "),
+                report.data.len(),
+                begin.elapsed().as_secs_f64()
             );
             print!("{}", show(&report));
         }

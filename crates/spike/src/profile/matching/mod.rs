@@ -60,8 +60,8 @@ pub fn apply(profile: &ImageProfile, program: &mut Program, method: Method) -> (
     for old in profile.procedures.iter().filter(|old| !old.blocks.is_empty()) {
         matched.procedures.0 += 1;
         matched.blocks.0 += old.blocks.iter().filter(|&&count| count > 0).count() as u64;
-        matched.instructions.0 +=
-            (0..old.blocks.len()).map(|at| weight(old, at)).fold(0, u64::saturating_add);
+        let weights = (0..old.blocks.len()).map(|at| weight(old, at));
+        matched.instructions.0 = weights.fold(matched.instructions.0, u64::saturating_add);
     }
     for (number, &old) in pairs.iter().enumerate() {
         let Some(old) = old.map(|old| &profile.procedures[old]).filter(|old| !old.blocks.is_empty()) else {
