@@ -108,8 +108,7 @@ fn timed(
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let filter = Filter::new(&selection, &dictionary)?;
-    // Processes of which nothing is selected may have mapped memory that others share.
-    let is_wanted = |chunk: &Chunk| chunk.instructions == 0 || filter.chunk(chunk);
+    let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
     let instructions = trace.chunks().iter().filter(|chunk| is_wanted(chunk)).map(|chunk| chunk.instructions);
     let instructions = instructions.fold(0, u64::saturating_add);
     let counts = if options.scaling.is_empty() { vec![schedule.processors] } else { options.scaling.clone() };

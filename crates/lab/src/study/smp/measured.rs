@@ -143,8 +143,7 @@ impl BusJob {
             Filter::new(&selection(workload), &dictionary).map_err(|error| unreadable(workload, error))?;
         let schedule = Schedule::new(self.processors, QUANTUM);
         let part = MultiprocessorReplay { schedule, is_saturated: true, warm_up: workload.warm_up };
-        // Processes without units of work have mapped memory that others share.
-        let is_wanted = |chunk: &Chunk| chunk.instructions == 0 || filter.chunk(chunk);
+        let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
         let replayed = multiprocessor::replay(&workload.trace, part, is_wanted, &mut model, &mut |_| ());
         match replayed.errors.first() {
             Some(error) => Err(unreadable(workload, error)),
