@@ -204,6 +204,8 @@ impl Trace {
         let mut ends: Vec<u64> = Vec::new();
         for chunk in found.iter().filter(|chunk| chunk.head.kind == Kind::Records) {
             let head = &chunk.head;
+            // A process of which only marks were recorded has defined nothing.
+            self.processes.entry(head.process).or_default();
             let stream = *numbers.entry((head.process, head.thread)).or_insert_with(|| {
                 let (process, thread, host_process) = (head.process, head.thread, head.host_process);
                 self.streams.push(Stream { process, thread, host_process });
@@ -309,7 +311,7 @@ impl Trace {
 
     fn decode(&self, found: &ChunkLocation, payload: &[u8], words: &mut Vec<u64>) -> Result<(), Malformed> {
         let head = &found.head;
-        let process = self.processes.get(&head.process).ok_or(Malformed("its dictionary is missing"))?;
+        let process = &self.processes[&head.process];
         let summaries = process.summaries.get_or_init(|| process.summaries(self));
         let global = |id: BlockId| process.blocks[id as usize];
         let instructions = unpack_records(payload, head.words, summaries, global, words)?;

@@ -60,7 +60,7 @@ pub struct RunningProgram {
     #[arg(long, value_name = "PID", conflicts_with = FILE, value_parser = clap::value_parser!(u32).range(1..))]
     pub attach: Option<u32>,
     /// With --attach, observe for so long.
-    #[arg(long, value_name = "SECONDS", requires = "attach", value_parser = ranges::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = ranges::seconds)]
     pub duration: Option<Duration>,
 }
 
@@ -77,9 +77,12 @@ pub struct AttachedProgram {
 
 impl RunningProgram {
     /// The program to attach to, if there is one; with the processes that it has forked, if they are asked for.
-    pub fn attached(&self, children: bool) -> Option<AttachedProgram> {
+    pub fn attached(&self, children: bool) -> anyhow::Result<Option<AttachedProgram>> {
+        if self.duration.is_some() && self.attach.is_none() {
+            anyhow::bail!("--duration is for a program that runs already: name its process with --attach");
+        }
         let attached = |process| AttachedProgram { process, children, duration: self.duration };
-        self.attach.map(attached)
+        Ok(self.attach.map(attached))
     }
 }
 

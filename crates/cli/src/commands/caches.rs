@@ -21,7 +21,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     if options.curves {
         return mrc::run(&options.sizes, &options.output, &options.input, options.children);
     }
-    let attached = options.running.attached(options.children);
+    let attached = options.running.attached(options.children)?;
     let is_attached = attached.is_some();
     let input = &SimulationOptions { attached, ..options.input.clone() };
     let output = &options.output;

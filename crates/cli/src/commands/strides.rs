@@ -88,7 +88,7 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     let live_strides: Vec<LiveStrides> =
         counted(options).into_iter().map(|one| LiveStrides::new(one.by, one.arrays, one.options)).collect();
     let plan = Plan { heap: live_strides.iter().any(LiveStrides::wants_heap), ..units(options)? };
-    let attached = options.running.attached(options.children);
+    let attached = options.running.attached(options.children)?;
     if attached.is_none() {
         check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..named(&plan) })?;
     }

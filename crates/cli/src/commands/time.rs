@@ -18,7 +18,7 @@ use crate::messages;
 
 /// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
-    let attached = options.running.attached(options.children);
+    let attached = options.running.attached(options.children)?;
     let is_attached = attached.is_some();
     let input = &SimulationOptions { attached, ..options.input.clone() };
     let output = &options.output;

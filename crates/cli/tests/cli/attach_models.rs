@@ -105,7 +105,7 @@ fn wrong_options_say_what_to_do() {
         ("caches --attach 4000000".to_string(), 1, "there is no process 4000000"),
         (format!("time --attach {id} --unit nowhere"), 1, "has a function 'nowhere'"),
         (format!("strides --attach {id} :ev56/family"), 2, "cannot be used with"),
-        ("caches --duration 1 :ev56/family".to_string(), 2, "--attach"),
+        ("caches --duration 1 :ev56/family".to_string(), 1, "with --attach"),
         ("caches".to_string(), 2, "required"),
         ("mrc --attach 1".to_string(), 2, "unexpected argument"),
     ] {

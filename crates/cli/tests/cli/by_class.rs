@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::Path;
 
-use events::Consumer;
 use events::record::{Entries, Entry, Event};
 use machine::{Caches, Machine, MergeableModel, TimingModel};
 use trace::Trace;
@@ -56,14 +55,16 @@ fn parts(trace: &Trace, records: &[u64]) -> Vec<(usize, &'static str)> {
             continue;
         };
         let block = &trace.blocks()[execution.block as usize];
+        // Callers that have the function's global pointer skip the two instructions that make it.
+        let is_entry = |function: u64| [function, function + 8].contains(&block.address);
         if ends_at == Some(block.address) {
             parts.push((position, OUTSIDE));
             ends_at = None;
         }
-        if block.address == begin {
+        if is_entry(begin) {
             parts.push((position, units.next().unwrap()));
         }
-        if block.address == commit {
+        if is_entry(commit) {
             ends_at = Some(previous_end);
         }
         previous_end = block.address + 4 * block.words.len() as u64;
@@ -239,7 +240,7 @@ fn wrong_options_say_what_to_do() {
         ("strides --unit request --class request($1) :ev56/family", "add --by class"),
         ("time --by class --unit request --skip 1 :ev56/family", "leave out --skip"),
         ("caches --by function --unit request --class request($1) :ev56/family", "--by class"),
-        ("caches --by class --unit work :ev56/family alike", ""),
+        ("caches --by class --unit work :ev56/family work", ""),
         ("time --sample 100000 --unit request --class request($1) :ev56/family", "--sample"),
         ("calls --by class --unit request :ev56/family", "--by class is for"),
         ("caches --by class --unit nowhere :ev56/family", "'nowhere'"),

@@ -167,14 +167,15 @@ fn ask(
     };
     stream.set_nonblocking(false).map_err(host)?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(host)?;
-    send(&stream, request, file, counters.as_fd()).map_err(host)?;
+    // A process that refuses does not wait for the request.
+    let sent = send(&stream, request, file, counters.as_fd());
     let mut recorded = BufReader::new(stream);
     let mut answer = String::new();
-    recorded.read_line(&mut answer).map_err(host)?;
+    let read = recorded.read_line(&mut answer);
     match serde_json::from_str(&answer) {
         Ok(Answer::Begun) => Ok(Some(recorded)),
         Ok(Answer::Refused(reason)) => Err(AttachError::Refused(process, reason)),
-        _ => Err(AttachError::Silent(process)),
+        _ => sent.and(read).map_err(host).and(Err(AttachError::Silent(process))),
     }
 }
 
