@@ -240,7 +240,8 @@ fn processors_on_a_bus_have_times() {
     assert_eq!(table("--by processor --processors 3"), processors, "the same each time");
     // The same instructions, however long the host let threads wait.
     let saturated = table("--by processor --time --saturated --processors 3");
-    let [own, other] = [&processors, &saturated].map(|rows| cell(rows, row_named(rows, "all"), "instructions"));
+    let [own, other] =
+        [&processors, &saturated].map(|rows| cell(rows, row_named(rows, "all"), "instructions"));
     assert_eq!(own, other);
     assert!(cell(&saturated, row_named(&saturated, "all"), "idle") < cell(&processors, all, "idle") + 1.0);
     let requests = table("--by request --processors 3");
