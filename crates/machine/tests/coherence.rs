@@ -670,7 +670,8 @@ fn fetches_reach_the_cache_at_the_bus_as_in_a_plain_model() {
                 if !l2.touch(line)
                     && let Some(evicted) = l2.fill(line)
                 {
-                    [&mut code, &mut data].into_iter().for_each(|cache| _ = cache.remove(evicted));
+                    code.remove(evicted);
+                    data.remove(evicted);
                     states.remove(&evicted);
                 }
                 if is_fetch {

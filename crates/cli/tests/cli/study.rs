@@ -110,8 +110,11 @@ fn programs_that_cannot_be_studied_are_named() {
     command.current_dir(&folder);
     let wrong = outcome(command);
     assert_eq!(wrong.code(), 2);
+    assert!(wrong.stderr.contains("invalid value 'emacs'"), "{}", wrong.stderr);
     assert!(
-        wrong.stderr.contains("invalid value 'emacs'") && wrong.stderr.contains("[possible values: sqlite, ")
+        wrong.stderr.contains("[possible values: ") && wrong.stderr.contains(" sqlite"),
+        "{}",
+        wrong.stderr
     );
 
     std::fs::create_dir(folder.path().join("sources")).unwrap();

@@ -44,6 +44,9 @@ pub(super) struct RecordedWorkload {
 
 /// The clients of the server: more than processors, so that one has work while a transaction waits.
 pub(super) const CLIENTS: u32 = 8;
+/// Transactions of each client before recording begins: processes fill their caches of catalogues, and plan statements for the last
+/// time.
+const START: u32 = 8;
 /// Branches of the bank of TPC-B, so that few transactions wait for each other.
 const BRANCHES: &str = "8";
 /// The number of the build that is recorded.
@@ -60,9 +63,9 @@ struct Kernel {
 
 /// The technical workloads: 4.8 MB of vectors, 3.1 MB of a matrix, 2 x 1 MB of grids.
 const KERNELS: [Kernel; 3] = [
-    Kernel { name: "stream", size: 200_000, iterations: 3 },
-    Kernel { name: "cg", size: 20_000, iterations: 5 },
-    Kernel { name: "stencil", size: 360, iterations: 8 },
+    Kernel { name: "stream", size: 200_000, iterations: 2 },
+    Kernel { name: "cg", size: 20_000, iterations: 3 },
+    Kernel { name: "stencil", size: 360, iterations: 4 },
 ];
 /// Processes, or threads, of a technical workload.
 const WORKERS: u32 = 4;
@@ -87,9 +90,9 @@ fn opened(name: &str, kind: WorkloadKind, path: PathBuf, warm_up: u64) -> Result
     }
 }
 
-/// The plan of a recording: calls of a function.
-fn plan(function: &str) -> Plan {
-    let unit = UnitPlan { function: function.into(), skip: 0, units: None };
+/// The plan of a recording: calls of a function, but for the first ones.
+fn plan(function: &str, skip: u32) -> Plan {
+    let unit = UnitPlan { function: function.into(), skip: skip.into(), units: None };
     Plan { unit: Some(unit), ..Plan::default() }
 }
 
@@ -113,17 +116,17 @@ pub(super) fn commercial(
             // Eight clients keep the server busy: it need not wait for them.
             let mut configuration = configuration.clone();
             configuration.settings.dilation = 1;
-            let recording = record::record(&configuration, &plan(TRANSACTION), &recorded);
+            let recording = record::record(&configuration, &plan(TRANSACTION, START * CLIENTS), &recorded);
             recording.map(|it| (it.recorded.units, Some(it.ending))).map_err(|error| error.to_string())
         };
-        let (clients, each) = (CLIENTS.to_string(), each.to_string());
+        let (clients, each) = (CLIENTS.to_string(), (START + each).to_string());
         let options =
             ["-n", "--random-seed=1", "-M", "prepared", "-c", &clients, "-j", &clients, "-t", &each];
         let client = |connection: &ServerConnection| pgbench(connection, &options);
         let (units, _) = server.run(BUILD, &client, record)?;
         server.remove(BUILD);
         keep(&recorded, &path)?;
-        let expected = u64::from(CLIENTS) * u64::from(settings.transactions.div_ceil(CLIENTS));
+        let expected = u64::from(CLIENTS * (START + settings.transactions.div_ceil(CLIENTS)));
         if units < expected {
             let reason = format!("{units} of {expected} transactions were recorded");
             return Err(Error::Workload { build: build.name, mode: MODE, reason });
@@ -190,7 +193,7 @@ fn record_kernel(
     let arguments = [kernel.name, mode].into_iter().map(OsString::from).chain(numbers.map(OsString::from));
     let configuration =
         repeatable(build.program.clone(), arguments.collect(), PROCESSORS[BUILD], &settings.sysroot);
-    let plan = plan("iteration");
+    let plan = plan("iteration", 0);
     let unfinished = path.with_extension("unfinished");
     let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<Ending, crate::measure::Error> {
         let recording = record::record(&configuration, &plan, &unfinished);
