@@ -6,8 +6,7 @@ use machine::{Cause, Machine, PipelineSide, ProcessorCause, TimingModel, Transac
 
 use super::machines::MachineVariant;
 use super::measured::{self, BusJob, BusMeasured, CacheMisses, in_parallel};
-use super::pentium_pro_tables::commands_table;
-use super::table_of;
+use super::table::{commands_table, table_of};
 use super::workloads::{RecordedWorkload, WorkloadKind};
 use crate::study::database::StudyProgress;
 use crate::study::error::Error;

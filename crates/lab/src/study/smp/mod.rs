@@ -10,29 +10,18 @@ mod page;
 mod pentium_pro;
 mod pentium_pro_tables;
 mod printed;
+mod settings;
+mod table;
 mod workloads;
 
-use std::path::PathBuf;
-
-use analysis::table::{Column, Kind, Table, Value};
+use analysis::table::Table;
 
 use self::alphaserver::AlphaServerResults;
 use self::pentium_pro::PentiumProResults;
+pub use self::settings::SmpStudySettings;
 use super::database::StudyProgress;
 use super::environment::check_library;
 use super::error::Error;
-use crate::build::BuildFolders;
-
-/// What to study.
-#[derive(Clone, Debug)]
-pub struct SmpStudySettings {
-    /// Transactions of all clients.
-    pub transactions: u32,
-    /// Where builds and traces are kept.
-    pub build: BuildFolders,
-    /// Where Alpha's C library is.
-    pub sysroot: PathBuf,
-}
 
 /// Everything that was found.
 pub struct SmpStudy {
@@ -87,16 +76,4 @@ impl SmpStudy {
     pub fn page(&self) -> Result<report::Page, report::Error> {
         page::page(self)
     }
-}
-
-/// A table whose first column has texts.
-fn table_of(name: &str, title: &str, first: &str, columns: &[(String, Kind)]) -> Table {
-    let mut table = Table::new(name, title, &[(first, Kind::Text)]);
-    table.columns.extend(columns.iter().map(|(name, kind)| Column { name: name.clone(), kind: *kind }));
-    table
-}
-
-/// A printed number, if there is one.
-fn printed_value(number: Option<f64>) -> Value {
-    number.map_or(Value::Missing, Value::from)
 }

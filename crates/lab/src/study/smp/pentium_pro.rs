@@ -56,6 +56,8 @@ pub(super) struct CoreMeasured {
     pub(super) branches: u64,
     pub(super) mispredicted: u64,
     pub(super) not_overlapped: NotOverlapped,
+    /// Misses of the TLB of instructions in 1,000 instructions.
+    pub(super) itlb_misses: f64,
     /// Cycles of an instruction without lines from memory.
     without_memory: f64,
 }
@@ -88,8 +90,9 @@ impl NotOverlapped {
 
 impl CoreMeasured {
     fn new(time: &TimingModel, variant: &MachineVariant) -> CoreMeasured {
-        let cycles = time.cycles();
+        let (cycles, machine) = (time.cycles(), variant.machine());
         let instructions = cycles.instructions() as f64;
+        let itlb = machine.translation_buffers.iter().find(|buffer| buffer.holds.has(true));
         let counts = time.out_of_order().expect("the core is out of order");
         let sum = time.non_overlapped().expect("the core is out of order");
         let predictions = time.predictions();
@@ -117,7 +120,8 @@ impl CoreMeasured {
                 data: levels(&sum.data),
                 translations: sum.translations.map(per),
             },
-            without_memory: measured::cycles_without_memory(time, &variant.machine()),
+            itlb_misses: itlb.map_or(0.0, |itlb| 1000.0 * per(sum.translations[0]) / itlb.miss_cycles),
+            without_memory: measured::cycles_without_memory(time, &machine),
             counts,
         }
     }

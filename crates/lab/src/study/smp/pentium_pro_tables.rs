@@ -7,7 +7,7 @@ use super::machines::{L2_SIZES, PROCESSORS, SPEEDS};
 use super::measured::BusMeasured;
 use super::pentium_pro::{ALONE, BASE, BusConfiguration, CoreMeasured, FIGURES, PentiumProResults};
 use super::printed;
-use super::{printed_value, table_of};
+use super::table::{commands_table, printed_value, table_of};
 
 /// The columns of printed values, each beside the one found here.
 fn beside(names: &[&str], kind: Kind) -> Vec<(String, Kind)> {
@@ -94,7 +94,7 @@ impl PentiumProResults {
             }),
             ("L1 I-cache misses", |bus, _| bus.requests(&[ProcessorRequest::Fetch], &CoherenceState::ALL)),
             ("L1 D-cache misses", |bus, _| bus.requests(&DATA, &CoherenceState::ALL)),
-            ("ITLB misses", |_, core| 1000.0 * core.not_overlapped.translations[0] / TRANSLATION),
+            ("ITLB misses", |_, core| core.itlb_misses),
             ("L2 instruction-related misses", |bus, _| {
                 bus.requests(&[ProcessorRequest::Fetch], &[CoherenceState::Invalid])
             }),
@@ -447,16 +447,5 @@ impl PentiumProResults {
     }
 }
 
-/// A table of commands.
-pub(super) fn commands_table(name: &str, title: &str, commands: &[[String; 2]]) -> Table {
-    let mut table = Table::new(name, title, &[("simulation", Kind::Text), ("command", Kind::Code)]);
-    for [what, command] in commands {
-        table.row(vec![what.clone().into(), command.clone().into()]);
-    }
-    table
-}
-
 /// Requests for data.
 const DATA: [ProcessorRequest; 2] = [ProcessorRequest::Load, ProcessorRequest::Store];
-/// Cycles of a miss of the core's TLB of instructions.
-const TRANSLATION: f64 = 20.0;

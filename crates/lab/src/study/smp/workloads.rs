@@ -8,7 +8,7 @@ use std::process::Command;
 use engine::{Configuration, Plan, UnitPlan};
 use trace::Trace;
 
-use super::SmpStudySettings;
+use super::settings::SmpStudySettings;
 use crate::build::{Build, build};
 use crate::isolated;
 use crate::measure::Ending;
