@@ -46,7 +46,7 @@ pub fn replay(
     let mut saturated = is_saturated.then(|| SaturatedStreams::new(trace, &is_wanted));
     let mut interleaved = trace.interleaved_where(schedule, is_wanted);
     let (mut errors, mut reported, mut turns) = (Vec::new(), 0, 0u64);
-    let mut is_warming = warm_up > 0;
+    let (mut is_warming, mut is_over) = (warm_up > 0, false);
     loop {
         let number = match model.next_step() {
             NextStep::Continue => {
@@ -54,6 +54,7 @@ pub fn replay(
                 continue;
             }
             NextStep::Feed(number) => number,
+            NextStep::AllIdle if is_over => break,
             // The streams that the others waited for have ended since.
             NextStep::AllIdle => {
                 model.wake();
@@ -70,7 +71,11 @@ pub fn replay(
                 model.feed(number, Thread { process, number: stream }, words);
             }
             Ok(ProcessorTurn::Idle) => model.idle(number),
-            Ok(ProcessorTurn::Over) => break,
+            // Others may not have executed all that they were given.
+            Ok(ProcessorTurn::Over) => {
+                is_over = true;
+                model.idle(number);
+            }
             Err(error) => errors.push(error),
         }
         if is_warming && model.units() >= warm_up {
