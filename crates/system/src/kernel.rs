@@ -13,6 +13,9 @@ use sha2::{Digest, Sha256};
 const CONFIGURATION: &str = include_str!("kernel.config");
 /// What a kernel for several processors has beside that.
 const SEVERAL_PROCESSORS: &str = "\n# Several processors.\nCONFIG_SMP=y\nCONFIG_NR_CPUS=4\n";
+/// The guest's machine in the configuration, and what stands for it where the compiler's instruction set is given.
+const OWN_MACHINE: &str = "CONFIG_ALPHA_DP264=y\n# CONFIG_ALPHA_GENERIC is not set\nCONFIG_ALPHA_EV67=y\n";
+const ANY_MACHINE: &str = "CONFIG_ALPHA_GENERIC=y\n";
 const OFFSETS: &str = include_str!("offsets.c");
 const INIT: &str = include_str!("init.c");
 
@@ -36,7 +39,7 @@ const TOOLS: [(&str, &str); 7] = [
 /// The commands of a build: what they do, to what, and how. They are executed in a new folder with the sources.
 type Steps = [(&'static str, &'static str, &'static str)];
 
-/// How the kernel is built. `FLAGS` stands for the compiler's switches.
+/// How the kernel is built. `{flags}` stands for the compiler's switches.
 const KERNEL_STEPS: &Steps = &[
     // Most of the archive are other architectures and documents.
     (
@@ -57,7 +60,7 @@ const KERNEL_STEPS: &Steps = &[
         "compiling",
         "the kernel, which takes some minutes",
         "make -C source O=$PWD/objects ARCH=alpha CROSS_COMPILE=alpha-linux-gnu- KBUILD_BUILD_TIMESTAMP=@0 \
-         KBUILD_BUILD_USER=pathlength KBUILD_BUILD_HOST=pathlength KCFLAGS='FLAGS' vmlinux",
+         KBUILD_BUILD_USER=pathlength KBUILD_BUILD_HOST=pathlength KCFLAGS='{flags}' vmlinux",
     ),
     (
         "compiling",
@@ -91,7 +94,9 @@ pub struct KernelConfiguration {
 impl KernelConfiguration {
     fn text(self) -> String {
         let more = if self.has_several_processors { SEVERAL_PROCESSORS } else { "" };
-        format!("{CONFIGURATION}{more}")
+        // What is written for an EV67 in assembler does not fit another compiler's instruction set.
+        let machine = if self.toolchain.is_some() { ANY_MACHINE } else { OWN_MACHINE };
+        format!("{}{more}", CONFIGURATION.replace(OWN_MACHINE, machine))
     }
 
     fn flags(self) -> String {
@@ -176,12 +181,17 @@ impl BuildJob<'_> {
         for &(doing, what, command) in steps {
             self.interrupt.check()?;
             (self.progress)(BuildProgress::Step { build: NAME, doing, what });
-            let command = command.replace("FLAGS", flags);
+            let command = with_flags(command, flags);
             BuildStep { doing, what, command }.carry_out(work.path(), self.interrupt)?;
         }
         publish(work, &complete)?;
         Ok(complete)
     }
+}
+
+/// A command with the compiler's switches.
+fn with_flags(command: &str, flags: &str) -> String {
+    command.replace("{flags}", flags)
 }
 
 impl GuestKernel {
@@ -220,6 +230,17 @@ fn hash(texts: &[&str], sources: &[(&str, &str)], steps: &Steps) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_given_instruction_set_is_the_compilers_and_the_configurations() {
+        let of = |toolchain| KernelConfiguration { toolchain, ..KernelConfiguration::default() };
+        let own = of(None).text();
+        assert!(own.contains("CONFIG_ALPHA_EV67=y") && own == CONFIGURATION);
+        let original = of(Some(&lab::toolchain::ORIGINAL));
+        assert!(original.text().contains("CONFIG_ALPHA_GENERIC=y") && !original.text().contains("EV67=y"));
+        let mut commands = KERNEL_STEPS.iter().map(|(_, _, command)| with_flags(command, &original.flags()));
+        assert!(commands.any(|command| command.contains(" KCFLAGS='-mcpu=ev5 -mno-bwx' ")));
+    }
 
     #[test]
     fn offsets_are_read_from_assembler() {

@@ -132,7 +132,7 @@ fn table<M, R: InstructionResults>(
     let (heading, count) = match rows {
         EntryRows::Mode => ("mode", None),
         EntryRows::Reason => ("entered by", Some("entries")),
-        EntryRows::SystemCall => ("system call", Some("calls")),
+        EntryRows::SystemCall => ("system call", Some("entries")),
     };
     let mut table = empty;
     let column = |name: &str, kind| Column { name: name.into(), kind };

@@ -150,7 +150,7 @@ fn sums(maker: &Maker, name: impl Fn(&str, &'static str) -> String) -> BTreeMap<
 fn results_are_those_of_the_modes_and_reasons() {
     let is_call = |reason: &str| reason.starts_with("call");
     let mut nested = 0;
-    for seed in 0..60 {
+    for seed in 0..30 {
         let (made, maker) = made(seed);
         let all: u64 = maker.instructions.values().sum();
         let whole = Selection::default();
@@ -187,5 +187,5 @@ fn results_are_those_of_the_modes_and_reasons() {
         assert_eq!(total(&kernel, "instructions"), expected, "{seed}");
         nested += maker.entries.get("page fault").copied().unwrap_or(0);
     }
-    assert!(nested > 100, "{nested}");
+    assert!(nested > 50, "{nested}");
 }

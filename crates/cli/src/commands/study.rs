@@ -285,6 +285,7 @@ fn of_system(options: &StudyOptions) -> anyhow::Result<Results> {
     };
     let settings = SystemStudySettings {
         programs: system::study::programs().into_iter().filter(is_selected).collect(),
+        compares_builds: options.programs.is_empty(),
         build: BuildFolders { folder: "build".into(), sources: options.sources.clone() },
         sysroot: options.sysroot.clone(),
     };

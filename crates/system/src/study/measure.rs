@@ -159,3 +159,40 @@ fn count_scope(
 fn whole(problems: Vec<trace::Error>) -> Result<(), StudyError> {
     problems.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use isa::AlphaSystem;
+
+    use super::*;
+
+    #[test]
+    fn instructions_have_kinds() {
+        let words = [
+            (0xa43e_0000, "loads"),              // ldq t0,0(sp)
+            (0x8c3e_0000, "loads"),              // ldt $f1,0(sp)
+            (0xb43e_0008, "stores"),             // stq t0,8(sp)
+            (0xf43f_fffc, "branches and jumps"), // bne
+            (0x6bfa_8001, "branches and jumps"), // ret
+            (0x4020_3401, "integer"),            // addq t0,1,t0
+            (0x23de_0010, "integer"),            // lda sp,16(sp)
+            (0x5821_1401, "floating point"),     // addt
+            (0x2ffe_0000, "no-operations"),      // unop
+            (0x47ff_041f, "no-operations"),      // nop
+            (0x0000_0083, "PALcode"),            // call_pal callsys
+            (0x7be8_8000, "PALcode"),            // hw_ret
+        ];
+        for (word, expected) in words {
+            assert_eq!(KINDS[kind(&AlphaSystem, word)], expected, "{word:#x}");
+        }
+    }
+
+    #[test]
+    fn instruction_caches_have_the_sizes_of_their_columns() {
+        for size in CACHES {
+            let machine = machine(size);
+            let cache = machine.caches.iter().find(|cache| cache.name == "icache").unwrap();
+            assert_eq!(cache.size, u64::from(size) << 10);
+        }
+    }
+}

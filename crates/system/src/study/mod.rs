@@ -42,6 +42,8 @@ pub const BYTE_WORD_PROGRAMS: [&str; 2] = ["sqlite", "sqlite-disk"];
 pub struct SystemStudySettings {
     /// The programs.
     pub programs: Vec<SystemProgram>,
+    /// Whether [`BYTE_WORD_PROGRAMS`] are also run with kernels and programs of both builds; each kernel's build takes minutes.
+    pub compares_builds: bool,
     /// Where builds are kept.
     pub build: BuildFolders,
     /// Where Alpha's C library is.
@@ -123,7 +125,7 @@ pub fn study(
     let mut study = SystemStudy { programs: Vec::new(), builds: Vec::new(), provenance: Vec::new() };
     let kernel = build_kernel(settings, None, &building)?;
     for program in &settings.programs {
-        let has_both = BYTE_WORD_PROGRAMS.contains(&program.name);
+        let has_both = settings.compares_builds && BYTE_WORD_PROGRAMS.contains(&program.name);
         let toolchains: &[Toolchain] =
             if has_both { &[NATIVE, BYTE_WORD, ORIGINAL] } else { &[NATIVE, BYTE_WORD] };
         let builds = build(&program.workload, toolchains, &settings.build, &building)?;

@@ -195,3 +195,74 @@ pub(super) fn byte_word(study: &SystemStudy) -> Table {
     table.notes.push("Instructions of a transaction; changes from both builds original.".into());
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::{ProgramResult, page, programs};
+
+    fn counted(kernel: u64, units: u64) -> Counted {
+        let scope = |instructions: u64| ScopeCounts {
+            instructions,
+            block: 6.0,
+            kinds: [instructions / 4, 0, 0, instructions - instructions / 4, 0, 0, 0],
+            misses: [instructions / 100; CACHES.len()],
+        };
+        Counted { scopes: [scope(100), scope(400), scope(420 + kernel)], modes: [400, kernel, 20], units }
+    }
+
+    fn study() -> SystemStudy {
+        let programs = programs();
+        let sqlite = *programs.iter().find(|program| program.name == "sqlite").unwrap();
+        let builds =
+            |names, kernel| BuildsResult { program: sqlite, builds: names, counted: counted(kernel, 2) };
+        SystemStudy {
+            programs: programs
+                .iter()
+                .map(|&program| ProgramResult { program, counted: counted(580, 2) })
+                .collect(),
+            builds: vec![
+                builds(["byte-word", "byte-word"], 540),
+                builds(["original", "byte-word"], 600),
+                builds(["original", "original"], 600),
+            ],
+            provenance: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn counts_are_of_a_unit_and_shares_of_all() {
+        let table = instructions(&study());
+        let row = table.rows.iter().find(|row| row[0] == "sqlite".into()).unwrap();
+        assert_eq!(row[..2], ["sqlite".into(), "transaction".into()]);
+        assert_eq!(row[2..5], [50_u64.into(), 200_u64.into(), 500_u64.into()]);
+        assert_eq!(row[5..], [58.0.into(), 2.0.into()]);
+        let composed = composition(&study());
+        assert_eq!(composed.rows[3][2..6], [25.0.into(), 0.0.into(), 0.0.into(), 75.0.into()]);
+    }
+
+    #[test]
+    fn changes_are_from_both_builds_original() {
+        let table = byte_word(&study());
+        let change = |row: usize, column: usize| match table.rows[row][column] {
+            Value::Real(change) => (change * 1000.0).round(),
+            ref other => panic!("{other:?}"),
+        };
+        assert_eq!([change(2, 7), change(2, 8)], [0.0, 0.0]);
+        // 960 instructions instead of 1,020, and 270 of the kernel instead of 300.
+        assert_eq!([change(0, 7), change(0, 8)], [-5882.0, -10_000.0]);
+    }
+
+    #[test]
+    fn a_page_has_every_program() {
+        let study = study();
+        let mut html = Vec::new();
+        page(&study).unwrap().write(&mut html).unwrap();
+        let html = String::from_utf8(html).unwrap();
+        assert!(html.contains("The operating system executes 60 % of the instructions"));
+        assert!(study.programs.iter().all(|result| html.contains(result.program.name)));
+        // Without programs that are built both ways there is no such table.
+        let none = SystemStudy { builds: Vec::new(), ..study };
+        assert!(tables(&none).iter().all(|table| table.name != "byte-word"));
+    }
+}
