@@ -52,13 +52,13 @@ const WARM_UP: f64 = 0.25;
 
 /// Everything that was found.
 pub struct NumaStudy {
-    /// The talk's machine and the present-day one, with all clients.
+    /// The talk's machine, with both directories, and the present-day one, with all clients.
     machines: Vec<NumaResult>,
     /// Numbers of nodes.
     nodes: Vec<NumaResult>,
     /// Numbers of clients.
     clients: Vec<NumaResult>,
-    /// Scheduling, on two nodes.
+    /// Scheduling on two nodes, and placement of pages on four.
     schedules: Vec<NumaResult>,
     /// On the talk's machine, before and after the changes to PostgreSQL.
     changes: [NumaResult; 2],
@@ -117,27 +117,26 @@ pub fn numa(
         progress(StudyProgress::Doing(format!("simulating {}", case.label())));
         simulate(trace, case).map_err(Error::Server)
     };
-    let on = |machine| NumaCase { machine, ..base.clone() };
     let (talk, model) = run(&before, &base)?;
-    let (modern, _) = run(&before, &on(MACHINES[1]))?;
     let (changed, changed_model) = run(&after, &base)?;
     let with = |trace: &ServerTrace, case: NumaCase| run(trace, &case).map(|(result, _)| result);
-    let mut nodes = Vec::new();
-    for machine in MACHINES {
-        for count in [1, 2, 4] {
-            let per_node = vec![format!("coherence.nodes.processors={}", PROCESSORS / count)];
-            nodes.push(with(&before, NumaCase { settings: per_node, ..on(machine) })?);
-        }
+    let set = |setting: &str| with(&before, NumaCase { settings: vec![setting.into()], ..base.clone() });
+    let machines = vec![
+        talk.clone(),
+        set("coherence.nodes.directory=bit-vector")?,
+        with(&before, NumaCase { machine: MACHINES[1], ..base.clone() })?,
+    ];
+    let nodes =
+        vec![set("coherence.nodes.processors=8")?, talk.clone(), set("coherence.nodes.processors=2")?];
+    let of_clients = |trace, clients| with(trace, NumaCase { clients, ..base.clone() });
+    let by_clients = vec![of_clients(&few, CLIENTS[0])?, of_clients(&some, CLIENTS[1])?, talk.clone()];
+    let mut schedules = Vec::new();
+    for assignment in [Assignment::Affinity, Assignment::RoundRobin, Assignment::RunToBlock] {
+        schedules.push(with(&before, NumaCase { processors: PROCESSORS / 2, assignment, ..base.clone() })?);
     }
-    let by_clients = [(&few, CLIENTS[0]), (&some, CLIENTS[1]), (&before, clients)];
-    let by_clients = by_clients.map(|(trace, clients)| with(trace, NumaCase { clients, ..base.clone() }));
-    let assignments = [Assignment::Affinity, Assignment::RoundRobin, Assignment::RunToBlock];
-    let schedules = assignments
-        .map(|assignment| with(&before, NumaCase { processors: PROCESSORS / 2, assignment, ..base.clone() }));
-    let placements = ["first-touch", "round-robin", "fixed"].map(|placement| {
-        let settings = vec![format!("coherence.nodes.placement={placement}")];
-        with(&before, NumaCase { settings, ..base.clone() })
-    });
+    schedules.push(talk.clone());
+    schedules.push(set("coherence.nodes.placement=round-robin")?);
+    schedules.push(set("coherence.nodes.placement=fixed")?);
     progress(StudyProgress::Doing("simulating in time".into()));
     let timed = [&before, &after].map(|trace| simulate_in_time(trace, &base).map_err(Error::Server));
     let [timed_before, timed_after] = timed;
@@ -148,10 +147,10 @@ pub fn numa(
             tables::by_data(&model, &before.trace, "before"),
             tables::by_data(&changed_model, &after.trace, "after"),
         ],
-        machines: vec![talk.clone(), modern],
+        machines,
         nodes,
-        clients: by_clients.into_iter().collect::<Result<_, _>>()?,
-        schedules: schedules.into_iter().chain(placements).collect::<Result<_, _>>()?,
+        clients: by_clients,
+        schedules,
         changes: [talk, changed],
         timed: [timed_before?, timed_after?],
         provenance,

@@ -46,7 +46,10 @@ pub(super) fn machines(results: &[NumaResult]) -> Table {
     let mut table = new_table("machines", "Operations on the interconnect of a transaction of TPC-B", &first);
     for result in results {
         let nodes = result.nodes as u64;
-        let row = [result.case.machine.into(), nodes.into(), Value::from(result.instructions)];
+        let machine = result.case.settings.iter().fold(String::from(result.case.machine), |name, setting| {
+            format!("{name}, {}", setting.split('=').next_back().unwrap_or_default())
+        });
+        let row = [machine.into(), nodes.into(), Value::from(result.instructions)];
         table.row(row.into_iter().chain(cells(result)).collect());
     }
     let first = &results[0];
@@ -54,6 +57,12 @@ pub(super) fn machines(results: &[NumaResult]) -> Table {
         "{} clients on {} processors, {:.0} transactions counted.",
         first.case.clients, first.case.processors, first.transactions
     ));
+    if first.unread > 0 {
+        table.notes.push(format!(
+            "{} parts of the trace could not be read: of processes that recorded no statement.",
+            first.unread
+        ));
+    }
     table
 }
 
