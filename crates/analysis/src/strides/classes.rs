@@ -4,41 +4,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Range, Series};
+use super::Series;
+use super::sums::StrideSums;
 use crate::models::UnitClasses;
-
-/// The counts of a series, by step and strides.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct StrideSums {
-    pub(super) references: u64,
-    pub(super) strides: BTreeMap<(u32, Range), u64>,
-}
-
-impl StrideSums {
-    /// Those of a series until now.
-    pub(super) fn of(series: &Series) -> StrideSums {
-        let strides = series.strides().map(|one| ((one.step, one.range), one.count)).collect();
-        StrideSums { references: series.references, strides }
-    }
-
-    fn add(&mut self, more: &StrideSums) {
-        self.references += more.references;
-        for (&key, count) in &more.strides {
-            *self.strides.entry(key).or_default() += count;
-        }
-    }
-
-    /// Subtracts what these sums have, too.
-    fn subtract(&mut self, part: &StrideSums) {
-        self.references -= part.references;
-        for (key, count) in &part.strides {
-            if let Some(own) = self.strides.get_mut(key) {
-                *own -= count;
-            }
-        }
-        self.strides.retain(|_, count| *count > 0);
-    }
-}
 
 /// The counts of loads, and of stores.
 pub(super) type LoadsAndStores = [StrideSums; 2];

@@ -27,6 +27,7 @@ mod counters;
 mod history;
 mod lockstep;
 mod patterns;
+mod sums;
 mod tables;
 
 use std::collections::{BTreeMap, HashMap};
@@ -38,11 +39,11 @@ use isa::MemoryAccess;
 use crate::memory_layout::MemoryLayout;
 pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
-use classes::StrideSums;
 use counters::{Add, CounterSums, Counters};
 use history::{Depth, History, Last, StrideRun};
 use lockstep::{CountedAccess, Lockstep, Origins, Relative, Splits};
 pub use patterns::{By, LiveStrides, Patterns};
+use sums::StrideSums;
 
 /// The greatest number of steps back.
 pub const DEEPEST: u32 = 64;
@@ -407,6 +408,12 @@ impl<'a> Series<'a> {
     /// With counts that were added up.
     fn summed(group: u32, is_store: bool, sums: &'a StrideSums) -> Series<'a> {
         Series { group, is_store, references: sums.references, counts: SeriesCounts::Summed(sums) }
+    }
+
+    /// Its counts, to add up.
+    fn sums(&self) -> StrideSums {
+        let strides = self.strides().map(|one| ((one.step, one.range), one.count)).collect();
+        StrideSums { references: self.references, strides }
     }
 
     /// The strides that occurred, by step, the shortest first.

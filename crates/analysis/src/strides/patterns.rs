@@ -9,7 +9,7 @@ use std::sync::Arc;
 use events::record::{Event, Mark, address_of_word};
 use events::{Block, BlockId, Consumer, Image, Thread};
 
-use super::classes::{ClassStrides, LoadsAndStores, StrideSums};
+use super::classes::{ClassStrides, LoadsAndStores};
 use super::{MemoryLayout, Series, StrideSettings, Strides};
 use crate::names::{FunctionName, Names};
 use crate::replay::{Dictionary, Executed, Visitor};
@@ -162,8 +162,7 @@ impl Counting {
     /// With [`By::Class`], the counts of a thread until now.
     fn of_thread(&self, thread: u32) -> LoadsAndStores {
         let series = self.of_groups.get(thread as usize).copied().unwrap_or_default();
-        let sums = |series| StrideSums::of(&self.strides.one(series));
-        series.map(|series| series.map_or_else(StrideSums::default, sums))
+        series.map(|series| series.map_or_else(Default::default, |series| self.strides.one(series).sums()))
     }
 
     /// Counts an execution of a block; `selected` says by index which instructions are selected.

@@ -113,7 +113,7 @@ fn with_trace(check: impl FnOnce(&Trace)) {
 #[test]
 fn misses_and_cycles_of_classes_are_those_of_a_recount() {
     with_trace(|trace| {
-        for (name, machine) in Machine::all().into_iter().filter(|(name, _)| name.starts_with("alpha")) {
+        for (name, machine) in Machine::all().filter(|(name, _)| name.starts_with("alpha")) {
             let on = ["--machine", name];
             let misses = recount(trace, Caches::new(&machine));
             let cycles = recount(trace, TimingModel::new(&machine).unwrap());
