@@ -43,7 +43,7 @@ pub fn replay(
     let mut saturated = is_saturated.then(|| SaturatedStreams::new(trace, &is_wanted));
     let mut interleaved = trace.interleaved_where(schedule, is_wanted);
     let (mut errors, mut reported, mut turns) = (Vec::new(), 0, 0u64);
-    let mut is_warming = warm_up > 0;
+    let (mut is_warming, mut is_over) = (warm_up > 0, false);
     loop {
         let number = match model.next_step() {
             NextStep::Continue => {
@@ -51,6 +51,7 @@ pub fn replay(
                 continue;
             }
             NextStep::Feed(number) => number,
+            NextStep::AllIdle if is_over => break,
             // The streams that the others waited for have ended since.
             NextStep::AllIdle => {
                 model.wake();
@@ -67,7 +68,11 @@ pub fn replay(
                 model.feed(number, Thread { process, number: stream }, words);
             }
             Ok(ProcessorTurn::Idle) => model.idle(number),
-            Ok(ProcessorTurn::Over) => break,
+            // Others have not executed all that they got.
+            Ok(ProcessorTurn::Over) => {
+                is_over = true;
+                model.idle(number);
+            }
             Err(error) => errors.push(error),
         }
         if is_warming && model.units() >= warm_up {
@@ -161,7 +166,11 @@ impl<'a> SaturatedStreams<'a> {
             if let Err(error) = self.trace.read(chunk, &mut own.words) {
                 own.words.clear();
                 self.put_back(processor, stream, false);
-                return Err(error);
+                // A process of which no instruction was recorded has no dictionary for its marks.
+                if self.trace.chunks()[chunk].instructions > 0 {
+                    return Err(error);
+                }
+                return Ok(ProcessorTurn::Executes(stream as u32, &[]));
             }
         }
         let start = own.at;
