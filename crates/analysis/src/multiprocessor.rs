@@ -71,7 +71,7 @@ pub fn replay(
                 model.feed(number, Thread { process, number: stream }, words);
             }
             Ok(ProcessorTurn::Idle) => model.idle(number),
-            // Others may not have executed all that they were given.
+            // Others have not executed all that they got.
             Ok(ProcessorTurn::Over) => {
                 is_over = true;
                 model.idle(number);

@@ -79,10 +79,10 @@ fn a_killed_sweep_goes_on() {
     let folder = Folder::new();
     let trace = folder.trace(":ev56/modes work");
     let kept = folder.path("kept");
-    let sizes = (0..16).map(|number| format!("{}K", 8 << (number % 8))).collect::<Vec<_>>()[..8].join(",");
-    let words = format!(
-        "caches --sweep dcache.size={sizes} --sweep dcache.latency=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16 --format csv"
-    );
+    let sizes = (0..8).map(|number| format!("{}K", 8 << number)).collect::<Vec<_>>().join(",");
+    let clocks = (1..=16).map(|number| (100 * number).to_string()).collect::<Vec<_>>().join(",");
+    let words =
+        format!("caches --sweep dcache.size={sizes} --sweep processor.clock_mhz={clocks} --format csv");
     let whole = table(&format!("{words} {trace}"));
     assert_eq!(whole.len(), 129);
     let words = format!("{words} --resume {} {trace}", kept.display());

@@ -30,6 +30,9 @@ fn components(core: &CoreMeasured) -> [(&'static str, f64); 3] {
     ]
 }
 
+/// A figure of a configuration, from its bus or its core.
+type Figure = fn(&BusMeasured, &CoreMeasured) -> f64;
+
 impl PentiumProResults {
     /// All tables.
     pub(super) fn tables(&self) -> Vec<Table> {
@@ -87,7 +90,7 @@ impl PentiumProResults {
             "characteristic",
             &beside(&L2_SIZES, Kind::Real(1)),
         );
-        let rows: [(&str, fn(&BusMeasured, &CoreMeasured) -> f64); 7] = [
+        let rows: [(&str, Figure); 7] = [
             ("data references", |bus, _| {
                 let counts = bus.0.memory().counts();
                 bus.in_thousand(counts.loads + counts.stores)
