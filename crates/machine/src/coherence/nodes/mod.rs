@@ -279,11 +279,6 @@ impl NodeMemory {
         Some(evicted)
     }
 
-    /// The home node of a line, once it was accessed.
-    pub fn home(&self, place: u64) -> Option<u8> {
-        self.homes.get(&(place >> PAGE_SHIFT)).copied()
-    }
-
     /// The nodes with a copy of the line at a place in their far caches, in the order of the list, if the directory has lists;
     /// and whether memory has the line as it is.
     pub fn copies(&self, place: u64) -> (Vec<u8>, bool) {

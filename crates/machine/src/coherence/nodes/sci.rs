@@ -109,7 +109,7 @@ impl SharingList {
         self.is_gone &= !is_last;
     }
 
-    /// The list as text, for errors.
+    /// The nodes of the list, the head first.
     pub fn nodes(&self) -> &[u8] {
         &self.nodes
     }
