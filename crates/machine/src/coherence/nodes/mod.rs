@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use self::bit_vector::SharerBits;
 pub use self::interconnect::{Exchange, InterconnectOperation};
 use self::sci::SharingList;
-use super::line_record::{LineNumbers, bit, processors};
+use super::line_numbers::{LineNumbers, bit, processors};
 use crate::description::{Directory, Nodes, Placement};
 use crate::hierarchy::Tags;
 
