@@ -1,6 +1,6 @@
 //! What processors' private caches lose because nodes exchange lines: lines between nodes may be longer than theirs.
 
-use super::line_record::{bit, processors};
+use super::line_numbers::{bit, processors};
 use super::nodes::{Exchange, Obtained};
 use super::{CoherenceState, CoherentMemory};
 

@@ -1,8 +1,7 @@
 //! The record of a coherence line: which processors have copies, and which bytes each has written that others have not used since.
 
-use std::collections::HashMap;
-
 use super::CoherenceState;
+use super::line_numbers::bit;
 
 /// A line, for all processors. Sets of processors are masks.
 #[derive(Clone, Debug)]
@@ -51,20 +50,6 @@ impl LineRecord {
     }
 }
 
-/// The bit of a processor in a mask.
-pub fn bit(processor: u8) -> u64 {
-    1 << processor
-}
-
-/// The processors in a mask.
-pub fn processors(mut mask: u64) -> impl Iterator<Item = u8> {
-    std::iter::from_fn(move || {
-        let next = (mask != 0).then(|| mask.trailing_zeros() as u8);
-        mask &= mask.wrapping_sub(1);
-        next
-    })
-}
-
 /// For each processor that uses a line: the bytes that others wrote since its last miss that was not false, and the
 /// token of its undecided miss.
 #[derive(Debug, Default)]
@@ -95,36 +80,5 @@ impl SharedBytes {
     /// The token of a processor's undecided miss.
     pub fn token(&mut self, place: u32, processor: u8) -> &mut u32 {
         &mut self.tokens[place as usize * self.processors + usize::from(processor)]
-    }
-}
-
-/// Numbers lines from 0 in the order of their first use, so that each has one record, however far apart they are.
-#[derive(Debug)]
-pub struct LineNumbers {
-    numbers: HashMap<u64, u32>,
-    /// A direct-mapped cache of `numbers`.
-    recent: Box<[(u64, u32); RECENT]>,
-}
-
-const RECENT: usize = 1024;
-
-impl LineNumbers {
-    pub fn new() -> LineNumbers {
-        LineNumbers { numbers: HashMap::new(), recent: Box::new([(u64::MAX, 0); RECENT]) }
-    }
-
-    /// The number of a line.
-    pub fn number(&mut self, line: u64) -> u32 {
-        let recent = &mut self.recent[line as usize % RECENT];
-        if recent.0 != line {
-            let next = self.numbers.len() as u32;
-            *recent = (line, *self.numbers.entry(line).or_insert(next));
-        }
-        recent.1
-    }
-
-    /// The same, if the line has been used.
-    pub fn find(&self, line: u64) -> Option<u32> {
-        self.numbers.get(&line).copied()
     }
 }

@@ -4,6 +4,7 @@
 mod address_spaces;
 mod between_nodes;
 mod counts;
+mod line_numbers;
 mod line_record;
 mod nodes;
 mod private_caches;
@@ -16,7 +17,8 @@ pub use counts::{
 pub use nodes::{Exchange, InterconnectOperation, NodeCounts, NodeMemory};
 
 use crate::description::{Coherence, Machine, Protocol};
-use line_record::{LineNumbers, LineRecord, SharedBytes, bit, processors};
+use line_numbers::{LineNumbers, bit, processors};
+use line_record::{LineRecord, SharedBytes};
 use private_caches::{CacheAccess, PrivateCaches};
 
 /// The state of a processor's copy of a line.

@@ -14,7 +14,9 @@ use report::Page;
 use trace::Trace;
 use trace::interleave::Assignment;
 
-use self::simulation::{NumaCase, NumaResult, TimedResult, simulate, simulate_in_time};
+use self::simulation::{
+    NumaCase, NumaResult, STATEMENTS, ServerTrace, TimedResult, simulate, simulate_in_time,
+};
 use super::database::StudyProgress;
 use super::error::Error;
 use super::provenance_of;
@@ -43,12 +45,8 @@ const CLIENTS: [u32; 3] = [4, 8, 16];
 const PROCESSORS: u32 = 16;
 /// What is recorded: each statement of a client's transaction.
 const UNIT: &str = "exec_simple_query";
-/// The statements of a transaction: BEGIN, three UPDATEs, SELECT, INSERT, END.
-const STATEMENTS: f64 = 7.0;
 /// The build whose server is recorded.
 const BUILD: usize = 1;
-/// The part of the statements that warms up caches and is not counted.
-const WARM_UP: f64 = 0.25;
 
 /// Everything that was found.
 pub struct NumaStudy {
@@ -69,12 +67,6 @@ pub struct NumaStudy {
     data: [Table; 2],
     partners: Table,
     provenance: Vec<(String, String)>,
-}
-
-/// The recorded statements of a server.
-struct ServerTrace {
-    trace: Trace,
-    statements: f64,
 }
 
 /// Builds both servers, records them, and simulates the machines.

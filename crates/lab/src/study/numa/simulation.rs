@@ -7,12 +7,22 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::sharing::SharingAnalysis;
 use machine::{Machine, Multiprocessor, Setting, WarmUp};
+use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
-
-use super::{STATEMENTS, ServerTrace, WARM_UP};
 
 /// The turns of processors, in instructions.
 const QUANTUM: u64 = 100;
+
+/// The statements of a transaction: BEGIN, three UPDATEs, SELECT, INSERT, END.
+pub(super) const STATEMENTS: f64 = 7.0;
+/// The part of the statements that warms up caches and is not counted.
+const WARM_UP: f64 = 0.75;
+
+/// The recorded statements of a server.
+pub(super) struct ServerTrace {
+    pub trace: Trace,
+    pub statements: f64,
+}
 
 /// A machine and how it is used.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use self::bit_vector::SharerBits;
 pub use self::interconnect::{Exchange, InterconnectOperation};
 use self::sci::SharingList;
-use super::line_record::{LineNumbers, bit, processors};
+use super::line_numbers::{LineNumbers, bit, processors};
 use crate::description::{Directory, Nodes, Placement};
 use crate::hierarchy::Tags;
 
@@ -277,11 +277,6 @@ impl NodeMemory {
         copies.evict(node, exchange);
         self.counts.by_home[usize::from(*home)] += exchange.count() - before;
         Some(evicted)
-    }
-
-    /// The home node of a line, once it was accessed.
-    pub fn home(&self, place: u64) -> Option<u8> {
-        self.homes.get(&(place >> PAGE_SHIFT)).copied()
     }
 
     /// The nodes with a copy of the line at a place in their far caches, in the order of the list, if the directory has lists;

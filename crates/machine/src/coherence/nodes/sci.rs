@@ -1,7 +1,7 @@
 //! SCI's directory (IEEE 1596-1992): the home node's memory has the head of a list of the nodes with a copy.
 
 use super::interconnect::{Exchange, InterconnectOperation};
-use crate::coherence::line_record::bit;
+use crate::coherence::line_numbers::bit;
 
 /// A line's list. The home node itself is in none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl SharingList {
         self.is_gone &= !is_last;
     }
 
-    /// The list as text, for errors.
+    /// The nodes of the list, the head first.
     pub fn nodes(&self) -> &[u8] {
         &self.nodes
     }
