@@ -279,6 +279,40 @@ mod tests {
         });
     }
 
+    /// A loop adds to a register that begins with 0, and exchanges two: what is known soon includes the next round.
+    #[test]
+    fn sums_of_loops_have_an_end() {
+        let mut terms = Terms::new();
+        let step = Value::of(terms.fresh());
+        let mut context = Context::new(terms);
+        let mut known = state(&context, [Value::constant(0); 2]);
+        for _ in 0..12 {
+            let [a, b] = [1, 2].map(|register| known.original.get(register));
+            let sum = context.terms.operation(Op::Addq, 0, [b, step, Value::constant(0)]);
+            let next = state(&context, [sum, a]);
+            if known.includes(&context.terms, &next) {
+                return;
+            }
+            known = known.generalize(&mut context, &next);
+        }
+        panic!("{}", context.terms.show(known.original.get(1)));
+    }
+
+    /// The states of both images with these values in two registers.
+    fn state(context: &Context, values: [Value; 2]) -> State {
+        let mut registers = [Value::constant(0); 64];
+        registers[1..3].copy_from_slice(&values);
+        let machine = Machine {
+            pc: 0,
+            registers,
+            slots: Vec::new(),
+            bounds: Vec::new(),
+            inlined: Vec::new(),
+            executed: 0,
+        };
+        State { original: machine.clone(), optimized: machine, memory: context.memory, generalized: 0 }
+    }
+
     /// What is shared is taken apart once.
     #[test]
     fn sums_of_sums_take_linear_time() {
