@@ -104,7 +104,7 @@ impl Outcome {
     /// on standard error depends on the options.
     pub fn quiet_success(self) -> String {
         let is_quiet = !self.stderr.lines().any(|line| line.starts_with("pathlength: "));
-        assert!(self.code() == 0 && is_quiet, "{}{}", self.stdout, self.stderr);
+        assert!(self.code() == 0 && is_quiet, "{}: {}{}", self.code(), self.stdout, self.stderr);
         match self.has_format {
             true => self.stderr + &self.stdout,
             false => self.stdout + &self.stderr,

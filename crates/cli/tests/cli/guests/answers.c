@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -34,7 +35,10 @@ int main(int count, char **arguments) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strncpy(address.sun_path, arguments[1], sizeof address.sun_path - 1);
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0) return 1;
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0) {
+        perror("socket");
+        return 1;
+    }
     signal(SIGALRM, tick);
     struct itimerval timer = {{0, 5000}, {0, 5000}};
     setitimer(ITIMER_REAL, &timer, NULL);
