@@ -162,7 +162,10 @@ const USAGE: [(&str, &str); 18] = [
     ("static", "<IMAGE>..."),
     ("static image --against", "a value is required for '--against"),
     ("compare one", "<PROGRAM_B>"),
-    ("study fractions", "[possible values: byteword, strides, tpcc, tpch, vlm, rdb, smp, numa, spike, system]"),
+    (
+        "study fractions",
+        "[possible values: byteword, strides, tpcc, tpch, vlm, rdb, smp, numa, spike, system]",
+    ),
     (
         "study tpch --queries 1,23",
         "invalid value '23' for '--queries <NUMBERS>': queries are numbered from 1 to 22",
