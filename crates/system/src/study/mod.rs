@@ -116,7 +116,10 @@ pub struct SystemStudy {
     pub provenance: Vec<(String, String)>,
 }
 
-/// Builds, runs, records and counts.
+/// Builds, runs, records and counts. A program that fails is left out, and named among how the results were made.
+///
+/// # Errors
+/// If no program could be measured, that of the first.
 pub fn study(
     settings: &SystemStudySettings,
     progress: &(dyn Fn(StudyProgress) + Sync),
@@ -124,7 +127,31 @@ pub fn study(
     let building = |step| progress(StudyProgress::Building(step));
     let mut study = SystemStudy { programs: Vec::new(), builds: Vec::new(), provenance: Vec::new() };
     let kernel = build_kernel(settings, None, &building)?;
+    let mut failures = Vec::new();
     for program in &settings.programs {
+        if let Err(error) = study.measure(program, settings, &kernel, progress) {
+            progress(StudyProgress::Doing(format!("left out: {error}")));
+            failures.push(error);
+        }
+    }
+    let left_out = failures.iter().map(|error| ("Left out".into(), error.to_string()));
+    study.provenance.extend(left_out);
+    match failures.into_iter().next() {
+        Some(error) if study.programs.is_empty() => Err(error),
+        _ => Ok(study),
+    }
+}
+
+impl SystemStudy {
+    /// Measures a program on a kernel, and in both builds on both kernels if it is one of [`BYTE_WORD_PROGRAMS`].
+    fn measure(
+        &mut self,
+        program: &SystemProgram,
+        settings: &SystemStudySettings,
+        kernel: &GuestKernel,
+        progress: &(dyn Fn(StudyProgress) + Sync),
+    ) -> Result<(), StudyError> {
+        let building = |step| progress(StudyProgress::Building(step));
         let has_both = settings.compares_builds && BYTE_WORD_PROGRAMS.contains(&program.name);
         let toolchains: &[Toolchain] =
             if has_both { &[NATIVE, BYTE_WORD, ORIGINAL] } else { &[NATIVE, BYTE_WORD] };
@@ -132,8 +159,11 @@ pub fn study(
         let place = ProgramFolder::prepare(program, &builds[0], settings)?;
         let doing = |what: String| progress(StudyProgress::Doing(format!("{}: {what}", program.name)));
         doing("running and recording".into());
-        let counted = place.count(&kernel, &builds[1])?;
-        study.programs.push(ProgramResult { program: *program, counted });
+        let counted = place.count(kernel, &builds[1])?;
+        self.programs.push(ProgramResult { program: *program, counted });
+        if self.provenance.is_empty() {
+            self.provenance = provenance(&builds[1], kernel);
+        }
         let kernels: &[&'static Toolchain] = if has_both { &[&BYTE_WORD, &ORIGINAL] } else { &[] };
         for kernel_build in kernels {
             let kernel = build_kernel(settings, Some(kernel_build), &building)?;
@@ -141,14 +171,11 @@ pub fn study(
                 let names = [kernel_build.name, of_program.name];
                 doing(format!("kernel {}, program {}", names[0], names[1]));
                 let counted = place.count(&kernel, of_program)?;
-                study.builds.push(BuildsResult { program: *program, builds: names, counted });
+                self.builds.push(BuildsResult { program: *program, builds: names, counted });
             }
         }
-        if study.provenance.is_empty() {
-            study.provenance = provenance(&builds[1], &kernel);
-        }
+        Ok(())
     }
-    Ok(study)
 }
 
 fn build_kernel(

@@ -102,7 +102,7 @@ const DECODER: SystemProgram = SystemProgram {
         "\"$NATIVE/frontend/lame\" --quiet -r -s 44.1 -m m --noreplaygain \"$INPUTS/sound.raw\" \"$PREPARED\"",
     ),
     inputs: &[SOUND],
-    arguments: &["--quiet", "--decode", "{prepared}", "-"],
+    arguments: &["--quiet", "--mp3input", "--decode", "{prepared}", "-"],
     ..PLAIN
 };
 
