@@ -117,3 +117,36 @@ fn what_signals_interrupt_is_counted_once() {
         assert_eq!(in_blocks(unit, &counts), unit.instructions);
     }
 }
+
+/// A program that ends while its timers run.
+const ARMED: &str = r#"
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
+static void tick(int signal) {}
+long __attribute__((noinline)) work(long until) { return until + 1; }
+int main(void) {
+    struct itimerval often = {{0, 50}, {0, 50}};
+    struct itimerspec seldom = {{0, 50000}, {0, 50000}};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    timer_t timer;
+    signal(SIGALRM, tick);
+    signal(SIGPROF, tick);
+    signal(SIGUSR1, tick);
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &seldom, 0)) return 1;
+    if (setitimer(ITIMER_PROF, &often, 0) || setitimer(ITIMER_REAL, &often, 0)) return 1;
+    return work(0) - 1;
+}
+"#;
+
+/// Their signals would end this process, which has no handlers any more.
+#[test]
+fn timers_end_with_their_program() {
+    let guest = Guest::new(ARMED, &["-O2"]);
+    let (units, _) = count(&guest, &[]);
+    assert_eq!(units.len(), 1);
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_millis(100) {
+        std::hint::spin_loop();
+    }
+}

@@ -177,8 +177,9 @@ impl<G: Abi> Kernel<G> {
         host::name_thread(executable.file_name().unwrap_or_default());
     }
 
-    /// The program has ended: stops recording the host's signals.
-    pub fn detach(&self) {
+    /// The program has ended: stops its timers, and recording the host's signals.
+    pub fn detach(&mut self) {
+        self.timers.stop();
         self.actions.detach();
         limits::end();
     }

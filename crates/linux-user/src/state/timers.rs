@@ -47,6 +47,17 @@ impl Timers {
         }
     }
 
+    /// Stops all timers but those of descriptors, whose signals would end the host's process when the program has ended.
+    pub fn stop(&mut self) {
+        self.delete_all();
+        self.real = None;
+        for which in [libc::ITIMER_REAL, libc::ITIMER_VIRTUAL, libc::ITIMER_PROF] {
+            let never = [0u64; 4];
+            // SAFETY: the pointer is to the 32 bytes that the call reads.
+            unsafe { libc::syscall(libc::SYS_setitimer, which, never.as_ptr(), 0) };
+        }
+    }
+
     /// In the child of a fork, which inherits only timer descriptors.
     pub fn forget(&mut self) {
         self.real = None;
