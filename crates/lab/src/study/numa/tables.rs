@@ -144,6 +144,10 @@ pub(super) fn changes(study: &NumaStudy) -> Table {
         "a second: in time, from the first statement on, with cold caches; the other rows without that part."
             .into(),
     );
+    table.notes.push(
+        "Each build was recorded once. How far the clients' work overlapped on a busy host can change the operations more than the          layout does: compare recordings of an idle host, and several of them."
+            .into(),
+    );
     table
 }
 
