@@ -1,5 +1,7 @@
 //! A snooping bus with split transactions: when its address lines, its data lines and the banks of memory are free.
 
+use std::collections::VecDeque;
+
 use super::interconnect::InterconnectClock;
 use crate::coherence::Exchange;
 use crate::description::Bus;
@@ -79,7 +81,7 @@ pub struct BusClock {
     data_free: u64,
     banks_free: Vec<u64>,
     /// When the data of transactions that have not ended have come.
-    open: Vec<u64>,
+    open: VecDeque<u64>,
     used: BusUse,
 }
 
@@ -100,7 +102,7 @@ impl BusClock {
             outstanding: bus.outstanding as usize,
             address_free: 0,
             data_free: 0,
-            open: Vec::new(),
+            open: VecDeque::new(),
             used: BusUse { banks: banks.clone(), ..BusUse::default() },
             banks_free: banks,
         }
@@ -137,7 +139,10 @@ impl BusClock {
         if matches!(transaction, Transaction::TransferAndUpdate | Transaction::WriteBack) {
             self.occupy_bank(bank, data);
         }
-        self.open.push(self.data_free);
+        self.open.push_back(self.data_free);
+        if self.open.len() > self.outstanding {
+            self.open.pop_front();
+        }
         self.count(now, transaction, data + self.cycle)
     }
 
@@ -160,14 +165,14 @@ impl BusClock {
         self.count_one(now, Transaction::Remote, end, unloaded)
     }
 
-    /// The time at which there are few enough open transactions for another one.
-    fn admitted(&mut self, now: u64) -> u64 {
-        self.open.retain(|&end| end > now);
-        if self.open.len() < self.outstanding {
-            return now;
+    /// The time at which there are few enough open transactions for another one. A processor that waited to begin may ask for a later
+    /// time than the next one, so that what has ended by then is not forgotten; but data come in order, so that only the last
+    /// ones count.
+    fn admitted(&self, now: u64) -> u64 {
+        match self.open.front() {
+            Some(&end) if self.open.len() == self.outstanding => end.max(now),
+            _ => now,
         }
-        self.open.sort_unstable_by_key(|&end| std::cmp::Reverse(end));
-        self.open[self.outstanding - 1]
     }
 
     /// Occupies a bank from a time on, or from when it is free; returns that.
