@@ -57,7 +57,7 @@ impl InterconnectClock {
         self.used.interfaces[node] += sent;
         let mut end = start + self.hop * u64::from(exchange.hops);
         let lookups = self.directory * u64::from(exchange.lookups);
-        if lookups > 0 {
+        if exchange.lookups > 0 {
             let home = usize::from(exchange.home);
             let asked = start + self.hop;
             let served = asked.max(self.directories_free[home]);
