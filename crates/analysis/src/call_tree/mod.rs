@@ -4,6 +4,7 @@
 mod chains;
 mod costs;
 mod entries;
+mod entry_tables;
 mod locks;
 mod model;
 mod objects;
@@ -17,7 +18,8 @@ use events::Object;
 
 pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
-pub use entries::{EntryRows, entry_tables};
+pub use entries::EntryRows;
+pub use entry_tables::entry_tables;
 pub use locks::{LockRows, lock_table};
 pub use model::WithCallTree;
 pub use objects::{ObjectRows, object_tables};
