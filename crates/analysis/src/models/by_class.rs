@@ -118,7 +118,11 @@ pub fn by_class<M: InstructionResults + MergeableModel>(
             let mut table = Table::new(name, title, &headings);
             table.columns.extend(models.columns());
             let total = models.totals();
-            let (sums, outside) = (class_sums(models, classes), outside_units(models, classes));
+            let sums = class_sums(models, classes);
+            let mut outside = total.clone();
+            for class in &sums {
+                outside.iter_mut().zip(&class.row).for_each(|(rest, own)| *rest -= own);
+            }
             let cells = |name: &str, units: Value, row: &[u64]| {
                 let share = 100.0 * models.weight(row) as f64 / models.weight(&total) as f64;
                 let cells = [name.into(), units, share.into()].into_iter();
@@ -169,24 +173,13 @@ fn class_sums<'a, M: InstructionResults>(
     let mut sums: BTreeMap<u32, ClassSum> = BTreeMap::new();
     for unit in models.unit_results() {
         let Some(class) = classes.of(unit.number) else { continue };
-        let (name, row) = (classes.names()[class as usize].as_str(), vec![0; unit.row.len()]);
-        let sum = sums.entry(class).or_insert(ClassSum { name, units: 0, row });
+        let none =
+            || ClassSum { name: &classes.names()[class as usize], units: 0, row: vec![0; unit.row.len()] };
+        let sum = sums.entry(class).or_insert_with(none);
         sum.units += 1;
         sum.row.iter_mut().zip(&unit.row).for_each(|(sum, number)| *sum += number);
     }
     let mut sums: Vec<ClassSum> = sums.into_values().collect();
     sums.sort_by(|a, b| models.weight(&b.row).cmp(&models.weight(&a.row)).then_with(|| a.name.cmp(b.name)));
     sums
-}
-
-/// What was counted outside of the units that have a class.
-fn outside_units<M: InstructionResults + MergeableModel>(
-    models: &Together<M>,
-    classes: &UnitClasses,
-) -> Vec<u64> {
-    let mut outside = models.totals();
-    for class in class_sums(models, classes) {
-        outside.iter_mut().zip(class.row).for_each(|(rest, own)| *rest -= own);
-    }
-    outside
 }
