@@ -50,7 +50,7 @@ pub enum Placement {
     /// The node whose processor accesses it first.
     #[default]
     FirstTouch,
-    /// The nodes in turn, in the order of first accesses.
+    /// Round-robin: each page that is accessed for the first time is in the node after that of the last one.
     RoundRobin,
     /// One node for all pages.
     Fixed,

@@ -279,7 +279,7 @@ mod tests {
         });
     }
 
-    /// A loop adds to a register that begins with 0, and exchanges two: what is known soon includes the next round.
+    /// The loop `(a, b) = (a + step, a)`: after a few iterations the generalized state includes that of the next iteration.
     #[test]
     fn sums_of_loops_have_an_end() {
         let mut terms = Terms::new();

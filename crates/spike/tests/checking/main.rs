@@ -82,8 +82,8 @@ fn optimized_images_are_proved() {
     }
 }
 
-/// Optimizes the images that `SPIKE_CHECK_IMAGES` names (with `:` between them) by two random profiles each, and prints what
-/// is proved, what is not, and the seconds: docs/design/spike.md has the results for the programs of the study.
+/// Optimizes the images that `SPIKE_CHECK_IMAGES` names (with `:` between them) by two random profiles each, and prints
+/// how many procedures are proved, which are not, and how long it takes: docs/design/spike.md has the results for the programs of the study.
 #[test]
 #[ignore = "a measurement, of images that other commands build"]
 fn images_by_random_profiles() {
