@@ -345,6 +345,11 @@ impl Multiprocessor {
         self.interconnect.iter_mut().for_each(InterconnectClock::reset_counts);
     }
 
+    /// The instructions of all processors.
+    pub fn instructions(&self) -> u64 {
+        self.processors.iter().map(|processor| processor.counts.instructions).sum()
+    }
+
     /// Units of work that ended on all processors.
     pub fn units(&self) -> u64 {
         self.processors.iter().map(|processor| processor.counts.units).sum()

@@ -1,198 +1,14 @@
 //! A trace on several processors of a described machine, in time; and the results as tables.
 
-use std::collections::VecDeque;
+mod replay;
+mod saturated;
 
-use events::Thread;
-use events::record::{Entries, Entry, Mark};
 use machine::{
-    CoherenceState, Multiprocessor, NextStep, ProcessorCause, ProcessorRequest, Transaction,
-    TransactionCounts,
+    CoherenceState, Multiprocessor, ProcessorCause, ProcessorRequest, Transaction, TransactionCounts,
 };
-use trace::interleave::{Schedule, Turn};
-use trace::{Chunk, Error, Trace};
 
+pub use self::replay::{MultiprocessorReplay, ReplayProblems, replay};
 use crate::table::{Kind, Table, Value};
-
-/// What is executed of a trace on several processors.
-#[derive(Clone, Copy, Debug)]
-pub struct MultiprocessorReplay {
-    /// Which processor executes what.
-    pub schedule: Schedule,
-    /// Streams never wait, as if clients always asked the next question at once: a processor executes a unit of work of the
-    /// stream that is in the queue for the longest time, whatever the schedule says.
-    pub is_saturated: bool,
-    /// Units of work after which counting begins.
-    pub warm_up: u64,
-}
-
-/// Why the execution is not whole.
-#[derive(Debug)]
-pub struct ReplayProblems {
-    /// The errors of chunks that could not be read, and were skipped.
-    pub errors: Vec<Error>,
-    /// No more units of work ended than those that warm the machine up: nothing was counted.
-    pub is_warming: bool,
-}
-
-/// Executes the selected chunks of a trace. `progress` is called with the number of instructions executed since the last call.
-pub fn replay(
-    trace: &Trace,
-    MultiprocessorReplay { schedule, is_saturated, warm_up }: MultiprocessorReplay,
-    is_wanted: impl Fn(&Chunk) -> bool,
-    model: &mut Multiprocessor,
-    progress: &mut dyn FnMut(u64),
-) -> ReplayProblems {
-    trace.blocks().iter().for_each(|block| model.define(block));
-    let mut saturated = is_saturated.then(|| SaturatedStreams::new(trace, &is_wanted));
-    let mut interleaved = trace.interleaved_where(schedule, is_wanted);
-    let (mut errors, mut reported, mut turns) = (Vec::new(), 0, 0u64);
-    let (mut is_warming, mut is_over) = (warm_up > 0, false);
-    loop {
-        let number = match model.next_step() {
-            NextStep::Continue => {
-                model.step();
-                continue;
-            }
-            NextStep::Feed(number) => number,
-            NextStep::AllIdle if is_over => break,
-            // The streams that the others waited for have ended since.
-            NextStep::AllIdle => {
-                model.wake();
-                continue;
-            }
-        };
-        let turn = match &mut saturated {
-            Some(streams) => streams.next_of(number),
-            None => interleaved.next_of(number as u32).map(ProcessorTurn::from),
-        };
-        match turn {
-            Ok(ProcessorTurn::Executes(stream, words)) => {
-                let process = trace.streams()[stream as usize].process;
-                model.feed(number, Thread { process, number: stream }, words);
-            }
-            Ok(ProcessorTurn::Idle) => model.idle(number),
-            // Others have not executed all that they got.
-            Ok(ProcessorTurn::Over) => {
-                is_over = true;
-                model.idle(number);
-            }
-            Err(error) => errors.push(error),
-        }
-        if is_warming && model.units() >= warm_up {
-            model.reset_counts();
-            (is_warming, reported) = (false, 0);
-        }
-        turns += 1;
-        if turns.is_multiple_of(1 << 14) {
-            let executed = model.processors().map(|processor| processor.instructions).sum();
-            progress(executed - reported);
-            reported = executed;
-        }
-    }
-    model.end();
-    ReplayProblems { errors, is_warming }
-}
-
-/// What a processor does next.
-enum ProcessorTurn<'a> {
-    /// It executes records of a stream.
-    Executes(u32, &'a [u64]),
-    Idle,
-    Over,
-}
-
-impl<'a> From<Turn<'a>> for ProcessorTurn<'a> {
-    fn from(turn: Turn<'a>) -> ProcessorTurn<'a> {
-        match turn {
-            Turn::Slice(slice) => ProcessorTurn::Executes(slice.stream, slice.words),
-            Turn::Idle => ProcessorTurn::Idle,
-            Turn::Over => ProcessorTurn::Over,
-        }
-    }
-}
-
-/// Streams that never wait.
-struct SaturatedStreams<'a> {
-    trace: &'a Trace,
-    streams: Vec<SaturatedStream>,
-    /// Those that no processor executes, the next one first.
-    queue: VecDeque<usize>,
-    /// By processor.
-    current: Vec<Option<usize>>,
-}
-
-/// A stream: its chunks that were not read, and the words of the last one from a place on.
-#[derive(Default)]
-struct SaturatedStream {
-    chunks: VecDeque<usize>,
-    words: Vec<u64>,
-    at: usize,
-}
-
-impl SaturatedStream {
-    fn has_ended(&self) -> bool {
-        self.chunks.is_empty() && self.at == self.words.len()
-    }
-}
-
-impl<'a> SaturatedStreams<'a> {
-    fn new(trace: &'a Trace, is_wanted: impl Fn(&Chunk) -> bool) -> SaturatedStreams<'a> {
-        let count = trace.streams().len();
-        let of = |stream: usize| -> SaturatedStream {
-            let chunks = trace.stream_chunks(stream as u32).iter().copied();
-            let chunks = chunks.filter(|&chunk| is_wanted(&trace.chunks()[chunk])).collect();
-            SaturatedStream { chunks, ..SaturatedStream::default() }
-        };
-        let streams: Vec<SaturatedStream> = (0..count).map(of).collect();
-        let instructions = |stream: usize| -> u64 {
-            streams[stream].chunks.iter().map(|&chunk| trace.chunks()[chunk].instructions).sum()
-        };
-        // Streams without instructions have only marks, of memory that the processes forked from them share: they are first.
-        let mut queue: Vec<usize> = (0..count).filter(|&stream| !streams[stream].has_ended()).collect();
-        queue.sort_by_key(|&stream| instructions(stream) > 0);
-        SaturatedStreams { trace, streams, queue: queue.into(), current: Vec::new() }
-    }
-
-    /// The next records of a processor: a unit of work, or the part of it that a chunk has.
-    fn next_of(&mut self, processor: usize) -> Result<ProcessorTurn<'_>, Error> {
-        self.current.resize(self.current.len().max(processor + 1), None);
-        let Some(stream) = self.current[processor].take().or_else(|| self.queue.pop_front()) else {
-            let is_over = self.current.iter().all(Option::is_none);
-            return Ok(if is_over { ProcessorTurn::Over } else { ProcessorTurn::Idle });
-        };
-        let own = &mut self.streams[stream];
-        if own.at == own.words.len()
-            && let Some(chunk) = own.chunks.pop_front()
-        {
-            own.at = 0;
-            own.words.clear();
-            if let Err(error) = self.trace.read(chunk, &mut own.words) {
-                own.words.clear();
-                self.put_back(processor, stream, false);
-                return Err(error);
-            }
-        }
-        let start = own.at;
-        let mut entries = Entries::new(&own.words[start..], self.trace.shapes());
-        let ends_unit =
-            entries.by_ref().any(|entry| matches!(entry, Entry::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_))));
-        own.at = own.words.len() - if ends_unit { entries.rest().len() } else { 0 };
-        self.put_back(processor, stream, ends_unit);
-        let own = &self.streams[stream];
-        Ok(ProcessorTurn::Executes(stream as u32, &own.words[start..own.at]))
-    }
-
-    /// A processor keeps a stream until its unit of work ends.
-    fn put_back(&mut self, processor: usize, stream: usize, ends_unit: bool) {
-        if self.streams[stream].has_ended() {
-            return;
-        }
-        match ends_unit {
-            true => self.queue.push_back(stream),
-            false => self.current[processor] = Some(stream),
-        }
-    }
-}
 
 fn cause_name(cause: ProcessorCause) -> &'static str {
     match cause {
@@ -278,7 +94,7 @@ pub fn transactions(model: &Multiprocessor) -> Table {
             ("longest ns", Kind::Real(1)),
         ],
     );
-    let instructions: u64 = model.processors().map(|processor| processor.instructions).sum();
+    let instructions = model.instructions();
     let nanoseconds = |picoseconds: u64, count: u64| picoseconds as f64 / 1000.0 / count as f64;
     for transaction in Transaction::ALL {
         let counts = transactions_of(model, transaction);
@@ -314,7 +130,7 @@ pub fn requests(model: &Multiprocessor) -> Table {
     ];
     let column = |name: &str| crate::table::Column { name: name.into(), kind: Kind::Percent(1) };
     table.columns.extend(states.map(|(name, _)| column(name)));
-    let instructions: u64 = model.processors().map(|processor| processor.instructions).sum();
+    let instructions = model.instructions();
     let found = &model.memory().counts().requests;
     for request in ProcessorRequest::ALL {
         let all = found.all(request);
@@ -414,7 +230,7 @@ pub fn summary(model: &Multiprocessor) -> Table {
         None => format!("{processors} processor{plural} on a bus"),
     };
     let mut table = Table::new("bus", title, &[("what", Kind::Text), ("value", Kind::Real(3))]);
-    let instructions: u64 = model.processors().map(|processor| processor.instructions).sum();
+    let instructions = model.instructions();
     let units: u64 = model.processors().map(|processor| processor.units).sum();
     let elapsed = model.elapsed() as f64;
     let mut row = |what: &str, value: f64| table.row(vec![what.into(), value.into()]);

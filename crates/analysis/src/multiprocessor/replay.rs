@@ -1,0 +1,88 @@
+//! Executes a trace on several processors of a described machine, in time.
+
+use events::Thread;
+use machine::{Multiprocessor, NextStep};
+use trace::interleave::Schedule;
+use trace::{Chunk, Error, Trace};
+
+use super::saturated::{ProcessorTurn, SaturatedStreams};
+
+/// What is executed of a trace on several processors.
+#[derive(Clone, Copy, Debug)]
+pub struct MultiprocessorReplay {
+    /// Which processor executes what.
+    pub schedule: Schedule,
+    /// Streams never wait, as if clients always asked the next question at once: a processor executes a unit of work of the
+    /// stream that is in the queue for the longest time, whatever the schedule says.
+    pub is_saturated: bool,
+    /// Units of work after which counting begins.
+    pub warm_up: u64,
+}
+
+/// Why the execution is not whole.
+#[derive(Debug)]
+pub struct ReplayProblems {
+    /// The errors of chunks that could not be read, and were skipped.
+    pub errors: Vec<Error>,
+    /// No more units of work ended than those that warm the machine up: nothing was counted.
+    pub is_warming: bool,
+}
+
+/// Executes the selected chunks of a trace. `progress` is called with the number of instructions executed since the last call.
+pub fn replay(
+    trace: &Trace,
+    MultiprocessorReplay { schedule, is_saturated, warm_up }: MultiprocessorReplay,
+    is_wanted: impl Fn(&Chunk) -> bool,
+    model: &mut Multiprocessor,
+    progress: &mut dyn FnMut(u64),
+) -> ReplayProblems {
+    trace.blocks().iter().for_each(|block| model.define(block));
+    let mut saturated = is_saturated.then(|| SaturatedStreams::new(trace, &is_wanted));
+    let mut interleaved = trace.interleaved_where(schedule, is_wanted);
+    let (mut errors, mut reported, mut turns) = (Vec::new(), 0, 0u64);
+    let (mut is_warming, mut is_over) = (warm_up > 0, false);
+    loop {
+        let number = match model.next_step() {
+            NextStep::Continue => {
+                model.step();
+                continue;
+            }
+            NextStep::Feed(number) => number,
+            NextStep::AllIdle if is_over => break,
+            // The streams that the others waited for have ended since.
+            NextStep::AllIdle => {
+                model.wake();
+                continue;
+            }
+        };
+        let turn = match &mut saturated {
+            Some(streams) => streams.next_of(number),
+            None => interleaved.next_of(number as u32).map(ProcessorTurn::from),
+        };
+        match turn {
+            Ok(ProcessorTurn::Executes(stream, words)) => {
+                let process = trace.streams()[stream as usize].process;
+                model.feed(number, Thread { process, number: stream }, words);
+            }
+            Ok(ProcessorTurn::Idle) => model.idle(number),
+            // Others have not executed all that they got.
+            Ok(ProcessorTurn::Over) => {
+                is_over = true;
+                model.idle(number);
+            }
+            Err(error) => errors.push(error),
+        }
+        if is_warming && model.units() >= warm_up {
+            model.reset_counts();
+            (is_warming, reported) = (false, 0);
+        }
+        turns += 1;
+        if turns.is_multiple_of(1 << 14) {
+            let executed = model.instructions();
+            progress(executed - reported);
+            reported = executed;
+        }
+    }
+    model.end();
+    ReplayProblems { errors, is_warming }
+}
