@@ -1,6 +1,8 @@
 //! The coherent memory against a plain model: one line at a time, sets of bytes, no filter. The plain model has the
 //! values of all copies, so that every load is known to return what was stored last.
 
+mod plain_cache;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
@@ -8,42 +10,7 @@ use pathlength_machine::{
     BusOperation, CoherenceState, CoherentMemory, Machine, ProcessorRequest, Protocol, SharingClass,
     TransitionCause,
 };
-
-/// A cache as lists of lines, the least recently used first.
-struct PlainCache {
-    line: u64,
-    ways: usize,
-    sets: Vec<Vec<u64>>,
-}
-
-impl PlainCache {
-    fn set(&mut self, line: u64) -> &mut Vec<u64> {
-        let sets = self.sets.len() as u64;
-        &mut self.sets[(line % sets) as usize]
-    }
-
-    fn remove(&mut self, line: u64) {
-        self.set(line).retain(|&other| other != line);
-    }
-
-    /// Uses a line that is there.
-    fn touch(&mut self, line: u64) -> bool {
-        let is_there = self.set(line).contains(&line);
-        if is_there {
-            self.remove(line);
-            self.set(line).push(line);
-        }
-        is_there
-    }
-
-    fn fill(&mut self, line: u64) -> Option<u64> {
-        let ways = self.ways;
-        let set = self.set(line);
-        let evicted = (set.len() == ways).then(|| set.remove(0));
-        set.push(line);
-        evicted
-    }
-}
+use plain_cache::PlainCache;
 
 /// A copy of a line.
 #[derive(Clone)]
@@ -97,14 +64,8 @@ impl Plain {
     fn new(machine: &Machine, processors: usize) -> Plain {
         let coherence = machine.coherence.as_ref().unwrap();
         let private = coherence.private_caches(&machine.caches);
-        let caches = || {
-            let cache = |cache: &&pathlength_machine::Cache| PlainCache {
-                line: cache.line,
-                ways: cache.ways as usize,
-                sets: vec![Vec::new(); cache.sets() as usize],
-            };
-            private.iter().map(cache).collect()
-        };
+        let caches =
+            || private.iter().map(|cache| PlainCache::new(cache.line, cache.ways, cache.sets())).collect();
         Plain {
             protocol: coherence.protocol,
             line: private.last().unwrap().line,
@@ -647,11 +608,7 @@ fn fetches_reach_the_cache_at_the_bus_as_in_a_plain_model() {
     for seed in 0..testing::sample(30, 1000) {
         let mut rng = Rng::with_seed(seed);
         let mut memory = CoherentMemory::new(&machine, coherence, 1);
-        let plain = |size: usize, ways: usize| PlainCache {
-            line: 32,
-            ways,
-            sets: vec![Vec::new(); size / 32 / ways],
-        };
+        let plain = |size: u64, ways: u32| PlainCache::new(32, ways, size / 32 / u64::from(ways));
         let [mut code, mut data, mut l2] = [plain(256, 4), plain(256, 2), plain(1024, 4)];
         let mut states: BTreeMap<u64, CoherenceState> = BTreeMap::new();
         let mut expected = [[0u64; 5]; 3];

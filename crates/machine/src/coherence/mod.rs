@@ -72,6 +72,12 @@ pub struct BusEvent {
 }
 
 impl BusEvent {
+    /// An operation on a line, by its number, that needs no other cache and no other node.
+    fn new(operation: BusOperation, line: u32) -> BusEvent {
+        let exchange = Exchange::default();
+        BusEvent { operation, class: None, line, supplier: None, invalidated: 0, needless: 0, exchange }
+    }
+
     /// Whether it is a sharing miss that is not decided yet: give it a token ([`CoherentMemory::set_token`]).
     pub fn is_undecided(&self) -> bool {
         self.operation != BusOperation::Upgrade && self.class.is_none()
@@ -226,7 +232,7 @@ impl CoherentMemory {
             }
         };
         let may_change_nodes = event.is_some() || is_store && before == CoherenceState::Exclusive;
-        if may_change_nodes && self.nodes.is_some() {
+        if may_change_nodes {
             let exchange = self.obtain(processor, line, number, is_store);
             event.iter_mut().for_each(|event| event.exchange = exchange);
         }
@@ -286,16 +292,7 @@ impl CoherentMemory {
             (record.owner, record.state) = (Some(processor), CoherenceState::Exclusive);
         }
         record.holders |= bit(processor);
-        let operation = BusOperation::Read;
-        BusEvent {
-            operation,
-            class,
-            line: number,
-            supplier,
-            invalidated: 0,
-            needless: 0,
-            exchange: Exchange::default(),
-        }
+        BusEvent { class, supplier, ..BusEvent::new(BusOperation::Read, number) }
     }
 
     /// A store that missed.
@@ -305,16 +302,8 @@ impl CoherentMemory {
         let (invalidated, needless) = self.invalidate_others(bit(processor), line, number);
         let class = self.classify(processor, number, used, true);
         self.records[number as usize].holders |= bit(processor);
-        let operation = BusOperation::ReadForOwnership;
-        BusEvent {
-            operation,
-            class,
-            line: number,
-            supplier,
-            invalidated,
-            needless,
-            exchange: Exchange::default(),
-        }
+        let event = BusEvent::new(BusOperation::ReadForOwnership, number);
+        BusEvent { class, supplier, invalidated, needless, ..event }
     }
 
     /// A store to a copy that is not the only one, as far as its processor knows.
@@ -325,16 +314,7 @@ impl CoherentMemory {
             0 => self.counts.upgrades_alone += 1,
             _ => self.counts.upgrades_needless += u64::from(invalidated == needless),
         }
-        let operation = BusOperation::Upgrade;
-        BusEvent {
-            operation,
-            class: None,
-            line: number,
-            supplier: None,
-            invalidated,
-            needless,
-            exchange: Exchange::default(),
-        }
+        BusEvent { invalidated, needless, ..BusEvent::new(BusOperation::Upgrade, number) }
     }
 
     /// Another processor than the owner reads a line. Returns the owner if it supplies the line, as its copy is dirty.

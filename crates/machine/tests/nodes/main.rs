@@ -2,6 +2,8 @@
 //! out by hand.
 
 mod plain;
+#[path = "../plain_cache/mod.rs"]
+mod plain_cache;
 
 use fastrand::Rng;
 use pathlength_machine::{CoherentMemory, InterconnectOperation, Machine};
@@ -172,8 +174,8 @@ fn sequences_have_the_operations_worked_out_by_hand() {
     assert_eq!(changed, [(vec![(Read, 1), (Forward, 1)], 4), (vec![(Read, 1), (Forward, 1)], 3)]);
     // The only node with the line: SCI's must ask for a copy that it has read, the owner by bits need not.
     assert_eq!(both(&[(1, false), (1, true)]), [(vec![(Upgrade, 1)], 2), (vec![], 0)]);
-    // Node 3 stores to what nodes 1 and 2 read: in the list it is told to the head, then both are purged in turn; by bits both
-    // are told at once. (The home node reads first, so that no node owns the line.)
+    // Node 3 stores to what nodes 1 and 2 read. With SCI it becomes the head of the list, and purges one after the other; with a
+    // bit vector both are invalidated at once. (The home node reads first, so that no node owns the line.)
     let purged = both(&[(0, false), (1, false), (2, false), (3, true)]);
     let sci = vec![(ReadExclusive, 1), (Invalidation, 2), (DirectoryUpdate, 1)];
     assert_eq!(purged, [(sci, 2 + 2 + 4), (vec![(ReadExclusive, 1), (Invalidation, 2)], 3)]);

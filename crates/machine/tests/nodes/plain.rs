@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::plain_cache::PlainCache;
 use pathlength_machine::{
     BusOperation, CoherenceState, Directory, InterconnectOperation, Machine, Placement, Protocol,
 };
@@ -24,46 +25,6 @@ pub enum Planted {
     OtherPartsStay,
     /// A node that leaves a list does not tell its successor.
     ListIsBroken,
-}
-
-/// A cache as lists of lines, the least recently used first.
-#[derive(Clone)]
-pub struct PlainCache {
-    pub line: u64,
-    ways: usize,
-    sets: Vec<Vec<u64>>,
-}
-
-impl PlainCache {
-    fn new(line: u64, ways: u32, sets: u64) -> PlainCache {
-        PlainCache { line, ways: ways as usize, sets: vec![Vec::new(); sets as usize] }
-    }
-
-    fn set(&mut self, line: u64) -> &mut Vec<u64> {
-        let sets = self.sets.len() as u64;
-        &mut self.sets[(line % sets) as usize]
-    }
-
-    fn remove(&mut self, line: u64) {
-        self.set(line).retain(|&other| other != line);
-    }
-
-    fn touch(&mut self, line: u64) -> bool {
-        let is_there = self.set(line).contains(&line);
-        if is_there {
-            self.remove(line);
-            self.set(line).push(line);
-        }
-        is_there
-    }
-
-    fn fill(&mut self, line: u64) -> Option<u64> {
-        let ways = self.ways;
-        let set = self.set(line);
-        let evicted = (set.len() == ways).then(|| set.remove(0));
-        set.push(line);
-        evicted
-    }
 }
 
 type Bytes = BTreeMap<u64, u64>;
