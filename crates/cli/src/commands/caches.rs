@@ -22,17 +22,12 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
         return mrc::run(&options.sizes, &options.output, &options.input, options.children);
     }
     let attached = options.running.attached(options.children)?;
-    let is_attached = attached.is_some();
+    let children = options.children || attached.is_some();
     let input = &SimulationOptions { attached, ..options.input.clone() };
     let output = &options.output;
     if !options.settings.sweeps.is_empty() {
-        let request = SweepRequest {
-            names: &options.machines,
-            settings: &options.settings,
-            output,
-            input,
-            children: options.children || is_attached,
-        };
+        let request =
+            SweepRequest { names: &options.machines, settings: &options.settings, output, input, children };
         return sweep::misses(&request);
     }
     let rows = options.by.map(|by| by.results(options.inclusive));
@@ -43,7 +38,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model: Vec<Caches> = selected.machines.iter().map(make).collect();
     if let Some(ResultRows::Entries(rows)) = rows {
-        let (rows_shown, selected, children) = (&options.rows, &selected, options.children || is_attached);
+        let (rows_shown, selected) = (&options.rows, &selected);
         let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
         return entries::simulate(&request, model);
     }
@@ -55,14 +50,14 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
             rows_shown: &options.rows,
             output,
             selected: &selected,
-            children: options.children || is_attached,
+            children,
         };
         let machines = selected.machines.clone();
         let summary =
             |together: &[(&str, Together<Caches>)]| vec![models::structures(together, options.classify)];
         return by_class::run(&request, move || machines.iter().map(make).collect(), summary);
     }
-    if options.children || is_attached {
+    if children {
         return processes::caches(options, input, rows, &selected);
     }
     if rows == Some(ResultRows::Process) {

@@ -19,7 +19,7 @@ use crate::messages;
 /// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let attached = options.running.attached(options.children)?;
-    let is_attached = attached.is_some();
+    let children = options.children || attached.is_some();
     let input = &SimulationOptions { attached, ..options.input.clone() };
     let output = &options.output;
     if !options.settings.sweeps.is_empty() {
@@ -28,13 +28,8 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
                 "--sample cannot be combined with --sweep: name several machines with --machine, or use --set"
             );
         }
-        let request = SweepRequest {
-            names: &options.machines,
-            settings: &options.settings,
-            output,
-            input,
-            children: options.children || is_attached,
-        };
+        let request =
+            SweepRequest { names: &options.machines, settings: &options.settings, output, input, children };
         return sweep::cycles(&request);
     }
     let several = options.by.is_none() || options.machines.len() > 1;
@@ -43,7 +38,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let times = selected.machines.iter().map(timing_model(options.sample)).collect::<Result<Vec<_>, _>>()?;
     if let Some(ResultRows::Entries(rows)) = rows {
-        let (rows_shown, selected, children) = (&options.rows, &selected, options.children || is_attached);
+        let (rows_shown, selected) = (&options.rows, &selected);
         let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
         return entries::simulate(&request, times);
     }
@@ -58,7 +53,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
             rows_shown: &options.rows,
             output,
             selected: &selected,
-            children: options.children || is_attached,
+            children,
         };
         let machines = selected.machines.clone();
         let new = move |machine: &_| TimingModel::new(machine).expect("it was possible before");
@@ -71,7 +66,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
         };
         return by_class::run(&request, make, summary);
     }
-    if options.children || is_attached {
+    if children {
         return processes::time(options, input, rows, &selected);
     }
     if rows == Some(ResultRows::Process) {
