@@ -53,9 +53,7 @@ pub(super) fn pentium_pro(found: &PentiumProResults) -> Table {
     let exclusive =
         100.0 * requests.get(ProcessorRequest::Store, CoherenceState::Exclusive) as f64 / store_hits as f64;
     let msi = found.bus(&BusConfiguration { protocol: "msi", ..BASE });
-    let more = 100.0 * (msi.0.memory().counts().operations() as f64 / msi.instructions())
-        / (bus("1M", 4).0.memory().counts().operations() as f64 / bus("1M", 4).instructions())
-        - 100.0;
+    let more = 100.0 * msi.operations() / bus("1M", 4).operations() - 100.0;
     let code = 100.0 * requests.get(ProcessorRequest::Fetch, CoherenceState::Invalid) as f64
         / requests.all(ProcessorRequest::Fetch) as f64;
     let [executed, missed] = core.counts.targets;

@@ -209,6 +209,11 @@ impl BusMeasured {
         1000.0 * events as f64 / self.instructions()
     }
 
+    /// Operations on the bus in 1,000 instructions.
+    pub(super) fn operations(&self) -> f64 {
+        self.in_thousand(self.0.memory().counts().operations())
+    }
+
     /// Requests to the caches at the bus that found their line in these states, in 1,000 instructions.
     pub(super) fn requests(&self, requests: &[ProcessorRequest], states: &[CoherenceState]) -> f64 {
         let found = &self.0.memory().counts().requests;

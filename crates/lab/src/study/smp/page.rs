@@ -7,6 +7,7 @@ use super::SmpStudy;
 use super::alphaserver::ALLOCATION;
 use super::machines::PROCESSORS;
 use super::pentium_pro::{BASE, BusConfiguration, FIGURES};
+use super::pentium_pro_tables::COMPONENTS;
 use super::workloads::CLIENTS;
 
 /// Makes the page.
@@ -132,20 +133,10 @@ fn sections(study: &SmpStudy) -> Result<Vec<Section>, Error> {
 
 /// Figures 2 and 3.
 fn overlap(study: &SmpStudy) -> Result<Section, Error> {
-    let components = [
-        "computation",
-        "resources",
-        "mispredictions",
-        "instructions from L2",
-        "instructions from memory",
-        "data from L2",
-        "data from memory",
-        "TLBs",
-    ];
     let mut blocks = Vec::new();
     for l2 in FIGURES {
         let table = study.pentium_pro.not_overlapped(l2);
-        let chart = report::bars(&table, "memory latency", &components, Arrangement::Stacked)?;
+        let chart = report::bars(&table, "memory latency", &COMPONENTS, Arrangement::Stacked)?;
         let caption = "Bars are what would be needed if nothing overlapped; the table below has what was.";
         blocks.push(Block::Chart(
             chart.titled(&format!("{}-chart", table.name), &table.title).captioned(caption),

@@ -30,6 +30,18 @@ fn components(core: &CoreMeasured) -> [(&'static str, f64); 3] {
     ]
 }
 
+/// The components of Figures 2 and 3.
+pub(super) const COMPONENTS: [&str; 8] = [
+    "computation",
+    "resources",
+    "mispredictions",
+    "instructions from L2",
+    "instructions from memory",
+    "data from L2",
+    "data from memory",
+    "TLBs",
+];
+
 /// A figure of a configuration, from its bus or its core.
 type Figure = fn(&BusMeasured, &CoreMeasured) -> f64;
 
@@ -232,19 +244,8 @@ impl PentiumProResults {
 
     /// Figures 2 and 3.
     pub(super) fn not_overlapped(&self, l2: &str) -> Table {
-        let names = [
-            "computation",
-            "resources",
-            "mispredictions",
-            "instructions from L2",
-            "instructions from memory",
-            "data from L2",
-            "data from memory",
-            "TLBs",
-            "sum",
-            "measured",
-        ];
-        let mut columns = names.map(|name| (name.to_string(), Kind::Real(2))).to_vec();
+        let names = COMPONENTS.into_iter().chain(["sum", "measured"]);
+        let mut columns: Vec<_> = names.map(|name| (name.to_string(), Kind::Real(2))).collect();
         columns.push(("measured, of the sum".into(), Kind::Percent(0)));
         let figure = if l2 == FIGURES[0] { 2 } else { 3 };
         let mut table = table_of(
@@ -399,7 +400,7 @@ impl PentiumProResults {
             table.row(vec![
                 protocol.to_uppercase().into(),
                 (100.0 * bus.throughput() / base).into(),
-                bus.in_thousand(counts.operations()).into(),
+                bus.operations().into(),
                 bus.in_thousand(counts.upgrades).into(),
                 (100.0 * counts.upgrades_alone as f64 / counts.upgrades as f64).into(),
                 bus.in_thousand(counts.silent_upgrades).into(),
