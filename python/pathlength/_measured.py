@@ -59,7 +59,7 @@ def caches(
     True
     >>> tables = pathlength.caches("./hello", by="class", unit="greet", classes="greet()")
     >>> tables["classes"]["class"].to_pylist()
-    ['greet', '(outside units)', 'total']
+    ['greet', '(outside units)']
     >>> tables = pathlength.caches("./hello", settings={"icache.ways": 2}, sweep={"dcache.size": ["8K", "16K"]})
     >>> tables["sweep"]["dcache_size"].to_pylist()
     ['8K', '16K']
