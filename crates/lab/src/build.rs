@@ -149,8 +149,11 @@ fn steps(workload: &Workload, toolchain: Toolchain) -> Result<Vec<BuildStep>, Er
                 return Err(Error::NoTool { tool, package });
             }
             let flags = [toolchain.flags, COMMON_FLAGS].concat().join(" ");
-            let command =
-                |text: &str| text.replace("{compiler}", toolchain.compiler).replace("{flags}", &flags);
+            let command = |text: &str| {
+                text.replace("{compiler}", toolchain.compiler)
+                    .replace("{flags}", &flags)
+                    .replace("{make}", toolchain.make)
+            };
             let steps = script.steps.iter();
             Ok(steps
                 .map(|(doing, text)| BuildStep { doing, what: workload.title, command: command(text) })

@@ -16,6 +16,8 @@ pub struct Toolchain {
     pub package: &'static str,
     /// The switches that make this build differ from others.
     pub flags: &'static [&'static str],
+    /// Variables for make, each behind a space, where a workload is built by its own makefiles.
+    pub make: &'static str,
 }
 
 /// Alpha before the byte and word instructions.
@@ -24,13 +26,15 @@ pub const ORIGINAL: Toolchain = Toolchain {
     compiler: "alpha-linux-gnu-gcc",
     package: "gcc-alpha-linux-gnu",
     flags: &["-mcpu=ev5", "-mno-bwx"],
+    make: "",
 };
 
 /// Alpha with the byte and word instructions, otherwise the same.
 pub const BYTE_WORD: Toolchain = Toolchain { name: "byte-word", flags: &["-mcpu=ev56", "-mbwx"], ..ORIGINAL };
 
 /// The host's own instruction set: prepares data, and is a peer in benchmarks.
-pub const NATIVE: Toolchain = Toolchain { name: "native", compiler: "cc", package: "gcc", flags: &[] };
+pub const NATIVE: Toolchain =
+    Toolchain { name: "native", compiler: "cc", package: "gcc", flags: &[], make: "" };
 
 /// The switches of every build: optimized, with line numbers, and with the relocations that a
 /// rewriter of images needs.

@@ -62,7 +62,7 @@ pub enum Recipe {
 pub struct Script {
     /// Required commands, except the compiler, and Debian's packages that have them.
     pub tools: &'static [(&'static str, &'static str)],
-    /// A description of the step, and its command. `{compiler}` and `{flags}` stand for the toolchain's.
+    /// A description of the step, and its command. `{compiler}`, `{flags}` and `{make}` stand for the toolchain's.
     pub steps: &'static [ScriptStep],
     /// The images to study.
     pub images: &'static [&'static str],
@@ -257,12 +257,12 @@ const CONFIGURING: ScriptStep = (
 );
 const COMPILING: ScriptStep = (
     "compiling",
-    "here=$PWD && for part in . src/test/regress; do make -s -C source/$part ZIC=zic \
+    "here=$PWD && for part in . src/test/regress; do make -s -C source/$part{make} ZIC=zic \
                  TARGET_ARCH=\"-ffile-prefix-map=$here=.\" rpathdir='$$ORIGIN/../lib'; done",
 );
 const INSTALLING: ScriptStep = (
     "installing",
-    "make -s -C source install DESTDIR=\"$PWD/install\" ZIC=zic rpathdir='$$ORIGIN/../lib' && \
+    "make -s -C source{make} install DESTDIR=\"$PWD/install\" ZIC=zic rpathdir='$$ORIGIN/../lib' && \
                  mv install/usr/local/pgsql/* . && rm -r install && find source -name '*.o' -delete",
 );
 
