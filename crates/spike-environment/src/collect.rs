@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::params;
+use spike::instrument::Update;
 use spike::profile::{ImageProfile, Profile};
 
 use crate::environment::{Environment, reason};
@@ -128,7 +129,8 @@ impl Environment {
 fn profile(image: &Path, counts: &[u8]) -> Result<ImageProfile, String> {
     let open = || spike::optimize::open(image).map_err(|error| reason(&error));
     let mut program = open()?;
-    let plan = spike::instrument::Plan::new(open()?).map_err(|problem| problem.to_string())?;
+    let plan =
+        spike::instrument::Plan::new(open()?, Update::Atomic).map_err(|problem| problem.to_string())?;
     let calls = plan.apply(counts, &mut program)?;
     let name = image.file_name().unwrap_or_default().to_string_lossy();
     Ok(ImageProfile::of(&program, &name, &calls))

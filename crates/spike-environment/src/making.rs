@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{OptionalExtension, params};
 use spike::counts::HEADER_BYTES;
+use spike::instrument::Update;
 use spike::program::Program;
 
 use crate::environment::{Environment, State, reason};
@@ -100,7 +101,8 @@ impl Environment {
             Ok(program) => program,
             Err(problem) => return self.unsuitable(image, problem).map(Some),
         };
-        let made = match spike::instrument::instrument(program, counts.as_os_str().as_bytes()) {
+        let made = match spike::instrument::instrument(program, counts.as_os_str().as_bytes(), Update::Atomic)
+        {
             Ok(made) => made,
             Err(problem) => return self.unsuitable(image, problem.to_string()).map(Some),
         };

@@ -1,6 +1,6 @@
 //! The file with the counts of an instrumented image: a header, then counters of 64 bits. The program maps it.
 
-use crate::program::Program;
+use crate::instrument::Update;
 
 /// The size of a page of an Alpha system's memory, of which the file's size is a multiple.
 pub const PAGE: u64 = 0x2000;
@@ -18,18 +18,17 @@ pub struct Header {
     pub calls: u64,
     /// Bytes of the file.
     pub size: u64,
+    /// How the image counts.
+    pub update: Update,
 }
 
 impl Header {
-    /// That of the file of an instrumented program.
-    pub fn new(program: &Program, words: &[u32], calls: u64, size: u64) -> Header {
-        Header { id: hash(0, program.code.words.iter().chain(words)), calls, size }
-    }
-
     /// A file without executions.
     pub fn empty_file(&self) -> Vec<u8> {
         let mut file = MAGIC.to_vec();
-        [self.id, self.calls, self.size].iter().for_each(|word| file.extend(word.to_le_bytes()));
+        [self.id, self.calls, self.size, self.update as u64]
+            .iter()
+            .for_each(|word| file.extend(word.to_le_bytes()));
         file.resize(self.size as usize, 0);
         file
     }
@@ -50,6 +49,14 @@ impl Header {
             ));
         }
         Ok(())
+    }
+}
+
+/// How the image with this file counts; anything, if it is no such file.
+pub fn update(file: &[u8]) -> Update {
+    match word(file, 32) {
+        1 => Update::Single,
+        _ => Update::Atomic,
     }
 }
 

@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use pathlength_spike::instrument::{self, Plan};
+use pathlength_spike::counts;
+use pathlength_spike::instrument::{self, Plan, Update};
 use pathlength_spike::optimize;
 use pathlength_spike::profile::matching::{self, Method};
 use pathlength_spike::profile::{ImageProfile, Profile};
@@ -47,9 +48,13 @@ impl Built {
 
     /// Makes the instrumented image, and a file without counts.
     fn instrument(&self) -> instrument::Summary {
+        self.instrument_with(Update::Atomic)
+    }
+
+    fn instrument_with(&self, update: Update) -> instrument::Summary {
         let counts = self.counts();
         let path = std::os::unix::ffi::OsStrExt::as_bytes(counts.as_os_str());
-        let made = instrument::instrument(optimize::open(&self.image).unwrap(), path).unwrap();
+        let made = instrument::instrument(optimize::open(&self.image).unwrap(), path, update).unwrap();
         fs::write(self.instrumented(), made.bytes).unwrap();
         fs::set_permissions(self.instrumented(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(counts, made.counts).unwrap();
@@ -58,8 +63,9 @@ impl Built {
 
     fn profile(&self) -> Result<Program, String> {
         let mut program = optimize::open(&self.image).unwrap();
-        let plan = Plan::new(optimize::open(&self.image).unwrap()).unwrap();
-        plan.apply(&fs::read(self.counts()).unwrap(), &mut program)?;
+        let file = fs::read(self.counts()).unwrap();
+        let plan = Plan::new(optimize::open(&self.image).unwrap(), counts::update(&file)).unwrap();
+        plan.apply(&file, &mut program)?;
         Ok(program)
     }
 
@@ -95,10 +101,12 @@ fn entries(program: &Program, name: &str) -> u64 {
 
 #[test]
 fn counts_are_exact_however_the_program_ends() {
-    for level in ["-O0", "-O1", "-O2", "-Os"] {
+    let updates =
+        [("-O0", Update::Atomic), ("-O1", Update::Single), ("-O2", Update::Atomic), ("-O2", Update::Single)];
+    for (level, update) in updates.into_iter().chain([("-Os", Update::Atomic)]) {
         let built = compile(&[level]);
         for (way, code) in [(" ", Some(0)), ("e", Some(7)), ("j", Some(0)), ("k", None)] {
-            built.instrument();
+            built.instrument_with(update);
             let program = built.check(way, code);
             let deep = program.procedures.iter().find(|one| one.name == "deep").unwrap();
             let returns = deep.blocks.iter().map(|&block| &program.blocks[block as usize]);
@@ -150,12 +158,12 @@ fn shared_objects_are_counted() {
     let counts = in_folder("counts");
     let path = std::os::unix::ffi::OsStrExt::as_bytes(counts.as_os_str());
     let open = || optimize::open(&in_folder("original.so")).unwrap();
-    let made = instrument::instrument(open(), path).unwrap();
+    let made = instrument::instrument(open(), path, Update::Atomic).unwrap();
     fs::write(in_folder("libtwice.so"), made.bytes).unwrap();
     fs::write(&counts, made.counts).unwrap();
     assert_eq!(run(&program, &[]).status.code(), expected);
     let mut lifted = open();
-    Plan::new(open()).unwrap().apply(&fs::read(&counts).unwrap(), &mut lifted).unwrap();
+    Plan::new(open(), Update::Atomic).unwrap().apply(&fs::read(&counts).unwrap(), &mut lifted).unwrap();
     assert_eq!((entries(&lifted, "begin"), entries(&lifted, "twice")), (1, 1234));
 }
 
@@ -227,7 +235,7 @@ fn instrumented_images_are_refused() {
 
 fn image_profile(built: &Built) -> ImageProfile {
     let mut program = optimize::open(&built.image).unwrap();
-    let plan = Plan::new(optimize::open(&built.image).unwrap()).unwrap();
+    let plan = Plan::new(optimize::open(&built.image).unwrap(), Update::Atomic).unwrap();
     let calls = plan.apply(&fs::read(built.counts()).unwrap(), &mut program).unwrap();
     let profile = Profile::new(vec![ImageProfile::of(&program, "counted", &calls)]);
     // Through a file, as users do.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use spike::instrument::Update;
 
 use super::samples::SampleOptions;
 use super::spike_environment::{
@@ -228,9 +229,31 @@ pub struct InstrumentOptions {
     /// The file with the counts, which must stay where it is; otherwise OUTPUT.counts.
     #[arg(long, value_name = "FILE", requires = "output")]
     pub counts: Option<PathBuf>,
+    /// How counters are incremented.
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t, requires = "output")]
+    pub update: CounterUpdate,
     /// Of an application, forget what was collected before.
     #[arg(long)]
     pub replace: bool,
+}
+
+/// How instrumented images increment counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CounterUpdate {
+    /// By atomic additions: exact with any number of threads and processes.
+    #[default]
+    Atomic,
+    /// By plain additions, which take less than half the time: exact for one thread of one process at a time.
+    Single,
+}
+
+impl From<CounterUpdate> for Update {
+    fn from(update: CounterUpdate) -> Update {
+        match update {
+            CounterUpdate::Atomic => Update::Atomic,
+            CounterUpdate::Single => Update::Single,
+        }
+    }
 }
 
 /// Options of `spike check`.

@@ -71,9 +71,10 @@ fn write(options: &ProfileOptions, earlier: Profile, profile: Profile) -> anyhow
 fn from_counts(counts: &Path, path: &Path) -> anyhow::Result<ImageProfile> {
     let mut program = spike::optimize::open(path)?;
     let problem = |problem| spike::Error::Unsuitable { path: path.into(), problem };
-    let plan = spike::instrument::Plan::new(spike::optimize::open(path)?).map_err(problem)?;
     let failed = |problem: String| spike::Error::Profile { path: counts.into(), problem };
     let file = spike::profile::read(counts).map_err(failed)?;
+    let update = spike::counts::update(&file);
+    let plan = spike::instrument::Plan::new(spike::optimize::open(path)?, update).map_err(problem)?;
     let calls = plan.apply(&file, &mut program).map_err(failed)?;
     Ok(ImageProfile::of(&program, &name(path), &calls))
 }

@@ -117,7 +117,8 @@ fn instrument(options: &InstrumentOptions, output: &Path) -> anyhow::Result<Exit
     let absolute = folder.join(name);
     let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
     let instrumented =
-        spike::instrument::instrument(program, absolute.as_os_str().as_bytes()).map_err(problem)?;
+        spike::instrument::instrument(program, absolute.as_os_str().as_bytes(), options.update.into())
+            .map_err(problem)?;
     report::write_file(&counts, |out| Ok(out.write_all(&instrumented.counts)?))?;
     if let Err(error) = write_image(output, &instrumented.bytes, &options.image) {
         // Counts without an image are of no use.

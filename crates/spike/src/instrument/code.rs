@@ -1,8 +1,9 @@
 //! The instructions of counters.
 
-use isa::encode::{self, EncodeError, Operand};
+use isa::encode::{self, EncodeError};
 use isa::{Op, encode::Operand::Register as R};
 
+use super::Update;
 use super::registers::{CANDIDATES, Set};
 use crate::program::{Anchor, BlockId, Counter, GP, Instruction, Reference, SP, ZERO};
 use crate::unwind::{FrameAddress, Frames, NO_ROW};
@@ -51,13 +52,13 @@ impl State {
 }
 
 /// The instructions.
-pub fn code(action: Action, state: State, frames: &mut Frames) -> Vec<Instruction> {
+pub fn code(action: Action, update: Update, state: State, frames: &mut Frames) -> Vec<Instruction> {
     let busy = match action {
         Action::Count(_) => None,
         Action::Keep(_, register) | Action::CountTarget(_, register, _) => Some(register),
     };
     let ([a, b], saved) = state.registers(busy);
-    let mut code = Code { words: Vec::new() };
+    let mut code = Code { words: Vec::new(), update };
     match encode_action(&mut code, action, state.has_pointer, a, b) {
         Ok(()) => {}
         Err(error) => unreachable!("the instructions of counters have legal operands: {error}"),
@@ -109,6 +110,7 @@ fn moved(frames: &mut Frames, frame: u32) -> u32 {
 
 struct Code {
     words: Vec<(u32, Reference)>,
+    update: Update,
 }
 
 impl Code {
@@ -124,8 +126,7 @@ impl Code {
         self.words.push((word, Reference::CounterLow(Counter { offset, anchor })));
     }
 
-    /// Adds one to the counter whose address, less the lower half of a distance, is in `base`. The addition is atomic: other
-    /// threads and processes count, too.
+    /// Adds one to the counter whose address, less the lower half of a distance, is in `base`.
     fn add_one(
         &mut self,
         base: u8,
@@ -133,10 +134,12 @@ impl Code {
         offset: u32,
         anchor: impl Fn(u8) -> Anchor,
     ) -> Result<(), EncodeError> {
-        self.low(encode::memory(Op::LdqL, value, base, 0)?, offset, anchor(0));
-        self.push(encode::operate(Op::Addq, value, Operand::Literal(1), value)?);
-        self.low(encode::memory(Op::StqC, value, base, 0)?, offset, anchor(2));
-        self.push(encode::branch(Op::Beq, value, -16)?);
+        for (word, index) in self.update.instructions(value, base)?.into_iter().zip(0..) {
+            match index {
+                0 | 2 => self.low(word, offset, anchor(index)),
+                _ => self.push(word),
+            }
+        }
         Ok(())
     }
 }

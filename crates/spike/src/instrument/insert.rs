@@ -7,7 +7,7 @@ use super::editor::{Editor, Facts, Insertion, PartLength};
 use super::flow::{Flow, Meaning, Returning};
 use super::routine::Routines;
 use super::spanning_tree::SpanningTree;
-use super::{Cell, Measured, Summary};
+use super::{Cell, Measured, Summary, Update};
 use crate::assemble;
 use crate::counts::HEADER_BYTES;
 use crate::program::{Block, BlockId, Exit, Instruction, LENGTH, ProcedureId, Program, Reference};
@@ -30,11 +30,12 @@ pub struct Inserter {
     pub next: u32,
     next_call: u32,
     returning: Returning,
+    update: Update,
 }
 
 impl Inserter {
     /// Analyses a program.
-    pub fn new(mut program: Program) -> Inserter {
+    pub fn new(mut program: Program, update: Update) -> Inserter {
         let routines = Routines::new(&mut program);
         let is_kept = |block: &&Block| program.may_change(block.procedure) && is_indirect_call(block);
         let calls = program.blocks.iter().filter(is_kept).count() as u32;
@@ -47,6 +48,7 @@ impl Inserter {
             next_call: HEADER_BYTES,
             returning: Returning::new(&program),
             editor: Editor::new(program),
+            update,
         }
     }
 
@@ -141,7 +143,7 @@ impl Inserter {
 
     fn code(&mut self, action: Action, state: State) -> Vec<Instruction> {
         self.summary.saved += usize::from(state.cost().0 > 0);
-        code(action, state, &mut self.editor.program.frames)
+        code(action, self.update, state, &mut self.editor.program.frames)
     }
 
     fn last_targets(&mut self, facts: &Facts, insertions: &mut Vec<Insertion>) {

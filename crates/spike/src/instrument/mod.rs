@@ -13,6 +13,7 @@ pub(crate) mod registers;
 mod routine;
 mod spanning_tree;
 pub(crate) mod start;
+mod update;
 
 use crate::assemble::{Assembly, Fragment, Layout, NOP, assemble};
 use crate::counts::{self, Header};
@@ -28,6 +29,7 @@ use insert::Inserter;
 use routine::Routines;
 use spanning_tree::SpanningTree;
 use start::MappedFile;
+pub use update::Update;
 
 /// What counts a program's executions.
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub struct Plan {
     /// The offset of the counters of calls of routines.
     call_counters: u32,
     size: u64,
+    update: Update,
     summary: Summary,
 }
 
@@ -101,8 +104,8 @@ pub struct Instrumented {
 }
 
 /// Instruments a program. Its counts go to the file with this absolute path, which must exist when the program starts.
-pub fn instrument(program: Program, counts_path: &[u8]) -> Result<Instrumented, Problem> {
-    let mut plan = Plan::new(program)?;
+pub fn instrument(program: Program, counts_path: &[u8], update: Update) -> Result<Instrumented, Problem> {
+    let mut plan = Plan::new(program, update)?;
     let header = plan.header()?;
     start::add(&mut plan.program, &mut plan.layout, &MappedFile::counts(&header, counts_path))?;
     let (bytes, assembly) = output::write(&plan.program, &plan.layout)?;
@@ -112,11 +115,11 @@ pub fn instrument(program: Program, counts_path: &[u8]) -> Result<Instrumented, 
 
 impl Plan {
     /// Decides where counters go, and inserts them.
-    pub fn new(mut program: Program) -> Result<Plan, Problem> {
+    pub fn new(mut program: Program, update: Update) -> Result<Plan, Problem> {
         let original_instructions = program.code.words.len();
         let originals = program.procedures.len() as u32;
         optimize::strip_nops(&mut program);
-        let mut inserter = Inserter::new(program);
+        let mut inserter = Inserter::new(program, update);
         let (mut procedures, mut fragments, mut all_routines) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..originals {
             let (measured, blocks) = inserter.procedure(number);
@@ -130,19 +133,20 @@ impl Plan {
         fragments.push(routines.fragment());
         all_routines.push(routines);
         let layout = Layout { fragments };
-        all_routines.iter().for_each(|routines| routines.complete(&mut program, next));
+        all_routines.iter().for_each(|routines| routines.complete(&mut program, next, update));
         separate_calls(&mut program, &layout);
         let assembly = assemble(&program, &layout, output::code_base(&program.elf))?;
         let size = u64::from(next) + assembly.words.len() as u64 * 4 + 8;
         let size = size.next_multiple_of(counts::PAGE);
         let summary = Summary { original_instructions, ..summary };
-        Ok(Plan { program, layout, procedures, calls, call_counters: next, size, summary })
+        Ok(Plan { program, layout, procedures, calls, call_counters: next, size, update, summary })
     }
 
     /// The first bytes of the file with the counts.
     fn header(&self) -> Result<Header, Problem> {
         let assembly = assemble(&self.program, &self.layout, output::code_base(&self.program.elf))?;
-        Ok(Header::new(&self.program, &assembly.words, self.calls.len() as u64, self.size))
+        let id = counts::hash(0, self.program.code.words.iter().chain(&assembly.words));
+        Ok(Header { id, calls: self.calls.len() as u64, size: self.size, update: self.update })
     }
 
     /// Gives the blocks of a program the counts of a file, made by runs of its instrumented image. Returns the indirect

@@ -7,6 +7,7 @@
 use isa::Op;
 use isa::encode::{self, EncodeError, Operand::Literal as L};
 
+use super::Update;
 use super::registers::{CANDIDATES, Set};
 use crate::assemble::Fragment;
 use crate::layout::ALIGN;
@@ -78,9 +79,9 @@ impl Routines {
     }
 
     /// Writes the instructions, for counters from this offset on.
-    pub fn complete(&self, program: &mut Program, offset: u32) {
+    pub fn complete(&self, program: &mut Program, offset: u32, update: Update) {
         for one in &self.all {
-            match instructions(one, Counter { offset, anchor: Anchor::Code }) {
+            match instructions(one, Counter { offset, anchor: Anchor::Code }, update) {
                 Ok(instructions) => program.blocks[one.block as usize].instructions = instructions,
                 Err(error) => unreachable!("the routines' instructions have legal operands: {error}"),
             }
@@ -93,7 +94,11 @@ pub fn is_call(instruction: &Instruction) -> bool {
     instruction.origin == NO_ORIGIN && instruction.op() == Some(Op::Bsr)
 }
 
-fn instructions(routine: &Routine, counter: Counter) -> Result<Vec<Instruction>, EncodeError> {
+fn instructions(
+    routine: &Routine,
+    counter: Counter,
+    update: Update,
+) -> Result<Vec<Instruction>, EncodeError> {
     let Routine { link, scratch: [address, value], is_saving, .. } = *routine;
     let mut words = Vec::new();
     if is_saving {
@@ -105,10 +110,7 @@ fn instructions(routine: &Routine, counter: Counter) -> Result<Vec<Instruction>,
     words.push(encode::memory(Op::Ldah, address, link, 0)?);
     words.push(encode::memory(Op::Lda, address, address, 0)?);
     words.push(encode::operate(Op::Bic, address, L(7), address)?);
-    words.push(encode::memory(Op::LdqL, value, address, 0)?);
-    words.push(encode::operate(Op::Addq, value, L(1), value)?);
-    words.push(encode::memory(Op::StqC, value, address, 0)?);
-    words.push(encode::branch(Op::Beq, value, -16)?);
+    words.extend(update.instructions(value, address)?);
     if is_saving {
         words.push(encode::memory(Op::Ldq, address, SP, 0)?);
         words.push(encode::memory(Op::Ldq, value, SP, 8)?);
