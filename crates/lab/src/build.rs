@@ -1,7 +1,7 @@
 //! Builds workloads: the same sources, once for each toolchain, kept until something changes.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use sha2::{Digest, Sha256};
@@ -38,7 +38,7 @@ pub struct Build {
 ///
 /// A build lies in `FOLDER/WORKLOAD/TOOLCHAIN-HASH`, with the hash taken over all it was made from.
 /// It is made elsewhere and moved there when complete, so an interrupted one is never mistaken for
-/// a build.
+/// a build. Images that several workloads have are compiled once, in `FOLDER/shared`.
 ///
 /// ```no_run
 /// use pathlength_lab::build::{BuildFolders, build};
@@ -73,11 +73,10 @@ pub(crate) fn build_from(
     let mut sources = source::read(workload, options, progress).map_err(|error| interrupt.or(error))?;
     sources.extend(more);
     let sources = &sources;
+    let site = &Site { folder: &options.folder, progress, interrupt };
     thread::scope(|scope| {
-        let running: Vec<_> = plans
-            .into_iter()
-            .map(|plan| scope.spawn(|| build_one(workload, plan, sources, options, progress, interrupt)))
-            .collect();
+        let running: Vec<_> =
+            plans.into_iter().map(|plan| scope.spawn(|| build_one(workload, plan, sources, site))).collect();
         // Every thread is joined before the first error is returned.
         let results: Vec<_> = running.into_iter().map(|thread| thread.join()).collect();
         results
@@ -85,6 +84,13 @@ pub(crate) fn build_from(
             .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     })
+}
+
+/// Where builds are made, and who follows them.
+struct Site<'a> {
+    folder: &'a Path,
+    progress: &'a (dyn Fn(BuildProgress) + Sync),
+    interrupt: &'a Caught,
 }
 
 /// The prerequisites of a build, checked before sources are fetched.
@@ -98,36 +104,68 @@ impl Plan {
     fn new(workload: &Workload, toolchain: Toolchain) -> Result<Plan, Error> {
         Ok(Plan { toolchain, compiler: toolchain.version()?, steps: steps(workload, toolchain)? })
     }
-}
 
-fn build_one(
-    workload: &Workload,
-    plan: Plan,
-    sources: &[SourceFile],
-    options: &BuildFolders,
-    progress: &(dyn Fn(BuildProgress) + Sync),
-    interrupt: &Caught,
-) -> Result<Build, Error> {
-    let Plan { toolchain, compiler, steps } = plan;
-    let parent = options.folder.join(workload.name);
-    let folder = parent.join(format!("{}-{}", toolchain.name, hash(sources, &compiler, &steps)));
-    if !folder.is_dir() {
-        fs::create_dir_all(&parent).map_err(io_error("creating", &parent))?;
-        let unfinished = unfinished(&parent)?;
+    /// Makes a build in a folder of builds, or finds it there. Returns its own folder.
+    fn carry_out(&self, parent: &Path, sources: &[SourceFile], site: &Site) -> Result<PathBuf, Error> {
+        let name = format!("{}-{}", self.toolchain.name, hash(sources, &self.compiler, &self.steps));
+        let folder = parent.join(&name);
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        fs::create_dir_all(parent).map_err(io_error("creating", parent))?;
+        let unfinished = unfinished(parent)?;
         for file in sources {
             let path = unfinished.path().join(&file.name);
             let parent = path.parent().unwrap_or(&path);
             fs::create_dir_all(parent).map_err(io_error("creating", parent))?;
             fs::write(&path, &file.contents).map_err(io_error("writing", &path))?;
         }
-        for step in &steps {
-            interrupt.check()?;
-            progress(BuildProgress::Step { build: toolchain.name, doing: step.doing, what: step.what });
-            step.carry_out(unfinished.path(), interrupt)?;
+        for step in &self.steps {
+            site.interrupt.check()?;
+            if let Some(files) = step.shared {
+                let image = self.shared_image(step, files, sources, site)?;
+                let copy = unfinished.path().join(step.what);
+                fs::copy(&image, &copy).map_err(io_error("copying", &image))?;
+                continue;
+            }
+            (site.progress)(BuildProgress::Step {
+                build: self.toolchain.name,
+                doing: step.doing,
+                what: step.what,
+            });
+            step.carry_out(unfinished.path(), site.interrupt)?;
         }
         publish(unfinished, &folder)?;
+        Ok(folder)
     }
-    progress(BuildProgress::Done { build: toolchain.name });
+
+    /// The image of a step that other workloads have, too: a build of its own, of these source files.
+    fn shared_image(
+        &self,
+        step: &BuildStep,
+        files: &[&str],
+        sources: &[SourceFile],
+        site: &Site,
+    ) -> Result<PathBuf, Error> {
+        let parent = site.folder.join("shared");
+        fs::create_dir_all(&parent).map_err(io_error("creating", &parent))?;
+        let steps = vec![BuildStep { shared: None, ..step.clone() }];
+        let plan = Plan { steps, compiler: self.compiler.clone(), ..*self };
+        let sources: Vec<_> =
+            sources.iter().filter(|file| files.contains(&file.name.as_str())).cloned().collect();
+        // Whoever needs it at the same time waits, and finds it.
+        let lock = parent.join(format!(".{}-{}.lock", self.toolchain.name, step.what));
+        let waited = File::create(&lock).and_then(|file| file.lock().map(|()| file));
+        let _lock = waited.map_err(io_error("locking", &lock)).map_err(|error| site.interrupt.or(error))?;
+        let folder = plan.carry_out(&parent, &sources, site)?;
+        Ok(folder.join(step.what))
+    }
+}
+
+fn build_one(workload: &Workload, plan: Plan, sources: &[SourceFile], site: &Site) -> Result<Build, Error> {
+    let folder = plan.carry_out(&site.folder.join(workload.name), sources, site)?;
+    let Plan { toolchain, compiler, steps } = plan;
+    (site.progress)(BuildProgress::Done { build: toolchain.name });
     Ok(Build {
         name: toolchain.name,
         flags: toolchain.flags,
@@ -156,7 +194,12 @@ fn steps(workload: &Workload, toolchain: Toolchain) -> Result<Vec<BuildStep>, Er
             };
             let steps = script.steps.iter();
             Ok(steps
-                .map(|(doing, text)| BuildStep { doing, what: workload.title, command: command(text) })
+                .map(|(doing, text)| BuildStep {
+                    doing,
+                    what: workload.title,
+                    command: command(text),
+                    shared: None,
+                })
                 .collect())
         }
     }
@@ -179,7 +222,8 @@ fn compilation(toolchain: Toolchain, target: &BuildTarget) -> BuildStep {
         false => (*argument).to_owned(),
     };
     let command = arguments.concat().iter().map(quoted).collect::<Vec<_>>().join(" ");
-    BuildStep { doing: "compiling", what: target.image, command }
+    let shared = target.is_shared.then_some(target.sources);
+    BuildStep { doing: "compiling", what: target.image, command, shared }
 }
 
 fn hash(sources: &[SourceFile], compiler: &str, steps: &[BuildStep]) -> String {

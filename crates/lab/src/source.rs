@@ -11,7 +11,7 @@ use crate::debian;
 use crate::workload::{Source, Workload};
 
 /// A source file, ready to be written next to the images.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) contents: Vec<u8>,

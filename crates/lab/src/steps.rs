@@ -18,6 +18,8 @@ pub struct BuildStep {
     pub what: &'static str,
     /// The command; it is executed in the folder of the build.
     pub command: String,
+    /// The source files of an image that builds of several workloads have.
+    pub shared: Option<&'static [&'static str]>,
 }
 
 /// A shell that also finds administrators' commands (zic), and whose programs print

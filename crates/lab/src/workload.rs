@@ -82,6 +82,8 @@ pub struct BuildTarget {
     pub flags: &'static [&'static str],
     /// Libraries, after the source files.
     pub libraries: &'static [&'static str],
+    /// Whether several workloads have this image: it is compiled once, from its source files alone, and copied into their builds.
+    pub is_shared: bool,
 }
 
 /// SQLite as distributions ship it and servers use it: safe for threads, so that it takes its locks.
@@ -99,6 +101,7 @@ const SQLITE: BuildTarget = BuildTarget {
         "-DSQLITE_OMIT_LOAD_EXTENSION",
     ],
     libraries: &["-lm"],
+    is_shared: true,
 };
 
 pub(crate) const SQLITE_SOURCES: Source = Source::Package {
@@ -121,6 +124,7 @@ const TPCB: Workload = Workload {
             sources: &["tpcb.c"],
             flags: &["-std=c11", "-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lsqlite3"],
+            is_shared: false,
         },
     ]),
     program: "tpcb",
@@ -143,6 +147,7 @@ const ORDERS: Workload = Workload {
             sources: &["orders.c"],
             flags: &["-std=gnu11", "-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lsqlite3"],
+            is_shared: false,
         },
     ]),
     program: "orders",
@@ -188,6 +193,7 @@ const TPCC: Workload = Workload {
             ],
             flags: &["-std=gnu11", "-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lsqlite3", "-lm"],
+            is_shared: false,
         },
     ]),
     program: "tpcc",
@@ -213,6 +219,7 @@ const TPCH: Workload = Workload {
             sources: &["rows.c", "tpch.c"],
             flags: &["-std=gnu11", "-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lsqlite3"],
+            is_shared: false,
         },
     ]),
     program: "tpch",
@@ -302,7 +309,7 @@ const SPMV: Workload = Workload {
 };
 
 const fn spmv(image: &'static str, flags: &'static [&'static str]) -> BuildTarget {
-    BuildTarget { image, sources: &["spmv.f90"], flags, libraries: &["-lgfortran", "-lm"] }
+    BuildTarget { image, sources: &["spmv.f90"], flags, libraries: &["-lgfortran", "-lm"], is_shared: false }
 }
 
 /// Vectors, conjugate gradients and a stencil, in processes or threads: what commercial workloads are compared with.
@@ -318,6 +325,7 @@ const TECHNICAL: Workload = Workload {
         sources: &["technical.c"],
         flags: &["-std=gnu11", "-O3", "-pthread"],
         libraries: &["-lm"],
+        is_shared: false,
     }]),
     program: "technical",
     unit: "iteration",

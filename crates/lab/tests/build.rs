@@ -25,12 +25,14 @@ const SMALL: Workload = Workload {
             sources: &["half.c"],
             flags: &["-fPIC", "-shared", "-Wl,-soname,libhalf.so"],
             libraries: &[],
+            is_shared: true,
         },
         BuildTarget {
             image: "small",
             sources: &["small.c"],
             flags: &["-Wl,-rpath,$ORIGIN"],
             libraries: &["-L.", "-lhalf"],
+            is_shared: false,
         },
     ]),
     program: "small",
@@ -74,6 +76,33 @@ fn same_build_twice_has_the_same_bytes_and_is_made_once_in_a_folder() {
         build(&SMALL, &[ORIGINAL], &options(folders[0].path()), &|event| seen.lock().unwrap().push(event));
     assert_eq!(again.unwrap(), [one]);
     assert_eq!(*seen.lock().unwrap(), [BuildProgress::Done { build: "original" }]);
+}
+
+/// Two workloads at the same time, with both toolchains: each library is compiled once.
+#[test]
+fn workloads_share_an_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = Workload { name: "other", ..SMALL };
+    let compiled = Mutex::new(Vec::new());
+    let made = |workload| {
+        let progress = |event| match event {
+            BuildProgress::Step { build, what, .. } => compiled.lock().unwrap().push((build, what)),
+            _ => {}
+        };
+        build(workload, &[ORIGINAL, BYTE_WORD], &options(folder.path()), &progress).unwrap()
+    };
+    let (one, two) = std::thread::scope(|scope| {
+        let two = scope.spawn(|| made(&other));
+        (made(&SMALL), two.join().unwrap())
+    });
+    for (one, two) in one.iter().zip(&two) {
+        assert_ne!(one.folder, two.folder);
+        assert_eq!(fs::read(&one.images[0]).unwrap(), fs::read(&two.images[0]).unwrap());
+    }
+    let mut compiled = compiled.into_inner().unwrap();
+    compiled.sort();
+    let twice = |build| [(build, "libhalf.so"), (build, "small"), (build, "small")];
+    assert_eq!(compiled, [twice("byte-word"), twice("original")].concat());
 }
 
 #[test]
@@ -143,6 +172,7 @@ fn sources_come_from_a_folder_if_one_is_named() {
             sources: &["answer.c"],
             flags: &[],
             libraries: &[],
+            is_shared: false,
         }]),
         program: "answer",
         ..SMALL

@@ -182,7 +182,7 @@ impl BuildJob<'_> {
             self.interrupt.check()?;
             (self.progress)(BuildProgress::Step { build: NAME, doing, what });
             let command = with_flags(command, flags);
-            BuildStep { doing, what, command }.carry_out(work.path(), self.interrupt)?;
+            BuildStep { doing, what, command, shared: None }.carry_out(work.path(), self.interrupt)?;
         }
         publish(work, &complete)?;
         Ok(complete)

@@ -72,6 +72,7 @@ const KERNELS: Workload = Workload {
         sources: &["kernels.c"],
         flags: &[],
         libraries: &[],
+        is_shared: false,
     }]),
     program: "kernels",
     unit: "main",

@@ -90,6 +90,7 @@ const SQLITE: StudyProgram = StudyProgram {
             sources: &["tpcb.c", "sqlite3.c"],
             flags: &["-DSQLITE_THREADSAFE=1", "-DSQLITE_DEFAULT_MEMSTATUS=0", "-DSQLITE_OMIT_LOAD_EXTENSION"],
             libraries: &["-lm"],
+            is_shared: false,
         }]),
         program: "tpcb",
         unit: "tpcb_transaction",
