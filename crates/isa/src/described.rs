@@ -9,8 +9,8 @@
 //! | 8 to 12, 13 to 17 | otherwise its accesses to memory: whether there is one, whether it stores, log₂ of its size (3 bits) |
 
 use crate::instruction_set::{
-    ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, MemoryAccess, PipelineSummary, Register,
-    ReturnStackUse, TransferKind, TransferTarget,
+    ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, MemoryAccess, PipelineSummary,
+    Register, ReturnStackUse, TransferKind, TransferTarget,
 };
 use crate::{Cpu, Group};
 
@@ -346,13 +346,7 @@ impl InstructionSet for DescribedSet {
     /// Traces of these sets have no marks of system calls.
     fn control_calls(&self) -> ControlCalls {
         const NONE: u32 = u32::MAX;
-        ControlCalls {
-            execute: NONE,
-            signal_returns: &[],
-            creates_thread: NONE,
-            may_wait: &[],
-            futex: NONE,
-        }
+        ControlCalls { execute: NONE, signal_returns: &[], creates_thread: NONE, may_wait: &[], futex: NONE }
     }
 
     fn second_entry(&self) -> u64 {

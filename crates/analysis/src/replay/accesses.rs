@@ -18,7 +18,8 @@ pub struct Access {
 impl Access {
     /// Those of an instruction.
     fn of(index: usize, set: &dyn InstructionSet, word: u32) -> impl Iterator<Item = Access> + use<> {
-        let access = move |MemoryAccess { size, is_store, .. }| Access { index: index as u32, size, is_store };
+        let access =
+            move |MemoryAccess { size, is_store, .. }| Access { index: index as u32, size, is_store };
         set.summary(word).unwrap_or_default().accesses().map(access)
     }
 }

@@ -93,7 +93,8 @@ impl Multiprocessor {
     /// Defines the next block.
     pub fn define(&mut self, block: &Block) {
         let set = block.instruction_set;
-        let accesses = block.words.iter().filter_map(|&word| set.summary(word)).flat_map(|one| one.accesses());
+        let accesses =
+            block.words.iter().filter_map(|&word| set.summary(word)).flat_map(|one| one.accesses());
         let is_barrier = |word: &&u32| {
             set.pipeline_summary(**word)
                 .is_some_and(|summary| summary.class == InstructionClass::MemoryBarrier)
