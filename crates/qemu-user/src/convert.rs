@@ -21,6 +21,10 @@ use crate::transfers::{Transfer, classifier};
 const ACCESSES: usize = 2;
 /// Log₂ of the bytes of the largest access that a trace can have.
 const LARGEST_SHIFT: u8 = 7;
+/// Bytes of the pages at whose ends the emulator ends blocks.
+const PAGE: u64 = 4096;
+/// Bytes of the longest instruction.
+const LONGEST: u64 = 16;
 /// Words of a thread that are passed on at once.
 const ENOUGH_WORDS: usize = 1 << 16;
 
@@ -190,8 +194,11 @@ impl Converter {
 
     /// A thread enters a block: what it executed before is complete.
     fn enter(&mut self, number: u16, block: u32) -> Result<(), Error> {
-        self.settle(number)?;
         let address = self.blocks[block as usize].address;
+        if let Some(before) = self.thread(number)?.block {
+            self.blocks[before as usize].cut_before(address);
+        }
+        self.settle(number)?;
         let is_next = self.last == Some(number);
         let (order, diversions, blocks) = (&mut self.order, &mut self.converted.diversions, &self.blocks);
         let thread = self.threads.get_mut(&number).ok_or(Error::UnknownThread(number))?;
@@ -265,6 +272,26 @@ impl EmulatedThread {
 }
 
 impl KnownBlock {
+    /// Control goes from here to an address. If it is that of the last instruction, which the end of a page cuts, the emulator has
+    /// translated and then dropped this instruction, and executes it in the next block.
+    fn cut_before(&mut self, address: u64) {
+        let Some((&length, &(kind, distance))) = self.lengths.last().zip(self.transfers.last()) else {
+            return;
+        };
+        let start = self.end.wrapping_sub(length.into());
+        let is_loop = kind == DescribedKind::Repeat || distance == Some(0);
+        // The length is that of the bytes that were read.
+        let may_be_cut = start % PAGE > PAGE - LONGEST;
+        if address != start || is_loop || self.lengths.len() == 1 || !may_be_cut {
+            return;
+        }
+        self.code.truncate(self.code.len() - usize::from(length));
+        self.lengths = self.lengths[..self.lengths.len() - 1].into();
+        self.transfers = self.transfers[..self.lengths.len()].into();
+        (self.end, self.exit) = (start, None);
+        self.variants.clear();
+    }
+
     /// Whether control can go from here to an address without a signal.
     fn can_continue_at(&self, address: u64) -> bool {
         let Some(exit) = self.exit else { return address == self.end };

@@ -50,7 +50,7 @@ pub enum Error {
         known: String,
     },
     /// It is an Alpha program.
-    #[error("{}: an Alpha program, which the engine records itself: pathlength trace -o FILE {0}", .0.display())]
+    #[error("{}: an Alpha program, which the engine records itself: pathlength trace -o FILE {}", .0.display(), .0.display())]
     Alpha(PathBuf),
     /// The emulator is not installed.
     #[error("there is no {0}: install it, on Debian with `apt-get install qemu-user`")]
