@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+use gimli::{BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use crate::stream::HostMapping;
 
@@ -122,7 +123,8 @@ impl CodeFile {
     }
 }
 
-/// The functions of a file by address, by its symbols. One whose size the symbol does not say ends where the next one begins.
+/// The functions of a file by address: by its symbols, and where there are none by its unwinding tables. One whose size the symbol
+/// does not say ends where the next one begins.
 fn functions(file: &object::File, end: u64) -> Vec<FileFunction> {
     let mut functions: Vec<_> = file
         .symbols()
@@ -136,11 +138,40 @@ fn functions(file: &object::File, end: u64) -> Vec<FileFunction> {
     // Of several at an address, the one with a size, and among those the first name.
     functions.sort_by(|a, b| (a.address, a.size == 0, &a.name).cmp(&(b.address, b.size == 0, &b.name)));
     functions.dedup_by_key(|function| function.address);
+    let is_named = |address: u64| {
+        let before = functions.partition_point(|function| function.address <= address).checked_sub(1);
+        before.is_some_and(|before| address - functions[before].address < functions[before].size.max(1))
+    };
+    let unnamed: Vec<_> =
+        unwound_functions(file).into_iter().filter(|function| !is_named(function.address)).collect();
+    functions.extend(unnamed);
+    functions.sort_by_key(|function| function.address);
+    functions.dedup_by_key(|function| function.address);
     let mut next = end;
     for function in functions.iter_mut().rev() {
         let room = next.saturating_sub(function.address);
         function.size = if function.size == 0 { room } else { function.size.min(room) };
         next = function.address;
+    }
+    functions
+}
+
+/// The functions that the unwinding tables (`.eh_frame`) know, of files of any size of addresses and order of bytes.
+fn unwound_functions(file: &object::File) -> Vec<FileFunction> {
+    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
+    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let mut table = EhFrame::new(section.data().unwrap_or_default(), endian);
+    table.set_address_size(if file.is_64() { 8 } else { 4 });
+    let bases = BaseAddresses::default().set_eh_frame(section.address());
+    let (mut entries, mut functions) = (table.entries(&bases), Vec::new());
+    // The first damaged entry ends the walk: later entries cannot be found.
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { break };
+        let (address, size) = (entry.initial_address(), entry.len());
+        if size > 0 {
+            functions.push(FileFunction { address, size, name: format!("sub_{address:x}") });
+        }
     }
     functions
 }

@@ -85,8 +85,10 @@ fn logged(program: &Path) -> Vec<(u64, usize)> {
     let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
     let (mut blocks, mut sizes, mut disassembled) = (Vec::new(), HashMap::new(), Vec::new());
     for line in text.lines() {
-        if let Some(line) = line.strip_prefix("0x") {
-            disassembled.push(number(line.split(':').next().unwrap()));
+        if let Some((address, text)) = line.strip_prefix("0x").and_then(|line| line.split_once(':')) {
+            // The second line of a long instruction has its last bytes only.
+            let is_instruction = text.split_whitespace().any(|word| word.len() != 2);
+            disassembled.extend(is_instruction.then(|| number(address)));
         } else if let Some(&first) = disassembled.first() {
             sizes.insert(first, std::mem::take(&mut disassembled).len());
         }
