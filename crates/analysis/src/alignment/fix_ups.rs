@@ -14,8 +14,8 @@ pub(super) struct FixUps {
     threads: HashMap<u32, ThreadFixUps>,
     /// The threads in a fix-up.
     open: usize,
-    /// By block, the faults of the instruction before its first one.
-    faults: HashMap<BlockId, u64>,
+    /// By block, the faults of the instructions before its first one: of the last of them, the one before it, and so on.
+    faults: HashMap<BlockId, Vec<u64>>,
     /// Instructions of kernel and PALcode.
     pub instructions: u64,
 }
@@ -25,6 +25,8 @@ struct ThreadFixUps {
     entries: KernelEntries,
     /// The depth of entries to which the fix-up returns.
     depth: Option<usize>,
+    /// The faults of adjacent instructions, which ended without anything between them.
+    adjacent: usize,
 }
 
 impl FixUps {
@@ -34,35 +36,45 @@ impl FixUps {
         let depth = state.entries.depth();
         let reason = state.entries.mark(mark);
         let begins = reason == Some(EntryReason::Exception(ExceptionKind::UnalignedAccess));
-        if begins && state.depth.is_none() {
-            state.depth = Some(depth);
-            self.open += 1;
+        match state.depth {
+            _ if !begins => {}
+            None => {
+                (state.depth, state.adjacent) = (Some(depth), 1);
+                self.open += 1;
+            }
+            // The instruction after a faulting one faults at once.
+            Some(returned) if depth <= returned => state.adjacent += 1,
+            Some(_) => {}
         }
     }
 
-    /// A thread executes a block. Returns whether an access has been carried out before.
+    /// A thread executes a block. Returns how many accesses have been carried out just before it.
     #[inline]
-    pub fn executed(&mut self, thread: u32, block: BlockId, instructions: u64) -> bool {
-        self.open > 0 && self.continued(thread, block, instructions)
+    pub fn executed(&mut self, thread: u32, block: BlockId, instructions: u64) -> u64 {
+        if self.open == 0 { 0 } else { self.continued(thread, block, instructions) }
     }
 
     #[cold]
-    fn continued(&mut self, thread: u32, block: BlockId, instructions: u64) -> bool {
-        let Some(state) = self.threads.get_mut(&thread) else { return false };
-        let Some(depth) = state.depth else { return false };
+    fn continued(&mut self, thread: u32, block: BlockId, instructions: u64) -> u64 {
+        let Some(state) = self.threads.get_mut(&thread) else { return 0 };
+        let Some(depth) = state.depth else { return 0 };
         if state.entries.depth() > depth {
             self.instructions += instructions;
-            return false;
+            return 0;
         }
         state.depth = None;
         self.open -= 1;
-        *self.faults.entry(block).or_default() += 1;
-        true
+        let faults = self.faults.entry(block).or_default();
+        if faults.len() < state.adjacent {
+            faults.resize(state.adjacent, 0);
+        }
+        faults[..state.adjacent].iter_mut().for_each(|one| *one += 1);
+        state.adjacent as u64
     }
 
-    /// The faults of the instruction before a block.
-    pub fn before(&self, block: BlockId) -> u64 {
-        self.faults.get(&block).copied().unwrap_or(0)
+    /// The faults of the instructions before a block: of the last of them, the one before it, and so on.
+    pub fn before(&self, block: BlockId) -> &[u64] {
+        self.faults.get(&block).map_or(&[], |faults| faults)
     }
 
     /// Forgets what was counted.
@@ -81,21 +93,27 @@ mod tests {
         const RTI: u32 = 0x3f;
         let fault = Mark::Exception(ExceptionKind::UnalignedAccess);
         let mut fix_ups = FixUps::default();
-        assert!(!fix_ups.executed(0, 1, 10));
+        assert_eq!(fix_ups.executed(0, 1, 10), 0);
         fix_ups.mark(0, fault);
-        assert!(!fix_ups.executed(0, 2, 20));
+        assert_eq!(fix_ups.executed(0, 2, 20), 0);
         // Another thread, and a clock interrupt within.
-        assert!(!fix_ups.executed(1, 1, 10));
+        assert_eq!(fix_ups.executed(1, 1, 10), 0);
         for mark in [Mark::PalReturn, Mark::Exception(ExceptionKind::ClockInterrupt), Mark::PalReturn] {
             fix_ups.mark(0, mark);
         }
         fix_ups.mark(0, Mark::PalCall(RTI));
         fix_ups.mark(0, Mark::PalReturn);
-        assert!(!fix_ups.executed(0, 3, 200));
+        assert_eq!(fix_ups.executed(0, 3, 200), 0);
         fix_ups.mark(0, Mark::PalCall(RTI));
-        assert!(!fix_ups.executed(0, 4, 7));
+        assert_eq!(fix_ups.executed(0, 4, 7), 0);
         fix_ups.mark(0, Mark::PalReturn);
-        assert!(fix_ups.executed(0, 5, 10) && !fix_ups.executed(0, 5, 10));
-        assert_eq!((fix_ups.before(5), fix_ups.before(1), fix_ups.instructions), (1, 0, 227));
+        assert_eq!([fix_ups.executed(0, 5, 10), fix_ups.executed(0, 5, 10)], [1, 0]);
+        assert_eq!(fix_ups.instructions, 227);
+        // The next instruction faults, too.
+        for mark in [fault, Mark::PalReturn, Mark::PalCall(RTI), Mark::PalReturn].repeat(2) {
+            fix_ups.mark(0, mark);
+        }
+        assert_eq!([fix_ups.executed(0, 5, 10), fix_ups.executed(0, 5, 10)], [2, 0]);
+        assert_eq!((fix_ups.before(5), fix_ups.before(1)), (&[2, 1][..], &[][..]));
     }
 }

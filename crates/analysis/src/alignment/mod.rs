@@ -156,7 +156,7 @@ impl AlignmentFaults {
     fn execution(&mut self, thread: Thread, execution: &Execution) {
         let id = execution.block as usize;
         let block = &self.blocks[id];
-        let was_carried_out = self.fix_ups.executed(thread.number, execution.block, block.instructions);
+        let carried_out = self.fix_ups.executed(thread.number, execution.block, block.instructions);
         self.executions[id] += 1;
         self.total.instructions += block.instructions;
         self.total.safe += block.pairs.len() as u64;
@@ -173,7 +173,7 @@ impl AlignmentFaults {
         if low_bits != 0 || !block.pairs.is_empty() {
             self.unaligned(thread, execution);
         }
-        self.total.faults += u64::from(was_carried_out);
+        self.total.faults += carried_out;
         self.rates.reach(self.total.instructions, self.total.faults);
     }
 

@@ -69,7 +69,7 @@ impl InstructionResults for AlignmentFaults {
             rows[access.index as usize][1] += counted.faults;
             rows[access.index as usize][3] += counted.crossing;
         }
-        rows[0][1] += self.fix_ups.before(block);
+        rows[0][1] += self.fix_ups.before(block).iter().sum::<u64>();
         Some(rows)
     }
 }
@@ -221,12 +221,15 @@ impl AlignmentFaults {
 
     /// The lines whose accesses a whole system's kernel has carried out, with their faults.
     fn carried_out(&self, trace: &Trace) -> Vec<(Line, u64)> {
-        let blocks = (0..).zip(trace.blocks()).map(|(id, block)| (block, self.fix_ups.before(id)));
-        let line = |(block, faults): (&events::Block, u64)| {
-            let address = block.address.wrapping_sub(block.instruction_set.code_alignment());
-            (self.line(block, address), faults)
+        let of_block = |(id, block): (BlockId, &events::Block)| {
+            let length = block.instruction_set.code_alignment();
+            let distances = (1..).map(move |count| count * length);
+            let lines = distances
+                .zip(self.fix_ups.before(id))
+                .map(|(distance, &faults)| (self.line(block, block.address.wrapping_sub(distance)), faults));
+            lines.collect::<Vec<_>>()
         };
-        blocks.filter(|&(_, faults)| faults > 0).map(line).collect()
+        (0..).zip(trace.blocks()).flat_map(of_block).collect()
     }
 
     /// The line of an instruction.
