@@ -7,8 +7,8 @@ pub mod stream;
 mod transfers;
 
 use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read};
+use std::fs::{self, Permissions};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -212,12 +212,4 @@ fn default_sysroot(set: &DescribedSet) -> Option<PathBuf> {
     };
     let folder = Path::new("/usr").join(triple);
     (name != std::env::consts::ARCH && folder.is_dir()).then_some(folder)
-}
-
-/// Whether a file is a program that [`record`] can record.
-pub fn is_program(path: &Path) -> bool {
-    let mut magic = [0; 4];
-    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
-        && magic == *b"\x7fELF"
-        && instruction_set(path).is_ok()
 }
