@@ -153,12 +153,13 @@ impl Converter {
     fn define(&mut self, block: EmulatedBlock) {
         let code = block.instructions.concat();
         let last = block.instructions.len() - 1;
-        let transfer = |(index, code): (usize, &Box<[u8]>)| match self.classify {
+        let transfer = |(index, code): (usize, &[u8])| match self.classify {
             Some(classify) => classify(code),
             None if index == last => (DescribedKind::MayLeave, None),
             None => (DescribedKind::Operation, None),
         };
-        let transfers: Box<[_]> = block.instructions.iter().enumerate().map(transfer).collect();
+        let transfers: Box<[_]> =
+            block.instructions.iter().map(|code| &**code).enumerate().map(transfer).collect();
         let length = block.instructions.last().map_or(0, |code| code.len());
         let end = block.address.wrapping_add(code.len() as u64);
         let exit = describe(length, transfers[last], [None; 2]);
