@@ -18,6 +18,7 @@ mod models;
 mod objects;
 mod output;
 mod program;
+mod qemu;
 mod samples;
 mod sharing;
 mod show;
@@ -43,6 +44,7 @@ pub use output::{OutputOptions, RowOptions};
 pub use program::{
     AttachedProgram, CountedProgram, FileOptions, ProfiledProgram, ProgramOptions, RunningProgram, parse,
 };
+pub use qemu::QemuOptions;
 pub use samples::SampleRows;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
@@ -155,6 +157,20 @@ Examples:
 Parts that are not recorded run at full speed. pathlength show shows the trace."
     )]
     Trace(TraceOptions),
+    /// Record a program of another instruction set, such as x86-64 or AArch64, in QEMU's emulator of it.
+    #[command(
+        override_usage = "pathlength qemu [OPTIONS] -o <FILE> <PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength qemu -o ls.trace /bin/ls -l                  of this machine
+  pathlength qemu -o hello.trace ./hello-aarch64
+  pathlength show ls.trace --table functions              then: caches, mrc, strides, calls, export, check
+
+./setup installs QEMU's emulators (Debian's qemu-user). The trace has the code of each block, and what the emulator knows of \
+its instructions: length, accesses to memory, transfers of control; no registers, so that pathlength time cannot \
+simulate pipelines. One process is recorded, with all its threads."
+    )]
+    Qemu(QemuOptions),
     /// Record a running program.
     #[command(after_help = "\
 Example: pathlength attach -o server.trace --children --unit PortalRun --units 3 4711

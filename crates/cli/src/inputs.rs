@@ -14,6 +14,7 @@ pub fn protect_inputs(command: &Command) {
         Command::Run(_) | Command::Build(_) | Command::Study(_) | Command::Machines(_) => {}
         Command::Doctor(_) | Command::Completions(_) | Command::Man(_) => {}
         Command::Count(options) => protect_program(options.program.path(), options.program.arguments()),
+        Command::Qemu(options) => protect_program(options.program.path(), options.program.arguments()),
         Command::Trace(options) => protect_program(options.program.path(), options.program.arguments()),
         Command::Static(options) => {
             options.images.iter().chain(&options.against).for_each(|path| protect(path))

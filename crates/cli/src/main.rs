@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Study(options) => commands::study::run(&options),
         Command::Attach(options) => commands::attach::run(&options),
         Command::Trace(options) => commands::trace::run(&options),
+        Command::Qemu(options) => commands::qemu::run(&options),
         Command::Show(options) => commands::show::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Check(options) => commands::check::run(&options),

@@ -13,6 +13,9 @@ pub struct Block {
     pub address: u64,
     /// The instruction words, in order; a short one in the low half.
     pub words: Vec<u32>,
+    /// The code in bytes, if the words only describe it ([`InstructionSet::describes`]); otherwise empty.
+    #[serde(default)]
+    pub code: Vec<u8>,
     /// Index into [`Counts::images`](crate::Counts::images), if the block lies in an image.
     pub image: Option<u32>,
     /// What the words are instructions of.
@@ -27,7 +30,7 @@ impl Block {
         address: u64,
         words: impl Into<Vec<u32>>,
     ) -> Block {
-        Block { address, words: words.into(), image: None, instruction_set }
+        Block { address, words: words.into(), code: Vec::new(), image: None, instruction_set }
     }
 
     /// The run-time address of each instruction. Those of a damaged trace may wrap around.

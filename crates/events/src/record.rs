@@ -319,7 +319,7 @@ impl Shape {
     pub fn new(set: &dyn InstructionSet, words: &[u32], has_values: bool) -> Shape {
         let mut shape = Shape { instructions: words.len() as u32, ..Shape::default() };
         for summary in words.iter().filter_map(|&word| set.summary(word)) {
-            shape.accesses += u32::from(summary.access.is_some());
+            shape.accesses += summary.accesses().count() as u32;
             shape.values += u32::from(has_values && summary.value.is_some());
         }
         shape

@@ -145,6 +145,7 @@ impl Instruction {
         let (written, read) = self.registers();
         InstructionSummary {
             access: self.memory_access(),
+            second_access: None,
             value: self.value_register(),
             result: self.integer_result(),
             unknown: self.unknown_registers(),

@@ -14,6 +14,12 @@ pub trait InstructionSet: Debug + Sync {
     /// Its name in the headers of traces.
     fn name(&self) -> &'static str;
 
+    /// Whether its words only describe instructions, whose code stands beside them in blocks
+    /// ([`DescribedSet`](crate::DescribedSet)). Images of such sets cannot be decoded.
+    fn describes(&self) -> bool {
+        false
+    }
+
     /// The number of bytes of the instruction with this word, or of a word that is no instruction.
     fn length(&self, word: u32) -> u64;
 
@@ -99,6 +105,8 @@ pub enum Register {
 pub struct InstructionSummary {
     /// Its access to memory.
     pub access: Option<MemoryAccess>,
+    /// A further access, which comes after that one.
+    pub second_access: Option<MemoryAccess>,
     /// The register whose value is recorded: the one that the instruction writes, or that a store stores, or that a
     /// conditional branch tests. None for other instructions: the return address that a call writes follows from its
     /// own address.
@@ -120,6 +128,13 @@ pub struct InstructionSummary {
     pub read: [Option<Register>; 4],
     /// How its value is predicted in traces with values.
     pub value_model: ValueModel,
+}
+
+impl InstructionSummary {
+    /// Its accesses to memory, in order.
+    pub fn accesses(&self) -> impl Iterator<Item = MemoryAccess> + use<> {
+        [self.access, self.second_access].into_iter().flatten()
+    }
 }
 
 /// An access to memory, at the sum of a base register and a displacement.

@@ -21,6 +21,7 @@ pub mod by_name;
 mod classes;
 mod cpu;
 mod decode;
+mod described;
 mod disassemble;
 pub mod encode;
 mod evaluate;
@@ -34,6 +35,7 @@ pub use alpha_system::AlphaSystem;
 pub use classes::{Group, InstructionClass};
 pub use cpu::{Cpu, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
+pub use described::{DESCRIBED_SETS, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription};
 pub use disassemble::REGISTER_NAMES;
 pub use evaluate::{evaluate, operation};
 pub use instruction_set::{
@@ -45,9 +47,18 @@ pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
 pub use table::{Extension, Flags, Format, Op, Operands, Row, TABLE};
 
 /// All instruction sets that traces are recorded of. Files that name none are of the first.
-pub static INSTRUCTION_SETS: [&dyn InstructionSet; 2] = [&Alpha, &AlphaSystem];
+pub static INSTRUCTION_SETS: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = {
+    let mut all: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = [&Alpha; _];
+    all[1] = &AlphaSystem;
+    let mut next = 0;
+    while next < DESCRIBED_SETS.len() {
+        all[2 + next] = &DESCRIBED_SETS[next];
+        next += 1;
+    }
+    all
+};
 
 /// The instruction set of the images with this machine in their ELF headers.
 pub fn of_elf_machine(machine: u16) -> Option<&'static dyn InstructionSet> {
-    INSTRUCTION_SETS.into_iter().find(|set| set.elf_machine() == machine)
+    INSTRUCTION_SETS.into_iter().find(|set| set.elf_machine() == machine && !set.describes())
 }

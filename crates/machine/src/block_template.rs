@@ -105,7 +105,7 @@ impl BlockTemplates {
         let (first_line, first_access) = (self.lines.len() as u32, self.accesses.len() as u32);
         for (position, (&word, address)) in (0..).zip(words.iter().zip(block.addresses())) {
             self.fetch(position, address, instruction_set.length(word));
-            if let Some(access) = instruction_set.summary(word).and_then(|summary| summary.access) {
+            for access in instruction_set.summary(word).unwrap_or_default().accesses() {
                 self.accesses.push(TemplateAccess::new(position, access.size - 1, access.is_store));
                 self.lines.last_mut().expect("the first instruction begins a line").accesses += 1;
             }

@@ -91,8 +91,8 @@ impl InstructionCounts {
 
 /// Whether an instruction loads, and whether it stores.
 fn accesses(block: &Block, word: u32) -> [bool; 2] {
-    let access = block.instruction_set.summary(word).and_then(|summary| summary.access);
-    access.map_or([false; 2], |access| [!access.is_store, access.is_store])
+    let summary = block.instruction_set.summary(word).unwrap_or_default();
+    [false, true].map(|is_store| summary.accesses().any(|access| access.is_store == is_store))
 }
 
 impl Consumer for InstructionCounts {

@@ -94,4 +94,8 @@ impl<M: Model> Model for ParallelModels<M> {
         self.pool = Some(threads.build().map_err(io::Error::other)?);
         Ok(true)
     }
+
+    fn wants_pipelines(&self) -> bool {
+        self.models.iter().any(M::wants_pipelines)
+    }
 }

@@ -180,4 +180,8 @@ impl<M: Model> Model for PerProcess<M> {
     fn wants_heap(&self) -> bool {
         (self.make)().wants_heap()
     }
+
+    fn wants_pipelines(&self) -> bool {
+        (self.make)().wants_pipelines()
+    }
 }

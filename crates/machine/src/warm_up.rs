@@ -22,6 +22,11 @@ pub trait Model: Consumer {
     fn wants_heap(&self) -> bool {
         false
     }
+
+    /// Whether it needs to know registers and classes of instructions ([`isa::InstructionSet::pipeline_summary`]).
+    fn wants_pipelines(&self) -> bool {
+        false
+    }
 }
 
 impl<M: Model> Model for Vec<M> {
@@ -35,6 +40,10 @@ impl<M: Model> Model for Vec<M> {
 
     fn wants_heap(&self) -> bool {
         self.iter().any(M::wants_heap)
+    }
+
+    fn wants_pipelines(&self) -> bool {
+        self.iter().any(M::wants_pipelines)
     }
 }
 

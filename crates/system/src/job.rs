@@ -75,6 +75,9 @@ pub struct GuestResult {
     pub files: Vec<Option<Vec<u8>>>,
 }
 
+/// The file of users.
+const USERS: &str = "/etc/passwd";
+
 /// The letters of the words of a job, as `init.c` reads them.
 mod word {
     /// A command: the program is the last one.
@@ -109,10 +112,22 @@ impl GuestJob {
         self.disk.iter().for_each(|disk| archive.folder(disk));
         archive.host(init, Path::new("init")).map_err(at(init))?;
         archive.file(Path::new(".job"), 0o600, &self.encode())?;
+        if !self.files.iter().any(|file| file.guest == Path::new(USERS)) {
+            archive.file(Path::new(USERS), 0o644, self.users().as_bytes())?;
+        }
         for file in &self.files {
             archive.host(&file.host, &file.guest).map_err(at(&file.host))?;
         }
         Ok(archive.finish())
+    }
+
+    /// The users as programs look them up: some ask for the name of the one that they run as.
+    fn users(&self) -> String {
+        let own = match self.user {
+            0 => String::new(),
+            user => format!("user:x:{user}:{user}::/:/bin/sh\n"),
+        };
+        format!("root:x:0:0::/root:/bin/sh\n{own}")
     }
 
     fn encode(&self) -> Vec<u8> {

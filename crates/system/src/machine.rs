@@ -298,7 +298,8 @@ impl VirtualMachine {
                 command.args(["-drive", &format!("{drive},id={name}-image")]);
                 command.args(["-drive", &format!("driver=blkreplay,if=none,image={name}-image,id={name}")]);
             }
-            command.args(["-device", &format!("virtio-blk-pci,drive={name}")]);
+            // Alpha's kernel cannot chain lists of segments: it repeats a request with more than a list has (128) for ever.
+            command.args(["-device", &format!("virtio-blk-pci,drive={name},seg-max-adjust=off")]);
         }
     }
 

@@ -80,7 +80,7 @@ impl Definitions {
                 put_slice(&mut names, name.as_bytes());
             }
         }
-        let (mut places, mut words) = (Vec::new(), Vec::new());
+        let (mut places, mut words, mut code) = (Vec::new(), Vec::new(), Vec::new());
         put(&mut places, self.first_block.into());
         put(&mut places, self.blocks.len() as u64);
         let (mut end, mut last_function) = (0, 0);
@@ -91,12 +91,16 @@ impl Definitions {
             let function = function.map_or(0, |function| u64::from(function) + 1);
             put_difference(&mut places, function, last_function);
             words.extend(block.words.iter().flat_map(|word| word.to_le_bytes()));
+            code.extend(&block.code);
             end = block.end();
             last_function = function;
         }
         let mut payload = Vec::new();
         for section in [names, places, words] {
             pack(&mut payload, &section, LEVEL, true)?;
+        }
+        if self.blocks.iter().any(|(block, _)| block.instruction_set.describes()) {
+            pack(&mut payload, &code, LEVEL, true)?;
         }
         Ok(payload)
     }
@@ -108,6 +112,9 @@ impl Definitions {
         let mut definitions = Definitions::default();
         definitions.decode_names(&mut Bytes(&names))?;
         definitions.decode_blocks(&mut Bytes(&places), &mut Bytes(&words), set)?;
+        if set.describes() && !definitions.blocks.is_empty() {
+            definitions.decode_code(&mut Bytes(&unpack(&mut payload, &mut room, true)?))?;
+        }
         Ok(definitions)
     }
 
@@ -149,9 +156,18 @@ impl Definitions {
             last_function = places.difference(last_function)?;
             let slice = words.take(4 * count)?;
             let words = slice.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four")));
-            let block = Block { address, words: words.collect(), image, instruction_set };
+            let block = Block { image, ..Block::new(instruction_set, address, words.collect::<Vec<_>>()) };
             end = block.end();
             self.blocks.push((block, optional(last_function)?));
+        }
+        Ok(())
+    }
+
+    /// The blocks' code, whose lengths the words have.
+    fn decode_code(&mut self, code: &mut Bytes) -> Result<(), Malformed> {
+        for (block, _) in &mut self.blocks {
+            let length = block.words.iter().map(|&word| block.instruction_set.length(word)).sum::<u64>();
+            block.code = code.take(length)?.to_vec();
         }
         Ok(())
     }

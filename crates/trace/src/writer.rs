@@ -129,8 +129,8 @@ pub struct DefinitionCursor {
     blocks: usize,
 }
 
-/// A block's address and instruction words.
-type BlockKey = (u64, Arc<[u32]>);
+/// A block's address, instruction words and code.
+type BlockKey = (u64, Arc<[u32]>, Arc<[u8]>);
 
 /// Number of blocks after which definitions are sealed, far below the limit of a chunk.
 const SEALED_BLOCKS: usize = 1 << 12;
@@ -173,7 +173,7 @@ impl Process {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let mut dictionary = self.dictionary();
-        let key: BlockKey = (block.address, block.words[..].into());
+        let key: BlockKey = (block.address, block.words[..].into(), block.code[..].into());
         let key = (key, block.image);
         if let Some(&id) = dictionary.numbers.get(&key) {
             return Ok(id);
@@ -223,7 +223,7 @@ impl Process {
 
     /// Calls `report` with address and instruction words of each block from this number on.
     pub fn blocks_from(&self, number: usize, mut report: impl FnMut(u64, &[u32])) {
-        for ((address, words), _) in &self.dictionary().blocks[number..] {
+        for ((address, words, _), _) in &self.dictionary().blocks[number..] {
             report(*address, words);
         }
     }
@@ -232,9 +232,9 @@ impl Process {
     pub fn define(&self, cursor: &mut DefinitionCursor, consumer: &mut dyn Consumer) {
         let Dictionary { images, blocks, .. } = &*self.dictionary();
         images[cursor.images..].iter().for_each(|image| consumer.map(image));
-        for ((address, words), image) in &blocks[cursor.blocks..] {
+        for ((address, words, code), image) in &blocks[cursor.blocks..] {
             let block = Block::new(self.writer.set, *address, &**words);
-            consumer.define(&Block { image: *image, ..block });
+            consumer.define(&Block { image: *image, code: code.to_vec(), ..block });
         }
         *cursor = DefinitionCursor { images: images.len(), blocks: blocks.len() };
     }

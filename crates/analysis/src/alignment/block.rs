@@ -53,7 +53,7 @@ impl CheckedBlock {
         for (index, summary) in
             block.words.iter().map(|&word| set.summary(word).unwrap_or_default()).enumerate()
         {
-            if let Some(access) = summary.access {
+            for access in summary.accesses() {
                 let number = accesses.len();
                 masks.push(if may_fault(&access) { u64::from(access.size) - 1 } else { 0 });
                 let MemoryAccess { size, is_store, base, .. } = access;

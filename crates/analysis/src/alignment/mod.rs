@@ -5,6 +5,7 @@
 //! quadwords; those are counted apart. OpenVMS's tool of this kind is FLT.
 
 mod block;
+mod fix_ups;
 mod rates;
 mod tables;
 
@@ -17,6 +18,7 @@ use machine::{Model, PerThread, Sums};
 use crate::memory_layout::MemoryLayout;
 use crate::names::Names;
 use block::{CheckedAccess, CheckedBlock};
+use fix_ups::FixUps;
 use rates::FaultRates;
 pub use tables::{FIX_UP_INSTRUCTIONS, by_data, by_line, over_time, summary};
 
@@ -32,6 +34,8 @@ pub struct AlignmentFaults {
     threads: PerThread<Totals>,
     units: Vec<UnitFaults>,
     rates: FaultRates,
+    /// Those of a whole system's trace.
+    fix_ups: FixUps,
     memory: MemoryLayout,
     names: Names,
 }
@@ -152,6 +156,7 @@ impl AlignmentFaults {
     fn execution(&mut self, thread: Thread, execution: &Execution) {
         let id = execution.block as usize;
         let block = &self.blocks[id];
+        let carried_out = self.fix_ups.executed(thread.number, execution.block, block.instructions);
         self.executions[id] += 1;
         self.total.instructions += block.instructions;
         self.total.safe += block.pairs.len() as u64;
@@ -168,6 +173,7 @@ impl AlignmentFaults {
         if low_bits != 0 || !block.pairs.is_empty() {
             self.unaligned(thread, execution);
         }
+        self.total.faults += carried_out;
         self.rates.reach(self.total.instructions, self.total.faults);
     }
 
@@ -209,6 +215,9 @@ impl AlignmentFaults {
             }
             Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.total)),
             Mark::Heap(heap) => self.memory.heap(thread, heap, &self.names),
+            Mark::Exception(_) | Mark::PalCall(_) | Mark::PalReturn | Mark::Gap => {
+                self.fix_ups.mark(thread.number, mark);
+            }
             _ => {}
         }
     }
@@ -248,6 +257,7 @@ impl Model for AlignmentFaults {
         self.threads.reset();
         self.units.clear();
         self.rates = FaultRates::default();
+        self.fix_ups.reset();
     }
 
     fn wants_heap(&self) -> bool {

@@ -69,6 +69,7 @@ impl InstructionResults for AlignmentFaults {
             rows[access.index as usize][1] += counted.faults;
             rows[access.index as usize][3] += counted.crossing;
         }
+        rows[0][1] += self.fix_ups.before(block).iter().sum::<u64>();
         Some(rows)
     }
 }
@@ -89,6 +90,12 @@ pub fn summary(faults: &AlignmentFaults) -> Table {
     let totals = faults.totals();
     let units = faults.units();
     let of_units: u64 = units.iter().map(|unit| unit.totals.faults).sum();
+    let carried_out = faults.fix_ups.instructions;
+    // Those of a whole system are among its instructions.
+    let (fix_ups, others) = match carried_out {
+        0 => (totals.faults * FIX_UP_INSTRUCTIONS, totals.instructions),
+        _ => (carried_out, totals.instructions - carried_out),
+    };
     table.row(vec![
         totals.instructions.into(),
         totals.faults.into(),
@@ -96,13 +103,18 @@ pub fn summary(faults: &AlignmentFaults) -> Table {
         Value::from(of_units as f64 / units.len() as f64),
         totals.safe.into(),
         totals.crossing.into(),
-        (totals.faults * FIX_UP_INSTRUCTIONS).into(),
-        Value::from(100.0 * (totals.faults * FIX_UP_INSTRUCTIONS) as f64 / totals.instructions as f64),
+        fix_ups.into(),
+        Value::from(100.0 * fix_ups as f64 / others as f64),
     ]);
-    table.notes.push(format!(
-        "fix-up instructions: those of the operating system that carry the accesses out, {FIX_UP_INSTRUCTIONS} for each as \
-         measured on Linux 6.1; longer path: what they add to the instructions executed."
-    ));
+    table.notes.push(match carried_out {
+        0 => format!(
+            "fix-up instructions: those of the operating system that carry the accesses out, {FIX_UP_INSTRUCTIONS} for each \
+             as measured on Linux 6.1; longer path: what they add to the instructions executed."
+        ),
+        _ => "fix-up instructions: those of kernel and PALcode in this trace, from a fault until control returns; longer path: \
+              what they add to the others."
+            .into(),
+    });
     table.notes.push(
         "made safe: accesses to unaligned types that the compiler divided into two; crossing: those of them \
          whose data lay in two quadwords."
@@ -188,9 +200,7 @@ impl AlignmentFaults {
             let executions = self.executions[id as usize];
             for (access, counted) in self.accesses(id).filter(|(_, counted)| counted.faults > 0) {
                 let address = block.address_of(access.index as usize);
-                let location = self.names.location(block.image, address);
-                let location = location.map(|at| (at.file, at.line.unwrap_or(0)));
-                let line = (location, self.names.name(block.image, address));
+                let line = self.line(block, address);
                 for (number, (&data, of_data)) in counted.data.iter().enumerate() {
                     let group = groups.entry(key(&line, data)).or_default();
                     group.faults += of_data.faults;
@@ -207,6 +217,26 @@ impl AlignmentFaults {
         let mut groups: Vec<(K, FaultGroup)> = groups.into_iter().collect();
         groups.sort_by(|(a, of_a), (b, of_b)| of_b.faults.cmp(&of_a.faults).then_with(|| a.cmp(b)));
         groups
+    }
+
+    /// The lines whose accesses a whole system's kernel has carried out, with their faults.
+    fn carried_out(&self, trace: &Trace) -> Vec<(Line, u64)> {
+        let of_block = |(id, block): (BlockId, &events::Block)| {
+            let length = block.instruction_set.code_alignment();
+            let distances = (1..).map(move |count| count * length);
+            let lines = distances
+                .zip(self.fix_ups.before(id))
+                .map(|(distance, &faults)| (self.line(block, block.address.wrapping_sub(distance)), faults));
+            lines.collect::<Vec<_>>()
+        };
+        (0..).zip(trace.blocks()).flat_map(of_block).collect()
+    }
+
+    /// The line of an instruction.
+    fn line(&self, block: &events::Block, address: u64) -> Line {
+        let location = self.names.location(block.image, address);
+        let location = location.map(|at| (at.file, at.line.unwrap_or(0)));
+        (location, self.names.name(block.image, address))
     }
 
     /// What would avoid the faults.
@@ -246,7 +276,18 @@ pub fn by_line(faults: &AlignmentFaults, trace: &Trace) -> Table {
     let mut table = Table::new("lines", "Lines with alignment faults", &columns);
     let all = faults.totals().faults as f64;
     let mut source = SourceFiles::new(&[]);
-    for ((location, function), group) in faults.groups(trace, |line, _| line.clone()) {
+    let mut groups = faults.groups(trace, |line, _| line.clone());
+    for (line, faults) in faults.carried_out(trace) {
+        match groups.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, group)) => group.faults += faults,
+            None => groups.push((line, FaultGroup { faults, ..FaultGroup::default() })),
+        }
+    }
+    groups.sort_by(|(a, of_a), (b, of_b)| of_b.faults.cmp(&of_a.faults).then_with(|| a.cmp(b)));
+    for ((location, function), group) in groups {
+        // Of what a kernel has carried out, the access is not known.
+        let is_known = !group.accesses.is_empty();
+        let known = |value: Value| if is_known { value } else { Value::Missing };
         let text = location.as_ref().and_then(|(file, line)| source.line(file, *line));
         let data = most(&group.data)
             .map(|((array, member), others)| and_others(faults.memory.name(array, member), others));
@@ -255,11 +296,11 @@ pub fn by_line(faults: &AlignmentFaults, trace: &Trace) -> Table {
             function.function.clone().into(),
             group.faults.into(),
             Value::from(100.0 * group.faults as f64 / all),
-            Value::from(100.0 * group.faults as f64 / group.executions as f64),
-            group.describe_accesses().into(),
-            group.offsets.alignment().into(),
+            known(Value::from(100.0 * group.faults as f64 / group.executions as f64)),
+            known(group.describe_accesses().into()),
+            known(group.offsets.alignment().into()),
             data.into(),
-            faults.suggestion(&group).into(),
+            known(faults.suggestion(&group).into()),
             text.map(|text| text.trim().to_owned()).into(),
         ]);
     }

@@ -348,4 +348,8 @@ impl<M: Model> Model for WithCallTree<M> {
     fn wants_heap(&self) -> bool {
         self.model.wants_heap()
     }
+
+    fn wants_pipelines(&self) -> bool {
+        self.model.wants_pipelines()
+    }
 }

@@ -100,6 +100,10 @@ impl<M: Model> Model for WithClasses<M> {
     fn wants_heap(&self) -> bool {
         self.model.wants_heap()
     }
+
+    fn wants_pipelines(&self) -> bool {
+        self.model.wants_pipelines()
+    }
 }
 
 /// A row for each class, one for what was executed outside of units, and their sum, which is all that the models counted; a table

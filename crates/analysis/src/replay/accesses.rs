@@ -16,9 +16,11 @@ pub struct Access {
 }
 
 impl Access {
-    fn of(index: usize, set: &dyn InstructionSet, word: u32) -> Option<Access> {
-        let MemoryAccess { size, is_store, .. } = set.summary(word)?.access?;
-        Some(Access { index: index as u32, size, is_store })
+    /// Those of an instruction.
+    fn of(index: usize, set: &dyn InstructionSet, word: u32) -> impl Iterator<Item = Access> + use<> {
+        let access =
+            move |MemoryAccess { size, is_store, .. }| Access { index: index as u32, size, is_store };
+        set.summary(word).unwrap_or_default().accesses().map(access)
     }
 }
 
@@ -36,7 +38,7 @@ impl Accesses {
         let mut starts = vec![0];
         for block in trace.blocks() {
             let words = block.words.iter().enumerate();
-            all.extend(words.filter_map(|(index, &word)| Access::of(index, block.instruction_set, word)));
+            all.extend(words.flat_map(|(index, &word)| Access::of(index, block.instruction_set, word)));
             starts.push(all.len());
         }
         Accesses { all, starts }

@@ -209,14 +209,25 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Rc<[Line]> {
     let line = |(pc, &word): (u64, &u32)| {
         let summary = set.summary(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
+        let code = code_text(block, pc, word);
         Line {
-            text: format!("{pc:0digits$x}: {word:08x}  {mnemonic:MNEMONIC$}{operands}").trim_end().into(),
+            text: format!("{pc:0digits$x}: {code}  {mnemonic:MNEMONIC$}{operands}").trim_end().into(),
             registers: summary.as_ref().map(|summary| RegisterEffect::new(set, summary, pc)),
             has_value: trace.header().has_values && summary.is_some_and(|summary| summary.value.is_some()),
             effect: summary.as_ref().map_or(Effect::Nothing, Effect::of),
         }
     };
     block.addresses().zip(&block.words).map(line).collect()
+}
+
+/// The code of an instruction in hexadecimal: the word, or the bytes beside a word that describes them.
+fn code_text(block: &events::Block, pc: u64, word: u32) -> String {
+    let start = pc.wrapping_sub(block.address) as usize;
+    let length = block.instruction_set.length(word) as usize;
+    match block.code.get(start..).and_then(|rest| rest.get(..length)) {
+        Some(bytes) => format!("{:8}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+        None => format!("{word:08x}"),
+    }
 }
 
 /// Mnemonic and operands; branch targets are named.

@@ -386,9 +386,10 @@ impl Consumer for SharingAnalysis {
         let summaries = block.words.iter().map(|&word| set.summary(word).unwrap_or_default());
         let accesses: Box<[CodeAccess]> = summaries
             .zip(0..)
-            .filter_map(|(summary, index)| {
-                let isa::MemoryAccess { size, is_store, is_locked, base, .. } = summary.access?;
-                Some(CodeAccess { index, size, is_store, is_locked, base })
+            .flat_map(|(summary, index)| summary.accesses().map(move |access| (access, index)))
+            .map(|(access, index)| {
+                let isa::MemoryAccess { size, is_store, is_locked, base, .. } = access;
+                CodeAccess { index, size, is_store, is_locked, base }
             })
             .collect();
         let stack = accesses.iter().position(|access| access.base == set.stack_pointer());

@@ -162,12 +162,13 @@ impl Strides {
         for (index, (address, &word)) in block.addresses().zip(&block.words).enumerate() {
             let Some(summary) = block.instruction_set.summary(word) else { continue };
             let element = |access: MemoryAccess| self.options.bins.element(access.size.into());
-            let relative = origins.next(&summary, summary.access.map_or(1, element));
-            let Some(MemoryAccess { size, is_store, base, .. }) = summary.access else { continue };
-            let site = Site { index, address, word };
-            let series = group(site).map(|group| self.number((group, is_store)));
-            let relative = relative.filter(|_| are_instructions);
-            self.accesses.push(Access { series, index: index as u16, size, is_store, base, relative });
+            let mut relative = origins.next(&summary, summary.access.map_or(1, element));
+            for MemoryAccess { size, is_store, base, .. } in summary.accesses() {
+                let site = Site { index, address, word };
+                let series = group(site).map(|group| self.number((group, is_store)));
+                let relative = relative.take().filter(|_| are_instructions);
+                self.accesses.push(Access { series, index: index as u16, size, is_store, base, relative });
+            }
         }
         self.starts.push(self.accesses.len());
     }

@@ -145,4 +145,8 @@ impl<M: Model> Model for WithUnitBlocks<M> {
     fn use_worker_thread(&mut self) -> io::Result<bool> {
         self.model.use_worker_thread()
     }
+
+    fn wants_pipelines(&self) -> bool {
+        self.model.wants_pipelines()
+    }
 }

@@ -23,6 +23,7 @@ pub mod mrc;
 pub mod objects;
 mod processes;
 pub mod profile;
+pub mod qemu;
 mod recorded;
 pub mod run;
 mod samples;

@@ -218,6 +218,14 @@ pub fn replay_in_order<M: Model>(
     order: ReplayOrder,
     model: M,
 ) -> anyhow::Result<Simulated<M>> {
+    let set = trace.instruction_set();
+    if model.wants_pipelines() && set.describes() {
+        bail!(
+            "{}: a trace of {} has no registers, so that pipelines cannot be simulated; pathlength caches and mrc can",
+            options.file.path().display(),
+            set.name()
+        );
+    }
     let first_unit = selection.units.as_ref().map_or(0, |units| *units.start());
     let mut model = with_warm_up(options, model, first_unit);
     let names = Names::of_trace(&trace);

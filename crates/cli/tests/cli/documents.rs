@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::support::csv;
 
 /// How commands begin that are not executed here, and why.
-const NOT_EXECUTED: [(&str, &str); 24] = [
+const NOT_EXECUTED: [(&str, &str); 25] = [
     ("make study", "a long build"),
     ("make test", "it is what runs this"),
     ("apt-get install ./dist/", "needs root and a long build: packaging/test-dist does it"),
@@ -24,6 +24,7 @@ const NOT_EXECUTED: [(&str, &str); 24] = [
     ("pathlength attach", "a server of the reader's: attach.rs and the guide's test attach to others"),
     ("pathlength show hello.trace", "of pathlength system"),
     ("pathlength caches hello.trace", "of pathlength system"),
+    ("pathlength faults hello.trace", "of pathlength system"),
     ("pathlength caches --by entry hello.trace", "of pathlength system"),
     ("pathlength caches --mode user hello.trace", "of pathlength system"),
     ("pathlength time --machine alphastation500 --by mode hello.trace", "of pathlength system"),

@@ -34,6 +34,7 @@ mod names;
 mod objects;
 mod outputs;
 mod profiles;
+mod qemu;
 mod results;
 mod run;
 mod samples;

@@ -93,7 +93,8 @@ impl Multiprocessor {
     /// Defines the next block.
     pub fn define(&mut self, block: &Block) {
         let set = block.instruction_set;
-        let summaries = block.words.iter().filter_map(|&word| set.summary(word)?.access);
+        let accesses =
+            block.words.iter().filter_map(|&word| set.summary(word)).flat_map(|one| one.accesses());
         let is_barrier = |word: &&u32| {
             set.pipeline_summary(**word)
                 .is_some_and(|summary| summary.class == InstructionClass::MemoryBarrier)
@@ -107,7 +108,7 @@ impl Multiprocessor {
                 let last = block.end().saturating_sub(1).max(block.address);
                 block.address >> shift..(last >> shift) + 1
             }),
-            accesses: summaries.map(|access| (access.size, access.is_store)).collect(),
+            accesses: accesses.map(|access| (access.size, access.is_store)).collect(),
         });
         self.shapes.push(Shape::new(set, &block.words, false));
     }

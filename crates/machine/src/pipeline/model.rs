@@ -232,6 +232,10 @@ impl<M: MemorySystem + 'static> Model for TimingModel<M> {
         self.worker.start_thread()?;
         Ok(true)
     }
+
+    fn wants_pipelines(&self) -> bool {
+        true
+    }
 }
 
 /// The L1 cache of instructions, or of data.

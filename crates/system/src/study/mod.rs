@@ -277,7 +277,9 @@ impl ProgramFolder<'_> {
         let in_place = |path: PathBuf| SharedFile { host: path.clone(), guest: path };
         let mut files: Vec<SharedFile> = vec![in_place(self.inputs())];
         files.extend(self.prepared().exists().then(|| in_place(self.prepared())));
-        let beside = ["share", "lib"].map(|name| build.folder.join(name));
+        // The program looks for them beside itself.
+        let build_folder = std::path::absolute(&build.folder).map_err(crate::Error::Files)?;
+        let beside = ["share", "lib"].map(|name| build_folder.join(name));
         files.extend(beside.into_iter().filter(|path| path.exists()).map(in_place));
         let setup = GuestSetup {
             hardware: GuestHardware {

@@ -35,7 +35,7 @@ pub fn page(study: &SystemStudy) -> Result<Page, Error> {
         headline: headline(study),
         lead: LEAD.map(String::from).into(),
         figures: figures(study),
-        chart: Some(chart(&tables::block_sizes(study))?),
+        chart: Some(bars(&tables::shares(study), "program", &tables::PARTS, Arrangement::Percent)?),
         sections,
         provenance: study.provenance.clone(),
     })

@@ -79,6 +79,39 @@ const KERNELS: Workload = Workload {
     gauges: &[],
 };
 
+const SHELL: Workload = Workload {
+    name: "mksh",
+    title: "The MirBSD Korn shell",
+    sources: &[Source::Debian {
+        package: "mksh",
+        home: "mksh-R59c.tgz on http://www.mirbsd.org/MirOS/dist/mir/mksh/",
+    }],
+    recipe: Recipe::Script(Script {
+        tools: &[("tar", "tar")],
+        steps: &[
+            ("unpacking", "tar -xf *.orig.tar.?z* --strip-components=1"),
+            (
+                "compiling",
+                "CC={compiler} CFLAGS=\"{flags} -ffile-prefix-map=$PWD=.\" TARGET_OS=Linux sh Build.sh -r && rm -f *.o",
+            ),
+        ],
+        images: &["mksh"],
+    }),
+    program: "mksh",
+    unit: "main",
+    gauges: &[],
+};
+
+/// A session at the shell, and the text that it works on.
+const SESSION: [Input; 2] = [
+    Input {
+        name: "session.sh",
+        content: Content::Text(include_str!("../../../../workloads/session.sh")),
+        seed: 0,
+    },
+    Input { name: "text.txt", content: Content::Prose(40), seed: 82 },
+];
+
 /// The sound that is decoded.
 const SOUND: Input = Input { name: "sound.raw", content: Content::Sound(120_000), seed: 81 };
 
@@ -93,6 +126,15 @@ const PLAIN: SystemProgram = SystemProgram {
     unit: None,
     is_on_disk: false,
     refuses_root: false,
+};
+
+const INTERACTIVE: SystemProgram = SystemProgram {
+    name: "mksh",
+    kind: "interactive shell (Internet Explorer)",
+    workload: SHELL,
+    inputs: &SESSION,
+    arguments: &["-i", "-s", "{inputs}/text.txt", "<{inputs}/session.sh"],
+    ..PLAIN
 };
 
 const DECODER: SystemProgram = SystemProgram {
@@ -143,7 +185,8 @@ pub fn programs() -> Vec<SystemProgram> {
         PLAIN,
         as_in_spike("bzip2", "compressor (BYTEmark)"),
         as_in_spike("lua", "interpreter (BYTEmark)"),
-        as_in_spike("grep", "text tool (Internet Explorer)"),
+        as_in_spike("grep", "text tool"),
+        INTERACTIVE,
         DECODER,
         sqlite,
         SystemProgram {

@@ -84,6 +84,24 @@ pub(super) fn instructions(study: &SystemStudy) -> Table {
     table
 }
 
+/// The parts that all instructions are of.
+pub(super) const PARTS: [&str; 4] = ["application", "libraries", "kernel", "PALcode"];
+
+/// Where the instructions of each program are executed.
+pub(super) fn shares(study: &SystemStudy) -> Table {
+    let mut table = Table::new("shares", "Where instructions are executed", &[("program", Kind::Text)]);
+    table.columns.extend(PARTS.map(|part| column(part, Kind::Percent(1))));
+    for result in &study.programs {
+        let Counted { scopes, modes, .. } = &result.counted;
+        let [user, kernel, pal] = *modes;
+        let application = scopes[Scope::Application as usize].instructions;
+        let parts = [application, user.saturating_sub(application), kernel, pal];
+        let shares = parts.map(|part| percent(part, user + kernel + pal));
+        table.row(std::iter::once(result.program.name.into()).chain(shares).collect());
+    }
+    table
+}
+
 /// A table with a column for each scope.
 fn by_scope(
     study: &SystemStudy,
@@ -237,6 +255,8 @@ mod tests {
         assert_eq!(row[..2], ["sqlite".into(), "transaction".into()]);
         assert_eq!(row[2..5], [50_u64.into(), 200_u64.into(), 500_u64.into()]);
         assert_eq!(row[5..], [58.0.into(), 2.0.into()]);
+        let shares = shares(&study());
+        assert_eq!(shares.rows[0][1..], [10.0, 30.0, 58.0, 2.0].map(Value::from));
         let composed = composition(&study());
         assert_eq!(composed.rows[3][2..6], [25.0.into(), 0.0.into(), 0.0.into(), 75.0.into()]);
     }

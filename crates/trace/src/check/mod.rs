@@ -478,8 +478,11 @@ impl<'a> StreamChecker<'a> {
 
 /// The address of the instruction that makes the access with this number.
 fn access_pc(block: &Block, index: usize) -> u64 {
-    let is_access =
-        |word: u32| block.instruction_set.summary(word).is_some_and(|summary| summary.access.is_some());
-    let mut accesses = block.addresses().zip(&block.words).filter(|&(_, &word)| is_access(word));
-    accesses.nth(index).map_or(block.address, |(address, _)| address)
+    let count =
+        |word: u32| block.instruction_set.summary(word).map_or(0, |summary| summary.accesses().count());
+    let mut accesses = block
+        .addresses()
+        .zip(&block.words)
+        .flat_map(|(address, &word)| std::iter::repeat_n(address, count(word)));
+    accesses.nth(index).unwrap_or(block.address)
 }

@@ -250,9 +250,7 @@ impl AbstractState {
     }
 
     fn execute(&mut self, instruction: &InstructionSummary, pc: u64) {
-        if let Some(access) = &instruction.access {
-            self.access(access);
-        }
+        instruction.accesses().for_each(|access| self.access(&access));
         if let Some((register, result)) = instruction.result {
             let sum = self.result_of(result, pc).unwrap_or_else(|| self.new_slot());
             self.write(register, sum);

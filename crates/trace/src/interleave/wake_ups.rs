@@ -67,7 +67,11 @@ fn waker(calls: &[FutexCall], waited: &FutexCall) -> Option<u64> {
 /// By block, the numbers of its locked accesses.
 fn locked_accesses(trace: &Trace) -> Vec<Vec<usize>> {
     let of_block = |block: &events::Block| {
-        let accesses = block.words.iter().filter_map(|&word| block.instruction_set.summary(word)?.access);
+        let accesses = block
+            .words
+            .iter()
+            .filter_map(|&word| block.instruction_set.summary(word))
+            .flat_map(|one| one.accesses());
         accesses.enumerate().filter(|(_, access)| access.is_locked).map(|(number, _)| number).collect()
     };
     trace.blocks().iter().map(of_block).collect()

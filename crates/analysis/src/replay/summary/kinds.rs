@@ -67,7 +67,7 @@ impl Kinds {
         let mut kinds = Kinds::default();
         kinds.add(EventKind::Instruction, 1);
         let Some(summary) = set.summary(word) else { return kinds };
-        if let Some(access) = summary.access {
+        for access in summary.accesses() {
             kinds.add(if access.is_store { EventKind::Store } else { EventKind::Load }, 1);
             kinds.add(EventKind::Locked, u64::from(access.is_locked));
         }
