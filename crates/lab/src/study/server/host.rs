@@ -34,13 +34,17 @@ impl HostProgram {
         start().map_err(|error| failed(what, &error))
     }
 
-    /// Waits until it has ended with success, and returns what it printed. If the study is interrupted, the program is killed.
+    /// Waits until it has ended with success, and returns what it printed. If the study is interrupted, the program
+    /// is killed.
     pub(super) fn finish(mut self, interrupt: &Caught) -> Result<Output, Error> {
         let read = |mut file: fs::File| {
             let mut bytes = Vec::new();
             file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)
         };
         let status = interrupt.wait(&mut self.process).map_err(|error| failed(self.what, &error))?;
+        if interrupt.check().is_err() {
+            return Err(Error::Interrupted);
+        }
         let [stdout, stderr] = self.printed.map(|file| read(file).unwrap_or_default());
         let output = Output { status, stdout, stderr };
         if output.status.success() {
