@@ -111,6 +111,15 @@ pgbench() { # pgbench HOST ARGUMENT...: four clients, who keep the history of th
     as_user "$native/bin/pgbench" -n -c 4 -h "$host" -p "$port" "$@" postgres
 }
 
+# Runs a command while the host's own server has the data: loading and checking take long on the engine.
+natively() { # natively COMMAND...
+    as_user "$native/bin/pg_ctl" start -w -t 300 -D "$data" -l "$work/native.log" \
+        -o "-p $port -k $work -c listen_addresses=127.0.0.1" || return
+    result=0
+    "$@" || result=$?
+    as_user "$native/bin/pg_ctl" stop -w -t 300 -D "$data" -m fast && return $result
+}
+
 until_true() { # until_true COMMAND...: tries it for ten minutes, as a busy machine starts a server slowly
     for _ in $(seq 600); do
         "$@" && return

@@ -64,9 +64,11 @@ sqlite3_stmt *prepare_as(const char *name, const char *sql) {
     return prepare(sql);
 }
 
-void step(sqlite3_stmt *statement) {
+int64_t step(sqlite3_stmt *statement) {
     if (sqlite3_step(statement) != SQLITE_DONE) fail_in_database(sqlite3_sql(statement));
+    int64_t changed = sqlite3_changes(db);
     sqlite3_reset(statement);
+    return changed;
 }
 
 bool next_row(sqlite3_stmt *statement) {

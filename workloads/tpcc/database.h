@@ -84,8 +84,8 @@ void execute_all(const char *sql);
 query *prepare(const char *sql);
 /* Prepares a statement with a name. */
 query *prepare_as(const char *name, const char *sql);
-/* Runs a statement that yields no row. */
-void step(query *statement);
+/* Runs a statement that yields no row. Returns how many rows it has inserted, updated or deleted, if it is one that does. */
+int64_t step(query *statement);
 /* Advances to the next row; resets the statement after the last one. */
 bool next_row(query *statement);
 /* Advances to the only row of a statement; the caller resets it. */

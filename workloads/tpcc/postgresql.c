@@ -133,9 +133,11 @@ static void run_statement(query *statement) {
     statement->row = -1;
 }
 
-void step(query *statement) {
+int64_t step(query *statement) {
     run_statement(statement);
+    int64_t changed = strtoll(PQcmdTuples(statement->result), NULL, 10);
     reset(statement);
+    return changed;
 }
 
 bool next_row(query *statement) {

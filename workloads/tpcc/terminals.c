@@ -82,6 +82,14 @@ static void choose_customer(const struct scale *scale, struct customer_key *key)
     else key->number = random_customer(scale);
 }
 
+/* Orders take the rows of the stock in the order of their lines: if all orders have the same one, none waits for another that waits
+ * for it. */
+static int compare_lines(const void *a, const void *b) {
+    const struct order_line *one = a, *other = b;
+    if (one->supply_warehouse != other->supply_warehouse) return one->supply_warehouse < other->supply_warehouse ? -1 : 1;
+    return (one->item > other->item) - (one->item < other->item);
+}
+
 /* Clause 2.4.1: one order in a hundred names an item that does not exist, in its last line. */
 static struct new_order draw_new_order(const struct scale *scale, int64_t warehouse) {
     struct new_order input = {
@@ -98,6 +106,7 @@ static struct new_order draw_new_order(const struct scale *scale, int64_t wareho
         line->supply_warehouse = is_remote ? other_warehouse(scale, warehouse) : warehouse;
         line->quantity = random_between(1, 10);
     }
+    qsort(input.line, (size_t)(input.lines - is_rolled_back), sizeof input.line[0], compare_lines);
     return input;
 }
 

@@ -130,7 +130,7 @@ static void transact(enum statement which) {
 
 /* Binds integers and advances to the only row, which the caller resets after it has read it. */
 #define GET(which, ...) (BIND(prepared[which], __VA_ARGS__), only_row(prepared[which]), prepared[which])
-/* Binds integers, and runs a statement without a result. */
+/* Binds integers, and runs a statement without a result. The number of rows that it changed. */
 #define DO(which, ...) (BIND(prepared[which], __VA_ARGS__), step(prepared[which]))
 
 static int64_t integer(query *statement, int column) {
@@ -283,13 +283,22 @@ __attribute__((noinline)) int64_t tpcc_order_status(const struct customer_key *i
 
 /* ---- Delivery, clause 2.7 ---- */
 
+/* Takes the oldest new order of a district, or 0 if there is none. While its row is deleted, another terminal may have deleted it:
+ * then the order is theirs, and what is the oldest now is looked up. */
+static int64_t take_oldest_order(int64_t warehouse, int64_t district) {
+    query *oldest = prepared[GET_OLDEST_ORDER];
+    for (;;) {
+        BIND(oldest, warehouse, district);
+        if (!next_row(oldest)) return 0;
+        int64_t order = take_integer(oldest);
+        if (DO(DELETE_NEW_ORDER, warehouse, district, order) == 1) return order;
+    }
+}
+
 /* Delivers the oldest order of a district, if there is one. */
 static bool deliver(int64_t warehouse, int64_t district, int64_t carrier) {
-    query *oldest = prepared[GET_OLDEST_ORDER];
-    BIND(oldest, warehouse, district);
-    if (!next_row(oldest)) return false;
-    int64_t order = take_integer(oldest);
-    DO(DELETE_NEW_ORDER, warehouse, district, order);
+    int64_t order = take_oldest_order(warehouse, district);
+    if (order == 0) return false;
     int64_t customer = take_integer(GET(SET_CARRIER, warehouse, district, order, carrier));
     DO(DELIVER_LINES, warehouse, district, order, time(NULL));
     int64_t amount = take_integer(GET(SUM_LINES, warehouse, district, order));

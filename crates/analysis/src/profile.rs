@@ -1,7 +1,7 @@
 //! Profiles of executed instructions: by instruction, group, function and image. Over a whole run or
 //! as the mean of units of work; two profiles can be compared.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -49,6 +49,19 @@ struct Parts {
     image: Rc<str>,
 }
 
+/// Of several functions with a name in an image, the one at the lowest address decides, in whatever order they were executed first:
+/// in a server this differs between runs.
+fn keep_lowest<I: Copy>(
+    lowest: &mut HashMap<Arc<FunctionName>, (u64, I)>,
+    function: &Arc<FunctionName>,
+    place: (u64, I),
+) {
+    let kept = lowest.entry(function.clone()).or_insert(place);
+    if place.0 < kept.0 {
+        *kept = place;
+    }
+}
+
 impl Attribution {
     /// Works out the dictionary of `counts`; opens its images for their symbols.
     pub fn new(counts: &Counts) -> Attribution {
@@ -57,7 +70,7 @@ impl Attribution {
 
     /// Works out a dictionary of blocks, in images that these names are of.
     pub fn of(blocks: &[Block], names: &Names) -> Attribution {
-        let (mut known, mut sources) = (HashSet::new(), BTreeMap::new());
+        let mut lowest = HashMap::new();
         let blocks = blocks.iter().map(|block| {
             let mut functions: Vec<(Arc<FunctionName>, u32)> = Vec::new();
             for at in block.addresses() {
@@ -65,12 +78,7 @@ impl Attribution {
                 match functions.last_mut() {
                     Some((last, n)) if *last == function => *n += 1,
                     _ => {
-                        // Of several functions with this name in an image, the first one decides.
-                        if known.insert(function.clone())
-                            && let Some(file) = names.source(block.image, at)
-                        {
-                            sources.insert((*function).clone(), file);
-                        }
+                        keep_lowest(&mut lowest, &function, (at, block.image));
                         functions.push((function, 1));
                     }
                 }
@@ -81,7 +89,11 @@ impl Attribution {
                 image: names.image(block.image).into(),
             }
         });
-        Attribution { blocks: blocks.collect(), sources: Arc::new(sources) }
+        let blocks = blocks.collect();
+        let source = |(function, (at, image)): (Arc<FunctionName>, (u64, _))| {
+            Some(((*function).clone(), names.source(image, at)?))
+        };
+        Attribution { blocks, sources: Arc::new(lowest.into_iter().filter_map(source).collect()) }
     }
 
     /// The functions in which the instructions of a block lie.
@@ -224,4 +236,23 @@ pub fn function_differences(name: &str, title: &str, labels: [&str; 2], a: &Prof
 /// A mean count, rounded.
 fn whole(count: f64) -> Value {
     Value::Integer(count.round() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_one_name_are_those_of_the_lowest_address_in_any_order() {
+        let name = |function: &str| Arc::new(FunctionName { image: "a".into(), function: function.into() });
+        let places = [("f", (8, 'x')), ("f", (4, 'y')), ("f", (12, 'z')), ("g", (2, 'x'))];
+        for first in 0..places.len() {
+            let mut lowest = HashMap::new();
+            for number in 0..places.len() {
+                let (function, place) = places[(first + number) % places.len()];
+                keep_lowest(&mut lowest, &name(function), place);
+            }
+            assert_eq!(lowest, HashMap::from([(name("f"), (4, 'y')), (name("g"), (2, 'x'))]), "{first}");
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! Handles Ctrl-C and the like during a build: the commands of the build are ended, and this process continues, to
-//! remove partial results.
+//! Handles Ctrl-C and the like during a build, or a study of a server: their commands are ended, and this process continues,
+//! to remove partial results.
 
 use std::io;
 use std::mem;
@@ -42,6 +42,11 @@ impl Caught {
         if SEEN.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
+    /// Undoes the handling in a process that was forked, and which others end.
+    pub fn restore(&self) {
+        restore(&USERS.lock().unwrap_or_else(PoisonError::into_inner).1);
+    }
+
     /// The error, or the interruption that caused it.
     pub fn or(&self, error: Error) -> Error {
         self.check().err().unwrap_or(error)
@@ -70,11 +75,15 @@ impl Drop for Caught {
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
         users.0 -= 1;
         if users.0 == 0 {
-            for (signal, former) in mem::take(&mut users.1) {
-                // SAFETY: the action is the one that the system returned.
-                unsafe { libc::sigaction(signal, &former, ptr::null_mut()) };
-            }
+            restore(&mem::take(&mut users.1));
         }
+    }
+}
+
+fn restore(formers: &[(libc::c_int, libc::sigaction)]) {
+    for (signal, former) in formers {
+        // SAFETY: the action is the one that the system returned.
+        unsafe { libc::sigaction(*signal, former, ptr::null_mut()) };
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs a program in one of several ways, and measures its processor time.
 
+use std::ops::{Add, Sub};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -54,7 +55,7 @@ pub struct Job {
 }
 
 /// Processor seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Used {
     pub user: f64,
     pub system: f64,
@@ -69,6 +70,47 @@ impl Used {
     pub fn total(self) -> f64 {
         self.user + self.system
     }
+
+    /// What a process that lives, its children, and those of them that have ended have used so far (proc(5): stat).
+    pub fn of_process(process: u32) -> Result<Used, Error> {
+        let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
+        let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+        let mut used = ticks(process, 4).ok_or("the server has ended")?;
+        // A child may have ended meanwhile.
+        for child in children.filter_map(|child| ticks(child, 2)) {
+            used = used + child;
+        }
+        // SAFETY: accesses no memory.
+        let second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+        Ok(Used { user: used.user / second, system: used.system / second })
+    }
+}
+
+impl Add for Used {
+    type Output = Used;
+
+    fn add(self, other: Used) -> Used {
+        Used { user: self.user + other.user, system: self.system + other.system }
+    }
+}
+
+impl Sub for Used {
+    type Output = Used;
+
+    fn sub(self, other: Used) -> Used {
+        Used { user: self.user - other.user, system: self.system - other.system }
+    }
+}
+
+/// The clock ticks of a process: its own, in two fields, or in four with those of the children that it has waited for.
+fn ticks(process: u32, fields: usize) -> Option<Used> {
+    const USER: usize = 11;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name of the program before may have spaces.
+    let words = stat.rsplit(')').next()?.split_whitespace().skip(USER).take(fields);
+    let numbers: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
+    let sum = |first: usize| numbers.iter().skip(first).step_by(2).sum();
+    Some(Used { user: sum(0), system: sum(1) })
 }
 
 /// Runs a job once. Its processor time is what all children have used more than before.
@@ -90,7 +132,7 @@ pub fn measure(job: &Job, runner: &Runner, loaded: &Path, directory: &Path) -> R
         let errors = String::from_utf8_lossy(&output.stderr);
         return Err(format!("{} failed under {}{how}: {errors}", job.title, runner.name).into());
     }
-    Ok(Used { user: after.user - before.user, system: after.system - before.system })
+    Ok(after - before)
 }
 
 /// The cheapest of this number of runs, and its elapsed seconds; `cost` computes a run's cost from both times.
@@ -108,17 +150,18 @@ pub fn best(
     Ok(cheapest.ok_or("no run")?)
 }
 
-/// The cheapest run of each of several runners, which take turns, so that all meet the same disturbances.
-pub fn best_of_each<R>(
+/// The run of each of several runners that has used the least; they take turns, so that all meet the same disturbances.
+pub fn best_of_each<R, U: Copy>(
     runners: &[R],
     runs: u32,
-    mut run: impl FnMut(&R) -> Result<Used, Error>,
-) -> Result<Vec<Used>, Error> {
-    let mut least: Vec<Option<Used>> = runners.iter().map(|_| None).collect();
+    total: impl Fn(U) -> f64,
+    mut run: impl FnMut(&R) -> Result<U, Error>,
+) -> Result<Vec<U>, Error> {
+    let mut least: Vec<Option<U>> = runners.iter().map(|_| None).collect();
     for _ in 0..runs {
         for (runner, least) in runners.iter().zip(&mut least) {
             let used = run(runner)?;
-            if least.is_none_or(|least| used.total() < least.total()) {
+            if least.is_none_or(|least| total(used) < total(least)) {
                 *least = Some(used);
             }
         }
@@ -128,12 +171,10 @@ pub fn best_of_each<R>(
 
 /// What work in this process uses, with its children that end meanwhile.
 pub fn measure_here(work: impl FnOnce() -> Result<(), Error>) -> Result<Used, Error> {
-    let used = || Ok::<_, Error>((usage(libc::RUSAGE_SELF)?, children()?));
+    let used = || Ok::<_, Error>(usage(libc::RUSAGE_SELF)? + children()?);
     let before = used()?;
     work()?;
-    let after = used()?;
-    let difference = |part: fn(Used) -> f64| part(after.0) - part(before.0) + part(after.1) - part(before.1);
-    Ok(Used { user: difference(|used| used.user), system: difference(|used| used.system) })
+    Ok(used()? - before)
 }
 
 /// What all children that have ended used.
@@ -161,7 +202,7 @@ mod tests {
     fn runners_take_turns_and_each_keeps_its_cheapest_run() {
         let mut order = String::new();
         let mut costs = [3.0, 5.0, 4.0, 2.0, 6.0, 9.0].into_iter();
-        let used = best_of_each(&["a", "b"], 3, |runner| {
+        let used = best_of_each(&["a", "b"], 3, Used::total, |runner| {
             order += runner;
             Ok(Used { user: costs.next().ok_or("too many runs")?, system: 0.0 })
         });
@@ -171,6 +212,6 @@ mod tests {
 
     #[test]
     fn a_failed_run_fails_the_measurement() {
-        assert!(best_of_each(&[()], 2, |()| Err("it failed".into())).is_err());
+        assert!(best_of_each(&[()], 2, Used::total, |()| Err("it failed".into())).is_err());
     }
 }

@@ -7,7 +7,7 @@ use analysis::table::Kind;
 
 use crate::measure::{Job, QEMU, Runner, SYSROOT, Used, best_of_each, measure};
 use crate::record::Record;
-use crate::server::Server;
+use crate::server::{Served, Server};
 use crate::{Bench, Error, pathlength};
 
 const COLUMNS: [(&str, Kind); 7] = [
@@ -40,12 +40,13 @@ pub fn postgresql(bench: &Bench, record: &mut Record) -> Result<(), Error> {
     note(bench, record)
 }
 
-const OBSERVED_COLUMNS: [(&str, Kind); 5] = [
+const OBSERVED_COLUMNS: [(&str, Kind); 6] = [
     ("observed by", Kind::Text),
     ("user s", Kind::Real(2)),
     ("system s", Kind::Real(2)),
     ("sum s", Kind::Real(2)),
     ("over run", Kind::Change(1)),
+    ("with start and end s", Kind::Real(2)),
 ];
 /// The clients of the server that is observed.
 const CLIENTS: u32 = 4;
@@ -84,9 +85,8 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
         ("caches --children, alphastation500", observing("caches", &["caches"]), false),
         ("time --children, alphastation500", observing("time", &["time"]), false),
     ];
-    let measure = |(_, runner, attaches): &(&str, Runner, bool)| match attaches {
-        true => server.measure_attached(runner, &attach, CLIENTS, transactions),
-        false => server.measure(runner, CLIENTS, transactions),
+    let measure = |(_, runner, attaches): &(&str, Runner, bool)| {
+        server.measure_serving(runner, attaches.then_some(&attach[..]), CLIENTS, transactions)
     };
     let mut plain = None;
     for (group, runs) in [(&counted[..], bench.options.runs), (&models[..], 1)] {
@@ -94,7 +94,9 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
             "PostgreSQL, {CLIENTS} clients: {}",
             group.iter().map(|one| one.0).collect::<Vec<_>>().join("; ")
         );
-        for ((name, ..), used) in group.iter().zip(best_of_each(group, runs, measure)?) {
+        let total = |served: Served| served.transactions.total();
+        for ((name, ..), served) in group.iter().zip(best_of_each(group, runs, total, measure)?) {
+            let used = served.transactions;
             let plain = *plain.get_or_insert(used.total());
             let over = 100.0 * (used.total() / plain - 1.0);
             record.row(vec![
@@ -103,11 +105,16 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
                 used.system.into(),
                 used.total().into(),
                 over.into(),
+                served.whole.total().into(),
             ])?;
         }
     }
     note(bench, record)?;
-    record.note("Models: one run. Clients are not measured; the command that counts is.".into())
+    record.note(
+        "The transactions are the second half of those that a server serves; with start and end, all are in the time, and the command \
+         that counts. Clients are not measured. Models: one run."
+            .into(),
+    )
 }
 
 fn note(bench: &Bench, record: &mut Record) -> Result<(), Error> {
@@ -125,7 +132,7 @@ fn rows(
     let mut peer = None;
     for group in runners(bench.options.baseline.as_deref())? {
         eprintln!("{title}: {}", group[0].name);
-        let used = best_of_each(&group, bench.options.runs, &measure)?;
+        let used = best_of_each(&group, bench.options.runs, Used::total, &measure)?;
         for (runner, used) in group.iter().zip(used) {
             if runner.name == QEMU {
                 peer = Some(used);

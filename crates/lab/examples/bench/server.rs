@@ -17,6 +17,15 @@ use crate::measure::{Runner, Used};
 const PORT: &str = "54321";
 const NOBODY: u32 = 65534;
 
+/// What a server used.
+#[derive(Clone, Copy)]
+pub struct Served {
+    /// For transactions, when it had served others before.
+    pub transactions: Used,
+    /// From its start to its end, with the command that counts it.
+    pub whole: Used,
+}
+
 /// The builds, and a database with the tables of pgbench.
 pub struct Server {
     alpha: PathBuf,
@@ -66,31 +75,54 @@ impl Server {
         self.serve(&mut program, &self.fresh_data()?, |_| succeed(&mut pgbench))
     }
 
-    /// The same while another command, to which the server's process is added, counts the server; with what that command needs.
-    pub fn measure_attached(
+    /// The same, apart from what the server needs to start and to end: the transactions come after as many others. If `attach` is a
+    /// command, to which the server's process is added, it counts the server meanwhile.
+    pub fn measure_serving(
         &self,
         runner: &Runner,
-        attach: &[&Path],
+        attach: Option<&[&Path]>,
         clients: u32,
         transactions: u32,
-    ) -> Result<Used, Error> {
+    ) -> Result<Served, Error> {
         let mut program = runner.command(&self.alpha.join("postgres"), &self.native.join("postgres"));
-        let mut pgbench = self.pgbench(clients, transactions);
-        let mut counting = Used { user: 0.0, system: 0.0 };
-        let used = self.serve(&mut program, &self.fresh_data()?, |server| {
-            let mut command = Command::new(attach[0]);
-            command.args(&attach[1..]).arg(server.to_string()).current_dir(&self.directory);
-            as_user(&mut command);
-            let attached = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-            // The processes join within milliseconds.
-            std::thread::sleep(Duration::from_secs(1));
-            let asked = succeed(&mut pgbench);
-            let (status, used) = ended_by(&attached, libc::SIGTERM)?;
-            counting = used;
-            asked?;
-            if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
+        let mut of_transactions = Used::default();
+        let mut transact = |server| {
+            succeed(&mut self.pgbench(clients, transactions))?;
+            let before = Used::of_process(server)?;
+            succeed(&mut self.pgbench(clients, transactions))?;
+            of_transactions = Used::of_process(server)? - before;
+            Ok(())
+        };
+        let data = self.fresh_data()?;
+        let mut counting = Used::default();
+        let used = self.serve(&mut program, &data, |process| match attach {
+            None => transact(postmaster(&data)?),
+            Some(attach) => {
+                let counted = self.while_attached(attach, process, || transact(process))?;
+                counting = counted;
+                Ok(())
+            }
         })?;
-        Ok(Used { user: used.user + counting.user, system: used.system + counting.system })
+        Ok(Served { transactions: of_transactions, whole: used + counting })
+    }
+
+    /// Does something while a command is attached to the server. Returns what the command used.
+    fn while_attached(
+        &self,
+        attach: &[&Path],
+        server: u32,
+        work: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<Used, Error> {
+        let mut command = Command::new(attach[0]);
+        command.args(&attach[1..]).arg(server.to_string()).current_dir(&self.directory);
+        as_user(&mut command);
+        let attached = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        // The processes join within milliseconds.
+        std::thread::sleep(Duration::from_secs(1));
+        let worked = work();
+        let (status, used) = ended_by(&attached, libc::SIGTERM)?;
+        worked?;
+        if status.success() { Ok(used) } else { Err(format!("{command:?}: {status}").into()) }
     }
 
     fn fresh_data(&self) -> Result<PathBuf, Error> {
@@ -159,6 +191,12 @@ impl Server {
         }
         Err("the server does not answer".into())
     }
+}
+
+/// The process that listens, which may be a child of the command that counts.
+fn postmaster(data: &Path) -> Result<u32, Error> {
+    let text = std::fs::read_to_string(data.join("postmaster.pid"))?;
+    Ok(text.lines().next().unwrap_or_default().parse()?)
 }
 
 /// Ends a process by a signal. Returns how it ended, and what it and all processes that it waited for have used.

@@ -69,7 +69,7 @@ pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
     let trace = bench.directory().join("system.trace");
     // What is repeated must have been recorded.
     guest.machine().record(&mut |_, _| {})?;
-    let used = best_of_each(&WORK, bench.options.runs, |(work, name)| {
+    let used = best_of_each(&WORK, bench.options.runs, Used::total, |(work, name)| {
         eprintln!("the guest {name}");
         measure_here(|| carry_out(*work, &guest, &trace))
     })?;

@@ -51,6 +51,9 @@ pub enum Error {
     /// The server could not be made, started or used.
     #[error("PostgreSQL: {0}")]
     Server(String),
+    /// The user interrupted the study.
+    #[error("the study was interrupted")]
+    Interrupted,
     /// A recorded trace cannot be used.
     #[error("{}: {reason}: remove it, and it will be recorded again", .path.display())]
     Trace {

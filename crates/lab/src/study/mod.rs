@@ -1,6 +1,7 @@
 //! The byte/word study: TPC-B on SQLite, built with and without the byte and word instructions,
 //! run in two modes, compared. The question is that of the 1997 paper (Hunter and Betts).
 
+mod byteword_server;
 mod database;
 mod environment;
 mod error;
@@ -16,7 +17,6 @@ pub mod smp;
 pub mod spike;
 pub mod strides;
 mod tables;
-mod tpcb_server;
 pub mod tpcc;
 pub mod tpch;
 pub mod vlm;
@@ -28,6 +28,7 @@ use analysis::statics::ImageStatics;
 use analysis::table::Table;
 use image::Image;
 
+pub use self::byteword_server::{ServerStudy, ServerStudySettings, byteword_server};
 use self::database::DatabaseBuilds;
 pub use self::database::StudyProgress;
 use self::environment::{LIBRARY, PROCESSORS};
@@ -36,7 +37,6 @@ pub use self::result::{Mode, ModeResult, Study, StudyRun};
 pub use self::schemes::{SCHEMES, Scheme, SchemeTime};
 use self::setting::Setting;
 pub use self::setting::StudySettings;
-pub use self::tpcb_server::{ServerStudy, ServerStudySettings, byteword_server};
 use crate::build::Build;
 
 /// The paper's two modes.

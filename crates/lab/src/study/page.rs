@@ -269,7 +269,8 @@ fn images(study: &Study) -> Result<Section, Error> {
     Ok(section("The code in the images", blocks))
 }
 
-fn paper_tables() -> Section {
+/// The tables of the paper itself.
+pub(super) fn paper_tables() -> Section {
     let mut blocks = vec![paragraph(
         "The figures of the paper (D. P. Hunter and E. B. Betts, *Measured Effects of Adding Byte and Word \
          Instructions to the Alpha Architecture*, Digital Technical Journal, 1997), run through the code that made \

@@ -1,13 +1,13 @@
 //! A server of PostgreSQL in both builds: the data are made once, by the host's own build, and each run begins with a copy of
 //! them. What asks the server is a program of the host.
 
+mod host;
+
 use std::fs;
-use std::io::{self, Read, Seek};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -16,11 +16,13 @@ use engine::{Configuration, Family, UnitOfWork};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::host::{HostProgram, as_user, become_user, failed, give_to_user};
 use super::database::{StudyProgress, lock};
 use super::environment::{PROCESSORS, check_library, repeatable};
 use super::error::Error;
 use crate::build::{Build, BuildFolders, build};
 use crate::family::{self, CountFolder};
+use crate::interrupt::Caught;
 use crate::isolated;
 use crate::measure::Ending;
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
@@ -38,8 +40,6 @@ pub(super) const PROCESS_START: &str = "InitPostgres";
 const DILATION: u32 = 1000;
 /// What runs are called in errors.
 const MODE: &str = "cached";
-/// The user and the group `nobody`, which servers have if the user is root.
-const NOBODY: u32 = 65534;
 /// The port of the first server, which names its socket.
 const PORT: u16 = 5432;
 /// The settings of every server: hardly anything is done by the clock, so that other processes do not come between (with more in the
@@ -70,6 +70,8 @@ pub(super) struct ServerBuilds {
     sysroot: PathBuf,
     /// Where data are while servers run. It is removed at the end.
     folder: tempfile::TempDir,
+    /// A study that is interrupted ends its servers and clients, and removes the folder.
+    interrupt: Caught,
     /// Keeps others out of the builds' folder.
     _lock: fs::File,
 }
@@ -115,13 +117,9 @@ impl ServerBuilds {
         // The name of a socket may not be long.
         let folder = tempfile::Builder::new().prefix("pathlength-").tempdir();
         let folder = folder.map_err(|error| Error::Server(format!("no temporary folder: {error}")))?;
-        let server = ServerBuilds { builds, native, sysroot: sysroot.into(), folder, _lock };
-        if is_root() {
-            let path = server.folder.path();
-            chown(path, Some(NOBODY), Some(NOBODY))
-                .map_err(|error| Error::Files { path: path.into(), error })?;
-        }
-        Ok(server)
+        give_to_user(folder.path())?;
+        let interrupt = Caught::new();
+        Ok(ServerBuilds { builds, native, sysroot: sysroot.into(), folder, interrupt, _lock })
     }
 
     /// Runs another build in the place of one.
@@ -139,7 +137,7 @@ impl ServerBuilds {
     fn load(&self, clients: &[Client]) -> Result<(), Error> {
         let mut initdb = Command::new(self.native_folder().join("bin/initdb"));
         initdb.args(["--no-locale", "-E", "UTF8", "-A", "trust", "-N", "-U", "postgres", "-D"]);
-        finished(initdb.arg(self.data("loaded")), "initdb")?;
+        self.finish_as_user(initdb.arg(self.data("loaded")), "initdb")?;
         self.with_native("loaded", clients).map(drop)
     }
 
@@ -153,7 +151,8 @@ impl ServerBuilds {
         let tar = |option: &str, archive: &Path| {
             let mut tar = Command::new("tar");
             tar.arg("--numeric-owner").arg(option).arg(archive).arg("-C").arg(self.folder.path());
-            succeeded(tar.arg(if option == "-cf" { "loaded" } else { "--same-permissions" }), "tar")
+            tar.arg(if option == "-cf" { "loaded" } else { "--same-permissions" });
+            HostProgram::start(&mut tar, "tar")?.finish(&self.interrupt)
         };
         if archive.exists() {
             return tar("-xf", archive).map(drop);
@@ -167,14 +166,19 @@ impl ServerBuilds {
 
     /// Runs clients, one after another, while the host's own server has the data. Returns what they printed.
     pub(super) fn with_native(&self, data: &str, clients: &[Client]) -> Result<Vec<Output>, Error> {
+        self.unless_interrupted(self.ask_native(data, clients))
+    }
+
+    fn ask_native(&self, data: &str, clients: &[Client]) -> Result<Vec<Output>, Error> {
         let mut command = Command::new(&self.native.program);
         command.args(self.arguments(data, PORT)).stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(self.log(data)?);
+        command.stderr(self.log(data)?).process_group(0);
         let mut server = as_user(&mut command).spawn().map_err(|error| failed("the server", &error))?;
         let connection = self.connection();
         let asked = self.await_server(data, &mut || server.try_wait().is_ok_and(|status| status.is_none()));
         let asked = asked.and_then(|()| {
-            clients.iter().map(|client| finished(&mut client(&connection), "a client")).collect()
+            let finish = |client: &Client| self.finish_as_user(&mut client(&connection), "a client");
+            clients.iter().map(finish).collect()
         });
         self.stop(data);
         let ended = server.wait();
@@ -227,16 +231,17 @@ impl ServerBuilds {
         let begin = |(server, client): (&RunningServer<T>, &Client)| {
             self.await_server(&server.data, &mut || true)?;
             self.await_idleness(&server.data);
-            ClientRun::start(&mut client(&self.connection_to(server.port)))
+            HostProgram::start(as_user(&mut client(&self.connection_to(server.port))), "the client")
         };
-        let asking: Vec<Result<ClientRun, Error>> = running.iter().zip(clients).map(begin).collect();
+        let asking: Vec<Result<HostProgram, Error>> = running.iter().zip(clients).map(begin).collect();
         let ended = running.into_iter().zip(asking).map(|(server, asking)| {
-            let output = asking.and_then(ClientRun::finish);
+            let output = asking.and_then(|client| client.finish(&self.interrupt));
             self.stop(&server.data);
             self.finish(number, server, output)
         });
         // All have ended when the first error is returned.
-        ended.collect::<Vec<_>>().into_iter().collect()
+        let ended: Vec<_> = ended.collect();
+        self.unless_interrupted(ended.into_iter().collect())
     }
 
     /// Starts the server of a build, one of several.
@@ -249,7 +254,7 @@ impl ServerBuilds {
         let build = &self.builds[number];
         let (data, port) = (copy_name(build.name, place), PORT + place);
         let mut copy = Command::new("cp");
-        finished(copy.arg("-a").args([self.data("loaded"), self.data(&data)]), "cp")?;
+        self.finish_as_user(copy.arg("-a").args([self.data("loaded"), self.data(&data)]), "cp")?;
         let program = build.program.clone();
         let mut configuration =
             repeatable(program, self.arguments(&data, port), PROCESSORS[number], &self.sysroot);
@@ -257,6 +262,7 @@ impl ServerBuilds {
         configuration.environment.push(format!("HOME={}", self.folder.path().display()).into());
         let log = self.log(&data)?;
         let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(T, Option<Ending>), String> {
+            self.interrupt.restore();
             // SAFETY: both are open descriptors; what the server says is for errors.
             unsafe { libc::dup2(log.as_raw_fd(), libc::STDERR_FILENO) };
             become_user().map_err(|error| error.to_string())?;
@@ -318,6 +324,16 @@ impl ServerBuilds {
             return Err(Error::Server(format!("the client {name} cannot be compiled: {reason}")));
         }
         Ok(folder.join("client"))
+    }
+
+    /// Runs a command to its end, as the user that servers have.
+    fn finish_as_user(&self, command: &mut Command, what: &'static str) -> Result<Output, Error> {
+        HostProgram::start(as_user(command), what)?.finish(&self.interrupt)
+    }
+
+    /// The result, or the interruption that may have caused an error.
+    fn unless_interrupted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if self.interrupt.check().is_ok() { result } else { Err(Error::Interrupted) }
     }
 
     /// Where the server with these data writes what happens.
@@ -387,6 +403,10 @@ impl ServerBuilds {
             if !lives() {
                 break;
             }
+            // A server that has no file yet could not be told to end.
+            if self.postmaster(data).is_some() {
+                self.unless_interrupted(Ok(()))?;
+            }
             sleep(Duration::from_millis(100));
         }
         Err(Error::Server(format!("the server does not answer\n{}", self.logged(data))))
@@ -447,79 +467,4 @@ fn copy_name(build: &str, place: u16) -> String {
         0 => build.into(),
         _ => format!("{build}-{place}"),
     }
-}
-
-/// A client that runs. What it prints goes to files, so that it never waits for a reader.
-struct ClientRun {
-    process: Child,
-    printed: [fs::File; 2],
-}
-
-impl ClientRun {
-    fn start(command: &mut Command) -> Result<ClientRun, Error> {
-        let mut start = || -> io::Result<ClientRun> {
-            let printed = [tempfile::tempfile()?, tempfile::tempfile()?];
-            let [stdout, stderr] = [printed[0].try_clone()?, printed[1].try_clone()?];
-            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-            Ok(ClientRun { process: as_user(command).spawn()?, printed })
-        };
-        start().map_err(|error| failed("the client", &error))
-    }
-
-    fn finish(mut self) -> Result<Output, Error> {
-        let read = |mut file: fs::File| {
-            let mut bytes = Vec::new();
-            file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)
-        };
-        let status = self.process.wait().map_err(|error| failed("the client", &error))?;
-        let [stdout, stderr] = self.printed.map(|file| read(file).unwrap_or_default());
-        check_status(Output { status, stdout, stderr }, "the client")
-    }
-}
-
-/// Runs a command to its end, as the user that servers have.
-fn finished(command: &mut Command, what: &str) -> Result<Output, Error> {
-    succeeded(as_user(command), what)
-}
-
-/// Runs a command to its end.
-fn succeeded(command: &mut Command, what: &str) -> Result<Output, Error> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(what, &error))?;
-    check_status(output, what)
-}
-
-/// The output of a command, if it ended with success.
-fn check_status(output: Output, what: &str) -> Result<Output, Error> {
-    if output.status.success() {
-        return Ok(output);
-    }
-    let texts = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).trim().to_string());
-    let hint =
-        if is_root() { " (as root it runs as nobody, who must be able to read the builds)" } else { "" };
-    Err(Error::Server(format!("{what} failed{hint}: {}", texts.join("\n"))))
-}
-
-fn failed(what: &str, error: &io::Error) -> Error {
-    Error::Server(format!("{what} cannot be run: {error}"))
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// PostgreSQL does not run as root.
-fn as_user(command: &mut Command) -> &mut Command {
-    if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
-}
-
-/// The same for this process.
-fn become_user() -> io::Result<()> {
-    if !is_root() {
-        return Ok(());
-    }
-    // SAFETY: no pointer is used, as there are no groups.
-    let done = unsafe {
-        libc::setgroups(0, std::ptr::null()) == 0 && libc::setgid(NOBODY) == 0 && libc::setuid(NOBODY) == 0
-    };
-    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

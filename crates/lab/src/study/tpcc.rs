@@ -3,6 +3,8 @@
 
 mod postgresql;
 
+pub(super) use postgresql::Terminals;
+
 use std::path::PathBuf;
 
 use analysis::classes::{ClassProfiles, UnitClass};

@@ -27,28 +27,14 @@ pub(super) fn study(
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<TpccStudy, Error> {
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
-    let terminals = compile(&server)?;
-    let tpcc = |command: &'static str, more: Vec<String>| {
-        let terminals = terminals.clone();
-        move |connection: &ServerConnection| {
-            let mut tpcc = Command::new(&terminals);
-            tpcc.arg(command).arg(connection.text()).args(&more);
-            tpcc
-        }
-    };
-    progress(StudyProgress::Loading);
-    server.load_once(&data_name(), &[&tpcc("load", Vec::new())])?;
+    let terminals = Terminals::prepare(&server, progress)?;
     progress(StudyProgress::Running(MODE));
     let class = CLASS.parse().expect("it is a rule");
     let functions = vec![TRANSACTION.into(), PROCESS_START.into()];
     let work = UnitOfWork { functions, classes: vec![class], ..UnitOfWork::default() };
-    let transactions = vec!["--transactions".into(), settings.transactions.to_string(), "--unchecked".into()];
     let mut counted = Vec::new();
     for (number, build) in server.builds.iter().enumerate() {
-        let one = server.count(number, &work, &tpcc("run", transactions.clone()))?;
-        // What is on the disk is consistent, and all of it.
-        server.with_native(build.name, &[&tpcc("check", Vec::new())])?;
-        server.remove(number);
+        let one = terminals.count(&server, number, &work, settings.transactions)?;
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
         counted.push(classes(one).map_err(failed)?);
     }
@@ -87,9 +73,44 @@ fn classes(mut family: Family) -> Result<CountedRun, String> {
     Ok(CountedRun { transactions, owners })
 }
 
-/// Compiles the terminals for the host.
-fn compile(server: &ServerBuilds) -> Result<PathBuf, Error> {
-    server.compile("terminals", &sources(), &["-DPOSTGRESQL"])
+/// The program of the terminals, compiled for the host.
+pub(in crate::study) struct Terminals(PathBuf);
+
+impl Terminals {
+    /// Compiles it, and makes the data: one warehouse.
+    pub(in crate::study) fn prepare(
+        server: &ServerBuilds,
+        progress: &(dyn Fn(StudyProgress) + Sync),
+    ) -> Result<Terminals, Error> {
+        let terminals = Terminals(server.compile("terminals", &sources(), &["-DPOSTGRESQL"])?);
+        progress(StudyProgress::Loading);
+        server.load_once(&data_name(), &[&terminals.client("load", &[])])?;
+        Ok(terminals)
+    }
+
+    /// Counts the server of a build, one of two, while the terminals do transactions, and checks what is on the disk then.
+    pub(in crate::study) fn count(
+        &self,
+        server: &ServerBuilds,
+        number: usize,
+        work: &UnitOfWork,
+        transactions: u32,
+    ) -> Result<Family, Error> {
+        let transactions = transactions.to_string();
+        let more = ["--transactions", &transactions, "--unchecked"];
+        let family = server.count(number, work, &self.client("run", &more))?;
+        server.with_native(server.builds[number].name, &[&self.client("check", &[])])?;
+        server.remove(number);
+        Ok(family)
+    }
+
+    fn client(&self, command: &str, more: &[&str]) -> impl Fn(&ServerConnection) -> Command {
+        move |connection| {
+            let mut tpcc = Command::new(&self.0);
+            tpcc.arg(command).arg(connection.text()).args(more);
+            tpcc
+        }
+    }
 }
 
 /// The sources of the terminals, which load the data, too.
