@@ -535,10 +535,10 @@ fn a_check_finds_processors_that_do_not_observe_each_other() {
             }
             check.result()
         };
+        // Each ends with the use of a copy that another one's store should have invalidated.
         for accesses in [
             &[(0, false), (1, true), (0, false)][..],
-            &[(0, true), (1, false)],
-            &[(0, true), (1, true)],
+            &[(0, true), (1, true), (0, false)],
             &[(1, false), (0, true), (1, true)],
         ] {
             assert_eq!(check(&mut [new()], accesses), Ok(accesses.len() as u64), "{protocol}");

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_path_tells_targets_apart() {
-        let mut targets = JumpTargets::new(TargetCache { entries: 64, history: 12 });
+        let mut targets = JumpTargets::new(TargetCache { entries: 4096, history: 12 });
         let mut path = JumpPath::default();
         let turns = [0x2000, 0x2004, 0x2000, 0x3008];
         let mut wrong = 0;

@@ -70,10 +70,13 @@ impl Schedule {
 
 impl Trace {
     /// The processor of each stream, if it has only one: in the order of processes and of the threads in them, one after the
-    /// other.
+    /// other. Streams without instructions, which say only what processes share, take none of their own.
     pub fn assignment(&self, processors: u32) -> Vec<u32> {
         let streams = self.streams();
-        let mut order: Vec<usize> = (0..streams.len()).collect();
+        let has_instructions = |&stream: &usize| {
+            self.stream_chunks(stream as u32).iter().any(|&chunk| self.chunks()[chunk].instructions > 0)
+        };
+        let mut order: Vec<usize> = (0..streams.len()).filter(has_instructions).collect();
         order.sort_by_key(|&stream| (streams[stream].process, streams[stream].thread));
         let mut assignment = vec![0; streams.len()];
         for (stream, processor) in order.into_iter().zip((0..processors.max(1)).cycle()) {
