@@ -309,12 +309,14 @@ recorded with --heap."
     Faults(FaultsOptions),
     /// Find data that processors share: cache lines that move between their caches, true and false sharing, and locks.
     #[command(
-        override_usage = "pathlength sharing [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength sharing [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength sharing [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength sharing ./server --threads 4                     the lines that move, and what to pad, move or change
   pathlength sharing --by data ./server --threads 4           the variables and blocks of the heap
   pathlength sharing --by function --unit serve ./server      the code that needs the bus, of the calls of serve
+  pathlength sharing --attach 4711 --children --duration 10   a server that runs already
   pathlength sharing --processors 2 --set coherence.protocol=msi server.trace
   pathlength sharing --by state server.trace                  how often lines became modified, shared, invalid
   pathlength sharing --processors 4 --assign round-robin server.trace     more threads or processes than processors
@@ -326,7 +328,7 @@ Examples:
 Processes share what they map together, and pages that fork copied until one of them stores to them. Each thread runs on a processor with the private caches of the machine, which a bus keeps coherent. A miss on a line that \
 another processor had invalidated is true sharing if the processor then uses bytes that others wrote, before it loses the \
 line again, and otherwise false sharing. Threads run as if at the same time, in turns of --quantum instructions; one that \
-waits in a system call continues when others have come as far as in the recorded run. A program is recorded first, into a \
+waits in a system call continues when others have come as far as in the recorded run, or with --saturated at once. A program is recorded first, into a \
 temporary file in $TMPDIR, so that it has the results of its trace."
     )]
     Sharing(SharingOptions),

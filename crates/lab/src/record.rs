@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
 use report::PendingName;
@@ -94,19 +95,31 @@ pub(crate) fn out_of_reach(file: File) -> File {
 }
 
 /// Records a running process of the engine, and with `family` those that it has forked, into a
-/// file: until Ctrl-C, its end, or the end of the plan. The file replaces an existing one as soon as it
+/// file: until Ctrl-C, its end, the end of the plan, or for a duration. The file replaces an existing one as soon as it
 /// has records.
-pub fn attach(process: u32, family: bool, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
+pub fn attach(
+    process: u32,
+    family: bool,
+    plan: &Plan,
+    duration: Option<Duration>,
+    path: &Path,
+) -> Result<Attached, AttachFailure> {
     let (file, name) = create(path)?;
     let caught = Caught::new();
+    let began = Cell::new(None);
     let has_records = || Trace::open(name.written_path()).is_ok_and(|trace| !trace.chunks().is_empty());
     let is_named = Cell::new(!name.is_pending());
-    let is_enough = |_| {
+    let is_enough = |has_begun: bool| {
         if !is_named.get() && has_records() {
             // If that fails, it will again at the end.
             is_named.set(name.commit().is_ok());
         }
-        caught.check().is_err()
+        // The time begins when all are recorded.
+        if has_begun && began.get().is_none() {
+            began.set(Some(Instant::now()));
+        }
+        let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
+        caught.check().is_err() || began.get().is_some_and(is_over)
     };
     let attached = engine::attach(process, family, plan, &file, &is_enough);
     let attached = attached.map_err(|error| match error {

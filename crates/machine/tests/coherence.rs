@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use pathlength_machine::{
-    BusOperation, CoherenceState, CoherentMemory, Machine, ProcessorRequest, Protocol, SharingClass,
-    TransitionCause,
+    BusOperation, CoherenceCheck, CoherenceState, CoherentMemory, Machine, ProcessorRequest, Protocol,
+    SharingClass, TransitionCause,
 };
 use plain_cache::PlainCache;
 
@@ -315,11 +315,13 @@ fn random_programs_have_the_states_misses_and_classes_of_the_plain_model() {
         // By miss: the class, when it is known.
         let mut classes: Vec<Option<SharingClass>> = Vec::new();
         let stores = rng.u32(1..10);
+        let mut check = CoherenceCheck::new();
         for step in 0..3000 {
             let (processor, at, size) = random_access(&mut rng, processors, memory.line_size());
             let is_store = rng.u32(0..10) < stores;
             let event = memory.access(processor as u8, at, size as u8, is_store);
             hits += u64::from(event.is_none());
+            check.accessed(&mut memory, (processor as u8, at, is_store), event.as_ref());
             if let Some(event) = event.filter(|event| event.operation != BusOperation::Upgrade) {
                 if event.is_undecided() {
                     memory.set_token(processor as u8, event.line, classes.len() as u32);
@@ -348,6 +350,7 @@ fn random_programs_have_the_states_misses_and_classes_of_the_plain_model() {
                 plain.check(line / plain.line);
             }
         }
+        assert_eq!(check.result(), Ok(3000), "seed {seed}");
         memory.end();
         let decisions: Vec<_> = memory.take_decisions().collect();
         for decision in decisions {
@@ -515,6 +518,61 @@ fn what_is_used_later_makes_a_miss_true() {
     assert_eq!((counts.misses_of(SharingClass::True), counts.misses_of(SharingClass::False)), (1, 0));
     let counts = counts_of("mesi", &accesses[..3]);
     assert_eq!((counts.misses_of(SharingClass::True), counts.misses_of(SharingClass::False)), (0, 1));
+}
+
+#[test]
+fn a_check_finds_processors_that_do_not_observe_each_other() {
+    for protocol in ["msi", "mesi", "moesi"] {
+        let machine = small(protocol);
+        let new = || CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
+        // The same accesses, on one bus or on two that nothing joins.
+        let check = |buses: &mut [CoherentMemory], accesses: &[(u8, bool)]| {
+            let mut check = CoherenceCheck::new();
+            for &(processor, is_store) in accesses {
+                let bus = usize::from(processor) % buses.len();
+                let event = buses[bus].access(processor, 0x1000, 8, is_store);
+                check.accessed(&mut buses[bus], (processor, 0x1000, is_store), event.as_ref());
+            }
+            check.result()
+        };
+        // Each ends with the use of a copy that another one's store should have invalidated.
+        for accesses in [
+            &[(0, false), (1, true), (0, false)][..],
+            &[(0, true), (1, true), (0, false)],
+            &[(1, false), (0, true), (1, true)],
+        ] {
+            assert_eq!(check(&mut [new()], accesses), Ok(accesses.len() as u64), "{protocol}");
+            let error = check(&mut [new(), new()], accesses).unwrap_err();
+            assert!(error.contains("processor"), "{protocol}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_context_switch_empties_the_caches_that_the_machine_flushes() {
+    let requests = |flushes: &str| {
+        let text = format!("base = \"pentium-pro\"\ncoherence.flushes = {flushes}");
+        let machine = Machine::from_toml(&text).unwrap();
+        let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 1);
+        for process in [1, 1, 2, 2, 1] {
+            memory.runs(0, process);
+            memory.access(0, 0x1000, 8, true);
+            memory.access(0, 0x2000, 8, false);
+            memory.fetch(0, 0x3000, 8);
+        }
+        memory.check(0x1000).unwrap();
+        let [stores, loads, fetches] =
+            [ProcessorRequest::Store, ProcessorRequest::Load, ProcessorRequest::Fetch]
+                .map(|request| memory.counts().requests.all(request));
+        (memory.counts().all_misses(), [stores, loads, fetches])
+    };
+    // Lines are filled into L1 once, or once more after each of two switches; L2 keeps them.
+    assert_eq!(requests("[]"), (3, [1, 1, 1]));
+    assert_eq!(requests("[\"dcache\"]"), (3, [3, 3, 1]));
+    assert_eq!(requests("[\"dcache\", \"icache\"]"), (3, [3, 3, 3]));
+    let error =
+        Machine::from_toml("base = \"pentium-pro\"\ncoherence.flushes = [\"l2\"]").unwrap_err().to_string();
+    assert!(error.contains("coherence.flushes") && error.contains("dcache"), "{error}");
 }
 
 /// An access of a litmus test: a variable, and the value that it stores, if it does.

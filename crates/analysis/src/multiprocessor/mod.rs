@@ -1,7 +1,6 @@
 //! A trace on several processors of a described machine, in time; and the results as tables.
 
 mod replay;
-mod saturated;
 
 use machine::{
     CoherenceState, Multiprocessor, ProcessorCause, ProcessorRequest, Transaction, TransactionCounts,

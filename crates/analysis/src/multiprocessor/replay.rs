@@ -2,19 +2,14 @@
 
 use events::Thread;
 use machine::{Multiprocessor, NextStep};
-use trace::interleave::Schedule;
+use trace::interleave::{Schedule, Turn};
 use trace::{Chunk, Error, Trace};
-
-use super::saturated::{ProcessorTurn, SaturatedStreams};
 
 /// What is executed of a trace on several processors.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiprocessorReplay {
     /// Which processor executes what.
     pub schedule: Schedule,
-    /// Streams never wait, as if clients always asked the next question at once: a processor executes a unit of work of the
-    /// stream that is in the queue for the longest time, whatever the schedule says.
-    pub is_saturated: bool,
     /// Units of work after which counting begins.
     pub warm_up: u64,
 }
@@ -31,14 +26,15 @@ pub struct ReplayProblems {
 /// Executes the selected chunks of a trace. `progress` is called with the number of instructions executed since the last call.
 pub fn replay(
     trace: &Trace,
-    MultiprocessorReplay { schedule, is_saturated, warm_up }: MultiprocessorReplay,
+    MultiprocessorReplay { schedule, warm_up }: MultiprocessorReplay,
     is_wanted: impl Fn(&Chunk) -> bool,
     model: &mut Multiprocessor,
     progress: &mut dyn FnMut(u64),
 ) -> ReplayProblems {
     trace.blocks().iter().for_each(|block| model.define(block));
-    let mut saturated = is_saturated.then(|| SaturatedStreams::new(trace, &is_wanted));
-    let mut interleaved = trace.interleaved_where(schedule, is_wanted);
+    // Where nobody waits for others, short turns change nothing: processors execute what they get in the order of time.
+    let quantum = if schedule.is_saturated { schedule.time_slice } else { schedule.quantum };
+    let mut interleaved = trace.interleaved_where(Schedule { quantum, ..schedule }, is_wanted);
     let (mut errors, mut reported, mut turns) = (Vec::new(), 0, 0u64);
     let (mut is_warming, mut is_over) = (warm_up > 0, false);
     loop {
@@ -55,18 +51,14 @@ pub fn replay(
                 continue;
             }
         };
-        let turn = match &mut saturated {
-            Some(streams) => streams.next_of(number),
-            None => interleaved.next_of(number as u32).map(ProcessorTurn::from),
-        };
-        match turn {
-            Ok(ProcessorTurn::Executes(stream, words)) => {
-                let process = trace.streams()[stream as usize].process;
-                model.feed(number, Thread { process, number: stream }, words);
+        match interleaved.next_of(number as u32) {
+            Ok(Turn::Slice(slice)) => {
+                let process = trace.streams()[slice.stream as usize].process;
+                model.feed(number, Thread { process, number: slice.stream }, slice.words);
             }
-            Ok(ProcessorTurn::Idle) => model.idle(number),
+            Ok(Turn::Idle) => model.idle(number),
             // Others have not executed all that they got.
-            Ok(ProcessorTurn::Over) => {
+            Ok(Turn::Over) => {
                 is_over = true;
                 model.idle(number);
             }

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 use events::record::{Entries, Entry, Execution, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::{
-    AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherentMemory, Machine, Model, NodeMemory,
-    SharingClass,
+    AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherenceCheck, CoherentMemory, Machine,
+    Model, NodeMemory, SharingClass,
 };
 
 use crate::memory_layout::MemoryLayout;
@@ -55,6 +55,8 @@ pub struct SharingAnalysis {
     partners: partners::Partners,
     /// Operations of lines that moved which are in no [`SharedAccess`], as there were too many.
     not_attributed: u64,
+    /// Checks each access, if that is wanted.
+    check: Option<CoherenceCheck>,
 }
 
 /// A block, as far as its accesses are concerned.
@@ -205,7 +207,18 @@ impl SharingAnalysis {
             writers: HashMap::new(),
             partners: partners::Partners::default(),
             not_attributed: 0,
+            check: None,
         }
+    }
+
+    /// Checks that each access finds what was stored last, and that stores leave no other copy. This takes longer.
+    pub fn check_coherence(&mut self) {
+        self.check = Some(CoherenceCheck::new());
+    }
+
+    /// The number of accesses that were checked, or the first one that violates an invariant; None if nothing was checked.
+    pub fn checked(&self) -> Option<Result<u64, String>> {
+        self.check.as_ref().map(CoherenceCheck::result)
     }
 
     /// The execution has ended: decides what was left open.
@@ -263,7 +276,11 @@ impl SharingAnalysis {
                 // An access that is not aligned may use two lines.
                 let part = (end - at).min(line - at % line) as u8;
                 let place = self.spaces.place(thread.process, at, is_store);
-                if let Some(event) = self.memory.access(processor, place, part, is_store) {
+                let event = self.memory.access(processor, place, part, is_store);
+                if let Some(check) = &mut self.check {
+                    check.accessed(&mut self.memory, (processor, place, is_store), event.as_ref());
+                }
+                if let Some(event) = event {
                     self.event(thread, processor, execution.block, number, at, &event);
                 }
                 at += u64::from(part);
@@ -408,6 +425,7 @@ impl Consumer for SharingAnalysis {
             self.threads.push(thread.number);
         }
         let processor = self.processor;
+        self.memory.runs(processor, thread.process);
         let shapes = std::mem::take(&mut self.shapes);
         for entry in Entries::new(records, &shapes) {
             match entry {

@@ -161,7 +161,7 @@ fn path(words: &[OsString]) -> &Path {
 }
 
 /// The commands with [`RunningProgram`] beside a file.
-const ATTACHING: [&str; 3] = ["caches", "time", "strides"];
+const ATTACHING: [&str; 4] = ["caches", "time", "strides", "sharing"];
 
 /// Parses a command line.
 pub fn parse(words: &[OsString]) -> Result<Arguments> {

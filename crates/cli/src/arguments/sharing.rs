@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use machine::{CoherentMemory, Setting};
 use trace::interleave::{Assignment, Schedule};
 
-use super::{OutputOptions, RowOptions, SimulationOptions};
+use super::{OutputOptions, RowOptions, RunningProgram, SimulationOptions};
 
 /// The rows of a table of shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,13 +97,22 @@ pub struct SharingOptions {
     /// Which processor executes which thread.
     #[arg(long, value_name = "HOW", default_value = "affinity")]
     pub assign: AssignmentName,
-    /// With --time: threads never wait, as if clients always asked at once. A processor executes the next unit of work of the
-    /// thread that is in the queue for the longest time.
-    #[arg(long, requires = "time", conflicts_with_all = ["assign", "quantum", "time_slice"])]
+    /// Threads never wait, as if clients always asked at once, however busy the host was. Where a unit of work ends, the next
+    /// thread of the queue gets the processor.
+    #[arg(long)]
     pub saturated: bool,
+    /// Check at each access that caches are coherent: it finds what was stored last, and a store leaves no other copy. It takes
+    /// several times as long.
+    #[arg(long, conflicts_with_all = ["time", "scaling"])]
+    pub check: bool,
     /// How many instructions a thread executes before another one has its processor, with affinity and round-robin.
     #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]
     pub time_slice: u64,
+    #[command(flatten)]
+    pub running: RunningProgram,
+    /// With --attach, also the processes that the program has forked.
+    #[arg(long, requires = "attach")]
+    pub children: bool,
     #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::arguments::AttachOptions;
 /// Records it until Ctrl-C, the end of the program, or the end of the plan.
 pub fn run(options: &AttachOptions) -> anyhow::Result<ExitCode> {
     let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan)? };
-    let attached = record::attach(options.process, options.children, &plan, &options.output)?;
+    let attached = record::attach(options.process, options.children, &plan, None, &options.output)?;
     report_size(&options.output, attached.instructions, attached.units);
     Ok(ExitCode::SUCCESS)
 }

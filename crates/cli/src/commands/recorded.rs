@@ -2,6 +2,7 @@
 
 use analysis::replay::Selection;
 use anyhow::Context;
+use engine::Plan;
 use lab::measure::Ending;
 use lab::record;
 use machine::Machine;
@@ -9,7 +10,7 @@ use trace::Trace;
 
 use super::simulate::{check_units, prepare, selection};
 use super::{check_ending, with_output_apart};
-use crate::arguments::{OutputOptions, SimulationOptions};
+use crate::arguments::{AttachedProgram, OutputOptions, SimulationOptions};
 use crate::progress::LiveProgress;
 
 /// A trace with the selected part of it.
@@ -23,13 +24,14 @@ pub struct RecordedInput {
 }
 
 impl RecordedInput {
-    /// Opens a trace, or runs a program on the processor of a machine and records it with marks of the heap.
+    /// Opens a trace, or runs a program on the processor of a machine, or attaches to one, and records it with marks of the
+    /// heap.
     pub fn new(
         options: &SimulationOptions,
         output: &OutputOptions,
         machines: &[Machine],
     ) -> anyhow::Result<RecordedInput> {
-        if Trace::is_trace(options.file.path()) {
+        if options.attached.is_none() && Trace::is_trace(options.file.path()) {
             let trace = Trace::open(options.file.path())?;
             let selection = selection(options, None, &trace)?;
             return Ok(RecordedInput { trace, selection, ending: None });
@@ -38,6 +40,10 @@ impl RecordedInput {
         let (mut configuration, plan) = prepare(options, &[], machines, true)?;
         let folder = tempfile::tempdir().context("there is no folder for a temporary trace")?;
         let path = folder.path().join("trace");
+        if let Some(AttachedProgram { process, children, duration }) = options.attached {
+            record::attach(process, children, &plan, duration, &path)?;
+            return RecordedInput::of_program(Trace::open(&path)?, &plan, None);
+        }
         let progress = LiveProgress::new(output.takes_standard_output());
         configuration.settings.executed = progress.instructions();
         let recording = with_output_apart(output, || record::record(&configuration, &plan, &path));
@@ -46,12 +52,13 @@ impl RecordedInput {
         if !path.exists() {
             check_ending(&ending, options.file.path())?;
         }
-        let trace = Trace::open(&path)?;
+        RecordedInput::of_program(Trace::open(&path)?, &plan, Some(ending))
+    }
+
+    /// The trace of a program as planned.
+    fn of_program(trace: Trace, plan: &Plan, ending: Option<Ending>) -> anyhow::Result<RecordedInput> {
         let units = plan.unit.is_some().then(|| trace.first_unit().unwrap_or(0)..=u64::MAX);
-        Ok(RecordedInput {
-            trace,
-            selection: Selection { units, ..Selection::default() },
-            ending: Some(ending),
-        })
+        let selection = Selection { units, ..Selection::default() };
+        Ok(RecordedInput { trace, selection, ending })
     }
 }

@@ -7,10 +7,10 @@ use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
 use analysis::replay::{Dictionary, Filter, ReplayOrder};
 use analysis::sharing::{self, SharingAnalysis};
-use analysis::table::Table;
-use anyhow::bail;
+use analysis::table::{Table, separated};
+use anyhow::{anyhow, bail};
 use machine::{Bus, BusProcessor, Coherence, CoherentMemory, Multiprocessor};
-use trace::interleave::Schedule;
+use trace::interleave::{Assignment, Schedule};
 use trace::{Chunk, Trace};
 
 use super::recorded::RecordedInput;
@@ -18,7 +18,7 @@ use super::selected_machines::SelectedMachines;
 use super::show::report_problems;
 use super::simulate::{self, Simulated, replay_in_order};
 use super::until;
-use crate::arguments::{SharingOptions, SharingRows};
+use crate::arguments::{SharingOptions, SharingRows, SimulationOptions};
 use crate::messages;
 use crate::progress::Replaying;
 
@@ -27,7 +27,9 @@ const LINES: usize = 10;
 
 /// Simulates the coherent caches of several processors on a trace or a program, and writes the tables.
 pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
-    let (input, output) = (&options.input, &options.output);
+    let attached = options.running.attached(options.children)?;
+    let input = &SimulationOptions { attached, ..options.input.clone() };
+    let output = &options.output;
     output.check(options.by.is_none() && options.scaling.is_empty())?;
     let names = std::slice::from_ref(&options.machine);
     let machines = SelectedMachines::find(names, &options.settings)?;
@@ -52,21 +54,35 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let most = CoherentMemory::MOST_PROCESSORS as u32;
     let threads = u32::try_from(trace.streams().len()).unwrap_or(most);
     let processors = options.processors.unwrap_or(threads.clamp(1, most));
-    let SharingOptions { quantum, time_slice, .. } = *options;
-    let schedule = Schedule { processors, quantum, assignment: options.assign.into(), time_slice };
+    let SharingOptions { quantum, time_slice, saturated: is_saturated, .. } = *options;
+    let assignment = options.assign.into();
+    if is_saturated && assignment == Assignment::Recorded {
+        bail!("--saturated threads do not wait, as they did in the recorded order: leave out one of both");
+    }
+    let schedule = Schedule { processors, quantum, assignment, time_slice, is_saturated };
     if let Some((bus, processor)) = bus {
         let model =
             |processors: u32| Multiprocessor::new(machine, coherence, bus, processor, processors as usize);
         let recorded = RecordedInput { trace, selection, ending };
-        return timed(options, recorded, schedule, model, machines.note());
+        return timed(options, input, recorded, schedule, model, machines.note());
     }
     let order = ReplayOrder::Interleaved(schedule);
     let objects = trace.mapped_objects().clone();
-    let model = SharingAnalysis::new(machine, coherence, processors, objects);
+    let mut model = SharingAnalysis::new(machine, coherence, processors, objects);
+    if options.check {
+        model.check_coherence();
+    }
     let mut simulated = replay_in_order(input, trace, &selection, order, model)?;
     simulated.notes.extend(ending.as_ref().and_then(until));
     simulated.ending = ending;
     simulated.model.end();
+    if let Some(checked) = simulated.model.checked() {
+        let checked = checked.map_err(|error| anyhow!("the simulated caches are not coherent: {error}"))?;
+        let count = separated(&checked.to_string());
+        simulated.notes.push(format!(
+            "{count} accesses were checked: each found what was stored last, and no store left another copy."
+        ));
+    }
     simulated.notes.extend(machines.note());
     write(options, &simulated)?;
     simulated.finish(input)
@@ -92,13 +108,14 @@ fn timed_bus<'a>(
 /// Simulates the processors of a machine in time, as often as there are numbers of processors, and writes the tables.
 fn timed(
     options: &SharingOptions,
+    input: &SimulationOptions,
     recorded: RecordedInput,
     schedule: Schedule,
     new_model: impl Fn(u32) -> Multiprocessor,
     note: Option<String>,
 ) -> anyhow::Result<ExitCode> {
     let RecordedInput { trace, selection, ending } = recorded;
-    let path = options.input.file.path();
+    let path = input.file.path();
     if trace.header().has_values {
         bail!(
             "{}: a trace with values cannot be simulated in time: record it without --values",
@@ -117,13 +134,12 @@ fn timed(
     for processors in counts {
         let mut model = new_model(processors);
         let schedule = Schedule { processors, ..schedule };
-        let (is_saturated, warm_up) = (options.saturated, options.input.warm_up);
-        let part = MultiprocessorReplay { schedule, is_saturated, warm_up };
+        let part = MultiprocessorReplay { schedule, warm_up: input.warm_up };
         let replayed =
             multiprocessor::replay(&trace, part, is_wanted, &mut model, &mut |count| bar.show(count));
         if replayed.is_warming {
             bar.clear();
-            bail!(simulate::only_warm_up(&options.input, &trace));
+            bail!(simulate::only_warm_up(input, &trace));
         }
         problems = replayed.errors;
         models.push(model);
@@ -145,11 +161,11 @@ fn timed(
             multiprocessor::transactions(&models[0]),
         ],
     };
-    let part = simulate::note(&options.input, &trace);
+    let part = simulate::note(input, &trace);
     let notes = ending.as_ref().and_then(until).into_iter().chain(note).collect();
     let simulated = Simulated { model: (), trace, part, notes, ending, is_whole };
     simulated.write(tables, &options.rows, &options.output)?;
-    simulated.finish(&options.input)
+    simulated.finish(input)
 }
 
 fn write(options: &SharingOptions, simulated: &Simulated<SharingAnalysis>) -> anyhow::Result<()> {

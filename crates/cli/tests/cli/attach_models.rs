@@ -1,4 +1,4 @@
-//! `caches`, `time` and `strides` with `--attach`: models of running programs, which continue afterwards.
+//! `caches`, `time`, `strides` and `sharing` with `--attach`: models of running programs, which continue afterwards.
 
 use std::fs;
 use std::time::Duration;
@@ -36,6 +36,10 @@ fn models_observe_a_running_program_which_goes_on() {
     let strides = program.table("strides", "--children --by function --duration 0.3");
     let work = strides.iter().find(|row| row[0] == "work").expect("it is executed");
     assert!(work[3].parse::<u64>().unwrap() > 10_000, "{work:?}");
+    let sharing = program.table("sharing", "--children --by function --duration 0.3");
+    assert!(sharing.iter().any(|row| row[0] == "work"), "{sharing:?}");
+    let processors = program.table("sharing", "--children --by processor --processors 4 --duration 0.3");
+    assert!(sum(&column(&processors, "instructions")[..1]) > 10_000, "{processors:?}");
     // It can be counted then.
     assert!(!program.table("count", "--by function --duration 0.1").is_empty());
 }
@@ -107,6 +111,7 @@ fn wrong_options_say_what_to_do() {
         (format!("strides --attach {id} :ev56/family"), 2, "cannot be used with"),
         ("caches --duration 1 :ev56/family".to_string(), 1, "with --attach"),
         ("caches".to_string(), 2, "required"),
+        ("sharing --children :ev56/family".to_string(), 2, "--attach"),
         ("mrc --attach 1".to_string(), 2, "unexpected argument"),
     ] {
         let outcome = run(&words);

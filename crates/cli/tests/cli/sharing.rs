@@ -57,6 +57,28 @@ fn counters_in_one_line_are_false_sharing() {
 }
 
 #[test]
+fn saturated_threads_share_however_they_were_recorded() {
+    let folder = Folder::new();
+    for _ in 0..3 {
+        let trace = folder.trace("--heap :ev56/shared false");
+        for assign in ["affinity --processors 3", "run-to-block"] {
+            let rows = folder.table(&format!("sharing --saturated --assign {assign} --by data {trace}"));
+            assert!(moves(&rows, "counters.count"), "{assign}: {rows:?}");
+        }
+    }
+}
+
+#[test]
+fn coherence_is_checked_on_request() {
+    let folder = Folder::new();
+    let trace = folder.trace("--heap :ev56/shared false");
+    for machine in ["present-day", "av20000"] {
+        let said = run(&format!("sharing --check --machine {machine} {trace}")).noted_success();
+        assert!(said.contains("accesses were checked"), "{said}");
+    }
+}
+
+#[test]
 fn padded_counters_are_not_shared() {
     let folder = Folder::new();
     let data = folder.table("sharing --by data :ev56/shared padded");
@@ -321,7 +343,7 @@ fn wrong_requests_are_rejected() {
         ("sharing --time --by data :ev56/shared", "by processor, transaction and request only"),
         ("sharing --by node :ev56/shared", "has no nodes: add [coherence.nodes]"),
         ("sharing --assign anywhere :ev56/shared", "run-to-block"),
-        ("sharing --saturated :ev56/shared", "--time"),
+        ("sharing --saturated --assign recorded :ev56/shared", "recorded order"),
         ("sharing --by unit :ev56/shared", "cache-line"),
         ("sharing --thread 0.1 :ev56/shared", "choose from a trace"),
         ("sharing --unit nowhere :ev56/shared", "nowhere"),

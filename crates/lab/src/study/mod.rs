@@ -9,6 +9,7 @@ mod models;
 pub mod numa;
 mod page;
 pub mod rdb;
+mod recorded_server;
 mod result;
 mod schemes;
 mod server;

@@ -3,6 +3,7 @@
 
 mod address_spaces;
 mod between_nodes;
+mod check;
 mod counts;
 mod line_numbers;
 mod line_record;
@@ -10,6 +11,7 @@ mod nodes;
 mod private_caches;
 
 pub use address_spaces::AddressSpaces;
+pub use check::CoherenceCheck;
 pub use counts::{
     BusCounts, BusOperation, CopyLosses, ProcessorRequest, RequestStates, SharingClass, StateCounts,
     TransitionCause,
@@ -101,6 +103,8 @@ pub struct CoherentMemory {
     /// Logarithm of the bytes that a bit of a mask of written bytes stands for: 0 in lines of up to 64 bytes.
     grain_shift: u32,
     caches: Vec<PrivateCaches>,
+    /// By processor, the process that it executes.
+    running: Vec<Option<u32>>,
     numbers: LineNumbers,
     records: Vec<LineRecord>,
     shared: SharedBytes,
@@ -136,7 +140,10 @@ impl CoherentMemory {
             protocol: coherence.protocol,
             line_shift,
             grain_shift: line_shift.saturating_sub(6),
-            caches: (0..processors).map(|_| PrivateCaches::new(&private, instructions)).collect(),
+            caches: (0..processors)
+                .map(|_| PrivateCaches::new(&private, instructions, &coherence.flushes))
+                .collect(),
+            running: vec![None; processors],
             numbers: LineNumbers::new(),
             records: Vec::new(),
             shared: SharedBytes::new(processors),
@@ -182,6 +189,14 @@ impl CoherentMemory {
     pub fn state(&mut self, processor: u8, place: u64) -> CoherenceState {
         let number = self.number(place >> self.line_shift);
         self.records[number as usize].state_of(processor)
+    }
+
+    /// A processor executes a process from now on: another one finds the caches empty that the machine flushes.
+    pub fn runs(&mut self, processor: u8, process: u32) {
+        let running = &mut self.running[usize::from(processor)];
+        if running.replace(process).is_some_and(|before| before != process) {
+            self.caches[usize::from(processor)].switch();
+        }
     }
 
     /// A processor loads or stores `size` bytes, which do not cross the end of a line. Returns what it needed the bus for.

@@ -23,6 +23,8 @@ pub struct PrivateCaches {
 struct Level {
     tags: Tags,
     line_shift: u32,
+    /// A context switch empties it.
+    is_flushed: bool,
 }
 
 /// How the caches served an access.
@@ -48,11 +50,12 @@ const FILTER_ENTRIES: usize = 1024;
 const EMPTY: FilterEntry = FilterEntry { key: u64::MAX, slot: 0, record: 0 };
 
 impl PrivateCaches {
-    /// The caches of data, and that of instructions.
-    pub fn new(caches: &[&Cache], instructions: Option<&Cache>) -> PrivateCaches {
+    /// The caches of data, and that of instructions; context switches empty those of the names `flushes`.
+    pub fn new(caches: &[&Cache], instructions: Option<&Cache>, flushes: &[String]) -> PrivateCaches {
         let level = |index: usize, cache: &Cache| Level {
             tags: Tags::new(cache.sets(), cache.ways, cache.replacement, index == 0),
             line_shift: cache.line.ilog2(),
+            is_flushed: flushes.contains(&cache.name),
         };
         PrivateCaches {
             levels: caches.iter().enumerate().map(|(index, cache)| level(index, cache)).collect(),
@@ -185,6 +188,16 @@ impl PrivateCaches {
         let entry = &mut self.filter[line as usize % FILTER_ENTRIES];
         if entry.key >> 1 == line {
             *entry = EMPTY;
+        }
+    }
+
+    /// Another process runs: the caches that a context switch flushes lose all lines. The next ones, which include them, have
+    /// what was stored.
+    pub fn switch(&mut self) {
+        let levels = self.levels.iter_mut().chain(&mut self.instructions);
+        levels.filter(|level| level.is_flushed).for_each(|level| level.tags.clear());
+        if self.levels[0].is_flushed {
+            self.filter.fill(EMPTY);
         }
     }
 

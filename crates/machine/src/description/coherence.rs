@@ -14,6 +14,9 @@ pub struct Coherence {
     /// The name of the outermost cache that each processor has for itself: it observes the bus, and its line is the unit of
     /// coherence. Without this, the outermost cache of data.
     pub private: Option<String>,
+    /// Caches before it that a context switch to another process empties.
+    #[serde(default)]
+    pub flushes: Vec<String>,
     /// The bus, if its time is described.
     pub bus: Option<Bus>,
     /// What processors do until the bus has served them.
@@ -63,6 +66,17 @@ impl Coherence {
         if let Some(private) = &self.private {
             let reason = format!("{private:?} is no cache of data; there are {}", names.join(", "));
             require(names.contains(&private.as_str()), "coherence.private", reason)?;
+        }
+        let private = self.private_caches(caches);
+        let inner = private[..private.len() - 1].iter().copied().chain(self.instruction_cache(caches));
+        let inner: Vec<&str> = inner.map(|cache| cache.name.as_str()).collect();
+        for name in &self.flushes {
+            let reason = format!(
+                "{name:?} is none of the caches before {}: {}",
+                names[private.len() - 1],
+                inner.join(", ")
+            );
+            require(inner.contains(&name.as_str()), "coherence.flushes", reason)?;
         }
         self.bus.as_ref().map_or(Ok(()), Bus::check)?;
         self.processor.as_ref().map_or(Ok(()), BusProcessor::check)?;

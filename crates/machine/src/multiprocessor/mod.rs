@@ -128,6 +128,7 @@ impl Multiprocessor {
         let processor = &mut self.processors[number];
         if processor.thread != thread {
             (processor.thread, processor.line) = (thread, None);
+            self.memory.runs(number as u8, thread.process);
         }
         processor.words.clear();
         processor.words.extend_from_slice(words);

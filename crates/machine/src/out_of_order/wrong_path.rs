@@ -25,7 +25,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         let registers = self.registers;
         let mut state = std::mem::take(&mut self.speculative);
         self.predictor.keep(&mut state);
-        self.predictor.mispredict(end);
+        self.predictor.mispredict(end, wrong);
         self.redirect(next, wrong, is_early);
         let mut at = Some(wrong);
         while let Some(address) = at {

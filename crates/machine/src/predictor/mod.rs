@@ -5,6 +5,7 @@ mod block_end;
 mod counters;
 mod direction;
 mod gshare;
+mod indirect;
 mod path;
 mod return_stack;
 mod tage;
@@ -19,6 +20,8 @@ use crate::description::{Checked, require};
 pub(crate) use block_end::BlockEnd;
 use counters::Counters;
 use direction::{ConditionalBranch, DirectionPredictor, StaticPredictor};
+pub use indirect::TargetCache;
+use indirect::{JumpPath, JumpTargets};
 pub(crate) use path::SpeculativeState;
 use return_stack::ReturnStack;
 use target_buffer::BranchTargets;
@@ -60,6 +63,8 @@ pub struct Predictor {
     pub targets: u32,
     /// The branch target buffer of an out-of-order core.
     pub btb: Option<TargetBuffer>,
+    /// The targets of jumps by the path to them, of an out-of-order core; jumps that it does not have are predicted without it.
+    pub indirect: Option<TargetCache>,
 }
 
 /// A predictor by the branches' own histories.
@@ -174,6 +179,7 @@ impl Predictor {
         }
         self.tagged.as_ref().map_or(Ok(()), TaggedTables::check)?;
         self.btb.as_ref().map_or(Ok(()), TargetBuffer::check)?;
+        self.indirect.as_ref().map_or(Ok(()), TargetCache::check)?;
         let stack = self.return_stack;
         require(stack <= 1 << 16, "return_stack", format!("{stack} is more than 65,536"))
     }
@@ -242,6 +248,9 @@ pub struct PredictorState {
     stack: ReturnStack,
     targets: Vec<u64>,
     buffer: Option<BranchTargets>,
+    /// The path to the next jump, and targets by it.
+    path: JumpPath,
+    indirect: Option<JumpTargets>,
     counts: Predictions,
 }
 
@@ -254,6 +263,8 @@ impl PredictorState {
             stack: ReturnStack::new(description.return_stack),
             targets: vec![0; description.targets as usize],
             buffer: description.btb.as_ref().map(BranchTargets::new),
+            path: JumpPath::default(),
+            indirect: description.indirect.map(JumpTargets::new),
             counts: Predictions::default(),
         }
     }
@@ -339,6 +350,7 @@ mod tests {
             return_stack: 2,
             targets: 0,
             btb: None,
+            indirect: None,
         }
     }
 

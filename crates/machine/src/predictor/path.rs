@@ -1,6 +1,6 @@
 //! The path that an out-of-order core's front end predicts, and follows before branches are executed.
 
-use super::{BlockEnd, ConditionalBranch, PredictorState, ReturnStack};
+use super::{BlockEnd, ConditionalBranch, JumpPath, PredictorState, ReturnStack};
 
 /// What the front end predicts of the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,7 @@ pub(crate) struct PredictedPath {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpeculativeState {
     history: u128,
+    path: JumpPath,
     stack: ReturnStack,
 }
 
@@ -34,9 +35,18 @@ impl PredictorState {
             }
             BlockEnd::Branch { target, .. } => decoded(target),
             BlockEnd::Return { .. } if !self.stack.is_absent() => decoded(self.stack.top()),
-            BlockEnd::Jump { hinted, .. } if self.buffer.is_none() && hinted != at => decoded(hinted),
-            BlockEnd::Jump { .. } | BlockEnd::Return { .. } => PredictedPath { next: found, is_early: true },
+            BlockEnd::Jump { hinted, .. } => match self.indirect_target(at) {
+                Some(target) => early(target),
+                None if self.buffer.is_none() && hinted != at => decoded(hinted),
+                None => PredictedPath { next: found, is_early: true },
+            },
+            BlockEnd::Return { .. } => PredictedPath { next: found, is_early: true },
         }
+    }
+
+    /// The target of a jump that the path tells.
+    fn indirect_target(&self, at: u64) -> Option<u64> {
+        self.indirect.as_ref().and_then(|targets| targets.find(at, self.path))
     }
 
     /// Whether the branch target buffer has a branch; None if there is no buffer.
@@ -53,7 +63,11 @@ impl PredictorState {
     /// Follows a path, predicted or executed: the histories of branches and calls move on.
     pub(crate) fn follow(&mut self, end: BlockEnd, next: u64, to: u64) {
         match end {
-            BlockEnd::Conditional { .. } => self.history = self.history << 1 | u128::from(to != next),
+            BlockEnd::Conditional { .. } => {
+                self.history = self.history << 1 | u128::from(to != next);
+                self.path.branch(to != next);
+            }
+            BlockEnd::Jump { .. } => self.path.jump(to),
             BlockEnd::Return { .. } if !self.stack.is_absent() => drop(self.stack.pop()),
             _ => {}
         }
@@ -81,24 +95,34 @@ impl PredictorState {
         {
             buffer.enter(at, to);
         }
+        if let (Some(targets), BlockEnd::Jump { .. }) = (&mut self.indirect, end) {
+            targets.enter(at, self.path, to);
+        }
         self.follow(end, next, to);
         predicted
     }
 
-    /// Replaces the direction of the branch that was executed last by the one that was predicted.
-    pub(crate) fn mispredict(&mut self, end: BlockEnd) {
-        self.history ^= u128::from(matches!(end, BlockEnd::Conditional { .. }));
+    /// Replaces the direction or the target of the branch that was executed last by the one that was predicted.
+    pub(crate) fn mispredict(&mut self, end: BlockEnd, predicted: u64) {
+        match end {
+            BlockEnd::Conditional { .. } => {
+                self.history ^= 1;
+                self.path.turn_branch();
+            }
+            BlockEnd::Jump { .. } => self.path.turn_jump(predicted),
+            BlockEnd::Falls | BlockEnd::Branch { .. } | BlockEnd::Return { .. } => {}
+        }
     }
 
     /// Keeps what following a path changes.
     pub(crate) fn keep(&self, state: &mut SpeculativeState) {
-        state.history = self.history;
+        (state.history, state.path) = (self.history, self.path);
         state.stack.copy_from(&self.stack);
     }
 
     /// Takes back what following a path has changed.
     pub(crate) fn restore(&mut self, state: &SpeculativeState) {
-        self.history = state.history;
+        (self.history, self.path) = (state.history, state.path);
         self.stack.copy_from(&state.stack);
     }
 }

@@ -118,6 +118,9 @@ struct Plain {
     counters: HashMap<u64, i8>,
     history: u64,
     sets: HashMap<u64, Vec<(u64, u64)>>,
+    /// Bits of the path to the next jump, the last one first, and targets by entry.
+    path: Vec<bool>,
+    targets: HashMap<u64, (u64, u64)>,
     stack: Vec<u64>,
     depth: usize,
 }
@@ -129,6 +132,8 @@ impl Plain {
             counters: HashMap::new(),
             history: 0,
             sets: HashMap::new(),
+            path: Vec::new(),
+            targets: HashMap::new(),
             stack: vec![0; description.return_stack as usize],
             depth: 0,
         }
@@ -148,6 +153,23 @@ impl Plain {
         set.iter().find(|one| one.0 == address).map(|one| one.1)
     }
 
+    /// The entry of a jump in the target cache: each bit of the path turns one of its bits.
+    fn jump_entry(&self, address: u64) -> Option<u64> {
+        let cache = self.description.indirect?;
+        let mut entry = address / 4;
+        let bits = self.path.iter().take(cache.history.into());
+        for (number, _) in bits.enumerate().filter(|(_, is_set)| **is_set) {
+            entry ^= 1 << (number % cache.entries.ilog2() as usize);
+        }
+        Some(entry % u64::from(cache.entries))
+    }
+
+    fn go_to(&mut self, target: u64) {
+        let bits = (target / 4 ^ target / 32) % 8;
+        (0..3).rev().for_each(|bit| self.path.insert(0, bits >> bit & 1 == 1));
+        self.path.truncate(64);
+    }
+
     fn top(&self) -> u64 {
         let length = self.stack.len();
         self.stack[if self.depth == 0 { length - 1 } else { (self.depth - 1) % length }]
@@ -158,6 +180,8 @@ impl Plain {
         let summary = isa::InstructionSet::summary(&isa::Alpha, word).unwrap();
         let Some(transfer) = summary.transfer else { return (Some(at + 4), true) };
         let found = self.target(at);
+        let known = self.jump_entry(at).and_then(|entry| self.targets.get(&entry));
+        let known = known.filter(|known| known.0 == at).map(|known| known.1);
         let is_early = self.description.btb.is_none() || found.is_some();
         match transfer.target {
             TransferTarget::Relative(distance) => {
@@ -170,7 +194,9 @@ impl Plain {
                 if is_taken { (Some(target), is_early) } else { (Some(at + 4), true) }
             }
             _ if transfer.return_stack.pops && !self.stack.is_empty() => (Some(self.top()), is_early),
-            _ if transfer.return_stack.pops || self.description.btb.is_some() => (found, true),
+            _ if transfer.return_stack.pops => (found, true),
+            _ if jumps_by_path(&transfer) && known.is_some() => (known, true),
+            _ if self.description.btb.is_some() => (found, true),
             _ => {
                 let hinted = at.wrapping_add_signed(transfer.hint.unwrap_or(0));
                 if hinted == at { (None, true) } else { (Some(hinted), true) }
@@ -184,6 +210,10 @@ impl Plain {
         let Some(transfer) = summary.transfer else { return };
         if transfer.is_conditional {
             self.history = self.history << 1 | u64::from(to != at + 4);
+            self.path.insert(0, to != at + 4);
+        }
+        if jumps_by_path(&transfer) {
+            self.go_to(to);
         }
         if self.stack.is_empty() {
             return;
@@ -214,8 +244,16 @@ impl Plain {
             set.insert(0, (at, to));
             set.truncate(buffer.ways as usize);
         }
+        if let (Some(entry), true) = (self.jump_entry(at), jumps_by_path(&transfer)) {
+            self.targets.insert(entry, (at, to));
+        }
         self.follow(word, at, to);
     }
+}
+
+/// Whether it is a jump that is no return.
+fn jumps_by_path(transfer: &isa::ControlTransfer) -> bool {
+    matches!(transfer.target, TransferTarget::Register { .. }) && !transfer.return_stack.pops
 }
 
 /// What is known of registers: values, and whether they are sums of constants of the block.
@@ -304,6 +342,13 @@ pub fn dynamic(machine: &Machine, blocks: &Blocks, path: &[(usize, Vec<u64>)]) -
                     let mut speculative = predictor.clone();
                     let transfer = isa::InstructionSet::summary(&isa::Alpha, word).unwrap().transfer.unwrap();
                     speculative.history ^= u64::from(transfer.is_conditional);
+                    if transfer.is_conditional {
+                        speculative.path[0] = !speculative.path[0];
+                    }
+                    if jumps_by_path(&transfer) {
+                        speculative.path.drain(..3);
+                        speculative.go_to(wrong);
+                    }
                     let mut known = registers.clone();
                     known.mark(true);
                     let first = (wrong != at + 4).then(|| lost(is_early));

@@ -82,6 +82,10 @@ fn machine(random: &mut fastrand::Rng) -> Machine {
         let _ = writeln!(text, "[predictor.btb]\nentries = {}\nways = {}", 1 << pick(1, 4), 1 << pick(0, 1));
         let _ = writeln!(text, "static_on_miss = {}", pick(0, 1) == 0);
     }
+    if pick(0, 1) > 0 {
+        let (entries, history) = (1 << pick(1, 4), pick(1, 12));
+        let _ = writeln!(text, "[predictor.indirect]\nentries = {entries}\nhistory = {history}");
+    }
     Machine::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 

@@ -47,6 +47,9 @@ pub struct Schedule {
     pub assignment: Assignment,
     /// The number of instructions after which a stream makes room for another one on its processor.
     pub time_slice: u64,
+    /// Streams that have begun never wait, as if clients always asked the next question at once. Where a unit of work ends, a
+    /// stream makes room for another one. Without effect on the recorded order.
+    pub is_saturated: bool,
 }
 
 impl Schedule {
@@ -55,16 +58,25 @@ impl Schedule {
 
     /// With affinity, in turns of `quantum` instructions.
     pub fn new(processors: u32, quantum: u64) -> Schedule {
-        Schedule { processors, quantum, assignment: Assignment::Affinity, time_slice: Schedule::TIME_SLICE }
+        Schedule {
+            processors,
+            quantum,
+            assignment: Assignment::Affinity,
+            time_slice: Schedule::TIME_SLICE,
+            is_saturated: false,
+        }
     }
 }
 
 impl Trace {
     /// The processor of each stream, if it has only one: in the order of processes and of the threads in them, one after the
-    /// other.
+    /// other. Streams without instructions, which say only what processes share, take none of their own.
     pub fn assignment(&self, processors: u32) -> Vec<u32> {
         let streams = self.streams();
-        let mut order: Vec<usize> = (0..streams.len()).collect();
+        let has_instructions = |&stream: &usize| {
+            self.stream_chunks(stream as u32).iter().any(|&chunk| self.chunks()[chunk].instructions > 0)
+        };
+        let mut order: Vec<usize> = (0..streams.len()).filter(has_instructions).collect();
         order.sort_by_key(|&stream| (streams[stream].process, streams[stream].thread));
         let mut assignment = vec![0; streams.len()];
         for (stream, processor) in order.into_iter().zip((0..processors.max(1)).cycle()) {
@@ -162,6 +174,15 @@ pub enum Turn<'a> {
     Over,
 }
 
+/// What a stream has executed in a turn.
+struct TurnTaken {
+    instructions: u64,
+    /// A unit of work has ended, and the stream makes room for others.
+    has_ended_unit: bool,
+    /// The range of its words.
+    words: std::ops::Range<usize>,
+}
+
 /// A processor.
 #[derive(Clone, Debug, Default)]
 struct Processor {
@@ -173,6 +194,8 @@ struct Processor {
     time: u64,
     /// Instructions of the current stream since it got the processor.
     of_current: u64,
+    /// The current stream makes room for others, as its unit of work has ended.
+    has_ended_unit: bool,
 }
 
 /// See [`Trace::interleaved_where`].
@@ -228,8 +251,9 @@ impl Interleaved<'_> {
 
     /// Takes the turn of a stream.
     fn slice(&mut self, number: usize, stream: usize) -> TimeSlice<'_> {
-        let (instructions, slice) = self.turn(stream);
+        let TurnTaken { instructions, has_ended_unit, words: slice } = self.turn(stream);
         let processor = &mut self.processors[number];
+        processor.has_ended_unit = has_ended_unit;
         let time = processor.time;
         processor.time += instructions;
         processor.of_current += instructions;
@@ -263,9 +287,9 @@ impl Interleaved<'_> {
 
     /// The stream that runs on a processor: the current one, or the first one in the queue that does not wait.
     fn choose(&mut self, number: usize) -> Option<usize> {
-        let Processor { queue, current, of_current, .. } = self.processors[number];
-        let is_over =
-            of_current >= self.schedule.time_slice && self.schedule.assignment != Assignment::RunToBlock;
+        let Processor { queue, current, of_current, has_ended_unit, .. } = self.processors[number];
+        let has_time_slices = self.schedule.assignment != Assignment::RunToBlock;
+        let is_over = has_ended_unit || has_time_slices && of_current >= self.schedule.time_slice;
         let current = current.filter(|&stream| self.can_run(stream));
         if current.is_some() && !is_over {
             return current;
@@ -310,15 +334,16 @@ impl Interleaved<'_> {
         (1..=created).contains(&stream.thread)
     }
 
-    /// Takes a turn of a stream: the number of its instructions, and its words.
-    fn turn(&mut self, stream: usize) -> (u64, std::ops::Range<usize>) {
+    /// Takes a turn of a stream.
+    fn turn(&mut self, stream: usize) -> TurnTaken {
         let calls = self.trace.instruction_set().control_calls();
         let shapes = self.trace.shapes();
-        let (mut instructions, mut created) = (0, 0);
+        let (mut instructions, mut created, mut has_ended_unit) = (0, 0, false);
         let cursor = &mut self.cursors[stream];
         let (mut order, mut waits) = (cursor.order, self.waits[stream]);
         let Schedule { quantum, assignment, .. } = self.schedule;
-        let range = cursor.take(self.trace, |entry| match entry {
+        let is_saturated = self.schedule.is_saturated && assignment != Assignment::Recorded;
+        let words = cursor.take(self.trace, |entry| match entry {
             Entry::Execution(one) => {
                 waits = Waits::No;
                 instructions += u64::from(shapes[one.block as usize].instructions);
@@ -333,15 +358,19 @@ impl Interleaved<'_> {
             }
             Entry::Mark(Mark::SystemCall(number)) => {
                 created += u32::from(number == calls.creates_thread);
-                if calls.may_wait.contains(&number) {
+                if !is_saturated && calls.may_wait.contains(&number) {
                     waits = Waits::ForOthers;
                     return End::Behind;
                 }
                 End::No
             }
             // A stream may begin with a gap: it was created, and did nothing before.
-            Entry::Mark(Mark::Gap) if waits != Waits::ToBegin => {
+            Entry::Mark(Mark::Gap) if !is_saturated && waits != Waits::ToBegin => {
                 waits = Waits::ForOthers;
+                End::Behind
+            }
+            Entry::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_)) if is_saturated => {
+                has_ended_unit = true;
                 End::Behind
             }
             Entry::Mark(_) => End::No,
@@ -349,7 +378,7 @@ impl Interleaved<'_> {
         cursor.order = order;
         self.waits[stream] = waits;
         *self.created.entry(self.trace.streams()[stream].process).or_default() += created;
-        (instructions, range)
+        TurnTaken { instructions, has_ended_unit, words }
     }
 }
 

@@ -139,7 +139,7 @@ fn streams_wait_in_one_queue_for_processors() {
     let stream = |number| [vec![order(number)], blocks(6)].concat();
     let trace = trace("queue", &[stream(1), stream(1), stream(1)]);
     let streams_of = |assignment| -> Vec<(u32, u32)> {
-        let schedule = Schedule { processors: 2, quantum: 8, assignment, time_slice: 8 };
+        let schedule = Schedule { processors: 2, quantum: 8, assignment, time_slice: 8, is_saturated: false };
         let turns = turns_of(&trace, schedule).into_iter();
         turns.map(|(processor, stream, _)| (processor, stream)).collect()
     };
@@ -152,6 +152,43 @@ fn streams_wait_in_one_queue_for_processors() {
     // With affinity the first processor has two of them.
     let affinity = [(0, 0), (1, 1), (0, 2), (1, 1), (0, 0), (1, 1), (0, 2), (0, 0), (0, 2)];
     assert_eq!(streams_of(Assignment::Affinity), affinity);
+}
+
+#[test]
+fn saturated_streams_wait_for_nobody_and_make_room_where_units_end() {
+    // Each stream has two units of two blocks, and a call between them in which it waited for a client.
+    let unit = |number| {
+        [vec![Event::Mark(Mark::UnitBegins(number))], blocks(2), vec![Event::Mark(Mark::UnitEnds(number))]]
+            .concat()
+    };
+    let stream = || [vec![order(1)], unit(1), vec![call(FUTEX), Event::Mark(Mark::Gap)], unit(2)].concat();
+    let late = |number| [unit(1), vec![call(FUTEX), order(number)], unit(2)].concat();
+    let executed_by = |trace: &Trace, processors, assignment| -> Vec<(u32, u32)> {
+        let own = Schedule { assignment, is_saturated: true, ..Schedule::new(processors, 4) };
+        let turns = turns_of(trace, own).into_iter();
+        let has_blocks = |events: &[Event]| events.iter().any(|event| matches!(event, Event::Block(_)));
+        turns
+            .filter(|(_, _, events)| has_blocks(events))
+            .map(|(processor, stream, _)| (processor, stream))
+            .collect()
+    };
+    // In the recorded run the first has waited until the second had ended.
+    let waited = trace("saturated", &[late(9), blocks(4)]);
+    let both = executed_by(&waited, 2, Assignment::Affinity);
+    assert_eq!(both[..4], [(0, 0), (1, 1), (0, 0), (1, 1)], "both run at the same time");
+    // With affinity each keeps its processor; two of one processor take turns of a unit.
+    let three = trace("saturated-three", &[stream(), stream(), stream()]);
+    let affinity = executed_by(&three, 2, Assignment::Affinity);
+    assert!(affinity.iter().all(|&(processor, stream)| processor == stream % 2), "{affinity:?}");
+    let of_first: Vec<u32> =
+        affinity.into_iter().filter(|&(processor, _)| processor == 0).map(|(_, stream)| stream).collect();
+    assert_eq!(of_first, [0, 0, 2, 2, 0, 0, 2, 2]);
+    // In one queue, a processor that has executed a unit takes the stream that waits for the longest time.
+    let queue = executed_by(&three, 1, Assignment::RunToBlock);
+    assert_eq!(
+        queue.iter().map(|&(_, stream)| stream).collect::<Vec<_>>(),
+        [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2]
+    );
 }
 
 #[test]
@@ -217,7 +254,8 @@ fn nothing_is_lost_and_nobody_waits_for_nothing() {
                 Assignment::RunToBlock,
             ])
             .unwrap();
-        let schedule = Schedule { processors, quantum, assignment, time_slice: rng.u64(1..100) };
+        let time_slice = rng.u64(1..100);
+        let schedule = Schedule { processors, quantum, assignment, time_slice, is_saturated: false };
         let is_recorded = assignment == Assignment::Recorded;
         let mut read: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
         let (mut waits, mut orders) = (BTreeMap::new(), vec![0; trace.streams().len()]);

@@ -5,24 +5,20 @@ mod page;
 mod simulation;
 mod tables;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use analysis::table::Table;
-use engine::{Plan, UnitPlan};
 use report::Page;
 use trace::Trace;
 use trace::interleave::Assignment;
 
-use self::simulation::{
-    NumaCase, NumaResult, STATEMENTS, ServerTrace, TimedResult, simulate, simulate_in_time,
-};
+use self::simulation::{NumaCase, NumaResult, ServerTrace, TimedResult, simulate, simulate_in_time};
 use super::database::StudyProgress;
 use super::error::Error;
 use super::provenance_of;
-use super::server::{ServerBuilds, ServerConnection};
+use super::recorded_server::{ServerRecording, trace_folder};
+use super::server::ServerBuilds;
 use crate::build::{BuildFolders, build};
-use crate::record;
 use crate::toolchain::BYTE_WORD;
 use crate::workload::POSTGRESQL_CACHE_LINES;
 
@@ -43,8 +39,8 @@ const MACHINES: [&str; 2] = ["av20000", "present-day-numa"];
 const CLIENTS: [u32; 3] = [4, 8, 16];
 /// The processors of the talk's machine, four in a node.
 const PROCESSORS: u32 = 16;
-/// What is recorded: each statement of a client's transaction.
-const UNIT: &str = "exec_simple_query";
+/// Recordings of each build with all clients: each has another order of the clients.
+const RECORDINGS: u32 = 3;
 /// The build whose server is recorded.
 const BUILD: usize = 1;
 
@@ -58,11 +54,11 @@ pub struct NumaStudy {
     clients: Vec<NumaResult>,
     /// Scheduling on two nodes, and placement of pages on four.
     schedules: Vec<NumaResult>,
-    /// On the talk's machine, before and after the changes to PostgreSQL.
-    changes: [NumaResult; 2],
+    /// On the talk's machine, before and after the changes to PostgreSQL, by recording.
+    changes: [Vec<NumaResult>; 2],
     /// The same in time.
-    timed: [TimedResult; 2],
-    /// What moves most, by function and by data: before, and by data after.
+    timed: [Vec<TimedResult>; 2],
+    /// What moves most, by function and by data: before, and by data after. Of the first recordings.
     functions: Table,
     data: [Table; 2],
     partners: Table,
@@ -77,31 +73,33 @@ pub fn numa(
     let mut server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     let building = |step| progress(StudyProgress::Building(step));
     let changed = build(&POSTGRESQL_CACHE_LINES, &[BYTE_WORD], &settings.build, &building)?.remove(0);
-    progress(StudyProgress::Loading);
-    let scale = CLIENTS[CLIENTS.len() - 1].to_string();
-    let load = |connection: &ServerConnection| pgbench(connection, &["-i", "-q", "-s", &scale]);
-    server.load_once(&format!("tpcb-{scale}"), &[&load])?;
-    let record = |server: &ServerBuilds, clients: u32, name: &str| {
-        progress(StudyProgress::Doing(format!("recording {clients} clients of {name}")));
-        recorded(server, clients, settings.transactions)
+    let folder = trace_folder(&settings.build, "numa")?;
+    let most = CLIENTS[CLIENTS.len() - 1];
+    let recorded = |server: &ServerBuilds, clients: u32, number: u32| -> Result<ServerTrace, Error> {
+        let each = settings.transactions;
+        let recording = ServerRecording { clients, each, branches: most, number, heap: true };
+        let path = recording.trace(server, BUILD, &folder, progress)?;
+        let trace = Trace::open(&path).map_err(|error| Error::Trace { path, reason: error.to_string() })?;
+        Ok(ServerTrace { trace, transactions: recording.transactions() })
     };
-    let traces = CLIENTS.map(|clients| record(&server, clients, "PostgreSQL"));
-    let [few, some, before] = traces;
-    let (few, some, before) = (few?, some?, before?);
+    let all = |server: &ServerBuilds| -> Result<Vec<ServerTrace>, Error> {
+        (1..=RECORDINGS).map(|number| recorded(server, most, number)).collect()
+    };
+    let (few, some) = (recorded(&server, CLIENTS[0], 1)?, recorded(&server, CLIENTS[1], 1)?);
+    let before = all(&server)?;
     let mut provenance = provenance_of(
         "pathlength study numa",
         ("PostgreSQL", server.version()),
         &server.builds,
         &settings.sysroot,
     );
-    let clients = CLIENTS[CLIENTS.len() - 1];
     provenance.push(("byte-word build, changed".into(), changed.commands.join("\n")));
     server.use_build(BUILD, changed);
-    let after = record(&server, clients, "the changed PostgreSQL")?;
+    let after = all(&server)?;
     let base = NumaCase {
         machine: MACHINES[0],
         settings: Vec::new(),
-        clients,
+        clients: most,
         processors: PROCESSORS,
         assignment: Assignment::Affinity,
     };
@@ -109,14 +107,21 @@ pub fn numa(
         progress(StudyProgress::Doing(format!("simulating {}", case.label())));
         simulate(trace, case).map_err(Error::Server)
     };
-    let (talk, model) = run(&before, &base)?;
-    let (changed, changed_model) = run(&after, &base)?;
     let with = |trace: &ServerTrace, case: NumaCase| run(trace, &case).map(|(result, _)| result);
-    let set = |setting: &str| with(&before, NumaCase { settings: vec![setting.into()], ..base.clone() });
+    // Of the first recording also the tables, of the others only the numbers.
+    let measured = |traces: &[ServerTrace]| -> Result<_, Error> {
+        let (first, model) = run(&traces[0], &base)?;
+        let others = traces[1..].iter().map(|trace| with(trace, base.clone()));
+        Ok((std::iter::once(Ok(first)).chain(others).collect::<Result<Vec<_>, Error>>()?, model))
+    };
+    let (talks, model) = measured(&before)?;
+    let (changed, changed_model) = measured(&after)?;
+    let talk = &talks[0];
+    let set = |setting: &str| with(&before[0], NumaCase { settings: vec![setting.into()], ..base.clone() });
     let machines = vec![
         talk.clone(),
         set("coherence.nodes.directory=bit-vector")?,
-        with(&before, NumaCase { machine: MACHINES[1], ..base.clone() })?,
+        with(&before[0], NumaCase { machine: MACHINES[1], ..base.clone() })?,
     ];
     let nodes =
         vec![set("coherence.nodes.processors=8")?, talk.clone(), set("coherence.nodes.processors=2")?];
@@ -124,62 +129,32 @@ pub fn numa(
     let by_clients = vec![of_clients(&few, CLIENTS[0])?, of_clients(&some, CLIENTS[1])?, talk.clone()];
     let mut schedules = Vec::new();
     for assignment in [Assignment::Affinity, Assignment::RoundRobin, Assignment::RunToBlock] {
-        schedules.push(with(&before, NumaCase { processors: PROCESSORS / 2, assignment, ..base.clone() })?);
+        schedules
+            .push(with(&before[0], NumaCase { processors: PROCESSORS / 2, assignment, ..base.clone() })?);
     }
     schedules.push(talk.clone());
     schedules.push(set("coherence.nodes.placement=round-robin")?);
     schedules.push(set("coherence.nodes.placement=fixed")?);
     progress(StudyProgress::Doing("simulating in time".into()));
-    let timed = [&before, &after].map(|trace| simulate_in_time(trace, &base).map_err(Error::Server));
-    let [timed_before, timed_after] = timed;
+    let in_time = |traces: &[ServerTrace]| -> Result<Vec<TimedResult>, Error> {
+        traces.iter().map(|trace| simulate_in_time(trace, &base).map_err(Error::Server)).collect()
+    };
+    let timed = [in_time(&before)?, in_time(&after)?];
     Ok(NumaStudy {
-        functions: tables::by_function(&model, &before.trace),
-        partners: tables::partners(&model, &before.trace),
+        functions: tables::by_function(&model, &before[0].trace),
+        partners: tables::partners(&model, &before[0].trace),
         data: [
-            tables::by_data(&model, &before.trace, "before"),
-            tables::by_data(&changed_model, &after.trace, "after"),
+            tables::by_data(&model, &before[0].trace, "before"),
+            tables::by_data(&changed_model, &after[0].trace, "after"),
         ],
         machines,
         nodes,
         clients: by_clients,
         schedules,
-        changes: [talk, changed],
-        timed: [timed_before?, timed_after?],
+        changes: [talks, changed],
+        timed,
         provenance,
     })
-}
-
-/// PostgreSQL's client for TPC-B.
-fn pgbench(connection: &ServerConnection, options: &[&str]) -> Command {
-    let mut command = connection.program("pgbench");
-    command.args(options).arg("postgres");
-    command
-}
-
-/// Records the statements of clients, in a file that is gone when the trace is.
-fn recorded(server: &ServerBuilds, clients: u32, transactions: u32) -> Result<ServerTrace, Error> {
-    let statements = f64::from(clients) * f64::from(transactions) * STATEMENTS;
-    let path = server.folder().join("server.trace");
-    let [clients, transactions] = [clients, transactions].map(|number| number.to_string());
-    let client = |connection: &ServerConnection| {
-        pgbench(connection, &["-n", "--random-seed=1", "-c", &clients, "-j", &clients, "-t", &transactions])
-    };
-    let unit = UnitPlan { function: UNIT.into(), skip: 0, units: None };
-    let plan = Plan { unit: Some(unit), heap: true, ..Plan::default() };
-    server.run(BUILD, &client, |configuration| {
-        let recording = record::record(configuration, &plan, &path).map_err(|error| error.to_string())?;
-        Ok(((), Some(recording.ending)))
-    })?;
-    server.remove(BUILD);
-    Ok(ServerTrace { trace: open(&path)?, statements })
-}
-
-fn open(path: &Path) -> Result<Trace, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Server(format!("its trace cannot be read: {error}"));
-    let trace = Trace::open(path).map_err(|error| failed(&error))?;
-    // What is mapped stays until the end.
-    std::fs::remove_file(path).map_err(|error| failed(&error))?;
-    Ok(trace)
 }
 
 impl NumaStudy {

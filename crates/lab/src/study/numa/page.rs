@@ -10,7 +10,7 @@ const CHANGES: &str = include_str!("../../../../../workloads/postgresql/cache-li
 
 /// Makes the page.
 pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
-    let [before, after] = &study.changes;
+    let [before, after] = tables::steps_here(study);
     let figure = |value: f64, label: &str| Figure {
         value: analysis::table::separated(&format!("{value:.0}")),
         label: label.into(),
@@ -34,7 +34,7 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
         title: "A server on CC-NUMA".into(),
         headline: format!(
             "A transaction of {clients} PostgreSQL processes needs {:.0} operations between the nodes of a machine of 1998",
-            before.all()
+            before
         ),
         lead: vec![
             format!(
@@ -50,9 +50,9 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
             ),
         ],
         figures: vec![
-            figure(before.all(), "operations on the interconnect a transaction"),
-            figure(after.all(), "after the changes to PostgreSQL"),
-            figure(study.timed[0].operations_a_second, "operations a second: the demand"),
+            figure(before, "operations on the interconnect a transaction"),
+            figure(after, "after the changes to PostgreSQL"),
+            figure(study.timed[0][0].operations_a_second, "operations a second: the demand"),
         ],
         chart: Some(report::bars(
             &tables::changes_by_kind(study),

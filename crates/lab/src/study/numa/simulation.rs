@@ -6,22 +6,27 @@ use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::sharing::SharingAnalysis;
-use machine::{Machine, Multiprocessor, Setting, WarmUp};
+use machine::{Machine, Multiprocessor, Setting, SharingClass, WarmUp};
 use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
 
 /// The turns of processors, in instructions.
 const QUANTUM: u64 = 100;
 
-/// The statements of a transaction: BEGIN, three UPDATEs, SELECT, INSERT, END.
-pub(super) const STATEMENTS: f64 = 7.0;
-/// The part of the statements that warms up caches and is not counted.
-const WARM_UP: f64 = 0.75;
+/// A half of the transactions warms up caches and is not counted.
+const WARM_UP: u32 = 2;
 
-/// The recorded statements of a server.
+/// The recorded transactions of a server.
 pub(super) struct ServerTrace {
     pub trace: Trace,
-    pub statements: f64,
+    pub transactions: u32,
+}
+
+impl ServerTrace {
+    /// Transactions that warm up.
+    fn warm_up(&self) -> u64 {
+        u64::from(self.transactions / WARM_UP)
+    }
 }
 
 /// A machine and how it is used.
@@ -48,8 +53,12 @@ pub(super) struct NumaResult {
     pub operations: [f64; 7],
     /// Requests of a transaction for lines of other nodes' memory that the far cache served, and those that it did not.
     pub far: [f64; 2],
-    /// False sharing misses of a transaction.
+    /// Misses of a transaction, by class.
+    pub true_misses: f64,
     pub false_misses: f64,
+    pub cold_misses: f64,
+    /// Operations on the buses that would not occur if no two processors used different bytes of a line.
+    pub avoidable: f64,
 }
 
 /// The same machine in time.
@@ -77,7 +86,11 @@ impl NumaCase {
     }
 
     fn schedule(&self) -> Schedule {
-        Schedule { assignment: self.assignment, ..Schedule::new(self.processors, QUANTUM) }
+        Schedule {
+            assignment: self.assignment,
+            is_saturated: true,
+            ..Schedule::new(self.processors, QUANTUM)
+        }
     }
 }
 
@@ -88,7 +101,7 @@ impl NumaResult {
     }
 }
 
-/// Simulates a machine on a trace; the first statements warm it up.
+/// Simulates a machine on a trace; its first transactions warm it up.
 pub(super) fn simulate(
     recorded: &ServerTrace,
     case: &NumaCase,
@@ -98,7 +111,7 @@ pub(super) fn simulate(
     let coherence = machine.coherence.as_ref().ok_or("the machine has one processor")?;
     let objects = trace.mapped_objects().clone();
     let model = SharingAnalysis::new(&machine, coherence, case.processors, objects);
-    let mut model = WarmUp::new(model, 0..(recorded.statements * WARM_UP) as u64);
+    let mut model = WarmUp::new(model, 0..recorded.warm_up());
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
     let accesses = Accesses::new(trace);
@@ -108,10 +121,11 @@ pub(super) fn simulate(
     let Ok(problems) = replay.run_consumer(&mut model, &mut |_| Ok::<(), Infallible>(()));
     let mut model = model.model;
     model.end();
-    let transactions = model.units() as f64 / STATEMENTS;
+    let transactions = model.units() as f64;
     let per_transaction = |count: u64| count as f64 / transactions;
     let nodes = model.nodes().ok_or("the machine has no nodes")?;
     let counts = nodes.counts();
+    let misses_of = |class: SharingClass| per_transaction(model.counts().misses_of(class));
     let result = NumaResult {
         case: case.clone(),
         nodes: nodes.nodes(),
@@ -120,24 +134,27 @@ pub(super) fn simulate(
         instructions: per_transaction(model.instructions()),
         operations: counts.by_operation().map(per_transaction),
         far: [&counts.far_hits, &counts.far_misses].map(|counts| per_transaction(counts.iter().sum())),
-        false_misses: per_transaction(model.counts().misses_of(machine::SharingClass::False)),
+        true_misses: misses_of(SharingClass::True),
+        false_misses: misses_of(SharingClass::False),
+        cold_misses: misses_of(SharingClass::Cold),
+        avoidable: per_transaction(model.counts().needless()),
     };
     Ok((result, model))
 }
 
-/// Simulates a machine on a trace in time, from the first statement on.
+/// The same in time.
 pub(super) fn simulate_in_time(recorded: &ServerTrace, case: &NumaCase) -> Result<TimedResult, String> {
     let machine = case.machine()?;
     let coherence = machine.coherence.as_ref().ok_or("the machine has one processor")?;
     let (bus, processor) =
         coherence.bus.as_ref().zip(coherence.processor.as_ref()).ok_or("the machine has no timed bus")?;
     let mut model = Multiprocessor::new(&machine, coherence, bus, processor, case.processors as usize);
-    let whole = MultiprocessorReplay { schedule: case.schedule(), is_saturated: false, warm_up: 0 };
+    let whole = MultiprocessorReplay { schedule: case.schedule(), warm_up: recorded.warm_up() };
     // What cannot be read was counted by the simulation without time.
     multiprocessor::replay(&recorded.trace, whole, |_| true, &mut model, &mut |_| {});
     let summary = multiprocessor::NodeUse::of(&model).ok_or("the machine has no nodes")?;
     Ok(TimedResult {
-        transactions_a_second: summary.units_a_second / STATEMENTS,
+        transactions_a_second: summary.units_a_second,
         operations_a_second: summary.operations_a_second,
         waiting: summary.waiting,
         interfaces: summary.interfaces,

@@ -8,7 +8,7 @@ use trace::Trace;
 use trace::interleave::Assignment;
 
 use super::NumaStudy;
-use super::simulation::NumaResult;
+use super::simulation::{NumaResult, TimedResult};
 
 /// What the talk's slides print, of a New-Order transaction of TPC-C.
 pub(super) const PRINTED: [(&str, f64); 3] = [
@@ -113,48 +113,78 @@ pub(super) fn schedules(results: &[NumaResult]) -> Table {
     table
 }
 
-/// Each kind of operation before and after the changes.
+/// Each kind of operation before and after the changes: the means of the recordings, and their ranges.
 pub(super) fn changes(study: &NumaStudy) -> Table {
     let columns = [
         ("operation", Kind::Text),
         ("before", Kind::Real(1)),
+        ("least before", Kind::Real(1)),
+        ("most before", Kind::Real(1)),
         ("after", Kind::Real(1)),
+        ("least after", Kind::Real(1)),
+        ("most after", Kind::Real(1)),
         ("change", Kind::Change(1)),
     ];
     let title = "Operations of a transaction before and after the changes to PostgreSQL";
     let mut table = Table::new("changes", title, &columns);
-    let row = |name: &str, before: f64, after: f64| {
-        let change = if before > 0.0 { Value::from(100.0 * (after / before - 1.0)) } else { Value::Missing };
-        vec![name.into(), before.into(), after.into(), change]
+    let mut counted = |name: &str, of: &dyn Fn(&NumaResult) -> f64| {
+        table.row(changed(name, study.changes.each_ref().map(|results| range(results.iter().map(of)))));
     };
-    let [before, after] = &study.changes;
     for operation in InterconnectOperation::ALL {
-        let of = |result: &NumaResult| result.operations[operation as usize];
-        table.row(row(interconnect_operation_name(operation), of(before), of(after)));
+        counted(interconnect_operation_name(operation), &|result| result.operations[operation as usize]);
     }
-    table.row(row("all operations", before.all(), after.all()));
-    table.row(row("false sharing misses", before.false_misses, after.false_misses));
-    table.row(row("instructions", before.instructions, after.instructions));
-    let [before, after] = &study.timed;
-    table.row(row("transactions a second", before.transactions_a_second, after.transactions_a_second));
-    table.row(row("operations a second", before.operations_a_second, after.operations_a_second));
-    table.row(row("waiting for other nodes, % of the time", before.waiting, after.waiting));
-    table.row(row("use of the nodes' interfaces, %", before.interfaces, after.interfaces));
-    table.notes.push(
-        "a second: in time, from the first statement on, with cold caches; the other rows without that part."
-            .into(),
-    );
-    table.notes.push(
-        "Each build was recorded once. How far the clients' work overlapped on a busy host can change the operations more than the          layout does: compare recordings of an idle host, and several of them."
-            .into(),
-    );
+    counted("all operations", &NumaResult::all);
+    counted("true sharing misses", &|result| result.true_misses);
+    counted("false sharing misses", &|result| result.false_misses);
+    counted("avoidable operations on the buses", &|result| result.avoidable);
+    counted("cold misses", &|result| result.cold_misses);
+    counted("instructions", &|result| result.instructions);
+    let mut in_time = |name: &str, of: &dyn Fn(&TimedResult) -> f64| {
+        table.row(changed(name, study.timed.each_ref().map(|results| range(results.iter().map(of)))));
+    };
+    in_time("transactions a second", &|result| result.transactions_a_second);
+    in_time("operations a second", &|result| result.operations_a_second);
+    in_time("waiting for other nodes, % of the time", &|result| result.waiting);
+    in_time("use of the nodes' interfaces, %", &|result| result.interfaces);
+    table.notes.push(format!(
+        "Means of {} recordings of each build, the least and the most of them. The first half of the transactions warms up.",
+        study.changes[0].len()
+    ));
     table
+}
+
+/// The mean of several values, the least and the most.
+fn range(values: impl Iterator<Item = f64>) -> [f64; 3] {
+    let values: Vec<f64> = values.collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    [values.iter().sum::<f64>() / values.len() as f64, least, most]
+}
+
+/// A row of what was before and after.
+fn changed(name: &str, ranges: [[f64; 3]; 2]) -> Vec<Value> {
+    let [[before, ..], [after, ..]] = ranges;
+    let change = if before > 0.0 { Value::from(100.0 * (after / before - 1.0)) } else { Value::Missing };
+    let values = ranges.into_iter().flatten().map(Value::from);
+    std::iter::once(name.into()).chain(values).chain([change]).collect()
+}
+
+/// All operations of a transaction before and after the changes: the means of the recordings.
+pub(super) fn steps_here(study: &NumaStudy) -> [f64; 2] {
+    study.changes.each_ref().map(|results| range(results.iter().map(NumaResult::all))[0])
 }
 
 /// The kinds of operations that occur, for a chart.
 pub(super) fn changes_by_kind(study: &NumaStudy) -> Table {
     let mut table = changes(study);
     table.rows.truncate(InterconnectOperation::ALL.len());
+    let shown = |name: &str| ["operation", "before", "after"].contains(&name);
+    let is_shown: Vec<bool> = table.columns.iter().map(|column| shown(&column.name)).collect();
+    let kept = |number: &usize| is_shown[*number];
+    table.columns = (0..is_shown.len()).filter(kept).map(|number| table.columns[number].clone()).collect();
+    for row in &mut table.rows {
+        *row = (0..row.len()).filter(kept).map(|number| row[number].clone()).collect();
+    }
     table
 }
 
@@ -167,8 +197,8 @@ pub(super) fn steps(study: &NumaStudy) -> Table {
         ("change", Kind::Change(1)),
     ];
     let mut table = Table::new("steps", "The scaling steps of 1998, and here", &columns);
-    let [before, after] = &study.changes;
-    let own = [("at first", before.all()), ("after the changes, simulated", after.all())];
+    let [before, after] = steps_here(study);
+    let own = [("at first", before), ("after the changes, simulated", after)];
     let slides = "slides: Oracle and DG/UX, New-Order of TPC-C";
     let here = "here: PostgreSQL's own code, TPC-B";
     for (whose, steps) in [(slides, &PRINTED[..]), (here, &own[..])] {

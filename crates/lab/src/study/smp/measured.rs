@@ -1,8 +1,6 @@
 //! Models of machines that execute the recorded workloads, several at a time.
 
 use std::convert::Infallible;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
@@ -11,8 +9,9 @@ use machine::{
     Caches, Cause, CoherenceState, Machine, MergeableModel, Multiprocessor, PerProcess, ProcessorCause,
     ProcessorCounts, ProcessorRequest, Structure, TimingModel, Transaction, WarmUp,
 };
+use rayon::prelude::*;
 use trace::Chunk;
-use trace::interleave::Schedule;
+use trace::interleave::{Assignment, Schedule};
 
 use super::machines::MachineVariant;
 use super::workloads::RecordedWorkload;
@@ -21,29 +20,18 @@ use crate::study::error::Error;
 /// Instructions of a turn of a processor, as the command's.
 const QUANTUM: u64 = 100;
 
-/// Does all jobs, as many at a time as the host has processors. The results are in the order of the jobs; `begun` is called
-/// with the number of each.
+/// Does jobs on all of the host's processors. The results are in the order of the jobs; `begun` is called with the number of
+/// each.
 pub(super) fn in_parallel<J: Sync, R: Send>(
     jobs: &[J],
     run: impl Fn(&J) -> Result<R, Error> + Sync,
     begun: impl Fn(usize) + Sync,
 ) -> Result<Vec<R>, Error> {
-    let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<R, Error>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
-    let work = || {
-        while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&next| next < jobs.len())
-        {
-            begun(number);
-            *results[number].lock().expect("no job panics while it has the lock") = Some(run(&jobs[number]));
-        }
+    let run = |(number, job)| {
+        begun(number);
+        run(job)
     };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    std::thread::scope(|scope| {
-        (0..workers).for_each(|_| drop(scope.spawn(work)));
-    });
-    let result =
-        |one: Mutex<Option<_>>| one.into_inner().expect("no job panics").expect("all jobs were done");
-    results.into_iter().map(result).collect()
+    jobs.par_iter().enumerate().with_max_len(1).map(run).collect()
 }
 
 /// What is simulated: all units, of which the first ones warm the machine up.
@@ -141,8 +129,9 @@ impl BusJob {
         let dictionary = Dictionary::new(&workload.trace, &names);
         let filter =
             Filter::new(&selection(workload), &dictionary).map_err(|error| unreadable(workload, error))?;
-        let schedule = Schedule::new(self.processors, QUANTUM);
-        let part = MultiprocessorReplay { schedule, is_saturated: true, warm_up: workload.warm_up };
+        let assignment = Assignment::RunToBlock;
+        let schedule = Schedule { assignment, is_saturated: true, ..Schedule::new(self.processors, QUANTUM) };
+        let part = MultiprocessorReplay { schedule, warm_up: workload.warm_up };
         let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
         let replayed = multiprocessor::replay(&workload.trace, part, is_wanted, &mut model, &mut |_| ());
         match replayed.errors.first() {
@@ -155,7 +144,7 @@ impl BusJob {
     /// The command that has the same numbers.
     pub(super) fn command(&self, workload: &RecordedWorkload) -> String {
         format!(
-            "pathlength sharing --time --saturated --processors {} --warm-up {} {} {}",
+            "pathlength sharing --time --saturated --assign run-to-block --processors {} --warm-up {} {} {}",
             self.processors,
             workload.warm_up,
             self.variant.options(),

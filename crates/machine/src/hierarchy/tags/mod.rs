@@ -343,6 +343,16 @@ impl Tags {
         self.mark_used(slot, false, 0);
         Some(std::mem::replace(&mut self.entries[slot], EMPTY) & 1 != 0)
     }
+
+    /// Invalidates all keys.
+    pub fn clear(&mut self) {
+        for slot in 0..self.entries.len() {
+            let entry = self.entries[slot];
+            if entry != EMPTY {
+                self.remove(entry >> 1);
+            }
+        }
+    }
 }
 
 /// The ways of a set with a tag, a bit each.
