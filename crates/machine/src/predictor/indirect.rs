@@ -117,10 +117,15 @@ mod tests {
     #[test]
     fn a_path_can_be_turned() {
         let (mut one, mut other) = (JumpPath::default(), JumpPath::default());
-        (one.jump(0x1004), one.branch(true));
-        (other.jump(0x1004), other.branch(false), other.turn_branch());
+        one.jump(0x1004);
+        one.branch(true);
+        other.jump(0x1004);
+        other.branch(false);
+        other.turn_branch();
         assert_eq!(one, other);
-        (one.jump(0x2008), other.jump(0x3010), other.turn_jump(0x2008));
+        one.jump(0x2008);
+        other.jump(0x3010);
+        other.turn_jump(0x2008);
         assert_eq!(one, other);
     }
 }

@@ -165,7 +165,7 @@ impl Plain {
     }
 
     fn go_to(&mut self, target: u64) {
-        let bits = (target / 4 ^ target / 32) % 8;
+        let bits = ((target / 4) ^ (target / 32)) % 8;
         (0..3).rev().for_each(|bit| self.path.insert(0, bits >> bit & 1 == 1));
         self.path.truncate(64);
     }
