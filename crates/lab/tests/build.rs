@@ -85,9 +85,10 @@ fn workloads_share_an_image() {
     let other = Workload { name: "other", ..SMALL };
     let compiled = Mutex::new(Vec::new());
     let made = |workload| {
-        let progress = |event| match event {
-            BuildProgress::Step { build, what, .. } => compiled.lock().unwrap().push((build, what)),
-            _ => {}
+        let progress = |event| {
+            if let BuildProgress::Step { build, what, .. } = event {
+                compiled.lock().unwrap().push((build, what));
+            }
         };
         build(workload, &[ORIGINAL, BYTE_WORD], &options(folder.path()), &progress).unwrap()
     };

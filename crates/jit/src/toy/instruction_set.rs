@@ -153,6 +153,7 @@ impl Decoded {
             read.map(|one| one.filter(|&register| register != Toy::ZERO).map(Register::Integer));
         InstructionSummary {
             access: self.memory_access(),
+            second_access: None,
             value,
             result: self.integer_result(),
             unknown: 0,

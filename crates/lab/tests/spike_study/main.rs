@@ -16,7 +16,8 @@ use spike::statistics::{self, ProcedureStatistics};
 
 const SOURCE: Source = Source::Embedded { name: "small.c", text: include_str!("small.c") };
 
-const TARGET: BuildTarget = BuildTarget { image: "small", sources: &["small.c"], flags: &[], libraries: &[] };
+const TARGET: BuildTarget =
+    BuildTarget { image: "small", sources: &["small.c"], flags: &[], libraries: &[], is_shared: false };
 
 const SMALL: StudyProgram = StudyProgram {
     workload: Workload {
