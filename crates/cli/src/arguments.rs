@@ -3,13 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-
-use crate::ranges;
+use clap::{Args, Parser, Subcommand};
 
 mod branch_log;
 mod compare;
+mod count;
 mod environment;
 mod export;
 mod faults;
@@ -27,10 +25,12 @@ mod spike_environment;
 mod strides;
 mod study;
 mod system;
+mod trace;
 mod units;
 
 pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
-pub use compare::GateOptions;
+pub use compare::{CompareOptions, GateOptions};
+pub use count::{By, CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
 pub use faults::{FaultRows, FaultsOptions};
@@ -62,6 +62,7 @@ pub use system::{
     GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
     SystemRunOptions, SystemTraceOptions,
 };
+pub use trace::{AttachOptions, PlanOptions, TraceOptions};
 pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -474,53 +475,6 @@ pub struct EngineOptions {
     pub environment: EnvironmentOptions,
 }
 
-/// The unit of work.
-#[derive(Clone, Debug, Args)]
-pub struct UnitOptions {
-    /// Count each call of this function separately: NAME or IMAGE!NAME. 'FIRST to LAST' begins a unit at the entry of one
-    /// function and ends it at the entry of another, 'FIRST through LAST' at the other's return. `count` takes it several
-    /// times: each is a class, and all its units are measured.
-    #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
-    pub unit: Vec<String>,
-    /// Units to measure once the state is steady.
-    #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
-    pub units: u32,
-    /// Units in a window: the state is steady when the means of three successive windows differ by 1 % or
-    /// less. For periodic programs, the number of units in a period.
-    #[arg(long, value_name = "N", default_value_t = 50, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
-    pub window: u32,
-    /// Two variables of the program, 8 bytes each, that count hits and misses of its own cache: the state is
-    /// steady only when 95 % of the accesses in a window hit.
-    #[arg(long, value_names = ["HITS", "MISSES"], num_args = 2, requires = "unit")]
-    pub cache: Option<Vec<String>>,
-}
-
-/// The rows of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    /// Mnemonics.
-    Instruction,
-    /// Groups of instructions, as in Table 13 of the 1997 paper.
-    Group,
-    /// Functions.
-    Function,
-    /// Lines of source.
-    Line,
-    /// Single instructions, by their address.
-    Address,
-    /// Executables and shared libraries.
-    Image,
-    /// Parts of the program that functions belong to, by rules (--components).
-    Component,
-    /// The units of work measured, one row each.
-    Unit,
-    /// The processes (--children).
-    Process,
-    /// All instructions of the run by component, in columns for who executed them: the classes of units and, outside of units, the
-    /// kinds of processes (--children).
-    Owner,
-}
-
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {
@@ -534,142 +488,4 @@ pub struct RunOptions {
     pub gdb: Option<String>,
     #[command(flatten)]
     pub program: ProgramOptions,
-}
-
-/// Options of `count`.
-#[derive(Debug, Args)]
-pub struct CountOptions {
-    #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub unit: UnitOptions,
-    /// Take a unit's class from the first call of a function in it that names one: FUNCTION($1) for the text that its first
-    /// argument points at, FUNCTION($1) ~ PATTERN for what a regular expression finds there (a group, or the name of the
-    /// group that matches), FUNCTION() for the function's own name, MARK_*() for the rest of a name. Can be given several times.
-    #[arg(long = "class", value_name = "RULE")]
-    pub classes: Vec<engine::ClassRule>,
-    /// Count all processes: those that the program forks, and programs that they execute. All units are measured.
-    #[arg(long)]
-    pub children: bool,
-    /// Let timeouts take N times as long by the host's clock, waiting for others take none of the program's time, and answers
-    /// be found after one look in vain: a server with one client executes the same instructions in each run.
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub time_dilation: u32,
-    /// One table with these rows, instead of a summary.
-    #[arg(long)]
-    pub by: Option<By>,
-    /// The rules by which functions belong to components: sqlite, postgresql, or a file of rules. Without this, those of a database
-    /// whose images are in the run.
-    #[arg(long, value_name = "NAME|FILE")]
-    pub components: Option<PathBuf>,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub program: CountedProgram,
-}
-
-/// Options of `static`.
-#[derive(Debug, Args)]
-pub struct StaticOptions {
-    /// Executables and shared libraries.
-    #[arg(required = true, value_name = "IMAGE")]
-    pub images: Vec<PathBuf>,
-    /// The same images of another build, to compare with.
-    #[arg(long, num_args = 1.., value_name = "IMAGE")]
-    pub against: Vec<PathBuf>,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-}
-
-/// Options of `compare`.
-#[derive(Debug, Args)]
-pub struct CompareOptions {
-    #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub unit: UnitOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub gate: GateOptions,
-    /// The program of one build; or saved counts; or a trace.
-    pub program_a: PathBuf,
-    /// The program of the other build; or saved counts; or a trace.
-    pub program_b: PathBuf,
-    /// Arguments of the programs that are run.
-    #[arg(last = true, value_name = "ARG")]
-    pub arguments: Vec<OsString>,
-}
-
-/// Options of `trace`.
-#[derive(Debug, Args)]
-pub struct TraceOptions {
-    #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub plan: PlanOptions,
-    #[command(flatten)]
-    pub recorded: RecordedOptions,
-    /// The trace file.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-    #[command(flatten)]
-    pub program: ProgramOptions,
-}
-
-/// The part of a program's run that is recorded, or simulated by a model.
-#[derive(Clone, Debug, Args)]
-pub struct PlanOptions {
-    /// Begin at SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL or 0xADDRESS, or after a number of instructions: --from 1000000.
-    #[arg(long, value_name = "WHERE")]
-    pub from: Option<engine::Place>,
-    /// End at such a place, or after a number of instructions from the beginning.
-    #[arg(long, value_name = "WHERE", value_parser = ranges::until)]
-    pub until: Option<engine::Place>,
-    /// Only calls of this function, with everything they call: NAME or IMAGE!NAME. For a trace of units the default is its
-    /// own function.
-    #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
-    pub unit: Vec<String>,
-    /// Calls of the unit's function to skip first.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub skip: u64,
-    /// The number of calls of the unit's function after those.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub units: Option<u64>,
-}
-
-/// Additional data in a recording.
-#[derive(Clone, Debug, Args)]
-pub struct RecordedOptions {
-    /// Record values, too: those that instructions write to registers, store and test. Recording is about ten times
-    /// slower.
-    #[arg(long)]
-    pub values: bool,
-    /// Record allocations on the heap, too, so that `strides` can distinguish blocks.
-    #[arg(long)]
-    pub heap: bool,
-}
-
-/// Options of `attach`.
-#[derive(Debug, Args)]
-pub struct AttachOptions {
-    #[command(flatten)]
-    pub plan: PlanOptions,
-    #[command(flatten)]
-    pub recorded: RecordedOptions,
-    /// Record the processes that it has forked, too; processes that it forks later are always recorded.
-    #[arg(long)]
-    pub children: bool,
-    /// The trace file.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-    /// The number of the process, as ps shows it.
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pub process: u32,
 }

@@ -1,8 +1,34 @@
-//! Options of `compare` that make it a gate.
+//! Options of `compare`.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+
+use super::{EngineOptions, OutputOptions, RowOptions, UnitOptions};
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareOptions {
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    #[command(flatten)]
+    pub unit: UnitOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub gate: GateOptions,
+    /// The program of one build; or saved counts; or a trace.
+    pub program_a: PathBuf,
+    /// The program of the other build; or saved counts; or a trace.
+    pub program_b: PathBuf,
+    /// Arguments of the programs that are run.
+    #[arg(last = true, value_name = "ARG")]
+    pub arguments: Vec<OsString>,
+}
 
 /// How much more may be executed.
 #[derive(Clone, Copy, Debug, PartialEq)]

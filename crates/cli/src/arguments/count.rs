@@ -1,0 +1,104 @@
+//! Options of `count` and `static`.
+
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueEnum};
+
+use super::{CountedProgram, EngineOptions, OutputOptions, RowOptions};
+
+/// The unit of work.
+#[derive(Clone, Debug, Args)]
+pub struct UnitOptions {
+    /// Count each call of this function separately: NAME or IMAGE!NAME. 'FIRST to LAST' begins a unit at the entry of one
+    /// function and ends it at the entry of another, 'FIRST through LAST' at the other's return. `count` takes it several
+    /// times: each is a class, and all its units are measured.
+    #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
+    pub unit: Vec<String>,
+    /// Units to measure once the state is steady.
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
+    pub units: u32,
+    /// Units in a window: the state is steady when the means of three successive windows differ by 1 % or
+    /// less. For periodic programs, the number of units in a period.
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
+    pub window: u32,
+    /// Two variables of the program, 8 bytes each, that count hits and misses of its own cache: the state is
+    /// steady only when 95 % of the accesses in a window hit.
+    #[arg(long, value_names = ["HITS", "MISSES"], num_args = 2, requires = "unit")]
+    pub cache: Option<Vec<String>>,
+}
+
+/// The rows of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Mnemonics.
+    Instruction,
+    /// Groups of instructions, as in Table 13 of the 1997 paper.
+    Group,
+    /// Functions.
+    Function,
+    /// Lines of source.
+    Line,
+    /// Single instructions, by their address.
+    Address,
+    /// Executables and shared libraries.
+    Image,
+    /// Parts of the program that functions belong to, by rules (--components).
+    Component,
+    /// The units of work measured, one row each.
+    Unit,
+    /// The processes (--children).
+    Process,
+    /// All instructions of the run by component, in columns for who executed them: the classes of units and, outside of units, the
+    /// kinds of processes (--children).
+    Owner,
+}
+
+/// Options of `count`.
+#[derive(Debug, Args)]
+pub struct CountOptions {
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    #[command(flatten)]
+    pub unit: UnitOptions,
+    /// Take a unit's class from the first call of a function in it that names one: FUNCTION($1) for the text that its first
+    /// argument points at, FUNCTION($1) ~ PATTERN for what a regular expression finds there (a group, or the name of the
+    /// group that matches), FUNCTION() for the function's own name, MARK_*() for the rest of a name. Can be given several times.
+    #[arg(long = "class", value_name = "RULE")]
+    pub classes: Vec<engine::ClassRule>,
+    /// Count all processes: those that the program forks, and programs that they execute. All units are measured.
+    #[arg(long)]
+    pub children: bool,
+    /// Let timeouts take N times as long by the host's clock, waiting for others take none of the program's time, and answers
+    /// be found after one look in vain: a server with one client executes the same instructions in each run.
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub time_dilation: u32,
+    /// One table with these rows, instead of a summary.
+    #[arg(long)]
+    pub by: Option<By>,
+    /// The rules by which functions belong to components: sqlite, postgresql, or a file of rules. Without this, those of a database
+    /// whose images are in the run.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub components: Option<PathBuf>,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub program: CountedProgram,
+}
+
+/// Options of `static`.
+#[derive(Debug, Args)]
+pub struct StaticOptions {
+    /// Executables and shared libraries.
+    #[arg(required = true, value_name = "IMAGE")]
+    pub images: Vec<PathBuf>,
+    /// The same images of another build, to compare with.
+    #[arg(long, num_args = 1.., value_name = "IMAGE")]
+    pub against: Vec<PathBuf>,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+}

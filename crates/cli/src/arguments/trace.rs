@@ -1,0 +1,76 @@
+//! Options of `trace` and `attach`, and what is recorded.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+use super::{EngineOptions, ProgramOptions};
+use crate::ranges;
+
+/// Options of `trace`.
+#[derive(Debug, Args)]
+pub struct TraceOptions {
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    #[command(flatten)]
+    pub plan: PlanOptions,
+    #[command(flatten)]
+    pub recorded: RecordedOptions,
+    /// The trace file.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub program: ProgramOptions,
+}
+
+/// The part of a program's run that is recorded, or simulated by a model.
+#[derive(Clone, Debug, Args)]
+pub struct PlanOptions {
+    /// Begin at SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL or 0xADDRESS, or after a number of instructions: --from 1000000.
+    #[arg(long, value_name = "WHERE")]
+    pub from: Option<engine::Place>,
+    /// End at such a place, or after a number of instructions from the beginning.
+    #[arg(long, value_name = "WHERE", value_parser = ranges::until)]
+    pub until: Option<engine::Place>,
+    /// Only calls of this function, with everything they call: NAME or IMAGE!NAME. For a trace of units the default is its
+    /// own function.
+    #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
+    pub unit: Vec<String>,
+    /// Calls of the unit's function to skip first.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip: u64,
+    /// The number of calls of the unit's function after those.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub units: Option<u64>,
+}
+
+/// Additional data in a recording.
+#[derive(Clone, Debug, Args)]
+pub struct RecordedOptions {
+    /// Record values, too: those that instructions write to registers, store and test. Recording is about ten times
+    /// slower.
+    #[arg(long)]
+    pub values: bool,
+    /// Record allocations on the heap, too, so that `strides` can distinguish blocks.
+    #[arg(long)]
+    pub heap: bool,
+}
+
+/// Options of `attach`.
+#[derive(Debug, Args)]
+pub struct AttachOptions {
+    #[command(flatten)]
+    pub plan: PlanOptions,
+    #[command(flatten)]
+    pub recorded: RecordedOptions,
+    /// Record the processes that it has forked, too; processes that it forks later are always recorded.
+    #[arg(long)]
+    pub children: bool,
+    /// The trace file.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The number of the process, as ps shows it.
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub process: u32,
+}
