@@ -61,12 +61,12 @@ pub fn attach(options: &CountOptions, process: u32) -> anyhow::Result<ExitCode> 
     let work = classes::unit_of_work(options).map(|(work, _)| work).unwrap_or_default();
     let folder = CountFolder::new(saved_path(output))?;
     let duration = options.program.duration;
-    let family = family::count_running(process, options.children, &work, folder.path(), duration)?;
-    protect_images(family.counts.images.iter().map(|image| image.path.as_path()));
     let notes = vec![format!("Process {process} was counted while it ran.")];
-    let program = family.processes.first().and_then(|process| process.programs.last());
-    let program = program.map_or_else(String::new, |path| path.to_string_lossy().into_owned());
-    show(&family, RunDescription { program, notes, ..RunDescription::default() }, options, write)?;
+    let description = RunDescription { notes, ..RunDescription::default() };
+    let family =
+        family::count_running(process, options.children, &work, folder.path(), duration, &description)?;
+    protect_images(family.counts.images.iter().map(|image| image.path.as_path()));
+    show(&family, named(description, &family), options, write)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -75,8 +75,17 @@ pub fn show_folder(options: &CountOptions) -> anyhow::Result<ExitCode> {
     check(options)?;
     let (family, mut description) = family::read(options.program.path())?;
     description.notes.push("These are the counts of a run that was interrupted.".into());
-    show(&family, description, options, write)?;
+    show(&family, named(description, &family), options, write)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The description with the program that the first process executes, if it ran already when counting began.
+fn named(mut description: RunDescription, family: &Family) -> RunDescription {
+    let program = family.processes.first().and_then(|process| process.programs.last());
+    if let Some(path) = program.filter(|_| description.program.is_empty()) {
+        description.program = path.to_string_lossy().into_owned();
+    }
+    description
 }
 
 /// Whether the options fit together.

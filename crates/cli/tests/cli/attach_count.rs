@@ -126,6 +126,28 @@ fn what_was_counted_is_shown_after_an_interrupt_and_a_kill() {
     }
 }
 
+/// Counts that are saved are in a folder beside their file until the command ends.
+#[test]
+fn the_folder_of_a_killed_command_has_what_was_counted() {
+    let program = Running::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("saved.counts");
+    let id = program.0.id().to_string();
+    let mut counting = pathlength(["count", "--attach", &id, "--children", "-o"]).arg(&path).spawn().unwrap();
+    sleep(Duration::from_millis(700));
+    counting.kill().unwrap();
+    counting.wait().unwrap();
+    let counts = folder.path().join("saved.counts.d");
+    let mut showing = pathlength(["count", "--by", "process", "--format", "csv"]);
+    showing.arg(counts);
+    let shown = outcome(showing).noted_success();
+    let processes = csv(&shown);
+    assert_eq!(processes[0][0], "process");
+    assert!(
+        processes.len() >= 4 && sum(&column(&processes[..processes.len() - 1], "instructions")) > 100_000
+    );
+}
+
 #[test]
 fn wrong_options_say_what_to_do() {
     let program = Running::new();

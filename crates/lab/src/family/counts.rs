@@ -71,7 +71,9 @@ pub fn count_running(
     work: &UnitOfWork,
     folder: &Path,
     time: Option<Duration>,
+    description: &RunDescription,
 ) -> Result<Family, AttachFailure> {
+    write_json(&folder.join(DESCRIPTION), description).map_err(Error::Simulation)?;
     attach_watched(process, children, work, (folder, time), &mut || ())?;
     Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
 }
