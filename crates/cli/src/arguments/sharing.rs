@@ -111,7 +111,7 @@ pub struct SharingOptions {
     #[command(flatten)]
     pub running: RunningProgram,
     /// With --attach, also the processes that the program has forked.
-    #[arg(long, requires = "attach")]
+    #[arg(long)]
     pub children: bool,
     #[command(flatten)]
     pub rows: RowOptions,

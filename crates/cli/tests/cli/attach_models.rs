@@ -111,7 +111,7 @@ fn wrong_options_say_what_to_do() {
         (format!("strides --attach {id} :ev56/family"), 2, "cannot be used with"),
         ("caches --duration 1 :ev56/family".to_string(), 1, "with --attach"),
         ("caches".to_string(), 2, "required"),
-        ("sharing --children :ev56/family".to_string(), 2, "--attach"),
+        ("sharing --children :ev56/family".to_string(), 1, "--children goes with --attach"),
         ("mrc --attach 1".to_string(), 2, "unexpected argument"),
     ] {
         let outcome = run(&words);
