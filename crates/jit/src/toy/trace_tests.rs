@@ -180,8 +180,8 @@ fn a_trace_of_an_unknown_instruction_set_is_refused() {
     let runner = Runner::<ACCESSES>::new(&memory, false).run();
     let file = write(&runner, &runner.watcher.records);
     let error = Trace::open(file.path()).expect_err("not Alpha's").to_string();
-    let what = "a trace of the instruction set 'toy'; this pathlength reads those of alpha, alpha-system";
-    assert_eq!(error, format!("{}: {what}", file.path().display()));
+    let what = "a trace of the instruction set 'toy'; this pathlength reads those of alpha, alpha-system, ";
+    assert!(error.starts_with(&format!("{}: {what}", file.path().display())), "{error}");
     let open = OpenOptions::new().append(true).open(file.path()).expect("the file");
     let header = Header { instruction_set: ToySet.name().into(), ..Header::default() };
     assert_eq!(Writer::new(open, &header).expect_err("not Alpha's").kind(), ErrorKind::InvalidInput);
