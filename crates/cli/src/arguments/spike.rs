@@ -57,7 +57,7 @@ Examples:
   ./sort.counting train.txt                    on any Alpha system, or under qemu-alpha
   pathlength profile --from-counts sort.counting.counts -o sort.profile ./sort
 
-Runs add to the file with the counts, also at the same time, and if they are killed. To begin again, instrument again, and \
+Runs add to the file with the counts, also if they are killed, and with atomic additions at the same time. To begin again, instrument again, and \
 a registered application with --replace.")]
     Instrument(InstrumentOptions),
     /// Register a program with its libraries as an application, to be instrumented and optimized.
@@ -243,7 +243,7 @@ pub enum CounterUpdate {
     /// By atomic additions: exact with any number of threads and processes.
     #[default]
     Atomic,
-    /// By plain additions, which take less than half the time: exact for one thread of one process at a time.
+    /// By plain additions, which take less time: exact for one thread of one process at a time.
     Single,
 }
 

@@ -9,7 +9,7 @@ pub enum Update {
     /// By atomic additions: exact with any number of threads and processes.
     #[default]
     Atomic,
-    /// By plain ones, which take less than half the time: exact if no two threads or processes count at the same time.
+    /// By plain ones, which take less time: exact if no two threads or processes count at the same time.
     Single,
 }
 
