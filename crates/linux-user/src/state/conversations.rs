@@ -62,23 +62,25 @@ mod tests {
     use super::*;
 
     const NOW: u64 = libc::MSG_DONTWAIT as u64;
+    /// No open one: other tests of this process open files that do not block.
+    const SOCKET: u64 = 1 << 30;
 
     fn receive(conversations: &mut Conversations, flags: u64) -> bool {
-        conversations.holds_back(libc::SYS_recvfrom, &[7, 0, 100, flags, 0, 0])
+        conversations.holds_back(libc::SYS_recvfrom, &[SOCKET, 0, 100, flags, 0, 0])
     }
 
     #[test]
     fn the_first_look_after_an_answer_finds_nothing() {
         let mut conversations = Conversations::default();
         assert!(!receive(&mut conversations, NOW));
-        conversations.note(libc::SYS_accept4, &[3, 0, 0, 0, 0, 0], 7);
+        conversations.note(libc::SYS_accept4, &[3, 0, 0, 0, 0, 0], SOCKET);
         assert!(receive(&mut conversations, NOW));
         assert!(!receive(&mut conversations, NOW));
-        conversations.note(libc::SYS_sendto, &[7, 0, 10, 0, 0, 0], 10);
+        conversations.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
         assert!(!receive(&mut conversations, NOW | libc::MSG_PEEK as u64));
         assert!(receive(&mut conversations, NOW));
         // A call that blocks waits for the request anyway.
-        conversations.note(libc::SYS_sendto, &[7, 0, 10, 0, 0, 0], 10);
+        conversations.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
         assert!(!receive(&mut conversations, 0));
         assert!(!receive(&mut conversations, NOW));
     }
@@ -86,8 +88,8 @@ mod tests {
     #[test]
     fn nothing_is_held_back_that_is_reported_once() {
         let mut conversations = Conversations::default();
-        conversations.edge_triggered(7);
-        conversations.note(libc::SYS_sendto, &[7, 0, 10, 0, 0, 0], 10);
+        conversations.edge_triggered(SOCKET as i32);
+        conversations.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
         assert!(!receive(&mut conversations, NOW));
     }
 }
