@@ -153,7 +153,7 @@ impl Plan {
         let plan = Plan { steps, compiler: self.compiler.clone(), ..*self };
         let sources: Vec<_> =
             sources.iter().filter(|file| files.contains(&file.name.as_str())).cloned().collect();
-        // Whoever needs it at the same time waits, and finds it.
+        // Another build that needs the image meanwhile waits for this one's.
         let lock = parent.join(format!(".{}-{}.lock", self.toolchain.name, step.what));
         let waited = File::create(&lock).and_then(|file| file.lock().map(|()| file));
         let _lock = waited.map_err(io_error("locking", &lock)).map_err(|error| site.interrupt.or(error))?;

@@ -12,6 +12,7 @@ pub mod isolated;
 pub mod live;
 pub mod measure;
 pub mod objects;
+pub mod plugin_words;
 pub mod record;
 pub mod sampling;
 mod source;

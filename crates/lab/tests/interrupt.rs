@@ -24,7 +24,7 @@ fn a_signal_ends_a_command_with_all_its_processes_and_is_forgotten_later() {
     assert_eq!(status.signal(), Some(libc::SIGKILL));
     assert!(began.elapsed() < Duration::from_secs(50));
     assert!(caught.check().is_err());
-    // The other process of the group ends, too: whoever inherits it waits for it.
+    // The shell's child was killed, too. It is an orphan now: the group is gone when init has reaped it.
     let is_gone = || {
         std::thread::sleep(Duration::from_millis(10));
         // SAFETY: accesses no memory.

@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 
 /// Compiles `sources`, files of the package, to the shared library `output` in Cargo's `OUT_DIR`. It is made again when
-/// one of them changes. Names are hidden that the sources do not export.
+/// one of them or of this package's headers (`include/`) changes. Names are hidden that the sources do not export.
 ///
 /// # Panics
 ///
 /// If the sources do not compile, or there is no compiler: the build ends with the reason.
 pub fn compile(sources: &[&str], output: &str) {
-    for file in sources.iter().chain(&["build.rs"]) {
+    let headers = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
+    for file in sources.iter().chain(&["build.rs", headers]) {
         println!("cargo::rerun-if-changed={file}");
     }
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR"));
@@ -18,7 +19,7 @@ pub fn compile(sources: &[&str], output: &str) {
     let outcome = compiler
         .to_command()
         .args(["-std=gnu11", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-s"])
-        .arg("-o")
+        .args(["-I", headers, "-o"])
         .arg(folder.join(output))
         .args(sources)
         .status();

@@ -18,58 +18,28 @@
  *       BEGINS  a thread begins, with the number (bits 32 to 47) of one that has ended, or a new one
  *       RESUMES the next accesses are of this thread (bits 32 to 47), not of the one that entered a block last
  *       END     the end of a complete stream
- *
- * The declarations are those of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2). */
-#include <errno.h>
+ */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "qemu_plugin_stream.h"
 
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-enum { NO_REGISTERS = 0 };
-enum { ACCESSES = 3 };
 extern void qemu_plugin_register_vcpu_init_cb(uint64_t, void (*)(uint64_t, unsigned));
-extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t, void (*)(uint64_t, struct qemu_plugin_tb *));
-extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned, void *), int, void *);
-extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, void (*)(unsigned, uint32_t, uint64_t, void *),
-                                             int, int, void *);
 extern void qemu_plugin_register_vcpu_syscall_cb(uint64_t, void (*)(uint64_t, unsigned, int64_t, uint64_t, uint64_t, uint64_t,
                                                                     uint64_t, uint64_t, uint64_t, uint64_t, uint64_t));
-extern void qemu_plugin_register_atexit_cb(uint64_t, void (*)(uint64_t, void *), void *);
-extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
 extern size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
 extern void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *);
-extern bool qemu_plugin_mem_is_store(uint32_t);
 extern unsigned qemu_plugin_mem_size_shift(uint32_t);
 
-EXPORT int qemu_plugin_version = 1;
-
-#define CONTROL (UINT64_C(2) << 62)
 enum kind { DEFINE, MAPPED_FILE, BEGINS, RESUMES, END };
-#define KIND(kind) (CONTROL | (uint64_t)(kind) << 56)
-#define BLOCK (UINT64_C(1) << 62)
 #define ADDRESS ((UINT64_C(1) << 48) - 1)
 
-static uint64_t out, execute;
-static const struct { const char *name; uint64_t *value; } arguments[] = {{"out", &out}, {"execute", &execute}};
+static uint64_t execute;
+static const struct argument arguments[] = {{"out", &out}, {"execute", &execute}};
 enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
 
-static bool records = true;
 static uint32_t blocks;
-static uint64_t buffer[1 << 13];
-static size_t filled;
 /* Threads of the program are threads of the emulator, which write to the stream in turns. */
 static bool busy;
 static unsigned last_thread;
@@ -83,23 +53,6 @@ static inline void lock(void) {
 }
 
 static inline void unlock(void) { __atomic_clear(&busy, __ATOMIC_RELEASE); }
-
-static void flush(void) {
-    const char *at = (const char *)buffer, *end = (const char *)(buffer + filled);
-    while (at < end) {
-        ssize_t written = write((int)out, at, (size_t)(end - at));
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) _exit(1); /* the reader is gone */
-        at += written;
-    }
-    filled = 0;
-}
-
-static inline void put(uint64_t word) {
-    if (!records) return;
-    if (filled == sizeof buffer / sizeof *buffer) flush();
-    buffer[filled++] = word;
-}
 
 static void put_bytes(const char *bytes, size_t count) {
     for (size_t at = 0; at < count; at += 8) {
@@ -193,7 +146,7 @@ static void on_system_call(uint64_t id, unsigned thread, int64_t number, uint64_
 static void before_fork(void) { lock(); }
 static void in_parent(void) { unlock(); }
 static void in_child(void) {
-    records = false;
+    drops = true;
     filled = 0;
     close((int)out);
     unlock();
@@ -204,23 +157,13 @@ static void at_exit(uint64_t id, void *argument) {
     lock();
     put(KIND(END));
     flush();
-    records = false;
+    drops = true;
     unlock();
 }
 
 EXPORT int qemu_plugin_install(uint64_t id, const void *info, int count, char **given) {
     (void)info;
-    for (int i = 0; i < count; i++) {
-        char *value = strchr(given[i], '=');
-        size_t length = value ? (size_t)(value - given[i]) : 0;
-        int a = 0;
-        while (a < ARGUMENTS && !(strlen(arguments[a].name) == length && !strncmp(arguments[a].name, given[i], length))) a++;
-        if (!value || a == ARGUMENTS) {
-            fprintf(stderr, "recorder: unknown argument %s\n", given[i]);
-            return 1;
-        }
-        *arguments[a].value = strtoull(value + 1, NULL, 16);
-    }
+    if (!read_arguments(arguments, ARGUMENTS, count, given)) return 1;
     fcntl((int)out, F_SETFD, FD_CLOEXEC);
     pthread_atfork(before_fork, in_parent, in_child);
     qemu_plugin_register_vcpu_init_cb(id, on_thread);

@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use lab::plugin_words::PluginWords;
+
 /// The two highest bits of words.
 const ACCESS: u64 = 0;
 const BLOCK: u64 = 1;
@@ -21,8 +23,6 @@ const MAX_INSTRUCTIONS: u64 = 512;
 const MAX_LENGTH: u8 = 16;
 /// The longest path.
 const MAX_PATH: u64 = 1 << 12;
-/// Words that are read at once.
-const BUFFER: usize = 1 << 15;
 
 /// A block that the emulator translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,9 +89,7 @@ pub enum UserEvent {
 
 /// Reads a stream.
 pub struct UserStream<R> {
-    source: R,
-    buffer: Vec<u64>,
-    at: usize,
+    source: PluginWords<R>,
     blocks: u32,
 }
 
@@ -109,13 +107,13 @@ pub enum StreamError {
 impl<R: Read> UserStream<R> {
     /// Reads from a source.
     pub fn new(source: R) -> UserStream<R> {
-        UserStream { source, buffer: Vec::new(), at: 0, blocks: 0 }
+        UserStream { source: PluginWords::new(source), blocks: 0 }
     }
 
     /// The next event. `Ended` or `Cut` is the last one.
     #[inline]
     pub fn next_event(&mut self) -> Result<UserEvent, StreamError> {
-        let Some(word) = self.word()? else { return Ok(UserEvent::Cut) };
+        let Some(word) = self.source.word()? else { return Ok(UserEvent::Cut) };
         match word >> 62 {
             BLOCK if (word as u32) < self.blocks => {
                 Ok(UserEvent::Entered { thread: thread(word), block: word as u32 })
@@ -182,7 +180,7 @@ impl<R: Read> UserStream<R> {
     fn words<const N: usize>(&mut self) -> Result<Option<[u64; N]>, StreamError> {
         let mut words = [0; N];
         for word in &mut words {
-            let Some(next) = self.word()? else { return Ok(None) };
+            let Some(next) = self.source.word()? else { return Ok(None) };
             *word = next;
         }
         Ok(Some(words))
@@ -191,40 +189,11 @@ impl<R: Read> UserStream<R> {
     fn bytes(&mut self, count: u64) -> Result<Option<Vec<u8>>, StreamError> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < count {
-            let Some(word) = self.word()? else { return Ok(None) };
+            let Some(word) = self.source.word()? else { return Ok(None) };
             bytes.extend(word.to_ne_bytes());
         }
         bytes.truncate(count as usize);
         Ok(Some(bytes))
-    }
-
-    #[inline]
-    fn word(&mut self) -> Result<Option<u64>, StreamError> {
-        if self.at == self.buffer.len() {
-            self.fill()?;
-        }
-        let word = self.buffer.get(self.at).copied();
-        self.at += 1;
-        Ok(word)
-    }
-
-    #[cold]
-    fn fill(&mut self) -> Result<(), StreamError> {
-        let mut bytes = vec![0; BUFFER * 8];
-        let mut read = 0;
-        // Words may be cut by the pipe.
-        while read == 0 || read % 8 != 0 {
-            match self.source.read(&mut bytes[read..]) {
-                Ok(0) => break,
-                Ok(more) => read += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let words = bytes[..read].chunks_exact(8);
-        self.buffer = words.map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes"))).collect();
-        self.at = 0;
-        Ok(())
     }
 }
 

@@ -21,48 +21,20 @@
  *       PROCESSOR  the next addresses are of accesses by this processor (bits 32 to 47), not by the one that entered a block last
  *       CONDITIONAL  the next address is that of a store-conditional
  *       END  the end of a complete stream
- *
- * The declarations are those of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2). */
-#include <errno.h>
+ */
 #include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "qemu_plugin_stream.h"
 
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-enum { NO_REGISTERS = 0 };
-enum { WRITES = 2, ACCESSES = 3 };
-extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t, void (*)(uint64_t, struct qemu_plugin_tb *));
-extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned, void *), int, void *);
-extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, void (*)(unsigned, uint32_t, uint64_t, void *),
-                                             int, int, void *);
-extern void qemu_plugin_register_atexit_cb(uint64_t, void (*)(uint64_t, void *), void *);
-extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
-extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
-extern struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
-extern const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *);
-extern bool qemu_plugin_mem_is_store(uint32_t);
-
-EXPORT int qemu_plugin_version = 1;
-
-#define CONTROL (UINT64_C(2) << 62)
 enum kind { DEFINE, THREAD, CONDITIONAL, END, PROCESSOR };
-#define KIND(kind) (CONTROL | (uint64_t)(kind) << 56)
-#define BLOCK (UINT64_C(1) << 62)
 
 /* What a block does beside being executed: bits above its number in the callback's argument. */
 #define BEGINS (UINT64_C(1) << 32)
 #define ENDS (UINT64_C(1) << 33)
 
-static uint64_t out, ram_file, size, switch_pc, begin_word, end_word, cpus, stack, task, task_stack, pid, tgid, comm, mm;
-static const struct { const char *name; uint64_t *value; } arguments[] = {
+static uint64_t ram_file, size, switch_pc, begin_word, end_word, cpus, stack, task, task_stack, pid, tgid, comm, mm;
+static const struct argument arguments[] = {
     {"out", &out}, {"ram", &ram_file}, {"size", &size}, {"switch", &switch_pc}, {"begin", &begin_word},
     {"end", &end_word}, {"cpus", &cpus}, {"stack", &stack}, {"task", &task}, {"task_stack", &task_stack}, {"pid", &pid},
     {"tgid", &tgid}, {"comm", &comm}, {"mm", &mm}};
@@ -71,8 +43,6 @@ enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
 static const uint8_t *ram;
 static uint32_t blocks;
 static bool records;
-static uint64_t buffer[1 << 13];
-static size_t filled;
 /* Several processors are threads of the emulator, which write to the stream in turns. */
 static bool busy;
 static unsigned last_cpu;
@@ -83,22 +53,6 @@ static inline void lock(void) {
 
 static inline void unlock(void) {
     if (cpus > 1) __atomic_clear(&busy, __ATOMIC_RELEASE);
-}
-
-static void flush(void) {
-    const char *at = (const char *)buffer, *end = (const char *)(buffer + filled);
-    while (at < end) {
-        ssize_t written = write((int)out, at, (size_t)(end - at));
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) _exit(1); /* the reader is gone */
-        at += written;
-    }
-    filled = 0;
-}
-
-static inline void put(uint64_t word) {
-    if (filled == sizeof buffer / sizeof *buffer) flush();
-    buffer[filled++] = word;
 }
 
 /* Bytes of the guest's memory at an address in the kernel's direct mapping or a physical address; null outside. */
@@ -206,17 +160,7 @@ static void at_exit(uint64_t id, void *argument) {
 
 EXPORT int qemu_plugin_install(uint64_t id, const void *info, int count, char **given) {
     (void)info;
-    for (int i = 0; i < count; i++) {
-        char *value = strchr(given[i], '=');
-        size_t length = value ? (size_t)(value - given[i]) : 0;
-        int a = 0;
-        while (a < ARGUMENTS && !(strlen(arguments[a].name) == length && !strncmp(arguments[a].name, given[i], length))) a++;
-        if (!value || a == ARGUMENTS) {
-            fprintf(stderr, "recorder: unknown argument %s\n", given[i]);
-            return 1;
-        }
-        *arguments[a].value = strtoull(value + 1, NULL, 16);
-    }
+    if (!read_arguments(arguments, ARGUMENTS, count, given)) return 1;
     void *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, (int)ram_file, 0);
     if (mapped == MAP_FAILED) {
         fprintf(stderr, "recorder: cannot map the guest's memory: %s\n", strerror(errno));

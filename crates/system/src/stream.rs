@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use lab::plugin_words::PluginWords;
+
 /// The two highest bits of words.
 const BLOCK: u64 = 1;
 const CONTROL: u64 = 2;
@@ -14,8 +16,6 @@ const END: u64 = 3;
 const PROCESSOR: u64 = 4;
 /// The longest block; QEMU's have 512 instructions at most.
 const MAX_INSTRUCTIONS: u64 = 1 << 16;
-/// Words that are read at once.
-const BUFFER: usize = 1 << 15;
 
 /// A block that the emulator translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,10 +76,7 @@ pub enum StreamEvent {
 
 /// Reads a stream.
 pub struct StreamReader<R> {
-    source: R,
-    buffer: Box<[u64]>,
-    at: usize,
-    filled: usize,
+    source: PluginWords<R>,
     is_complete: bool,
     blocks: u32,
 }
@@ -101,8 +98,7 @@ pub enum StreamError {
 impl<R: Read> StreamReader<R> {
     /// Reads from a source.
     pub fn new(source: R) -> StreamReader<R> {
-        let buffer = vec![0; BUFFER].into();
-        StreamReader { source, buffer, at: 0, filled: 0, is_complete: false, blocks: 0 }
+        StreamReader { source: PluginWords::new(source), is_complete: false, blocks: 0 }
     }
 
     /// The next event; None at the end.
@@ -169,30 +165,6 @@ impl<R: Read> StreamReader<R> {
 
     #[inline]
     fn word(&mut self) -> Result<u64, StreamError> {
-        if self.at == self.filled {
-            self.fill()?;
-        }
-        self.at += 1;
-        Ok(self.buffer[self.at - 1])
-    }
-
-    #[cold]
-    fn fill(&mut self) -> Result<(), StreamError> {
-        let mut bytes = vec![0; BUFFER * 8];
-        let mut read = 0;
-        // Words may be cut by the pipe.
-        while read == 0 || read % 8 != 0 {
-            match self.source.read(&mut bytes[read..]) {
-                Ok(0) => return Err(StreamError::Incomplete),
-                Ok(more) => read += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        for (word, bytes) in self.buffer.iter_mut().zip(bytes[..read].chunks_exact(8)) {
-            *word = u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
-        }
-        (self.at, self.filled) = (0, read / 8);
-        Ok(())
+        self.source.word()?.ok_or(StreamError::Incomplete)
     }
 }

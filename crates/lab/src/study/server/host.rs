@@ -14,7 +14,7 @@ use crate::study::error::Error;
 const NOBODY: u32 = 65534;
 
 /// A program that runs. What it prints goes to files, so that it never waits for a reader. It leads a process group, so that
-/// signals from the terminal reach the study alone, which ends the programs in turn.
+/// Ctrl-C signals the study only, which ends its programs itself.
 pub(super) struct HostProgram {
     /// What it is called in errors.
     what: &'static str,
