@@ -138,7 +138,8 @@ impl KnownBlock {
         }
     }
 
-    /// How much was executed, if the block at `next` followed, and how that is entered if it is of PALcode. `words` gets the
+    /// How much was executed, if the block at `next` followed, and how that is entered if it is of PALcode. Without a
+    /// block that follows, the recording ended while a processor executed this one. `words` gets the
     /// addresses of the accesses; `last_locked` is the address of the last load-locked, which is taken for a store-conditional
     /// that failed without an access.
     pub fn extent(
@@ -153,7 +154,10 @@ impl KnownBlock {
         let missing = self.match_accesses(seen, last_locked, words);
         let whole = ExecutedExtent { instructions: self.words.len(), is_explained: true };
         let extent = match (next, missing) {
-            (None, _) => whole,
+            (None, None) => whole,
+            (None, Some(missing)) => {
+                ExecutedExtent { instructions: missing.index as usize, is_explained: true }
+            }
             (Some(next), _) if self.is_entered_again(next, seen.len()) => {
                 ExecutedExtent { instructions: 0, is_explained: true }
             }
@@ -281,6 +285,15 @@ mod tests {
         let fault = palcode().code.start + 0x280;
         assert_eq!(extent(&WORDS, &seen(&[0x10]), fault), (2, true, vec![0x10]));
         assert_eq!(extent(&WORDS, &[], fault), (0, true, vec![]));
+    }
+
+    #[test]
+    fn the_end_of_the_recording_leaves_a_block_before_the_access_that_is_missing() {
+        for (accesses, executed) in [(&[][..], 0), (&[0x10], 2), (&[0x10, 0x18], 4)] {
+            let mut found = Vec::new();
+            let extent = block(&WORDS).extent(&seen(accesses), None, None, &mut 0x77, &mut found);
+            assert_eq!((extent.instructions, extent.is_explained, &found[..]), (executed, true, accesses));
+        }
     }
 
     #[test]
