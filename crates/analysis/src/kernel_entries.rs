@@ -54,6 +54,14 @@ impl KernelEntries {
         self.reasons.len()
     }
 
+    /// The innermost system call whose number was not known has this one.
+    pub fn resolve(&mut self, number: u32) {
+        let unknown = EntryReason::SystemCall(UNKNOWN_CALL);
+        if let Some(reason) = self.reasons.iter_mut().rev().find(|reason| **reason == unknown) {
+            *reason = EntryReason::SystemCall(number);
+        }
+    }
+
     /// The thread executes its program: whatever was entered has ended.
     pub fn in_program(&mut self) {
         self.reasons.clear();

@@ -17,10 +17,12 @@ struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 enum { NO_REGISTERS = 0 };
 enum { WRITES = 2, ACCESSES = 3 };
+enum { ADD = 0 };
 extern void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t, void (*)(uint64_t, struct qemu_plugin_tb *));
 extern void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *, void (*)(unsigned, void *), int, void *);
 extern void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, void (*)(unsigned, uint32_t, uint64_t, void *),
                                              int, int, void *);
+extern void qemu_plugin_register_vcpu_mem_inline(struct qemu_plugin_insn *, int, int, void *, uint64_t);
 extern void qemu_plugin_register_atexit_cb(uint64_t, void (*)(uint64_t, void *), void *);
 extern size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 extern uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);

@@ -75,6 +75,8 @@ pub struct GuestResult {
     pub files: Vec<Option<Vec<u8>>>,
 }
 
+/// Where the first process mounts file systems of the kernel's (`init.c`).
+const KERNEL_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// The file of users.
 const USERS: &str = "/etc/passwd";
 
@@ -97,6 +99,16 @@ mod word {
 }
 
 impl GuestJob {
+    /// The first path that the guest could not see, with the folder that hides it.
+    pub fn hidden_path(&self) -> Option<(&Path, &'static str)> {
+        let files = self.files.iter().map(|file| file.guest.as_path());
+        let mut paths = files.chain([self.folder.as_path()]).chain(self.disk.as_deref());
+        paths.find_map(|path| {
+            let folder = KERNEL_FOLDERS.into_iter().find(|folder| path.starts_with(folder))?;
+            Some((path, folder))
+        })
+    }
+
     /// The guest's first file system: the first process, the job, and all files.
     pub fn file_system(&self, init: &Path) -> io::Result<Vec<u8>> {
         let at = |path: &Path| {

@@ -16,11 +16,14 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-pub use convert::{Converted, GuestImages, UNKNOWN_SYSTEM_CALL, convert};
+pub use convert::{Converted, GuestImages, UNKNOWN_SYSTEM_CALL, convert, count, exact_blocks};
 pub use palcode::{PalEntry, Palcode};
 
 /// The name of the instruction set of traces of this system.
 pub const INSTRUCTION_SET: &str = "alpha-system";
+
+/// What can be done about [`Error::Hidden`].
+const WAY_OUT: &str = "work in another folder, and give files another place there with HOST:GUEST";
 
 /// Why something could not be done with the guest.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +48,14 @@ pub enum Error {
         files: u64,
         /// Bytes of the guest's memory.
         memory: u64,
+    },
+    /// A path is where the guest has a file system of the kernel's.
+    #[error("{}: the guest has its own {folder}, which hides it: {}", path.display(), WAY_OUT)]
+    Hidden {
+        /// The path in the guest.
+        path: PathBuf,
+        /// The folder of the guest's.
+        folder: &'static str,
     },
     /// The disk's file system cannot be made.
     #[error("cannot make a file system on a disk of {bytes} bytes: {output}")]

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, PipeReader, Read};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -83,6 +84,15 @@ enum Determinism {
     Replay,
 }
 
+/// What the recorder reports of accesses to memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportedAccesses {
+    /// The address of each.
+    All,
+    /// The number of each block's, but the addresses of blocks that begin in this range. The guest must have one processor.
+    NumberBut(Range<u64>),
+}
+
 impl VirtualMachine {
     /// Prepares a job.
     pub fn new(
@@ -123,7 +133,7 @@ impl VirtualMachine {
     ) -> Result<(GuestResult, T), Error> {
         if self.hardware.processors == 1 {
             let result = self.record(sink)?;
-            return Ok((result, self.replay(consume)?));
+            return Ok((result, self.replay(ReportedAccesses::All, consume)?));
         }
         let observed = |stream: OwnedFd| self.observed(Determinism::None, Some(stream), sink);
         with_stream(consume, observed).map(|(value, result)| (result, value))
@@ -137,10 +147,12 @@ impl VirtualMachine {
     /// Repeats the recorded run. `consume` gets the stream of the recorder while the guest runs.
     pub fn replay<T: Send>(
         &self,
+        reported: ReportedAccesses,
         consume: impl FnOnce(PipeReader) -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
         let execute = |stream: OwnedFd| {
-            self.execute(Determinism::Replay, Connections { line: None, stream: Some(stream) })
+            let stream = Some((stream, reported));
+            self.execute(Determinism::Replay, Connections { line: None, stream })
         };
         with_stream(consume, execute).map(|(value, ())| value)
     }
@@ -158,6 +170,7 @@ impl VirtualMachine {
                 let passed = pass_on(reader, sink);
                 (passed, sink)
             });
+            let stream = stream.map(|stream| (stream, ReportedAccesses::All));
             let executed = self.execute(determinism, Connections { line: Some(writer.into()), stream });
             (executed, passing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
@@ -228,10 +241,10 @@ impl VirtualMachine {
             }
             None => drop(command.args(["-serial", "null"])),
         }
-        if let Some(stream) = connections.stream {
+        if let Some((stream, reported)) = connections.stream {
             let memory = self.guest_memory()?;
             let out = rustix::io::dup(&stream).map_err(|error| Error::Files(error.into()))?;
-            let fields = format!(
+            let mut fields = format!(
                 "out={:x},ram={:x},size={:x},switch={:x},cpus={:x},begin={BEGIN:x},end={END:x},{}",
                 out.as_raw_fd(),
                 memory.as_raw_fd(),
@@ -240,6 +253,9 @@ impl VirtualMachine {
                 self.hardware.processors,
                 self.kernel.offsets
             );
+            if let ReportedAccesses::NumberBut(Range { start, end }) = reported {
+                fields += &format!(",counts=1,exact={start:x},exact_end={end:x}");
+            }
             command.arg("-plugin").arg(format!("{},{fields}", self.path("recorder.so").display()));
             let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
             let object = format!(
@@ -316,8 +332,8 @@ impl VirtualMachine {
 struct Connections {
     /// The serial line with the program's output.
     line: Option<OwnedFd>,
-    /// The recorder's stream.
-    stream: Option<OwnedFd>,
+    /// The recorder's stream, and what it has of accesses.
+    stream: Option<(OwnedFd, ReportedAccesses)>,
 }
 
 /// Executes the guest with a stream, which `consume` gets at the same time.

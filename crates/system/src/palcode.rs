@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use events::record::ExceptionKind;
 use image::Image;
+use trace::ExecutionMode;
 
 use crate::Error;
 use crate::machine::emulator_file;
@@ -66,6 +67,15 @@ impl Palcode {
     /// Whether an instruction is PALcode's.
     pub fn has(&self, address: u64) -> bool {
         self.code.contains(&address)
+    }
+
+    /// The mode that executes the instruction at an address.
+    pub fn mode(&self, address: u64) -> ExecutionMode {
+        match address >> 63 {
+            0 => ExecutionMode::User,
+            _ if self.has(address) => ExecutionMode::Pal,
+            _ => ExecutionMode::Kernel,
+        }
     }
 
     /// Where the code for the call begins by which the kernel switches to another thread.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use engine::{Configuration, Place, Plan, Settings, SymbolName, UnitName};
 use image::Image;
@@ -12,8 +13,8 @@ use trace::{EnvironmentSummary, Header, Writer};
 
 use crate::job::{AwaitedFile, GuestCommand, GuestJob, GuestResult, SharedFile};
 use crate::kernel::GuestKernel;
-use crate::machine::{GuestHardware, OutputSink, VirtualMachine};
-use crate::{Converted, Error, GuestImages, INSTRUCTION_SET, convert};
+use crate::machine::{GuestHardware, OutputSink, ReportedAccesses, VirtualMachine};
+use crate::{Converted, Error, GuestImages, INSTRUCTION_SET, convert, count, exact_blocks};
 
 /// The guest's time when a program begins: the beginning of 2000, so that runs repeat.
 const TIME: u64 = 946_684_800;
@@ -50,6 +51,9 @@ pub struct GuestSetup {
 /// Reads the stream of the recorder.
 type Consume<'a> = dyn FnOnce(PipeReader) -> Result<Converted, Error> + Send + 'a;
 
+/// Makes the writer of a trace, for a first process with this number.
+type OpenWriter<'a> = dyn FnOnce(u32) -> io::Result<Arc<Writer>> + Send + 'a;
+
 /// A guest with a program.
 #[derive(Debug)]
 pub struct PreparedGuest {
@@ -75,8 +79,11 @@ impl PreparedGuest {
             programs.extend(image_paths(&beside)?);
             background.push(beside);
         }
-        let kernel = kernel()?;
         let job = setup.job(&configuration, &background, &programs).map_err(Error::Files)?;
+        if let Some((path, folder)) = job.hidden_path() {
+            return Err(Error::Hidden { path: path.into(), folder }.into());
+        }
+        let kernel = kernel()?;
         let machine = VirtualMachine::new(&kernel, &job, setup.hardware)?;
         // Modules that programs load are among the files.
         setup.files.iter().for_each(|file| find_images(&file.host, &mut programs));
@@ -136,7 +143,22 @@ impl PreparedGuest {
 
     /// Repeats the run that was recorded last ([`VirtualMachine::record`]), and writes the trace of a plan.
     pub fn replay(&self, plan: &Plan, path: &Path) -> Result<Converted, Error> {
-        self.write(plan, path, |consume| self.machine.replay(consume))
+        self.write(plan, path, |consume| self.machine.replay(ReportedAccesses::All, consume))
+    }
+
+    /// Runs the program, and counts what is executed ([`count`]); the trace that belongs to the counts replaces an older file. The
+    /// guest must have one processor.
+    pub fn count(&self, path: &Path, sink: &mut OutputSink) -> Result<(GuestResult, Converted), Error> {
+        let result = self.machine.record(sink)?;
+        Ok((result, self.replay_counts(path)?))
+    }
+
+    /// Repeats the run that was recorded last, and counts as [`PreparedGuest::count`] does.
+    pub fn replay_counts(&self, path: &Path) -> Result<Converted, Error> {
+        let reported = ReportedAccesses::NumberBut(exact_blocks(&self.kernel.image)?);
+        self.create(None, path, |images, open| {
+            self.machine.replay(reported, |stream| count(stream, images, open))
+        })
     }
 
     /// Writes a trace while the guest executes with the recorder.
@@ -146,14 +168,26 @@ impl PreparedGuest {
         path: &Path,
         execute: impl FnOnce(Box<Consume<'_>>) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        let unit = plan.unit.as_ref().map(|unit| unit.function.clone());
+        self.create(unit, path, |images, open| {
+            execute(Box::new(|stream| convert(stream, images, plan, open)))
+        })
+    }
+
+    /// Makes a trace's file for the time in which it is written.
+    fn create<T>(
+        &self,
+        unit: Option<String>,
+        path: &Path,
+        write: impl FnOnce(&GuestImages, Box<OpenWriter<'_>>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let mut programs = self.programs.clone();
         programs.push(self.kernel.init.clone());
         let palcode = self.machine.palcode().clone();
         let images = GuestImages { kernel: self.kernel.image.clone(), palcode, programs };
         let (file, name) = report::create(path)?;
-        let unit = plan.unit.as_ref().map(|unit| unit.function.clone());
         let open = |process| Writer::new(file, &Header { unit, ..self.header(process) });
-        let result = execute(Box::new(|stream| convert(stream, &images, plan, open)))?;
+        let result = write(&images, Box::new(open))?;
         name.commit()?;
         Ok(result)
     }

@@ -8,11 +8,14 @@
  *   switch=PC   where PALcode for swpctx begins
  *   begin=WORD end=WORD   instructions by which the guest begins and ends the recorded part
  *   cpus=N      number of processors
+ *   counts=1    addresses are not wanted, but how many there were; of one processor only
+ *   exact=PC exact_end=PC   but these blocks' are
  *   stack=BYTES  size of a kernel stack, which begins with the thread's process control block
  *   task= task_stack= pid= tgid= comm= mm=   offsets: of the task in thread_info; of these fields in task_struct
  *
  * A stream of 64-bit words in the host's order, told apart by the two highest bits:
- *   01  a block was entered: its number (low 32 bits), the processor (bits 32 to 47)
+ *   01  a block was entered: its number (low 32 bits), the processor (bits 32 to 47); the accesses by the block before
+ *       that were only counted (bits 48 to 61)
  *   00 or 11  an address was accessed: of the user's or the kernel's, sign-extended; a physical one by PALcode
  *   10  something else, of the kind in bits 56 to 61:
  *       DEFINE  a block: number of instructions (low 32 bits); then its address, and its words, two in each
@@ -33,16 +36,18 @@ enum kind { DEFINE, THREAD, CONDITIONAL, END, PROCESSOR };
 #define BEGINS (UINT64_C(1) << 32)
 #define ENDS (UINT64_C(1) << 33)
 
-static uint64_t ram_file, size, switch_pc, begin_word, end_word, cpus, stack, task, task_stack, pid, tgid, comm, mm;
+static uint64_t ram_file, size, switch_pc, begin_word, end_word, cpus, counts, exact, exact_end, stack, task, task_stack, pid, tgid, comm, mm;
 static const struct argument arguments[] = {
     {"out", &out}, {"ram", &ram_file}, {"size", &size}, {"switch", &switch_pc}, {"begin", &begin_word},
-    {"end", &end_word}, {"cpus", &cpus}, {"stack", &stack}, {"task", &task}, {"task_stack", &task_stack}, {"pid", &pid},
+    {"end", &end_word}, {"cpus", &cpus}, {"counts", &counts}, {"exact", &exact}, {"exact_end", &exact_end}, {"stack", &stack}, {"task", &task}, {"task_stack", &task_stack}, {"pid", &pid},
     {"tgid", &tgid}, {"comm", &comm}, {"mm", &mm}};
 enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
 
 static const uint8_t *ram;
 static uint32_t blocks;
 static bool records;
+/* The accesses since a block was entered that are only counted. */
+static uint64_t accesses;
 /* Several processors are threads of the emulator, which write to the stream in turns. */
 static bool busy;
 static unsigned last_cpu;
@@ -72,7 +77,8 @@ static void on_block(unsigned cpu, void *argument) {
     uint64_t block = (uint64_t)argument;
     lock();
     if (block >> 32) records = block & BEGINS;
-    if (records || block & ENDS) put(BLOCK | (uint64_t)cpu << 32 | (uint32_t)block), last_cpu = cpu;
+    if (records || block & ENDS) put(BLOCK | accesses << 48 | (uint64_t)cpu << 32 | (uint32_t)block), last_cpu = cpu;
+    accesses = 0;
     unlock();
 }
 
@@ -118,11 +124,23 @@ static void on_switch(unsigned cpu, uint32_t info, uint64_t address, void *argum
     unlock();
 }
 
+static uint32_t word_of(const struct qemu_plugin_tb *tb, size_t index) {
+    uint32_t word;
+    memcpy(&word, qemu_plugin_insn_data(qemu_plugin_tb_get_insn(tb, index)), 4);
+    return word;
+}
+
 static bool is_conditional(uint32_t opcode) { return opcode == 0x2e || opcode == 0x2f; }
 
 /* Loads, stores, and hw_ld and hw_st of PALcode. */
 static bool accesses_memory(uint32_t opcode) {
     return (opcode >= 0x0a && opcode <= 0x0f) || (opcode >= 0x20 && opcode <= 0x2f) || opcode == 0x1b || opcode == 0x1f;
+}
+
+static bool has_conditional(const struct qemu_plugin_tb *tb) {
+    for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++)
+        if (is_conditional(word_of(tb, i) >> 26)) return true;
+    return false;
 }
 
 static void on_translation(uint64_t id, struct qemu_plugin_tb *tb) {
@@ -131,18 +149,21 @@ static void on_translation(uint64_t id, struct qemu_plugin_tb *tb) {
     lock();
     uint64_t pc = qemu_plugin_tb_vaddr(tb), number = blocks++, pair = 0;
     bool switches = pc >= switch_pc && pc < switch_pc + 64;
+    /* Which access of a block with a store-conditional is missing, a count would not say. */
+    bool only_counts = counts && !switches && !(pc >= exact && pc < exact_end) && !has_conditional(tb);
     put(KIND(DEFINE) | count);
     put(pc);
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(tb, i);
-        uint32_t word;
-        memcpy(&word, qemu_plugin_insn_data(instruction), 4);
+        uint32_t word = word_of(tb, i);
         if (i & 1) put(pair | (uint64_t)word << 32);
         else pair = word;
         if (word == begin_word) number |= BEGINS;
         if (word == end_word) number |= ENDS;
         /* QEMU carries out a store-conditional as a load, a comparison and a store; or, if it fails early, as nothing. */
-        if (is_conditional(word >> 26))
+        if (only_counts && accesses_memory(word >> 26))
+            qemu_plugin_register_vcpu_mem_inline(instruction, ACCESSES, ADD, &accesses, 1);
+        else if (is_conditional(word >> 26))
             qemu_plugin_register_vcpu_mem_cb(instruction, on_conditional, NO_REGISTERS, WRITES, NULL);
         else if (accesses_memory(word >> 26))
             qemu_plugin_register_vcpu_mem_cb(instruction, switches ? on_switch : on_access, NO_REGISTERS, ACCESSES, NULL);

@@ -52,6 +52,8 @@ pub enum StreamEvent {
         processor: u16,
         /// The block's number.
         block: u32,
+        /// Accesses by the block before that were only counted.
+        accesses: u16,
     },
     /// The processor that entered a block or was resumed last has accessed an address.
     Accessed {
@@ -114,7 +116,8 @@ impl<R: Read> StreamReader<R> {
                 if block >= self.blocks {
                     return Err(StreamError::Damaged("a block has not been defined"));
                 }
-                Ok(Some(StreamEvent::Entered { processor: (word >> 32) as u16, block }))
+                let (processor, accesses) = ((word >> 32) as u16, (word >> 48) as u16 & 0x3fff);
+                Ok(Some(StreamEvent::Entered { processor, block, accesses }))
             }
             CONTROL => self.control(word),
             _ => Ok(Some(StreamEvent::Accessed { address: word, is_conditional: false })),

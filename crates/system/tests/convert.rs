@@ -1,14 +1,19 @@
 //! Traces of a small stream, as the recorder would write it: marks, threads, images, and blocks that an exception cut.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use analysis::names::Names;
+use analysis::replay::summary::{CondensedSummary, EXACT_TABLES, Summary, SummarySettings};
+use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::table::Table;
 use engine::Plan;
 use events::record::{Entries, Entry, Mark, address_of_word};
 use image::Image;
 use pathlength_system::stream::StreamError;
-use pathlength_system::{Converted, Error, GuestImages, INSTRUCTION_SET, PalEntry, Palcode, convert};
+use pathlength_system::{Converted, Error, GuestImages, INSTRUCTION_SET, PalEntry, Palcode, convert, count};
 use trace::{Header, Trace, Writer};
 
 const PAL: u64 = 0xffff_fc00_0000_0000;
@@ -143,12 +148,16 @@ fn example(guest: &GuestImages) -> Stream {
     stream
 }
 
-fn converted(guest: &GuestImages, stream: &[u8], path: &Path) -> Result<Converted, Error> {
-    let header = Header {
+fn header(guest: &GuestImages) -> Header {
+    Header {
         instruction_set: INSTRUCTION_SET.into(),
         palcode: Some((guest.palcode.code.start, guest.palcode.code.end)),
         ..Header::default()
-    };
+    }
+}
+
+fn converted(guest: &GuestImages, stream: &[u8], path: &Path) -> Result<Converted, Error> {
+    let header = header(guest);
     let _new = File::create(path).unwrap();
     convert(stream, guest, &Plan::default(), |process| {
         assert_eq!(process, 17);
@@ -306,6 +315,86 @@ fn converted_quietly(guest: &GuestImages, stream: &[u8], path: &Path) -> Result<
     convert(stream, guest, &Plan::default(), |_| {
         Writer::new(OpenOptions::new().append(true).open(path)?, &header)
     })
+}
+
+/// The tables of a trace that counts have, too.
+fn tables(path: &Path, times: Option<BTreeMap<(u32, u32), Vec<u64>>>) -> Vec<Table> {
+    let trace = Trace::open(path).unwrap();
+    let names = Names::of_trace(&trace);
+    let (dictionary, accesses) = (Dictionary::new(&trace, &names), Accesses::new(&trace));
+    let filter = Filter::new(&Selection::default(), &dictionary).unwrap();
+    let order = ReplayOrder::Time;
+    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
+    let settings = SummarySettings { line_sizes: Vec::new(), page_sizes: Vec::new(), window: 1 };
+    let mut summary = Summary::new(&dictionary, &accesses, settings);
+    let summary = match times {
+        Some(times) => {
+            let mut condensed = CondensedSummary::new(summary, times);
+            assert!(replay.run(&mut condensed, &mut |_| {}).unwrap().is_empty());
+            condensed.into_summary()
+        }
+        None => {
+            assert!(replay.run(&mut summary, &mut |_| {}).unwrap().is_empty());
+            summary
+        }
+    };
+    let mut tables = summary.tables(&|number| number.to_string());
+    tables.retain(|table| EXACT_TABLES.contains(&table.name.as_str()));
+    assert_eq!(tables.len(), EXACT_TABLES.len());
+    tables
+}
+
+/// What the recorder writes if addresses are not wanted: numbers of accesses, but for blocks of the kernel's entry.
+fn without_addresses(stream: &Stream) -> Vec<u8> {
+    let mut words = stream.words.iter().copied().peekable();
+    let (mut counted, mut defined, mut accesses) = (Vec::new(), Vec::new(), 0);
+    while let Some(word) = words.next() {
+        match word >> 62 {
+            2 => {
+                counted.push(word);
+                let more = match word >> 56 & 0x3f {
+                    0 => {
+                        defined.push(*words.peek().unwrap());
+                        1 + (word & 0xffff_ffff).div_ceil(2)
+                    }
+                    1 => 5,
+                    _ => 0,
+                };
+                counted.extend(words.by_ref().take(more as usize));
+            }
+            1 => {
+                counted.push(word | accesses << 48);
+                accesses = 0;
+                if defined[word as u32 as usize] == KERNEL {
+                    while let Some(address) = words.next_if(|next| !(1..=2).contains(&(next >> 62))) {
+                        counted.push(address);
+                    }
+                }
+            }
+            _ => accesses += 1,
+        }
+    }
+    counted.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+#[test]
+fn counts_are_those_of_the_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let (guest, path) = (guest(folder.path()), folder.path().join("trace"));
+    let mut stream = example(&guest);
+    let bytes = stream.end();
+    let traced = converted(&guest, &bytes, &path).unwrap();
+    let of_trace = tables(&path, None);
+    for (name, bytes) in [("with", bytes), ("without", without_addresses(&stream))] {
+        let path = folder.path().join(name);
+        let _new = File::create(&path).unwrap();
+        let open = |_| Writer::new(OpenOptions::new().append(true).open(&path)?, &header(&guest));
+        let counted = count(&bytes[..], &guest, open).unwrap();
+        assert_eq!(tables(&path, Some(counted.times.clone())), of_trace, "{name} addresses");
+        assert_eq!(Converted { times: BTreeMap::new(), ..counted }, traced);
+    }
+    let calls = of_trace.iter().find(|table| table.name == "system-call-costs").unwrap();
+    assert_eq!(calls.rows.len(), 2, "{calls:?}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::process::Command;
 use engine::Plan;
 use pathlength_system::job::{GuestCommand, GuestJob, SharedFile};
 use pathlength_system::kernel::{self, KernelConfiguration};
-use pathlength_system::machine::{GuestHardware, VirtualMachine};
-use pathlength_system::{GuestImages, INSTRUCTION_SET, convert};
+use pathlength_system::machine::{GuestHardware, ReportedAccesses, VirtualMachine};
+use pathlength_system::{Converted, GuestImages, INSTRUCTION_SET, convert, count, exact_blocks};
 use trace::{Header, Writer};
 
 /// The library and its loader, of the cross compiler.
@@ -78,10 +78,18 @@ fn guest_replays_are_identical() {
         let path = folder.path().join(name);
         let _new = File::create(&path).unwrap();
         let open = |_| Writer::new(OpenOptions::new().append(true).open(&path)?, &header);
-        let converted = machine.replay(|stream| convert(stream, &images, &Plan::default(), open)).unwrap();
+        let converted = machine
+            .replay(ReportedAccesses::All, |stream| convert(stream, &images, &Plan::default(), open))
+            .unwrap();
         assert_eq!(converted.unexplained, 0, "{converted:?}");
         assert!(converted.instructions > 10_000_000, "{converted:?}");
-        fs::read(&path).unwrap()
+        (fs::read(&path).unwrap(), converted)
     });
-    assert!(traces[0] == traces[1]);
+    assert!(traces[0].0 == traces[1].0);
+    let path = folder.path().join("counts");
+    let _new = File::create(&path).unwrap();
+    let open = |_| Writer::new(OpenOptions::new().append(true).open(&path)?, &header);
+    let reported = ReportedAccesses::NumberBut(exact_blocks(&kernel.image).unwrap());
+    let counted = machine.replay(reported, |stream| count(stream, &images, open)).unwrap();
+    assert_eq!(Converted { times: Default::default(), ..counted }, traces[0].1);
 }

@@ -370,6 +370,11 @@ impl StreamWriter {
         &self.packer.process
     }
 
+    /// The number of the thread among the recorded ones of its process.
+    pub fn thread(&self) -> u32 {
+        self.thread
+    }
+
     /// Appends records whose blocks are numbered by [`Process::block`].
     pub fn write(&mut self, mut words: &[u64]) -> io::Result<()> {
         while !words.is_empty() {

@@ -1,12 +1,12 @@
 //! `pathlength show`: the contents of a trace.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
-use analysis::replay::summary::{self, Summary, SummarySettings};
+use analysis::replay::summary::{self, CondensedSummary, EXACT_TABLES, Summary, SummarySettings};
 use analysis::replay::{
     Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Replay, ReplayOrder,
     SelectedInstructions, Selection, Visitor,
@@ -22,6 +22,8 @@ use crate::arguments::{ModeName, SelectionOptions, ShowOptions, SummaryOptions, 
 use crate::messages;
 use crate::progress::Replaying;
 
+/// How often each record of a trace with counts happened, by process and thread.
+pub(super) type RecordTimes = BTreeMap<(u32, u32), Vec<u64>>;
 /// Rows of each table in the summary.
 const ROWS: usize = 20;
 
@@ -203,7 +205,7 @@ pub(super) fn replay_into(replay: &Replay, visitor: &mut impl Visitor, is_quiet:
 }
 
 /// The tables of the summary of a whole trace.
-pub(super) fn summary_tables(path: &Path) -> anyhow::Result<Vec<Table>> {
+pub(super) fn summary_tables(path: &Path, times: Option<RecordTimes>) -> anyhow::Result<Vec<Table>> {
     let trace = Trace::open(path)?;
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
@@ -214,6 +216,13 @@ pub(super) fn summary_tables(path: &Path) -> anyhow::Result<Vec<Table>> {
     let settings =
         SummarySettings { line_sizes: Vec::new(), page_sizes: Vec::new(), window: summary::window(&trace) };
     let mut summary = Summary::new(dictionary, accesses, settings);
+    if let Some(times) = times {
+        let mut condensed = CondensedSummary::new(summary, times);
+        replay_into(&replay, &mut condensed, true)?;
+        let mut tables = condensed.into_summary().tables(&engine::system_call_name);
+        tables.retain(|table| EXACT_TABLES.contains(&table.name.as_str()));
+        return Ok(tables);
+    }
     replay_into(&replay, &mut summary, true)?;
     Ok(summary.tables(&engine::system_call_name))
 }

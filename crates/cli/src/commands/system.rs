@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use analysis::replay::summary::EXACT_TABLES;
 use analysis::table::{Kind, Table};
 use anyhow::Context;
 use engine::Plan;
@@ -93,16 +94,20 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     guest.images().iter().for_each(|path| report::protect(path));
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("system.trace");
-    let (result, converted) =
-        super::with_output_apart(&options.output, || guest.trace(&plan, &path, &mut pass_on))?;
-    take_out(&result, &options.guest.taken)?;
-    let mut tables = super::show::summary_tables(&path)?;
     let names: Vec<&str> = match &options.tables[..] {
         [] if plan.unit.is_some() => TABLES.into_iter().chain(["units"]).collect(),
         [] => TABLES.to_vec(),
         given => given.iter().map(String::as_str).collect(),
     };
-    tables = super::show::selected(tables, &names.iter().map(|&name| name.into()).collect::<Vec<_>>())?;
+    let is_light = counts_suffice(&plan, options.guest.kernel.processors, &names);
+    let (result, mut converted) = super::with_output_apart(&options.output, || {
+        if is_light { guest.count(&path, &mut pass_on) } else { guest.trace(&plan, &path, &mut pass_on) }
+    })?;
+    take_out(&result, &options.guest.taken)?;
+    let times = is_light.then(|| std::mem::take(&mut converted.times));
+    let tables = super::show::summary_tables(&path, times)?;
+    let mut tables =
+        super::show::selected(tables, &names.iter().map(|&name| name.into()).collect::<Vec<_>>())?;
     let sorted = options.rows.sort(&mut tables);
     for table in &mut tables {
         let all = format!("--table {} shows all", table.name);
@@ -112,6 +117,12 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     sorted?;
     note_conversion(&converted, &plan);
     Ok(exit_code(result.status))
+}
+
+/// Whether these tables need no trace of a plan, but only how often each block was executed for which reason.
+fn counts_suffice(plan: &Plan, processors: u32, tables: &[&str]) -> bool {
+    let is_whole = plan.unit.is_none() && plan.from.is_none() && plan.until.is_none();
+    is_whole && processors == 1 && tables.iter().all(|table| EXACT_TABLES.contains(table))
 }
 
 /// Passes on what the program writes.

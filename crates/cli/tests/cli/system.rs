@@ -63,6 +63,13 @@ fn a_program_that_is_none_is_refused_before_a_kernel_is_built() {
 }
 
 #[test]
+fn a_path_that_the_guest_hides_is_refused() {
+    let (status, _, errors) = system("count", &["--file", "/etc/passwd:/dev/shm/passwd"], &[]);
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("/dev/shm/passwd: the guest has its own /dev, which hides it"), "{errors}");
+}
+
+#[test]
 #[ignore = "builds a kernel: make system-check"]
 fn a_program_has_its_files_output_and_status() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,6 +120,22 @@ fn counts_of_two_runs_are_equal() {
     let first = count();
     assert_eq!(first, count());
     assert!(first.contains("system call"), "{first}");
+}
+
+#[test]
+#[ignore = "builds a kernel: make system-check"]
+fn counts_are_those_of_a_trace() {
+    const TABLES: &str = "modes,entries,system-call-costs,threads,images,functions,groups,instructions";
+    let folder = tempfile::tempdir().unwrap();
+    for word in ["calls", "fork", "unaligned"] {
+        let path = trace(folder.path(), &[word]);
+        for name in TABLES.split(',') {
+            let (_, counted, errors) = system("count", &["--table", name, "--format", "csv"], &[word]);
+            let counted: Vec<Vec<String>> =
+                counted.lines().map(|line| line.split(',').map(Into::into).collect()).collect();
+            assert_eq!(counted, table(&path, name), "{word} {name} {errors}");
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use analysis::table::Kind;
 use engine::Plan;
 use system::job::SharedFile;
 use system::kernel::{self, KernelConfiguration};
-use system::machine::GuestHardware;
+use system::machine::{GuestHardware, ReportedAccesses};
 use system::prepared::{GuestSetup, PreparedGuest};
 
 use crate::measure::{SYSROOT, Used, best_of_each, measure_here};
@@ -22,6 +22,8 @@ const COLUMNS: [(&str, Kind); 5] = [
     ("of the run", Kind::Real(2)),
 ];
 
+/// The database in the guest.
+const DATABASE: &str = "/tpcb.db";
 /// Transactions.
 const TRANSACTIONS: u32 = 2000;
 
@@ -32,13 +34,16 @@ enum Work {
     Record,
     /// The stream of the recorder is read, and nothing is made of it.
     Stream,
+    /// Instructions are counted.
+    Count,
     Trace,
 }
 
-const WORK: [(Work, &str); 4] = [
+const WORK: [(Work, &str); 5] = [
     (Work::Run, "runs"),
     (Work::Record, "is recorded"),
     (Work::Stream, "repeats, with every block and address reported"),
+    (Work::Count, "repeats, counted"),
     (Work::Trace, "repeats, traced"),
 ];
 
@@ -56,11 +61,11 @@ pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
         awaited: Vec::new(),
         user: 0,
         input: None,
-        files: vec![SharedFile { host: database.clone(), guest: database.clone() }],
+        files: vec![SharedFile { host: database, guest: DATABASE.into() }],
         outputs: Vec::new(),
-        folder: bench.directory().into(),
+        folder: "/".into(),
     };
-    let words = ["run", &database.to_string_lossy(), "--transactions", &TRANSACTIONS.to_string()];
+    let words = ["run", DATABASE, "--transactions", &TRANSACTIONS.to_string()];
     let words = words.map(OsString::from);
     let program = std::path::absolute(&bench.short.alpha)?;
     let folder = &bench.folders.folder;
@@ -89,7 +94,8 @@ fn carry_out(work: Work, guest: &PreparedGuest, trace: &std::path::Path) -> Resu
     match work {
         Work::Run => drop(guest.machine().run(&mut |_, _| {})?),
         Work::Record => drop(guest.machine().record(&mut |_, _| {})?),
-        Work::Stream => guest.machine().replay(drain)?,
+        Work::Stream => guest.machine().replay(ReportedAccesses::All, drain)?,
+        Work::Count => drop(guest.replay_counts(trace)?),
         Work::Trace => drop(guest.replay(&Plan::default(), trace)?),
     }
     Ok(())

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use events::record::{ExceptionKind, word_of_address};
 use isa::{AlphaSystem, InstructionSet, TransferKind, TransferTarget};
+use trace::ExecutionMode;
 
 use crate::palcode::{PalEntry, Palcode};
 use crate::stream::TranslatedBlock;
@@ -61,6 +62,9 @@ pub(super) enum BlockEnd {
 pub(super) struct KnownBlock {
     pub address: u64,
     pub words: Arc<[u32]>,
+    /// The mode that executes it, and how PALcode is entered by it, if it is.
+    pub mode: ExecutionMode,
+    pub entry: Option<PalEntry>,
     pub accesses: Box<[ExpectedAccess]>,
     successors: Successors,
     /// The call of PALcode that it ends with.
@@ -116,12 +120,28 @@ impl KnownBlock {
             TransferKind::Return => Some(BlockEnd::Return),
             _ => None,
         });
-        KnownBlock { address, accesses: accesses.collect(), words, successors, pal_call, block_end }
+        let (mode, entry) = (palcode.mode(address), palcode.entered_at(address));
+        KnownBlock {
+            address,
+            mode,
+            entry,
+            accesses: accesses.collect(),
+            words,
+            successors,
+            pal_call,
+            block_end,
+        }
     }
 
     /// The address after its last instruction.
     pub fn end(&self) -> u64 {
         self.address.wrapping_add(4 * self.words.len() as u64)
+    }
+
+    /// The accesses of some of its instructions, by their index among those of all.
+    pub fn accesses_within(&self, executed: &Range<usize>) -> Range<usize> {
+        let before = |end| self.accesses.partition_point(|access| (access.index as usize) < end);
+        before(executed.start)..before(executed.end)
     }
 
     /// The call of PALcode that it ends with, if that is among these instructions.
@@ -136,6 +156,11 @@ impl KnownBlock {
             Successors::NextOr(target) => next == target || next == self.end(),
             Successors::Only(target) => next == target,
         }
+    }
+
+    /// Whether all of it was executed, with this number of accesses, without an exception: what [`KnownBlock::extent`] mostly finds.
+    pub fn is_whole(&self, seen: usize, next: u64) -> bool {
+        seen == self.accesses.len() && self.may_precede(next) && !self.is_entered_again(next, seen)
     }
 
     /// How much was executed, if the block at `next` followed, and how that is entered if it is of PALcode. Without a

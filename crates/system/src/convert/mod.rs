@@ -1,11 +1,13 @@
 //! Converts the recorder's stream to a trace: blocks of processes and threads, with marks that say how the processor enters
 //! and leaves PALcode, and which system calls are made.
 
+mod counts;
 mod extent;
 mod images;
 mod plan;
 mod threads;
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -41,17 +43,6 @@ pub struct GuestImages {
     pub programs: Vec<PathBuf>,
 }
 
-impl GuestImages {
-    /// What executes the instruction at an address.
-    fn mode(&self, address: u64) -> ExecutionMode {
-        match address >> 63 {
-            0 => ExecutionMode::User,
-            _ if self.palcode.has(address) => ExecutionMode::Pal,
-            _ => ExecutionMode::Kernel,
-        }
-    }
-}
-
 /// What was converted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
@@ -67,6 +58,8 @@ pub struct Converted {
     pub listed: Vec<(u64, u64)>,
     /// Blocks of which only a part was executed, because of an exception or an access to a device.
     pub partial: u64,
+    /// Of counts only: how often the records of the trace happened, by process and thread.
+    pub times: BTreeMap<(u32, u32), Vec<u64>>,
 }
 
 /// Reads a stream and writes the part of a plan to a trace. `open` makes the trace; it gets the guest's number of the
@@ -77,35 +70,64 @@ pub fn convert(
     plan: &Plan,
     open: impl FnOnce(u32) -> io::Result<Arc<Writer>>,
 ) -> Result<Converted, Error> {
-    let mut converter = Converter::new(guest, plan)?;
-    let mut reader = StreamReader::new(source);
-    let mut open = Some(open);
-    while let Some(event) = reader.next_event()? {
-        match event {
-            StreamEvent::Defined(block) => {
-                converter.blocks.push(KnownBlock::new(block, &guest.palcode));
-            }
-            StreamEvent::Accessed { address, is_conditional } => {
-                converter.accessed(SeenAccess { address, is_conditional });
-            }
-            StreamEvent::Resumed { processor } => converter.last = processor.into(),
-            StreamEvent::Switched { processor, thread } => {
-                let number = converter.threads.number(thread);
-                converter.processor(processor).next_thread = Some(number);
-            }
-            StreamEvent::Entered { processor, block } => {
-                if converter.entered(processor, block)? {
-                    let thread = converter.processor(processor).thread;
-                    if let (Some(thread), Some(open)) = (thread, open.take()) {
-                        let writer = open(converter.threads.guest_process(thread)).map_err(Error::Write)?;
-                        converter.threads.begin(writer, thread);
-                        converter.begin_block(processor, block);
+    Converter::new(guest, plan)?.convert(source, open)
+}
+
+/// Reads a stream and counts what is executed: in the trace each block occurs once for each reason, with zeros for addresses, and
+/// [`Converted::times`] tells how often. Addresses are not needed where [`exact_blocks`] does not ask for them.
+pub fn count(
+    source: impl Read,
+    guest: &GuestImages,
+    open: impl FnOnce(u32) -> io::Result<Arc<Writer>>,
+) -> Result<Converted, Error> {
+    let mut converter = Converter::new(guest, &Plan::default())?;
+    converter.threads.count();
+    converter.convert(source, open)
+}
+
+/// The addresses of blocks whose accesses are needed where others are only counted: they look up system calls.
+pub fn exact_blocks(kernel: &Path) -> Result<Range<u64>, Error> {
+    Ok(system_calls(&Image::open(kernel)?, kernel)?.0)
+}
+
+impl Converter<'_> {
+    fn convert(
+        mut self,
+        source: impl Read,
+        open: impl FnOnce(u32) -> io::Result<Arc<Writer>>,
+    ) -> Result<Converted, Error> {
+        let converter = &mut self;
+        let mut reader = StreamReader::new(source);
+        let mut open = Some(open);
+        while let Some(event) = reader.next_event()? {
+            match event {
+                StreamEvent::Defined(block) => {
+                    converter.blocks.push(KnownBlock::new(block, &converter.guest.palcode));
+                }
+                StreamEvent::Accessed { address, is_conditional } => {
+                    converter.accessed(SeenAccess { address, is_conditional });
+                }
+                StreamEvent::Resumed { processor } => converter.last = processor.into(),
+                StreamEvent::Switched { processor, thread } => {
+                    let number = converter.threads.number(thread);
+                    converter.processor(processor).next_thread = Some(number);
+                }
+                StreamEvent::Entered { processor, block, accesses } => {
+                    converter.processor(processor).counted = accesses.into();
+                    if converter.entered(processor, block)? {
+                        let thread = converter.processor(processor).thread;
+                        if let (Some(thread), Some(open)) = (thread, open.take()) {
+                            let writer =
+                                open(converter.threads.guest_process(thread)).map_err(Error::Write)?;
+                            converter.threads.begin(writer, thread);
+                            converter.begin_block(processor, block);
+                        }
                     }
                 }
             }
         }
+        self.finish()
     }
-    converter.finish()
 }
 
 /// The state of the recording.
@@ -133,6 +155,8 @@ struct GuestProcessor {
     /// The block that it entered last, and the accesses since then.
     block: Option<u32>,
     seen: Vec<SeenAccess>,
+    /// The number of those that were only counted.
+    counted: usize,
     /// What is recorded of this block, if it is to be.
     portion: Option<RecordedPortion>,
 }
@@ -200,9 +224,8 @@ impl<'a> Converter<'a> {
     /// begins with the block.
     fn entered(&mut self, number: u16, block: u32) -> Result<bool, Error> {
         self.last = number.into();
-        let next = self.blocks[block as usize].address;
-        self.settle(number, Some(next))?;
-        let (mode, entry) = (self.mode(next), self.guest.palcode.entered_at(next));
+        let KnownBlock { address: next, mode, entry, .. } = self.blocks[block as usize];
+        self.settle(number, Some((next, entry)))?;
         let processor = self.processor(number);
         processor.seen.clear();
         // The registers of the new thread are those of the old one's call until PALcode returns.
@@ -243,7 +266,7 @@ impl<'a> Converter<'a> {
     /// The program is active when the block is entered: what the plan wants of it is recorded.
     fn begin_block(&mut self, number: u16, block: u32) {
         let known = &self.blocks[block as usize];
-        let (mode, entry) = (self.mode(known.address), self.guest.palcode.entered_at(known.address));
+        let (mode, entry) = (known.mode, known.entry);
         let processor = &mut self.processors[usize::from(number)];
         processor.block = Some(block);
         let Some(thread) = processor.thread else { return };
@@ -262,13 +285,23 @@ impl<'a> Converter<'a> {
     }
 
     /// Records what was executed of the block that a processor entered last, if another one at `next` follows.
-    fn settle(&mut self, number: u16, next: Option<u64>) -> Result<(), Error> {
+    fn settle(&mut self, number: u16, next: Option<(u64, Option<PalEntry>)>) -> Result<(), Error> {
         let processor = self.processor(number);
         let (Some(block), Some(thread)) = (processor.block.take(), processor.thread) else { return Ok(()) };
         let portion = processor.portion.take();
         let known = &self.blocks[block as usize];
-        let entry = next.and_then(|next| self.guest.palcode.entered_at(next));
-        let seen = &self.processors[usize::from(number)].seen;
+        let processor = &mut self.processors[usize::from(number)];
+        if processor.counted > 0 || known.accesses.is_empty() {
+            if let Some((next, _)) = next.filter(|_| self.threads.only_counts())
+                && known.is_whole(processor.counted, next)
+            {
+                return self.record(thread, block, 0..known.words.len());
+            }
+            let unknown = SeenAccess { address: 0, is_conditional: false };
+            processor.seen.extend(std::iter::repeat_n(unknown, processor.counted));
+        }
+        let seen = &processor.seen;
+        let (next, entry) = next.map_or((None, None), |(next, entry)| (Some(next), entry));
         self.words.clear();
         let extent = known.extent(seen, next, entry, self.threads.last_locked(thread), &mut self.words);
         if !extent.is_explained {
@@ -278,10 +311,7 @@ impl<'a> Converter<'a> {
             }
         }
         let marks = match &mut self.plan {
-            Some(plan) => {
-                let mode = self.guest.mode(known.address);
-                plan.executed(thread, mode, known, extent.instructions, portion)
-            }
+            Some(plan) => plan.executed(thread, known.mode, known, extent.instructions, portion),
             None => Vec::new(),
         };
         if let Some(portion) = portion {
@@ -297,9 +327,7 @@ impl<'a> Converter<'a> {
     /// Records that a thread has executed these instructions of a block. `words` has the addresses of the block's accesses.
     fn record(&mut self, thread: usize, block: u32, executed: Range<usize>) -> Result<(), Error> {
         let known = &self.blocks[block as usize];
-        let before =
-            |end: usize| known.accesses.iter().take_while(|access| (access.index as usize) < end).count();
-        let accesses = if executed.start == 0 { 0 } else { before(executed.start) }..before(executed.end);
+        let accesses = known.accesses_within(&executed);
         self.converted.instructions += executed.len() as u64;
         let is_whole = executed.len() == known.words.len();
         self.converted.partial += u64::from(!is_whole);
@@ -312,6 +340,11 @@ impl<'a> Converter<'a> {
             }
         };
         let call = self.blocks[block as usize].pal_call_within(&executed);
+        if self.threads.only_counts() {
+            self.threads.counted(thread, id, call);
+            self.resolve_system_call(thread, block);
+            return Ok(());
+        }
         self.threads.executed(thread, Event::Block(id).word(), &self.words[accesses], call)?;
         self.resolve_system_call(thread, block);
         Ok(())
@@ -329,14 +362,10 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn mode(&self, address: u64) -> ExecutionMode {
-        self.guest.mode(address)
-    }
-
     /// The image that a block lies in.
     fn image_of(&mut self, thread: usize, block: u32) -> Option<MappedImage> {
         let known = &self.blocks[block as usize];
-        match self.mode(known.address) {
+        match known.mode {
             ExecutionMode::Pal => Some(self.palcode_file),
             ExecutionMode::Kernel => Some(self.kernel),
             ExecutionMode::User => {
@@ -362,7 +391,7 @@ impl<'a> Converter<'a> {
                 self.threads.mark(thread, &[Mark::UnitLeft(number)]);
             }
         }
-        self.converted.processes = self.threads.finish()?;
+        (self.converted.processes, self.converted.times) = self.threads.finish()?;
         Ok(self.converted)
     }
 }

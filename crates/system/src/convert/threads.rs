@@ -1,6 +1,6 @@
 //! The guest's processes and threads, and their streams in the trace.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use events::{Block, BlockId};
 use isa::AlphaSystem;
 use trace::{ExecutionMode, Process, StreamWriter, Writer};
 
+use super::counts::ThreadCounts;
 use super::extent::KnownBlock;
 use super::images::{ImageFiles, MappedImage};
 use super::{UNKNOWN_SYSTEM_CALL, marks_between};
@@ -35,6 +36,8 @@ pub(super) struct TracedThreads {
     order: u64,
     /// The thread that executed last.
     last: Option<usize>,
+    /// Whether executions are only counted.
+    only_counts: bool,
 }
 
 /// A thread.
@@ -54,6 +57,8 @@ struct TracedThread {
     /// By the number of these, the word of the address of the last load-locked: what interrupts a program or the kernel has its
     /// own.
     last_locked: Vec<u64>,
+    /// If executions are only counted.
+    counts: ThreadCounts,
 }
 
 /// A process in the trace.
@@ -65,6 +70,8 @@ struct TracedProcess {
     images: Vec<MappedImage>,
     /// The numbers of blocks that were executed whole, and of parts, by the recorder's number.
     blocks: Vec<Option<BlockId>>,
+    /// The number of addresses in each block's record.
+    accesses: Vec<usize>,
     parts: HashMap<(u32, Range<usize>), BlockId>,
 }
 
@@ -84,12 +91,23 @@ impl TracedThreads {
                 call: None,
                 entries: KernelEntries::default(),
                 last_locked: Vec::new(),
+                counts: ThreadCounts::default(),
             });
         } else if self.threads[number].stream.is_none() {
             // A new thread gets its name, and perhaps a program, only after its first instructions.
             self.threads[number].guest = guest;
         }
         number
+    }
+
+    /// Executions are only counted.
+    pub fn count(&mut self) {
+        self.only_counts = true;
+    }
+
+    /// See [`TracedThreads::count`].
+    pub fn only_counts(&self) -> bool {
+        self.only_counts
     }
 
     /// The guest's number of a thread's process.
@@ -130,6 +148,7 @@ impl TracedThreads {
                 process: Process::new(writer, number, guest),
                 images: Vec::new(),
                 blocks: Vec::new(),
+                accesses: Vec::new(),
                 parts: HashMap::new(),
             });
             number as usize
@@ -173,12 +192,18 @@ impl TracedThreads {
             state.call = None;
             return;
         }
+        let mut is_entry = false;
         for mark in marks_between(state.mode, state.call, mode, entry) {
-            state.entries.mark(mark);
+            is_entry |= state.entries.mark(mark).is_some();
             state.words.push(Event::Mark(mark).word());
         }
         if mode == ExecutionMode::User {
             state.entries.in_program();
+        }
+        if self.only_counts {
+            state.words.clear();
+            let reason = (mode != ExecutionMode::User).then(|| state.entries.reason());
+            state.counts.enter(reason, is_entry);
         }
         (state.mode, state.call) = (Some(mode), None);
     }
@@ -228,7 +253,12 @@ impl TracedThreads {
         let address = known.address + 4 * executed.start as u64;
         let defined = Block { image: number, ..Block::new(&AlphaSystem, address, words) };
         let function = || files.function(image?, number?, address);
+        let accesses = known.accesses_within(&executed).len();
         let id = process.process.block(defined, function).map_err(Error::Write)?;
+        if process.accesses.len() <= id as usize {
+            process.accesses.resize(id as usize + 1, 0);
+        }
+        process.accesses[id as usize] = accesses;
         if executed.len() == known.words.len() {
             let index = block as usize;
             if process.blocks.len() <= index {
@@ -265,23 +295,45 @@ impl TracedThreads {
         Ok(())
     }
 
+    /// A thread executed a block, which perhaps ended with a call of PALcode; only its number matters.
+    #[inline]
+    pub fn counted(&mut self, thread: usize, block: BlockId, call: Option<u32>) {
+        let state = &mut self.threads[thread];
+        state.counts.count(block);
+        state.call = call;
+    }
+
     /// The last system call of a thread has this number.
     pub fn resolve(&mut self, thread: usize, number: u32) {
         let state = &mut self.threads[thread];
+        if self.only_counts && state.counts.resolve(number) {
+            state.entries.resolve(number);
+        }
         if let Some(index) = state.unresolved.take() {
             state.words[index] = Event::Mark(Mark::SystemCall(number)).word();
         }
     }
 
-    /// Writes everything. Returns the processes: the guest's numbers and names.
-    pub fn finish(mut self) -> Result<Vec<(u32, String)>, Error> {
+    /// Writes everything. Returns the processes: the guest's numbers and names; and of counts, how often each record happened, by
+    /// process and thread.
+    pub fn finish(mut self) -> Result<(Vec<(u32, String)>, BTreeMap<(u32, u32), Vec<u64>>), Error> {
+        let mut times = BTreeMap::new();
         for thread in &mut self.threads {
+            let Some(stream) = &thread.stream else { continue };
+            if self.only_counts {
+                let place = (stream.process().number(), stream.thread());
+                let accesses = &self.processes[thread.process].accesses;
+                let condensed = thread.counts.condensed(|block| accesses[block as usize]);
+                thread.words = condensed.words;
+                times.insert(place, condensed.times);
+            }
             thread.flush()?;
             if let Some(stream) = &mut thread.stream {
                 stream.finish().map_err(Error::Write)?;
             }
         }
-        Ok(self.processes.into_iter().map(|process| (process.guest, process.name)).collect())
+        let processes = self.processes.into_iter().map(|process| (process.guest, process.name)).collect();
+        Ok((processes, times))
     }
 }
 

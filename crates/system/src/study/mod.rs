@@ -85,6 +85,16 @@ pub enum StudyError {
     },
 }
 
+impl StudyError {
+    /// Whether the user wants the study to end.
+    fn is_interruption(&self) -> bool {
+        matches!(
+            self,
+            StudyError::Build(lab::build::Error::Interrupted) | StudyError::Guest(crate::Error::Interrupted)
+        )
+    }
+}
+
 /// What was counted of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramResult {
@@ -130,6 +140,9 @@ pub fn study(
     let mut failures = Vec::new();
     for program in &settings.programs {
         if let Err(error) = study.measure(program, settings, &kernel, progress) {
+            if error.is_interruption() {
+                return Err(error);
+            }
             progress(StudyProgress::Doing(format!("left out: {error}")));
             failures.push(error);
         }

@@ -1,11 +1,13 @@
 //! Summaries of traces: the statistics that the tools of 1997 reported.
 
+mod condensed;
 mod kinds;
 mod memory;
 mod modes;
 mod sizes;
 mod tables;
 
+pub use condensed::{CondensedSummary, EXACT_TABLES};
 pub use kinds::{EventKind, Kinds};
 pub use memory::{GRANULE, LineUse, TouchedBytes};
 pub use sizes::Sizes;
@@ -78,6 +80,8 @@ pub struct Summary<'a> {
     units: Vec<Unit>,
     /// Counts by mode, of a whole system's trace.
     modes: Option<ModeCounts>,
+    /// How often the next record happened.
+    times: u64,
 }
 
 /// Counts of instructions.
@@ -186,6 +190,7 @@ impl<'a> Summary<'a> {
             system_calls: BTreeMap::new(),
             units: Vec::new(),
             modes: trace.header().has_system().then(|| ModeCounts::new(trace)),
+            times: 1,
         }
     }
 
@@ -279,7 +284,7 @@ impl<'a> Summary<'a> {
         if *count == 0 {
             self.executed.push(block);
         }
-        *count += 1;
+        *count += self.times;
         let length = facts.length();
         let state = &mut self.streams[executed.stream as usize];
         state.last = Some((facts.end, facts.transfer));
@@ -359,11 +364,13 @@ impl TouchedBytes {
 impl Visitor for Summary<'_> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
         if let Some(modes) = &mut self.modes {
-            modes.mark(stream, mark, is_selected);
+            modes.mark(stream, mark, is_selected, self.times);
         }
         match mark {
             Mark::Gap | Mark::Exception(_) | Mark::Discontinuity => self.break_off(stream as usize),
-            Mark::SystemCall(number) if is_selected => *self.system_calls.entry(number).or_default() += 1,
+            Mark::SystemCall(number) if is_selected => {
+                *self.system_calls.entry(number).or_default() += self.times;
+            }
             Mark::UnitBegins(number) if is_selected => self.unit_begins(stream, before, number),
             Mark::UnitEnds(_) => self.unit_ends(stream, before, true),
             Mark::UnitLeft(_) => self.unit_ends(stream, before, false),
@@ -379,7 +386,7 @@ impl Visitor for Summary<'_> {
             self.stream = Some(executed.stream);
         }
         if let Some(modes) = &mut self.modes {
-            modes.executed(executed);
+            modes.executed(executed, self.times);
         }
         let stream = executed.stream as usize;
         self.arrive(stream, self.dictionary.facts(executed.execution.block).address);

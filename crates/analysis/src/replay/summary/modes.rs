@@ -35,14 +35,14 @@ impl ModeCounts {
         }
     }
 
-    pub fn mark(&mut self, stream: u32, mark: Mark, is_selected: bool) {
+    pub fn mark(&mut self, stream: u32, mark: Mark, is_selected: bool, times: u64) {
         let entered = self.threads[stream as usize].mark(mark);
         if let Some(reason) = entered.filter(|_| is_selected) {
-            self.reasons.entry(reason).or_default().entries += 1;
+            self.reasons.entry(reason).or_default().entries += times;
         }
     }
 
-    pub fn executed(&mut self, executed: &Executed) {
+    pub fn executed(&mut self, executed: &Executed, times: u64) {
         let (mode, length) = self.modes[executed.execution.block as usize];
         let thread = &mut self.threads[executed.stream as usize];
         if mode == ExecutionMode::User {
@@ -55,7 +55,8 @@ impl ModeCounts {
             SelectedInstructions::Some(which) => which.iter().filter(|one| **one).count() as u64,
         };
         let counts = self.reasons.entry(thread.reason()).or_default();
-        *(if mode == ExecutionMode::Pal { &mut counts.pal } else { &mut counts.kernel }) += instructions;
+        *(if mode == ExecutionMode::Pal { &mut counts.pal } else { &mut counts.kernel }) +=
+            times * instructions;
     }
 
     /// By reason; system calls together.
