@@ -1,50 +1,52 @@
 //! The words that a plugin of QEMU writes to a pipe (`crates/preload-build/include/qemu_plugin_stream.h`).
 
 use std::io::{self, Read};
+use std::ops::Range;
 
-/// Words that are read at once.
-const BUFFER: usize = 1 << 15;
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 18;
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
 
 /// Reads words of 64 bits in the host's order.
 pub struct PluginWords<R> {
     source: R,
-    buffer: Vec<u64>,
-    at: usize,
+    buffer: Vec<u8>,
+    /// The bytes in the buffer that have not been returned.
+    unread: Range<usize>,
 }
 
 impl<R: Read> PluginWords<R> {
     /// Reads from a source.
     pub fn new(source: R) -> PluginWords<R> {
-        PluginWords { source, buffer: Vec::new(), at: 0 }
+        PluginWords { source, buffer: vec![0; BUFFER], unread: 0..0 }
     }
 
     /// The next word; None at the end, also if that is within a word.
     #[inline]
     pub fn word(&mut self) -> io::Result<Option<u64>> {
-        if self.at == self.buffer.len() {
-            self.fill()?;
+        if self.unread.len() < WORD && !self.fill()? {
+            return Ok(None);
         }
-        let word = self.buffer.get(self.at).copied();
-        self.at += usize::from(word.is_some());
+        let word = self.buffer[self.unread.start..].first_chunk().copied().map(u64::from_ne_bytes);
+        self.unread.start += WORD;
         Ok(word)
     }
 
+    /// Reads more. Returns whether there is a word.
     #[cold]
-    fn fill(&mut self) -> io::Result<()> {
-        let mut bytes = vec![0; BUFFER * 8];
-        let mut read = 0;
+    fn fill(&mut self) -> io::Result<bool> {
         // Words may be cut by the pipe.
-        while read == 0 || read % 8 != 0 {
-            match self.source.read(&mut bytes[read..]) {
-                Ok(0) => break,
-                Ok(more) => read += more,
+        self.buffer.copy_within(self.unread.clone(), 0);
+        self.unread = 0..self.unread.len();
+        while self.unread.len() < WORD {
+            match self.source.read(&mut self.buffer[self.unread.end..]) {
+                Ok(0) => return Ok(false),
+                Ok(more) => self.unread.end += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        let words = bytes[..read].chunks_exact(8);
-        self.buffer = words.map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes"))).collect();
-        self.at = 0;
-        Ok(())
+        Ok(true)
     }
 }

@@ -336,12 +336,17 @@ struct Connections {
     stream: Option<(OwnedFd, ReportedAccesses)>,
 }
 
+/// Bytes of the recorder's pipe: as many as Linux gives any user.
+const PIPE_BYTES: usize = 1 << 20;
+
 /// Executes the guest with a stream, which `consume` gets at the same time.
 fn with_stream<T: Send, R>(
     consume: impl FnOnce(PipeReader) -> Result<T, Error> + Send,
     execute: impl FnOnce(OwnedFd) -> Result<R, Error>,
 ) -> Result<(T, R), Error> {
     let (reader, writer) = io::pipe().map_err(Error::Files)?;
+    // A larger pipe saves switches between the two; users may not have one.
+    let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
     std::thread::scope(|scope| {
         let consumer = scope.spawn(|| consume(reader));
         let executed = execute(writer.into());

@@ -1,12 +1,11 @@
 //! Traces of a small stream, as the recorder would write it: marks, threads, images, and blocks that an exception cut.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use analysis::names::Names;
-use analysis::replay::summary::{CondensedSummary, EXACT_TABLES, Summary, SummarySettings};
+use analysis::replay::summary::{CondensedSummary, EXACT_TABLES, RecordTimes, Summary, SummarySettings};
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::table::Table;
 use engine::Plan;
@@ -318,7 +317,7 @@ fn converted_quietly(guest: &GuestImages, stream: &[u8], path: &Path) -> Result<
 }
 
 /// The tables of a trace that counts have, too.
-fn tables(path: &Path, times: Option<BTreeMap<(u32, u32), Vec<u64>>>) -> Vec<Table> {
+fn tables(path: &Path, times: Option<RecordTimes>) -> Vec<Table> {
     let trace = Trace::open(path).unwrap();
     let names = Names::of_trace(&trace);
     let (dictionary, accesses) = (Dictionary::new(&trace, &names), Accesses::new(&trace));
@@ -391,7 +390,7 @@ fn counts_are_those_of_the_trace() {
         let open = |_| Writer::new(OpenOptions::new().append(true).open(&path)?, &header(&guest));
         let counted = count(&bytes[..], &guest, open).unwrap();
         assert_eq!(tables(&path, Some(counted.times.clone())), of_trace, "{name} addresses");
-        assert_eq!(Converted { times: BTreeMap::new(), ..counted }, traced);
+        assert_eq!(Converted { times: RecordTimes::new(), ..counted }, traced);
     }
     let calls = of_trace.iter().find(|table| table.name == "system-call-costs").unwrap();
     assert_eq!(calls.rows.len(), 2, "{calls:?}");

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::models::Rows;
-use super::{CallOptions, OutputOptions, ResultRows, RowOptions, SimulationOptions};
+use super::{CallOptions, OutputOptions, ResultRows, RowOptions, RunningProgram, SimulationOptions};
 
 /// The rows of a table of alignment faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -58,6 +58,8 @@ pub struct FaultsOptions {
     /// Find the faults of all processes of the program.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub running: RunningProgram,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]

@@ -11,14 +11,17 @@ use report::{Block, Page, Section};
 use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::Simulated;
-use crate::arguments::{FaultRows, FaultsOptions, ResultRows};
+use crate::arguments::{FaultRows, FaultsOptions, ResultRows, SimulationOptions};
 
 /// Lines in the short table.
 const LINES: usize = 10;
 
 /// Finds the alignment faults of a trace or a program, and writes the tables.
 pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
-    let (input, output) = (&options.input, &options.output);
+    let attached = options.running.attached(options.children)?;
+    let children = options.children || attached.is_some();
+    let input = &SimulationOptions { attached, ..options.input.clone() };
+    let output = &options.output;
     let page = output.page().filter(|_| options.by == Some(FaultRows::Time));
     if page.is_none() {
         output.check(options.by.is_none())?;
@@ -26,12 +29,12 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let rows = options.by.and_then(|by| by.results(options.inclusive));
     let (none, model) = (SelectedMachines::default(), AlignmentFaults::new());
     if let Some(ResultRows::Calls(rows)) = rows {
-        let (rows_shown, children) = (&options.rows, options.children);
+        let rows_shown = &options.rows;
         let (options, selected) = (&options.calls, &none);
         let request = CallsRequest { input, rows, options, rows_shown, output, selected, children };
         return calls::simulate(&request, vec![model]);
     }
-    let simulated = calls::simulate_these(options.children, (input, output), rows, &[], &none, model)?;
+    let simulated = calls::simulate_these(children, (input, output), rows, &[], &none, model)?;
     let (faults, trace) = (&simulated.model, &simulated.trace);
     let tables = match (options.by, rows) {
         (_, Some(ResultRows::Own(rows))) => models::by(rows, &[("", faults)], trace),

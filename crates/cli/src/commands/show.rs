@@ -1,12 +1,14 @@
 //! `pathlength show`: the contents of a trace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
-use analysis::replay::summary::{self, CondensedSummary, EXACT_TABLES, Summary, SummarySettings};
+use analysis::replay::summary::{
+    self, CondensedSummary, EXACT_TABLES, RecordTimes, Summary, SummarySettings,
+};
 use analysis::replay::{
     Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Replay, ReplayOrder,
     SelectedInstructions, Selection, Visitor,
@@ -22,8 +24,6 @@ use crate::arguments::{ModeName, SelectionOptions, ShowOptions, SummaryOptions, 
 use crate::messages;
 use crate::progress::Replaying;
 
-/// How often each record of a trace with counts happened, by process and thread.
-pub(super) type RecordTimes = BTreeMap<(u32, u32), Vec<u64>>;
 /// Rows of each table in the summary.
 const ROWS: usize = 20;
 

@@ -255,8 +255,8 @@ pub fn replay_in_order<M: Model>(
 }
 
 /// What a whole system's trace lacks, and what stands for it.
-const REFILLS: &str = "The emulator walks page tables itself: the instructions of TLB refills are not in the trace. What they take \
-     is the machine's miss_cycles of a TLB, in cycles only.";
+const REFILLS: &str = "The emulator walks page tables and carries out some calls of PALcode itself: the instructions of TLB refills \
+     and of these calls are not in the trace. What they take is the machine's miss_cycles of a TLB and its call_pal, in cycles only.";
 
 /// The note on what was not simulated.
 pub fn note(options: &SimulationOptions, trace: &Trace) -> Option<String> {

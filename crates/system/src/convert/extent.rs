@@ -11,6 +11,7 @@ use events::record::{ExceptionKind, word_of_address};
 use isa::{AlphaSystem, InstructionSet, TransferKind, TransferTarget};
 use trace::ExecutionMode;
 
+use crate::machine::END;
 use crate::palcode::{PalEntry, Palcode};
 use crate::stream::TranslatedBlock;
 
@@ -62,6 +63,8 @@ pub(super) enum BlockEnd {
 pub(super) struct KnownBlock {
     pub address: u64,
     pub words: Arc<[u32]>,
+    /// Whether it has the instruction that ends what is recorded.
+    pub is_end: bool,
     /// The mode that executes it, and how PALcode is entered by it, if it is.
     pub mode: ExecutionMode,
     pub entry: Option<PalEntry>,
@@ -120,9 +123,11 @@ impl KnownBlock {
             TransferKind::Return => Some(BlockEnd::Return),
             _ => None,
         });
+        let is_end = words.contains(&END);
         let (mode, entry) = (palcode.mode(address), palcode.entered_at(address));
         KnownBlock {
             address,
+            is_end,
             mode,
             entry,
             accesses: accesses.collect(),

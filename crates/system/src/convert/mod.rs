@@ -7,12 +7,12 @@ mod images;
 mod plan;
 mod threads;
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use analysis::replay::summary::RecordTimes;
 use engine::Plan;
 use events::record::{Event, ExceptionKind, Mark};
 use image::Image;
@@ -23,7 +23,7 @@ use self::images::{ImageFiles, MappedImage};
 use self::plan::{FollowedPlan, RecordedPortion};
 use self::threads::TracedThreads;
 use crate::Error;
-use crate::machine::{BEGIN, END};
+use crate::machine::BEGIN;
 use crate::palcode::{PalEntry, Palcode};
 use crate::stream::{StreamEvent, StreamReader};
 
@@ -59,7 +59,7 @@ pub struct Converted {
     /// Blocks of which only a part was executed, because of an exception or an access to a device.
     pub partial: u64,
     /// Of counts only: how often the records of the trace happened, by process and thread.
-    pub times: BTreeMap<(u32, u32), Vec<u64>>,
+    pub times: RecordTimes,
 }
 
 /// Reads a stream and writes the part of a plan to a trace. `open` makes the trace; it gets the guest's number of the
@@ -224,6 +224,9 @@ impl<'a> Converter<'a> {
     /// begins with the block.
     fn entered(&mut self, number: u16, block: u32) -> Result<bool, Error> {
         self.last = number.into();
+        if self.has_counted(number, block) {
+            return Ok(false);
+        }
         let KnownBlock { address: next, mode, entry, .. } = self.blocks[block as usize];
         self.settle(number, Some((next, entry)))?;
         let processor = self.processor(number);
@@ -234,9 +237,9 @@ impl<'a> Converter<'a> {
             processor.thread = Some(thread);
         }
         let thread = processor.thread;
-        let words = &self.blocks[block as usize].words;
+        let known = &self.blocks[block as usize];
         match self.span {
-            RecordedSpan::Before if mode == ExecutionMode::User && words.contains(&BEGIN) => {
+            RecordedSpan::Before if mode == ExecutionMode::User && known.words.contains(&BEGIN) => {
                 self.span = thread.map_or(RecordedSpan::Before, RecordedSpan::Marked);
             }
             // The mark is followed by the system call that starts the program.
@@ -249,7 +252,7 @@ impl<'a> Converter<'a> {
                 self.span = RecordedSpan::Active;
                 return Ok(true);
             }
-            RecordedSpan::Active if mode == ExecutionMode::User && words.contains(&END) => {
+            RecordedSpan::Active if mode == ExecutionMode::User && known.is_end => {
                 for number in 0..self.processors.len() as u16 {
                     if number != self.last as u16 {
                         self.settle(number, None)?;
@@ -261,6 +264,30 @@ impl<'a> Converter<'a> {
             _ => {}
         }
         Ok(false)
+    }
+
+    /// Most blocks follow one that was executed whole, in the same thread and mode. Of such, if executions are only counted, no
+    /// more is to be done than to count the one before; otherwise false is returned.
+    #[inline]
+    fn has_counted(&mut self, number: u16, block: u32) -> bool {
+        let processor = &mut self.processors[usize::from(number)];
+        let (Some(before), Some(thread)) = (processor.block, processor.thread) else { return false };
+        let (known, next) = (&self.blocks[before as usize], &self.blocks[block as usize]);
+        let is_plain = self.span == RecordedSpan::Active
+            && self.threads.only_counts()
+            && processor.next_thread.is_none()
+            && processor.seen.is_empty()
+            && next.mode == known.mode
+            && next.entry.is_none()
+            && !next.is_end
+            && known.pal_call.is_none()
+            && known.is_whole(processor.counted, next.address);
+        let find = || self.threads.known_block(thread, before, &(0..known.words.len()), true);
+        let Some(id) = is_plain.then(find).flatten() else { return false };
+        processor.block = Some(block);
+        self.converted.instructions += known.words.len() as u64;
+        self.threads.counted(thread, id, None);
+        true
     }
 
     /// The program is active when the block is entered: what the plan wants of it is recorded.

@@ -1,10 +1,11 @@
 //! The guest's processes and threads, and their streams in the trace.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use analysis::kernel_entries::KernelEntries;
+use analysis::replay::summary::RecordTimes;
 use events::record::{CALLSYS, Event, Mark};
 use events::{Block, BlockId};
 use isa::AlphaSystem;
@@ -316,8 +317,8 @@ impl TracedThreads {
 
     /// Writes everything. Returns the processes: the guest's numbers and names; and of counts, how often each record happened, by
     /// process and thread.
-    pub fn finish(mut self) -> Result<(Vec<(u32, String)>, BTreeMap<(u32, u32), Vec<u64>>), Error> {
-        let mut times = BTreeMap::new();
+    pub fn finish(mut self) -> Result<(Vec<(u32, String)>, RecordTimes), Error> {
+        let mut times = RecordTimes::new();
         for thread in &mut self.threads {
             let Some(stream) = &thread.stream else { continue };
             if self.only_counts {

@@ -21,6 +21,9 @@ pub const EXACT_TABLES: [&str; 9] = [
     "system-calls",
 ];
 
+/// How often each record of a trace happened, by process and thread.
+pub type RecordTimes = BTreeMap<(u32, u32), Vec<u64>>;
+
 /// Computes a summary of a trace whose records have numbers beside them: how often each happened. Only [`EXACT_TABLES`] are right.
 pub struct CondensedSummary<'a> {
     summary: Summary<'a>,
@@ -30,7 +33,7 @@ pub struct CondensedSummary<'a> {
 
 impl<'a> CondensedSummary<'a> {
     /// Of numbers by process and thread.
-    pub fn new(summary: Summary<'a>, mut times: BTreeMap<(u32, u32), Vec<u64>>) -> CondensedSummary<'a> {
+    pub fn new(summary: Summary<'a>, mut times: RecordTimes) -> CondensedSummary<'a> {
         let streams = summary.dictionary.trace.streams().iter();
         let times = streams
             .map(|stream| times.remove(&(stream.process, stream.thread)).unwrap_or_default().into_iter())
