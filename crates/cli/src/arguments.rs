@@ -292,7 +292,8 @@ is a part of that one, so that no instruction is counted twice."
     Calls(CallsOptions),
     /// Find alignment faults: accesses to unaligned addresses, which the operating system must carry out.
     #[command(
-        override_usage = "pathlength faults [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength faults [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength faults [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength faults ./sort data.txt                               the lines that fault, and what would avoid it
@@ -300,7 +301,8 @@ Examples:
   pathlength faults --by unit --unit compare ./sort data.txt      each call of the function compare
   pathlength faults --by time --format csv ./sort data.txt        in windows of equally many instructions
   pathlength faults --by call-tree -o faults.html ./sort data.txt a flame graph of faults
-  pathlength faults sort.trace                                    of a trace; of a server: pathlength attach, then this
+  pathlength faults --attach 4711 --children --duration 10        of a server that runs already
+  pathlength faults sort.trace                                    of a trace
 
 A load or a store faults if its address is not a multiple of its size. Compilers access types that they know to be \
 unaligned by two accesses to whole quadwords (ldq_u, stq_u): these never fault, and are counted as made safe; crossing \

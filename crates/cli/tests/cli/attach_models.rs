@@ -36,6 +36,8 @@ fn models_observe_a_running_program_which_goes_on() {
     let strides = program.table("strides", "--children --by function --duration 0.3");
     let work = strides.iter().find(|row| row[0] == "work").expect("it is executed");
     assert!(work[3].parse::<u64>().unwrap() > 10_000, "{work:?}");
+    let faults = program.table("faults", "--children --by function --duration 0.3");
+    assert_eq!(column(&faults, "function").last(), Some(&"total"), "{faults:?}");
     let sharing = program.table("sharing", "--children --by function --duration 0.3");
     assert!(sharing.iter().any(|row| row[0] == "work"), "{sharing:?}");
     let processors = program.table("sharing", "--children --by processor --processors 4 --duration 0.3");
@@ -112,6 +114,7 @@ fn wrong_options_say_what_to_do() {
         ("caches --duration 1 :ev56/family".to_string(), 1, "with --attach"),
         ("caches".to_string(), 2, "required"),
         ("sharing --children :ev56/family".to_string(), 1, "--children goes with --attach"),
+        ("faults --duration 1 :ev56/family".to_string(), 1, "with --attach"),
         ("mrc --attach 1".to_string(), 2, "unexpected argument"),
     ] {
         let outcome = run(&words);
