@@ -22,8 +22,8 @@ mod warm_up;
 pub use caches::{Caches, Structure, UnitMisses};
 pub use coherence::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceCheck, CoherenceState, CoherentMemory,
-    CopyLosses, Decision, Exchange, InterconnectOperation, NodeCounts, NodeMemory, ProcessorRequest,
-    RequestStates, SharingClass, StateCounts, TransitionCause,
+    CopyLosses, DataTlbs, Decision, Exchange, InterconnectOperation, NodeCounts, NodeMemory,
+    ProcessorRequest, RequestStates, SharingClass, StateCounts, TransitionCause,
 };
 pub use description::{
     Bus, BusProcessor, Cache, Coherence, Crossing, Directory, Error, FarCache, HintedRegion, HintedRegions,
