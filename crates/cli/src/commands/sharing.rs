@@ -33,7 +33,7 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     }
     let input = &SimulationOptions { attached, ..options.input.clone() };
     let output = &options.output;
-    output.check(options.by.is_none() && options.scaling.is_empty())?;
+    output.check(options.by.is_none() && options.scaling.is_empty() && options.sample.is_none())?;
     let names = std::slice::from_ref(&options.machine);
     let machines = SelectedMachines::find(names, &options.settings)?;
     let machine = &machines.machines[0];
