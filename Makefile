@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check clients-check stress-ng-check system-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check clients-check sampling-check stress-ng-check system-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -62,6 +62,12 @@ conformance:
 	./setup conformance
 	cargo build --release --locked -p pathlength
 	cargo run --release --locked -p pathlength-lab --example conformance
+
+# Samples of the traces of the study smp against complete simulations: do the intervals of 99 % hold? Not part of CI, as it takes long.
+sampling-check: setup
+	cargo build --release --locked
+	$(PATHLENGTH) study smp --transactions 320
+	PATHLENGTH=$(PATHLENGTH) workloads/sampling-check
 
 # stress-ng's stressors on the engine, natively and under qemu-alpha; not part of CI, as it takes long.
 stress-ng-check: setup

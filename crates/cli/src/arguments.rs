@@ -324,6 +324,7 @@ Examples:
   pathlength sharing --by state server.trace                  how often lines became modified, shared, invalid
   pathlength sharing --processors 4 --assign round-robin server.trace     more threads or processes than processors
   pathlength sharing --time --machine pentium-pro --processors 4 server.trace    in time: the use of the bus, CPI
+  pathlength sharing --sample 30000 --machine pentium-pro --saturated server.trace       estimates, with their errors
   pathlength sharing --scaling 1,2,4 --machine pentium-pro --assign round-robin server.trace
   pathlength sharing --machine av20000 --processors 16 server.trace       on nodes: operations on the interconnect
   pathlength sharing --by interconnect --machine av20000 --processors 16 server.trace    their kinds

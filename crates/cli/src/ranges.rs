@@ -35,10 +35,11 @@ pub fn thread(text: &str) -> Result<(u32, Option<u32>), String> {
 
 /// A place at which recording ends. No instructions would be nothing to record.
 pub fn until(text: &str) -> Result<Place, String> {
-    if text.chars().all(|digit| digit == '0') && !text.is_empty() {
-        return Err("this records nothing: give 1 or more instructions, or a place".into());
+    let place: Place = text.parse().map_err(|error: NoPlace| error.to_string())?;
+    match place.instructions() {
+        Some(0) => Err("this records nothing: give 1 or more instructions, or a place".into()),
+        _ => Ok(place),
     }
-    text.parse().map_err(|error: NoPlace| error.to_string())
 }
 
 /// A power of two from 8 to 4096.

@@ -60,8 +60,8 @@ enum Kind {
 /// Why a text is not a place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' names no place: give a symbol, symbol+0x10, image!symbol, an address as 0x120001000, or a number of \
-     instructions"
+    "'{0}' names no place: give a symbol, symbol+0x10, image!symbol, an address as 0x120001000, a number of \
+     instructions, or a time as 20ms"
 )]
 pub struct NoPlace(String);
 
@@ -78,8 +78,7 @@ impl std::str::FromStr for Place {
             return Ok(Place(Kind::Address(aligned(address))));
         }
         if text.starts_with(|first: char| first.is_ascii_digit()) {
-            let number = text.replace(['_', ','], "").parse().map_err(|_| wrong())?;
-            return Ok(Place(Kind::Instruction(number)));
+            return parse_instructions(text).map(|number| Place(Kind::Instruction(number))).ok_or_else(wrong);
         }
         let (name, offset) = match text.rsplit_once('+') {
             None => (text, 0),
@@ -92,6 +91,19 @@ impl std::str::FromStr for Place {
         };
         Ok(Place(Kind::Symbol { name: Name::new(name), offset }))
     }
+}
+
+/// A number of instructions, or a time of the program's clock, which an instruction advances by a nanosecond.
+fn parse_instructions(text: &str) -> Option<u64> {
+    let plain = text.replace(['_', ','], "");
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let Some((number, nanoseconds)) =
+        units.iter().find_map(|(unit, each)| Some((plain.strip_suffix(unit)?, each)))
+    else {
+        return plain.parse().ok();
+    };
+    let time = number.parse::<f64>().ok()? * nanoseconds;
+    (time.is_finite() && time < u64::MAX as f64).then_some(time.round() as u64)
 }
 
 fn parse_offset(text: &str) -> Option<u64> {
@@ -178,4 +190,23 @@ pub fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
         .zip(word(address + 4))
         .is_some_and(|(first, second)| Cpu::has_second_entry(first, second));
     std::iter::once(address).chain(second.then_some(address + INSTRUCTION_SET.second_entry()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Place;
+
+    #[test]
+    fn a_nanosecond_is_an_instruction() {
+        let instructions = |text: &str| text.parse::<Place>().ok().map(|place| place.instructions());
+        assert_eq!(instructions("1_000"), Some(Some(1000)));
+        assert_eq!(instructions("250ns"), Some(Some(250)));
+        assert_eq!(instructions("2.5us"), Some(Some(2500)));
+        assert_eq!(instructions("20ms"), Some(Some(20_000_000)));
+        assert_eq!(instructions("0.5s"), Some(Some(500_000_000)));
+        assert_eq!(instructions("main"), Some(None));
+        for wrong in ["1.5", "3m", "1e400s", "5 s x", "20mss"] {
+            assert_eq!(instructions(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -15,14 +15,15 @@ mod per_process;
 mod per_thread;
 pub mod pipeline;
 pub mod predictor;
+mod sampling;
 mod storage;
 mod warm_up;
 
 pub use caches::{Caches, Structure, UnitMisses};
 pub use coherence::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceCheck, CoherenceState, CoherentMemory,
-    CopyLosses, Decision, Exchange, InterconnectOperation, NodeCounts, NodeMemory, ProcessorRequest,
-    RequestStates, SharingClass, StateCounts, TransitionCause,
+    CopyLosses, DataTlbs, Decision, Exchange, InterconnectOperation, NodeCounts, NodeMemory,
+    ProcessorRequest, RequestStates, SharingClass, StateCounts, TransitionCause,
 };
 pub use description::{
     Bus, BusProcessor, Cache, Coherence, Crossing, Directory, Error, FarCache, HintedRegion, HintedRegions,
@@ -34,7 +35,7 @@ pub use instruction_counts::{InstructionCounts, UnitInstructions};
 pub use mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use multiprocessor::{
     BusClock, BusUse, InterconnectClock, InterconnectUse, Multiprocessor, NextStep, ProcessorCause,
-    ProcessorCounts, Transaction, TransactionCounts,
+    ProcessorCounts, SampledTime, Transaction, TransactionCounts,
 };
 pub use out_of_order::{
     ExecutionClass, ExecutionOrder, NonOverlapped, OutOfOrder, OutOfOrderCounts, Resource, UnknownStores,
@@ -43,9 +44,9 @@ pub use parallel::ParallelModels;
 pub use per_process::{MergeableModel, PerProcess};
 pub use per_thread::{PerThread, Sums};
 pub use pipeline::{
-    Cause, Cycles, Estimate, PipelineSide, SampledCycles, SamplingPlan, SiteCycles, TimingModel,
-    TimingModelError, UnitCycles,
+    Cause, Cycles, PipelineSide, SampledCycles, SiteCycles, TimingModel, TimingModelError, UnitCycles,
 };
 pub use predictor::Predictions;
+pub use sampling::{Estimate, SamplingPlan, WindowSums};
 pub use storage::{Demand, Storage, Throughput};
 pub use warm_up::{Model, WarmUp};

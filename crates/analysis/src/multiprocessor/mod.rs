@@ -1,6 +1,7 @@
 //! A trace on several processors of a described machine, in time; and the results as tables.
 
 mod replay;
+mod sampled;
 
 use machine::{
     CoherenceState, Multiprocessor, ProcessorCause, ProcessorRequest, Transaction, TransactionCounts,
@@ -218,6 +219,11 @@ impl NodeUse {
             interfaces: occupied(model, &interconnect.used().interfaces),
         })
     }
+}
+
+/// What a sample says of the processors' cycles; None if everything was simulated in time.
+pub fn sampled(model: &Multiprocessor) -> Option<Table> {
+    Some(sampled::sampled_time(model, model.sampled()?))
 }
 
 /// Time, throughput, and how much the bus was used.

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 use events::record::{Entries, Entry, Execution, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::{
-    AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherenceCheck, CoherentMemory, Machine,
-    Model, NodeMemory, SharingClass,
+    AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherenceCheck, CoherentMemory, DataTlbs,
+    Machine, Model, NodeMemory, SharingClass,
 };
 
 use crate::memory_layout::MemoryLayout;
@@ -31,6 +31,7 @@ pub use tables::{state_changes, summary};
 /// [`ReplayOrder::Interleaved`](crate::replay::ReplayOrder::Interleaved).
 pub struct SharingAnalysis {
     memory: CoherentMemory,
+    tlbs: DataTlbs,
     spaces: AddressSpaces,
     /// The names of objects that processes share, by number; and the arrays for them.
     objects: BTreeMap<u32, String>,
@@ -189,6 +190,7 @@ impl SharingAnalysis {
     ) -> SharingAnalysis {
         SharingAnalysis {
             memory: CoherentMemory::new(machine, coherence, processors as usize),
+            tlbs: DataTlbs::new(machine, processors as usize),
             spaces: AddressSpaces::new(),
             objects,
             object_arrays: HashMap::new(),
@@ -271,6 +273,7 @@ impl SharingAnalysis {
         let line = self.memory.line_size();
         for (number, &address) in execution.addresses.iter().enumerate() {
             let CodeAccess { size, is_store, .. } = self.blocks[execution.block as usize].accesses[number];
+            self.tlbs.access(processor, thread.process, address);
             let (mut at, end) = (address, address.saturating_add(size.into()));
             while at < end {
                 // An access that is not aligned may use two lines.
@@ -426,6 +429,7 @@ impl Consumer for SharingAnalysis {
         }
         let processor = self.processor;
         self.memory.runs(processor, thread.process);
+        self.tlbs.runs(processor, thread.process);
         let shapes = std::mem::take(&mut self.shapes);
         for entry in Entries::new(records, &shapes) {
             match entry {
@@ -440,6 +444,7 @@ impl Consumer for SharingAnalysis {
 impl Model for SharingAnalysis {
     fn reset_counts(&mut self) {
         self.memory.reset_counts();
+        self.tlbs.reset_counts();
         self.by_access.fill(Box::default());
         self.executions.fill(0);
         (self.instructions, self.units, self.not_attributed) = (0, 0, 0);

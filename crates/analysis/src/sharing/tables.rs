@@ -48,7 +48,10 @@ pub fn summary(sharing: &SharingAnalysis) -> Table {
             ("requests to the node's own memory", counts.local.iter().sum()),
         ]
     });
-    for (what, count) in rows.into_iter().chain(on_nodes.into_iter().flatten()) {
+    let counted = rows.into_iter().chain(on_nodes.into_iter().flatten());
+    let counted = counted.map(|(what, count)| (what.to_string(), count));
+    let of_tlbs = sharing.tlbs.misses().map(|(name, misses)| (format!("TLB misses of {name}"), misses));
+    for (what, count) in counted.chain(of_tlbs) {
         let per = |whole: u64| Value::from(count as f64 / whole as f64);
         let row =
             [what.into(), count.into(), Value::from(1000.0 * count as f64 / sharing.instructions as f64)];

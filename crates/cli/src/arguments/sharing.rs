@@ -82,6 +82,11 @@ pub struct SharingOptions {
     /// In time, on each of these numbers of processors: 1,2,4.
     #[arg(long, value_name = "N,N...", value_delimiter = ',', conflicts_with_all = ["by", "processors"], value_parser = clap::value_parser!(u32).range(1..=CoherentMemory::MOST_PROCESSORS as i64))]
     pub scaling: Vec<u32>,
+    /// In time, for a sample of the execution only: for windows of 1,000 instructions of each processor, one in each PERIOD of
+    /// them. Between windows every access changes the caches, and nothing waits for the bus. Results are estimates, with their
+    /// errors.
+    #[arg(long, value_name = "PERIOD", conflicts_with_all = ["by", "scaling"], value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample: Option<u64>,
     /// The machine, which must have a section [coherence]: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "present-day")]
     pub machine: String,
@@ -103,7 +108,7 @@ pub struct SharingOptions {
     pub saturated: bool,
     /// Check at each access that caches are coherent: it finds what was stored last, and a store leaves no other copy. It takes
     /// several times as long.
-    #[arg(long, conflicts_with_all = ["time", "scaling"])]
+    #[arg(long, conflicts_with_all = ["time", "scaling", "sample"])]
     pub check: bool,
     /// How many instructions a thread executes before another one has its processor, with affinity and round-robin.
     #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]

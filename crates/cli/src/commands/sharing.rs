@@ -9,7 +9,7 @@ use analysis::replay::{Dictionary, Filter, ReplayOrder};
 use analysis::sharing::{self, SharingAnalysis};
 use analysis::table::{Table, separated};
 use anyhow::{anyhow, bail};
-use machine::{Bus, BusProcessor, Coherence, CoherentMemory, Multiprocessor};
+use machine::{Bus, BusProcessor, Coherence, CoherentMemory, Multiprocessor, SamplingPlan};
 use trace::interleave::{Assignment, Schedule};
 use trace::{Chunk, Trace};
 
@@ -33,7 +33,7 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     }
     let input = &SimulationOptions { attached, ..options.input.clone() };
     let output = &options.output;
-    output.check(options.by.is_none() && options.scaling.is_empty())?;
+    output.check(options.by.is_none() && options.scaling.is_empty() && options.sample.is_none())?;
     let names = std::slice::from_ref(&options.machine);
     let machines = SelectedMachines::find(names, &options.settings)?;
     let machine = &machines.machines[0];
@@ -50,8 +50,10 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
             options.machine
         );
     }
-    let is_timed =
-        options.time || !options.scaling.is_empty() || options.by.is_some_and(SharingRows::is_of_time);
+    let is_timed = options.time
+        || options.sample.is_some()
+        || !options.scaling.is_empty()
+        || options.by.is_some_and(SharingRows::is_of_time);
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
     let RecordedInput { trace, selection, ending } = RecordedInput::new(input, output, &machines.machines)?;
     let most = CoherentMemory::MOST_PROCESSORS as u32;
@@ -64,8 +66,13 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     }
     let schedule = Schedule { processors, quantum, assignment, time_slice, is_saturated };
     if let Some((bus, processor)) = bus {
-        let model =
-            |processors: u32| Multiprocessor::new(machine, coherence, bus, processor, processors as usize);
+        let model = |processors: u32| {
+            let model = Multiprocessor::new(machine, coherence, bus, processor, processors as usize);
+            match options.sample {
+                Some(period) => model.with_sampling(SamplingPlan::with_period(period)),
+                None => model,
+            }
+        };
         let recorded = RecordedInput { trace, selection, ending };
         return timed(options, input, recorded, schedule, model, machines.note());
     }
@@ -155,6 +162,7 @@ fn timed(
     report_problems(&trace, path);
     let tables = match options.by {
         _ if !options.scaling.is_empty() => vec![multiprocessor::scaling(&models)],
+        _ if options.sample.is_some() => multiprocessor::sampled(&models[0]).into_iter().collect(),
         Some(SharingRows::Processor) => vec![multiprocessor::by_processor(&models[0])],
         Some(SharingRows::Request) => vec![multiprocessor::requests(&models[0])],
         Some(_) => vec![multiprocessor::transactions(&models[0])],

@@ -71,7 +71,7 @@ fn each(
 #[test]
 fn each_instruction_of_a_program_misses_as_in_a_plain_model_of_each_machine() {
     let folder = tempfile::tempdir().unwrap();
-    let (trace, executions) = record(folder.path(), "--until 150000 :ev56/modes work");
+    let (trace, executions) = record(folder.path(), "--until 150us :ev56/modes work");
     let mut hinted = Machine::find("alphastation500").unwrap();
     hinted.memory.granularity_hints = "program:8+mappings:64".parse().unwrap();
     for (name, machine) in Machine::all().chain([("with granularity hints", hinted)]) {

@@ -266,6 +266,10 @@ fn processors_on_a_bus_have_times() {
         [&processors, &saturated].map(|rows| cell(rows, row_named(rows, "all"), "instructions"));
     assert_eq!(own, other);
     assert!(cell(&saturated, row_named(&saturated, "all"), "idle") < cell(&processors, all, "idle") + 1.0);
+    // A sample of everything is the whole but for the last window.
+    let sampled = table("--sample 1000 --processors 3");
+    let total = cell(&sampled, row_named(&sampled, "total"), "cycles per instruction");
+    assert!((total / whole - 1.0).abs() < 0.1, "{sampled:?} is not {whole}");
     let requests = table("--by request --processors 3");
     let fetches = row_named(&requests, "instruction fetches");
     assert!(cell(&requests, fetches, "count") > 100.0, "{requests:?}");

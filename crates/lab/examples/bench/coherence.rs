@@ -28,10 +28,24 @@ struct Modelled {
     goal: Option<f64>,
 }
 
-const MODELS: [Modelled; 8] = [
+const MODELS: [Modelled; 10] = [
     Modelled {
         name: "coherent caches of four processors, who shares what",
         words: &["sharing", "--processors", "4", "--assign", "run-to-block", "--machine", "pentium-pro"],
+        goal: Some(60.0),
+    },
+    Modelled {
+        name: "the same, of clients that always ask",
+        words: &[
+            "sharing",
+            "--saturated",
+            "--processors",
+            "4",
+            "--assign",
+            "run-to-block",
+            "--machine",
+            "pentium-pro",
+        ],
         goal: Some(60.0),
     },
     Modelled {
@@ -52,6 +66,22 @@ const MODELS: [Modelled; 8] = [
             "pentium-pro",
         ],
         goal: None,
+    },
+    Modelled {
+        name: "the same in time, 3,000 of 30,000 instructions, of clients that always ask",
+        words: &[
+            "sharing",
+            "--sample",
+            "30000",
+            "--saturated",
+            "--processors",
+            "4",
+            "--assign",
+            "run-to-block",
+            "--machine",
+            "pentium-pro",
+        ],
+        goal: Some(200.0),
     },
     Modelled {
         name: "pentium-pro-core",

@@ -5,6 +5,7 @@ mod address_spaces;
 mod between_nodes;
 mod check;
 mod counts;
+mod data_tlbs;
 mod line_numbers;
 mod line_record;
 mod nodes;
@@ -16,6 +17,7 @@ pub use counts::{
     BusCounts, BusOperation, CopyLosses, ProcessorRequest, RequestStates, SharingClass, StateCounts,
     TransitionCause,
 };
+pub use data_tlbs::DataTlbs;
 pub use nodes::{Exchange, InterconnectOperation, NodeCounts, NodeMemory};
 
 use crate::description::{Coherence, Machine, Protocol};

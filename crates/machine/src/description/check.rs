@@ -33,7 +33,8 @@ pub(super) fn check(machine: &Machine) -> Checked {
         let buffers = machine.translation_buffers.iter().filter(|buffer| buffer.holds.has(instructions));
         levels(buffers.map(|buffer| (format!("translation_buffers.{}", buffer.name), buffer.level)))?;
     }
-    machine.coherence.as_ref().map_or(Ok(()), |coherence| coherence.check(&machine.caches))?;
+    let buffers = &machine.translation_buffers;
+    machine.coherence.as_ref().map_or(Ok(()), |coherence| coherence.check(&machine.caches, buffers))?;
     machine.pipeline.as_ref().map_or(Ok(()), Pipeline::check)?;
     machine.out_of_order.as_ref().map_or(Ok(()), OutOfOrder::check)?;
     let reason = "a machine has a pipeline or an out-of-order core, not both";

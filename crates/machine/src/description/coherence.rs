@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::error::{Checked, require};
-use super::{Bus, BusProcessor, Cache, Nodes, Write};
+use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, Write};
 
 /// How the private caches of several processors are kept coherent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -14,7 +14,7 @@ pub struct Coherence {
     /// The name of the outermost cache that each processor has for itself: it observes the bus, and its line is the unit of
     /// coherence. Without this, the outermost cache of data.
     pub private: Option<String>,
-    /// Caches before it that a context switch to another process empties.
+    /// Caches before it, and TLBs of data, that a context switch to another process empties.
     #[serde(default)]
     pub flushes: Vec<String>,
     /// The bus, if its time is described.
@@ -59,7 +59,7 @@ impl Coherence {
     }
 
     /// Names the field that is wrong, and says why.
-    pub(super) fn check(&self, caches: &[Cache]) -> Checked {
+    pub(super) fn check(&self, caches: &[Cache], buffers: &[TranslationBuffer]) -> Checked {
         let path: Vec<&Cache> = caches.iter().filter(|cache| cache.holds.has(false)).collect();
         let names: Vec<&str> = path.iter().map(|cache| cache.name.as_str()).collect();
         require(!path.is_empty(), "coherence", "there is no cache of data to keep coherent")?;
@@ -69,10 +69,14 @@ impl Coherence {
         }
         let private = self.private_caches(caches);
         let inner = private[..private.len() - 1].iter().copied().chain(self.instruction_cache(caches));
-        let inner: Vec<&str> = inner.map(|cache| cache.name.as_str()).collect();
+        let buffers = buffers.iter().filter(|buffer| buffer.holds.has(false));
+        let inner: Vec<&str> = inner
+            .map(|cache| cache.name.as_str())
+            .chain(buffers.map(|buffer| buffer.name.as_str()))
+            .collect();
         for name in &self.flushes {
             let reason = format!(
-                "{name:?} is none of the caches before {}: {}",
+                "{name:?} is none of the caches before {} and of the TLBs of data: {}",
                 names[private.len() - 1],
                 inner.join(", ")
             );

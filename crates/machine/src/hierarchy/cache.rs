@@ -52,7 +52,7 @@ impl Cache {
 
 impl TranslationBuffer {
     /// Its tags, empty.
-    pub(super) fn tags(&self, is_l1_hit: bool) -> Tags {
+    pub(crate) fn tags(&self, is_l1_hit: bool) -> Tags {
         Tags::new(u64::from(self.entries / self.ways()), self.ways(), self.replacement, is_l1_hit)
     }
 }

@@ -4,6 +4,7 @@
 mod bus;
 mod interconnect;
 mod processor;
+mod sampling;
 
 use events::record::{Event, Mark, Shape};
 use events::{Block, BlockId, Thread};
@@ -13,8 +14,11 @@ pub use self::bus::{BusClock, BusUse, Transaction, TransactionCounts, picosecond
 pub use self::interconnect::{InterconnectClock, InterconnectUse};
 use self::processor::{OpenBlock, ProcessorState};
 pub use self::processor::{ProcessorCause, ProcessorCounts};
+pub use self::sampling::SampledTime;
+use self::sampling::{ProcessorSampler, WARMING_TURN};
 use crate::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, Exchange, NodeMemory};
 use crate::description::{Bus, BusProcessor, Coherence, Machine};
+use crate::sampling::SamplingPlan;
 
 /// A block, as far as time is concerned.
 #[derive(Clone, Debug)]
@@ -56,6 +60,8 @@ pub struct Multiprocessor {
     blocks: Vec<TimedBlock>,
     shapes: Vec<Shape>,
     processors: Vec<ProcessorState>,
+    /// What is executed in time; everything without it.
+    sampler: Option<ProcessorSampler>,
     began: u64,
 }
 
@@ -86,8 +92,26 @@ impl Multiprocessor {
             blocks: Vec::new(),
             shapes: Vec::new(),
             processors: vec![ProcessorState::default(); processors],
+            sampler: None,
             began: 0,
         }
+    }
+
+    /// The same for a sample of the execution: [`Multiprocessor::sampled`] estimates what processors spend their time on. The
+    /// plan's lengths are instructions of each processor.
+    pub fn with_sampling(self, plan: SamplingPlan) -> Multiprocessor {
+        let sampler = Some(ProcessorSampler::new(plan, self.processors.len()));
+        Multiprocessor { sampler, ..self }
+    }
+
+    /// What a sample has measured.
+    pub fn sampled(&self) -> Option<&SampledTime> {
+        self.sampler.as_ref().map(ProcessorSampler::sampled)
+    }
+
+    /// Between the windows of a sample, what a transaction takes.
+    fn warming_stall(&self) -> Option<u64> {
+        self.sampler.as_ref().filter(|sampler| !sampler.is_detailed()).map(ProcessorSampler::stall)
     }
 
     /// Defines the next block.
@@ -159,12 +183,15 @@ impl Multiprocessor {
         let busy = self.processors.iter().enumerate().filter(|(_, processor)| !processor.is_idle);
         let least = busy.min_by_key(|(_, processor)| processor.time).map(|(number, _)| number);
         let number = least.expect("a processor that is not idle");
-        let open = match self.processors[number].open.take() {
-            Some(open) => Some(open),
-            None => self.begin_block(number),
-        };
-        if let Some(open) = open {
+        if let Some(open) = self.processors[number].open.take() {
+            return self.continue_block(number, open);
+        }
+        let end = self.processors[number].counts.instructions + WARMING_TURN;
+        while let Some(open) = self.begin_block(number) {
             self.continue_block(number, open);
+            if self.warming_stall().is_none() || self.processors[number].counts.instructions >= end {
+                break;
+            }
         }
     }
 
@@ -193,10 +220,20 @@ impl Multiprocessor {
             processor.at = processor.words.len();
             return None;
         };
-        processor.execute(known.instructions, known.time, self.core.window);
-        for _ in 0..known.barriers {
-            processor.drain(ProcessorCause::Barrier);
-            processor.spend(self.cycle * u64::from(self.core.barrier), ProcessorCause::Barrier);
+        let before = std::mem::replace(&mut processor.not_sampled, known.instructions);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.executed(before, &self.processors);
+        }
+        let processor = &mut self.processors[number];
+        match &self.sampler {
+            Some(sampler) if !sampler.is_detailed() => processor.warm(known.instructions, known.time),
+            _ => {
+                processor.execute(known.instructions, known.time, self.core.window);
+                for _ in 0..known.barriers {
+                    processor.drain(ProcessorCause::Barrier);
+                    processor.spend(self.cycle * u64::from(self.core.barrier), ProcessorCause::Barrier);
+                }
+            }
         }
         let open = OpenBlock { block, line: known.lines.start, at: processor.at, access: 0 };
         processor.at += known.accesses.len();
@@ -250,6 +287,10 @@ impl Multiprocessor {
         let size = (1u64 << shift).min(128) as u8;
         let Some(event) = self.memory.fetch(number as u8, place, size) else { return false };
         self.memory.take_decisions();
+        if let Some(stall) = self.warming_stall() {
+            self.processors[number].spend(stall, ProcessorCause::Instructions);
+            return false;
+        }
         let has_written_back = self.memory.counts().write_backs > before;
         // Instructions are clean, unless the program has just written them.
         let transaction = match event.supplier {
@@ -275,11 +316,15 @@ impl Multiprocessor {
             let before = (self.memory.counts().write_backs, self.memory.counts().memory_updates);
             if let Some(event) = self.memory.access(number as u8, place, part, is_store) {
                 self.memory.take_decisions();
-                let counts = self.memory.counts();
-                let has_written_back = counts.write_backs > before.0;
-                let has_updated = counts.memory_updates > before.1;
-                self.transaction(number, place / line, &event, has_updated, has_written_back, is_store);
-                used_bus = true;
+                if let Some(stall) = self.warming_stall() {
+                    self.processors[number].spend(stall, ProcessorCause::Memory);
+                } else {
+                    let counts = self.memory.counts();
+                    let has_written_back = counts.write_backs > before.0;
+                    let has_updated = counts.memory_updates > before.1;
+                    self.transaction(number, place / line, &event, has_updated, has_written_back, is_store);
+                    used_bus = true;
+                }
             }
             at += u64::from(part);
         }
@@ -342,6 +387,7 @@ impl Multiprocessor {
             processor.wait_until(self.began, ProcessorCause::Idle);
             processor.counts = ProcessorCounts::default();
         }
+        self.sampler.iter_mut().for_each(|sampler| sampler.reset_counts(&self.processors));
         self.memory.reset_counts();
         self.buses.iter_mut().for_each(BusClock::reset_counts);
         self.interconnect.iter_mut().for_each(InterconnectClock::reset_counts);

@@ -103,6 +103,8 @@ pub(super) struct ProcessorState {
     pub open: Option<OpenBlock>,
     /// The instruction line that was fetched last.
     pub line: Option<u64>,
+    /// Instructions of the last block, which a sample has not counted: those of its accesses come before.
+    pub not_sampled: u64,
     /// Nothing can be executed until another processor has executed something.
     pub is_idle: bool,
     pub counts: ProcessorCounts,
@@ -141,6 +143,13 @@ impl ProcessorState {
             }
         }
         self.retire();
+    }
+
+    /// Instructions are executed between the windows of a sample.
+    pub fn warm(&mut self, instructions: u64, time: u64) {
+        self.executed += instructions;
+        self.counts.instructions += instructions;
+        self.spend(time, ProcessorCause::Busy);
     }
 
     fn retire(&mut self) {

@@ -4,11 +4,11 @@ use events::record::{Event, Mark};
 use events::{Block, Image, Thread};
 
 use super::any_core::AnyCore;
-use super::cycles::Cycles;
+use super::cycles::{CAUSES, Cycles};
 use super::memory::MemorySystem;
 use super::resolve::ResolvedBatch;
-use super::sampling::WindowSampler;
 use crate::per_thread::{PerThread, Sums};
+use crate::sampling::WindowSampler;
 
 /// The cycles that one unit of work took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Sums for Usage {
 pub(super) struct Accounting<M> {
     pub core: AnyCore<M>,
     /// What is simulated in detail; everything without it.
-    pub sampler: Option<WindowSampler>,
+    pub sampler: Option<WindowSampler<CAUSES>>,
     /// The current thread.
     thread: Thread,
     /// Instructions of all threads.
@@ -104,7 +104,7 @@ impl<M: MemorySystem> Accounting<M> {
                                 true => self.core.execute(block, addresses, misses),
                                 false => self.core.warm(block, addresses, misses[0]),
                             }
-                            sampler.executed(instructions, || self.core.cycles());
+                            sampler.executed(instructions.into(), || self.core.cycles().with_total());
                         }
                     }
                 }
@@ -118,7 +118,7 @@ impl<M: MemorySystem> Accounting<M> {
     pub fn reset_counts(&mut self) {
         self.core.reset_counts();
         if let Some(sampler) = &mut self.sampler {
-            sampler.reset_counts(self.core.cycles());
+            sampler.reset_counts(self.core.cycles().with_total());
         }
         self.instructions = 0;
         self.threads.reset();
@@ -129,7 +129,7 @@ impl<M: MemorySystem> Accounting<M> {
     pub fn merge(&mut self, ended: &mut Accounting<M>) {
         self.core.merge(&mut ended.core);
         if let (Some(own), Some(ended)) = (&mut self.sampler, &ended.sampler) {
-            own.merge(&ended.sampled, self.core.cycles());
+            own.merge(&ended.sampled, self.core.cycles().with_total());
         }
         self.instructions += ended.instructions;
         self.units.append(&mut ended.units);

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::description::MAX_ISSUE;
+use crate::sampling::{Estimate, WindowSums};
 
 /// Levels beyond L1 that are distinguished; the last one includes all beyond it.
 pub(crate) const LEVELS: usize = 6;
@@ -199,11 +200,34 @@ impl Cycles {
         difference
     }
 
+    /// All cycles at index 0, which is no cause, and the causes at theirs: what a sample's windows add up.
+    pub(crate) fn with_total(&self) -> [u64; CAUSES] {
+        let mut sums = self.0;
+        sums[0] = self.total();
+        sums
+    }
+
     /// Adds others.
     pub fn add(&mut self, others: &Cycles) {
         for (totals, other) in self.0.iter_mut().zip(&others.0) {
             *totals += other;
         }
+    }
+}
+
+/// What the windows of a sample have measured: cycles, by cause.
+pub type SampledCycles = WindowSums<CAUSES>;
+
+impl SampledCycles {
+    /// Cycles of one cause per instruction.
+    pub fn of(&self, cause: Cause) -> Estimate {
+        self.estimate(cause.index())
+    }
+
+    /// The causes that occurred in windows.
+    pub fn causes(&self) -> impl Iterator<Item = (Cause, Estimate)> {
+        let of = |cause: Cause| (self.sum(cause.index()) > 0).then(|| (cause, self.of(cause)));
+        Cause::all().filter_map(of)
     }
 }
 

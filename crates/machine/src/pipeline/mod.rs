@@ -15,7 +15,6 @@ mod model;
 pub(crate) mod registers;
 mod resolve;
 mod rules;
-mod sampling;
 mod scoreboard;
 mod segment;
 mod stalls;
@@ -27,7 +26,7 @@ mod worker;
 pub use accounting::UnitCycles;
 pub use cached_memory::CachedMemory;
 pub(crate) use cycles::LEVELS;
-pub use cycles::{Cause, Cycles, PipelineSide};
+pub use cycles::{Cause, Cycles, PipelineSide, SampledCycles};
 pub(crate) use description::MAX_ISSUE;
 pub use description::{
     Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, OperandRole, Pipeline, Stores,
@@ -37,5 +36,4 @@ pub use issue::SiteCycles;
 pub(crate) use memory::Timing;
 pub use memory::{MemorySystem, PerfectMemory, ServedBy};
 pub use model::{TimingModel, TimingModelError};
-pub use sampling::{Estimate, SampledCycles, SamplingPlan};
 pub(crate) use timing_outcome::CycleTotals;

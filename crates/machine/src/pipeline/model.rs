@@ -10,14 +10,14 @@ use super::cached_memory::CachedMemory;
 use super::core::Core;
 #[cfg(doc)]
 use super::cycles::Cause;
-use super::cycles::{Cycles, LEVELS, PipelineSide};
+use super::cycles::{Cycles, LEVELS, PipelineSide, SampledCycles};
 use super::issue::SiteCycles;
 use super::memory::{MemorySystem, PerfectMemory, Timing};
 use super::resolve::Resolver;
-use super::sampling::{SampledCycles, SamplingPlan, WindowSampler};
 use super::worker::{BATCH_WORDS, Worker};
 use crate::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
 use crate::predictor::{Predictions, PredictorState};
+use crate::sampling::{SamplingPlan, WindowSampler};
 use crate::{Cache, Machine, MergeableModel, Model};
 
 /// Why a machine has no timing model.

@@ -66,6 +66,11 @@ impl Schedule {
             is_saturated: false,
         }
     }
+
+    /// Whether streams that have begun are executed without waiting for what wakes them.
+    fn never_waits(&self) -> bool {
+        self.is_saturated || self.assignment == Assignment::Recorded
+    }
 }
 
 impl Trace {
@@ -118,11 +123,15 @@ impl Trace {
             next: schedule.processors as usize,
             queues,
             processors: (0..schedule.processors).map(processor).collect(),
-            schedule,
             lowest: 0,
-            wake_ups: wake_ups::wake_ups(self, &is_wanted),
+            // They are found by reading everything once more: only where streams wait for each other.
+            wake_ups: match schedule.never_waits() {
+                true => WakeUps::new(),
+                false => wake_ups::wake_ups(self, &is_wanted),
+            },
             parents: parents(self, is_wanted),
             created: HashMap::new(),
+            schedule,
         }
     }
 }

@@ -3,8 +3,6 @@
 //! (functional warming), and no time passes. Before each window some instructions are simulated and not measured, which fill the
 //! core's queues.
 
-use super::cycles::{CAUSES, Cause, Cycles};
-
 /// The quantile of the normal distribution for intervals of 99 %, of both sides.
 const QUANTILE: f64 = 2.575_829;
 
@@ -54,9 +52,9 @@ pub struct Estimate {
     pub error: f64,
 }
 
-/// What the windows of a sample have measured.
+/// What the windows of a sample have measured, as sums of `N` counts: the first one is of everything, the others of its parts.
 #[derive(Clone, Debug)]
-pub struct SampledCycles {
+pub struct WindowSums<const N: usize> {
     /// The number of windows.
     pub windows: u64,
     /// Instructions in windows.
@@ -65,82 +63,75 @@ pub struct SampledCycles {
     pub detailed: u64,
     /// All instructions executed.
     pub instructions: u64,
-    /// The sums over the windows: cycles by cause, and at 0, which is no cause, all cycles.
-    cycles: [u64; CAUSES],
+    /// The sums over the windows.
+    sums: [u64; N],
     /// Their squares, and their products with the windows' instructions; the squares of those.
-    squares: [f64; CAUSES],
-    products: [f64; CAUSES],
+    squares: [f64; N],
+    products: [f64; N],
     instruction_squares: f64,
 }
 
-impl Default for SampledCycles {
-    fn default() -> SampledCycles {
-        SampledCycles {
+impl<const N: usize> Default for WindowSums<N> {
+    fn default() -> WindowSums<N> {
+        WindowSums {
             windows: 0,
             measured: 0,
             detailed: 0,
             instructions: 0,
-            cycles: [0; CAUSES],
-            squares: [0.0; CAUSES],
-            products: [0.0; CAUSES],
+            sums: [0; N],
+            squares: [0.0; N],
+            products: [0.0; N],
             instruction_squares: 0.0,
         }
     }
 }
 
-impl SampledCycles {
-    /// Cycles per instruction.
+impl<const N: usize> WindowSums<N> {
+    /// Of everything, per instruction.
     pub fn per_instruction(&self) -> Estimate {
         self.estimate(0)
     }
 
-    /// Cycles of one cause per instruction.
-    pub fn of(&self, cause: Cause) -> Estimate {
-        self.estimate(cause.index())
+    /// The sum of a count over the windows.
+    pub(crate) fn sum(&self, index: usize) -> u64 {
+        self.sums[index]
     }
 
-    /// The causes that occurred in windows.
-    pub fn causes(&self) -> impl Iterator<Item = (Cause, Estimate)> {
-        let of = |cause: Cause| (self.cycles[cause.index()] > 0).then(|| (cause, self.of(cause)));
-        Cause::all().filter_map(of)
-    }
-
-    /// How many windows would be needed for a relative error of the cycles per instruction, if they vary as these do.
+    /// How many windows would be needed for a relative error of what everything is per instruction, if they vary as these do.
     pub fn windows_for(&self, relative: f64) -> u64 {
         let Estimate { value, error } = self.infinite(0);
         (self.windows as f64 * (error / (value * relative)).powi(2)).ceil() as u64
     }
 
     /// Adds the windows of another execution.
-    pub fn add(&mut self, other: &SampledCycles) {
+    pub fn add(&mut self, other: &WindowSums<N>) {
         self.windows += other.windows;
         self.measured += other.measured;
         self.detailed += other.detailed;
         self.instructions += other.instructions;
         self.instruction_squares += other.instruction_squares;
-        for index in 0..CAUSES {
-            self.cycles[index] += other.cycles[index];
+        for index in 0..N {
+            self.sums[index] += other.sums[index];
             self.squares[index] += other.squares[index];
             self.products[index] += other.products[index];
         }
     }
 
     /// Adds a window.
-    fn add_window(&mut self, instructions: u64, cycles: &Cycles) {
+    fn add_window(&mut self, instructions: u64, counts: &[u64; N]) {
         let length = instructions as f64;
         self.windows += 1;
         self.measured += instructions;
         self.instruction_squares += length * length;
-        let total = std::iter::once(cycles.total());
-        for (index, cycles) in total.chain(cycles.0[1..].iter().copied()).enumerate() {
-            self.cycles[index] += cycles;
-            self.squares[index] += (cycles * cycles) as f64;
-            self.products[index] += cycles as f64 * length;
+        for (index, &count) in counts.iter().enumerate() {
+            self.sums[index] += count;
+            self.squares[index] += (count as f64).powi(2);
+            self.products[index] += count as f64 * length;
         }
     }
 
     /// The estimate; it has no error if everything was measured.
-    fn estimate(&self, index: usize) -> Estimate {
+    pub(crate) fn estimate(&self, index: usize) -> Estimate {
         let Estimate { value, error } = self.infinite(index);
         let unmeasured = self.instructions.saturating_sub(self.measured) as f64 / self.instructions as f64;
         Estimate { value, error: error * unmeasured.max(0.0).sqrt() }
@@ -149,7 +140,7 @@ impl SampledCycles {
     /// The ratio estimator of Cochran, "Sampling Techniques", section 2.11, of a sample from an execution without end.
     fn infinite(&self, index: usize) -> Estimate {
         let (windows, measured) = (self.windows as f64, self.measured as f64);
-        let value = self.cycles[index] as f64 / measured;
+        let value = self.sums[index] as f64 / measured;
         let squares = self.squares[index] - 2.0 * value * self.products[index]
             + value * value * self.instruction_squares;
         let variance = squares.max(0.0) / (windows - 1.0);
@@ -168,29 +159,24 @@ fn student(freedom: f64) -> f64 {
 
 /// Decides what is simulated in detail, and adds up what is measured.
 #[derive(Debug)]
-pub(super) struct WindowSampler {
+pub(crate) struct WindowSampler<const N: usize> {
     plan: SamplingPlan,
     phase: Phase,
     /// Instructions until the phase ends; less than 1 if it is over.
     left: i64,
-    /// At the begin of the window: instructions in it so far, and the cycles before it.
-    window: (u64, Cycles),
-    pub sampled: SampledCycles,
+    /// At the begin of the window: instructions in it so far, and the counts before it.
+    window: (u64, [u64; N]),
+    pub sampled: WindowSums<N>,
 }
 
-impl WindowSampler {
+impl<const N: usize> WindowSampler<N> {
     /// A sample by a plan. The first window comes at the end of the first period.
-    pub fn new(plan: SamplingPlan) -> WindowSampler {
+    pub fn new(plan: SamplingPlan) -> WindowSampler<N> {
         let phase = Phase::FunctionalWarming;
         let left = plan.length(phase) as i64;
-        let mut sampler = WindowSampler {
-            plan,
-            phase,
-            left,
-            window: Default::default(),
-            sampled: SampledCycles::default(),
-        };
-        sampler.next_phase(Cycles::default);
+        let mut sampler =
+            WindowSampler { plan, phase, left, window: (0, [0; N]), sampled: WindowSums::default() };
+        sampler.next_phase(|| [0; N]);
         sampler
     }
 
@@ -200,10 +186,9 @@ impl WindowSampler {
         self.phase != Phase::FunctionalWarming
     }
 
-    /// A block with this number of instructions was executed, after which the core has these cycles.
+    /// A block with this number of instructions was executed, after which there are these counts.
     #[inline(always)]
-    pub fn executed(&mut self, instructions: u32, cycles: impl Fn() -> Cycles) {
-        let instructions = u64::from(instructions);
+    pub fn executed(&mut self, instructions: u64, counts: impl Fn() -> [u64; N]) {
         self.sampled.instructions += instructions;
         if self.is_detailed() {
             self.sampled.detailed += instructions;
@@ -211,28 +196,29 @@ impl WindowSampler {
         }
         self.left -= instructions as i64;
         if self.left <= 0 {
-            self.next_phase(cycles);
+            self.next_phase(counts);
         }
     }
 
     /// Forgets what was measured; the windows go on.
-    pub fn reset_counts(&mut self, cycles: Cycles) {
-        self.sampled = SampledCycles::default();
-        self.window = (0, cycles);
+    pub fn reset_counts(&mut self, counts: [u64; N]) {
+        self.sampled = WindowSums::default();
+        self.window = (0, counts);
     }
 
-    /// Adds the windows of an execution whose cycles were added to the core's, which are these now. An open window is given up.
-    pub fn merge(&mut self, ended: &SampledCycles, cycles: Cycles) {
+    /// Adds the windows of an execution whose counts were added to the others, which are these now. An open window is given up.
+    pub fn merge(&mut self, ended: &WindowSums<N>, counts: [u64; N]) {
         self.sampled.add(ended);
-        self.window = (0, cycles);
+        self.window = (0, counts);
     }
 
     /// Goes on to the phase that follows, beyond those that a long block has skipped.
     #[inline(never)]
-    fn next_phase(&mut self, cycles: impl Fn() -> Cycles) {
+    fn next_phase(&mut self, counts: impl Fn() -> [u64; N]) {
         while self.left <= 0 {
             if self.phase == Phase::Measured && self.window.0 > 0 {
-                let measured = cycles().since(&self.window.1);
+                let (now, before) = (counts(), self.window.1);
+                let measured = std::array::from_fn(|index| now[index] - before[index]);
                 self.sampled.add_window(self.window.0, &measured);
             }
             self.phase = match self.phase {
@@ -241,7 +227,7 @@ impl WindowSampler {
                 Phase::Measured => Phase::FunctionalWarming,
             };
             self.left += self.plan.length(self.phase) as i64;
-            self.window = (0, cycles());
+            self.window = (0, counts());
         }
     }
 }
@@ -249,13 +235,6 @@ impl WindowSampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn cycles(operands: u64, issued: u64) -> Cycles {
-        let mut cycles = Cycles::default();
-        cycles.0[Cause::Operand.index()] = operands;
-        cycles.0[Cause::Issued(1).index()] = issued;
-        cycles
-    }
 
     #[test]
     fn quantiles_are_those_of_tables() {
@@ -267,15 +246,15 @@ mod tests {
     /// Windows of 10, 10 and 20 instructions with 20, 30 and 50 cycles: 2.5 an instruction, residuals -5, 5, 0.
     #[test]
     fn estimates_are_as_computed_by_hand() {
-        let mut sampled = SampledCycles { instructions: 160, ..SampledCycles::default() };
+        let mut sampled = WindowSums { instructions: 160, ..WindowSums::default() };
         for (instructions, operands, issued) in [(10, 10, 10), (10, 20, 10), (20, 30, 20)] {
-            sampled.add_window(instructions, &cycles(operands, issued));
+            sampled.add_window(instructions, &[operands + issued, issued]);
         }
         let error = student(2.0) * (25.0f64 * 3.0).sqrt() / 40.0;
         let Estimate { value, error: found } = sampled.per_instruction();
         assert_eq!(value, 2.5);
         assert!((found - error * 0.75f64.sqrt()).abs() < 1e-12);
-        assert_eq!(sampled.of(Cause::Issued(1)), Estimate { value: 1.0, error: 0.0 });
+        assert_eq!(sampled.estimate(1), Estimate { value: 1.0, error: 0.0 });
         let needed = 3.0 * (error / 0.25).powi(2);
         assert_eq!(sampled.windows_for(0.1), needed.ceil() as u64);
         let mut twice = sampled.clone();
@@ -285,7 +264,7 @@ mod tests {
     }
 
     /// The phases of a sampler with blocks of a length, and the windows that it has measured.
-    fn phases(plan: SamplingPlan, block: u32, blocks: u32) -> (String, SampledCycles) {
+    fn phases(plan: SamplingPlan, block: u32, blocks: u32) -> (String, WindowSums<1>) {
         let mut sampler = WindowSampler::new(plan);
         let mut phases = String::new();
         let mut executed = 0;
@@ -296,7 +275,7 @@ mod tests {
                 Phase::Measured => 'M',
             });
             executed += if sampler.is_detailed() { u64::from(block) } else { 0 };
-            sampler.executed(block, || cycles(2 * executed, 0));
+            sampler.executed(block.into(), || [2 * executed]);
         }
         (phases, sampler.sampled)
     }
