@@ -132,6 +132,8 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
             subtract(outside.rows.entry(block).or_default(), rows);
             parts[class as usize].rows.insert(block, rows.clone());
         }
+        // Blocks that units alone execute.
+        outside.rows.retain(|_, rows| rows.iter().flatten().any(|number| *number > 0));
         parts.sort_by_cached_key(|part| (Reverse(part.total()), part.name.clone()));
         parts.push(outside);
         parts
