@@ -185,14 +185,18 @@ pub fn tables_of_classes(parts: Vec<(String, Table)>, whole: Table) -> Table {
 }
 
 /// The units of a class, and the sum of their results.
-struct ClassSum<'a> {
-    name: &'a str,
-    units: u64,
-    row: Vec<u64>,
+#[derive(Clone, Debug)]
+pub struct ClassSum<'a> {
+    /// The name of the class.
+    pub name: &'a str,
+    /// How many units ended.
+    pub units: u64,
+    /// A value for each of [`InstructionResults::columns`].
+    pub row: Vec<u64>,
 }
 
 /// The classes, the one with the greatest results first.
-fn class_sums<'a, M: InstructionResults>(
+pub fn class_sums<'a, M: InstructionResults>(
     models: &Together<M>,
     classes: &'a UnitClasses,
 ) -> Vec<ClassSum<'a>> {

@@ -23,7 +23,7 @@ use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
-pub use by_class::{UnitClasses, WithClasses, by_class, mean_units, tables_of_classes};
+pub use by_class::{ClassSum, UnitClasses, WithClasses, by_class, class_sums, mean_units, tables_of_classes};
 pub use cycles::{describe, times};
 pub use divided::{ClassResults, DividedByClass};
 pub use misses::structures;

@@ -231,7 +231,8 @@ fn rules_that_do_not_fit_are_errors_before_the_program_runs() {
 #[test]
 fn objects_of_all_classes_are_those_of_the_run() {
     for options in ["", "--caches alphastation500", "--children"] {
-        let by_class = table(Path::new(RULES), &format!("--unit query --class query($1) {options}"), "direct");
+        let by_class =
+            table(Path::new(RULES), &format!("--unit query --class query($1) {options}"), "direct");
         let whole = table(Path::new(RULES), options, "direct");
         assert_eq!(by_class[0][0], "class");
         let mut sums: BTreeMap<&str, Vec<u64>> = BTreeMap::new();

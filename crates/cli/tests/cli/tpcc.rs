@@ -206,6 +206,17 @@ fn the_study_has_all_transactions_of_both_builds() {
     let classes = read("classes-byte-word.csv");
     let all = column(&classes, "instructions");
     assert_eq!(all[..all.len() - 1].iter().sum::<u64>(), all[all.len() - 1]);
+    // What is simulated are the same transactions, if all are.
+    let on_machine = read("on-alphastation500.csv");
+    assert_eq!(on_machine.len(), 1 + 2 * UNITS.len());
+    let simulated = column(&on_machine, "instructions");
+    let counted = column(&rows, "original").into_iter().zip(column(&rows, "byte-word"));
+    assert_eq!(
+        simulated,
+        counted.flat_map(|(original, byte_word)| [original, byte_word]).collect::<Vec<_>>()
+    );
+    assert!(column(&on_machine, "cycles").iter().zip(&simulated).all(|(cycles, executed)| cycles > executed));
+    assert_eq!(read("throughput.csv").len(), 1 + 2 * 2);
     let page = fs::read_to_string(folder.path("study/tpcc/index.html")).unwrap();
     assert!(page.contains("New-Order") && page.contains("virtual machine"));
 }
