@@ -12,7 +12,7 @@ use analysis::classes::{ClassProfiles, UnitClass};
 use analysis::components::Components;
 use analysis::run_counts::{RunCounts, RunDescription};
 use analysis::table::{Kind, Table};
-use engine::{ClassPlan, Configuration, UnitOfWork};
+use engine::{ClassPlan, Configuration, Plan, UnitOfWork};
 use machine::{Machine, TimingModel};
 use report::{Arrangement, Block, Page, Section};
 
@@ -171,10 +171,16 @@ fn simulate(
 ) -> Result<[Vec<OnMachine>; 2], Error> {
     let arguments = ["--transactions".into(), settings.simulated().to_string().into()];
     let functions: Vec<String> = CLASSES.iter().map(|(function, _)| function.to_string()).collect();
-    let run = |configuration, _, _: &mut (dyn FnMut(()) + Send)| {
-        let classes = ClassPlan { functions: functions.clone(), rules: Vec::new() };
-        machines::observe(&configuration, machines, classes)
+    // Not the checks before and after them, which also fill the page cache.
+    let place = |function: &str| Some(function.parse().expect("it is a name"));
+    let plan = Plan {
+        from: place("prepare_transactions"),
+        until: place("finalize_transactions"),
+        classes: Some(ClassPlan { functions, rules: Vec::new() }),
+        ..Plan::default()
     };
+    let run =
+        |configuration, _, _: &mut (dyn FnMut(()) + Send)| machines::observe(&configuration, machines, &plan);
     let mut simulated = Vec::new();
     for (build, ((on_machines, ending), output)) in
         database.builds.iter().zip(database.run_both(MODE, &arguments, run, &mut |()| {})?)

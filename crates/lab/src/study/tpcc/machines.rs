@@ -4,7 +4,7 @@ use std::path::Path;
 
 use analysis::models::{Together, WithClasses, class_sums};
 use analysis::table::{Column, Kind, Table, Value};
-use engine::{ClassPlan, Configuration, Plan};
+use engine::{Configuration, Plan};
 use machine::{Caches, Machine, PerProcess, TimingModel};
 use serde::{Deserialize, Serialize};
 
@@ -43,19 +43,18 @@ struct SimulatedClass {
     misses: Vec<u64>,
 }
 
-/// Runs the program with models of the machines, all of which have a timing model, and divides what they find among the classes of units of work.
+/// Runs the program with models of the machines, all of which have a timing model, of what the plan says, and divides what they find among the classes of units of work.
 pub(super) fn observe(
     configuration: &Configuration,
     machines: &[(String, Machine)],
-    classes: ClassPlan,
+    plan: &Plan,
 ) -> Result<(Vec<OnMachine>, Option<Ending>), String> {
     let own = machines.to_vec();
     let models = PerProcess::merging(move || Models {
         caches: own.iter().map(|(_, machine)| Caches::new(machine)).collect(),
         times: own.iter().map(|(_, machine)| TimingModel::new(machine).expect("it was checked")).collect(),
     });
-    let plan = Plan { classes: Some(classes), ..Plan::default() };
-    let observed = family::observe(configuration, &plan, WithClasses::new(models), |_| ());
+    let observed = family::observe(configuration, plan, WithClasses::new(models), |_| ());
     let observed = observed.map_err(|error| error.to_string())?;
     let WithClasses { model, classes } = &observed.model;
     let on_machine = |index: usize| {
@@ -147,7 +146,7 @@ fn transactions((name, machine): &(String, Machine), builds: [&str; 2], simulate
         ("microseconds", Kind::Real(1)),
     ];
     let name = format!("on-{}", Path::new(name).file_stem().unwrap_or_default().to_string_lossy());
-    let title = format!("Cycles and misses of a transaction on {}", machine.title);
+    let title = format!("Cycles and misses of a transaction: {}", machine.title);
     let mut table = Table::new(&name, title, &columns);
     let misses = simulated[0].structures.iter();
     table.columns.extend(misses.map(|one| Column { name: format!("{one} misses"), kind: Kind::Count }));

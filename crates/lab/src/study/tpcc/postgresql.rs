@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use analysis::run_counts::RunDescription;
-use engine::{ClassPlan, Configuration, Family, UnitOfWork};
+use engine::{ClassPlan, ClassRule, Configuration, Family, Plan, UnitOfWork};
 use machine::Machine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,16 +36,17 @@ pub(super) fn study(
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     let terminals = Terminals::prepare(&server, progress)?;
     progress(StudyProgress::Running(MODE));
-    let class = CLASS.parse().expect("it is a rule");
+    let class: ClassRule = CLASS.parse().expect("it is a rule");
     let functions = vec![TRANSACTION.into(), PROCESS_START.into()];
-    let plan = ClassPlan { functions: functions.clone(), rules: vec![class] };
-    let work = UnitOfWork { functions, classes: plan.rules.clone(), ..UnitOfWork::default() };
+    let of_units = ClassPlan { functions: functions.clone(), rules: vec![class.clone()] };
+    let plan = Plan { classes: Some(of_units), ..Plan::default() };
+    let work = UnitOfWork { functions, classes: vec![class], ..UnitOfWork::default() };
     let (mut counted, mut simulated) = (Vec::new(), Vec::new());
     for (number, build) in server.builds.iter().enumerate() {
         let one = terminals.count(&server, number, &work, settings.transactions)?;
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
         counted.push(classes(one).map_err(failed)?);
-        let observe = |configuration: &Configuration| machines::observe(configuration, on, plan.clone());
+        let observe = |configuration: &Configuration| machines::observe(configuration, on, &plan);
         simulated.push(terminals.run(&server, number, settings.simulated(), observe)?);
     }
     let simulated: [_; 2] = simulated.try_into().unwrap_or_else(|_| unreachable!("two builds"));
