@@ -159,7 +159,7 @@ impl TpccStudySettings {
 
     /// How many transactions are simulated in each build.
     fn simulated(&self) -> u32 {
-        machines::simulated(self.transactions)
+        machines::simulated(self.system, self.transactions)
     }
 }
 

@@ -8,7 +8,7 @@ use engine::{Configuration, Plan};
 use machine::{Caches, Machine, PerProcess, TimingModel};
 use serde::{Deserialize, Serialize};
 
-use super::{CLASSES, class_name};
+use super::{CLASSES, DatabaseSystem, class_name};
 use crate::family;
 use crate::measure::Ending;
 use crate::study::models::Models;
@@ -16,11 +16,15 @@ use crate::study::models::Models;
 /// The machines on which transactions are simulated unless others are named: one of the nineties, and one of today.
 pub(super) const MACHINES: [&str; 2] = ["alphastation500", "present-day"];
 
-/// How many transactions are simulated: models take some thirty times as long as counts.
-pub(super) fn simulated(transactions: u32) -> u32 {
-    // Terminals draw from decks of 23 cards: of each kind of transaction there are ten at least.
-    const LEAST: u32 = 230;
-    (transactions / 10).max(LEAST).min(transactions)
+/// How many transactions are simulated: models take some thirty times as long as counts, and a server's log and locks are executed, too.
+/// Terminals draw from decks of 23 cards, so that there are some of each kind.
+pub(super) fn simulated(system: DatabaseSystem, transactions: u32) -> u32 {
+    const LEAST: u32 = 46;
+    let share = match system {
+        DatabaseSystem::Sqlite => 10,
+        DatabaseSystem::Postgresql => 20,
+    };
+    (transactions / share).max(LEAST).min(transactions)
 }
 
 /// What a build's transactions cost on a machine.
