@@ -179,6 +179,9 @@ impl Addable for LockCosts {
     }
 }
 
+/// By class of units of work; none outside of units.
+type CostsOfClasses = BTreeMap<Option<u32>, LockCosts>;
+
 /// How long locks are held, the longest in all first; with a row for each class of units of work, if a unit ended.
 pub fn lock_table<M>(rows: LockRows, kind: &str, execution: &WithCallTree<M>) -> Table {
     let classes = execution.classes().names();
@@ -209,7 +212,7 @@ pub fn lock_table<M>(rows: LockRows, kind: &str, execution: &WithCallTree<M>) ->
     };
     let tree = execution.tree();
     let name = |function: u32| tree.functions()[function as usize].function.clone();
-    let mut locks: BTreeMap<[String; 2], (LockCosts, BTreeMap<Option<u32>, LockCosts>)> = BTreeMap::new();
+    let mut locks: BTreeMap<[String; 2], (LockCosts, CostsOfClasses)> = BTreeMap::new();
     let mut total = LockCosts::default();
     for (class, (lock, function), costs) in
         execution.lock_holds().into_iter().flat_map(|holds| holds.costs.all())
