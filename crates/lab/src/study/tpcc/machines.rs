@@ -22,7 +22,7 @@ pub(super) fn simulated(system: DatabaseSystem, transactions: u32) -> u32 {
     const LEAST: u32 = 46;
     let share = match system {
         DatabaseSystem::Sqlite => 10,
-        DatabaseSystem::Postgresql => 20,
+        DatabaseSystem::Postgresql => 40,
     };
     (transactions / share).max(LEAST).min(transactions)
 }
