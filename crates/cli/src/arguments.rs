@@ -363,6 +363,7 @@ Examples:
   pathlength objects ./postgres --single -D data postgres         the operators of each query, as EXPLAIN lays them out
   pathlength objects --children --time alphastation500 ./postgres -D data
   pathlength objects --by lock --as names ./postgres --single -D data postgres
+  pathlength objects --children --as held --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
   pathlength objects --rules mine.toml ./server
 
 What is executed belongs to the object of the innermost call of a function that works on one, whatever it calls. Each number \

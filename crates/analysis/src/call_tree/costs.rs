@@ -42,7 +42,8 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
         let mut own = vec![vec![0; columns.len()]; tree.nodes().len()];
         let shown = tree.merged_objects();
         let mut calls = vec![0; tree.nodes().len()];
-        tree.nodes().iter().zip(&shown).for_each(|(node, &shown)| calls[shown as usize] += node.calls);
+        let of_nodes = tree.calls(results.part());
+        of_nodes.iter().zip(&shown).for_each(|(of_node, &shown)| calls[shown as usize] += of_node);
         for (number, instance) in execution.instances().iter().enumerate() {
             for row in results.rows(number as u32).into_iter().flatten() {
                 add(&mut own[shown[instance.node as usize] as usize], &row);

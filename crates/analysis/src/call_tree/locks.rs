@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use events::record::Mark;
 
+use super::class_sums::{Addable, ClassSums};
 use super::{NodeId, WithCallTree};
+use crate::models::UnitClasses;
+use crate::run_counts::OUTSIDE_UNITS;
 use crate::table::{Kind, Table, Value};
 
 /// What the rows of a table of locks are.
@@ -22,7 +25,7 @@ pub enum LockRows {
 pub(super) struct LockHolds {
     threads: HashMap<u32, LockThread>,
     /// By lock and function.
-    costs: BTreeMap<(NodeId, u32), LockCosts>,
+    costs: ClassSums<(NodeId, u32), LockCosts>,
     /// How many threads wait for a lock.
     waiting: HashMap<NodeId, u64>,
 }
@@ -63,6 +66,8 @@ struct Hold {
     /// The function that acquired it, and the instructions of its thread then.
     function: u32,
     since: u64,
+    /// If the unit of work in which it was acquired has ended, its class; none outside of units.
+    ended: Option<Option<u32>>,
     /// The instructions of its thread when somebody began to wait.
     contended_since: Option<u64>,
 }
@@ -82,12 +87,13 @@ impl LockHolds {
     #[cold]
     fn call_ended(&mut self, thread: u32, function: u32, now: u64, ended: EndedCall) {
         if let Some((lock, times)) = ended.awaited {
-            self.costs.entry((lock, function)).or_default().waits += times;
+            self.costs.now(thread, (lock, function)).waits += times;
         }
         let Some(lock) = ended.acquired else { return };
-        self.costs.entry((lock, function)).or_default().acquired += 1;
+        self.costs.now(thread, (lock, function)).acquired += 1;
+        let ended = (!self.costs.is_in_unit(thread)).then_some(None);
         let contended_since = self.waiting.get(&lock).filter(|n| **n > 0).map(|_| now);
-        let hold = Hold { lock, function, since: now, contended_since };
+        let hold = Hold { lock, function, since: now, ended, contended_since };
         self.threads.entry(thread).or_default().held.push(hold);
     }
 
@@ -103,6 +109,14 @@ impl LockHolds {
             }
             Mark::LockReleased(lock) => node(lock).into_iter().for_each(|lock| self.released(thread, lock)),
             _ => {}
+        }
+    }
+
+    /// A mark of a thread, which may begin or end a unit of work.
+    pub(super) fn unit_mark(&mut self, thread: u32, mark: Mark, classes: &UnitClasses) {
+        if let Some(class) = self.costs.mark(thread, mark, classes) {
+            let held = self.threads.get_mut(&thread).into_iter().flat_map(|state| &mut state.held);
+            held.for_each(|hold| hold.ended = hold.ended.or(Some(class)));
         }
     }
 
@@ -144,14 +158,18 @@ impl LockHolds {
         let Some(last) = state.held.iter().rposition(|hold| hold.lock == lock) else { return };
         let hold = state.held.remove(last);
         let held = state.executed - hold.since;
-        let costs = self.costs.entry((lock, hold.function)).or_default();
+        let key = (lock, hold.function);
+        let costs = match hold.ended {
+            Some(class) => self.costs.of(class, key),
+            None => self.costs.now(thread, key),
+        };
         costs.held += held;
         costs.longest = costs.longest.max(held);
         costs.contended += hold.contended_since.map_or(0, |since| state.executed - since);
     }
 }
 
-impl LockCosts {
+impl Addable for LockCosts {
     fn add(&mut self, other: &LockCosts) {
         self.acquired += other.acquired;
         self.held += other.held;
@@ -161,65 +179,73 @@ impl LockCosts {
     }
 }
 
-/// How long locks are held, the longest in all first.
+/// By class of units of work; none outside of units.
+type CostsOfClasses = BTreeMap<Option<u32>, LockCosts>;
+
+/// How long locks are held, the longest in all first; with a row for each class of units of work, if a unit ended.
 pub fn lock_table<M>(rows: LockRows, kind: &str, execution: &WithCallTree<M>) -> Table {
+    let classes = execution.classes().names();
     let columns = [
-        (kind, Kind::Code),
-        ("acquired by", Kind::Code),
-        ("acquired", Kind::Count),
-        ("held", Kind::Count),
-        ("mean", Kind::Real(1)),
-        ("longest", Kind::Count),
-        ("waits", Kind::Count),
-        ("held while awaited", Kind::Count),
+        (kind, Kind::Code, true),
+        ("acquired by", Kind::Code, rows == LockRows::Holder),
+        ("class", Kind::Text, !classes.is_empty()),
+        ("acquired", Kind::Count, true),
+        ("held", Kind::Count, true),
+        ("mean", Kind::Real(1), true),
+        ("longest", Kind::Count, true),
+        ("waits", Kind::Count, true),
+        ("held while awaited", Kind::Count, true),
     ];
-    let is_shown = |name: &str| rows == LockRows::Holder || name != "acquired by";
-    let shown: Vec<_> = columns.into_iter().filter(|(name, _)| is_shown(name)).collect();
+    let shown: Vec<_> =
+        columns.iter().filter(|(.., is_shown)| *is_shown).map(|&(name, kind, _)| (name, kind)).collect();
     let mut table = Table::new("locks", "Locks: instructions of their holders", &shown);
-    let tree = execution.tree();
-    let name = |function: u32| tree.functions()[function as usize].function.clone();
-    let mut sums: BTreeMap<[String; 2], LockCosts> = BTreeMap::new();
-    for (&(lock, function), costs) in execution.locks() {
-        let by = if rows == LockRows::Holder { name(function) } else { String::new() };
-        sums.entry([name(tree.nodes()[lock as usize].function), by]).or_default().add(costs);
-    }
-    let cells = |names: [Value; 2], costs: &LockCosts| {
+    let cells = |[lock, by, class]: [Value; 3], costs: &LockCosts| {
         let mean = match costs.acquired {
             0 => Value::Missing,
             acquired => (costs.held as f64 / acquired as f64).into(),
         };
-        let [lock, by] = names;
-        let cells = [
-            lock,
-            by,
-            costs.acquired.into(),
-            costs.held.into(),
-            mean,
-            costs.longest.into(),
-            costs.waits.into(),
-            costs.contended.into(),
-        ];
-        let shown = columns.iter().zip(cells).filter(|((name, _), _)| is_shown(name));
+        let numbers = [costs.longest, costs.waits, costs.contended].map(Value::from);
+        let cells =
+            [lock, by, class, costs.acquired.into(), costs.held.into(), mean].into_iter().chain(numbers);
+        let shown = columns.iter().zip(cells).filter(|((.., is_shown), _)| *is_shown);
         shown.map(|(_, cell)| cell).collect::<Vec<Value>>()
     };
-    let mut rows: Vec<_> = sums.into_iter().collect();
-    rows.sort_by_key(|(_, costs)| Reverse((costs.contended, costs.held)));
+    let tree = execution.tree();
+    let name = |function: u32| tree.functions()[function as usize].function.clone();
+    let mut locks: BTreeMap<[String; 2], (LockCosts, CostsOfClasses)> = BTreeMap::new();
     let mut total = LockCosts::default();
-    for (names, costs) in &rows {
-        total.add(costs);
-        table.row(cells(names.clone().map(Value::from), costs));
+    for (class, (lock, function), costs) in
+        execution.lock_holds().into_iter().flat_map(|holds| holds.costs.all())
+    {
+        let by = if rows == LockRows::Holder { name(function) } else { String::new() };
+        let lock = name(tree.nodes()[lock as usize].function);
+        let (all, of_classes) = locks.entry([lock, by]).or_default();
+        for sum in [all, of_classes.entry(class).or_default(), &mut total] {
+            sum.add(costs);
+        }
     }
-    table.total_row(cells(["total".into(), Value::Missing], &total));
+    let order = |costs: &LockCosts| Reverse((costs.contended, costs.held));
+    let mut locks: Vec<_> = locks.into_iter().collect();
+    locks.sort_by_key(|(_, (costs, _))| order(costs));
+    for ([lock, by], (_, of_classes)) in locks {
+        let mut of_classes: Vec<_> = of_classes.into_iter().collect();
+        of_classes.sort_by_key(|(_, costs)| order(costs));
+        for (class, costs) in of_classes {
+            let class = class.map_or(OUTSIDE_UNITS, |class| &classes[class as usize]);
+            table.row(cells([lock.as_str().into(), by.as_str().into(), class.into()], &costs));
+        }
+    }
+    table.total_row(cells(["total".into(), Value::Missing, Value::Missing], &total));
     table.notes.push(
         "A lock is held from the return of the function that acquires it to the call of the one that releases it; what its holder \
          executes meanwhile counts. 'held while awaited' is the part of it after another thread began to wait."
             .into(),
     );
-    table
-}
-
-impl<M> WithCallTree<M> {
-    fn locks(&self) -> impl Iterator<Item = (&(NodeId, u32), &LockCosts)> {
-        self.lock_holds().into_iter().flat_map(|holds| &holds.costs)
+    if !classes.is_empty() {
+        table.notes.push(
+            "Holding is of the class of the unit in which the lock was acquired, and waits are of the class of the unit that waits."
+                .into(),
+        );
     }
+    table
 }

@@ -2,6 +2,7 @@
 //! everything that it calls, to its callers, and to its callees.
 
 mod chains;
+mod class_sums;
 mod costs;
 mod entries;
 mod entry_tables;
@@ -26,7 +27,9 @@ pub use objects::{ObjectRows, object_tables};
 pub use profile::{CallProfile, InstructionCosts};
 pub use tables::{CallRows, CallSelection, call_tables};
 
+use crate::models::ExecutionPart;
 use crate::names::FunctionName;
+use class_sums::ClassSums;
 
 /// A node's number.
 pub type NodeId = u32;
@@ -47,6 +50,10 @@ pub struct CallTree {
     /// Calls whose chain is not shown completely.
     merged: u64,
     outside: Option<NodeId>,
+    /// Calls of nodes by class of units of work, if they are wanted.
+    class_calls: Option<ClassSums<NodeId, u64>>,
+    /// The thread that calls.
+    thread: u32,
     /// By function and identity, the nodes of objects.
     identities: HashMap<(u32, u64), BTreeSet<NodeId>>,
 }
@@ -127,8 +134,18 @@ impl CallTree {
     /// A call of a function from a node; None if there is no caller. Returns the node of the call.
     pub(crate) fn call(&mut self, caller: Option<NodeId>, function: u32, places: CallPlaces) -> NodeId {
         let node = self.node(caller, function, places);
-        self.nodes[node as usize].calls += 1;
+        self.count_call(node);
         node
+    }
+
+    /// How often each node was called in a part of the execution.
+    fn calls(&self, part: ExecutionPart) -> Vec<u64> {
+        let mut calls: Vec<u64> = self.nodes.iter().map(|node| node.calls).collect();
+        if let (Some(of_classes), true) = (&self.class_calls, part != ExecutionPart::Whole) {
+            calls.fill(0);
+            of_classes.of_part(part).for_each(|(node, count)| calls[node as usize] += count);
+        }
+        calls
     }
 
     /// The node of an object.
@@ -188,9 +205,12 @@ impl CallTree {
         node
     }
 
-    /// A call for an object begins.
+    /// A call of a node, or for an object, begins.
     pub(crate) fn count_call(&mut self, node: NodeId) {
         self.nodes[node as usize].calls += 1;
+        if let Some(calls) = &mut self.class_calls {
+            *calls.now(self.thread, node) += 1;
+        }
     }
 
     fn node(&mut self, caller: Option<NodeId>, function: u32, places: CallPlaces) -> NodeId {

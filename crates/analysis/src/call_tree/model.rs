@@ -9,9 +9,11 @@ use events::{Block, BlockId, Consumer, Image, Object, Thread};
 use machine::Model;
 use trace::Header;
 
+use super::class_sums::ClassSums;
 use super::entries::EntryNodes;
 use super::locks::LockHolds;
 use super::{CallPlaces, CallTree, CodeAddress, NodeId};
+use crate::models::UnitClasses;
 use crate::names::{FunctionName, Names};
 use crate::replay::{CallStack, CodePlaces, Facts};
 
@@ -26,6 +28,8 @@ pub struct WithCallTree<M> {
     definitions: Definitions,
     instances: Instances,
     followed: Followed,
+    /// The classes of units of work, if the program is asked for them.
+    classes: UnitClasses,
     /// Records for the model.
     records: Vec<u64>,
 }
@@ -106,8 +110,20 @@ impl<M> WithCallTree<M> {
             },
             instances: Instances::default(),
             followed: Followed::Calls(HashMap::new()),
+            classes: UnitClasses::default(),
             records: Vec::new(),
         }
+    }
+
+    /// Also counts calls by class of units of work.
+    pub fn with_classes(mut self) -> WithCallTree<M> {
+        self.tree.class_calls = Some(ClassSums::default());
+        self
+    }
+
+    /// The classes of units of work.
+    pub fn classes(&self) -> &UnitClasses {
+        &self.classes
     }
 
     /// A model that has consumed nothing; nodes are the reasons why the kernel was entered in the trace with this header.
@@ -167,7 +183,10 @@ impl<M: Consumer> WithCallTree<M> {
 
     /// Rewrites records so that they refer to instances of blocks.
     fn rewrite(&mut self, thread: Thread, records: &[u64]) {
-        let WithCallTree { model, tree, definitions, instances, followed, records: rewritten } = self;
+        let WithCallTree { model, tree, definitions, instances, followed, classes, records: rewritten } =
+            self;
+        let number = thread.number;
+        tree.thread = number;
         let mut thread = match followed {
             Followed::Calls(stacks) => FollowedThread::Calls(stacks.entry(thread.number).or_default()),
             Followed::Objects(objects) => {
@@ -190,6 +209,12 @@ impl<M: Consumer> WithCallTree<M> {
                     rewritten.extend_from_slice(execution.addresses);
                 }
                 Entry::Mark(mark) => {
+                    if let Some(calls) = &mut tree.class_calls {
+                        calls.mark(number, mark, classes);
+                    }
+                    if let FollowedThread::Object(ObjectThread { locks: (locks, thread), .. }) = &mut thread {
+                        locks.unit_mark(*thread, mark, classes);
+                    }
                     thread.mark(mark, tree, definitions);
                     rewritten.push(Event::Mark(mark).word());
                 }
@@ -325,6 +350,11 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         self.rewrite(thread, records);
         self.model.executed(thread, &self.records);
+    }
+
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        self.classes.add(unit, class);
+        self.model.unit_class(unit, class);
     }
 
     fn process_ended(&mut self, process: u32) {

@@ -162,15 +162,41 @@ pub fn mean_units<M: InstructionResults>(
     })
 }
 
+/// One table of the tables of parts of an execution, each with the name of its class; `whole` is the same of everything, and has the
+/// title and the total.
+pub fn tables_of_classes(parts: Vec<(String, Table)>, whole: Table) -> Table {
+    let class = Column { name: "class".into(), kind: Kind::Text };
+    let columns = std::iter::once(class).chain(whole.columns.iter().cloned()).collect();
+    let title = format!("{}, by class", whole.title);
+    let (name, notes) = (whole.name.clone(), whole.notes.clone());
+    let mut table = Table { name, title, columns, rows: Vec::new(), total: false, notes };
+    for (class, part) in parts {
+        let own = part.rows.len() - usize::from(part.total);
+        for row in part.rows.into_iter().take(own) {
+            table.row(std::iter::once(class.as_str().into()).chain(row).collect());
+        }
+        let notes = part.notes.into_iter().filter(|note| !whole.notes.contains(note));
+        table.notes.extend(notes.map(|note| format!("{class}: {note}")));
+    }
+    if let Some(total) = whole.rows.into_iter().next_back().filter(|_| whole.total) {
+        table.total_row(std::iter::once(Value::Missing).chain(total).collect());
+    }
+    table
+}
+
 /// The units of a class, and the sum of their results.
-struct ClassSum<'a> {
-    name: &'a str,
-    units: u64,
-    row: Vec<u64>,
+#[derive(Clone, Debug)]
+pub struct ClassSum<'a> {
+    /// The name of the class.
+    pub name: &'a str,
+    /// How many units ended.
+    pub units: u64,
+    /// A value for each of [`InstructionResults::columns`].
+    pub row: Vec<u64>,
 }
 
 /// The classes, the one with the greatest results first.
-fn class_sums<'a, M: InstructionResults>(
+pub fn class_sums<'a, M: InstructionResults>(
     models: &Together<M>,
     classes: &'a UnitClasses,
 ) -> Vec<ClassSum<'a>> {

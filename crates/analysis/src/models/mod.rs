@@ -2,6 +2,7 @@
 
 mod by_class;
 mod cycles;
+mod divided;
 mod instructions;
 mod misses;
 mod mrc;
@@ -22,8 +23,9 @@ use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
-pub use by_class::{UnitClasses, WithClasses, by_class, mean_units};
+pub use by_class::{ClassSum, UnitClasses, WithClasses, by_class, class_sums, mean_units, tables_of_classes};
 pub use cycles::{describe, times};
+pub use divided::{ClassResults, DividedByClass};
 pub use misses::structures;
 pub use mrc::{WAYS, miss_ratio_curve};
 pub use sweep::{
@@ -52,6 +54,11 @@ pub trait InstructionResults {
     /// The index of the column that is shown of a unit of work where there is room for one.
     const UNIT_EVENT: usize = 0;
 
+    /// The part of the execution whose results these are.
+    fn part(&self) -> ExecutionPart {
+        ExecutionPart::Whole
+    }
+
     /// The results of each unit of work, in the order of their ends.
     fn unit_results(&self) -> Vec<UnitResults>;
 
@@ -66,6 +73,17 @@ pub trait InstructionResults {
 
     /// The results of each instruction of a block, one row each. None if the block was not executed.
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>>;
+}
+
+/// A part of an execution, by classes of units of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutionPart {
+    /// Everything.
+    Whole,
+    /// The units of the class of this number.
+    Class(u32),
+    /// What is executed outside of units.
+    OutsideUnits,
 }
 
 /// The results of a unit of work.

@@ -11,8 +11,14 @@ use super::{InstructionResults, UnitResults, named};
 use crate::table::{Column, Kind, Table, Value};
 
 /// Models of the same machine, one for each process. Their results are added up.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Together<'a, M>(pub Vec<&'a M>);
+
+impl<M> Clone for Together<'_, M> {
+    fn clone(&self) -> Self {
+        Together(self.0.clone())
+    }
+}
 
 impl<'a, M> From<&'a M> for Together<'a, M> {
     fn from(model: &'a M) -> Together<'a, M> {

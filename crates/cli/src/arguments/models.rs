@@ -234,7 +234,7 @@ pub struct MrcOptions {
 pub struct ClassOptions {
     /// Take a unit's class from the first call of a function in it that names one, as count --class does: FUNCTION($1),
     /// FUNCTION($1) ~ PATTERN, FUNCTION() or MARK_*(). Can be given several times. Without, classes are the functions of --unit,
-    /// which can then be given several times.
+    /// which can then be given several times. All of the program is divided among classes, whatever rows are.
     #[arg(long = "class", value_name = "RULE")]
     pub classes: Vec<engine::ClassRule>,
 }

@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::Setting;
 
-use super::{OutputOptions, RowOptions, SimulationOptions};
+use super::{ClassOptions, OutputOptions, RowOptions, SimulationOptions};
 
 /// Options of `objects`.
 #[derive(Debug, Args)]
@@ -33,6 +33,8 @@ pub struct ObjectsOptions {
     /// All processes of the program, such as those of a server: on a machine, each has a processor to itself.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub row_options: RowOptions,
     #[command(flatten)]

@@ -66,6 +66,10 @@ pub struct StudyOptions {
     /// numa, a hundredth for each client.
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub transactions: u32,
+    /// The machine on which the study tpcc simulates a tenth of the transactions, of PostgreSQL a fortieth: a name that pathlength machines lists, or a file. Can be
+    /// given several times [default: alphastation500, present-day].
+    #[arg(long = "machine", value_name = "MACHINE")]
+    pub machines: Vec<String>,
     /// The scale factor of the study tpch: 1 is a gigabyte of data [default: 0.01].
     #[arg(long, value_name = "FACTOR", value_parser = scale)]
     pub scale: Option<f64>,

@@ -2,24 +2,30 @@
 
 use std::process::ExitCode;
 
-use analysis::models::{InstructionResults, Together, WithClasses, by_class, mean_units};
+use analysis::call_tree::{WithCallTree, call_tables};
+use analysis::models::{
+    self, ClassResults, DividedByClass, InstructionResults, Rows, Together, UnitClasses, WithClasses,
+    by_class, mean_units, tables_of_classes,
+};
 use analysis::table::Table;
 use anyhow::bail;
 use engine::{ClassPlan, Configuration, Plan};
-use machine::{MergeableModel, PerProcess};
+use machine::{MergeableModel, Model, PerProcess};
 use trace::Trace;
 
+use super::calls::chain_form;
 use super::selected_machines::SelectedMachines;
-use super::simulate::prepare;
+use super::simulate::{Simulated, prepare};
 use super::{processes, simulate};
-use crate::arguments::{ClassOptions, OutputOptions, PlanOptions, ResultRows, RowOptions, SimulationOptions};
+use crate::arguments::{
+    CallOptions, ClassOptions, OutputOptions, PlanOptions, ResultRows, RowOptions, SimulationOptions,
+};
 use crate::messages;
 
 /// What is simulated, and how it is shown.
 pub struct ClassRequest<'a> {
     pub input: &'a SimulationOptions,
     pub classes: &'a ClassOptions,
-    pub rows: Option<ResultRows>,
     pub rows_shown: &'a RowOptions,
     pub output: &'a OutputOptions,
     pub selected: &'a SelectedMachines,
@@ -27,50 +33,74 @@ pub struct ClassRequest<'a> {
     pub children: bool,
 }
 
-/// Simulates models of the machines on a program, and writes tables by class; without rows, those of a summary before.
+/// Simulates models of the machines on a program, and writes tables by class, with these rows; without rows, those of a summary before.
 pub fn run<M: InstructionResults + MergeableModel + 'static>(
     request: &ClassRequest,
+    (rows, calls): (Option<ResultRows>, &CallOptions),
     make: impl Fn() -> Vec<M> + Send + 'static,
     summary: impl FnOnce(&[(&str, Together<M>)]) -> Vec<Table>,
 ) -> anyhow::Result<ExitCode> {
-    let ClassRequest { selected, output, .. } = *request;
-    request.check()?;
-    let (input, planned) = request.prepare()?;
-    let model = WithClasses::new(PerProcess::merging(make));
-    let mut simulated = match request.children {
-        true => processes::run(&input, output, planned, model)?.0,
-        false => simulate::run(&input, output, planned, model)?,
-    };
-    let WithClasses { model, classes } = &simulated.model;
-    let machines: Vec<_> = processes::together(model, selected).collect();
-    if classes.names().is_empty() {
-        simulated.finish(&input)?;
-        bail!("no unit of work ended: {} was never called", request.input.plan.unit.join(", "));
+    request.check(matches!(rows, None | Some(ResultRows::Class)))?;
+    match rows {
+        None | Some(ResultRows::Class) => sums(request, rows, make, summary),
+        Some(ResultRows::Own(rows)) if rows != Rows::Unit => {
+            let mut simulated = request.simulate(request.prepare()?, DividedByClass::new(make))?;
+            simulated.model.finish();
+            let named = |machine: &str, part: &ClassResults<M>| {
+                models::by(rows, &[(machine, part)], &simulated.trace)
+            };
+            request.write(&simulated, &simulated.model, named)
+        }
+        Some(ResultRows::Calls(rows)) => {
+            let columns = make().first().map_or(Vec::new(), InstructionResults::columns);
+            if chain_form(&columns, calls, request.output, Some(ResultRows::Calls(rows)))?.is_some() {
+                bail!("flame graphs and profiles have no classes: leave out --class, and name a single unit");
+            }
+            let model = WithCallTree::new(DividedByClass::new(make)).with_classes();
+            let mut simulated = request.simulate(request.prepare()?, model)?;
+            simulated.model.model.finish();
+            let tree = &simulated.model;
+            let named = |machine: &str, part: &ClassResults<M>| {
+                call_tables(rows, &calls.selection(), tree, &[(machine, part)])
+            };
+            request.write(&simulated, &tree.model, named)
+        }
+        Some(_) => bail!(
+            "with classes of units, rows are classes, functions, lines, instructions or calls: --by class, --by function, or no --by for \
+             a summary"
+        ),
     }
+}
+
+/// One row for each class.
+fn sums<M: InstructionResults + MergeableModel + 'static>(
+    request: &ClassRequest,
+    rows: Option<ResultRows>,
+    make: impl Fn() -> Vec<M> + Send + 'static,
+    summary: impl FnOnce(&[(&str, Together<M>)]) -> Vec<Table>,
+) -> anyhow::Result<ExitCode> {
+    let model = WithClasses::new(PerProcess::merging(make));
+    let simulated = request.simulate(request.prepare()?, model)?;
+    let WithClasses { model, classes } = &simulated.model;
+    request.check_ended(&simulated, classes)?;
+    let machines: Vec<_> = processes::together(model, request.selected).collect();
     let mut tables = Vec::new();
     // A calling program gets the summary, too.
-    if request.rows.is_none() || messages::is_connected() {
+    if rows.is_none() || messages::is_connected() {
         tables.extend(summary(&machines));
     }
     tables.extend(by_class(&machines, classes));
-    if request.rows.is_none() {
+    if rows.is_none() {
         tables.extend(mean_units(&machines, classes));
     }
-    simulated.notes.extend(selected.note());
-    if request.children {
-        simulated.notes.push(processes::OWN_PROCESSORS.into());
-    }
-    simulated.write(tables, request.rows_shown, output)?;
-    simulated.finish(&input)
+    simulated.write(tables, request.rows_shown, request.output)?;
+    simulated.finish(request.input)
 }
 
 impl ClassRequest<'_> {
-    /// Whether the options fit together.
-    fn check(&self) -> anyhow::Result<()> {
+    /// Whether the options fit together. Only tables with a row for each class are made of several machines.
+    pub fn check(&self, is_of_sums: bool) -> anyhow::Result<()> {
         let (plan, file) = (&self.input.plan, self.input.file.path());
-        if !matches!(self.rows, None | Some(ResultRows::Class)) {
-            bail!("with classes of units, rows are the classes: --by class, or no --by for a summary");
-        }
         if Trace::is_trace(file) {
             bail!(
                 "{} is a trace, which does not have the classes of units: name the program",
@@ -80,19 +110,74 @@ impl ClassRequest<'_> {
         if plan.unit.is_empty() {
             bail!("classes are those of units of work: name their function with --unit FUNCTION");
         }
+        if self.selected.names.len() > 1 && !is_of_sums {
+            bail!("a table of rows in each class is of one machine: give a single --machine");
+        }
         if plan.skip > 0 || plan.units.is_some() || self.input.warm_up > 0 {
             bail!("with classes, all of the program is simulated: leave out --skip, --units and --warm-up");
         }
         Ok(())
     }
 
+    /// Whether there are classes.
+    pub fn check_ended<M>(&self, simulated: &Simulated<M>, classes: &UnitClasses) -> anyhow::Result<()> {
+        if classes.names().is_empty() {
+            simulated.finish(self.input)?;
+            bail!("no unit of work ended: {} was never called", self.input.plan.unit.join(", "));
+        }
+        Ok(())
+    }
+
     /// What to run: all of the program is simulated, and its units have classes.
-    fn prepare(&self) -> anyhow::Result<(SimulationOptions, (Configuration, Plan))> {
+    pub fn prepare(&self) -> anyhow::Result<(Configuration, Plan)> {
         let units = &self.input.plan.unit;
-        let plan = PlanOptions { unit: Vec::new(), ..self.input.plan.clone() };
-        let input = SimulationOptions { plan, ..self.input.clone() };
+        let input = self.whole();
         let (configuration, plan) = prepare(&input, units, &self.selected.machines, false)?;
         let classes = ClassPlan { functions: units.clone(), rules: self.classes.classes.clone() };
-        Ok((input, (configuration, Plan { classes: Some(classes), ..plan })))
+        Ok((configuration, Plan { classes: Some(classes), ..plan }))
+    }
+
+    /// The options for all of the program.
+    fn whole(&self) -> SimulationOptions {
+        let plan = PlanOptions { unit: Vec::new(), ..self.input.plan.clone() };
+        SimulationOptions { plan, ..self.input.clone() }
+    }
+
+    /// Runs the program as planned, and simulates a model on it.
+    pub fn simulate<M: Model + 'static>(
+        &self,
+        planned: (Configuration, Plan),
+        model: M,
+    ) -> anyhow::Result<Simulated<M>> {
+        let mut simulated = match self.children {
+            true => processes::run(&self.whole(), self.output, planned, model)?.0,
+            false => simulate::run(&self.whole(), self.output, planned, model)?,
+        };
+        simulated.notes.extend(self.selected.note());
+        if self.children && !self.selected.names.is_empty() {
+            simulated.notes.push(processes::OWN_PROCESSORS.into());
+        }
+        Ok(simulated)
+    }
+
+    /// Writes a table of all classes. `tables` makes that of a part of the execution on a machine.
+    pub fn write<S, M: InstructionResults + MergeableModel>(
+        &self,
+        simulated: &Simulated<S>,
+        divided: &DividedByClass<M>,
+        tables: impl Fn(&str, &ClassResults<M>) -> Vec<Table>,
+    ) -> anyhow::Result<ExitCode> {
+        self.check_ended(simulated, &divided.classes)?;
+        let machine = self.selected.names.first().map_or("", String::as_str);
+        let whole = tables(machine, &divided.whole(0)).remove(0);
+        let mut parts = Vec::new();
+        for part in divided.parts(0) {
+            // Each class has its first rows.
+            let mut table = tables(machine, &part);
+            self.rows_shown.apply(&mut table)?;
+            parts.push((part.name.clone(), table.remove(0)));
+        }
+        simulated.write(vec![tables_of_classes(parts, whole)], &RowOptions::default(), self.output)?;
+        simulated.finish(self.input)
     }
 }

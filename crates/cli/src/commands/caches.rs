@@ -46,16 +46,16 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
         let request = ClassRequest {
             input,
             classes: &options.classes,
-            rows,
             rows_shown: &options.rows,
             output,
             selected: &selected,
             children,
         };
+        let rows = (rows, &options.calls);
         let machines = selected.machines.clone();
         let summary =
             |together: &[(&str, Together<Caches>)]| vec![models::structures(together, options.classify)];
-        return by_class::run(&request, move || machines.iter().map(make).collect(), summary);
+        return by_class::run(&request, rows, move || machines.iter().map(make).collect(), summary);
     }
     if children {
         return processes::caches(options, input, rows, &selected);

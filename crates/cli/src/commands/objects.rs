@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use analysis::call_tree::{WithCallTree, lock_table, object_tables};
-use analysis::models::{InstructionResults, Together};
+use analysis::models::{ClassResults, DividedByClass, InstructionResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan};
 use lab::objects::ObjectRules;
 use machine::{Caches, InstructionCounts, MergeableModel, Model, PerProcess, TimingModel};
 use trace::Trace;
 
+use super::by_class::ClassRequest;
 use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated, prepare};
@@ -24,6 +25,7 @@ pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
     options.output.check(false)?;
     let machine = |name| SelectedMachines::find_one(name, &options.settings);
     let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
+    let has_classes = options.classes.are_wanted(None, &options.input.plan.unit);
     match (&caches.machines[..], &time.machines[..]) {
         ([machine], _) => {
             let machine = machine.clone();
@@ -35,6 +37,7 @@ pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
             let machine = machine.clone();
             of_processors(options, &time, move || TimingModel::new(&machine).expect("it was possible before"))
         }
+        _ if has_classes => by_class(options, &SelectedMachines::default(), InstructionCounts::new),
         _ => {
             let (kind, simulated) =
                 simulate(options, &SelectedMachines::default(), InstructionCounts::new())?;
@@ -49,12 +52,50 @@ fn of_processors<M: InstructionResults + MergeableModel + 'static>(
     selected: &SelectedMachines,
     make: impl Fn() -> M + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
+    if options.classes.are_wanted(None, &options.input.plan.unit) {
+        return by_class(options, selected, make);
+    }
     let (kind, simulated) = simulate(options, selected, PerProcess::merging(make))?;
     let models = Together(simulated.model.model.all_models().collect());
     if models.0.is_empty() {
         bail!(processes::NOTHING_SIMULATED);
     }
     write(options, &kind, &simulated, (&selected.names[0], &models))
+}
+
+/// The same in each class of units of work.
+fn by_class<M: InstructionResults + MergeableModel + 'static>(
+    options: &ObjectsOptions,
+    selected: &SelectedMachines,
+    make: impl Fn() -> M + Send + 'static,
+) -> anyhow::Result<ExitCode> {
+    let request = ClassRequest {
+        input: &options.input,
+        classes: &options.classes,
+        rows_shown: &options.row_options,
+        output: &options.output,
+        selected,
+        children: options.children,
+    };
+    request.check(false)?;
+    let (configuration, mut plan) = request.prepare()?;
+    let kind = find_rules(options, &configuration, &mut plan)?;
+    let model = WithCallTree::of_objects(DividedByClass::new(move || vec![make()])).with_classes();
+    let mut simulated = request.simulate((configuration, plan), model)?;
+    simulated.model.model.finish();
+    let tree = &simulated.model;
+    match options.layout.rows() {
+        Ok(rows) => {
+            let tables =
+                |machine: &str, part: &ClassResults<M>| object_tables(rows, &kind, tree, &[(machine, part)]);
+            request.write(&simulated, &tree.model, tables)
+        }
+        Err(rows) => {
+            request.check_ended(&simulated, tree.classes())?;
+            simulated.write(vec![lock_table(rows, &kind, tree)], &options.row_options, &options.output)?;
+            simulated.finish(&options.input)
+        }
+    }
 }
 
 /// Runs the program. Returns the kind of the objects, too.

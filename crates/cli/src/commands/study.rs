@@ -14,6 +14,7 @@ use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
 use system::study::{SystemProgram, SystemStudySettings};
 
+use super::selected_machines::SelectedMachines;
 use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
 
@@ -64,7 +65,8 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
 /// Checks that options of one study are not given to another.
 fn check_options(options: &StudyOptions) -> anyhow::Result<()> {
     let with_programs: &[StudyName] = &[StudyName::Spike, StudyName::System];
-    let owned: [(_, _, &[StudyName]); 5] = [
+    let owned: [(_, _, &[StudyName]); 6] = [
+        ("--machine", !options.machines.is_empty(), &[StudyName::Tpcc]),
         ("--mode", options.mode.is_some(), &[StudyName::Byteword]),
         ("--scale", options.scale.is_some(), &[StudyName::Tpch]),
         ("--queries", !options.queries.is_empty(), &[StudyName::Tpch]),
@@ -144,10 +146,12 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
 }
 
 fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
+    let SelectedMachines { names, machines, .. } = SelectedMachines::find(&options.machines, &[])?;
     let steps = Steps::new();
     let settings = study::tpcc::TpccStudySettings {
         system: database_system(options),
         transactions: options.transactions,
+        machines: names.into_iter().zip(machines).collect(),
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
     };

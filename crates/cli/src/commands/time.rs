@@ -49,12 +49,12 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
         let request = ClassRequest {
             input,
             classes: &options.classes,
-            rows,
             rows_shown: &options.rows,
             output,
             selected: &selected,
             children,
         };
+        let rows = (rows, &options.calls);
         let machines = selected.machines.clone();
         let new = move |machine: &_| TimingModel::new(machine).expect("it was possible before");
         let make = move || machines.iter().map(new).collect();
@@ -64,7 +64,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
                 described.map(|((name, time), machine)| (*name, machine, Together(time.0.clone())));
             models::times(&described.collect::<Vec<_>>())
         };
-        return by_class::run(&request, make, summary);
+        return by_class::run(&request, rows, make, summary);
     }
     if children {
         return processes::time(options, input, rows, &selected);

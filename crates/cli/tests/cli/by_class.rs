@@ -127,6 +127,54 @@ fn misses_and_cycles_of_classes_are_those_of_a_recount() {
     });
 }
 
+/// The sums of numbers from a column on, by the class in the first column.
+fn sums(table: &Csv, from: usize) -> BTreeMap<String, Vec<u64>> {
+    let mut sums: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for row in &table[1..] {
+        let class = if row[0].is_empty() { "total" } else { &row[0] };
+        let sum = sums.entry(class.into()).or_insert_with(|| vec![0; row.len() - from]);
+        let numbers = row[from..].iter().map(|cell| cell.parse::<u64>().unwrap());
+        sum.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
+    }
+    sums
+}
+
+/// What functions and instructions have in a class is all that the class has, which models count in another way. An out-of-order
+/// core retires the last instructions of a unit after its end.
+#[test]
+fn functions_and_instructions_of_classes_add_up_to_them() {
+    for (command, machine, more) in [
+        ("caches", "alphastation500", &["--children"][..]),
+        ("time", "alphastation500", &[]),
+        ("time", "alpha21264", &[]),
+    ] {
+        let options = [&CLASSES[..], &["--machine", machine], more].concat();
+        let classes = rows(&by_class(command, &options, "transactions"), 3);
+        for (by, from) in [("function", 4), ("instruction", 5)] {
+            let table = table(&[&[command, "--by", by], &options[..]].concat(), "transactions");
+            assert_eq!(sums(&table, from), classes, "{command} {machine} {by}");
+        }
+    }
+}
+
+/// A function that only units call is in their classes, as often as they call it.
+#[test]
+fn calls_of_a_class_are_those_in_its_units() {
+    let options = [&["caches", "--by", "callee", "--threshold", "0"], &CLASSES[..]].concat();
+    let table = table(&options, "transactions");
+    let calls = |class: &str, callee: &str| {
+        let of = |row: &&Vec<String>| row[0] == class && row[1] == "main" && row[2] == callee;
+        let row = table[1..].iter().find(of);
+        row.map(|row| row[4].parse::<u64>().unwrap())
+    };
+    for (class, units) in [("writes", 4), ("payment", 1)] {
+        assert_eq!(calls(class, "begin_transaction"), Some(units), "{table:?}");
+        assert_eq!(calls(class, "statement"), Some(2 * units), "{table:?}");
+    }
+    assert_eq!(calls(UNIT, "statement"), None, "{table:?}");
+    assert_eq!(calls(OUTSIDE, "begin_transaction"), None, "{table:?}");
+}
+
 /// By class, kind and steps back: the strides, in bytes.
 type Strides = BTreeMap<(String, &'static str, u64), BTreeMap<u64, u64>>;
 
@@ -239,7 +287,12 @@ fn wrong_options_say_what_to_do() {
         ("strides --by class :ev56/family", "--unit FUNCTION"),
         ("strides --unit request --class request($1) :ev56/family", "add --by class"),
         ("time --by class --unit request --skip 1 :ev56/family", "leave out --skip"),
-        ("caches --by function --unit request --class request($1) :ev56/family", "--by class"),
+        ("caches --by unit --unit request --class request($1) :ev56/family", "--by class"),
+        (
+            "time --by line --machine alphastation500-ev5 --machine alphastation500 --unit request --class request($1) :ev56/family",
+            "a single --machine",
+        ),
+        ("caches --by call-tree -o x.svg --unit request --class request($1) :ev56/family", "have no classes"),
         ("caches --by class --unit work :ev56/family work", ""),
         ("time --sample 100000 --unit request --class request($1) :ev56/family", "--sample"),
         ("calls --by class --unit request :ev56/family", "--by class is for"),

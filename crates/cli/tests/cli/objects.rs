@@ -227,6 +227,31 @@ fn rules_that_do_not_fit_are_errors_before_the_program_runs() {
     assert!(program.contains("name them with --rules, postgresql, sqlite or a file"), "{program}");
 }
 
+/// Statements that are units of work: what their operators cost is in their classes, and all classes are the run.
+#[test]
+fn objects_of_all_classes_are_those_of_the_run() {
+    for options in ["", "--caches alphastation500", "--children"] {
+        let by_class =
+            table(Path::new(RULES), &format!("--unit query --class query($1) {options}"), "direct");
+        let whole = table(Path::new(RULES), options, "direct");
+        assert_eq!(by_class[0][0], "class");
+        let mut sums: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        let numbers = |row: &[String]| row.iter().map(|cell| cell.parse().unwrap()).collect::<Vec<u64>>();
+        for row in &by_class[1..] {
+            let own = numbers(&row[5..]);
+            let sum = sums.entry(row[1].trim()).or_insert_with(|| vec![0; own.len()]);
+            sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        }
+        let expected: BTreeMap<&str, Vec<u64>> = whole[1..].iter().fold(BTreeMap::new(), |mut all, row| {
+            let own = numbers(&row[4..]);
+            let sum = all.entry(row[0].trim()).or_insert_with(|| vec![0; own.len()]);
+            sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+            all
+        });
+        assert_eq!(sums, expected, "{options}");
+    }
+}
+
 const LOCKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/guests/locks.toml");
 
 /// What `objects` says of the locks of the program `locks`: by lock and function, the numbers of each row.
@@ -272,4 +297,28 @@ fn locks_are_held_for_the_instructions_of_their_holders() {
         assert!(options.is_empty() || contends[5] >= 3.0 * 40_000.0, "{locks:?}");
         assert_eq!(of("total", "")[4], 1.0, "{locks:?}");
     }
+}
+
+/// By class of the unit in which a lock is acquired: `reads` beside `writes`.
+#[test]
+fn locks_are_held_by_classes() {
+    let all = locks("");
+    let mut command = pathlength(["objects", "--as", "held", "--format", "csv", "--rules", LOCKS]);
+    command.args(["--unit", "reads", "--unit", "writes"]).arg(guest("ev56/locks"));
+    let outcome = outcome(command);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    let rows = csv(&outcome.stdout);
+    assert_eq!(rows[0][..4], ["lock", "class", "acquired", "held"]);
+    let of = |lock: &str, class: &str| {
+        let row = rows[1..].iter().find(|row| row[0] == lock && row[1] == class).expect("a row");
+        row[2..].iter().map(|cell| cell.parse().unwrap_or(0.0)).collect::<Vec<f64>>()
+    };
+    let key = |lock: &str, function: &str| all[&(lock.to_string(), function.to_string())].clone();
+    // Held in the same functions; waits are of the class of the unit that waits.
+    assert_eq!(of("table", "reads")[..5], key("table", "reads")[..5]);
+    assert_eq!(of("table", "writes"), key("table", "writes"));
+    assert_eq!(of("log", "writes"), key("log", "writes"));
+    assert_eq!(of("log", "(outside units)")[0], 1.0);
+    let outside = of("table", "(outside units)");
+    assert!(outside[0] == 1.0 && outside[1] >= 3.0 * 40_000.0, "{rows:?}");
 }

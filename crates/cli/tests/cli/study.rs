@@ -132,6 +132,8 @@ fn programs_that_cannot_be_studied_are_named() {
         (&["system", "--programs", "tcc"], "tcc is not a program of the study system"),
         (&["spike", "--programs", "kernels"], "kernels is not a program of the study spike"),
         (&["tpcc", "--scale", "0.01"], "--scale is of the study tpch"),
+        (&["tpch", "--machine", "dec3000"], "--machine is of the study tpcc"),
+        (&["tpcc", "--machine", "qemu"], "the machine"),
         (&["byteword", "--queries", "6"], "--queries is of the study tpch"),
         (&["spike", "--mode", "cached"], "--mode is of the study byteword"),
     ] {

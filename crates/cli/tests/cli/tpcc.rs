@@ -192,7 +192,8 @@ fn the_study_has_all_transactions_of_both_builds() {
     let folder = Folder::new();
     programs();
     std::os::unix::fs::symlink(testing::builds(), folder.path("build")).unwrap();
-    let mut command = pathlength(["study", "tpcc", "--transactions", TRANSACTIONS]);
+    let mut command =
+        pathlength(["study", "tpcc", "--machine", "alphastation500", "--transactions", TRANSACTIONS]);
     command.current_dir(folder.path("."));
     let studied = outcome(command);
     assert_eq!(studied.code(), 0, "{}", studied.stderr);
@@ -206,6 +207,19 @@ fn the_study_has_all_transactions_of_both_builds() {
     let classes = read("classes-byte-word.csv");
     let all = column(&classes, "instructions");
     assert_eq!(all[..all.len() - 1].iter().sum::<u64>(), all[all.len() - 1]);
+    // Some of the transactions are simulated: two decks of cards, in which all kinds are.
+    let on_machine = read("on-alphastation500.csv");
+    assert_eq!(on_machine.len(), 1 + 2 * UNITS.len());
+    assert_eq!(column(&on_machine, "transactions").iter().sum::<u64>(), 2 * 46);
+    let counted = column(&rows, "original").into_iter().zip(column(&rows, "byte-word"));
+    let simulated = column(&on_machine, "instructions");
+    for (one, mean) in simulated.iter().zip(counted.flat_map(|(original, byte_word)| [original, byte_word])) {
+        assert!((mean / 2..2 * mean).contains(one), "{one} {mean}");
+    }
+    assert!(column(&on_machine, "cycles").iter().zip(&simulated).all(|(cycles, executed)| cycles > executed));
+    let relative = read("throughput.csv");
+    assert_eq!(relative.len(), 1 + 2);
+    assert_eq!(relative[1].last().unwrap(), "1");
     let page = fs::read_to_string(folder.path("study/tpcc/index.html")).unwrap();
     assert!(page.contains("New-Order") && page.contains("virtual machine"));
 }

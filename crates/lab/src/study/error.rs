@@ -65,6 +65,9 @@ pub enum Error {
     /// An image that was just built cannot be read.
     #[error(transparent)]
     Image(#[from] image::Error),
+    /// A machine has no pipeline.
+    #[error(transparent)]
+    Machine(#[from] machine::TimingModelError),
     /// The builds could not run.
     #[error(transparent)]
     NoLibrary(#[from] NoLibrary),

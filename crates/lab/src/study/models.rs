@@ -1,7 +1,7 @@
 //! Models of machines that observe the same run.
 
 use events::{Block, Consumer, Image, Thread};
-use machine::{Caches, Model, TimingModel};
+use machine::{Caches, MergeableModel, Model, TimingModel};
 
 /// The caches and the pipelines of machines.
 pub(super) struct Models {
@@ -30,5 +30,17 @@ impl Model for Models {
     fn reset_counts(&mut self) {
         self.caches.reset_counts();
         self.times.reset_counts();
+    }
+}
+
+/// Totals are those of the caches, then those of the pipelines.
+impl MergeableModel for Models {
+    fn merge(&mut self, ended: Models) {
+        self.caches.merge(ended.caches);
+        self.times.merge(ended.times);
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        [self.caches.totals(), self.times.totals()].concat()
     }
 }

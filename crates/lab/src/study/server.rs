@@ -192,11 +192,7 @@ impl ServerBuilds {
     /// Counts the processes of the server of a build while a client asks it: units of work, in a copy of the data, which has
     /// the build's name then.
     pub(super) fn count(&self, number: usize, work: &UnitOfWork, client: Client) -> Result<Family, Error> {
-        let count = |configuration: &Configuration| {
-            let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
-            let counted = family::count(configuration, work, folder.path(), &RunDescription::default());
-            counted.map(|it| (it.family, it.ending)).map_err(|error| error.to_string())
-        };
+        let count = |configuration: &Configuration| count_server(configuration, work);
         self.run(number, client, count).map(|(family, _)| family)
     }
 
@@ -441,6 +437,16 @@ impl ServerBuilds {
             unsafe { libc::kill(process, libc::SIGINT) };
         }
     }
+}
+
+/// Runs a server, and counts all of its processes.
+pub(super) fn count_server(
+    configuration: &Configuration,
+    work: &UnitOfWork,
+) -> Result<(Family, Option<Ending>), String> {
+    let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
+    let counted = family::count(configuration, work, folder.path(), &RunDescription::default());
+    counted.map(|it| (it.family, it.ending)).map_err(|error| error.to_string())
 }
 
 /// The scheduler's time of a process and its children so far, in nanoseconds (proc(5): schedstat).

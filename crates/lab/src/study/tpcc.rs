@@ -1,6 +1,7 @@
 //! The study of TPC-C on SQLite or PostgreSQL: what each of its transactions costs, in which part of the database, with and
 //! without the byte and word instructions.
 
+mod machines;
 mod postgresql;
 
 pub(super) use postgresql::Terminals;
@@ -11,9 +12,11 @@ use analysis::classes::{ClassProfiles, UnitClass};
 use analysis::components::Components;
 use analysis::run_counts::{RunCounts, RunDescription};
 use analysis::table::{Kind, Table};
-use engine::{Configuration, UnitOfWork};
+use engine::{ClassPlan, Configuration, Plan, UnitOfWork};
+use machine::{Machine, TimingModel};
 use report::{Arrangement, Block, Page, Section};
 
+use self::machines::OnMachine;
 use super::database::{DatabaseBuilds, StudyProgress, check_success};
 use super::error::Error;
 use super::provenance;
@@ -81,6 +84,8 @@ pub struct TpccStudySettings {
     pub system: DatabaseSystem,
     /// How many transactions of all kinds, in each build.
     pub transactions: u32,
+    /// The machines on which some of them are simulated, with their names, instead of two that are chosen here.
+    pub machines: Vec<(String, Machine)>,
     /// Where builds and databases are kept.
     pub build: BuildFolders,
     /// Where Alpha's C library is.
@@ -92,6 +97,7 @@ pub struct TpccStudy {
     system: DatabaseSystem,
     /// The summary's tables, then the others.
     summary: Vec<Table>,
+    on_machines: Vec<Table>,
     details: Vec<Table>,
     provenance: Vec<(String, String)>,
 }
@@ -101,14 +107,21 @@ pub fn tpcc(
     settings: &TpccStudySettings,
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<TpccStudy, Error> {
+    let machines = settings.machines()?;
     if settings.system == DatabaseSystem::Postgresql {
-        return postgresql::study(settings, progress);
+        return postgresql::study(settings, &machines, progress);
     }
     let database = DatabaseBuilds::prepare("tpcc", &settings.build, &settings.sysroot, progress)?;
     progress(StudyProgress::Running(MODE));
     let counted = count(settings, &database)?;
+    let simulated = simulate(settings, &machines, &database)?;
     Ok(TpccStudy {
         system: settings.system,
+        on_machines: machines::tables(
+            &machines,
+            database.builds.each_ref().map(|build| build.name),
+            &simulated,
+        ),
         summary: summary(settings.system, &counted),
         details: details(&database.builds, &counted),
         provenance: provenance("pathlength study tpcc", &database.builds, &settings.sysroot),
@@ -130,6 +143,60 @@ fn count(settings: &TpccStudySettings, database: &DatabaseBuilds) -> Result<[Cou
         counted.push(CountedRun { transactions: counts.classes, owners });
     }
     Ok(counted.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs")))
+}
+
+impl TpccStudySettings {
+    /// The machines on which transactions are simulated.
+    fn machines(&self) -> Result<Vec<(String, Machine)>, Error> {
+        let own = |name: &str| (name.to_string(), Machine::find(name).expect("it comes with pathlength"));
+        let machines = match &self.machines[..] {
+            [] => machines::MACHINES.map(own).into(),
+            machines => machines.to_vec(),
+        };
+        machines.iter().try_for_each(|(_, machine)| TimingModel::new(machine).map(drop))?;
+        Ok(machines)
+    }
+
+    /// How many transactions are simulated in each build.
+    fn simulated(&self) -> u32 {
+        machines::simulated(self.system, self.transactions)
+    }
+}
+
+/// Simulates some transactions of both builds.
+fn simulate(
+    settings: &TpccStudySettings,
+    machines: &[(String, Machine)],
+    database: &DatabaseBuilds,
+) -> Result<[Vec<OnMachine>; 2], Error> {
+    let arguments = ["--transactions".into(), settings.simulated().to_string().into()];
+    let functions: Vec<String> = CLASSES.iter().map(|(function, _)| function.to_string()).collect();
+    // Not the checks before and after them, which also fill the page cache.
+    let place = |function: &str| Some(function.parse().expect("it is a name"));
+    let plan = Plan {
+        from: place("prepare_transactions"),
+        until: place("finalize_transactions"),
+        classes: Some(ClassPlan { functions, rules: Vec::new() }),
+        ..Plan::default()
+    };
+    let run =
+        |configuration, _, _: &mut (dyn FnMut(()) + Send)| machines::observe(&configuration, machines, &plan);
+    let mut simulated = Vec::new();
+    for (build, ((on_machines, ending), output)) in
+        database.builds.iter().zip(database.run_both(MODE, &arguments, run, &mut |()| {})?)
+    {
+        let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
+        let ending = ending.ok_or_else(|| failed("the program did not end".into()))?;
+        check_success(&ending, &output).map_err(failed)?;
+        simulated.push(on_machines);
+    }
+    Ok(simulated.try_into().unwrap_or_else(|_| unreachable!("two builds make two runs")))
+}
+
+/// The transaction that a class of units is, by its function or by what the terminals call its statements.
+fn class_name(class: &str) -> &str {
+    let is_of = |function: &str| function == class || function.strip_prefix("tpcc_") == Some(class);
+    CLASSES.iter().find(|(function, _)| is_of(function)).map_or(class, |(_, name)| name)
 }
 
 fn count_one(configuration: &Configuration) -> Result<ClassesCounted, measure::Error> {
@@ -209,12 +276,12 @@ impl TpccStudy {
     /// The answer, for the terminal.
     pub fn summary(&self) -> Vec<Table> {
         let components = self.details.iter().find(|table| table.name == "components-byte-word");
-        self.summary.iter().chain(components).cloned().collect()
+        self.summary.iter().chain(components).chain(&self.on_machines).cloned().collect()
     }
 
     /// Every table.
     pub fn tables(&self) -> Vec<Table> {
-        self.summary.iter().chain(&self.details).cloned().collect()
+        self.summary.iter().chain(&self.on_machines).chain(&self.details).cloned().collect()
     }
 
     /// The report as a page.
@@ -226,6 +293,10 @@ impl TpccStudy {
             heading: "Transactions".into(),
             blocks: self.summary.iter().cloned().map(Block::Table).collect(),
         }];
+        sections.push(Section {
+            heading: "On machines".into(),
+            blocks: self.on_machines.iter().cloned().map(Block::Table).collect(),
+        });
         for build in ["byte-word", "original"] {
             let of_build = self.details.iter().filter(|table| table.name.ends_with(build));
             let mut blocks = Vec::new();

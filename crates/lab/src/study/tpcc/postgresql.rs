@@ -5,17 +5,23 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use analysis::run_counts::RunDescription;
-use engine::{Family, UnitOfWork};
+use engine::{ClassPlan, ClassRule, Configuration, Family, Plan, UnitOfWork};
+use machine::Machine;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use super::{
     CLASSES, CountedRun, DatabaseSystem, MODE, StudyProgress, TpccStudy, TpccStudySettings, details,
-    never_called, summary,
+    machines, never_called, summary,
 };
 use crate::family;
+use crate::measure::Ending;
 use crate::study::error::Error;
 use crate::study::provenance_of;
-use crate::study::server::{PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
+use crate::study::server::{
+    PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION, count_server,
+};
 use crate::workload::{Source, Workload};
 
 /// The terminals name statements after their transactions.
@@ -24,20 +30,26 @@ const CLASS: &str = "FetchPreparedStatement($1) ~ ^(new_order|payment|order_stat
 /// Builds, loads a warehouse, counts both servers, and compares.
 pub(super) fn study(
     settings: &TpccStudySettings,
+    on: &[(String, Machine)],
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<TpccStudy, Error> {
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     let terminals = Terminals::prepare(&server, progress)?;
     progress(StudyProgress::Running(MODE));
-    let class = CLASS.parse().expect("it is a rule");
+    let class: ClassRule = CLASS.parse().expect("it is a rule");
     let functions = vec![TRANSACTION.into(), PROCESS_START.into()];
+    let of_units = ClassPlan { functions: functions.clone(), rules: vec![class.clone()] };
+    let plan = Plan { classes: Some(of_units), ..Plan::default() };
     let work = UnitOfWork { functions, classes: vec![class], ..UnitOfWork::default() };
-    let mut counted = Vec::new();
+    let (mut counted, mut simulated) = (Vec::new(), Vec::new());
     for (number, build) in server.builds.iter().enumerate() {
         let one = terminals.count(&server, number, &work, settings.transactions)?;
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
         counted.push(classes(one).map_err(failed)?);
+        let observe = |configuration: &Configuration| machines::observe(configuration, on, &plan);
+        simulated.push(terminals.run(&server, number, settings.simulated(), observe)?);
     }
+    let simulated: [_; 2] = simulated.try_into().unwrap_or_else(|_| unreachable!("two builds"));
     let counted: [CountedRun; 2] = counted.try_into().unwrap_or_else(|_| unreachable!("two builds"));
     let command = "pathlength study tpcc --database postgresql";
     let system = DatabaseSystem::Postgresql;
@@ -46,6 +58,7 @@ pub(super) fn study(
     Ok(TpccStudy {
         system,
         summary,
+        on_machines: machines::tables(on, server.builds.each_ref().map(|build| build.name), &simulated),
         details: details(&server.builds, &counted),
         provenance: provenance_of(
             command,
@@ -96,12 +109,23 @@ impl Terminals {
         work: &UnitOfWork,
         transactions: u32,
     ) -> Result<Family, Error> {
+        self.run(server, number, transactions, |configuration| count_server(configuration, work))
+    }
+
+    /// Runs the server of a build by `run` meanwhile.
+    fn run<T: Serialize + DeserializeOwned>(
+        &self,
+        server: &ServerBuilds,
+        number: usize,
+        transactions: u32,
+        run: impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
+    ) -> Result<T, Error> {
         let transactions = transactions.to_string();
         let more = ["--transactions", &transactions, "--unchecked"];
-        let family = server.count(number, work, &self.client("run", &more))?;
+        let (result, _) = server.run(number, &self.client("run", &more), run)?;
         server.with_native(server.builds[number].name, &[&self.client("check", &[])])?;
         server.remove(number);
-        Ok(family)
+        Ok(result)
     }
 
     fn client(&self, command: &str, more: &[&str]) -> impl Fn(&ServerConnection) -> Command {
