@@ -23,8 +23,7 @@
  *               thread number, 16 bytes of its name, whether it has user memory
  *       PROCESSOR  the next addresses are of accesses by this processor (bits 32 to 47), not by the one that entered a block last
  *       CONDITIONAL  the next address is that of a store-conditional
- *       END  the end of a complete stream
- */
+ *       END  the end of a complete stream */
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -36,11 +35,13 @@ enum kind { DEFINE, THREAD, CONDITIONAL, END, PROCESSOR };
 #define BEGINS (UINT64_C(1) << 32)
 #define ENDS (UINT64_C(1) << 33)
 
-static uint64_t ram_file, size, switch_pc, begin_word, end_word, cpus, counts, exact, exact_end, stack, task, task_stack, pid, tgid, comm, mm;
+static uint64_t ram_file, size, switch_pc, begin_word, end_word, cpus, counts, exact, exact_end, stack;
+static uint64_t task, task_stack, pid, tgid, comm, mm;
 static const struct argument arguments[] = {
     {"out", &out}, {"ram", &ram_file}, {"size", &size}, {"switch", &switch_pc}, {"begin", &begin_word},
-    {"end", &end_word}, {"cpus", &cpus}, {"counts", &counts}, {"exact", &exact}, {"exact_end", &exact_end}, {"stack", &stack}, {"task", &task}, {"task_stack", &task_stack}, {"pid", &pid},
-    {"tgid", &tgid}, {"comm", &comm}, {"mm", &mm}};
+    {"end", &end_word}, {"cpus", &cpus}, {"counts", &counts}, {"exact", &exact}, {"exact_end", &exact_end},
+    {"stack", &stack}, {"task", &task}, {"task_stack", &task_stack}, {"pid", &pid}, {"tgid", &tgid}, {"comm", &comm},
+    {"mm", &mm}};
 enum { ARGUMENTS = sizeof arguments / sizeof *arguments };
 
 static const uint8_t *ram;

@@ -1,4 +1,4 @@
-//! The TLBs (translation buffers) of data of several processors, which translate addresses before the coherent caches see places.
+//! The data TLBs (translation lookaside buffers) of a multiprocessor: each processor looks its virtual addresses up in its own one.
 
 use crate::description::Machine;
 use crate::hierarchy::{Hierarchy, Tags};

@@ -318,15 +318,8 @@ impl<'a> Converter<'a> {
         let portion = processor.portion.take();
         let known = &self.blocks[block as usize];
         let processor = &mut self.processors[usize::from(number)];
-        if processor.counted > 0 || known.accesses.is_empty() {
-            if let Some((next, _)) = next.filter(|_| self.threads.only_counts())
-                && known.is_whole(processor.counted, next)
-            {
-                return self.record(thread, block, 0..known.words.len());
-            }
-            let unknown = SeenAccess { address: 0, is_conditional: false };
-            processor.seen.extend(std::iter::repeat_n(unknown, processor.counted));
-        }
+        let unknown = SeenAccess { address: 0, is_conditional: false };
+        processor.seen.extend(std::iter::repeat_n(unknown, processor.counted));
         let seen = &processor.seen;
         let (next, entry) = next.map_or((None, None), |(next, entry)| (Some(next), entry));
         self.words.clear();
