@@ -11,7 +11,7 @@ use clap::error::Result;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches};
 use trace::Trace;
 
-use super::Arguments;
+use super::{Arguments, SimulationOptions};
 use crate::ranges;
 
 /// A program with its arguments.
@@ -76,6 +76,11 @@ pub struct AttachedProgram {
 }
 
 impl RunningProgram {
+    /// What is simulated: this program, or what the other options say.
+    pub fn input(&self, options: &SimulationOptions, children: bool) -> anyhow::Result<SimulationOptions> {
+        Ok(SimulationOptions { attached: self.attached(children)?, ..options.clone() })
+    }
+
     /// The program to attach to, if there is one; with the processes that it has forked, if they are asked for.
     pub fn attached(&self, children: bool) -> anyhow::Result<Option<AttachedProgram>> {
         if self.duration.is_some() && self.attach.is_none() {

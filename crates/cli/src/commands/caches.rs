@@ -13,7 +13,7 @@ use super::selected_machines::SelectedMachines;
 use super::simulate::simulate;
 use super::sweep::{self, SweepRequest};
 use super::{by_class, mrc, processes};
-use crate::arguments::{CachesOptions, ResultRows, SimulationOptions};
+use crate::arguments::{CachesOptions, ResultRows};
 use crate::messages;
 
 /// Simulates the machines' caches on the trace or the program, and writes the tables.
@@ -21,9 +21,8 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     if options.curves {
         return mrc::run(&options.sizes, &options.output, &options.input, options.children);
     }
-    let attached = options.running.attached(options.children)?;
-    let children = options.children || attached.is_some();
-    let input = &SimulationOptions { attached, ..options.input.clone() };
+    let input = &options.running.input(&options.input, options.children)?;
+    let children = options.children || input.attached.is_some();
     let output = &options.output;
     if !options.settings.sweeps.is_empty() {
         let request =

@@ -11,16 +11,15 @@ use report::{Block, Page, Section};
 use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::Simulated;
-use crate::arguments::{FaultRows, FaultsOptions, ResultRows, SimulationOptions};
+use crate::arguments::{FaultRows, FaultsOptions, ResultRows};
 
 /// Lines in the short table.
 const LINES: usize = 10;
 
 /// Finds the alignment faults of a trace or a program, and writes the tables.
 pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
-    let attached = options.running.attached(options.children)?;
-    let children = options.children || attached.is_some();
-    let input = &SimulationOptions { attached, ..options.input.clone() };
+    let input = &options.running.input(&options.input, options.children)?;
+    let children = options.children || input.attached.is_some();
     let output = &options.output;
     let page = output.page().filter(|_| options.by == Some(FaultRows::Time));
     if page.is_none() {

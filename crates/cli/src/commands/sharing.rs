@@ -27,11 +27,10 @@ const LINES: usize = 10;
 
 /// Simulates the coherent caches of several processors on a trace or a program, and writes the tables.
 pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
-    let attached = options.running.attached(options.children)?;
-    if options.children && attached.is_none() {
+    let input = &options.running.input(&options.input, options.children)?;
+    if options.children && input.attached.is_none() {
         bail!("--children goes with --attach: of a program that is run, all processes are observed");
     }
-    let input = &SimulationOptions { attached, ..options.input.clone() };
     let output = &options.output;
     output.check(options.by.is_none() && options.scaling.is_empty() && options.sample.is_none())?;
     let names = std::slice::from_ref(&options.machine);

@@ -13,14 +13,13 @@ use super::selected_machines::SelectedMachines;
 use super::simulate::{simulate, timing_model};
 use super::sweep::{self, SweepRequest};
 use super::{by_class, processes};
-use crate::arguments::{ResultRows, SimulationOptions, TimeOptions};
+use crate::arguments::{ResultRows, TimeOptions};
 use crate::messages;
 
 /// Simulates the machines on the trace or the program, and writes the tables.
 pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
-    let attached = options.running.attached(options.children)?;
-    let children = options.children || attached.is_some();
-    let input = &SimulationOptions { attached, ..options.input.clone() };
+    let input = &options.running.input(&options.input, options.children)?;
+    let children = options.children || input.attached.is_some();
     let output = &options.output;
     if !options.settings.sweeps.is_empty() {
         if options.sample.is_some() {
