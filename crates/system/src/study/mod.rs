@@ -35,7 +35,7 @@ const DISK: u64 = 512 << 20;
 /// The user and the group `nobody`.
 const NOBODY: u32 = 65534;
 /// The programs that are run with byte and word instructions, and without, in the kernel and in the program.
-pub const BYTE_WORD_PROGRAMS: [&str; 2] = ["sqlite", "sqlite-disk"];
+pub const BYTE_WORD_PROGRAMS: [&str; 3] = ["sqlite", "sqlite-disk", "postgresql"];
 
 /// What to study.
 #[derive(Clone, Debug)]
