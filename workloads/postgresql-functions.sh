@@ -86,11 +86,11 @@ ended() { # ended [STATUS]: the counting of a server that has ended
     [ "$status" = "${1:-0}" ] && adds_up "$work/run-$runs.csv"
 }
 
-# Whether the table of processes adds up: instructions follow the words of a row.
+# Whether the table of processes adds up: instructions follow the words of a row, which are quoted if they have commas.
 adds_up() {
-    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "instructions") column = i }
+    sed 's/"[^"]*"//g' "$1" | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "instructions") column = i }
         NR > 1 && $1 != "total" { sum += $column } $1 == "total" { total = $column }
-        END { printf "%.0f instructions in %d processes\n", total, NR - 2; exit !(sum == total && total > 1000000) }' "$1"
+        END { printf "%.0f instructions in %d processes\n", total, NR - 2; exit !(sum == total && total > 1000000) }'
 }
 
 # Tells whether a folder of counts, whose command was killed, has what was counted until then.
