@@ -15,6 +15,8 @@ pub struct SamplingPlan {
     pub window: u64,
     /// Simulated in detail before each window.
     pub warm_up: u64,
+    /// How much of the first period has passed when the execution begins.
+    pub start: u64,
 }
 
 impl SamplingPlan {
@@ -23,7 +25,16 @@ impl SamplingPlan {
     pub fn with_period(period: u64) -> SamplingPlan {
         let period = period.max(1);
         let window = period.min(1000);
-        SamplingPlan { period, window, warm_up: (period - window).min(2000) }
+        SamplingPlan { period, window, warm_up: (period - window).min(2000), start: 0 }
+    }
+
+    /// The plan of one of several executions that are one sample together. Each begins elsewhere in a period, so that beginnings
+    /// and ends, which are unlike the rest, are in windows as often as all else (Cochran, "Sampling Techniques", chapter 8: the
+    /// start of a systematic sample is random). Multiples of the golden ratio's fraction are spread evenly, however many there are.
+    pub fn of_execution(self, number: u64) -> SamplingPlan {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let share = u128::from(number.wrapping_mul(GOLDEN));
+        SamplingPlan { start: (share * u128::from(self.period) >> 64) as u64, ..self }
     }
 
     fn length(&self, phase: Phase) -> u64 {
@@ -170,10 +181,10 @@ pub(crate) struct WindowSampler<const N: usize> {
 }
 
 impl<const N: usize> WindowSampler<N> {
-    /// A sample by a plan. The first window comes at the end of the first period.
+    /// A sample by a plan. Windows come at the ends of periods.
     pub fn new(plan: SamplingPlan) -> WindowSampler<N> {
         let phase = Phase::FunctionalWarming;
-        let left = plan.length(phase) as i64;
+        let left = plan.length(phase) as i64 - plan.start as i64;
         let mut sampler =
             WindowSampler { plan, phase, left, window: (0, [0; N]), sampled: WindowSums::default() };
         sampler.next_phase(|| [0; N]);
@@ -206,20 +217,36 @@ impl<const N: usize> WindowSampler<N> {
         self.window = (0, counts);
     }
 
-    /// Adds the windows of an execution whose counts were added to the others, which are these now. An open window is given up.
+    /// Adds the windows of an execution that has ended, whose counts are added to the others, too.
     pub fn merge(&mut self, ended: &WindowSums<N>, counts: [u64; N]) {
         self.sampled.add(ended);
-        self.window = (0, counts);
+        self.window.1.iter_mut().zip(counts).for_each(|(before, added)| *before += added);
+    }
+
+    /// What was measured, if the execution ends with these counts.
+    pub fn ended(&self, counts: [u64; N]) -> WindowSums<N> {
+        let mut sampled = self.sampled.clone();
+        if self.phase == Phase::Measured {
+            self.close_window(&mut sampled, counts);
+        }
+        sampled
+    }
+
+    fn close_window(&self, sampled: &mut WindowSums<N>, now: [u64; N]) {
+        let (instructions, before) = self.window;
+        if instructions > 0 {
+            sampled.add_window(instructions, &std::array::from_fn(|index| now[index] - before[index]));
+        }
     }
 
     /// Goes on to the phase that follows, beyond those that a long block has skipped.
     #[inline(never)]
     fn next_phase(&mut self, counts: impl Fn() -> [u64; N]) {
         while self.left <= 0 {
-            if self.phase == Phase::Measured && self.window.0 > 0 {
-                let (now, before) = (counts(), self.window.1);
-                let measured = std::array::from_fn(|index| now[index] - before[index]);
-                self.sampled.add_window(self.window.0, &measured);
+            if self.phase == Phase::Measured {
+                let mut sampled = std::mem::take(&mut self.sampled);
+                self.close_window(&mut sampled, counts());
+                self.sampled = sampled;
             }
             self.phase = match self.phase {
                 Phase::FunctionalWarming => Phase::DetailedWarming,
@@ -282,22 +309,22 @@ mod tests {
 
     #[test]
     fn windows_come_at_equal_distances() {
-        let plan = SamplingPlan { period: 10, window: 2, warm_up: 3 };
+        let plan = SamplingPlan { period: 10, window: 2, warm_up: 3, start: 0 };
         let (seen, sampled) = phases(plan, 1, 30);
         assert_eq!(seen, ".....wwwMM.....wwwMM.....wwwMM");
         assert_eq!((sampled.windows, sampled.measured, sampled.detailed), (3, 6, 15));
         assert_eq!(sampled.per_instruction(), Estimate { value: 2.0, error: 0.0 });
         // Blocks of four instructions end later than the phases, which stay where they are.
         assert_eq!(phases(plan, 4, 15).0, "..M.w..M.w..M.w");
-        let whole = SamplingPlan { period: 5, window: 5, warm_up: 0 };
+        let whole = SamplingPlan { period: 5, window: 5, warm_up: 0, start: 0 };
         assert_eq!(phases(whole, 1, 12).0, "MMMMMMMMMMMM");
     }
 
     #[test]
     fn short_periods_are_simulated_in_detail() {
         let plan = SamplingPlan::with_period;
-        assert_eq!(plan(100_000), SamplingPlan { period: 100_000, window: 1000, warm_up: 2000 });
-        assert_eq!(plan(1500), SamplingPlan { period: 1500, window: 1000, warm_up: 500 });
-        assert_eq!(plan(0), SamplingPlan { period: 1, window: 1, warm_up: 0 });
+        assert_eq!(plan(100_000), SamplingPlan { period: 100_000, window: 1000, warm_up: 2000, start: 0 });
+        assert_eq!(plan(1500), SamplingPlan { period: 1500, window: 1000, warm_up: 500, start: 0 });
+        assert_eq!(plan(0), SamplingPlan { period: 1, window: 1, warm_up: 0, start: 0 });
     }
 }

@@ -1,5 +1,6 @@
 //! `pathlength caches --children` and `time --children`: models of all processes of a program or a trace.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::process::ExitCode;
 
@@ -64,11 +65,10 @@ pub fn time(
     selected: &SelectedMachines,
 ) -> anyhow::Result<ExitCode> {
     let machines = selected.machines.clone();
-    // Machines without a pipeline are reported before the program runs.
-    let new = simulate::timing_model(options.sample);
-    machines.iter().try_for_each(|machine| new(machine).map(drop))?;
+    let (sample, processes) = (options.sample, Cell::new(0));
     let make = move || {
-        let models = machines.iter().map(&new);
+        let number = processes.replace(processes.get() + 1);
+        let models = machines.iter().map(|machine| simulate::timing_model(machine, sample, number));
         models.collect::<Result<Vec<_>, _>>().expect("it was possible before")
     };
     if let Some(ResultRows::Calls(rows)) = rows {

@@ -78,6 +78,10 @@ pub struct TranslationBuffer {
     pub replacement: Replacement,
     /// Cycles of a miss: until the next level responds, or until the entry is filled.
     pub miss_cycles: f64,
+    /// Whether a trap to software fills the entry, and no hardware: then accesses of wrong paths that miss are not made, as traps
+    /// are those of instructions that retire.
+    #[serde(default)]
+    pub software_refill: bool,
 }
 
 /// The main memory.

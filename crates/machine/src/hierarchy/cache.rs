@@ -158,6 +158,8 @@ pub struct BufferState {
     pub page_map: PageMap,
     /// By the kind of request.
     pub misses: [u64; Request::OF_PROCESSOR],
+    /// Whether software fills it.
+    pub software_refill: bool,
 }
 
 impl BufferState {
@@ -167,6 +169,7 @@ impl BufferState {
             l1: None,
             page_map: PageMap::new(buffer, &machine.memory.granularity_hints),
             misses: [0; Request::OF_PROCESSOR],
+            software_refill: buffer.software_refill,
         }
     }
 }

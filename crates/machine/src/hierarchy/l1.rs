@@ -126,6 +126,12 @@ impl L1 {
         is_filtered
     }
 
+    /// Whether the TLB has the page of an address.
+    pub fn has_page(&self, place: u64) -> bool {
+        let page = self.page_map.key(place);
+        self.page == page || self.pages.find(page).is_some()
+    }
+
     /// Uses the page of an address if the TLB has it.
     #[inline(always)]
     pub fn access_page(&mut self, place: u64, now: u64) -> bool {

@@ -21,6 +21,26 @@ impl Hierarchy {
         self.translate_slow(side, address, request)
     }
 
+    /// Whether an address is translated without a trap to software.
+    pub fn has_translation(&self, address: u64, is_fetch: bool) -> bool {
+        let side = if is_fetch { INSTRUCTIONS } else { DATA };
+        let place = address ^ self.address_maps[side].asid;
+        for &index in &self.paths[side].buffers {
+            let buffer = &self.buffers[index];
+            let has_page = match buffer.l1 {
+                Some(side) => self.l1[side].has_page(place),
+                None => buffer.tags.find(buffer.page_map.key(place)).is_some(),
+            };
+            if has_page {
+                return true;
+            }
+            if buffer.software_refill {
+                return false;
+            }
+        }
+        true
+    }
+
     /// The same, where the fast L1's TLB, if there is one, has missed.
     #[inline(never)]
     fn translate_slow(&mut self, side: usize, address: u64, request: Request) -> u8 {

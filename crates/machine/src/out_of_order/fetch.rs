@@ -123,6 +123,12 @@ impl FetchStage {
         state.cycle < until
     }
 
+    /// Whether the fetch of an instruction with this last byte begins another line.
+    #[inline(always)]
+    pub fn begins_line(&self, state: &FetchState, last: u64) -> bool {
+        last >> self.line_shift != state.line
+    }
+
     /// Requests the lines of a block, without time.
     pub fn warm<M: MemorySystem>(&self, state: &mut FetchState, block: Range<u64>, memory: &mut M) {
         for line in block.start >> self.line_shift..=block.end.wrapping_sub(1) >> self.line_shift {

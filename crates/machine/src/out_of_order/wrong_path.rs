@@ -2,7 +2,8 @@
 //!
 //! They are those of the image, along the path that the predictor predicts. They take fetch cycles, entries of the window and
 //! ports, and are taken back when the branch is executed; what stays are the lines that they requested: of instructions, and
-//! of loads whose base register is known and that are issued in time. Their branches are not executed.
+//! of loads whose base register is known and that are issued in time. Their branches are not executed. Where software fills a TLB
+//! they request nothing of a page that it does not have.
 
 use super::core::{OutOfOrderCore, Stages};
 use super::counts::OutOfOrderCounts;
@@ -47,6 +48,12 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         let instruction = &code.instruction;
         let room = [self.window.buffer.oldest(), resolved];
         let length = instruction.length;
+        let last = at.wrapping_add(u64::from(length) - 1);
+        if self.fetch.begins_line(&self.window.fetch, last)
+            && ![at, last].iter().all(|&address| self.memory.is_open_to_wrong_paths(address, true))
+        {
+            return None;
+        }
         // Misses are counted on the right path only.
         let counts = &mut OutOfOrderCounts::default();
         if !self.fetch.fetch(&mut self.window.fetch, at, length, room, &mut self.memory, counts) {
@@ -95,6 +102,9 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         Stages { dispatched, issued }: Stages,
         resolved: u64,
     ) -> u64 {
+        if !self.memory.is_open_to_wrong_paths(address, false) {
+            return NEVER;
+        }
         self.counts.wrong_loads += 1;
         let served = self.memory.access(address, instruction.bytes, false).unwrap_or_default();
         let translated = issued + u64::from(served.translation);

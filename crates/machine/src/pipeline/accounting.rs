@@ -127,10 +127,11 @@ impl<M: MemorySystem> Accounting<M> {
 
     /// Adds the counts of another pipeline of the same machine, which executes nothing any more.
     pub fn merge(&mut self, ended: &mut Accounting<M>) {
-        self.core.merge(&mut ended.core);
-        if let (Some(own), Some(ended)) = (&mut self.sampler, &ended.sampler) {
-            own.merge(&ended.sampled, self.core.cycles().with_total());
+        if let (Some(own), Some(of_ended)) = (&mut self.sampler, &ended.sampler) {
+            let counts = ended.core.cycles().with_total();
+            own.merge(&of_ended.ended(counts), counts);
         }
+        self.core.merge(&mut ended.core);
         self.instructions += ended.instructions;
         self.units.append(&mut ended.units);
     }

@@ -45,6 +45,10 @@ impl MemorySystem for CachedMemory {
         self.hierarchy.set_process(process);
     }
 
+    fn is_open_to_wrong_paths(&self, address: u64, is_fetch: bool) -> bool {
+        self.hierarchy.has_translation(address, is_fetch)
+    }
+
     fn reset_counts(&mut self) {
         self.hierarchy.reset_counts();
     }

@@ -24,6 +24,10 @@ pub trait MemorySystem: Send {
     fn fetch(&mut self, address: u64) -> Option<ServedBy>;
     /// Loads or stores this number of bytes. None for an L1 hit.
     fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<ServedBy>;
+    /// Whether a wrong path can fetch or access this address: not if software would have to fill a TLB first.
+    fn is_open_to_wrong_paths(&self, _address: u64, _is_fetch: bool) -> bool {
+        true
+    }
     /// Resets the counts.
     fn reset_counts(&mut self) {}
 }

@@ -134,7 +134,9 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
 
     /// What a sample has measured.
     pub fn sampled(&self) -> Option<SampledCycles> {
-        self.worker.drained().sampler.as_ref().map(|sampler| sampler.sampled.clone())
+        let accounting = self.worker.drained();
+        let sampler = accounting.sampler.as_ref()?;
+        Some(sampler.ended(accounting.core.cycles().with_total()))
     }
 
     /// All cycles so far.

@@ -23,7 +23,10 @@ pub fn serve(address: u64) -> ServedBy {
 }
 
 /// Memory that serves by [`serve`].
-pub struct ByAddress;
+pub struct ByAddress {
+    /// Wrong paths have no access to what a TLB misses.
+    pub software_refill: bool,
+}
 
 impl MemorySystem for ByAddress {
     fn enter(&mut self, _process: u32) {}
@@ -32,5 +35,8 @@ impl MemorySystem for ByAddress {
     }
     fn access(&mut self, address: u64, _bytes: u8, _is_store: bool) -> Option<ServedBy> {
         Some(serve(address)).filter(|served| *served != ServedBy::default())
+    }
+    fn is_open_to_wrong_paths(&self, address: u64, _is_fetch: bool) -> bool {
+        !self.software_refill || serve(address).translation == 0
     }
 }

@@ -171,8 +171,9 @@ fn instructions_retire_in_the_same_cycles() {
         let (machine, blocks) = (machine(&mut random), program(&mut random));
         let path = walk(&mut random, &blocks);
         let instructions = dynamic(&machine, &blocks, &path);
-        let plain = Ticks::new(&machine, &instructions).run();
-        let mut time = TimingModel::with_memory(&machine, ByAddress).unwrap();
+        let software_refill = random.bool();
+        let plain = Ticks::new(&machine, &instructions, software_refill).run();
+        let mut time = TimingModel::with_memory(&machine, ByAddress { software_refill }).unwrap();
         blocks.iter().for_each(|(start, words)| time.define(&Block::new(&isa::Alpha, *start, words.clone())));
         let mut executed = 0;
         for (number, (block, addresses)) in path.iter().enumerate() {

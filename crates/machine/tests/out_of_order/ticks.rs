@@ -59,6 +59,8 @@ pub struct Ticks<'a> {
     code_lines: Vec<(Sequence, u64, u64)>,
     /// Of the table of loads that wait: who has set an entry.
     waits: Vec<Option<Sequence>>,
+    /// Wrong paths have no access to what a TLB misses.
+    software_refill: bool,
     // The fetch stage.
     next: usize,
     wrong: Option<(usize, usize)>,
@@ -78,7 +80,7 @@ pub struct Ticks<'a> {
 }
 
 impl<'a> Ticks<'a> {
-    pub fn new(machine: &'a Machine, program: &'a [Dynamic]) -> Ticks<'a> {
+    pub fn new(machine: &'a Machine, program: &'a [Dynamic], software_refill: bool) -> Ticks<'a> {
         let beyond = [true, false].map(|side| {
             let path = machine.caches.iter().filter(|cache| cache.holds.has(side));
             let path: Vec<f64> = path.map(|cache| cache.latency).collect();
@@ -89,6 +91,7 @@ impl<'a> Ticks<'a> {
         Ticks {
             core,
             program,
+            software_refill,
             beyond,
             memory_level: machine.caches.iter().filter(|cache| cache.holds.has(false)).count() as u8,
             now: 0,
@@ -275,6 +278,7 @@ impl<'a> Ticks<'a> {
             let latency = u64::from(rules.latency);
             match (what.is_load(), what.is_store(), is_wrong) {
                 (true, _, true) if what.wrong_address == Some(None) => entry.completed = Some(now + latency),
+                (true, _, true) if self.software_refill && serve(what.accessed()).translation > 0 => {}
                 (true, ..) => {
                     if conflict.is_some() {
                         entry.conflict = conflict;
@@ -500,6 +504,10 @@ impl<'a> Ticks<'a> {
                 Some((branch, number)) => {
                     let path = self.program[branch].wrong_path();
                     let Some(what) = path.get(number) else { return };
+                    let begins_line = (what.address + 3) / LINE != self.line;
+                    if self.software_refill && begins_line && serve(what.address).translation > 0 {
+                        return;
+                    }
                     (branch, Some(number), what.clone(), what.redirect.clone())
                 }
                 None => {

@@ -210,7 +210,7 @@ pub(super) fn byte_word(study: &SystemStudy) -> Table {
         row.push(change(&|result| of(result, ExecutionMode::Kernel)).into());
         table.row(row);
     }
-    table.notes.push("Instructions of a transaction; changes from both builds original.".into());
+    table.notes.push("Instructions of a unit of work; changes from both builds original.".into());
     table
 }
 
