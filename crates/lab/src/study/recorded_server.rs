@@ -8,7 +8,8 @@ use engine::{Configuration, Plan, UnitPlan};
 
 use super::database::StudyProgress;
 use super::error::Error;
-use super::server::{ServerBuilds, ServerConnection, TRANSACTION};
+use super::server::{Client, ServerBuilds, ServerConnection, TRANSACTION};
+use super::tpcc::Terminals;
 use crate::build::{Build, BuildFolders};
 use crate::record;
 
@@ -21,14 +22,23 @@ const START: u32 = 8;
 /// thousand transactions.
 const NO_IMAGES_OF_PAGES: &str = "ALTER SYSTEM SET full_page_writes = off";
 
-/// A recording of clients of TPC-B, whose transactions are units of work.
+/// What clients ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServerLoad {
+    /// TPC-B of pgbench, in a bank with so many branches: few transactions wait for each other if there are as many as clients.
+    Tpcb(u32),
+    /// TPC-C, with so many warehouses.
+    Tpcc(u32),
+}
+
+/// A recording of clients whose transactions are units of work.
 pub(super) struct ServerRecording {
+    /// What they ask.
+    pub(super) load: ServerLoad,
     /// The clients, each of which has a process of the server.
     pub(super) clients: u32,
     /// Transactions of each client.
     pub(super) each: u32,
-    /// Branches of the bank of TPC-B: few transactions wait for each other if there are as many as clients.
-    pub(super) branches: u32,
     /// Of several recordings of the same.
     pub(super) number: u32,
     /// Whether the calls that allocate memory are recorded, too.
@@ -49,22 +59,52 @@ impl ServerRecording {
         folder: &Path,
         progress: &(dyn Fn(StudyProgress) + Sync),
     ) -> Result<PathBuf, Error> {
-        let ServerRecording { clients, each, branches, number, .. } = *self;
-        let name = format!("tpcb-{branches}-{clients}x{each}-{number}");
+        let ServerRecording { load, clients, each, number, .. } = *self;
+        let load = match load {
+            ServerLoad::Tpcb(branches) => format!("tpcb-{branches}"),
+            ServerLoad::Tpcc(warehouses) => format!("tpcc-{warehouses}"),
+        };
+        let name = format!("{load}-{clients}x{each}-{number}");
         let path = folder.join(trace_name(&name, &server.builds[build]));
         if !path.exists() {
-            progress(StudyProgress::Loading);
-            let scale = branches.to_string();
-            let load = |connection: &ServerConnection| pgbench(connection, &["-i", "-q", "-s", &scale]);
-            let settle = |connection: &ServerConnection| psql(connection, NO_IMAGES_OF_PAGES);
-            server.load_once(&format!("tpcb-{branches}-steady"), &[&load, &settle])?;
-            progress(StudyProgress::Doing(format!("recording {clients} clients of PostgreSQL")));
-            self.record(server, build, &path)?;
+            self.prepare_and_record(server, build, &path, progress)?;
         }
         Ok(path)
     }
 
-    fn record(&self, server: &ServerBuilds, build: usize, path: &Path) -> Result<(), Error> {
+    fn prepare_and_record(
+        &self,
+        server: &ServerBuilds,
+        build: usize,
+        path: &Path,
+        progress: &(dyn Fn(StudyProgress) + Sync),
+    ) -> Result<(), Error> {
+        let recording = || {
+            progress(StudyProgress::Doing(format!("recording {} clients of PostgreSQL", self.clients)));
+        };
+        let settle = |connection: &ServerConnection| psql(connection, NO_IMAGES_OF_PAGES);
+        let each = START + self.each;
+        match self.load {
+            ServerLoad::Tpcb(branches) => {
+                progress(StudyProgress::Loading);
+                let scale = branches.to_string();
+                let load = |connection: &ServerConnection| pgbench(connection, &["-i", "-q", "-s", &scale]);
+                server.load_once(&format!("tpcb-{branches}-steady"), &[&load, &settle])?;
+                let (clients, each) = (self.clients.to_string(), each.to_string());
+                let options =
+                    ["-n", "--random-seed=1", "-M", "prepared", "-c", &clients, "-j", &clients, "-t", &each];
+                recording();
+                self.record(server, build, path, &|connection| pgbench(connection, &options))
+            }
+            ServerLoad::Tpcc(warehouses) => {
+                let terminals = Terminals::prepare_warehouses(server, warehouses, &settle, progress)?;
+                recording();
+                self.record(server, build, path, &terminals.at_once(self.clients, each))
+            }
+        }
+    }
+
+    fn record(&self, server: &ServerBuilds, build: usize, path: &Path, client: Client) -> Result<(), Error> {
         let recorded = server.folder().join("trace");
         let plan = Plan { heap: self.heap, ..unit_plan(TRANSACTION, START * self.clients) };
         let record = |configuration: &Configuration| {
@@ -74,11 +114,7 @@ impl ServerRecording {
             let recording = record::record(&configuration, &plan, &recorded);
             recording.map(|it| (it.recorded.units, Some(it.ending))).map_err(|error| error.to_string())
         };
-        let (clients, each) = (self.clients.to_string(), (START + self.each).to_string());
-        let options =
-            ["-n", "--random-seed=1", "-M", "prepared", "-c", &clients, "-j", &clients, "-t", &each];
-        let client = |connection: &ServerConnection| pgbench(connection, &options);
-        let (units, _) = server.run(build, &client, record)?;
+        let (units, _) = server.run(build, client, record)?;
         server.remove(build);
         keep(&recorded, path)?;
         let expected = u64::from(self.clients * (START + self.each));

@@ -16,7 +16,7 @@ use self::simulation::{NumaCase, NumaResult, ServerTrace, TimedResult, simulate,
 use super::database::StudyProgress;
 use super::error::Error;
 use super::provenance_of;
-use super::recorded_server::{ServerRecording, trace_folder};
+use super::recorded_server::{ServerLoad, ServerRecording, trace_folder};
 use super::server::ServerBuilds;
 use crate::build::{BuildFolders, build};
 use crate::toolchain::BYTE_WORD;
@@ -77,7 +77,7 @@ pub fn numa(
     let most = CLIENTS[CLIENTS.len() - 1];
     let recorded = |server: &ServerBuilds, clients: u32, number: u32| -> Result<ServerTrace, Error> {
         let each = settings.transactions;
-        let recording = ServerRecording { clients, each, branches: most, number, heap: true };
+        let recording = ServerRecording { clients, each, load: ServerLoad::Tpcb(most), number, heap: true };
         let path = recording.trace(server, BUILD, &folder, progress)?;
         let trace = Trace::open(&path).map_err(|error| Error::Trace { path, reason: error.to_string() })?;
         Ok(ServerTrace { trace, transactions: recording.transactions() })

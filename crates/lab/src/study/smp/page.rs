@@ -53,7 +53,7 @@ fn lead() -> Vec<String> {
          caches, for each other's data, and that what makes technical programs fast helps them little."
             .into(),
         format!(
-            "This page asks the same of PostgreSQL. Its server, compiled for Alpha, does transactions of TPC-B for {CLIENTS} clients; all \
+            "This page asks the same of PostgreSQL. Its server, compiled for Alpha, does transactions of TPC-C for {CLIENTS} clients; all \
              instructions and addresses of the transactions were recorded once, and models of the machines execute them. The \
              operating system's work is not part of it, and an x86 instruction is not one of Alpha: compare the shapes, not the digits. \
              Technical workloads are kernels: sweeps over vectors, conjugate gradients, a stencil, as four processes (rates) or \

@@ -14,7 +14,7 @@ use crate::record;
 use crate::study::database::{StudyProgress, check_success};
 use crate::study::environment::{PROCESSORS, repeatable};
 use crate::study::error::Error;
-use crate::study::recorded_server::{ServerRecording, trace_folder, trace_name, unit_plan};
+use crate::study::recorded_server::{ServerLoad, ServerRecording, trace_folder, trace_name, unit_plan};
 use crate::study::server::ServerBuilds;
 use crate::toolchain::BYTE_WORD;
 use crate::workload::Workload;
@@ -43,6 +43,8 @@ pub(super) struct RecordedWorkload {
 
 /// The clients of the server: more than processors, so that one has work while a transaction waits.
 pub(super) const CLIENTS: u32 = 8;
+/// As many as fit the server's buffers.
+const WAREHOUSES: u32 = 2;
 /// The folder of traces.
 const FOLDER: &str = "smp";
 /// The number of the build that is recorded.
@@ -73,7 +75,7 @@ fn opened(name: &str, kind: WorkloadKind, path: PathBuf, warm_up: u64) -> Result
     }
 }
 
-/// TPC-B on PostgreSQL, with several clients at the same time.
+/// TPC-C on PostgreSQL, with several clients at the same time.
 pub(super) fn commercial(
     settings: &SmpStudySettings,
     progress: &(dyn Fn(StudyProgress) + Sync),
@@ -81,7 +83,8 @@ pub(super) fn commercial(
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     let build = &server.builds[BUILD];
     let each = settings.transactions.div_ceil(CLIENTS);
-    let recording = ServerRecording { clients: CLIENTS, each, branches: CLIENTS, number: 1, heap: false };
+    let load = ServerLoad::Tpcc(WAREHOUSES);
+    let recording = ServerRecording { load, clients: CLIENTS, each, number: 1, heap: false };
     let path = recording.trace(&server, BUILD, &trace_folder(&settings.build, FOLDER)?, progress)?;
     let provenance = vec![
         ("PostgreSQL".into(), server.version().unwrap_or_else(|| "unknown".into())),
@@ -89,7 +92,7 @@ pub(super) fn commercial(
         (format!("{} build", build.name), build.commands.join("\n")),
     ];
     let warm_up = u64::from(recording.transactions()) / 4;
-    Ok((opened("TPC-B, PostgreSQL", WorkloadKind::Commercial, path, warm_up)?, provenance))
+    Ok((opened("TPC-C, PostgreSQL", WorkloadKind::Commercial, path, warm_up)?, provenance))
 }
 
 /// The technical workloads, as rates and in parallel.

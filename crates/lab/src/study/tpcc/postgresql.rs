@@ -20,7 +20,7 @@ use crate::measure::Ending;
 use crate::study::error::Error;
 use crate::study::provenance_of;
 use crate::study::server::{
-    PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION, count_server,
+    Client, PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION, count_server,
 };
 use crate::workload::{Source, Workload};
 
@@ -86,6 +86,17 @@ fn classes(mut family: Family) -> Result<CountedRun, String> {
     Ok(CountedRun { transactions, owners })
 }
 
+/// Starts several terminals, and fails if one of them does.
+const AT_ONCE: &str = r#"
+for seed in $(seq "$2"); do
+    "$0" run "$1" --transactions "$3" --seed "$seed" --unchecked &
+    terminals="$terminals $!"
+done
+for terminal in $terminals; do
+    wait "$terminal" || exit 1
+done
+"#;
+
 /// The program of the terminals, compiled for the host.
 pub(in crate::study) struct Terminals(PathBuf);
 
@@ -95,10 +106,39 @@ impl Terminals {
         server: &ServerBuilds,
         progress: &(dyn Fn(StudyProgress) + Sync),
     ) -> Result<Terminals, Error> {
-        let terminals = Terminals(server.compile("terminals", &sources(), &["-DPOSTGRESQL"])?);
+        let terminals = Terminals::compile(server)?;
         progress(StudyProgress::Loading);
         server.load_once(&data_name(), &[&terminals.client("load", &[])])?;
         Ok(terminals)
+    }
+
+    /// The same with more warehouses, after whose load another client changes the server's settings.
+    pub(in crate::study) fn prepare_warehouses(
+        server: &ServerBuilds,
+        warehouses: u32,
+        settle: Client,
+        progress: &(dyn Fn(StudyProgress) + Sync),
+    ) -> Result<Terminals, Error> {
+        let terminals = Terminals::compile(server)?;
+        progress(StudyProgress::Loading);
+        let name = format!("{}-{warehouses}-steady", data_name());
+        let options = ["--warehouses", &warehouses.to_string()];
+        server.load_once(&name, &[&terminals.client("load", &options), settle])?;
+        Ok(terminals)
+    }
+
+    fn compile(server: &ServerBuilds) -> Result<Terminals, Error> {
+        Ok(Terminals(server.compile("terminals", &sources(), &["-DPOSTGRESQL"])?))
+    }
+
+    /// So many clients at the same time, with other random numbers, each of which does so many transactions.
+    pub(in crate::study) fn at_once(&self, clients: u32, each: u32) -> impl Fn(&ServerConnection) -> Command {
+        let (clients, each) = (clients.to_string(), each.to_string());
+        move |connection| {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(AT_ONCE).arg(&self.0).arg(connection.text()).args([&clients, &each]);
+            shell
+        }
     }
 
     /// Counts the server of a build, one of two, while the terminals do transactions, and checks what is on the disk then.
