@@ -117,6 +117,19 @@ enum Next {
     Either(u64, u64),
 }
 
+impl Next {
+    fn has(self, place: u64) -> bool {
+        match self {
+            Next::Anywhere => true,
+            Next::At(address) => address == place,
+            Next::Either(one, other) => one == place || other == place,
+        }
+    }
+}
+
+/// The greatest number of entries of the kernel within each other: a damaged trace may have any.
+const MOST_ENTRIES: usize = 64;
+
 /// A heap mark, as far as it determines which one may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeapMark {
@@ -162,6 +175,12 @@ struct StreamChecker<'a> {
     /// The block executed last.
     last: Option<BlockId>,
     next: Next,
+    /// What would have followed where the kernel was entered, the innermost entry last.
+    entries: Vec<Next>,
+    /// The same of the entry that the kernel returns from.
+    resumed: Option<Next>,
+    /// Whether control has left PALcode since.
+    has_resumed: bool,
     /// Whether that block ended with a return.
     returns: bool,
     /// The known values of the slots.
@@ -195,6 +214,9 @@ impl<'a> StreamChecker<'a> {
             mapping_step: 0,
             last: None,
             next: Next::Anywhere,
+            entries: Vec::new(),
+            resumed: None,
+            has_resumed: false,
             returns: false,
             slots: [None; SLOTS],
             calls: Calls::default(),
@@ -324,20 +346,40 @@ impl<'a> StreamChecker<'a> {
             Mark::Mapping(mapping) => self.mapping(mapping),
             Mark::PalCall(function) => {
                 self.pal_call(function);
-                self.divert();
                 if returns_from_kernel(function) {
                     self.calls.resume();
+                    self.resumed = self.entries.pop();
                 } else if function >= FIRST_UNPRIVILEGED_PAL_CALL {
-                    self.calls.open(None);
+                    self.enter_kernel();
                 }
+                self.divert();
             }
             Mark::Exception(_) => {
+                self.enter_kernel();
                 self.divert();
-                self.calls.open(None);
             }
-            Mark::PalReturn => self.divert(),
+            Mark::PalReturn => {
+                self.divert();
+                self.has_resumed = self.resumed.is_some();
+            }
             Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
             Mark::LockAcquired(_) | Mark::LockReleased(_) | Mark::LockAwaited(_) => {}
+        }
+    }
+
+    fn enter_kernel(&mut self) {
+        self.calls.open(None);
+        if self.entries.len() < MOST_ENTRIES {
+            self.entries.push(self.next);
+        }
+    }
+
+    /// The kernel has returned to this address. If that is not where it was entered, a signal handler begins, which returns to
+    /// where no call is open.
+    fn returned_from_kernel(&mut self, address: u64) {
+        self.has_resumed = false;
+        if self.resumed.take().is_some_and(|next| !next.has(address)) {
+            self.calls.open(None);
         }
     }
 
@@ -408,12 +450,10 @@ impl<'a> StreamChecker<'a> {
 
     /// Whether the block is a possible successor.
     fn control(&mut self, block: &Block) {
-        let fits = match self.next {
-            Next::Anywhere => true,
-            Next::At(address) => address == block.address,
-            Next::Either(one, other) => one == block.address || other == block.address,
-        };
-        if !fits {
+        if self.has_resumed {
+            self.returned_from_kernel(block.address);
+        }
+        if !self.next.has(block.address) {
             let from = self.last.map_or(0, |last| self.ends[last as usize].pc);
             let what = format!("control cannot have come here from 0x{from:x}");
             self.violation(Rule::Control, block.address, what);
