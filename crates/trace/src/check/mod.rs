@@ -117,18 +117,9 @@ enum Next {
     Either(u64, u64),
 }
 
-impl Next {
-    fn has(self, place: u64) -> bool {
-        match self {
-            Next::Anywhere => true,
-            Next::At(address) => address == place,
-            Next::Either(one, other) => one == place || other == place,
-        }
-    }
-}
-
-/// The greatest number of entries of the kernel within each other: a damaged trace may have any.
-const MOST_ENTRIES: usize = 64;
+/// The system calls by which a signal handler ends: `sigreturn` and `rt_sigreturn` (Linux, arch/alpha/kernel/syscalls/syscall.tbl). In
+/// traces of whole systems nothing else tells of it.
+const SIGNAL_RETURNS: [u32; 2] = [103, 351];
 
 /// A heap mark, as far as it determines which one may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,17 +166,13 @@ struct StreamChecker<'a> {
     /// The block executed last.
     last: Option<BlockId>,
     next: Next,
-    /// What would have followed where the kernel was entered, the innermost entry last.
-    entries: Vec<Next>,
-    /// The same of the entry that the kernel returns from.
-    resumed: Option<Next>,
-    /// Whether control has left PALcode since.
-    has_resumed: bool,
     /// Whether that block ended with a return.
     returns: bool,
     /// The known values of the slots.
     slots: [Option<u64>; SLOTS],
     calls: Calls,
+    /// A return to where no call is open: wrong, unless a signal handler has ended, which the next mark tells.
+    stray: Option<Violation>,
     /// The number of the last order mark, or 0.
     order: u64,
     /// Whether there was an order mark. Numbers begin with 1; in traces of attached programs they once began with 0.
@@ -214,12 +201,10 @@ impl<'a> StreamChecker<'a> {
             mapping_step: 0,
             last: None,
             next: Next::Anywhere,
-            entries: Vec::new(),
-            resumed: None,
-            has_resumed: false,
             returns: false,
             slots: [None; SLOTS],
             calls: Calls::default(),
+            stray: None,
             order: 0,
             is_ordered: false,
             unit: None,
@@ -230,10 +215,19 @@ impl<'a> StreamChecker<'a> {
     }
 
     fn violation(&mut self, rule: Rule, pc: u64, what: String) {
+        self.report(Violation { rule, stream: self.stream, instruction: self.instruction, pc, what });
+    }
+
+    fn report(&mut self, violation: Violation) {
         self.report.violations += 1;
         if self.report.listed.len() < Report::LISTED {
-            let (stream, instruction) = (self.stream, self.instruction);
-            self.report.listed.push(Violation { rule, stream, instruction, pc, what });
+            self.report.listed.push(violation);
+        }
+    }
+
+    fn report_stray(&mut self) {
+        if let Some(violation) = self.stray.take() {
+            self.report(violation);
         }
     }
 
@@ -281,6 +275,7 @@ impl<'a> StreamChecker<'a> {
                 }
             }
         }
+        self.report_stray();
     }
 
     fn chunk(&mut self, chunk: &Chunk, words: &[u64]) {
@@ -346,40 +341,20 @@ impl<'a> StreamChecker<'a> {
             Mark::Mapping(mapping) => self.mapping(mapping),
             Mark::PalCall(function) => {
                 self.pal_call(function);
+                self.divert();
                 if returns_from_kernel(function) {
                     self.calls.resume();
-                    self.resumed = self.entries.pop();
                 } else if function >= FIRST_UNPRIVILEGED_PAL_CALL {
-                    self.enter_kernel();
+                    self.calls.open(None);
                 }
-                self.divert();
             }
             Mark::Exception(_) => {
-                self.enter_kernel();
                 self.divert();
+                self.calls.open(None);
             }
-            Mark::PalReturn => {
-                self.divert();
-                self.has_resumed = self.resumed.is_some();
-            }
+            Mark::PalReturn => self.divert(),
             Mark::ObjectEntered(_) | Mark::ObjectLeft(_) => {}
             Mark::LockAcquired(_) | Mark::LockReleased(_) | Mark::LockAwaited(_) => {}
-        }
-    }
-
-    fn enter_kernel(&mut self) {
-        self.calls.open(None);
-        if self.entries.len() < MOST_ENTRIES {
-            self.entries.push(self.next);
-        }
-    }
-
-    /// The kernel has returned to this address. If that is not where it was entered, a signal handler begins, which returns to
-    /// where no call is open.
-    fn returned_from_kernel(&mut self, address: u64) {
-        self.has_resumed = false;
-        if self.resumed.take().is_some_and(|next| !next.has(address)) {
-            self.calls.open(None);
         }
     }
 
@@ -401,6 +376,9 @@ impl<'a> StreamChecker<'a> {
     }
 
     fn system_call(&mut self, number: u32) {
+        if SIGNAL_RETURNS.contains(&number) && self.stray.take().is_some() {
+            self.report.outside += 1;
+        }
         let Some(last) = self.last else { return };
         let last = &self.ends[last as usize];
         if !last.is_system_call {
@@ -422,6 +400,7 @@ impl<'a> StreamChecker<'a> {
         let (trace, summaries) = (self.trace, self.summaries);
         let block = &trace.blocks()[execution.block as usize];
         let Ok(summary) = summaries.get(execution.block) else { return };
+        self.report_stray();
         self.control(block);
         for (index, (access, &address)) in
             summaries.accesses(summary).iter().zip(execution.addresses).enumerate()
@@ -450,10 +429,12 @@ impl<'a> StreamChecker<'a> {
 
     /// Whether the block is a possible successor.
     fn control(&mut self, block: &Block) {
-        if self.has_resumed {
-            self.returned_from_kernel(block.address);
-        }
-        if !self.next.has(block.address) {
+        let fits = match self.next {
+            Next::Anywhere => true,
+            Next::At(address) => address == block.address,
+            Next::Either(one, other) => one == block.address || other == block.address,
+        };
+        if !fits {
             let from = self.last.map_or(0, |last| self.ends[last as usize].pc);
             let what = format!("control cannot have come here from 0x{from:x}");
             self.violation(Rule::Control, block.address, what);
@@ -489,7 +470,9 @@ impl<'a> StreamChecker<'a> {
                 self.report.returns += 1;
             }
             Return::Impossible if self.slots[stack_pointer].is_some() => {
-                self.violation(Rule::Return, address, "no open call returns here".into());
+                let (rule, what) = (Rule::Return, "no open call returns here".into());
+                let (stream, instruction) = (self.stream, self.instruction);
+                self.stray = Some(Violation { rule, stream, instruction, pc: address, what });
             }
             Return::Possible | Return::Impossible => self.report.outside += 1,
         }
