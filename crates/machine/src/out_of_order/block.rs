@@ -8,7 +8,8 @@ use crate::predictor::BlockEnd;
 
 /// A block.
 pub(super) struct CoreBlock {
-    /// The block itself, until it is executed the first time.
+    /// The block itself, until it is executed the first time: what follows from it is not known before, as a process of a server
+    /// executes few of the blocks of all.
     pub definition: Option<Box<Block>>,
     pub address: u64,
     pub instructions: Box<[CoreInstruction]>,
@@ -42,6 +43,20 @@ impl BlockExit {
 }
 
 impl CoreBlock {
+    /// A block that was not executed yet.
+    pub fn unknown(block: Block, first_site: usize) -> CoreBlock {
+        CoreBlock {
+            address: block.address,
+            instructions: Box::default(),
+            accesses: Box::default(),
+            first_site,
+            effect: BlockEffect::default(),
+            exit: BlockExit { end: BlockEnd::Falls, last: block.address, next: block.address },
+            definition: Some(Box::new(block)),
+        }
+    }
+
+    /// A block that is executed.
     pub fn new(block: &Block, rules: &CoreRules, first_site: usize) -> CoreBlock {
         let set = block.instruction_set;
         let instructions: Box<[CoreInstruction]> =
@@ -57,7 +72,7 @@ impl CoreBlock {
             first_site,
             effect: BlockEffect::of(block),
             exit: BlockExit { end, last, next: block.end() },
-            definition: Some(Box::new(block.clone())),
+            definition: None,
         }
     }
 }

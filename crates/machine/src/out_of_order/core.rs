@@ -143,10 +143,21 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     }
 
     /// Defines a block that can be executed from now on.
-    pub fn define(&mut self, block: &events::Block) {
+    pub fn define(&mut self, block: events::Block) {
         let first = self.sites.len();
-        self.blocks.push(CoreBlock::new(block, &self.rules, first));
         self.sites.resize(first + block.words.len(), SiteCycles::default());
+        self.blocks.push(CoreBlock::unknown(block, first));
+    }
+
+    /// How many accesses a block makes that is executed next, and how many instructions it has.
+    #[inline(always)]
+    pub fn lengths(&mut self, block: u32) -> [u32; 2] {
+        let block = &mut self.blocks[block as usize];
+        if let Some(definition) = block.definition.take() {
+            *block = CoreBlock::new(&definition, &self.rules, block.first_site);
+            self.code.learn(&definition);
+        }
+        [block.accesses.len() as u32, block.instructions.len() as u32]
     }
 
     /// Switches to a process.
@@ -172,9 +183,6 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         let block = &mut self.blocks[number];
         if block.instructions.is_empty() {
             return;
-        }
-        if let Some(definition) = block.definition.take() {
-            self.code.learn(&definition);
         }
         let mut at = block.address;
         self.leave(at);

@@ -8,12 +8,9 @@ use crate::predictor::BlockEnd;
 impl<M: MemorySystem> OutOfOrderCore<M> {
     /// Updates caches and predictors by a block, whose accesses have these addresses.
     pub fn warm(&mut self, block: u32, addresses: &[u64]) {
-        let block = &mut self.blocks[block as usize];
+        let block = &self.blocks[block as usize];
         if block.instructions.is_empty() {
             return;
-        }
-        if let Some(definition) = block.definition.take() {
-            self.code.learn(&definition);
         }
         let last = std::mem::replace(&mut self.exit, block.exit);
         if last.end != BlockEnd::Falls && last.can_lead_to(block.address) {

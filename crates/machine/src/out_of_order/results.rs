@@ -7,12 +7,6 @@ use crate::pipeline::{CycleTotals, Cycles, LEVELS, MemorySystem, SiteCycles};
 use crate::predictor::PredictorState;
 
 impl<M: MemorySystem> OutOfOrderCore<M> {
-    /// How many accesses a block makes, and how many instructions it has.
-    pub fn lengths(&self, block: u32) -> [u32; 2] {
-        let block = &self.blocks[block as usize];
-        [block.accesses.len() as u32, block.instructions.len() as u32]
-    }
-
     /// The branch predictor.
     pub fn predictor(&self) -> &PredictorState {
         &self.predictor
@@ -64,8 +58,9 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
 
     /// The cycles of a block's instructions.
     pub fn sites(&self, block: usize) -> Vec<SiteCycles> {
-        let Some(block) = self.blocks.get(block) else { return Vec::new() };
-        self.sites[block.first_site..][..block.instructions.len()].to_vec()
+        let first = |block: usize| self.blocks.get(block).map(|block| block.first_site);
+        let Some(from) = first(block) else { return Vec::new() };
+        self.sites[from..first(block + 1).unwrap_or(self.sites.len())].to_vec()
     }
 
     /// Adds the counts of another core of the same machine, which executes nothing any more.

@@ -79,7 +79,7 @@ impl<M: MemorySystem> Accounting<M> {
     }
 
     /// Defines a block that records may name from now on.
-    pub fn define(&mut self, block: &Block) {
+    pub fn define(&mut self, block: Block) {
         self.core.define(block);
     }
 

@@ -35,8 +35,11 @@ impl<M: MemorySystem> AnyCore<M> {
     }
 
     /// Defines a block that can be executed from now on.
-    pub fn define(&mut self, block: &Block) {
-        either!(self, core => core.define(block))
+    pub fn define(&mut self, block: Block) {
+        match self {
+            AnyCore::InOrder(core) => core.define(&block),
+            AnyCore::OutOfOrder(core) => core.define(block),
+        }
     }
 
     /// Switches to a process.
@@ -93,9 +96,9 @@ impl<M: MemorySystem> AnyCore<M> {
         }
     }
 
-    /// How many accesses a block makes, and how many instructions it has.
+    /// How many accesses a block makes that is executed next, and how many instructions it has.
     #[inline(always)]
-    pub fn lengths(&self, block: u32) -> [u32; 2] {
+    pub fn lengths(&mut self, block: u32) -> [u32; 2] {
         either!(self, core => core.lengths(block))
     }
 

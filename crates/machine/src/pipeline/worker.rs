@@ -65,7 +65,7 @@ impl Batch {
     fn execute<M: MemorySystem>(&mut self, accounting: &Mutex<Accounting<M>>) {
         let mut accounting = lock(accounting);
         self.images.drain(..).for_each(|image| accounting.map(&image));
-        self.blocks.drain(..).for_each(|block| accounting.define(&block));
+        self.blocks.drain(..).for_each(|block| accounting.define(block));
         if !self.resolved.records.is_empty() {
             accounting.execute(self.thread, &self.resolved);
             self.resolved.clear();
