@@ -166,9 +166,10 @@ impl BusMeasured {
         self.sum(|one| one.instructions)
     }
 
-    /// Units of work a second.
+    /// Instructions in a cycle of all processors, while all have something to execute. Transactions are of very different lengths,
+    /// so that the number of them says less about the work, and processors wait for the last ones of the recording.
     pub(super) fn throughput(&self) -> f64 {
-        self.sum(|one| one.units) / (self.0.elapsed() as f64 / 1e12)
+        self.0.processors().count() as f64 / self.cpi()
     }
 
     /// Cycles per instruction, without idle ones.

@@ -301,6 +301,9 @@ impl PentiumProResults {
             };
             table.row(row(l2, &printed, &here.map(|one| 100.0 * one / here[2])));
         }
+        table.notes.push(
+            "Here work is counted in instructions, as transactions are of very different lengths, while all processors have some.".into(),
+        );
         table
     }
 
