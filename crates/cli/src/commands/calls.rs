@@ -16,6 +16,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use machine::{InstructionCounts, MergeableModel, Model, PerProcess};
 use report::{FlameGraph, Format};
+use trace::Trace;
 
 use super::by_class::ClassRequest;
 use super::count::SUMMARY_FUNCTIONS;
@@ -274,19 +275,31 @@ pub fn write_chains<M, R: InstructionResults>(
         })?,
         ChainForm::Callgrind => report::write_file(path, |out| Ok(write_callgrind(profile(), trace, out)?))?,
         ChainForm::Svg | ChainForm::Html | ChainForm::Collapsed => {
-            let mut chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
-            if let Some(earlier) = &options.against {
-                chains.compare(&read_chains(earlier)?);
-            }
-            let program = trace.header().program.file_name().unwrap_or_default().to_string_lossy();
-            let title = format!("{} of {program}, by chain of calls", R::WHAT);
-            let graph = FlameGraph { title: &title, chains: &chains };
-            report::write_file(path, |out| match form {
-                ChainForm::Svg => Ok(graph.write_svg(out)?),
-                ChainForm::Html => Ok(graph.write_html(out)?),
-                _ => Ok(collapsed::write(&chains, out)?),
-            })?;
+            let chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
+            draw_chains(trace, R::WHAT, chains, options, (form, path))?;
         }
     }
+    Ok(())
+}
+
+/// Writes chains of what was counted as a flame graph or as collapsed stacks.
+pub fn draw_chains(
+    trace: &Trace,
+    what: &str,
+    mut chains: CallChains,
+    options: &CallOptions,
+    (form, path): (ChainForm, &Path),
+) -> anyhow::Result<()> {
+    if let Some(earlier) = &options.against {
+        chains.compare(&read_chains(earlier)?);
+    }
+    let program = trace.header().program.file_name().unwrap_or_default().to_string_lossy();
+    let title = format!("{what} of {program}, by chain of calls");
+    let graph = FlameGraph { title: &title, chains: &chains };
+    report::write_file(path, |out| match form {
+        ChainForm::Svg => Ok(graph.write_svg(out)?),
+        ChainForm::Html => Ok(graph.write_html(out)?),
+        _ => Ok(collapsed::write(&chains, out)?),
+    })?;
     Ok(())
 }

@@ -188,6 +188,25 @@ fn calls_in_units(command: &str) {
     assert_eq!(calls(OUTSIDE, "begin_transaction"), None, "{table:?}");
 }
 
+/// A flame graph, or collapsed stacks, have the chains of each class below its name.
+#[test]
+fn chains_of_calls_are_below_their_class() {
+    let classes = rows(&by_class("calls", &CLASSES, "transactions"), 3);
+    let folder = tempfile::tempdir().unwrap();
+    let stacks = folder.path().join("stacks.folded");
+    let mut command = pathlength(["calls", "--by", "call-tree", "-o"]);
+    command.arg(&stacks).args(CLASSES).arg(guest("ev56/family")).arg("transactions");
+    outcome(command).noted_success();
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for line in fs::read_to_string(stacks).unwrap().lines() {
+        let (chain, instructions) = line.rsplit_once(' ').unwrap();
+        let class = chain.split(';').next().unwrap();
+        *sums.entry(class.into()).or_default() += instructions.parse::<u64>().unwrap();
+    }
+    let expected = classes.into_iter().filter(|(class, _)| class != "total");
+    assert_eq!(sums, expected.map(|(class, row)| (class, row[0])).collect());
+}
+
 /// The faults of each function are known. The other classes have none of them.
 #[test]
 fn faults_are_in_the_class_of_their_unit() {
@@ -369,10 +388,13 @@ fn wrong_options_say_what_to_do() {
             "time --by line --machine alphastation500-ev5 --machine alphastation500 --unit request --class request($1) :ev56/family",
             "a single --machine",
         ),
-        ("caches --by call-tree -o x.svg --unit request --class request($1) :ev56/family", "have no classes"),
+        (
+            "caches --by call-tree -o x.pb.gz --unit request --class request($1) :ev56/family",
+            "have no classes",
+        ),
         ("caches --by class --unit work :ev56/family work", ""),
         ("time --sample 100000 --unit request --class request($1) :ev56/family", "--sample"),
-        ("calls -o x.svg --unit request --class request($1) :ev56/family", "have no classes"),
+        ("calls -o x.callgrind --unit request --class request($1) :ev56/family", "have no classes"),
         ("faults --by data --unit request --class request($1) :ev56/family", "have no classes"),
         ("faults --by time -o x.html --unit request --class request($1) :ev56/family", "have no classes"),
         ("mrc --unit request --class request($1) --skip 1 :ev56/family", "leave out --skip"),
