@@ -57,7 +57,7 @@ pub fn run_family<M: Consumer + 'static>(
     let recorder =
         writer.and_then(|writer| Recorder::live(plan.clone(), writer, consumer.clone(), is_parallel, forked));
     let recorder = recorder.map_err(Error::Simulation)?;
-    let (recorded, ending) = record::run(&mut process, recorder, configuration, plan, Error::Simulation)?;
+    let (recorded, ending) = record::run(&mut process, recorder, configuration, Error::Simulation)?;
     // Of several processes, others may come to the place where recording begins.
     if !(has_family && plan.from.is_some()) {
         record::check_reached(&recorded, plan)?;

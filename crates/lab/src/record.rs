@@ -36,7 +36,7 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
     let writer = Writer::notifying(file, &header(configuration, plan), commit);
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
     let recorder = recorder.map_err(not_written)?;
-    let (recorded, ending) = run(&mut process, recorder, configuration, plan, not_written)?;
+    let (recorded, ending) = run(&mut process, recorder, configuration, not_written)?;
     check_reached(&recorded, plan)?;
     name.commit()?;
     Ok(Recording { recorded, ending })
@@ -54,7 +54,6 @@ pub(crate) fn run(
     process: &mut Process,
     mut recorder: Recorder,
     configuration: &Configuration,
-    plan: &Plan,
     failed: impl Fn(io::Error) -> Error,
 ) -> Result<(Recorded, Ending), Error> {
     let end = measure::run(process, &mut recorder, configuration);

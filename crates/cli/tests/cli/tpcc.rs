@@ -209,7 +209,7 @@ fn the_study_has_all_transactions_of_both_builds() {
     assert_eq!(all[..all.len() - 1].iter().sum::<u64>(), all[all.len() - 1]);
     // The last of the transactions are simulated. Not all kinds need to be among them.
     let on_machine = read("on-alphastation500.csv");
-    assert!(on_machine.len() >= 1 + 2 * 3, "{on_machine:?}");
+    assert!(on_machine.len() > 2 * 3, "{on_machine:?}");
     assert_eq!(column(&on_machine, "transactions").iter().sum::<u64>(), 2 * 46);
     let simulated = column(&on_machine, "instructions");
     for (row, one) in on_machine[1..].iter().zip(&simulated) {
