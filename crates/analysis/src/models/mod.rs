@@ -206,7 +206,7 @@ pub(crate) fn named<M>(
     let table = |&(machine, model): &(&str, &M)| {
         let own = format!("{name}-{}", file_stem(machine));
         let title = match machine {
-            "" => title.trim_end_matches(" on").to_string(),
+            "" => title.trim_end_matches(" on").trim_end_matches(',').to_string(),
             machine => format!("{title} {machine}"),
         };
         make(if machines.len() > 1 { &own } else { name }, &title, model)

@@ -92,13 +92,15 @@ struct Curves {
     /// The tables that are drawn, with a line for each column of these names.
     drawn: Vec<Table>,
     lines: Vec<String>,
+    caption: &'static str,
 }
 
 impl Curves {
     fn of_all(model: &MissRatioCurves, line_size: u64) -> Curves {
         let table = |curve| models::miss_ratio_curve(curve, line_size, model.instructions());
         let tables: Vec<Table> = model.curves().iter().map(table).collect();
-        Curves { drawn: tables.clone(), tables, lines: models::WAYS.map(|(name, _)| name.into()).into() }
+        let lines = models::WAYS.map(|(name, _)| name.into()).into();
+        Curves { drawn: tables.clone(), tables, lines, caption: "" }
     }
 
     fn of_classes(classes: &[ClassCurves], line_size: u64) -> Curves {
@@ -106,6 +108,7 @@ impl Curves {
             tables: models::miss_ratio_curves_by_class(classes, line_size),
             drawn: models::fully_associative_by_class(classes),
             lines: classes.iter().map(|one| one.class.clone()).collect(),
+            caption: "Fully associative caches, which all classes use; misses per 1,000 instructions of each class.",
         }
     }
 }
@@ -157,6 +160,7 @@ fn write_page(simulated: &Simulated<()>, curves: Curves, path: &Path) -> Result<
         let chart = report::sizes(&drawn, "size", &lines, "misses per 1,000 instructions")?;
         let (heading, what) = table.title.split_once(": ").unwrap_or(("", &table.title));
         let chart = chart.titled(&format!("{}-chart", table.name), &format!("{heading}, {what}"));
+        let chart = chart.captioned(curves.caption);
         Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
     };
     let page = Page {

@@ -224,6 +224,8 @@ fn faults_are_in_the_class_of_their_unit() {
     };
     assert_eq!(faults("class", 4), expected("total"));
     assert_eq!(faults("function", 5), expected(""));
+    let text = run("faults --unit misplaced --unit anywhere :ev56/faults").quiet_success();
+    assert!(text.contains("Alignment faults of a unit of work, by class\n"), "{text}");
 }
 
 /// By class and size, the misses of a table of miss-ratio curves with these instructions. The table has rates.
