@@ -1,4 +1,4 @@
-//! `caches` and `time` by class of units of work.
+//! `caches`, `time`, `calls` and `faults` by class of units of work.
 
 use std::process::ExitCode;
 
