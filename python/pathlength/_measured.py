@@ -106,6 +106,7 @@ def calls(
     args: Arguments = (),
     *,
     by: Optional[str] = None,
+    classes: Names = (),
     function: Names = (),
     threshold: Optional[float] = None,
     **part: Unpack[Part],
@@ -113,14 +114,15 @@ def calls(
     """What calls cost: the tables of `pathlength calls` for a program or a trace, by name.
 
     Without `by`: functions with all that they call, and the call tree. `by` is "function", "caller", "callee",
-    "call_tree", "line", "instruction" or "unit". The other keywords are those of `caches`.
+    "call_tree", "line", "instruction", "unit" or "class". The other keywords are those of `caches`.
 
     >>> tables = pathlength.calls("./hello", by="caller", function="greet")
     >>> callers = tables["callers"]
     >>> callers["caller"].to_pylist()
     ['main']
     """
-    return _tables("calls", program, args, dict(by=_rows(by)), part, function=function, threshold=threshold)
+    options = {"by": _rows(by), "class": classes}
+    return _tables("calls", program, args, options, part, function=function, threshold=threshold)
 
 
 @takes(Part)
@@ -130,6 +132,7 @@ def faults(
     *,
     by: Optional[str] = None,
     inclusive: bool = False,
+    classes: Names = (),
     function: Names = (),
     threshold: Optional[float] = None,
     **part: Unpack[Part],
@@ -137,13 +140,13 @@ def faults(
     """Which accesses of a program or a trace are unaligned: the tables of `pathlength faults`, by name.
 
     Without `by`: a summary, and the lines that fault with what would avoid it. `by` is "line", "data", "time",
-    "function", "instruction", "unit", "caller", "callee" or "call_tree". The other keywords are those of `caches`.
+    "function", "instruction", "unit", "caller", "callee", "call_tree" or "class". The other keywords are those of `caches`.
 
     >>> tables = pathlength.faults("./hello")
     >>> tables["summary"]["alignment_faults"].to_pylist()
     [0]
     """
-    options = dict(by=_rows(by), inclusive=inclusive)
+    options = {"by": _rows(by), "inclusive": inclusive, "class": classes}
     return _tables("faults", program, args, options, part, function=function, threshold=threshold)
 
 
@@ -208,12 +211,14 @@ def mrc(
     line_size: Optional[int] = None,
     largest: Optional[int] = None,
     granularity_hints: Optional[str] = None,
+    classes: Names = (),
     **part: Unpack[Part],
 ) -> Tables:
     """Miss-ratio curves: the misses of caches of all sizes up to `largest` bytes, with lines of `line_size` bytes.
 
     A table for each of `streams`: "code", "data" and "both". With lines as long as pages the caches are TLBs, which map the
-    regions of `granularity_hints` ("mappings", "program", "all" or ranges of addresses) by larger entries.
+    regions of `granularity_hints` ("mappings", "program", "all" or ranges of addresses) by larger entries. With several
+    functions as `unit`, or with `classes`, each class of units of work has its rows, as with `caches`.
 
     >>> curve = pathlength.mrc("./hello", streams="data", largest=64 << 10)["mrc_data"]
     >>> curve["size"].to_pylist()[-1]
@@ -225,7 +230,7 @@ def mrc(
         largest=largest,
         granularity_hints=granularity_hints,
     )
-    return _tables("mrc", program, args, options, part)
+    return _tables("mrc", program, args, {**options, "class": classes}, part)
 
 
 def compare(

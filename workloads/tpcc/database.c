@@ -99,6 +99,8 @@ void bind_text(sqlite3_stmt *statement, int parameter, const char *text) {
     sqlite3_bind_text(statement, parameter, text, -1, SQLITE_STATIC);
 }
 
+void mark_steady_state(void) {}
+
 void checkpoint(void) {
     if (sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK)
         fail_in_database("checkpoint");

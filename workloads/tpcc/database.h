@@ -99,6 +99,9 @@ void bind_integers(query *statement, const int64_t *values, unsigned long count)
 
 /* Brings the log into the database, if this is not done by others. */
 void checkpoint(void);
+
+/* Shows a server's process that a steady state has begun. */
+void mark_steady_state(void);
 /* Hits and misses of the page cache since the last call, where they are known. */
 uint64_t take_page_hits(void);
 uint64_t take_page_misses(void);

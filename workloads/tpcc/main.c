@@ -19,7 +19,7 @@ enum {
 static const char usage[] =
     "Usage: tpcc load " DATABASE_ARGUMENT " [--warehouses N] [--items N] [--customers N]\n"
     "       tpcc run " DATABASE_ARGUMENT " [--transactions N] [--seed N] [--cache-mib N] [--waiting PERCENT]\n"
-    "                     [--checkpoint-every N]\n"
+    "                     [--checkpoint-every N] [--steady-after N]\n"
     "       tpcc check " DATABASE_ARGUMENT "\n"
     "\n"
     "The TPC-C benchmark on " DATABASE "; " DATABASE_ARGUMENT " is " DATABASE_MEANING ". Its results are not tpmC: nothing of it was audited.\n"
@@ -39,6 +39,7 @@ static const char usage[] =
     "  --cache-mib N            page cache in MiB, of SQLite [1024]\n"
     "  --waiting PERCENT        of the keying and think times; without, terminals do not wait [0]\n"
     "  --checkpoint-every N     transactions between checkpoints, 0 for one at the end only, of SQLite [100]\n"
+    "  --steady-after N         after so many transactions call tpcc_steady_state, or pg_backend_pid in the server, where observers begin\n"
     "  --unchecked              do not check before and after: tpcc check does that apart\n"
     "\n"
     "Exit status: 0, 1 if something failed or the database is inconsistent, 2 for a usage error.\n";
@@ -102,7 +103,7 @@ static int check_database(const char *where) {
 }
 
 int main(int argc, char **argv) {
-    enum { HELP = 1, WAREHOUSES, ITEMS, CUSTOMERS, TRANSACTIONS, SEED, CACHE_MIB, WAITING, CHECKPOINT, UNCHECKED };
+    enum { HELP = 1, WAREHOUSES, ITEMS, CUSTOMERS, TRANSACTIONS, SEED, CACHE_MIB, WAITING, CHECKPOINT, STEADY, UNCHECKED };
     static const struct option options[] = {
         {"help", no_argument, NULL, HELP},
         {"warehouses", required_argument, NULL, WAREHOUSES},
@@ -113,11 +114,12 @@ int main(int argc, char **argv) {
         {"cache-mib", required_argument, NULL, CACHE_MIB},
         {"waiting", required_argument, NULL, WAITING},
         {"checkpoint-every", required_argument, NULL, CHECKPOINT},
+        {"steady-after", required_argument, NULL, STEADY},
         {"unchecked", no_argument, NULL, UNCHECKED},
         {0},
     };
     struct scale scale = {.warehouses = 1, .items = 100000, .customers = 3000};
-    struct run how = {1000, 1, 1024 * (MEBIBYTE / PAGE_SIZE), CHECKPOINT_EVERY, 0, false};
+    struct run how = {1000, 1, 1024 * (MEBIBYTE / PAGE_SIZE), CHECKPOINT_EVERY, 0, -1, false};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (option) {
         case HELP: fputs(usage, stdout); return 0;
@@ -129,6 +131,7 @@ int main(int argc, char **argv) {
         case CACHE_MIB: how.cache_pages = parse_number(optarg, 1, 8191) * (MEBIBYTE / PAGE_SIZE); break;
         case WAITING: how.waiting_percent = parse_number(optarg, 0, 100); break;
         case CHECKPOINT: how.checkpoint_every = parse_number(optarg, 0, INT64_MAX); break;
+        case STEADY: how.steady_after = parse_number(optarg, 0, INT64_MAX); break;
         case UNCHECKED: how.is_unchecked = true; break;
         default: usage_error("%s is not an option, or lacks its value", argv[optind - 1]);
         }

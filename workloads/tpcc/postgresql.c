@@ -194,6 +194,10 @@ void bind_integers(query *statement, const int64_t *values, unsigned long count)
     for (unsigned long i = 0; i < count; i++) bind_integer(statement, (int)i + 1, values[i]);
 }
 
+void mark_steady_state(void) {
+    execute("SELECT pg_backend_pid()");
+}
+
 /* The server has a process for this. */
 void checkpoint(void) {}
 

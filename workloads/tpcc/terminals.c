@@ -232,6 +232,7 @@ void run(const struct run *options, const struct scale *scale) {
     take_page_misses();
 
     for (int64_t number = 1; number <= options->transactions; number++) {
+        if (number == options->steady_after + 1) tpcc_steady_state();
         struct terminal *terminal = first_ready(terminals, count);
         enum kind kind = draw_card(terminal);
         if (options->waiting_percent > 0) wait_until(terminal->ready);

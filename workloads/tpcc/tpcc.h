@@ -96,11 +96,13 @@ int64_t tpcc_order_status(const struct customer_key *input);
 int64_t tpcc_delivery(int64_t warehouse, int64_t carrier);
 int64_t tpcc_stock_level(int64_t warehouse, int64_t district, int64_t threshold);
 void tpcc_checkpoint(void);
+void tpcc_steady_state(void);
 
 /* ---- terminals.c ---- */
 
 struct run {
     int64_t transactions, seed, cache_pages, checkpoint_every, waiting_percent;
+    int64_t steady_after; /* transactions; negative for never */
     bool is_unchecked;
 };
 

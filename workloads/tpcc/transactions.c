@@ -325,6 +325,11 @@ __attribute__((noinline)) int64_t tpcc_stock_level(int64_t warehouse, int64_t di
 }
 
 /* Copies the log into the database, so that the next transaction starts the log afresh. */
+/* Observers begin here: a server sees the question, a program the call. */
+__attribute__((noinline)) void tpcc_steady_state(void) {
+    mark_steady_state();
+}
+
 __attribute__((noinline)) void tpcc_checkpoint(void) {
     checkpoint();
 }

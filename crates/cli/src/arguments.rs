@@ -39,7 +39,7 @@ pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, MachineSettings,
     MachinesOptions, MrcOptions, ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
 };
-pub use objects::ObjectsOptions;
+pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions};
 pub use program::{
     AttachedProgram, CountedProgram, FileOptions, ProfiledProgram, ProgramOptions, RunningProgram, parse,
@@ -279,6 +279,7 @@ Examples:
   pathlength calls ./sort data.txt                                     functions and the call tree
   pathlength calls --by caller --function memcpy ./sort data.txt       who calls memcpy, and how often
   pathlength calls --by unit --unit compare sort.trace                 each call of the function compare by itself
+  pathlength calls --unit pay --unit deliver ./shop                    the call tree of each kind of unit of work
   pathlength calls -o flame.html ./sort data.txt                       a flame graph
   pathlength calls -o old.folded ./sort-old data.txt                   then, what another build changes:
   pathlength calls -o change.html --against old.folded ./sort data.txt
@@ -364,6 +365,7 @@ Examples:
   pathlength objects --children --time alphastation500 ./postgres -D data
   pathlength objects --by lock --as names ./postgres --single -D data postgres
   pathlength objects --children --as held --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
+  pathlength objects --children --as waiters --unit pay --unit deliver ./shop    which of them waits for which
   pathlength objects --rules mine.toml ./server
 
 What is executed belongs to the object of the innermost call of a function that works on one, whatever it calls. Each number \
@@ -383,6 +385,7 @@ Examples:
   pathlength mrc --streams code,data --line-size 32 --largest 1M ./sort data.txt
   pathlength mrc -o sort.html sort.trace                        charts
   pathlength mrc --children ./server                            of all its processes
+  pathlength mrc --unit pay --unit deliver -o shop.html ./shop  a line for each kind of unit of work
 
 The caches have LRU replacement, and are fully associative or have 1, 2, 4 or 8 ways. A damaged trace is simulated as \
 far as it can be read, and the exit status is 1."

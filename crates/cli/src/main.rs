@@ -41,7 +41,8 @@ fn main() -> ExitCode {
         Command::Units(options) => commands::units::run(&options),
         Command::Objects(options) => commands::objects::run(&options),
         Command::Mrc(options) => {
-            commands::mrc::run(&options.sizes, &options.output, &options.input, options.children)
+            let arguments::MrcOptions { sizes, children, classes, output, input } = &options;
+            commands::mrc::run(sizes, output, input, *children, classes)
         }
         Command::Time(options) => commands::time::run(&options),
         Command::Profile(options) => commands::profile::run(&options),

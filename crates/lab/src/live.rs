@@ -45,6 +45,7 @@ pub fn run_family<M: Consumer + 'static>(
     is_parallel: bool,
     forked: Option<Arc<dyn ForkedConsumer>>,
 ) -> Result<Live<M>, Error> {
+    let has_family = forked.is_some();
     // The program cannot access files that were opened before its process was created.
     let file = record::out_of_reach(in_memory().map_err(Error::Simulation)?);
     let dictionary = linux::high_copy(file.as_raw_fd());
@@ -56,7 +57,11 @@ pub fn run_family<M: Consumer + 'static>(
     let recorder =
         writer.and_then(|writer| Recorder::live(plan.clone(), writer, consumer.clone(), is_parallel, forked));
     let recorder = recorder.map_err(Error::Simulation)?;
-    let (_, ending) = record::run(&mut process, recorder, configuration, plan, Error::Simulation)?;
+    let (recorded, ending) = record::run(&mut process, recorder, configuration, Error::Simulation)?;
+    // Of several processes, others may come to the place where recording begins.
+    if !(has_family && plan.from.is_some()) {
+        record::check_reached(&recorded, plan)?;
+    }
     let model =
         Arc::into_inner(consumer).map(|model| model.into_inner().unwrap_or_else(PoisonError::into_inner));
     let model = model.ok_or_else(|| Error::Simulation(io::Error::other("the model is still in use")))?;

@@ -36,7 +36,8 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
     let writer = Writer::notifying(file, &header(configuration, plan), commit);
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
     let recorder = recorder.map_err(not_written)?;
-    let (recorded, ending) = run(&mut process, recorder, configuration, plan, not_written)?;
+    let (recorded, ending) = run(&mut process, recorder, configuration, not_written)?;
+    check_reached(&recorded, plan)?;
     name.commit()?;
     Ok(Recording { recorded, ending })
 }
@@ -47,13 +48,12 @@ fn not_written(path: &Path, reason: io::Error) -> Error {
     Error::NotWritten { path: path.into(), reason, is_partial }
 }
 
-/// Runs a program to its end with a recorder, and checks whether the plan was carried out. `failed` makes the error if
+/// Runs a program to its end with a recorder, and checks whether it has what the plan names. `failed` makes the error if
 /// recording failed.
 pub(crate) fn run(
     process: &mut Process,
     mut recorder: Recorder,
     configuration: &Configuration,
-    plan: &Plan,
     failed: impl Fn(io::Error) -> Error,
 ) -> Result<(Recorded, Ending), Error> {
     let end = measure::run(process, &mut recorder, configuration);
@@ -61,10 +61,14 @@ pub(crate) fn run(
     let recorded = recorder.finish().map_err(failed)?;
     let ending = Ending::new(end?, &process.images);
     match missing {
-        Some(Missing::Function(name)) => return Err(Error::no_such_function(&name, &process.images)),
-        Some(Missing::Place(place)) => return Err(Error::no_such_place(&place, &process.images)),
-        None => {}
+        Some(Missing::Function(name)) => Err(Error::no_such_function(&name, &process.images)),
+        Some(Missing::Place(place)) => Err(Error::no_such_place(&place, &process.images)),
+        None => Ok((recorded, ending)),
     }
+}
+
+/// Whether the program came to what was to be recorded.
+pub(crate) fn check_reached(recorded: &Recorded, plan: &Plan) -> Result<(), Error> {
     match (&plan.from, &plan.unit) {
         (Some(from), _) if !recorded.has_begun => Err(Error::NeverReached(from.to_string())),
         (_, Some(unit)) if recorded.units <= unit.skip => Err(Error::TooFewUnits {
@@ -72,7 +76,7 @@ pub(crate) fn run(
             units: recorded.units,
             skip: unit.skip,
         }),
-        _ => Ok((recorded, ending)),
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the check of alignment needs of a block, computed once when the block is defined.
 
 use events::Block;
+use events::record::address_of_word;
 use isa::{MemoryAccess, Register};
 
 /// A block whose accesses are checked.
@@ -75,6 +76,14 @@ impl CheckedBlock {
             pairs: pairs.pairs.into(),
             stack,
         }
+    }
+
+    /// The accesses that are unaligned at these addresses, as records have them: their numbers and addresses.
+    #[inline]
+    pub fn unaligned<'a>(&'a self, addresses: &'a [u64]) -> impl Iterator<Item = (usize, u64)> + 'a {
+        let accesses = addresses.iter().zip(&self.masks).enumerate();
+        let unaligned = accesses.filter(|(_, (word, mask))| address_of_word(**word) & **mask != 0);
+        unaligned.map(|(number, (word, _))| (number, address_of_word(*word)))
     }
 }
 

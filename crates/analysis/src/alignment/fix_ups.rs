@@ -7,6 +7,7 @@ use events::BlockId;
 use events::record::{ExceptionKind, Mark};
 
 use crate::kernel_entries::{EntryReason, KernelEntries};
+use crate::models::Addable;
 
 /// What carries out unaligned accesses.
 #[derive(Debug, Default)]
@@ -75,6 +76,14 @@ impl FixUps {
     /// The faults of the instructions before a block: of the last of them, the one before it, and so on.
     pub fn before(&self, block: BlockId) -> &[u64] {
         self.faults.get(&block).map_or(&[], |faults| faults)
+    }
+
+    /// Adds what was counted of threads that execute nothing any more.
+    pub fn merge(&mut self, ended: FixUps) {
+        for (block, ended) in ended.faults {
+            self.faults.entry(block).or_default().add(&ended);
+        }
+        self.instructions += ended.instructions;
     }
 
     /// Forgets what was counted.

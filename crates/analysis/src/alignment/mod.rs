@@ -5,6 +5,7 @@
 //! quadwords; those are counted apart. OpenVMS's tool of this kind is FLT.
 
 mod block;
+mod counts;
 mod fix_ups;
 mod rates;
 mod tables;
@@ -13,43 +14,29 @@ use std::collections::BTreeMap;
 
 use events::record::{Entries, Entry, Execution, Mark, Shape, address_of_word};
 use events::{Block, BlockId, Consumer, Image, Thread};
-use machine::{Model, PerThread, Sums};
+use machine::Model;
 
 use crate::memory_layout::MemoryLayout;
 use crate::names::Names;
-use block::{CheckedAccess, CheckedBlock};
-use fix_ups::FixUps;
+use block::CheckedAccess;
+pub use counts::{FaultCounts, Totals, UnitFaults};
 use rates::FaultRates;
 pub use tables::{FIX_UP_INSTRUCTIONS, by_data, by_line, over_time, summary};
 
 /// Counts the alignment faults of an execution, by instruction, unit of work and accessed data.
 #[derive(Default)]
 pub struct AlignmentFaults {
+    /// By instruction and unit of work.
+    pub counts: FaultCounts,
     shapes: Vec<Shape>,
-    blocks: Vec<CheckedBlock>,
-    executions: Vec<u64>,
-    /// By block; empty until an access of the block is unaligned.
-    unaligned: Vec<Box<[Unaligned]>>,
-    total: Totals,
-    threads: PerThread<Totals>,
-    units: Vec<UnitFaults>,
+    /// By block and access, the faults by what was accessed; empty until an access of the block is unaligned.
+    data: Vec<Box<[FaultsByData]>>,
     rates: FaultRates,
-    /// Those of a whole system's trace.
-    fix_ups: FixUps,
     memory: MemoryLayout,
     names: Names,
 }
 
-/// What was counted of an access of a block.
-#[derive(Clone, Debug, Default)]
-struct Unaligned {
-    /// Faults.
-    faults: u64,
-    /// How often a pair of accesses, of which this is the second one, accessed two quadwords.
-    crossing: u64,
-    /// Faults by what was accessed.
-    data: BTreeMap<AccessedData, DataFaults>,
-}
+type FaultsByData = BTreeMap<AccessedData, DataFaults>;
 
 /// What is accessed: an index of [`MemoryLayout::arrays`], and a member of the structure.
 type AccessedData = (u32, Option<usize>);
@@ -88,137 +75,55 @@ impl Offsets {
     }
 }
 
-/// The counts of a unit of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnitFaults {
-    /// Its number.
-    pub number: u64,
-    /// The thread that it belongs to, among the threads of all processes.
-    pub thread: u32,
-    /// Its counts.
-    pub totals: Totals,
-}
-
-/// Sums of an execution or a part of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Instructions executed.
-    pub instructions: u64,
-    /// Alignment faults.
-    pub faults: u64,
-    /// Accesses that the compiler made safe by pairs.
-    pub safe: u64,
-    /// Those of them whose data lay in two quadwords: without the pair they would have been faults.
-    pub crossing: u64,
-}
-
-impl Sums for Totals {
-    fn add(&mut self, other: &Totals) {
-        self.instructions += other.instructions;
-        self.faults += other.faults;
-        self.safe += other.safe;
-        self.crossing += other.crossing;
-    }
-
-    fn since(&self, earlier: &Totals) -> Totals {
-        Totals {
-            instructions: self.instructions - earlier.instructions,
-            faults: self.faults - earlier.faults,
-            safe: self.safe - earlier.safe,
-            crossing: self.crossing - earlier.crossing,
-        }
-    }
-}
-
 impl AlignmentFaults {
     /// Nothing executed yet.
     pub fn new() -> AlignmentFaults {
         AlignmentFaults::default()
     }
 
-    /// The sums of all that was executed.
-    pub fn totals(&self) -> Totals {
-        self.total
-    }
-
-    /// The units of work that ended, in the order of their ends, each with the counts of its own thread.
-    pub fn units(&self) -> &[UnitFaults] {
-        &self.units
-    }
-
-    /// The accesses of a block that were unaligned or that end pairs, with what was counted of them.
-    fn accesses(&self, block: BlockId) -> impl Iterator<Item = (CheckedAccess, &Unaligned)> {
-        let accesses = self.blocks[block as usize].accesses.iter().copied();
-        accesses.zip(&self.unaligned[block as usize])
+    /// The accesses of a block that were unaligned: each with all its faults, and with those by data.
+    fn accesses(&self, block: BlockId) -> impl Iterator<Item = (CheckedAccess, u64, &FaultsByData)> {
+        let accesses = self.counts.accesses(block).zip(&self.data[block as usize]);
+        accesses
+            .map(|((access, counted), data)| (access, counted.faults, data))
+            .filter(|(_, faults, _)| *faults > 0)
     }
 
     #[inline]
     fn execution(&mut self, thread: Thread, execution: &Execution) {
-        let id = execution.block as usize;
-        let block = &self.blocks[id];
-        let carried_out = self.fix_ups.executed(thread.number, execution.block, block.instructions);
-        self.executions[id] += 1;
-        self.total.instructions += block.instructions;
-        self.total.safe += block.pairs.len() as u64;
+        let is_unaligned = self.counts.execution(thread.number, execution);
+        let block = &self.counts.blocks[execution.block as usize];
         self.memory.block(thread.process, block.image, &self.names);
         if let Some(number) = block.stack {
             let address = address_of_word(execution.addresses[number]);
             self.memory.find(thread, block.accesses[number].base, address);
         }
-        let low_bits = execution
-            .addresses
-            .iter()
-            .zip(&block.masks)
-            .fold(0, |bits, (address, mask)| bits | address & mask);
-        if low_bits != 0 || !block.pairs.is_empty() {
+        if is_unaligned {
             self.unaligned(thread, execution);
         }
-        self.total.faults += carried_out;
-        self.rates.reach(self.total.instructions, self.total.faults);
+        self.rates.reach(self.counts.total.instructions, self.counts.total.faults);
     }
 
     #[cold]
     fn unaligned(&mut self, thread: Thread, execution: &Execution) {
-        let block = &self.blocks[execution.block as usize];
-        let addresses = execution.addresses;
-        let counted = &mut self.unaligned[execution.block as usize];
-        if counted.is_empty() {
-            *counted = vec![Unaligned::default(); addresses.len()].into();
+        let block = &self.counts.blocks[execution.block as usize];
+        let by_data = &mut self.data[execution.block as usize];
+        if by_data.is_empty() {
+            *by_data = vec![FaultsByData::new(); execution.addresses.len()].into();
         }
-        for (number, (&word, &mask)) in addresses.iter().zip(&block.masks).enumerate() {
-            let address = address_of_word(word);
-            if address & mask != 0 {
-                let data = self.memory.find(thread, block.accesses[number].base, address);
-                self.total.faults += 1;
-                counted[number].faults += 1;
-                let member = self.memory.member(thread.process, address);
-                let data = counted[number].data.entry((data, member)).or_default();
-                data.faults += 1;
-                data.offsets.add(address);
-            }
-        }
-        for pair in &block.pairs {
-            let [first, second] = pair.accesses;
-            let is_crossing = u64::from(addresses[first] != addresses[second]);
-            self.total.crossing += is_crossing;
-            counted[second].crossing += is_crossing;
+        for (number, address) in block.unaligned(execution.addresses) {
+            let data = self.memory.find(thread, block.accesses[number].base, address);
+            let member = self.memory.member(thread.process, address);
+            let data = by_data[number].entry((data, member)).or_default();
+            data.faults += 1;
+            data.offsets.add(address);
         }
     }
 
     fn mark(&mut self, thread: Thread, mark: Mark) {
         match mark {
-            Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.total),
-            Mark::UnitEnds(number) => {
-                let ended = self.threads.end_unit(number, &self.total);
-                let thread = thread.number;
-                self.units.extend(ended.map(|totals| UnitFaults { number, thread, totals }));
-            }
-            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.total)),
             Mark::Heap(heap) => self.memory.heap(thread, heap, &self.names),
-            Mark::Exception(_) | Mark::PalCall(_) | Mark::PalReturn | Mark::Gap => {
-                self.fix_ups.mark(thread.number, mark);
-            }
-            _ => {}
+            _ => self.counts.mark(thread.number, mark),
         }
     }
 }
@@ -231,13 +136,12 @@ impl Consumer for AlignmentFaults {
 
     fn define(&mut self, block: &Block) {
         self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
-        self.blocks.push(CheckedBlock::new(block));
-        self.executions.push(0);
-        self.unaligned.push(Box::default());
+        self.counts.define(block);
+        self.data.push(Box::default());
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
-        self.threads.enter(thread.number, self.total);
+        self.counts.enter(thread.number);
         let shapes = std::mem::take(&mut self.shapes);
         for entry in Entries::new(records, &shapes) {
             match entry {
@@ -251,13 +155,9 @@ impl Consumer for AlignmentFaults {
 
 impl Model for AlignmentFaults {
     fn reset_counts(&mut self) {
-        self.executions.fill(0);
-        self.unaligned.fill(Box::default());
-        self.total = Totals::default();
-        self.threads.reset();
-        self.units.clear();
+        self.counts.reset_counts();
+        self.data.fill(Box::default());
         self.rates = FaultRates::default();
-        self.fix_ups.reset();
     }
 
     fn wants_heap(&self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use events::BlockId;
 use trace::Trace;
 
-use super::{AccessedData, AlignmentFaults, Offsets, Totals, UnitFaults};
+use super::{AccessedData, AlignmentFaults, FaultCounts, Offsets, Totals, UnitFaults};
 use crate::models::{InstructionResults, UnitResults};
 use crate::names::FunctionName;
 use crate::source::SourceFiles;
@@ -22,12 +22,12 @@ pub const FIX_UP_INSTRUCTIONS: u64 = 264;
 const COLUMNS: [&str; 4] = ["instructions", "faults", "made safe", "crossing"];
 
 impl Totals {
-    fn row(self) -> [u64; 4] {
+    pub(super) fn row(self) -> [u64; 4] {
         [self.instructions, self.faults, self.safe, self.crossing]
     }
 }
 
-impl InstructionResults for AlignmentFaults {
+impl InstructionResults for FaultCounts {
     const WHAT: &str = "Alignment faults";
     const UNIT_EVENT: usize = 1;
 
@@ -87,10 +87,10 @@ pub fn summary(faults: &AlignmentFaults) -> Table {
         ("longer path", Kind::Percent(1)),
     ];
     let mut table = Table::new("summary", "Alignment faults", &columns);
-    let totals = faults.totals();
-    let units = faults.units();
+    let totals = faults.counts.totals();
+    let units = &faults.counts.units;
     let of_units: u64 = units.iter().map(|unit| unit.totals.faults).sum();
-    let carried_out = faults.fix_ups.instructions;
+    let carried_out = faults.counts.fix_ups.instructions;
     // Those of a whole system are among its instructions.
     let (fix_ups, others) = match carried_out {
         0 => (totals.faults * FIX_UP_INSTRUCTIONS, totals.instructions),
@@ -132,7 +132,7 @@ pub fn over_time(faults: &AlignmentFaults) -> Table {
         ("per 1,000 instructions", Kind::Real(3)),
     ];
     let mut table = Table::new("rates", "Alignment faults over time", &columns);
-    let totals = faults.totals();
+    let totals = faults.counts.totals();
     let (length, windows) = faults.rates.windows(totals.instructions, totals.faults);
     for (number, of_window) in (0..).zip(windows) {
         let from = number * length;
@@ -197,16 +197,16 @@ impl AlignmentFaults {
     fn groups<K: Ord>(&self, trace: &Trace, key: impl Fn(&Line, AccessedData) -> K) -> Vec<(K, FaultGroup)> {
         let mut groups: BTreeMap<K, FaultGroup> = BTreeMap::new();
         for (id, block) in (0..).zip(trace.blocks()) {
-            let executions = self.executions[id as usize];
-            for (access, counted) in self.accesses(id).filter(|(_, counted)| counted.faults > 0) {
+            let executions = self.counts.executions[id as usize];
+            for (access, faults, by_data) in self.accesses(id) {
                 let address = block.address_of(access.index as usize);
                 let line = self.line(block, address);
-                for (number, (&data, of_data)) in counted.data.iter().enumerate() {
+                for (number, (&data, of_data)) in by_data.iter().enumerate() {
                     let group = groups.entry(key(&line, data)).or_default();
                     group.faults += of_data.faults;
                     // Once for an instruction in a group, whatever it accesses.
                     group.executions += if number == 0 { executions } else { 0 };
-                    group.is_aligned_sometimes |= counted.faults < executions;
+                    group.is_aligned_sometimes |= faults < executions;
                     group.accesses.insert((access.size, access.is_store));
                     group.offsets.join(of_data.offsets);
                     *group.data.entry(data).or_default() += of_data.faults;
@@ -225,7 +225,7 @@ impl AlignmentFaults {
             let length = block.instruction_set.code_alignment();
             let distances = (1..).map(move |count| count * length);
             let lines = distances
-                .zip(self.fix_ups.before(id))
+                .zip(self.counts.fix_ups.before(id))
                 .map(|(distance, &faults)| (self.line(block, block.address.wrapping_sub(distance)), faults));
             lines.collect::<Vec<_>>()
         };
@@ -274,7 +274,7 @@ pub fn by_line(faults: &AlignmentFaults, trace: &Trace) -> Table {
         ("source", Kind::Code),
     ];
     let mut table = Table::new("lines", "Lines with alignment faults", &columns);
-    let all = faults.totals().faults as f64;
+    let all = faults.counts.totals().faults as f64;
     let mut source = SourceFiles::new(&[]);
     let mut groups = faults.groups(trace, |line, _| line.clone());
     for (line, faults) in faults.carried_out(trace) {
@@ -321,7 +321,7 @@ pub fn by_data(faults: &AlignmentFaults, trace: &Trace) -> Table {
         ("suggestion", Kind::Text),
     ];
     let mut table = Table::new("data", "Data with alignment faults", &columns);
-    let all = faults.totals().faults as f64;
+    let all = faults.counts.totals().faults as f64;
     for ((array, member), group) in faults.groups(trace, |_, data| data) {
         let name = faults.memory.name(array, member);
         let array = &faults.memory.arrays()[array as usize];

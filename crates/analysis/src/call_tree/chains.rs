@@ -79,6 +79,24 @@ impl<R: InstructionResults> CallCosts<'_, R> {
 }
 
 impl CallChains {
+    /// The chains of classes of units of work, of the same event: those of each class are below a root with its name.
+    pub fn of_classes(classes: impl Iterator<Item = (String, CallChains)>) -> CallChains {
+        let mut all = CallChains { event: String::new(), chains: Vec::new(), earlier_total: None };
+        for (function, CallChains { event, chains, .. }) in classes {
+            all.event = event;
+            let root = all.chains.len();
+            let inclusive = chains.iter().map(|chain| chain.own).sum();
+            let (image, calls, own, earlier) = Default::default();
+            all.chains.push(CallChain { parent: None, function, image, calls, own, inclusive, earlier });
+            let below = |chain: CallChain| {
+                let parent = Some(chain.parent.map_or(root, |parent| root + 1 + parent));
+                CallChain { parent, ..chain }
+            };
+            all.chains.extend(chains.into_iter().map(below));
+        }
+        all
+    }
+
     /// The whole cost.
     pub fn total(&self) -> u64 {
         self.chains.iter().map(|chain| chain.own).sum()

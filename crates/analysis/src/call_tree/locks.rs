@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use events::record::Mark;
 
-use super::class_sums::{Addable, ClassSums};
 use super::{NodeId, WithCallTree};
-use crate::models::UnitClasses;
+use crate::models::{Addable, ClassSums, UnitClasses};
 use crate::run_counts::OUTSIDE_UNITS;
 use crate::table::{Kind, Table, Value};
 
@@ -18,6 +17,8 @@ pub enum LockRows {
     Lock,
     /// Locks, and the functions that acquire them.
     Holder,
+    /// Locks, and the classes of units of work that hold them and wait for them.
+    Waiter,
 }
 
 /// The locks of a run, by their names.
@@ -28,6 +29,16 @@ pub(super) struct LockHolds {
     costs: ClassSums<(NodeId, u32), LockCosts>,
     /// How many threads wait for a lock.
     waiting: HashMap<NodeId, u64>,
+    /// By lock, the unit that holds it and the one that waits for it; none outside of units.
+    awaited: HashMap<(NodeId, Option<u64>, Option<u64>), AwaitedHolds>,
+}
+
+/// What one unit executes while another one waits for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct AwaitedHolds {
+    waits: u64,
+    /// Instructions of the holder.
+    held: u64,
 }
 
 /// What holding a lock costs others.
@@ -68,8 +79,22 @@ struct Hold {
     since: u64,
     /// If the unit of work in which it was acquired has ended, its class; none outside of units.
     ended: Option<Option<u32>>,
+    /// The unit of work in which it was acquired.
+    unit: Option<u64>,
     /// The instructions of its thread when somebody began to wait.
     contended_since: Option<u64>,
+    /// The threads that wait, each with the unit that it is in, and the instructions of the holder's thread when it began.
+    waiters: Vec<(u32, Option<u64>, u64)>,
+}
+
+impl Hold {
+    /// A thread waits for the lock, when the holder's thread has executed so many instructions.
+    fn await_by(&mut self, waiter: u32, unit: Option<u64>, now: u64) {
+        self.contended_since.get_or_insert(now);
+        if self.waiters.iter().all(|(thread, ..)| *thread != waiter) {
+            self.waiters.push((waiter, unit, now));
+        }
+    }
 }
 
 impl LockHolds {
@@ -91,9 +116,16 @@ impl LockHolds {
         }
         let Some(lock) = ended.acquired else { return };
         self.costs.now(thread, (lock, function)).acquired += 1;
-        let ended = (!self.costs.is_in_unit(thread)).then_some(None);
-        let contended_since = self.waiting.get(&lock).filter(|n| **n > 0).map(|_| now);
-        let hold = Hold { lock, function, since: now, ended, contended_since };
+        let unit = self.costs.unit(thread);
+        let ended = unit.is_none().then_some(None);
+        let (contended_since, waiters) = Default::default();
+        let mut hold = Hold { lock, function, since: now, ended, unit, contended_since, waiters };
+        if self.waiting.get(&lock).is_some_and(|waiting| *waiting > 0) {
+            let waits = |state: &LockThread| state.awaited.is_some_and(|(awaited, _)| awaited == lock);
+            for (&waiter, _) in self.threads.iter().filter(|(_, state)| waits(state)) {
+                hold.await_by(waiter, self.costs.unit(waiter), now);
+            }
+        }
         self.threads.entry(thread).or_default().held.push(hold);
     }
 
@@ -121,11 +153,11 @@ impl LockHolds {
     }
 
     fn awaited(&mut self, thread: u32, lock: NodeId) {
+        let unit = self.costs.unit(thread);
         for other in self.threads.values_mut() {
             let now = other.executed;
-            for hold in other.held.iter_mut().filter(|hold| hold.lock == lock) {
-                hold.contended_since.get_or_insert(now);
-            }
+            let holds = other.held.iter_mut().filter(|hold| hold.lock == lock);
+            holds.for_each(|hold| hold.await_by(thread, unit, now));
         }
         let awaited = &mut self.threads.entry(thread).or_default().awaited;
         match awaited {
@@ -143,6 +175,13 @@ impl LockHolds {
         if let Some(waiting) = self.waiting.get_mut(&lock) {
             *waiting = waiting.saturating_sub(1);
         }
+        for other in self.threads.values_mut() {
+            let now = other.executed;
+            for hold in other.held.iter_mut().filter(|hold| hold.lock == lock) {
+                let ended = hold.waiters.extract_if(.., |(waiter, ..)| *waiter == thread);
+                add_awaited(&mut self.awaited, (lock, hold.unit), now, ended);
+            }
+        }
         Some(awaited)
     }
 
@@ -156,7 +195,8 @@ impl LockHolds {
         }
         let state = self.threads.entry(thread).or_default();
         let Some(last) = state.held.iter().rposition(|hold| hold.lock == lock) else { return };
-        let hold = state.held.remove(last);
+        let mut hold = state.held.remove(last);
+        add_awaited(&mut self.awaited, (lock, hold.unit), state.executed, hold.waiters.drain(..));
         let held = state.executed - hold.since;
         let key = (lock, hold.function);
         let costs = match hold.ended {
@@ -166,6 +206,20 @@ impl LockHolds {
         costs.held += held;
         costs.longest = costs.longest.max(held);
         costs.contended += hold.contended_since.map_or(0, |since| state.executed - since);
+    }
+}
+
+/// Waiting for a hold ends, when the holder's thread has executed so many instructions.
+fn add_awaited(
+    all: &mut HashMap<(NodeId, Option<u64>, Option<u64>), AwaitedHolds>,
+    (lock, holder): (NodeId, Option<u64>),
+    now: u64,
+    waiters: impl Iterator<Item = (u32, Option<u64>, u64)>,
+) {
+    for (_, waiter, since) in waiters {
+        let awaited = all.entry((lock, holder, waiter)).or_default();
+        awaited.waits += 1;
+        awaited.held += now - since;
     }
 }
 
@@ -184,6 +238,9 @@ type CostsOfClasses = BTreeMap<Option<u32>, LockCosts>;
 
 /// How long locks are held, the longest in all first; with a row for each class of units of work, if a unit ended.
 pub fn lock_table<M>(rows: LockRows, kind: &str, execution: &WithCallTree<M>) -> Table {
+    if rows == LockRows::Waiter {
+        return waiter_table(kind, execution);
+    }
     let classes = execution.classes().names();
     let columns = [
         (kind, Kind::Code, true),
@@ -247,5 +304,54 @@ pub fn lock_table<M>(rows: LockRows, kind: &str, execution: &WithCallTree<M>) ->
                 .into(),
         );
     }
+    table
+}
+
+/// Which classes of units of work wait for which others, those who wait longest first.
+fn waiter_table<M>(kind: &str, execution: &WithCallTree<M>) -> Table {
+    let classes = execution.classes();
+    let class = |unit: Option<u64>| {
+        let number = unit.and_then(|unit| classes.of(unit));
+        number.map_or(OUTSIDE_UNITS, |number| &classes.names()[number as usize])
+    };
+    let tree = execution.tree();
+    let mut sums: BTreeMap<[&str; 3], AwaitedHolds> = BTreeMap::new();
+    let mut total = AwaitedHolds::default();
+    for (&(lock, holder, waiter), awaited) in
+        execution.lock_holds().into_iter().flat_map(|holds| &holds.awaited)
+    {
+        let name = &tree.functions()[tree.nodes()[lock as usize].function as usize].function;
+        for sum in [sums.entry([name, class(holder), class(waiter)]).or_default(), &mut total] {
+            sum.waits += awaited.waits;
+            sum.held += awaited.held;
+        }
+    }
+    let columns = [
+        (kind, Kind::Code),
+        ("held by", Kind::Text),
+        ("awaited by", Kind::Text),
+        ("waits", Kind::Count),
+        ("held while awaited", Kind::Count),
+        ("mean", Kind::Real(1)),
+    ];
+    let mut table = Table::new("waiters", "Locks: who waits for whom, in instructions of holders", &columns);
+    let cells = |names: [Value; 3], sum: &AwaitedHolds| {
+        let mean = match sum.waits {
+            0 => Value::Missing,
+            waits => (sum.held as f64 / waits as f64).into(),
+        };
+        names.into_iter().chain([sum.waits.into(), sum.held.into(), mean]).collect()
+    };
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_by_key(|(_, sum)| Reverse((sum.held, sum.waits)));
+    for (names, sum) in rows {
+        table.row(cells(names.map(Value::from), &sum));
+    }
+    table.total_row(cells(["total".into(), Value::Missing, Value::Missing], &total));
+    table.notes.push(
+        "Each hold that a unit waits for is a wait. 'held while awaited' is what the holder executes from the beginning of the wait, or of \
+         the hold if it begins later, to the end of either. Several that wait for one hold are counted each."
+            .into(),
+    );
     table
 }

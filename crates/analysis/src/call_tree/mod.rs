@@ -2,7 +2,6 @@
 //! everything that it calls, to its callers, and to its callees.
 
 mod chains;
-mod class_sums;
 mod costs;
 mod entries;
 mod entry_tables;
@@ -27,9 +26,8 @@ pub use objects::{ObjectRows, object_tables};
 pub use profile::{CallProfile, InstructionCosts};
 pub use tables::{CallRows, CallSelection, call_tables};
 
-use crate::models::ExecutionPart;
+use crate::models::{ClassSums, ExecutionPart};
 use crate::names::FunctionName;
-use class_sums::ClassSums;
 
 /// A node's number.
 pub type NodeId = u32;

@@ -9,11 +9,10 @@ use events::{Block, BlockId, Consumer, Image, Object, Thread};
 use machine::Model;
 use trace::Header;
 
-use super::class_sums::ClassSums;
 use super::entries::EntryNodes;
 use super::locks::LockHolds;
 use super::{CallPlaces, CallTree, CodeAddress, NodeId};
-use crate::models::UnitClasses;
+use crate::models::{ClassSums, UnitClasses};
 use crate::names::{FunctionName, Names};
 use crate::replay::{CallStack, CodePlaces, Facts};
 

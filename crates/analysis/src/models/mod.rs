@@ -1,6 +1,7 @@
 //! The results of machine models as tables: of structures, functions, lines, instructions and units of work.
 
 mod by_class;
+mod class_sums;
 mod cycles;
 mod divided;
 mod instructions;
@@ -10,6 +11,7 @@ mod out_of_order;
 mod sampled;
 mod sweep;
 mod together;
+mod totals_by_class;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,14 +26,18 @@ use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
 pub use by_class::{ClassSum, UnitClasses, WithClasses, by_class, class_sums, mean_units, tables_of_classes};
+pub(crate) use class_sums::{Addable, ClassSums};
 pub use cycles::{describe, times};
 pub use divided::{ClassResults, DividedByClass};
 pub use misses::structures;
-pub use mrc::{WAYS, miss_ratio_curve};
+pub use mrc::{
+    ClassCurves, WAYS, class_curves, fully_associative_by_class, miss_ratio_curve, miss_ratio_curves_by_class,
+};
 pub use sweep::{
     SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, varying_columns,
 };
 pub use together::{ProcessResults, Together, by_process};
+pub use totals_by_class::TotalsByClass;
 
 /// What the rows of a table are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +205,11 @@ pub(crate) fn named<M>(
 ) -> Vec<Table> {
     let table = |&(machine, model): &(&str, &M)| {
         let own = format!("{name}-{}", file_stem(machine));
-        make(if machines.len() > 1 { &own } else { name }, &format!("{title} {machine}"), model)
+        let title = match machine {
+            "" => title.trim_end_matches(" on").trim_end_matches(',').to_string(),
+            machine => format!("{title} {machine}"),
+        };
+        make(if machines.len() > 1 { &own } else { name }, &title, model)
     };
     machines.iter().map(table).collect()
 }

@@ -56,13 +56,13 @@ proptest! {
         all.iter().filter(|one| one.access.is_some() && faults(one)).for_each(|one| *expected.entry(one.pc).or_default() += 1);
         let (model, tables) = replayed(&made);
         let total: u64 = expected.values().sum();
-        prop_assert_eq!([model.totals().instructions, model.totals().faults], [all.len() as u64, total]);
+        prop_assert_eq!([model.counts.totals().instructions, model.counts.totals().faults], [all.len() as u64, total]);
         let mut found: BTreeMap<u64, u64> = BTreeMap::new();
         for (id, (address, words)) in (0..).zip(&made.blocks) {
             // Blocks that are defined in each process are numbered by process.
             let processes = made.threads.iter().map(|thread| thread.process).collect::<std::collections::BTreeSet<_>>();
             for process in 0..processes.len() {
-                let rows = model.rows((process * made.blocks.len()) as u32 + id).unwrap_or_default();
+                let rows = model.counts.rows((process * made.blocks.len()) as u32 + id).unwrap_or_default();
                 for ((pc, _), row) in (*address..).step_by(4).zip(words).zip(rows) {
                     *found.entry(pc).or_default() += row[1];
                 }

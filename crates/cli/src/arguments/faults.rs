@@ -3,7 +3,9 @@
 use clap::{Args, ValueEnum};
 
 use super::models::Rows;
-use super::{CallOptions, OutputOptions, ResultRows, RowOptions, RunningProgram, SimulationOptions};
+use super::{
+    CallOptions, ClassOptions, OutputOptions, ResultRows, RowOptions, RunningProgram, SimulationOptions,
+};
 
 /// The rows of a table of alignment faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,13 +29,16 @@ pub enum FaultRows {
     Callee,
     /// Chains of calls.
     CallTree,
+    /// Classes of units of work (--unit, --class).
+    Class,
 }
 
 impl FaultRows {
     /// The rows that any model's results have; None for those that only faults have. Functions come with all that they call
-    /// if `is_inclusive`.
-    pub fn results(self, is_inclusive: bool) -> Option<ResultRows> {
+    /// if `is_inclusive`. Lines come without data and suggestions if `has_classes`.
+    pub fn results(self, is_inclusive: bool, has_classes: bool) -> Option<ResultRows> {
         let rows = match self {
+            FaultRows::Line if has_classes => Rows::Line,
             FaultRows::Line | FaultRows::Data | FaultRows::Time => return None,
             FaultRows::Function => Rows::Function,
             FaultRows::Instruction => Rows::Instruction,
@@ -41,6 +46,7 @@ impl FaultRows {
             FaultRows::Caller => Rows::Caller,
             FaultRows::Callee => Rows::Callee,
             FaultRows::CallTree => Rows::CallTree,
+            FaultRows::Class => Rows::Class,
         };
         Some(rows.results(is_inclusive))
     }
@@ -60,6 +66,8 @@ pub struct FaultsOptions {
     pub children: bool,
     #[command(flatten)]
     pub running: RunningProgram,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]

@@ -224,6 +224,8 @@ pub struct MrcOptions {
     #[arg(long)]
     pub children: bool,
     #[command(flatten)]
+    pub classes: ClassOptions,
+    #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
     pub input: SimulationOptions,
@@ -331,6 +333,8 @@ pub struct CallsOptions {
     /// Follow all processes of the program: calls by the same chains of functions are one.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]

@@ -54,6 +54,8 @@ pub enum ObjectLayout {
     Held,
     /// The same by the functions that acquire them.
     Holders,
+    /// Locks: which classes of units of work (--unit, --class) wait for which others.
+    Waiters,
 }
 
 impl ObjectLayout {
@@ -64,6 +66,7 @@ impl ObjectLayout {
             ObjectLayout::Names => Ok(ObjectRows::Name),
             ObjectLayout::Held => Err(LockRows::Lock),
             ObjectLayout::Holders => Err(LockRows::Holder),
+            ObjectLayout::Waiters => Err(LockRows::Waiter),
         }
     }
 }

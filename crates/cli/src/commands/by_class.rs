@@ -1,8 +1,8 @@
-//! `caches` and `time` by class of units of work.
+//! `caches`, `time`, `calls` and `faults` by class of units of work.
 
 use std::process::ExitCode;
 
-use analysis::call_tree::{WithCallTree, call_tables};
+use analysis::call_tree::{CallChains, CallCosts, NoEvent, WithCallTree, call_tables};
 use analysis::models::{
     self, ClassResults, DividedByClass, InstructionResults, Rows, Together, UnitClasses, WithClasses,
     by_class, mean_units, tables_of_classes,
@@ -13,7 +13,7 @@ use engine::{ClassPlan, Configuration, Plan};
 use machine::{MergeableModel, Model, PerProcess};
 use trace::Trace;
 
-use super::calls::chain_form;
+use super::calls::{ChainForm, chain_form, draw_chains};
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, prepare};
 use super::{processes, simulate};
@@ -53,13 +53,28 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
         }
         Some(ResultRows::Calls(rows)) => {
             let columns = make().first().map_or(Vec::new(), InstructionResults::columns);
-            if chain_form(&columns, calls, request.output, Some(ResultRows::Calls(rows)))?.is_some() {
-                bail!("flame graphs and profiles have no classes: leave out --class, and name a single unit");
+            let form = chain_form(&columns, calls, request.output, Some(ResultRows::Calls(rows)))?;
+            if let Some((ChainForm::Pprof | ChainForm::Callgrind, _)) = form {
+                bail!(
+                    "profiles of pprof and KCachegrind have no classes: give -o NAME.svg, NAME.html or NAME.folded"
+                );
             }
             let model = WithCallTree::new(DividedByClass::new(make)).with_classes();
             let mut simulated = request.simulate(request.prepare()?, model)?;
             simulated.model.model.finish();
             let tree = &simulated.model;
+            if let Some(form) = form {
+                request.check_ended(&simulated, &tree.model.classes)?;
+                let parts = tree.model.parts(0).into_iter();
+                let chains = parts.map(|part| {
+                    let chains = CallCosts::new(tree, &part).chains(calls.event.as_deref())?;
+                    Ok((part.name.clone(), chains))
+                });
+                let chains = CallChains::of_classes(chains.collect::<Result<Vec<_>, NoEvent>>()?.into_iter());
+                simulated.protect();
+                draw_chains(&simulated.trace, M::WHAT, chains, calls, form)?;
+                return simulated.finish(request.input);
+            }
             let named = |machine: &str, part: &ClassResults<M>| {
                 call_tables(rows, &calls.selection(), tree, &[(machine, part)])
             };

@@ -19,7 +19,8 @@ use crate::messages;
 /// Simulates the machines' caches on the trace or the program, and writes the tables.
 pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     if options.curves {
-        return mrc::run(&options.sizes, &options.output, &options.input, options.children);
+        let CachesOptions { sizes, output, input, children, classes, .. } = options;
+        return mrc::run(sizes, output, input, *children, classes);
     }
     let input = &options.running.input(&options.input, options.children)?;
     let children = options.children || input.attached.is_some();

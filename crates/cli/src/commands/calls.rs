@@ -16,19 +16,22 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use machine::{InstructionCounts, MergeableModel, Model, PerProcess};
 use report::{FlameGraph, Format};
+use trace::Trace;
 
+use super::by_class::ClassRequest;
 use super::count::SUMMARY_FUNCTIONS;
 use super::entries::{self, EntriesRequest};
-use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated};
+use super::{by_class, processes};
 use crate::arguments::{CallOptions, CallsOptions, OutputOptions, ResultRows, RowOptions, SimulationOptions};
 
 /// Counts calls in the trace or the program, and writes the tables.
 pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    output.check(options.by.is_none())?;
     let rows = options.by.map(|by| by.results(true));
+    let has_classes = options.classes.are_wanted(rows, &options.input.plan.unit);
+    output.check(options.by.is_none() && !has_classes)?;
     let counts = InstructionCounts::new();
     let form = chain_form(
         &counts.columns(),
@@ -45,8 +48,17 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         let request = EntriesRequest { input, rows, rows_shown, output, selected, children };
         return entries::simulate(&request, vec![counts]);
     }
-    if rows == Some(ResultRows::Class) {
-        bail!("--by class is for caches, time and strides; count has the instructions of classes");
+    if has_classes {
+        let request = ClassRequest {
+            input: &options.input,
+            classes: &options.classes,
+            rows_shown: &options.rows,
+            output,
+            selected: &SelectedMachines::default(),
+            children: options.children,
+        };
+        let rows = (rows.or(Some(ResultRows::Calls(CallRows::Tree))), &options.calls);
+        return by_class::run(&request, rows, || vec![InstructionCounts::new()], |_| Vec::new());
     }
     if let Some(ResultRows::Own(own)) = rows {
         let simulated = simulate_counts(options, rows, &[], counts)?;
@@ -263,19 +275,31 @@ pub fn write_chains<M, R: InstructionResults>(
         })?,
         ChainForm::Callgrind => report::write_file(path, |out| Ok(write_callgrind(profile(), trace, out)?))?,
         ChainForm::Svg | ChainForm::Html | ChainForm::Collapsed => {
-            let mut chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
-            if let Some(earlier) = &options.against {
-                chains.compare(&read_chains(earlier)?);
-            }
-            let program = trace.header().program.file_name().unwrap_or_default().to_string_lossy();
-            let title = format!("{} of {program}, by chain of calls", R::WHAT);
-            let graph = FlameGraph { title: &title, chains: &chains };
-            report::write_file(path, |out| match form {
-                ChainForm::Svg => Ok(graph.write_svg(out)?),
-                ChainForm::Html => Ok(graph.write_html(out)?),
-                _ => Ok(collapsed::write(&chains, out)?),
-            })?;
+            let chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
+            draw_chains(trace, R::WHAT, chains, options, (form, path))?;
         }
     }
+    Ok(())
+}
+
+/// Writes chains of what was counted as a flame graph or as collapsed stacks.
+pub fn draw_chains(
+    trace: &Trace,
+    what: &str,
+    mut chains: CallChains,
+    options: &CallOptions,
+    (form, path): (ChainForm, &Path),
+) -> anyhow::Result<()> {
+    if let Some(earlier) = &options.against {
+        chains.compare(&read_chains(earlier)?);
+    }
+    let program = trace.header().program.file_name().unwrap_or_default().to_string_lossy();
+    let title = format!("{what} of {program}, by chain of calls");
+    let graph = FlameGraph { title: &title, chains: &chains };
+    report::write_file(path, |out| match form {
+        ChainForm::Svg => Ok(graph.write_svg(out)?),
+        ChainForm::Html => Ok(graph.write_html(out)?),
+        _ => Ok(collapsed::write(&chains, out)?),
+    })?;
     Ok(())
 }

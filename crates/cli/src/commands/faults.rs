@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::alignment::{self, AlignmentFaults};
+use analysis::alignment::{self, AlignmentFaults, FaultCounts};
 use analysis::models;
 use analysis::table::Table;
+use anyhow::bail;
 use report::{Block, Page, Section};
 
+use super::by_class::{self, ClassRequest};
 use super::calls::{self, CallsRequest};
 use super::selected_machines::SelectedMachines;
 use super::simulate::Simulated;
@@ -25,22 +27,43 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     if page.is_none() {
         output.check(options.by.is_none())?;
     }
-    let rows = options.by.and_then(|by| by.results(options.inclusive));
-    let (none, model) = (SelectedMachines::default(), AlignmentFaults::new());
-    if let Some(ResultRows::Calls(rows)) = rows {
-        let rows_shown = &options.rows;
-        let (options, selected) = (&options.calls, &none);
-        let request = CallsRequest { input, rows, options, rows_shown, output, selected, children };
-        return calls::simulate(&request, vec![model]);
+    let has_classes =
+        options.by == Some(FaultRows::Class) || options.classes.are_wanted(None, &input.plan.unit);
+    let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));
+    let (rows_shown, none) = (&options.rows, SelectedMachines::default());
+    if has_classes {
+        if let (Some(_), None) = (options.by, rows) {
+            bail!(
+                "data and rates over time have no classes: --by class, line, function, instruction or call-tree, or no --by for a summary"
+            );
+        }
+        let classes = &options.classes;
+        let request = ClassRequest { input, classes, rows_shown, output, selected: &none, children };
+        return by_class::run(&request, (rows, &options.calls), || vec![FaultCounts::new()], |_| Vec::new());
     }
+    match rows {
+        Some(ResultRows::Calls(rows)) => {
+            let (options, selected) = (&options.calls, &none);
+            let request = CallsRequest { input, rows, options, rows_shown, output, selected, children };
+            return calls::simulate(&request, vec![FaultCounts::new()]);
+        }
+        Some(ResultRows::Own(own)) => {
+            let counts = FaultCounts::new();
+            let simulated = calls::simulate_these(children, (input, output), rows, &[], &none, counts)?;
+            let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);
+            simulated.write(tables, rows_shown, output)?;
+            return simulated.finish(input);
+        }
+        _ => {}
+    }
+    let model = AlignmentFaults::new();
     let simulated = calls::simulate_these(children, (input, output), rows, &[], &none, model)?;
     let (faults, trace) = (&simulated.model, &simulated.trace);
-    let tables = match (options.by, rows) {
-        (_, Some(ResultRows::Own(rows))) => models::by(rows, &[("", faults)], trace),
-        (Some(FaultRows::Data), _) => vec![alignment::by_data(faults, trace)],
-        (Some(FaultRows::Time), _) => vec![alignment::over_time(faults)],
-        (Some(_), _) => vec![alignment::by_line(faults, trace)],
-        (None, _) => {
+    let tables = match options.by {
+        Some(FaultRows::Data) => vec![alignment::by_data(faults, trace)],
+        Some(FaultRows::Time) => vec![alignment::over_time(faults)],
+        Some(_) => vec![alignment::by_line(faults, trace)],
+        None => {
             let mut lines = [alignment::by_line(faults, trace)];
             let sorted = options.rows.sort(&mut lines);
             options.rows.shorten(&mut lines[0], Some(LINES), "--by line shows all lines");

@@ -3,17 +3,20 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::models;
+use analysis::models::{self, ClassCurves, TotalsByClass};
 use analysis::table::Table;
 use anyhow::Context;
 use clap::ValueEnum;
 use machine::{Holds, MissRatioCurves, PerProcess};
 use report::{Block, Error, Format, Page, Section};
 
+use super::by_class::ClassRequest;
 use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};
-use crate::arguments::{OutputOptions, ReferenceStream, RowOptions, SimulationOptions, SizesOptions};
+use crate::arguments::{
+    ClassOptions, OutputOptions, ReferenceStream, RowOptions, SimulationOptions, SizesOptions,
+};
 
 /// Pages of a block, by Alpha's granularity hints.
 const BLOCKS: [u32; 3] = [8, 64, 512];
@@ -29,6 +32,7 @@ pub fn run(
     output: &OutputOptions,
     input: &SimulationOptions,
     children: bool,
+    classes: &ClassOptions,
 ) -> anyhow::Result<ExitCode> {
     let page = output.page();
     let SizesOptions { streams, line_size, largest, granularity_hints } = sizes;
@@ -54,20 +58,77 @@ pub fn run(
             None => curves,
         })
     };
-    let simulated = run_models(output, input, children, make)?;
-    let curves = simulated.model.curves();
-    let table = |curve| models::miss_ratio_curve(curve, line_size, simulated.model.instructions());
-    let mut tables: Vec<Table> = curves.iter().map(table).collect();
-    if let (Some(hinted), Some(last)) = (granularity_hints, tables.last_mut()) {
+    let has_classes = classes.are_wanted(None, &input.plan.unit);
+    let (simulated, mut curves) = if has_classes {
+        let request = ClassRequest {
+            input,
+            classes,
+            rows_shown: &RowOptions::default(),
+            output,
+            selected: &SelectedMachines::default(),
+            children,
+        };
+        by_class(&request, line_size, make)?
+    } else {
+        let simulated = run_models(output, input, children, make)?;
+        let curves = Curves::of_all(&simulated.model, line_size);
+        (simulated.with_model(()), curves)
+    };
+    if let (Some(hinted), Some(last)) = (granularity_hints, curves.tables.last_mut()) {
         last.notes.push(format!(
             "An entry of {hinted} holds a block of up to 512 pages, and counts as a line in sizes."
         ));
     }
     match page {
-        Some(path) => write_page(&simulated, tables, path)?,
-        None => simulated.write(tables, &RowOptions::default(), output)?,
+        Some(path) => write_page(&simulated, curves, path)?,
+        None => simulated.write(curves.tables, &RowOptions::default(), output)?,
     }
     simulated.finish(input)
+}
+
+/// The curves as tables, one for each stream, and what a page draws of them.
+struct Curves {
+    tables: Vec<Table>,
+    /// The tables that are drawn, with a line for each column of these names.
+    drawn: Vec<Table>,
+    lines: Vec<String>,
+    caption: &'static str,
+}
+
+impl Curves {
+    fn of_all(model: &MissRatioCurves, line_size: u64) -> Curves {
+        let table = |curve| models::miss_ratio_curve(curve, line_size, model.instructions());
+        let tables: Vec<Table> = model.curves().iter().map(table).collect();
+        let lines = models::WAYS.map(|(name, _)| name.into()).into();
+        Curves { drawn: tables.clone(), tables, lines, caption: "" }
+    }
+
+    fn of_classes(classes: &[ClassCurves], line_size: u64) -> Curves {
+        Curves {
+            tables: models::miss_ratio_curves_by_class(classes, line_size),
+            drawn: models::fully_associative_by_class(classes),
+            lines: classes.iter().map(|one| one.class.clone()).collect(),
+            caption: "Fully associative caches, which all classes use; misses per 1,000 instructions of each class.",
+        }
+    }
+}
+
+/// Simulates the models with the classes of units of work.
+fn by_class(
+    request: &ClassRequest,
+    line_size: u64,
+    make: impl Fn() -> Result<MissRatioCurves, machine::Error> + Send + 'static,
+) -> anyhow::Result<(Simulated<()>, Curves)> {
+    request.check(true)?;
+    make()?;
+    let divided = TotalsByClass::new(move || make().expect("it was possible before"));
+    let mut simulated = request.simulate(request.prepare()?, divided)?;
+    request.check_ended(&simulated, &simulated.model.classes)?;
+    simulated.notes.extend(request.children.then(|| OWN_CACHES.into()));
+    let (simulated, divided) = simulated.take_model();
+    let parts = divided.parts();
+    let whole = divided.models.into_merged().context(processes::NOTHING_SIMULATED)?;
+    Ok((simulated, Curves::of_classes(&models::class_curves(&whole, parts), line_size)))
 }
 
 /// Simulates the model that `make` makes, or one for each process, whose counts are added up.
@@ -91,20 +152,21 @@ fn run_models(
 }
 
 /// A page with a chart for each table.
-fn write_page(simulated: &Simulated<MissRatioCurves>, tables: Vec<Table>, path: &Path) -> Result<(), Error> {
+fn write_page(simulated: &Simulated<()>, curves: Curves, path: &Path) -> Result<(), Error> {
     let header = simulated.trace.header();
     let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let headings = models::WAYS.map(|(heading, _)| heading);
-    let section = |table: Table| {
-        let chart = report::sizes(&table, "size", &headings, "misses per 1,000 instructions")?;
+    let lines: Vec<&str> = curves.lines.iter().map(String::as_str).collect();
+    let section = |(table, drawn): (Table, Table)| {
+        let chart = report::sizes(&drawn, "size", &lines, "misses per 1,000 instructions")?;
         let (heading, what) = table.title.split_once(": ").unwrap_or(("", &table.title));
         let chart = chart.titled(&format!("{}-chart", table.name), &format!("{heading}, {what}"));
+        let chart = chart.captioned(curves.caption);
         Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
     };
     let page = Page {
         title: "Miss-ratio curves".into(),
         headline: format!("How large must a cache be for {program}?"),
-        sections: tables.into_iter().map(section).collect::<Result<_, Error>>()?,
+        sections: curves.tables.into_iter().zip(curves.drawn).map(section).collect::<Result<_, Error>>()?,
         provenance: simulated.provenance(),
         ..Page::default()
     };

@@ -14,7 +14,7 @@ use super::by_class::ClassRequest;
 use super::processes;
 use super::selected_machines::SelectedMachines;
 use super::simulate::{self, Simulated, prepare};
-use crate::arguments::ObjectsOptions;
+use crate::arguments::{ObjectLayout, ObjectsOptions};
 
 /// Runs the program, and writes the table.
 pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
@@ -26,6 +26,11 @@ pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
     let machine = |name| SelectedMachines::find_one(name, &options.settings);
     let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
     let has_classes = options.classes.are_wanted(None, &options.input.plan.unit);
+    if options.layout == ObjectLayout::Waiters && !has_classes {
+        bail!(
+            "--as waiters shows classes of units of work: name several functions with --unit FUNCTION, or one and --class RULE"
+        );
+    }
     match (&caches.machines[..], &time.machines[..]) {
         ([machine], _) => {
             let machine = machine.clone();

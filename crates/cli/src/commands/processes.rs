@@ -143,7 +143,7 @@ pub fn simulate_all<M: Model>(
     Ok((simulated, processes))
 }
 
-/// The models of all processes on each machine, with its name.
+/// The models of all processes on each machine, with its name. Models of no machine have empty names.
 pub fn together<'a, M: InstructionResults>(
     models: &'a PerProcess<Vec<M>>,
     selected: &'a SelectedMachines,
@@ -151,9 +151,10 @@ pub fn together<'a, M: InstructionResults>(
 where
     Vec<M>: Model,
 {
-    selected.names.iter().enumerate().map(|(index, name)| {
-        (name.as_str(), Together(models.all_models().map(|models| &models[index]).collect()))
-    })
+    let machines = models.all_models().next().map_or(0, Vec::len);
+    let names = selected.names.iter().map(String::as_str).chain(std::iter::repeat(""));
+    let together = |index: usize| Together(models.all_models().map(|models| &models[index]).collect());
+    names.zip((0..machines).map(together))
 }
 
 /// Lets a model observe a program that runs already.

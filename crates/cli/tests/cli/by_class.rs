@@ -1,4 +1,4 @@
-//! `caches`, `time` and `strides` by class of units of work: what they divide is all that they count, and what belongs to a class is
+//! `caches`, `time`, `calls`, `mrc`, `faults` and `strides` by class of units of work: what they divide is all that they count, and what belongs to a class is
 //! what a recount of a trace finds.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use events::record::{Entries, Entry, Event};
-use machine::{Caches, Machine, MergeableModel, TimingModel};
+use machine::{Caches, Holds, Machine, MergeableModel, MissRatioCurves, TimingModel};
 use trace::Trace;
 
 use crate::support::{csv, guest, outcome, pathlength, run};
@@ -22,10 +22,14 @@ const OUTSIDE: &str = "(outside units)";
 
 /// The table of a command.
 fn table(words: &[&str], how: &str) -> Csv {
+    table_of(words, &[&guest("ev56/family"), Path::new(how)])
+}
+
+fn table_of(words: &[&str], program: &[&Path]) -> Csv {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
     let mut command = pathlength(words);
-    command.args(["--format", "csv", "-o"]).arg(&path).arg(guest("ev56/family")).arg(how);
+    command.args(["--format", "csv", "-o"]).arg(&path).args(program);
     outcome(command).noted_success();
     csv(&fs::read_to_string(path).unwrap())
 }
@@ -143,16 +147,20 @@ fn sums(table: &Csv, from: usize) -> BTreeMap<String, Vec<u64>> {
 /// core retires the last instructions of a unit after its end.
 #[test]
 fn functions_and_instructions_of_classes_add_up_to_them() {
-    for (command, machine, more) in [
-        ("caches", "alphastation500", &["--children"][..]),
-        ("time", "alphastation500", &[]),
-        ("time", "alpha21264", &[]),
+    let rows_of_models = [("function", 4), ("instruction", 5)];
+    for (command, more, of_rows) in [
+        ("caches", &["--machine", "alphastation500", "--children"][..], &rows_of_models[..]),
+        ("time", &["--machine", "alphastation500"], &rows_of_models),
+        ("time", &["--machine", "alpha21264"], &rows_of_models),
+        ("faults", &["--children"], &[("function", 4), ("line", 5), ("instruction", 5)]),
+        // Functions have what they call.
+        ("calls", &[], &[("line", 5), ("instruction", 5)]),
     ] {
-        let options = [&CLASSES[..], &["--machine", machine], more].concat();
+        let options = [&CLASSES[..], more].concat();
         let classes = rows(&by_class(command, &options, "transactions"), 3);
-        for (by, from) in [("function", 4), ("instruction", 5)] {
+        for (by, from) in of_rows {
             let table = table(&[&[command, "--by", by], &options[..]].concat(), "transactions");
-            assert_eq!(sums(&table, from), classes, "{command} {machine} {by}");
+            assert_eq!(sums(&table, *from), classes, "{command} {more:?} {by}");
         }
     }
 }
@@ -160,7 +168,12 @@ fn functions_and_instructions_of_classes_add_up_to_them() {
 /// A function that only units call is in their classes, as often as they call it.
 #[test]
 fn calls_of_a_class_are_those_in_its_units() {
-    let options = [&["caches", "--by", "callee", "--threshold", "0"], &CLASSES[..]].concat();
+    calls_in_units("caches");
+    calls_in_units("calls");
+}
+
+fn calls_in_units(command: &str) {
+    let options = [&[command, "--by", "callee", "--threshold", "0"], &CLASSES[..]].concat();
     let table = table(&options, "transactions");
     let calls = |class: &str, callee: &str| {
         let of = |row: &&Vec<String>| row[0] == class && row[1] == "main" && row[2] == callee;
@@ -173,6 +186,91 @@ fn calls_of_a_class_are_those_in_its_units() {
     }
     assert_eq!(calls(UNIT, "statement"), None, "{table:?}");
     assert_eq!(calls(OUTSIDE, "begin_transaction"), None, "{table:?}");
+}
+
+/// A flame graph, or collapsed stacks, have the chains of each class below its name.
+#[test]
+fn chains_of_calls_are_below_their_class() {
+    let classes = rows(&by_class("calls", &CLASSES, "transactions"), 3);
+    let folder = tempfile::tempdir().unwrap();
+    let stacks = folder.path().join("stacks.folded");
+    let mut command = pathlength(["calls", "--by", "call-tree", "-o"]);
+    command.arg(&stacks).args(CLASSES).arg(guest("ev56/family")).arg("transactions");
+    outcome(command).noted_success();
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for line in fs::read_to_string(stacks).unwrap().lines() {
+        let (chain, instructions) = line.rsplit_once(' ').unwrap();
+        let class = chain.split(';').next().unwrap();
+        *sums.entry(class.into()).or_default() += instructions.parse::<u64>().unwrap();
+    }
+    let expected = classes.into_iter().filter(|(class, _)| class != "total");
+    assert_eq!(sums, expected.map(|(class, row)| (class, row[0])).collect());
+}
+
+/// The faults of each function are known. The other classes have none of them.
+#[test]
+fn faults_are_in_the_class_of_their_unit() {
+    let classes = ["--unit", "misplaced", "--unit", "anywhere"];
+    let program = guest("ev56/faults");
+    let faults = |by: &str, column: usize| {
+        let table = table_of(&[&["faults", "--by", by], &classes[..]].concat(), &[&program]);
+        let faults = |row: &Vec<String>| (row[0].clone(), row[column].parse::<u64>().unwrap());
+        let faults = table[1..].iter().map(faults).filter(|(_, faults)| *faults > 0);
+        faults.collect::<Vec<_>>()
+    };
+    let expected = |total: &str| {
+        let expected = [("misplaced", 1000), ("anywhere", 280), (OUTSIDE, 20), (total, 1300)];
+        expected.map(|(class, faults)| (class.to_string(), faults))
+    };
+    assert_eq!(faults("class", 4), expected("total"));
+    assert_eq!(faults("function", 5), expected(""));
+    let text = run("faults --unit misplaced --unit anywhere :ev56/faults").quiet_success();
+    assert!(text.contains("Alignment faults of a unit of work, by class\n"), "{text}");
+}
+
+/// By class and size, the misses of a table of miss-ratio curves with these instructions. The table has rates.
+fn misses(table: &Csv, instructions: &BTreeMap<String, u64>) -> BTreeMap<(String, u64), Vec<Option<u64>>> {
+    let of_row = |row: &Vec<String>| {
+        let misses = |rate: &String| {
+            let rate: f64 = rate.parse().ok()?;
+            Some((rate * instructions[&row[0]] as f64 / 1000.0).round() as u64)
+        };
+        ((row[0].clone(), row[1].parse().unwrap()), row[2..].iter().map(misses).collect())
+    };
+    table[1..].iter().map(of_row).collect()
+}
+
+/// The misses of a class are those of its accesses in a recount, in caches that all classes use. Together they are those of a run
+/// without classes.
+#[test]
+fn miss_ratio_curves_of_classes_are_those_of_a_recount() {
+    const ALL: &str = "(all)";
+    let curves = || MissRatioCurves::new(64, 64 << 10, &[Holds::Both]).unwrap();
+    let words = ["--streams", "both", "--largest", "64K"];
+    with_trace(|trace| {
+        let mut parts = recount(trace, curves());
+        let total = parts.remove("total").unwrap();
+        parts.insert(ALL.into(), total);
+        let instructions = parts.iter().map(|(class, totals)| (class.clone(), totals[0])).collect();
+        for children in [&[][..], &["--children"]] {
+            let table = table(&[&["mrc"], &CLASSES[..], &words, children].concat(), "transactions");
+            let found = misses(&table, &instructions);
+            let mut points = 0;
+            for (class, totals) in &parts {
+                for point in &curves().curves_of(totals)[0].points {
+                    let column = [None, Some(1), Some(2), Some(4), Some(8)];
+                    let column = column.iter().position(|ways| *ways == point.ways).unwrap();
+                    let misses = found[&(class.clone(), point.size)][column];
+                    assert_eq!(misses, Some(point.misses), "{class} {point:?}");
+                    points += 1;
+                }
+            }
+            assert_eq!(points, found.values().flatten().flatten().count());
+            let whole = self::table(&[&["mrc"], &words[..], children].concat(), "transactions");
+            let all = table.iter().filter(|row| row[0] == ALL).map(|row| row[1..].to_vec());
+            assert_eq!(whole[1..], all.collect::<Vec<_>>());
+        }
+    });
 }
 
 /// By class, kind and steps back: the strides, in bytes.
@@ -292,10 +390,17 @@ fn wrong_options_say_what_to_do() {
             "time --by line --machine alphastation500-ev5 --machine alphastation500 --unit request --class request($1) :ev56/family",
             "a single --machine",
         ),
-        ("caches --by call-tree -o x.svg --unit request --class request($1) :ev56/family", "have no classes"),
+        (
+            "caches --by call-tree -o x.pb.gz --unit request --class request($1) :ev56/family",
+            "have no classes",
+        ),
         ("caches --by class --unit work :ev56/family work", ""),
         ("time --sample 100000 --unit request --class request($1) :ev56/family", "--sample"),
-        ("calls --by class --unit request :ev56/family", "--by class is for"),
+        ("calls -o x.callgrind --unit request --class request($1) :ev56/family", "have no classes"),
+        ("faults --by data --unit request --class request($1) :ev56/family", "have no classes"),
+        ("faults --by time -o x.html --unit request --class request($1) :ev56/family", "have no classes"),
+        ("mrc --unit request --class request($1) --skip 1 :ev56/family", "leave out --skip"),
+        ("faults --by class :ev56/family", "--unit FUNCTION"),
         ("caches --by class --unit nowhere :ev56/family", "'nowhere'"),
         ("caches --by class --unit thread :ev56/family work", "no unit of work ended"),
     ] {

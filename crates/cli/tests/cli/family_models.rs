@@ -51,6 +51,22 @@ fn without(name: &str, tables: Vec<(String, Csv)>) -> Vec<(String, Csv)> {
     tables.into_iter().filter(|(own, _)| own != name).collect()
 }
 
+/// Each process is simulated from where it comes to the place. The server itself does not come there.
+#[test]
+fn processes_that_come_to_the_place_are_simulated() {
+    let of = |options: &str| {
+        let table = table("caches", &format!("--children --by process {options}"), "serve");
+        let rows = table[1..].iter().map(|row| (row[0].clone(), row[4].parse::<u64>().unwrap()));
+        rows.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (all, part) = (of(""), of("--from request"));
+    assert!(all.contains_key("1") && !part.contains_key("1"), "{part:?}");
+    assert_eq!(part.len(), all.len() - 1);
+    assert!(part.iter().all(|(process, instructions)| (1..all[process]).contains(instructions)), "{part:?}");
+    let nobody = run("caches --children --from mark_payment :ev56/family serve").failure();
+    assert!(nobody.contains("no process executed anything"), "{nobody}");
+}
+
 #[test]
 fn a_single_process_is_as_without_children() {
     for command in ["caches", "caches --classify", "time"] {

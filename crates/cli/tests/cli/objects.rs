@@ -322,3 +322,25 @@ fn locks_are_held_by_classes() {
     let outside = of("table", "(outside units)");
     assert!(outside[0] == 1.0 && outside[1] >= 3.0 * 40_000.0, "{rows:?}");
 }
+
+/// `reads` waits once, in a thread, for `contends`, whose unit ends after it.
+#[test]
+fn classes_wait_for_others() {
+    let rows_of = |layout: &str| {
+        let mut command =
+            pathlength(["objects", "--children", "--as", layout, "--format", "csv", "--rules", LOCKS]);
+        command.args(["--unit", "reads", "--unit", "contends"]).arg(guest("ev56/locks"));
+        let outcome = outcome(command);
+        assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+        csv(&outcome.stdout)
+    };
+    let waiters = rows_of("waiters");
+    assert_eq!(waiters[0], ["lock", "held by", "awaited by", "waits", "held while awaited", "mean"]);
+    assert_eq!(waiters[1][..4], ["table", "contends", "reads", "1"]);
+    assert_eq!(waiters[2][0], "total");
+    // The holder begins its iterations when it sees that the other one waits.
+    assert!(waiters[1][4].parse::<u64>().unwrap() >= 3 * 40_000, "{waiters:?}");
+    assert_eq!(waiters[2][3..], waiters[1][3..]);
+    let text = run(&format!("objects --as waiters --rules {LOCKS} :ev56/locks")).failure_after("");
+    assert!(text.contains("--unit FUNCTION"), "{text}");
+}

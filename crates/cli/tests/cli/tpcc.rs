@@ -207,14 +207,15 @@ fn the_study_has_all_transactions_of_both_builds() {
     let classes = read("classes-byte-word.csv");
     let all = column(&classes, "instructions");
     assert_eq!(all[..all.len() - 1].iter().sum::<u64>(), all[all.len() - 1]);
-    // Some of the transactions are simulated: two decks of cards, in which all kinds are.
+    // The last of the transactions are simulated. Not all kinds need to be among them.
     let on_machine = read("on-alphastation500.csv");
-    assert_eq!(on_machine.len(), 1 + 2 * UNITS.len());
+    assert!(on_machine.len() > 2 * 3, "{on_machine:?}");
     assert_eq!(column(&on_machine, "transactions").iter().sum::<u64>(), 2 * 46);
-    let counted = column(&rows, "original").into_iter().zip(column(&rows, "byte-word"));
     let simulated = column(&on_machine, "instructions");
-    for (one, mean) in simulated.iter().zip(counted.flat_map(|(original, byte_word)| [original, byte_word])) {
-        assert!((mean / 2..2 * mean).contains(one), "{one} {mean}");
+    for (row, one) in on_machine[1..].iter().zip(&simulated) {
+        let counted = rows[1..].iter().position(|counted| counted[0] == row[0]).unwrap();
+        let mean = column(&rows, &row[1])[counted];
+        assert!((mean / 2..2 * mean).contains(one), "{row:?} {mean}");
     }
     assert!(column(&on_machine, "cycles").iter().zip(&simulated).all(|(cycles, executed)| cycles > executed));
     let relative = read("throughput.csv");
@@ -222,4 +223,5 @@ fn the_study_has_all_transactions_of_both_builds() {
     assert_eq!(relative[1].last().unwrap(), "1");
     let page = fs::read_to_string(folder.path("study/tpcc/index.html")).unwrap();
     assert!(page.contains("New-Order") && page.contains("virtual machine"));
+    assert!(page.contains("The last 46 of 230 transactions"));
 }

@@ -177,7 +177,7 @@ fn measure_step(
             family::observe(&configuration, &plan, AlignmentFaults::new(), |_| ()).map_err(simulation)?;
         succeeded(observed.ending.as_ref()).map_err(failed)?;
         let number = if *phase == PHASES[0] { ITEMS } else { settings.transactions };
-        *faults = observed.model.totals().faults as f64 / f64::from(number);
+        *faults = observed.model.counts.totals().faults as f64 / f64::from(number);
         fault_lines = Some(alignment::by_line(&observed.model, &observed.trace));
     }
     let folder = CountFolder::new(None).map_err(simulation)?;

@@ -6,6 +6,7 @@ mod postgresql;
 
 pub(super) use postgresql::Terminals;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use analysis::classes::{ClassProfiles, UnitClass};
@@ -118,6 +119,7 @@ pub fn tpcc(
     Ok(TpccStudy {
         system: settings.system,
         on_machines: machines::tables(
+            settings,
             &machines,
             database.builds.each_ref().map(|build| build.name),
             &simulated,
@@ -157,9 +159,14 @@ impl TpccStudySettings {
         Ok(machines)
     }
 
-    /// How many transactions are simulated in each build.
+    /// How many transactions are simulated in each build: the last ones.
     fn simulated(&self) -> u32 {
         machines::simulated(self.system, self.transactions)
+    }
+
+    /// How many are executed before these.
+    fn steady_after(&self) -> u32 {
+        self.transactions - self.simulated()
     }
 }
 
@@ -169,12 +176,16 @@ fn simulate(
     machines: &[(String, Machine)],
     database: &DatabaseBuilds,
 ) -> Result<[Vec<OnMachine>; 2], Error> {
-    let arguments = ["--transactions".into(), settings.simulated().to_string().into()];
+    let numbers = [("--transactions", settings.transactions), ("--steady-after", settings.steady_after())];
+    let arguments: Vec<OsString> = numbers
+        .iter()
+        .flat_map(|(option, number)| [OsString::from(option), number.to_string().into()])
+        .collect();
     let functions: Vec<String> = CLASSES.iter().map(|(function, _)| function.to_string()).collect();
     // Not the checks before and after them, which also fill the page cache.
     let place = |function: &str| Some(function.parse().expect("it is a name"));
     let plan = Plan {
-        from: place("prepare_transactions"),
+        from: place("tpcc_steady_state"),
         until: place("finalize_transactions"),
         classes: Some(ClassPlan { functions, rules: Vec::new() }),
         ..Plan::default()

@@ -128,6 +128,17 @@ impl MissRatioCurves {
     pub fn curves(&self) -> Vec<MissRatioCurve> {
         self.counters.iter().map(|counter| counter.curve(1 << self.line_map.shift())).collect()
     }
+
+    /// The curves of a part of what was executed, from what was added to [`MergeableModel::totals`] by it.
+    pub fn curves_of(&self, totals: &[u64]) -> Vec<MissRatioCurve> {
+        let mut misses = totals.iter().skip(1);
+        let of_part = |curve: MissRatioCurve| {
+            let points = curve.points.into_iter().zip(misses.by_ref());
+            let points = points.map(|(point, &misses)| CurvePoint { misses, ..point }).collect();
+            MissRatioCurve { points, ..curve }
+        };
+        self.curves().into_iter().map(of_part).collect()
+    }
 }
 
 /// Bytes of the smallest caches.
@@ -241,8 +252,10 @@ impl MergeableModel for MissRatioCurves {
         }
     }
 
+    /// Instructions, and the misses of each point of each curve.
     fn totals(&self) -> Vec<u64> {
-        vec![self.instructions]
+        let curves = self.curves().into_iter().flat_map(|curve| curve.points);
+        std::iter::once(self.instructions).chain(curves.map(|point| point.misses)).collect()
     }
 }
 

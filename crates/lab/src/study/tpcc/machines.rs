@@ -8,7 +8,7 @@ use engine::{Configuration, Plan};
 use machine::{Caches, Machine, PerProcess, TimingModel};
 use serde::{Deserialize, Serialize};
 
-use super::{CLASSES, DatabaseSystem, class_name};
+use super::{CLASSES, DatabaseSystem, TpccStudySettings, class_name};
 use crate::family;
 use crate::measure::Ending;
 use crate::study::models::Models;
@@ -17,7 +17,7 @@ use crate::study::models::Models;
 pub(super) const MACHINES: [&str; 2] = ["alphastation500", "present-day"];
 
 /// How many transactions are simulated: models take some thirty times as long as counts, and a server's log and locks are executed, too.
-/// Terminals draw from decks of 23 cards, so that there are some of each kind.
+/// Each terminal draws from a deck of 23 cards, so that there are some of most kinds.
 pub(super) fn simulated(system: DatabaseSystem, transactions: u32) -> u32 {
     const LEAST: u32 = 46;
     let share = match system {
@@ -93,6 +93,7 @@ fn names(machine: &Machine) -> Vec<String> {
 /// What both builds' transactions cost: a table for each machine, with a row for each transaction and build; and how many a machine
 /// executes in a second.
 pub(super) fn tables(
+    settings: &TpccStudySettings,
     machines: &[(String, Machine)],
     builds: [&str; 2],
     simulated: &[Vec<OnMachine>; 2],
@@ -101,6 +102,12 @@ pub(super) fn tables(
     for (index, machine) in machines.iter().enumerate() {
         tables.push(transactions(machine, builds, simulated.each_ref().map(|build| &build[index])));
     }
+    let (last, all) = (settings.simulated(), settings.transactions);
+    let note = format!(
+        "The last {last} of {all} transactions are simulated: what the database keeps is there from the others, and caches and TLBs of the \
+         machine begin empty."
+    );
+    tables.iter_mut().for_each(|table| table.notes.push(note.clone()));
     tables
 }
 

@@ -24,6 +24,8 @@ use crate::study::server::{
 };
 use crate::workload::{Source, Workload};
 
+/// What a server's process executes when the terminals say that a steady state has begun.
+const STEADY_STATE: &str = "pg_backend_pid";
 /// The terminals name statements after their transactions.
 const CLASS: &str = "FetchPreparedStatement($1) ~ ^(new_order|payment|order_status|delivery|stock_level)";
 
@@ -39,7 +41,8 @@ pub(super) fn study(
     let class: ClassRule = CLASS.parse().expect("it is a rule");
     let functions = vec![TRANSACTION.into(), PROCESS_START.into()];
     let of_units = ClassPlan { functions: functions.clone(), rules: vec![class.clone()] };
-    let plan = Plan { classes: Some(of_units), ..Plan::default() };
+    let from = Some(STEADY_STATE.parse().expect("it is a name"));
+    let plan = Plan { from, classes: Some(of_units), ..Plan::default() };
     let work = UnitOfWork { functions, classes: vec![class], ..UnitOfWork::default() };
     let (mut counted, mut simulated) = (Vec::new(), Vec::new());
     for (number, build) in server.builds.iter().enumerate() {
@@ -47,7 +50,9 @@ pub(super) fn study(
         let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
         counted.push(classes(one).map_err(failed)?);
         let observe = |configuration: &Configuration| machines::observe(configuration, on, &plan);
-        simulated.push(terminals.run(&server, number, settings.simulated(), observe)?);
+        let steady_after = settings.steady_after().to_string();
+        let more = ["--steady-after", &steady_after];
+        simulated.push(terminals.run(&server, number, (settings.transactions, &more), observe)?);
     }
     let simulated: [_; 2] = simulated.try_into().unwrap_or_else(|_| unreachable!("two builds"));
     let counted: [CountedRun; 2] = counted.try_into().unwrap_or_else(|_| unreachable!("two builds"));
@@ -58,7 +63,12 @@ pub(super) fn study(
     Ok(TpccStudy {
         system,
         summary,
-        on_machines: machines::tables(on, server.builds.each_ref().map(|build| build.name), &simulated),
+        on_machines: machines::tables(
+            settings,
+            on,
+            server.builds.each_ref().map(|build| build.name),
+            &simulated,
+        ),
         details: details(&server.builds, &counted),
         provenance: provenance_of(
             command,
@@ -149,20 +159,20 @@ impl Terminals {
         work: &UnitOfWork,
         transactions: u32,
     ) -> Result<Family, Error> {
-        self.run(server, number, transactions, |configuration| count_server(configuration, work))
+        self.run(server, number, (transactions, &[]), |configuration| count_server(configuration, work))
     }
 
-    /// Runs the server of a build by `run` meanwhile.
+    /// Runs the server of a build by `run` while the terminals do so many transactions, with more options.
     fn run<T: Serialize + DeserializeOwned>(
         &self,
         server: &ServerBuilds,
         number: usize,
-        transactions: u32,
+        (transactions, more): (u32, &[&str]),
         run: impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
     ) -> Result<T, Error> {
         let transactions = transactions.to_string();
-        let more = ["--transactions", &transactions, "--unchecked"];
-        let (result, _) = server.run(number, &self.client("run", &more), run)?;
+        let options = [&["--transactions", &transactions, "--unchecked"], more].concat();
+        let (result, _) = server.run(number, &self.client("run", &options), run)?;
         server.with_native(server.builds[number].name, &[&self.client("check", &[])])?;
         server.remove(number);
         Ok(result)

@@ -5,11 +5,11 @@ use std::hash::Hash;
 
 use events::record::Mark;
 
-use crate::models::{ExecutionPart, UnitClasses};
+use super::{ExecutionPart, UnitClasses};
 
 /// Sums by key, divided among the classes of units of work. The class of a unit is known at its end.
 #[derive(Debug)]
-pub(super) struct ClassSums<K, V> {
+pub(crate) struct ClassSums<K, V> {
     /// By thread, the open unit, and what it has.
     open: HashMap<u32, (u64, HashMap<K, V>)>,
     /// By class, or outside of units.
@@ -17,13 +17,20 @@ pub(super) struct ClassSums<K, V> {
 }
 
 /// What can be added up.
-pub(super) trait Addable: Copy + Default {
+pub(crate) trait Addable: Clone + Default {
     fn add(&mut self, other: &Self);
 }
 
 impl Addable for u64 {
     fn add(&mut self, other: &u64) {
         *self += other;
+    }
+}
+
+impl Addable for Vec<u64> {
+    fn add(&mut self, other: &Vec<u64>) {
+        self.resize(self.len().max(other.len()), 0);
+        self.iter_mut().zip(other).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -47,9 +54,9 @@ impl<K: Copy + Eq + Hash, V: Addable> ClassSums<K, V> {
         self.divided.entry((class, key)).or_default()
     }
 
-    /// Whether a thread is in a unit.
-    pub fn is_in_unit(&self, thread: u32) -> bool {
-        self.open.contains_key(&thread)
+    /// The unit that a thread is in.
+    pub fn unit(&self, thread: u32) -> Option<u64> {
+        self.open.get(&thread).map(|(unit, _)| *unit)
     }
 
     /// A mark of a thread. If a unit ends, returns its class.
