@@ -28,12 +28,12 @@ impl SamplingPlan {
         SamplingPlan { period, window, warm_up: (period - window).min(2000), start: 0 }
     }
 
-    /// The plan of one of several executions that are one sample together. Each begins elsewhere in a period, so that beginnings
+    /// The plan of one of several processes that are one sample together. Each begins elsewhere in a period, so that beginnings
     /// and ends, which are unlike the rest, are in windows as often as all else (Cochran, "Sampling Techniques", chapter 8: the
     /// start of a systematic sample is random). Multiples of the golden ratio's fraction are spread evenly, however many there are.
-    pub fn of_execution(self, number: u64) -> SamplingPlan {
+    fn of_process(self, number: u32) -> SamplingPlan {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let share = u128::from(number.wrapping_mul(GOLDEN));
+        let share = u128::from(u64::from(number).wrapping_mul(GOLDEN));
         SamplingPlan { start: (share * u128::from(self.period) >> 64) as u64, ..self }
     }
 
@@ -175,6 +175,7 @@ pub(crate) struct WindowSampler<const N: usize> {
     phase: Phase,
     /// Instructions until the phase ends; less than 1 if it is over.
     left: i64,
+    has_begun: bool,
     /// At the begin of the window: instructions in it so far, and the counts before it.
     window: (u64, [u64; N]),
     pub sampled: WindowSums<N>,
@@ -185,10 +186,24 @@ impl<const N: usize> WindowSampler<N> {
     pub fn new(plan: SamplingPlan) -> WindowSampler<N> {
         let phase = Phase::FunctionalWarming;
         let left = plan.length(phase) as i64 - plan.start as i64;
-        let mut sampler =
-            WindowSampler { plan, phase, left, window: (0, [0; N]), sampled: WindowSums::default() };
+        let mut sampler = WindowSampler {
+            plan,
+            phase,
+            left,
+            has_begun: false,
+            window: (0, [0; N]),
+            sampled: WindowSums::default(),
+        };
         sampler.next_phase(|| [0; N]);
         sampler
+    }
+
+    /// The process with this number executes; the first one decides where windows lie ([`SamplingPlan::of_process`]).
+    pub fn begin(&mut self, process: u32) {
+        if !self.has_begun {
+            *self = WindowSampler::new(self.plan.of_process(process));
+            self.has_begun = true;
+        }
     }
 
     /// Whether the next block is simulated in detail.

@@ -148,7 +148,9 @@ fn beginnings_and_ends_of_processes_are_sampled() {
             whole.executed(Thread::default(), &records);
             complete.push(whole.cycles());
             let plan = SamplingPlan { period: 3000, window: 500, warm_up: 1000, start: 0 };
-            samples.push(sampled(machine, &blocks, plan.of_execution(number), &records));
+            let mut sample = model(machine, &blocks).with_sampling(plan);
+            sample.executed(Thread { process: number as u32, ..Thread::default() }, &records);
+            samples.push(sample);
         }
         let exact = complete.iter().map(|cycles| cycles.total()).sum::<u64>() as f64
             / complete.iter().map(|cycles| cycles.instructions()).sum::<u64>() as f64;

@@ -1,6 +1,5 @@
 //! `pathlength caches --children` and `time --children`: models of all processes of a program or a trace.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::process::ExitCode;
 
@@ -65,10 +64,11 @@ pub fn time(
     selected: &SelectedMachines,
 ) -> anyhow::Result<ExitCode> {
     let machines = selected.machines.clone();
-    let (sample, processes) = (options.sample, Cell::new(0));
+    // Machines without a pipeline are reported before the program runs.
+    let new = simulate::timing_model(options.sample);
+    machines.iter().try_for_each(|machine| new(machine).map(drop))?;
     let make = move || {
-        let number = processes.replace(processes.get() + 1);
-        let models = machines.iter().map(|machine| simulate::timing_model(machine, sample, number));
+        let models = machines.iter().map(&new);
         models.collect::<Result<Vec<_>, _>>().expect("it was possible before")
     };
     if let Some(ResultRows::Calls(rows)) = rows {

@@ -49,18 +49,18 @@ fn cpu(options: &SimulationOptions, machines: &[Machine]) -> isa::Cpu {
     options.cpu.or(own.max()).unwrap_or(isa::Cpu::Ev67)
 }
 
-/// Makes a timing model for the execution with this number of those that are simulated together: of a sample, if the period of its
-/// windows is given.
+/// Makes timing models, of a sample with windows of this period if one is given.
 pub fn timing_model(
-    machine: &Machine,
     period: Option<u64>,
-    number: u64,
-) -> Result<TimingModel, TimingModelError> {
-    let model = TimingModel::new(machine)?;
-    Ok(match period.map(SamplingPlan::with_period) {
-        Some(plan) => model.with_sampling(plan.of_execution(number)),
-        None => model,
-    })
+) -> impl Fn(&Machine) -> Result<TimingModel, TimingModelError> + Send + 'static {
+    let plan = period.map(SamplingPlan::with_period);
+    move |machine| {
+        let model = TimingModel::new(machine)?;
+        Ok(match plan {
+            Some(plan) => model.with_sampling(plan),
+            None => model,
+        })
+    }
 }
 
 /// Simulates a model of these machines on a trace or a program, for tables with these rows and functions.

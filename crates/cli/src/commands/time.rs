@@ -35,8 +35,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     output.check(several)?;
     let rows = options.by.map(|by| by.results(options.inclusive));
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
-    let new = |machine| timing_model(machine, options.sample, 0);
-    let times = selected.machines.iter().map(new).collect::<Result<Vec<_>, _>>()?;
+    let times = selected.machines.iter().map(timing_model(options.sample)).collect::<Result<Vec<_>, _>>()?;
     if let Some(ResultRows::Entries(rows)) = rows {
         let (rows_shown, selected) = (&options.rows, &selected);
         let request = EntriesRequest { input, rows, rows_shown, output, selected, children };

@@ -19,7 +19,7 @@ const COLUMNS: [(&str, Kind); 4] = [
 /// Clients of the server, and processors of the machines.
 const CLIENTS: u32 = 4;
 /// Transactions of all clients.
-const TRANSACTIONS: u32 = 800;
+const TRANSACTIONS: u32 = 240;
 
 /// A model, and the millions of instructions a second that it is to reach, if any.
 struct Modelled {

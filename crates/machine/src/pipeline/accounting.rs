@@ -86,6 +86,9 @@ impl<M: MemorySystem> Accounting<M> {
     /// Executes records of a thread, whose memory requests are resolved.
     pub fn execute(&mut self, thread: Thread, resolved: &ResolvedBatch) {
         self.enter(thread);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.begin(thread.process);
+        }
         let (records, mut misses) = (&resolved.records, resolved.misses());
         let mut word = 0;
         while let Some(&event) = records.get(word) {
