@@ -34,7 +34,7 @@ impl SamplingPlan {
     fn of_process(self, number: u32) -> SamplingPlan {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         let share = u128::from(u64::from(number).wrapping_mul(GOLDEN));
-        SamplingPlan { start: (share * u128::from(self.period) >> 64) as u64, ..self }
+        SamplingPlan { start: ((share * u128::from(self.period)) >> 64) as u64, ..self }
     }
 
     fn length(&self, phase: Phase) -> u64 {
