@@ -19,11 +19,14 @@ pub struct SamplingPlan {
     pub start: u64,
 }
 
+/// Longer than any execution, and short enough to be multiplied by the number of processors.
+const LONGEST_PERIOD: u64 = 1 << 56;
+
 impl SamplingPlan {
     /// Windows of 1,000 instructions after 2,000 that fill the core's queues: what SMARTS found enough, as long as caches
     /// and predictors are warm. If the period has no room for both, all that it has is simulated in detail.
     pub fn with_period(period: u64) -> SamplingPlan {
-        let period = period.max(1);
+        let period = period.clamp(1, LONGEST_PERIOD);
         let window = period.min(1000);
         SamplingPlan { period, window, warm_up: (period - window).min(2000), start: 0 }
     }
@@ -333,6 +336,12 @@ mod tests {
         assert_eq!(phases(plan, 4, 15).0, "..M.w..M.w..M.w");
         let whole = SamplingPlan { period: 5, window: 5, warm_up: 0, start: 0 };
         assert_eq!(phases(whole, 1, 12).0, "MMMMMMMMMMMM");
+    }
+
+    #[test]
+    fn a_period_longer_than_the_execution_has_no_windows() {
+        let (seen, sampled) = phases(SamplingPlan::with_period(u64::MAX), 4, 20);
+        assert_eq!((seen.as_str(), sampled.windows), (&*".".repeat(20), 0));
     }
 
     #[test]
