@@ -15,8 +15,6 @@ pub struct SamplingPlan {
     pub window: u64,
     /// Simulated in detail before each window.
     pub warm_up: u64,
-    /// How much of the first period has passed when the execution begins.
-    pub start: u64,
 }
 
 /// Longer than any execution, and short enough to be multiplied by the number of processors.
@@ -28,16 +26,17 @@ impl SamplingPlan {
     pub fn with_period(period: u64) -> SamplingPlan {
         let period = period.clamp(1, LONGEST_PERIOD);
         let window = period.min(1000);
-        SamplingPlan { period, window, warm_up: (period - window).min(2000), start: 0 }
+        SamplingPlan { period, window, warm_up: (period - window).min(2000) }
     }
 
-    /// The plan of one of several processes that are one sample together. Each begins elsewhere in a period, so that beginnings
-    /// and ends, which are unlike the rest, are in windows as often as all else (Cochran, "Sampling Techniques", chapter 8: the
-    /// start of a systematic sample is random). Multiples of the golden ratio's fraction are spread evenly, however many there are.
-    fn of_process(self, number: u32) -> SamplingPlan {
+    /// How much of its first period has passed when one of several processes begins that are one sample together. Each begins
+    /// elsewhere, so that beginnings and ends, which are unlike the rest, are in windows as often as all else (Cochran, "Sampling
+    /// Techniques", chapter 8: the start of a systematic sample is random). Multiples of the golden ratio's fraction are spread
+    /// evenly, however many there are.
+    fn start_of(&self, process: u32) -> u64 {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let share = u128::from(u64::from(number).wrapping_mul(GOLDEN));
-        SamplingPlan { start: ((share * u128::from(self.period)) >> 64) as u64, ..self }
+        let share = u128::from(u64::from(process).wrapping_mul(GOLDEN));
+        ((share * u128::from(self.period)) >> 64) as u64
     }
 
     fn length(&self, phase: Phase) -> u64 {
@@ -131,6 +130,13 @@ impl<const N: usize> WindowSums<N> {
         }
     }
 
+    /// Adds a window of so many instructions, before which there were these counts, and now there are those.
+    fn close_window(&mut self, (instructions, before): (u64, [u64; N]), now: [u64; N]) {
+        if instructions > 0 {
+            self.add_window(instructions, &std::array::from_fn(|index| now[index] - before[index]));
+        }
+    }
+
     /// Adds a window.
     fn add_window(&mut self, instructions: u64, counts: &[u64; N]) {
         let length = instructions as f64;
@@ -188,7 +194,7 @@ impl<const N: usize> WindowSampler<N> {
     /// A sample by a plan. Windows come at the ends of periods.
     pub fn new(plan: SamplingPlan) -> WindowSampler<N> {
         let phase = Phase::FunctionalWarming;
-        let left = plan.length(phase) as i64 - plan.start as i64;
+        let left = plan.length(phase) as i64;
         let mut sampler = WindowSampler {
             plan,
             phase,
@@ -201,11 +207,11 @@ impl<const N: usize> WindowSampler<N> {
         sampler
     }
 
-    /// The process with this number executes; the first one decides where windows lie ([`SamplingPlan::of_process`]).
+    /// The process with this number executes; the first one decides where windows lie ([`SamplingPlan::start_of`]).
     pub fn begin(&mut self, process: u32) {
-        if !self.has_begun {
-            *self = WindowSampler::new(self.plan.of_process(process));
-            self.has_begun = true;
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.left -= self.plan.start_of(process) as i64;
+            self.next_phase(|| [0; N]);
         }
     }
 
@@ -245,16 +251,9 @@ impl<const N: usize> WindowSampler<N> {
     pub fn ended(&self, counts: [u64; N]) -> WindowSums<N> {
         let mut sampled = self.sampled.clone();
         if self.phase == Phase::Measured {
-            self.close_window(&mut sampled, counts);
+            sampled.close_window(self.window, counts);
         }
         sampled
-    }
-
-    fn close_window(&self, sampled: &mut WindowSums<N>, now: [u64; N]) {
-        let (instructions, before) = self.window;
-        if instructions > 0 {
-            sampled.add_window(instructions, &std::array::from_fn(|index| now[index] - before[index]));
-        }
     }
 
     /// Goes on to the phase that follows, beyond those that a long block has skipped.
@@ -262,9 +261,7 @@ impl<const N: usize> WindowSampler<N> {
     fn next_phase(&mut self, counts: impl Fn() -> [u64; N]) {
         while self.left <= 0 {
             if self.phase == Phase::Measured {
-                let mut sampled = std::mem::take(&mut self.sampled);
-                self.close_window(&mut sampled, counts());
-                self.sampled = sampled;
+                self.sampled.close_window(self.window, counts());
             }
             self.phase = match self.phase {
                 Phase::FunctionalWarming => Phase::DetailedWarming,
@@ -327,14 +324,14 @@ mod tests {
 
     #[test]
     fn windows_come_at_equal_distances() {
-        let plan = SamplingPlan { period: 10, window: 2, warm_up: 3, start: 0 };
+        let plan = SamplingPlan { period: 10, window: 2, warm_up: 3 };
         let (seen, sampled) = phases(plan, 1, 30);
         assert_eq!(seen, ".....wwwMM.....wwwMM.....wwwMM");
         assert_eq!((sampled.windows, sampled.measured, sampled.detailed), (3, 6, 15));
         assert_eq!(sampled.per_instruction(), Estimate { value: 2.0, error: 0.0 });
         // Blocks of four instructions end later than the phases, which stay where they are.
         assert_eq!(phases(plan, 4, 15).0, "..M.w..M.w..M.w");
-        let whole = SamplingPlan { period: 5, window: 5, warm_up: 0, start: 0 };
+        let whole = SamplingPlan { period: 5, window: 5, warm_up: 0 };
         assert_eq!(phases(whole, 1, 12).0, "MMMMMMMMMMMM");
     }
 
@@ -347,8 +344,8 @@ mod tests {
     #[test]
     fn short_periods_are_simulated_in_detail() {
         let plan = SamplingPlan::with_period;
-        assert_eq!(plan(100_000), SamplingPlan { period: 100_000, window: 1000, warm_up: 2000, start: 0 });
-        assert_eq!(plan(1500), SamplingPlan { period: 1500, window: 1000, warm_up: 500, start: 0 });
-        assert_eq!(plan(0), SamplingPlan { period: 1, window: 1, warm_up: 0, start: 0 });
+        assert_eq!(plan(100_000), SamplingPlan { period: 100_000, window: 1000, warm_up: 2000 });
+        assert_eq!(plan(1500), SamplingPlan { period: 1500, window: 1000, warm_up: 500 });
+        assert_eq!(plan(0), SamplingPlan { period: 1, window: 1, warm_up: 0 });
     }
 }

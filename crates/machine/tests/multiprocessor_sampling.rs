@@ -91,7 +91,7 @@ fn exact(model: &Multiprocessor) -> f64 {
 fn a_sample_of_everything_is_the_whole() {
     let (blocks, programs) = random_programs(1, 20_000);
     let complete = run(model(), &blocks, &programs);
-    let plan = SamplingPlan { period: 500, window: 500, warm_up: 0, start: 0 };
+    let plan = SamplingPlan { period: 500, window: 500, warm_up: 0 };
     let sampled = run(model().with_sampling(plan), &blocks, &programs);
     assert_eq!(sampled.elapsed(), complete.elapsed());
     assert!(sampled.processors().eq(complete.processors()));
@@ -109,7 +109,7 @@ fn intervals_contain_the_exact_value() {
     for seed in 0..12 {
         let (blocks, programs) = random_programs(seed, 60_000);
         let exact = exact(&run(model(), &blocks, &programs));
-        let plan = SamplingPlan { period: 1200, window: 200, warm_up: 300, start: 0 };
+        let plan = SamplingPlan { period: 1200, window: 200, warm_up: 300 };
         let sampled = run(model().with_sampling(plan), &blocks, &programs);
         let windows = sampled.sampled().unwrap();
         let estimate = windows.per_instruction();

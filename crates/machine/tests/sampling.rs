@@ -107,7 +107,7 @@ fn functional_warming_trains_predictors_as_the_core_does() {
     for machine in MACHINES {
         let mut complete = model(machine, &blocks);
         complete.executed(Thread::default(), &records);
-        let plan = SamplingPlan { period: 9000, window: 500, warm_up: 700, start: 0 };
+        let plan = SamplingPlan { period: 9000, window: 500, warm_up: 700 };
         let found = sampled(machine, &blocks, plan, &records);
         let mispredicted = complete.predictions().branches.mispredicted;
         assert!(mispredicted > 500, "{machine}: {mispredicted}");
@@ -126,7 +126,7 @@ fn intervals_contain_the_exact_value() {
             complete.executed(Thread::default(), &records);
             let cycles = complete.cycles();
             let exact = cycles.total() as f64 / cycles.instructions() as f64;
-            let plan = SamplingPlan { period: 3000, window: 500, warm_up: 1000, start: 0 };
+            let plan = SamplingPlan { period: 3000, window: 500, warm_up: 1000 };
             let found = sampled(machine, &blocks, plan, &records).sampled().unwrap();
             let Estimate { value, error } = found.per_instruction();
             assert!(error < 0.5 * exact, "{machine}: {value} ± {error}, exactly {exact}");
@@ -147,7 +147,7 @@ fn beginnings_and_ends_of_processes_are_sampled() {
             let mut whole = model(machine, &blocks);
             whole.executed(Thread::default(), &records);
             complete.push(whole.cycles());
-            let plan = SamplingPlan { period: 3000, window: 500, warm_up: 1000, start: 0 };
+            let plan = SamplingPlan { period: 3000, window: 500, warm_up: 1000 };
             let mut sample = model(machine, &blocks).with_sampling(plan);
             sample.executed(Thread { process: number as u32, ..Thread::default() }, &records);
             samples.push(sample);
@@ -167,7 +167,7 @@ fn beginnings_and_ends_of_processes_are_sampled() {
 #[test]
 fn samples_are_reset_and_merged() {
     let (blocks, records) = random_walk(3, 60_000);
-    let plan = SamplingPlan { period: 5000, window: 500, warm_up: 500, start: 0 };
+    let plan = SamplingPlan { period: 5000, window: 500, warm_up: 500 };
     for machine in MACHINES {
         let of = |model: &TimingModel| -> SampledCycles { model.sampled().unwrap() };
         let mut own = sampled(machine, &blocks, plan, &records);

@@ -38,12 +38,11 @@ impl ProcessorSampler {
     /// The plan is that of each processor.
     pub fn new(plan: SamplingPlan, processors: usize) -> ProcessorSampler {
         let each = processors as u64;
-        let SamplingPlan { period, window, warm_up, start } = plan;
+        let SamplingPlan { period, window, warm_up } = plan;
         let plan = SamplingPlan {
             period: period.saturating_mul(each),
             window: window.saturating_mul(each),
             warm_up: warm_up.saturating_mul(each),
-            start: start.saturating_mul(each),
         };
         ProcessorSampler { sampler: WindowSampler::new(plan), stall: 0 }
     }
