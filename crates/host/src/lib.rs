@@ -15,7 +15,7 @@ pub use errno::Errno;
 pub use fork::{CloneFlags, fork};
 pub use mailbox::{
     SampleHandler, SampleTimer, ThreadHandle, adopt_thread, has_attach_request, is_fault, is_recorded,
-    kick_self, pending, recorded, sample_thread, send_attach_request, set_stack_limit, take,
+    kick_self, pending, recorded, release_thread, sample_thread, send_attach_request, set_stack_limit, take,
     take_attach_request, wait,
 };
 pub use signal::{

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, 
 
 use crate::errno::Errno;
 use crate::fault;
-use crate::signal::{SignalInformation, all_blockable, requeue_to};
+use crate::signal::{SignalInformation, all_blockable, block_all, requeue_to};
 use crate::system_call::{is_interrupted, leave_wait, wait_unless};
 
 /// Whether something is pending for a thread: a signal, or a kick by another thread.
@@ -82,8 +82,37 @@ thread_local! {
     };
 }
 
-/// The guest thread that receives signals which other threads of the engine catch.
+/// The guest thread that receives signals which other threads of the engine catch; 0 if no program runs.
 static FIRST_THREAD: AtomicI32 = AtomicI32::new(0);
+
+/// The number of threads that are forwarding a signal.
+static FORWARDING: AtomicUsize = AtomicUsize::new(0);
+
+/// Forwards a signal that a thread which does not run guest code has caught. Without a program it is discarded.
+fn forward(information: &SignalInformation) {
+    FORWARDING.fetch_add(1, Ordering::SeqCst);
+    let first = FIRST_THREAD.load(Ordering::SeqCst);
+    if first != 0 {
+        requeue_to(first, information);
+    }
+    FORWARDING.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// The program has ended: its calling first thread is no guest thread any more, with nothing pending and all signals
+/// blocked, and no other thread forwards signals to it. The caller resets the dispositions and the mask.
+pub fn release_thread() {
+    block_all();
+    FIRST_THREAD.store(0, Ordering::SeqCst);
+    while FORWARDING.load(Ordering::SeqCst) > 0 {
+        std::thread::yield_now();
+    }
+    MAILBOX.with(|mailbox| {
+        mailbox.is_guest.set(false);
+        mailbox.is_recorded.store(false, Ordering::Release);
+        mailbox.sent_faults.iter().for_each(|sent| sent.0.store(false, Ordering::Release));
+        mailbox.flag.is_up.store(false, Ordering::SeqCst);
+    });
+}
 
 /// True if something is pending for the calling thread, so that it must leave guest code.
 #[inline]
@@ -278,7 +307,7 @@ fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) 
             && information.code() != KICK
         {
             if !mailbox.is_guest.get() {
-                requeue_to(FIRST_THREAD.load(Ordering::Relaxed), information);
+                forward(information);
                 return;
             }
             sender.store(information.0[2], Ordering::Relaxed);
@@ -342,7 +371,7 @@ pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, 
         let mailbox = &*MAILBOX.with(|mailbox| &raw const *mailbox);
         if !mailbox.is_guest.get() {
             // Caught by a thread that does not run guest code.
-            requeue_to(FIRST_THREAD.load(Ordering::Relaxed), information);
+            forward(information);
             return;
         }
         if information.code() > 0 && [libc::SIGILL, libc::SIGFPE, libc::SIGTRAP].contains(&signal) {
@@ -365,7 +394,7 @@ pub fn adopt_thread(first: bool) -> ThreadHandle {
     // SAFETY: no arguments.
     let id = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     if first {
-        FIRST_THREAD.store(id, Ordering::Relaxed);
+        FIRST_THREAD.store(id, Ordering::SeqCst);
     }
     MAILBOX.with(|mailbox| {
         mailbox.is_guest.set(true);

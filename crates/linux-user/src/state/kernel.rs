@@ -180,6 +180,7 @@ impl<G: Abi> Kernel<G> {
     /// The program has ended: stops its timers, and recording the host's signals.
     pub fn detach(&mut self) {
         self.timers.stop();
+        host::release_thread();
         self.actions.detach();
         limits::end();
     }
