@@ -2,6 +2,13 @@
 
 use std::ops::Range;
 
+use object::LittleEndian as LE;
+use object::elf;
+use object::read::elf::{ElfFile64, SectionHeader};
+
+use crate::error::{Problem, text};
+use crate::segments::{self, Segment};
+
 /// A section that holds instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
@@ -18,4 +25,45 @@ impl Code {
     pub fn end(&self) -> u64 {
         self.address + self.file.len() as u64
     }
+}
+
+/// The sections that hold instructions; without section headers, the segments.
+pub fn code_sections(
+    file: &ElfFile64<LE>,
+    segments: &[Segment],
+    length: usize,
+) -> Result<Vec<Code>, Problem> {
+    let table = file.elf_section_table();
+    let mut code = Vec::new();
+    for section in table.iter() {
+        let flags = section.sh_flags(LE);
+        if !flags.contains(elf::SHF_ALLOC)
+            || !flags.contains(elf::SHF_EXECINSTR)
+            || section.sh_type(LE) == elf::SHT_NOBITS
+        {
+            continue;
+        }
+        let name = text("section name", table.section_name(LE, section)?)?;
+        let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
+        if !segments::is_possible(address, size) || address % 4 != 0 {
+            return Err(Problem::Damaged(format!("section {name} at the impossible address {address:#x}")));
+        }
+        let file = segments::file_range(&format!("section {name}"), section.sh_offset(LE), size, length)?;
+        code.push(Code { name, address, file });
+    }
+    if table.is_empty() {
+        code.extend(segments.iter().filter(|segment| segment.executable).map(|segment| Code {
+            name: "segment".into(),
+            address: segment.address,
+            file: segment.file.clone(),
+        }));
+    }
+    // Both in the file and in memory, so that work is bounded by the file's size.
+    code.sort_by_key(|code| code.file.start);
+    let overlap_in_file = code.windows(2).any(|pair| pair[0].file.end > pair[1].file.start);
+    code.sort_by_key(|code| code.address);
+    if overlap_in_file || code.windows(2).any(|pair| pair[0].end() > pair[1].address) {
+        return Err(Problem::Damaged("code sections overlap".into()));
+    }
+    Ok(code)
 }

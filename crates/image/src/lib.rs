@@ -18,6 +18,7 @@ mod archive;
 mod code;
 mod debug_file;
 mod demangle;
+mod dynamic;
 mod error;
 mod expression;
 mod frames;
@@ -36,10 +37,13 @@ pub use segments::{ADDRESS_LIMIT, Segment};
 pub use symbols::{Function, Symbol};
 pub use variables::{Element, Member, Variable};
 
+use code::code_sections;
+use dynamic::Dynamic;
+use error::text;
 use isa::InstructionSet;
 use lines::Lines;
 use object::elf::{self, FileHeader64};
-use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian as LE, Object};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -468,98 +472,8 @@ fn section<'data>(file: &ElfFile64<'data, LE>, name: &str) -> Option<(u64, &'dat
     Some((section.sh_addr(LE), section.data(LE, file.data()).ok()?))
 }
 
-fn code_sections(file: &ElfFile64<LE>, segments: &[Segment], length: usize) -> Result<Vec<Code>, Problem> {
-    let table = file.elf_section_table();
-    let mut code = Vec::new();
-    for section in table.iter() {
-        let flags = section.sh_flags(LE);
-        if !flags.contains(elf::SHF_ALLOC)
-            || !flags.contains(elf::SHF_EXECINSTR)
-            || section.sh_type(LE) == elf::SHT_NOBITS
-        {
-            continue;
-        }
-        let name = text("section name", table.section_name(LE, section)?)?;
-        let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
-        if !segments::is_possible(address, size) || address % 4 != 0 {
-            return Err(Problem::Damaged(format!("section {name} at the impossible address {address:#x}")));
-        }
-        let file = segments::file_range(&format!("section {name}"), section.sh_offset(LE), size, length)?;
-        code.push(Code { name, address, file });
-    }
-    if table.is_empty() {
-        code.extend(segments.iter().filter(|segment| segment.executable).map(|segment| Code {
-            name: "segment".into(),
-            address: segment.address,
-            file: segment.file.clone(),
-        }));
-    }
-    // Both in the file and in memory, so that work is bounded by the file's size.
-    code.sort_by_key(|code| code.file.start);
-    let overlap_in_file = code.windows(2).any(|pair| pair[0].file.end > pair[1].file.start);
-    code.sort_by_key(|code| code.address);
-    if overlap_in_file || code.windows(2).any(|pair| pair[0].end() > pair[1].address) {
-        return Err(Problem::Damaged("code sections overlap".into()));
-    }
-    Ok(code)
-}
-
 fn program_header_address(header: &FileHeader64<LE>, segments: &[Segment]) -> Option<u64> {
     let offset = usize::try_from(header.e_phoff(LE)).ok()?;
     let segment = segments.iter().find(|segment| segment.file.contains(&offset))?;
     Some(segment.address + (offset - segment.file.start) as u64)
-}
-
-fn text(what: &str, bytes: &[u8]) -> Result<String, Problem> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Problem::Damaged(format!("{what} is not UTF-8")))?;
-    Ok(text.into())
-}
-
-/// The entries of the dynamic section.
-#[derive(Default)]
-struct Dynamic {
-    needed: Vec<String>,
-    soname: Option<String>,
-    position_independent_executable: bool,
-}
-
-impl Dynamic {
-    /// From the segment that the dynamic linker reads.
-    fn read(
-        headers: &[elf::ProgramHeader64<LE>],
-        segments: &[Segment],
-        bytes: &[u8],
-    ) -> Result<Dynamic, Problem> {
-        let mut dynamic = Dynamic::default();
-        let table = headers.iter().find_map(|header| header.dynamic(LE, bytes).transpose());
-        let entries = table.transpose()?.unwrap_or_default();
-        let end = entries.iter().position(|entry| entry.d_tag(LE) == elf::DT_NULL).unwrap_or(entries.len());
-        let entries = &entries[..end];
-        let value = |tag| entries.iter().find(|entry| entry.d_tag(LE) == tag).map(|entry| entry.d_val(LE));
-        let strings = value(elf::DT_STRTAB).and_then(|address| contents(segments, bytes, address));
-        let mut names = 0;
-        for entry in entries.iter().filter(|entry| entry.d_tag(LE) == elf::DT_NEEDED) {
-            let name = strings.and_then(|strings| strings.get(usize::try_from(entry.d_val(LE)).ok()?..));
-            let name = name.and_then(|name| name.split(|&byte| byte == 0).next());
-            let name = name.ok_or_else(|| Problem::Damaged("a needed library without a name".into()))?;
-            names += name.len();
-            if names > bytes.len() {
-                return Err(Problem::Damaged("names of needed libraries longer than the file".into()));
-            }
-            dynamic.needed.push(text("name of a needed library", name)?);
-        }
-        let soname = value(elf::DT_SONAME).and_then(|at| strings?.get(usize::try_from(at).ok()?..));
-        let soname = soname.and_then(|name| std::str::from_utf8(name.split(|&byte| byte == 0).next()?).ok());
-        dynamic.soname = soname.map(String::from);
-        let flags = value(elf::DT_FLAGS_1).unwrap_or_default();
-        dynamic.position_independent_executable = flags & elf::DF_1_PIE.0 != 0;
-        Ok(dynamic)
-    }
-}
-
-/// The file's contents from a link-time address to the end of its segment.
-fn contents<'a>(segments: &[Segment], bytes: &'a [u8], address: u64) -> Option<&'a [u8]> {
-    let segment = segments.iter().find(|segment| segment.addresses().contains(&address))?;
-    let offset = usize::try_from(address - segment.address).ok()?;
-    bytes.get(segment.file.clone())?.get(offset..)
 }

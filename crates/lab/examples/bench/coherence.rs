@@ -21,93 +21,54 @@ const CLIENTS: u32 = 4;
 /// Transactions of all clients.
 const TRANSACTIONS: u32 = 240;
 
+/// What `sharing` models.
+const SHARING: [&str; 5] = ["sharing", "--processors", "4", "--assign", "run-to-block"];
+/// What cores execute.
+const TIME: [&str; 2] = ["time", "--children"];
+
 /// A model, and the millions of instructions a second that it is to reach, if any.
 struct Modelled {
     name: &'static str,
-    words: &'static [&'static str],
+    command: &'static [&'static str],
+    machine: &'static str,
+    options: &'static [&'static str],
     goal: Option<f64>,
 }
 
+const fn modelled(
+    name: &'static str,
+    command: &'static [&'static str],
+    machine: &'static str,
+    options: &'static [&'static str],
+    goal: Option<f64>,
+) -> Modelled {
+    Modelled { name, command, machine, options, goal }
+}
+
+const SAMPLED: [&str; 2] = ["--sample", "30000"];
 const MODELS: [Modelled; 10] = [
-    Modelled {
-        name: "coherent caches of four processors, who shares what",
-        words: &["sharing", "--processors", "4", "--assign", "run-to-block", "--machine", "pentium-pro"],
-        goal: Some(60.0),
-    },
-    Modelled {
-        name: "the same, of clients that always ask",
-        words: &[
-            "sharing",
-            "--saturated",
-            "--processors",
-            "4",
-            "--assign",
-            "run-to-block",
-            "--machine",
-            "pentium-pro",
-        ],
-        goal: Some(60.0),
-    },
-    Modelled {
-        name: "the same, with more than one level and larger",
-        words: &["sharing", "--processors", "4", "--assign", "run-to-block", "--machine", "present-day"],
-        goal: Some(60.0),
-    },
-    Modelled {
-        name: "on their bus, in time",
-        words: &[
-            "sharing",
-            "--time",
-            "--processors",
-            "4",
-            "--assign",
-            "run-to-block",
-            "--machine",
-            "pentium-pro",
-        ],
-        goal: None,
-    },
-    Modelled {
-        name: "the same in time, 3,000 of 30,000 instructions, of clients that always ask",
-        words: &[
-            "sharing",
-            "--sample",
-            "30000",
-            "--saturated",
-            "--processors",
-            "4",
-            "--assign",
-            "run-to-block",
-            "--machine",
-            "pentium-pro",
-        ],
-        goal: Some(200.0),
-    },
-    Modelled {
-        name: "pentium-pro-core",
-        words: &["time", "--children", "--machine", "pentium-pro-core"],
-        goal: Some(10.0),
-    },
-    Modelled {
-        name: "alpha21264",
-        words: &["time", "--children", "--machine", "alpha21264"],
-        goal: Some(10.0),
-    },
-    Modelled {
-        name: "present-day-core",
-        words: &["time", "--children", "--machine", "present-day-core"],
-        goal: Some(10.0),
-    },
-    Modelled {
-        name: "present-day-core, 3,000 of 30,000 instructions in detail",
-        words: &["time", "--children", "--sample", "30000", "--machine", "present-day-core"],
-        goal: Some(200.0),
-    },
-    Modelled {
-        name: "alphastation500, in order, the same sample",
-        words: &["time", "--children", "--sample", "30000", "--machine", "alphastation500"],
-        goal: Some(200.0),
-    },
+    modelled("coherent caches of four processors, who shares what", &SHARING, "pentium-pro", &[], Some(60.0)),
+    modelled("the same, of clients that always ask", &SHARING, "pentium-pro", &["--saturated"], Some(60.0)),
+    modelled("the same, with more than one level and larger", &SHARING, "present-day", &[], Some(60.0)),
+    modelled("on their bus, in time", &SHARING, "pentium-pro", &["--time"], None),
+    modelled(
+        "the same in time, 3,000 of 30,000 instructions, of clients that always ask",
+        &SHARING,
+        "pentium-pro",
+        &["--saturated", SAMPLED[0], SAMPLED[1]],
+        Some(200.0),
+    ),
+    modelled("pentium-pro-core", &TIME, "pentium-pro-core", &[], Some(10.0)),
+    modelled("alpha21264", &TIME, "alpha21264", &[], Some(10.0)),
+    modelled("present-day-core", &TIME, "present-day-core", &[], Some(10.0)),
+    modelled(
+        "present-day-core, 3,000 of 30,000 instructions in detail",
+        &TIME,
+        "present-day-core",
+        &SAMPLED,
+        Some(200.0),
+    ),
+    modelled("alphastation500, in order, the same sample", &TIME, "alphastation500", &SAMPLED, Some(200.0)),
 ];
 
 /// What others have published. Hosts, programs and detail differ: magnitudes, not comparisons.
@@ -135,8 +96,8 @@ pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
     let job = Job { title: "a server".into(), native: file.clone(), alpha: file, arguments: Vec::new() };
     for model in &MODELS {
         eprintln!("{}", model.name);
-        let runner =
-            Runner::new(model.name, [pathlength].into_iter().chain(model.words.iter().map(Path::new)));
+        let words = [model.command, &["--machine", model.machine], model.options].concat();
+        let runner = Runner::new(model.name, [pathlength].into_iter().chain(words.iter().map(Path::new)));
         let run = || measure::measure(&job, &runner, &bench.loaded, directory);
         let (used, _) = best(bench.options.runs, |used, _| used.total(), run)?;
         record.row(vec![

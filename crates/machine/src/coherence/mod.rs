@@ -4,6 +4,7 @@
 mod address_spaces;
 mod between_nodes;
 mod check;
+mod classification;
 mod counts;
 mod data_tlbs;
 mod line_numbers;
@@ -13,6 +14,7 @@ mod private_caches;
 
 pub use address_spaces::AddressSpaces;
 pub use check::CoherenceCheck;
+pub use classification::Decision;
 pub use counts::{
     BusCounts, BusOperation, CopyLosses, ProcessorRequest, RequestStates, SharingClass, StateCounts,
     TransitionCause,
@@ -21,6 +23,7 @@ pub use data_tlbs::DataTlbs;
 pub use nodes::{Exchange, InterconnectOperation, NodeCounts, NodeMemory};
 
 use crate::description::{Coherence, Machine, Protocol};
+use classification::NOT_COUNTED;
 use line_numbers::{LineNumbers, bit, processors};
 use line_record::{LineRecord, SharedBytes};
 use private_caches::{CacheAccess, PrivateCaches};
@@ -88,15 +91,6 @@ impl BusEvent {
     }
 }
 
-/// The class of a miss that had not been decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// The token of the miss.
-    pub token: u32,
-    /// Whether it is of [`SharingClass::True`], and not of [`SharingClass::False`].
-    pub is_true: bool,
-}
-
 /// The private caches of all processors.
 #[derive(Debug)]
 pub struct CoherentMemory {
@@ -118,12 +112,6 @@ pub struct CoherentMemory {
 
 /// The greatest number of processors: sets of them are masks.
 const MOST_PROCESSORS: usize = 64;
-/// The bit of a token that says that the miss is a store's.
-const STORE: u32 = 1 << 31;
-/// A miss without a token.
-const NO_TOKEN: u32 = STORE - 1;
-/// A miss before the counts were reset.
-const NOT_COUNTED: u32 = STORE - 2;
 
 impl CoherentMemory {
     /// The greatest number of processors.
@@ -410,88 +398,6 @@ impl CoherentMemory {
         }
         self.counts.write_backs += u64::from(before.is_dirty());
         self.counts.states.add(TransitionCause::Eviction, before, CoherenceState::Invalid);
-    }
-
-    /// The class of a miss, if it is decided at once.
-    fn classify(&mut self, processor: u8, number: u32, used: u64, is_store: bool) -> Option<SharingClass> {
-        let record = &mut self.records[number as usize];
-        let own = bit(processor);
-        let is_first = record.touched & own == 0;
-        let was_evicted = record.evicted & own != 0;
-        record.touched |= own;
-        record.evicted &= !own;
-        if record.shared.is_none() && record.touched != own {
-            record.shared = Some(self.shared.add());
-        }
-        let place = record.shared;
-        let class = match (is_first, was_evicted) {
-            (true, _) => SharingClass::Cold,
-            (_, true) => SharingClass::Replacement,
-            _ => SharingClass::True,
-        };
-        if let Some(place) = place {
-            let foreign = self.shared.foreign(place, processor);
-            if class == SharingClass::True && *foreign & used == 0 {
-                record.undecided |= own;
-                *self.shared.token(place, processor) = NO_TOKEN | if is_store { STORE } else { 0 };
-                return None;
-            }
-            *foreign = 0;
-        }
-        self.counts.misses[usize::from(is_store)][class as usize] += 1;
-        Some(class)
-    }
-
-    /// Names a miss that is not decided, for [`CoherentMemory::take_decisions`]. Tokens are less than 2^31 - 2.
-    pub fn set_token(&mut self, processor: u8, line: u32, token: u32) {
-        if let Some(place) = self.records[line as usize].shared {
-            let own = self.shared.token(place, processor);
-            *own = *own & STORE | token & !STORE;
-        }
-    }
-
-    /// A processor uses bytes of its copy: if others wrote one of them, the miss that fetched the copy was needed.
-    fn use_bytes(&mut self, processor: u8, number: u32, used: u64) {
-        let record = &self.records[number as usize];
-        if record.undecided & bit(processor) != 0
-            && let Some(place) = record.shared
-            && *self.shared.foreign(place, processor) & used != 0
-        {
-            *self.shared.foreign(place, processor) = 0;
-            self.decide(processor, number, true);
-        }
-    }
-
-    /// Decides the class of a processor's miss, if that is open.
-    fn decide(&mut self, processor: u8, number: u32, is_true: bool) {
-        let record = &mut self.records[number as usize];
-        if record.undecided & bit(processor) == 0 {
-            return;
-        }
-        record.undecided &= !bit(processor);
-        let token = record.shared.map_or(NO_TOKEN, |place| *self.shared.token(place, processor));
-        if token == NOT_COUNTED {
-            return;
-        }
-        let class = if is_true { SharingClass::True } else { SharingClass::False };
-        self.counts.misses[usize::from(token & STORE != 0)][class as usize] += 1;
-        if token & !STORE != NO_TOKEN {
-            self.decisions.push(Decision { token: token & !STORE, is_true });
-        }
-    }
-
-    /// What was decided since the last call.
-    pub fn take_decisions(&mut self) -> std::vec::Drain<'_, Decision> {
-        self.decisions.drain(..)
-    }
-
-    /// The execution ends: misses that are not decided are false.
-    pub fn end(&mut self) {
-        for number in 0..self.records.len() as u32 {
-            for processor in processors(self.records[number as usize].undecided) {
-                self.decide(processor, number, false);
-            }
-        }
     }
 
     /// The number of a line.
