@@ -33,6 +33,15 @@ impl<R: Read> PluginWords<R> {
         Ok(word)
     }
 
+    /// The next word, if it is at hand and `is_wanted`.
+    #[inline]
+    pub fn next_if(&mut self, is_wanted: impl FnOnce(u64) -> bool) -> Option<u64> {
+        let word = self.buffer[self.unread.clone()].first_chunk().copied().map(u64::from_ne_bytes);
+        let word = word.filter(|&word| is_wanted(word))?;
+        self.unread.start += WORD;
+        Some(word)
+    }
+
     /// Reads more. Returns whether there is a word.
     #[cold]
     fn fill(&mut self) -> io::Result<bool> {

@@ -124,6 +124,13 @@ impl<R: Read> StreamReader<R> {
         }
     }
 
+    /// The next event's address, if it is an access that is not conditional and has been read already. So most accesses are found
+    /// at less cost than by [`StreamReader::next_event`].
+    #[inline]
+    pub fn next_access(&mut self) -> Option<u64> {
+        self.source.next_if(|word| !matches!(word >> 62, BLOCK | CONTROL))
+    }
+
     fn control(&mut self, word: u64) -> Result<Option<StreamEvent>, StreamError> {
         match word >> 56 & 0x3f {
             DEFINE => self.definition(word & 0xffff_ffff).map(Some),

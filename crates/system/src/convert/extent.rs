@@ -69,6 +69,8 @@ pub(super) struct KnownBlock {
     pub mode: ExecutionMode,
     pub entry: Option<PalEntry>,
     pub accesses: Box<[ExpectedAccess]>,
+    /// Whether these are all of addresses as the recorder reports them, and none is locked or conditional.
+    pub has_plain_accesses: bool,
     successors: Successors,
     /// The call of PALcode that it ends with.
     pub pal_call: Option<u32>,
@@ -89,15 +91,21 @@ impl KnownBlock {
     pub fn new(block: TranslatedBlock, palcode: &Palcode) -> KnownBlock {
         let TranslatedBlock { address, words } = block;
         let summaries: Vec<_> = words.iter().map(|&word| AlphaSystem.summary(word)).collect();
-        let accesses = summaries.iter().zip(0..).filter_map(|(summary, index)| {
-            let access = summary.as_ref()?.access?;
-            Some(ExpectedAccess {
-                index,
-                is_conditional: access.is_locked && access.is_store,
-                is_locked_load: access.is_locked && !access.is_store,
-                is_physical: access.displacement > DIRECT_MAPPING as i64 / 2,
+        let accesses: Box<[_]> = summaries
+            .iter()
+            .zip(0..)
+            .filter_map(|(summary, index)| {
+                let access = summary.as_ref()?.access?;
+                Some(ExpectedAccess {
+                    index,
+                    is_conditional: access.is_locked && access.is_store,
+                    is_locked_load: access.is_locked && !access.is_store,
+                    is_physical: access.displacement > DIRECT_MAPPING as i64 / 2,
+                })
             })
-        });
+            .collect();
+        let is_plain =
+            |access: &ExpectedAccess| !access.is_conditional && !access.is_locked_load && !access.is_physical;
         let end = address.wrapping_add(4 * words.len() as u64);
         let last = words.last().copied().unwrap_or_default();
         let summary = summaries.last().and_then(Option::as_ref);
@@ -130,7 +138,8 @@ impl KnownBlock {
             is_end,
             mode,
             entry,
-            accesses: accesses.collect(),
+            has_plain_accesses: accesses.iter().all(is_plain),
+            accesses,
             words,
             successors,
             pal_call,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use analysis::replay::summary::RecordTimes;
 use engine::Plan;
-use events::record::{Event, ExceptionKind, Mark};
+use events::record::{Event, ExceptionKind, Mark, word_of_address};
 use image::Image;
 use trace::{ExecutionMode, Writer};
 
@@ -106,6 +106,9 @@ impl Converter<'_> {
                 }
                 StreamEvent::Accessed { address, is_conditional } => {
                     converter.accessed(SeenAccess { address, is_conditional });
+                    while let Some(address) = reader.next_access() {
+                        converter.accessed(SeenAccess { address, is_conditional: false });
+                    }
                 }
                 StreamEvent::Resumed { processor } => converter.last = processor.into(),
                 StreamEvent::Switched { processor, thread } => {
@@ -224,7 +227,7 @@ impl<'a> Converter<'a> {
     /// begins with the block.
     fn entered(&mut self, number: u16, block: u32) -> Result<bool, Error> {
         self.last = number.into();
-        if self.has_counted(number, block) {
+        if self.follows_plainly(number, block)? {
             return Ok(false);
         }
         let KnownBlock { address: next, mode, entry, .. } = self.blocks[block as usize];
@@ -266,28 +269,45 @@ impl<'a> Converter<'a> {
         Ok(false)
     }
 
-    /// Most blocks follow one that was executed whole, in the same thread and mode. Of such, if executions are only counted, no
-    /// more is to be done than to count the one before; otherwise false is returned.
+    /// Most blocks follow one that was executed whole, in the same thread and mode, where nothing but executions is looked for. Of
+    /// such no more is to be done than to count or to record the one before; otherwise false is returned.
     #[inline]
-    fn has_counted(&mut self, number: u16, block: u32) -> bool {
+    fn follows_plainly(&mut self, number: u16, block: u32) -> Result<bool, Error> {
         let processor = &mut self.processors[usize::from(number)];
-        let (Some(before), Some(thread)) = (processor.block, processor.thread) else { return false };
+        let (Some(before), Some(thread)) = (processor.block, processor.thread) else { return Ok(false) };
         let (known, next) = (&self.blocks[before as usize], &self.blocks[block as usize]);
+        let seen = &mut processor.seen;
         let is_plain = self.span == RecordedSpan::Active
-            && self.threads.only_counts()
             && processor.next_thread.is_none()
-            && processor.seen.is_empty()
             && next.mode == known.mode
             && next.entry.is_none()
             && !next.is_end
             && known.pal_call.is_none()
-            && known.is_whole(processor.counted, next.address);
+            && known.is_whole(seen.len() + processor.counted, next.address);
+        let only_counts = self.threads.only_counts();
+        let is_plain = is_plain
+            && match only_counts {
+                true => seen.is_empty(),
+                false => {
+                    self.plan.is_none()
+                        && self.threads.executes(thread)
+                        && processor.counted == 0
+                        && known.has_plain_accesses
+                        && !seen.iter().any(|access| access.is_conditional)
+                        && !self.system_call_entry.contains(&known.address)
+                }
+            };
         let find = || self.threads.known_block(thread, before, &(0..known.words.len()), true);
-        let Some(id) = is_plain.then(find).flatten() else { return false };
+        let Some(id) = is_plain.then(find).flatten() else { return Ok(false) };
         processor.block = Some(block);
         self.converted.instructions += known.words.len() as u64;
-        self.threads.counted(thread, id, None);
-        true
+        if only_counts {
+            self.threads.counted(thread, id, None);
+        } else {
+            let addresses = seen.drain(..).map(|access| word_of_address(access.address));
+            self.threads.executed(thread, Event::Block(id).word(), addresses, None)?;
+        }
+        Ok(true)
     }
 
     /// The program is active when the block is entered: what the plan wants of it is recorded.
@@ -365,7 +385,7 @@ impl<'a> Converter<'a> {
             self.resolve_system_call(thread, block);
             return Ok(());
         }
-        self.threads.executed(thread, Event::Block(id).word(), &self.words[accesses], call)?;
+        self.threads.executed(thread, Event::Block(id).word(), self.words[accesses].iter().copied(), call)?;
         self.resolve_system_call(thread, block);
         Ok(())
     }

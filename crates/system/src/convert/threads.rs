@@ -209,6 +209,12 @@ impl TracedThreads {
         (state.mode, state.call) = (Some(mode), None);
     }
 
+    /// Whether a thread is the one that executed last.
+    #[inline]
+    pub fn executes(&self, thread: usize) -> bool {
+        self.last == Some(thread)
+    }
+
     /// The number of a block in the trace, if it is known.
     #[inline]
     pub fn known_block(
@@ -278,12 +284,12 @@ impl TracedThreads {
         &mut self,
         thread: usize,
         block: u64,
-        addresses: &[u64],
+        addresses: impl Iterator<Item = u64>,
         call: Option<u32>,
     ) -> Result<(), Error> {
         let state = &mut self.threads[thread];
         state.words.push(block);
-        state.words.extend_from_slice(addresses);
+        state.words.extend(addresses);
         state.call = call;
         if call == Some(CALLSYS) {
             state.unresolved = Some(state.words.len());
