@@ -48,6 +48,11 @@ const PRIVILEGED: [(u32, &str); 24] = [
     (0x03, "ldqp"),
 ];
 
+/// The functions that the emulator carries out itself (QEMU, `target/alpha/translate.c`): imb, rduniq, wruniq, draina and some of the
+/// privileged ones. Of all others the PALcode is executed.
+const CARRIED_OUT: [u32; 14] =
+    [0x01, 0x02, 0x2d, 0x31, 0x32, 0x35, 0x36, 0x38, 0x3a, 0x3c, 0x3e, 0x86, 0x9e, 0x9f];
+
 /// An instruction of PALcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PalInstruction {
@@ -262,7 +267,12 @@ impl InstructionSet for AlphaSystem {
     }
 
     fn pipeline_summary(&self, word: u32) -> Option<PipelineSummary> {
-        let Some(instruction) = PalInstruction::decode(word) else { return Alpha.pipeline_summary(word) };
+        let Some(instruction) = PalInstruction::decode(word) else {
+            let summary = Alpha.pipeline_summary(word)?;
+            let is_jump = summary.class == InstructionClass::CallPal && !CARRIED_OUT.contains(&word);
+            let class = if is_jump { InstructionClass::Jump } else { summary.class };
+            return Some(PipelineSummary { class, ..summary });
+        };
         let InstructionSummary { written, read, .. } = summary(instruction, word);
         let is_store = instruction == PalInstruction::Store;
         // A store reads the register that it stores first, as Alpha's other stores.
@@ -305,6 +315,18 @@ mod tests {
         for opcode in [0x19, 0x1b, 0x1d, 0x1e, 0x1f_u32] {
             assert!(Alpha.summary(opcode << 26).is_none() && AlphaSystem.summary(opcode << 26).is_some());
         }
+    }
+
+    #[test]
+    fn a_call_whose_palcode_is_executed_is_a_jump_to_it() {
+        let class = |set: &dyn InstructionSet, word| set.pipeline_summary(word).map(|summary| summary.class);
+        let (callsys, swpctx, swpipl, rduniq) = (0x83, 0x30, 0x35, 0x9e);
+        for (word, is_jump) in [(callsys, true), (swpctx, true), (swpipl, false), (rduniq, false)] {
+            let expected = if is_jump { InstructionClass::Jump } else { InstructionClass::CallPal };
+            assert_eq!(class(&AlphaSystem, word), Some(expected), "{word:#x}");
+        }
+        // A program's trace has no PALcode.
+        assert_eq!(class(&Alpha, callsys), Some(InstructionClass::CallPal));
     }
 
     #[test]
