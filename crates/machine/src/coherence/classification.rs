@@ -1,23 +1,8 @@
 //! Which misses are due to sharing, true or false: decided when a processor uses what others wrote, or loses its copy without that.
 
 use super::line_numbers::{bit, processors};
-use super::{CoherentMemory, SharingClass};
-
-/// The class of a miss that had not been decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// The token of the miss.
-    pub token: u32,
-    /// Whether it is of [`SharingClass::True`], and not of [`SharingClass::False`].
-    pub is_true: bool,
-}
-
-/// The bit of a token that says that the miss is a store's.
-const STORE: u32 = 1 << 31;
-/// A miss without a token.
-const NO_TOKEN: u32 = STORE - 1;
-/// A miss before the counts were reset.
-pub(super) const NOT_COUNTED: u32 = STORE - 2;
+use super::line_record::{NO_TOKEN, NOT_COUNTED, STORE};
+use super::{CoherentMemory, Decision, SharingClass};
 
 impl CoherentMemory {
     /// The class of a miss, if it is decided at once.

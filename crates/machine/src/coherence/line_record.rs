@@ -3,6 +3,13 @@
 use super::CoherenceState;
 use super::line_numbers::bit;
 
+/// The bit of a token that says that the miss is a store's.
+pub const STORE: u32 = 1 << 31;
+/// A miss without a token.
+pub const NO_TOKEN: u32 = STORE - 1;
+/// A miss before the counts were reset.
+pub const NOT_COUNTED: u32 = STORE - 2;
+
 /// A line, for all processors. Sets of processors are masks.
 #[derive(Clone, Debug)]
 pub struct LineRecord {

@@ -14,7 +14,6 @@ mod private_caches;
 
 pub use address_spaces::AddressSpaces;
 pub use check::CoherenceCheck;
-pub use classification::Decision;
 pub use counts::{
     BusCounts, BusOperation, CopyLosses, ProcessorRequest, RequestStates, SharingClass, StateCounts,
     TransitionCause,
@@ -23,9 +22,8 @@ pub use data_tlbs::DataTlbs;
 pub use nodes::{Exchange, InterconnectOperation, NodeCounts, NodeMemory};
 
 use crate::description::{Coherence, Machine, Protocol};
-use classification::NOT_COUNTED;
 use line_numbers::{LineNumbers, bit, processors};
-use line_record::{LineRecord, SharedBytes};
+use line_record::{LineRecord, NOT_COUNTED, SharedBytes};
 use private_caches::{CacheAccess, PrivateCaches};
 
 /// The state of a processor's copy of a line.
@@ -89,6 +87,15 @@ impl BusEvent {
     pub fn is_undecided(&self) -> bool {
         self.operation != BusOperation::Upgrade && self.class.is_none()
     }
+}
+
+/// The class of a miss that had not been decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The token of the miss.
+    pub token: u32,
+    /// Whether it is of [`SharingClass::True`], and not of [`SharingClass::False`].
+    pub is_true: bool,
 }
 
 /// The private caches of all processors.
