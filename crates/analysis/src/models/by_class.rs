@@ -1,12 +1,13 @@
 //! Results of models by class of units of work.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use events::{Block, Consumer, Image, Object, Thread};
 use machine::{MergeableModel, Model};
 
-use super::{InstructionResults, Together, named};
+use super::{ExecutionPart, InstructionResults, Together, named};
 use crate::run_counts::OUTSIDE_UNITS;
 use crate::table::{Column, Kind, Table, Value};
 
@@ -42,6 +43,15 @@ impl UnitClasses {
     /// The names of classes, by their numbers.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The parts of an execution with their names: classes, the one with the greatest weight first; and what is outside of units.
+    pub fn parts<W: Ord>(&self, weight: impl Fn(ExecutionPart) -> W) -> Vec<(String, ExecutionPart)> {
+        let classes = (0..).map(ExecutionPart::Class);
+        let mut parts: Vec<_> = self.names.iter().cloned().zip(classes).collect();
+        parts.sort_by_cached_key(|(name, part)| (Reverse(weight(*part)), name.clone()));
+        parts.push((OUTSIDE_UNITS.into(), ExecutionPart::OutsideUnits));
+        parts
     }
 }
 
