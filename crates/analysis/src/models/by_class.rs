@@ -20,6 +20,15 @@ pub struct UnitClasses {
     of_units: HashMap<u64, u32>,
 }
 
+impl<'a> FromIterator<(u64, &'a str)> for UnitClasses {
+    /// Units with their classes.
+    fn from_iter<I: IntoIterator<Item = (u64, &'a str)>>(units: I) -> UnitClasses {
+        let mut classes = UnitClasses::default();
+        units.into_iter().for_each(|(unit, class)| classes.add(unit, class));
+        classes
+    }
+}
+
 impl UnitClasses {
     /// A unit is of a class.
     pub fn add(&mut self, unit: u64, class: &str) {
@@ -167,6 +176,27 @@ pub fn mean_units<M: InstructionResults>(
         for class in class_sums(models, classes) {
             let means = class.row.iter().map(|&sum| Value::from(sum as f64 / class.units as f64));
             table.row([class.name.into(), class.units.into()].into_iter().chain(means).collect());
+        }
+        table
+    })
+}
+
+/// A row for each unit of work, with its class; a table for each machine.
+pub fn units_of_classes<M: InstructionResults + MergeableModel>(
+    machines: &[(&str, Together<M>)],
+    classes: &UnitClasses,
+) -> Vec<Table> {
+    let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
+    let title = format!("{} of units of work on", M::WHAT);
+    named(&machines, "units", &title, |name, title, models| {
+        let mut table = models.units(name, title);
+        table.columns.insert(1, Column { name: "class".into(), kind: Kind::Text });
+        for row in &mut table.rows {
+            let class = match row[0] {
+                Value::Integer(unit) => classes.of(unit as u64),
+                _ => None,
+            };
+            row.insert(1, class.map(|class| classes.names()[class as usize].clone()).into());
         }
         table
     })

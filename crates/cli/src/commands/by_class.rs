@@ -7,7 +7,7 @@ use analysis::call_tree::{
 };
 use analysis::models::{
     self, ClassResults, DividedByClass, InstructionResults, Rows, Together, UnitClasses, WithClasses,
-    by_class, mean_units, tables_of_classes,
+    by_class, mean_units, tables_of_classes, units_of_classes,
 };
 use analysis::table::Table;
 use anyhow::bail;
@@ -45,7 +45,8 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
     request.check(matches!(rows, None | Some(ResultRows::Class)))?;
     match rows {
         None | Some(ResultRows::Class) => sums(request, rows, make, summary),
-        Some(ResultRows::Own(rows)) if rows != Rows::Unit => {
+        Some(ResultRows::Own(Rows::Unit)) => units(request, make),
+        Some(ResultRows::Own(rows)) => {
             let mut simulated = request.simulate(request.prepare()?, DividedByClass::new(make))?;
             simulated.model.finish();
             let named = |machine: &str, part: &ClassResults<M>| {
@@ -86,10 +87,32 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
             request.write(&simulated, &tree.model, named)
         }
         Some(_) => bail!(
-            "with classes of units, rows are classes, functions, lines, instructions or calls: --by class, --by function, or no --by for \
-             a summary"
+            "with classes of units, rows are classes, units, functions, lines, instructions or calls: --by class, --by function, or no \
+             --by for a summary"
         ),
     }
+}
+
+/// Whether a sweep is of the whole execution.
+pub fn check_sweep(classes: &ClassOptions, input: &SimulationOptions) -> anyhow::Result<()> {
+    if classes.are_wanted(None, &input.plan.unit) {
+        bail!("--sweep has no classes: give the machines one by one, --machine A --machine B --by class");
+    }
+    Ok(())
+}
+
+/// One row for each unit of work, with its class.
+fn units<M: InstructionResults + MergeableModel + 'static>(
+    request: &ClassRequest,
+    make: impl Fn() -> Vec<M> + Send + 'static,
+) -> anyhow::Result<ExitCode> {
+    let model = WithClasses::new(PerProcess::merging(make));
+    let simulated = request.simulate(request.prepare()?, model)?;
+    let WithClasses { model, classes } = &simulated.model;
+    request.check_ended(&simulated, classes)?;
+    let machines: Vec<_> = processes::together(model, request.selected).collect();
+    simulated.write(units_of_classes(&machines, classes), request.rows_shown, request.output)?;
+    simulated.finish(request.input)
 }
 
 /// One row for each class.

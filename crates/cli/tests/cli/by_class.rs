@@ -143,6 +143,32 @@ fn sums(table: &Csv, from: usize) -> BTreeMap<String, Vec<u64>> {
     sums
 }
 
+/// Units have their classes, which have what all their units have.
+#[test]
+fn units_of_classes_add_up_to_them() {
+    for (command, from) in [("caches", 4), ("time", 3), ("faults", 3), ("calls", 3)] {
+        let units = table(&[&[command, "--by", "unit"], &CLASSES[..]].concat(), "transactions");
+        let classes: Vec<&str> = units[1..].iter().map(|row| row[1].as_str()).collect();
+        assert_eq!(classes, EXPECTED, "{command}");
+        let by_class = rows(&by_class(command, &CLASSES, "transactions"), 3);
+        let column = |table: &Csv, name: &str| table[0].iter().position(|it| it == name);
+        let instructions = column(&units, "instructions").unwrap();
+        let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for row in &units[1..] {
+            let sum = sums.entry(&row[1]).or_default();
+            sum.0 += row[instructions].parse::<u64>().unwrap();
+            sum.1 += row[from].parse::<u64>().unwrap();
+        }
+        for (class, sum) in sums {
+            let own = &by_class[class];
+            assert!(
+                own.contains(&sum.0) && (command == "caches" || own.contains(&sum.1)),
+                "{command} {class}"
+            );
+        }
+    }
+}
+
 /// What functions and instructions have in a class is all that the class has, which models count in another way. An out-of-order
 /// core retires the last instructions of a unit after its end.
 #[test]
@@ -484,7 +510,11 @@ fn wrong_options_say_what_to_do() {
         ("strides --by class :ev56/family", "--unit FUNCTION"),
         ("strides --advice --unit request --class request($1) :ev56/family", "--advice"),
         ("time --by class --unit request --skip 1 :ev56/family", "leave out --skip"),
-        ("caches --by unit --unit request --class request($1) :ev56/family", "--by class"),
+        ("caches --by process --children --unit request --class request($1) :ev56/family", "--by class"),
+        (
+            "caches --sweep dcache.size=8K,16K --unit request --class request($1) :ev56/family",
+            "--sweep has no classes",
+        ),
         (
             "time --by line --machine alphastation500-ev5 --machine alphastation500 --unit request --class request($1) :ev56/family",
             "a single --machine",
