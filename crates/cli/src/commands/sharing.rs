@@ -58,7 +58,7 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
     let has_classes =
         options.by == Some(SharingRows::Class) || options.classes.are_wanted(None, &input.plan.unit);
-    let classes = has_classes.then(|| ClassRequest {
+    let classes = has_classes.then_some(ClassRequest {
         input,
         classes: &options.classes,
         rows_shown: &options.rows,
@@ -67,17 +67,7 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
         children: true,
     });
     let RecordedInput { trace, selection, ending } = match &classes {
-        Some(request) => {
-            if is_timed || options.by.is_some_and(|by| !by.has_classes()) {
-                bail!(
-                    "with classes of units, rows are classes, cache lines, data, threads, functions, lines or instructions, and nothing is of \
-                     a simulation in time: --by class, --by data, or no --by for a summary"
-                );
-            }
-            request.check(false)?;
-            let (configuration, plan) = request.prepare()?;
-            RecordedInput::of_run(input, output, (configuration, Plan { heap: true, ..plan }))?
-        }
+        Some(request) => record_with_classes(request, options.by, is_timed)?,
         None => RecordedInput::new(input, output, &machines.machines)?,
     };
     let most = CoherentMemory::MOST_PROCESSORS as u32;
@@ -129,6 +119,23 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     }
     write(options, has_classes, &simulated)?;
     simulated.finish(input)
+}
+
+/// Records a program with the classes of its units of work.
+fn record_with_classes(
+    request: &ClassRequest,
+    by: Option<SharingRows>,
+    is_timed: bool,
+) -> anyhow::Result<RecordedInput> {
+    if is_timed || by.is_some_and(|by| !by.has_classes()) {
+        bail!(
+            "with classes of units, rows are classes, cache lines, data, threads, functions, lines or instructions, and nothing is of \
+             a simulation in time: --by class, --by data, or no --by for a summary"
+        );
+    }
+    request.check(false)?;
+    let (configuration, plan) = request.prepare()?;
+    RecordedInput::of_run(request.input, request.output, (configuration, Plan { heap: true, ..plan }))
 }
 
 /// What a simulation in time needs of a machine.

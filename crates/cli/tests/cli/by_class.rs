@@ -143,6 +143,31 @@ fn sums(table: &Csv, from: usize) -> BTreeMap<String, Vec<u64>> {
     sums
 }
 
+/// Lines, addresses and groups of a mean unit have what it has by instruction, in one process or all.
+#[test]
+fn counts_of_classes_by_line_address_and_group_add_up() {
+    let classes = ["--unit", "begin_transaction", "--unit", "statement"];
+    for children in [&[][..], &["--children"]] {
+        let of = |by: &str| table(&[&["count", "--by", by], &classes[..], children].concat(), "transactions");
+        let instructions = of("instruction");
+        let of_statement = instructions[0].iter().position(|heading| heading == "statement").unwrap();
+        let total = &instructions.last().unwrap()[of_statement];
+        for by in ["line", "address", "group"] {
+            let found = of(by);
+            let mean = |row: &Vec<String>, class: &str| -> u64 {
+                let at = found[0].iter().position(|heading| heading == class).unwrap();
+                row[at].parse().unwrap()
+            };
+            let (last, own) = found[1..].split_last().unwrap();
+            let sum = |class: &str| own.iter().map(|row| mean(row, class)).sum::<u64>();
+            // All units of the one are alike; means of the other are rounded.
+            assert_eq!([mean(last, "begin_transaction"), sum("begin_transaction")], [74; 2], "{by}");
+            assert_eq!(mean(last, "statement").to_string(), *total, "{by}");
+            assert!(sum("statement").abs_diff(mean(last, "statement")) <= own.len() as u64 / 2, "{by}");
+        }
+    }
+}
+
 /// Units have their classes, which have what all their units have.
 #[test]
 fn units_of_classes_add_up_to_them() {
@@ -523,6 +548,7 @@ fn wrong_options_say_what_to_do() {
         ("time --sample 100000 --unit request --class request($1) :ev56/family", "--sample"),
         ("mrc --unit request --class request($1) --skip 1 :ev56/family", "leave out --skip"),
         ("faults --by class :ev56/family", "--unit FUNCTION"),
+        ("count --by unit --unit request --class request($1) :ev56/family", "calls --by unit"),
         ("caches --by class --unit nowhere :ev56/family", "'nowhere'"),
         ("caches --by class --unit thread :ev56/family work", "no unit of work ended"),
     ] {
