@@ -113,7 +113,7 @@ mod tests {
         let mut classes = UnitClasses::default();
         (0..10_000).for_each(|unit| classes.add(unit, ["even", "odd"][unit as usize % 2]));
         let mut of_parts = [Totals::default(); 3];
-        // Blocks of up to 50,000 instructions, each with as many faults as its number modulo 3, and a third of them in units.
+        // Blocks of up to 50,000 instructions, each with as many faults as its number modulo 3; two of five are units.
         for block in 0..10_000u64 {
             let begins = [Mark::UnitBegins(block), Mark::UnitEnds(block)];
             let counts =
