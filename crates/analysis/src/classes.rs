@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::components::Components;
+use crate::mix;
 use crate::profile::Profile;
 use crate::run_counts::{Owner, RunCounts};
 use crate::table::{Kind, Table, Value};
@@ -179,6 +180,18 @@ impl ClassProfiles {
             named.map(|(name, n)| ([name.to_string(), String::new()], *n)).collect()
         };
         self.columns("instructions", "Instructions of a unit of work, by class", &["instruction"], sums)
+    }
+
+    /// The mean unit of each class by group of instructions.
+    pub fn groups(&self) -> Table {
+        let sums = |profile: &Profile| {
+            let mut sums: BTreeMap<[String; 2], f64> = BTreeMap::new();
+            for (name, n) in &profile.instructions {
+                *sums.entry([mix::group(name).name().into(), String::new()]).or_default() += n;
+            }
+            sums
+        };
+        self.columns("groups", "Instruction groups of a unit of work, by class", &["group"], sums)
     }
 
     /// The mean unit of each class by function.

@@ -8,6 +8,7 @@ use crate::models::{Grouping, RowKey, cells, headings, instruction_key, key};
 use crate::names::Names;
 use crate::replay::label;
 use crate::table::{Kind, Table, Value};
+use crate::unit_class::UnitClass;
 use crate::units::Measurement;
 
 /// What the rows are.
@@ -24,23 +25,12 @@ pub enum CodeRows {
 pub fn code_table(rows: CodeRows, counts: &Counts, units: Option<&Measurement>) -> Table {
     let span = if units.is_some() { "a unit of work" } else { "the run" };
     let names = Names::of_counts(counts);
-    let (grouping, name, what) = match rows {
-        CodeRows::Line => (Grouping::Line, "lines", "Lines"),
-        CodeRows::Address => (Grouping::Instruction, "addresses", "Instructions, by address,"),
-    };
+    let (grouping, name, what) = rows.words();
     let (executions, divisor) = executions(counts, units);
     let mut sums: HashMap<RowKey, u64> = HashMap::new();
-    let mut first_block = HashMap::new();
-    for (id, times) in executions {
-        let block = &counts.blocks[id as usize];
-        for (address, &word) in block.addresses().zip(&block.words) {
-            let key = match rows {
-                CodeRows::Address => instruction_key(&mut first_block, address, word, id),
-                CodeRows::Line => key(grouping, &names, block, address),
-            };
-            *sums.entry(key).or_default() += times;
-        }
-    }
+    rows.each(counts, &names, &mut HashMap::new(), executions, |key, times| {
+        *sums.entry(key).or_default() += times;
+    });
     let total: u64 = sums.values().sum();
     let mut sorted: Vec<(RowKey, u64)> = sums.into_iter().collect();
     sorted.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
@@ -60,6 +50,72 @@ pub fn code_table(rows: CodeRows, counts: &Counts, units: Option<&Measurement>) 
     labels[usize::from(rows == CodeRows::Address)] = "total".into();
     table.total_row(labels.into_iter().chain(numbers(total)).collect());
     table
+}
+
+/// The instructions of a mean unit of work of each class by line or address; what costs most in the run comes first.
+pub fn code_by_class(rows: CodeRows, counts: &Counts, classes: &[UnitClass]) -> Table {
+    let names = Names::of_counts(counts);
+    let (grouping, name, what) = rows.words();
+    let mut sums: HashMap<RowKey, Vec<u64>> = HashMap::new();
+    let mut first_block = HashMap::new();
+    for (number, class) in classes.iter().enumerate() {
+        let executions = class.executions().iter().map(|(&id, &times)| (id, times));
+        rows.each(counts, &names, &mut first_block, executions, |key, times| {
+            sums.entry(key).or_insert_with(|| vec![0; classes.len()])[number] += times;
+        });
+    }
+    let mut sorted: Vec<(RowKey, Vec<u64>)> = sums.into_iter().collect();
+    sorted.sort_by(|(a, of_a), (b, of_b)| {
+        of_b.iter().sum::<u64>().cmp(&of_a.iter().sum()).then_with(|| a.cmp(b))
+    });
+    let first = headings(grouping);
+    let of_classes = classes.iter().map(|class| (class.name.as_str(), Kind::Count));
+    let columns: Vec<_> = first.iter().copied().chain(of_classes).collect();
+    let mut table = Table::new(name, format!("{what} of a unit of work, by class"), &columns);
+    let means = |sums: &[u64]| {
+        let means = sums.iter().zip(classes).map(|(&sum, class)| (sum as f64 / class.units() as f64).round());
+        means.map(|mean| Value::Integer(mean as i64)).collect::<Vec<_>>()
+    };
+    let label = |block: BlockId, address| label(&names, counts.blocks[block as usize].image, address);
+    for (key, sums) in sorted {
+        table.row(cells(&key, &counts.blocks, &label).into_iter().chain(means(&sums)).collect());
+    }
+    let mut labels = vec![Value::Missing; first.len()];
+    labels[usize::from(rows == CodeRows::Address)] = "total".into();
+    let totals: Vec<u64> = classes.iter().map(UnitClass::instructions).collect();
+    table.total_row(labels.into_iter().chain(means(&totals)).collect());
+    table
+}
+
+impl CodeRows {
+    /// How instructions are grouped, the name of the table, and what is in its title.
+    fn words(self) -> (Grouping, &'static str, &'static str) {
+        match self {
+            CodeRows::Line => (Grouping::Line, "lines", "Lines"),
+            CodeRows::Address => (Grouping::Instruction, "addresses", "Instructions, by address,"),
+        }
+    }
+
+    /// Calls `add` with the row of each instruction of these blocks, and how often it was executed.
+    fn each(
+        self,
+        counts: &Counts,
+        names: &Names,
+        first_block: &mut HashMap<(u64, u32), BlockId>,
+        executions: impl IntoIterator<Item = (BlockId, u64)>,
+        mut add: impl FnMut(RowKey, u64),
+    ) {
+        for (id, times) in executions {
+            let block = &counts.blocks[id as usize];
+            for (address, &word) in block.addresses().zip(&block.words) {
+                let key = match self {
+                    CodeRows::Address => instruction_key(first_block, address, word, id),
+                    CodeRows::Line => key(Grouping::Line, names, block, address),
+                };
+                add(key, times);
+            }
+        }
+    }
 }
 
 /// The executions of blocks, and the number of units that they are divided by.

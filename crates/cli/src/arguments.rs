@@ -227,7 +227,7 @@ Examples:
   pathlength strides --by line --array table sort.trace     the lines that access one array
   pathlength strides --by instruction --histograms --format csv -o strides.csv sort.trace
   pathlength strides -o strides.html sort.trace             charts
-  pathlength strides --by class --unit pay --unit deliver ./shop
+  pathlength strides --by function --unit pay --unit deliver ./shop     of two kinds of units of work
   pathlength strides --advice sort.trace                    changes that may be worthwhile
   pathlength strides --by line ./sort data.txt              of a program, while it runs
   pathlength strides --children --by process ./server       of all its processes
@@ -280,6 +280,7 @@ Examples:
   pathlength calls --by caller --function memcpy ./sort data.txt       who calls memcpy, and how often
   pathlength calls --by unit --unit compare sort.trace                 each call of the function compare by itself
   pathlength calls --unit pay --unit deliver ./shop                    the call tree of each kind of unit of work
+  pathlength calls --unit pay --unit deliver -o shop.pb.gz ./shop      then: go tool pprof -tagfocus class=pay shop.pb.gz
   pathlength calls -o flame.html ./sort data.txt                       a flame graph
   pathlength calls -o old.folded ./sort-old data.txt                   then, what another build changes:
   pathlength calls -o change.html --against old.folded ./sort data.txt
@@ -301,6 +302,7 @@ Examples:
   pathlength faults --by data ./sort data.txt                     the variables and blocks of the heap
   pathlength faults --by unit --unit compare ./sort data.txt      each call of the function compare
   pathlength faults --by time --format csv ./sort data.txt        in windows of equally many instructions
+  pathlength faults --by data --unit pay --unit deliver ./shop    of two kinds of units of work
   pathlength faults --by call-tree -o faults.html ./sort data.txt a flame graph of faults
   pathlength faults --attach 4711 --children --duration 10        of a server that runs already
   pathlength faults sort.trace                                    of a trace
@@ -320,6 +322,7 @@ Examples:
   pathlength sharing ./server --threads 4                     the lines that move, and what to pad, move or change
   pathlength sharing --by data ./server --threads 4           the variables and blocks of the heap
   pathlength sharing --by function --unit serve ./server      the code that needs the bus, of the calls of serve
+  pathlength sharing --by class --unit pay --unit deliver ./shop     of two kinds of units of work
   pathlength sharing --attach 4711 --children --duration 10   a server that runs already
   pathlength sharing --processors 2 --set coherence.protocol=msi server.trace
   pathlength sharing --by state server.trace                  how often lines became modified, shared, invalid

@@ -22,6 +22,8 @@ pub(crate) struct Definitions {
     pub blocks: Vec<(Block, Option<u32>)>,
     /// Objects that the process maps, with names. Their numbers are those of the whole recording.
     pub objects: Vec<(u32, String)>,
+    /// Units of work with their classes. Units are numbered in the whole recording.
+    pub unit_classes: Vec<(u64, String)>,
 }
 
 /// Compression level of zstd: high, since dictionaries are small and every trace has one.
@@ -33,6 +35,7 @@ impl Definitions {
             && self.functions.is_empty()
             && self.blocks.is_empty()
             && self.objects.is_empty()
+            && self.unit_classes.is_empty()
     }
 
     /// Empty definitions whose numbers follow these.
@@ -51,6 +54,7 @@ impl Definitions {
         self.functions.append(&mut next.functions);
         self.blocks.append(&mut next.blocks);
         self.objects.append(&mut next.objects);
+        self.unit_classes.append(&mut next.unit_classes);
     }
 
     pub fn encode(&self) -> io::Result<Vec<u8>> {
@@ -73,11 +77,19 @@ impl Definitions {
             put(&mut names, function.size);
         }
         // Before version 4 there was nothing of this.
-        if !self.objects.is_empty() {
+        if !self.objects.is_empty() || !self.unit_classes.is_empty() {
             put(&mut names, self.objects.len() as u64);
             for (number, name) in &self.objects {
                 put(&mut names, (*number).into());
                 put_slice(&mut names, name.as_bytes());
+            }
+        }
+        // Only recordings with classes have this.
+        if !self.unit_classes.is_empty() {
+            put(&mut names, self.unit_classes.len() as u64);
+            for (unit, class) in &self.unit_classes {
+                put(&mut names, *unit);
+                put_slice(&mut names, class.as_bytes());
             }
         }
         let (mut places, mut words, mut code) = (Vec::new(), Vec::new(), Vec::new());
@@ -136,6 +148,12 @@ impl Definitions {
             for _ in 0..names.number()? {
                 let number = index(names)?;
                 self.objects.push((number, String::from_utf8_lossy(names.slice()?).into_owned()));
+            }
+        }
+        if !names.0.is_empty() {
+            for _ in 0..names.number()? {
+                let unit = names.number()?;
+                self.unit_classes.push((unit, String::from_utf8_lossy(names.slice()?).into_owned()));
             }
         }
         Ok(())

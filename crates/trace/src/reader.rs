@@ -53,6 +53,8 @@ pub struct Trace {
     problems: Vec<Problem>,
     /// The names of mapped objects, by number.
     objects: BTreeMap<u32, String>,
+    /// The classes of units of work, by the unit's number.
+    unit_classes: BTreeMap<u64, String>,
 }
 
 /// A process's dictionary: maps the process's numbers to the trace's.
@@ -138,6 +140,7 @@ impl Trace {
             found: Vec::new(),
             problems,
             objects: BTreeMap::new(),
+            unit_classes: BTreeMap::new(),
         };
         trace.read_dictionaries(&found).map_err(io)?;
         trace.list_streams(&found);
@@ -175,6 +178,7 @@ impl Trace {
         mark_missing(&mut process.functions, definitions.first_function, lost)?;
         mark_missing(&mut process.blocks, definitions.first_block, lost)?;
         self.objects.extend(definitions.objects);
+        self.unit_classes.extend(definitions.unit_classes);
         for image in definitions.images {
             process.images.push(self.images.len() as u32);
             self.images.push(image);
@@ -234,6 +238,11 @@ impl Trace {
     /// The names of the objects that processes map ([`Mapping`](events::record::Mapping)), by number.
     pub fn mapped_objects(&self) -> &BTreeMap<u32, String> {
         &self.objects
+    }
+
+    /// The classes of units of work by the unit's number, if it was recorded with classes.
+    pub fn unit_classes(&self) -> &BTreeMap<u64, String> {
+        &self.unit_classes
     }
 
     /// What was recorded, and how.

@@ -162,6 +162,11 @@ impl Process {
         }
     }
 
+    /// A unit of work is of this class. Called before the mark of its end is recorded.
+    pub fn add_unit_class(&self, unit: u64, class: &str) {
+        self.dictionary().pending.unit_classes.push((unit, class.into()));
+    }
+
     /// The number of a block in the dictionary. Blocks with equal addresses and instructions in the same image have the same
     /// number.
     /// `function` is called for a new block and returns its function, whose `image` is the number of an image of

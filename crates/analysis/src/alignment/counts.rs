@@ -84,7 +84,7 @@ impl FaultCounts {
         self.total
     }
 
-    /// The accesses of a block that were unaligned or that end pairs, with what was counted of them.
+    /// The accesses of a block of which one was unaligned or ended a pair, with what was counted of them.
     pub(super) fn accesses(&self, block: BlockId) -> impl Iterator<Item = (CheckedAccess, AccessFaults)> {
         let accesses = self.blocks[block as usize].accesses.iter().copied();
         accesses.zip(self.accesses[block as usize].iter().copied())

@@ -17,20 +17,23 @@ use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::Model;
 
 use crate::memory_layout::MemoryLayout;
+use crate::models::{Addable, ClassSums, ExecutionPart, UnitClasses};
 use crate::names::Names;
-use block::CheckedAccess;
 pub use counts::{FaultCounts, Totals, UnitFaults};
 use rates::FaultRates;
-pub use tables::{FIX_UP_INSTRUCTIONS, by_data, by_line, over_time, summary};
+pub use tables::{FIX_UP_INSTRUCTIONS, by_data, by_line, over_time, rates_by_class, summary};
 
-/// Counts the alignment faults of an execution, by instruction, unit of work and accessed data.
+/// Counts the alignment faults of an execution, by instruction, unit of work and accessed data; those by data and over time also by
+/// class of units of work.
 #[derive(Default)]
 pub struct AlignmentFaults {
     /// By instruction and unit of work.
     pub counts: FaultCounts,
+    /// The classes of units of work.
+    pub classes: UnitClasses,
     shapes: Vec<Shape>,
-    /// By block and access, the faults by what was accessed; empty until an access of the block is unaligned.
-    data: Vec<Box<[FaultsByData]>>,
+    /// By block, number of the access in the block, and accessed data.
+    data: ClassSums<(BlockId, usize, AccessedData), DataFaults>,
     rates: FaultRates,
     memory: MemoryLayout,
     names: Names,
@@ -46,6 +49,13 @@ type AccessedData = (u32, Option<usize>);
 struct DataFaults {
     faults: u64,
     offsets: Offsets,
+}
+
+impl Addable for DataFaults {
+    fn add(&mut self, other: &DataFaults) {
+        self.faults += other.faults;
+        self.offsets.join(other.offsets);
+    }
 }
 
 /// A set of distances of addresses from the quadword before them: bit n for n bytes.
@@ -81,12 +91,18 @@ impl AlignmentFaults {
         AlignmentFaults::default()
     }
 
-    /// The accesses of a block that were unaligned: each with all its faults, and with those by data.
-    fn accesses(&self, block: BlockId) -> impl Iterator<Item = (CheckedAccess, u64, &FaultsByData)> {
-        let accesses = self.counts.accesses(block).zip(&self.data[block as usize]);
+    /// The classes, the one with most faults first, and what is outside of units, with their names.
+    pub fn parts(&self) -> Vec<(String, ExecutionPart)> {
+        self.classes.parts(|part| self.rates.totals(part).faults)
+    }
+
+    /// The faults of a part of the execution: by block and number of the access in the block, those by data.
+    fn accesses(&self, part: ExecutionPart) -> BTreeMap<(BlockId, usize), FaultsByData> {
+        let mut accesses: BTreeMap<_, FaultsByData> = BTreeMap::new();
+        for ((block, number, data), faults) in self.data.of_part(part) {
+            accesses.entry((block, number)).or_default().entry(data).or_default().add(faults);
+        }
         accesses
-            .map(|((access, counted), data)| (access, counted.faults, data))
-            .filter(|(_, faults, _)| *faults > 0)
     }
 
     #[inline]
@@ -101,20 +117,16 @@ impl AlignmentFaults {
         if is_unaligned {
             self.unaligned(thread, execution);
         }
-        self.rates.reach(self.counts.total.instructions, self.counts.total.faults);
+        self.rates.reach(thread.number, self.counts.total);
     }
 
     #[cold]
     fn unaligned(&mut self, thread: Thread, execution: &Execution) {
         let block = &self.counts.blocks[execution.block as usize];
-        let by_data = &mut self.data[execution.block as usize];
-        if by_data.is_empty() {
-            *by_data = vec![FaultsByData::new(); execution.addresses.len()].into();
-        }
         for (number, address) in block.unaligned(execution.addresses) {
             let data = self.memory.find(thread, block.accesses[number].base, address);
             let member = self.memory.member(thread.process, address);
-            let data = by_data[number].entry((data, member)).or_default();
+            let data = self.data.now(thread.number, (execution.block, number, (data, member)));
             data.faults += 1;
             data.offsets.add(address);
         }
@@ -123,7 +135,11 @@ impl AlignmentFaults {
     fn mark(&mut self, thread: Thread, mark: Mark) {
         match mark {
             Mark::Heap(heap) => self.memory.heap(thread, heap, &self.names),
-            _ => self.counts.mark(thread.number, mark),
+            _ => {
+                self.counts.mark(thread.number, mark);
+                self.data.mark(thread.number, mark, &self.classes);
+                self.rates.mark(thread.number, mark, self.counts.total, &self.classes);
+            }
         }
     }
 }
@@ -137,7 +153,6 @@ impl Consumer for AlignmentFaults {
     fn define(&mut self, block: &Block) {
         self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
         self.counts.define(block);
-        self.data.push(Box::default());
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
@@ -150,13 +165,18 @@ impl Consumer for AlignmentFaults {
             }
         }
         self.shapes = shapes;
+        self.rates.divide(thread.number, self.counts.total);
+    }
+
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        self.classes.add(unit, class);
     }
 }
 
 impl Model for AlignmentFaults {
     fn reset_counts(&mut self) {
         self.counts.reset_counts();
-        self.data.fill(Box::default());
+        self.data = ClassSums::default();
         self.rates = FaultRates::default();
     }
 

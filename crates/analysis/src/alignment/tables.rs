@@ -7,7 +7,7 @@ use events::BlockId;
 use trace::Trace;
 
 use super::{AccessedData, AlignmentFaults, FaultCounts, Offsets, Totals, UnitFaults};
-use crate::models::{InstructionResults, UnitResults};
+use crate::models::{ExecutionPart, InstructionResults, UnitResults};
 use crate::names::FunctionName;
 use crate::source::SourceFiles;
 use crate::table::{Column, Kind, Table, Value};
@@ -123,8 +123,8 @@ pub fn summary(faults: &AlignmentFaults) -> Table {
     table
 }
 
-/// The faults in windows of the same number of instructions.
-pub fn over_time(faults: &AlignmentFaults) -> Table {
+/// The faults of a part of the execution in windows of the same number of instructions, those of all parts together.
+pub fn over_time(faults: &AlignmentFaults, part: ExecutionPart) -> Table {
     let columns = [
         ("from instruction", Kind::Count),
         ("instructions", Kind::Count),
@@ -132,13 +132,26 @@ pub fn over_time(faults: &AlignmentFaults) -> Table {
         ("per 1,000 instructions", Kind::Real(3)),
     ];
     let mut table = Table::new("rates", "Alignment faults over time", &columns);
-    let totals = faults.counts.totals();
-    let (length, windows) = faults.rates.windows(totals.instructions, totals.faults);
-    for (number, of_window) in (0..).zip(windows) {
-        let from = number * length;
-        let instructions = length.min(totals.instructions - from);
-        let rate = 1000.0 * of_window as f64 / instructions as f64;
-        table.row(vec![from.into(), instructions.into(), of_window.into(), rate.into()]);
+    for (from, window) in faults.rates.windows(part) {
+        table.row(vec![from.into(), window.instructions.into(), window.faults.into(), window.rate()]);
+    }
+    table
+}
+
+/// The rates in the same windows, with a column for each class of units of work, and one for what is outside of units.
+pub fn rates_by_class(faults: &AlignmentFaults) -> Table {
+    let mut table = Table::new("rates", "Alignment faults over time", &[("from instruction", Kind::Count)]);
+    let mut rows: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+    let parts = faults.parts();
+    for (column, (name, part)) in parts.iter().enumerate() {
+        table.columns.push(Column { name: name.clone(), kind: Kind::Real(3) });
+        for (from, window) in faults.rates.windows(*part) {
+            let row = rows.entry(from).or_insert_with(|| vec![Value::Missing; parts.len()]);
+            row[column] = window.rate();
+        }
+    }
+    for (from, rates) in rows {
+        table.row(std::iter::once(from.into()).chain(rates).collect());
     }
     table
 }
@@ -193,25 +206,29 @@ fn and_others(text: String, others: usize) -> String {
 }
 
 impl AlignmentFaults {
-    /// Divides the faults into groups. `key` is given the line and the data of faults.
-    fn groups<K: Ord>(&self, trace: &Trace, key: impl Fn(&Line, AccessedData) -> K) -> Vec<(K, FaultGroup)> {
+    /// Divides the faults of a part of the execution into groups. `key` is given the line and the data of faults. Whether an
+    /// instruction always faults is a matter of all its executions, in whatever part.
+    fn groups<K: Ord>(
+        &self,
+        part: ExecutionPart,
+        trace: &Trace,
+        key: impl Fn(&Line, AccessedData) -> K,
+    ) -> Vec<(K, FaultGroup)> {
         let mut groups: BTreeMap<K, FaultGroup> = BTreeMap::new();
-        for (id, block) in (0..).zip(trace.blocks()) {
-            let executions = self.counts.executions[id as usize];
-            for (access, faults, by_data) in self.accesses(id) {
-                let address = block.address_of(access.index as usize);
-                let line = self.line(block, address);
-                for (number, (&data, of_data)) in by_data.iter().enumerate() {
-                    let group = groups.entry(key(&line, data)).or_default();
-                    group.faults += of_data.faults;
-                    // Once for an instruction in a group, whatever it accesses.
-                    group.executions += if number == 0 { executions } else { 0 };
-                    group.is_aligned_sometimes |= faults < executions;
-                    group.accesses.insert((access.size, access.is_store));
-                    group.offsets.join(of_data.offsets);
-                    *group.data.entry(data).or_default() += of_data.faults;
-                    *group.lines.entry(line.clone()).or_default() += of_data.faults;
-                }
+        for ((id, number), by_data) in self.accesses(part) {
+            let (block, executions) = (&trace.blocks()[id as usize], self.counts.executions[id as usize]);
+            let Some((access, counted)) = self.counts.accesses(id).nth(number) else { continue };
+            let line = self.line(block, block.address_of(access.index as usize));
+            for (number, (&data, of_data)) in by_data.iter().enumerate() {
+                let group = groups.entry(key(&line, data)).or_default();
+                group.faults += of_data.faults;
+                // Once for an instruction in a group, whatever it accesses.
+                group.executions += if number == 0 { executions } else { 0 };
+                group.is_aligned_sometimes |= counted.faults < executions;
+                group.accesses.insert((access.size, access.is_store));
+                group.offsets.join(of_data.offsets);
+                *group.data.entry(data).or_default() += of_data.faults;
+                *group.lines.entry(line.clone()).or_default() += of_data.faults;
             }
         }
         let mut groups: Vec<(K, FaultGroup)> = groups.into_iter().collect();
@@ -276,7 +293,7 @@ pub fn by_line(faults: &AlignmentFaults, trace: &Trace) -> Table {
     let mut table = Table::new("lines", "Lines with alignment faults", &columns);
     let all = faults.counts.totals().faults as f64;
     let mut source = SourceFiles::new(&[]);
-    let mut groups = faults.groups(trace, |line, _| line.clone());
+    let mut groups = faults.groups(ExecutionPart::Whole, trace, |line, _| line.clone());
     for (line, faults) in faults.carried_out(trace) {
         match groups.iter_mut().find(|(known, _)| *known == line) {
             Some((_, group)) => group.faults += faults,
@@ -307,8 +324,8 @@ pub fn by_line(faults: &AlignmentFaults, trace: &Trace) -> Table {
     table
 }
 
-/// The data whose accesses fault, those with most faults first: variables, blocks of the heap, stacks.
-pub fn by_data(faults: &AlignmentFaults, trace: &Trace) -> Table {
+/// The data whose accesses fault in a part of the execution, those with most faults first: variables, blocks of the heap, stacks.
+pub fn by_data(faults: &AlignmentFaults, part: ExecutionPart, trace: &Trace) -> Table {
     let columns = [
         ("data", Kind::Text),
         ("where", Kind::Text),
@@ -321,8 +338,8 @@ pub fn by_data(faults: &AlignmentFaults, trace: &Trace) -> Table {
         ("suggestion", Kind::Text),
     ];
     let mut table = Table::new("data", "Data with alignment faults", &columns);
-    let all = faults.counts.totals().faults as f64;
-    for ((array, member), group) in faults.groups(trace, |_, data| data) {
+    let all = faults.rates.totals(part).faults as f64;
+    for ((array, member), group) in faults.groups(part, trace, |_, data| data) {
         let name = faults.memory.name(array, member);
         let array = &faults.memory.arrays()[array as usize];
         let line = most(&group.lines).map(|((location, function), others)| {

@@ -23,7 +23,7 @@ pub use entry_tables::entry_tables;
 pub use locks::{LockRows, lock_table};
 pub use model::WithCallTree;
 pub use objects::{ObjectRows, object_tables};
-pub use profile::{CallProfile, InstructionCosts};
+pub use profile::{CallProfile, InstructionCosts, ProfilePart};
 pub use tables::{CallRows, CallSelection, call_tables};
 
 use crate::models::{ClassSums, ExecutionPart};

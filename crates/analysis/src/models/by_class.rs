@@ -1,12 +1,13 @@
 //! Results of models by class of units of work.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use events::{Block, Consumer, Image, Object, Thread};
 use machine::{MergeableModel, Model};
 
-use super::{InstructionResults, Together, named};
+use super::{ExecutionPart, InstructionResults, Together, named};
 use crate::run_counts::OUTSIDE_UNITS;
 use crate::table::{Column, Kind, Table, Value};
 
@@ -17,6 +18,15 @@ pub struct UnitClasses {
     numbers: HashMap<String, u32>,
     /// By unit.
     of_units: HashMap<u64, u32>,
+}
+
+impl<'a> FromIterator<(u64, &'a str)> for UnitClasses {
+    /// Units with their classes.
+    fn from_iter<I: IntoIterator<Item = (u64, &'a str)>>(units: I) -> UnitClasses {
+        let mut classes = UnitClasses::default();
+        units.into_iter().for_each(|(unit, class)| classes.add(unit, class));
+        classes
+    }
 }
 
 impl UnitClasses {
@@ -42,6 +52,15 @@ impl UnitClasses {
     /// The names of classes, by their numbers.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The parts of an execution with their names: classes, the one with the greatest weight first; and what is outside of units.
+    pub fn parts<W: Ord>(&self, weight: impl Fn(ExecutionPart) -> W) -> Vec<(String, ExecutionPart)> {
+        let classes = (0..).map(ExecutionPart::Class);
+        let mut parts: Vec<_> = self.names.iter().cloned().zip(classes).collect();
+        parts.sort_by_cached_key(|(name, part)| (Reverse(weight(*part)), name.clone()));
+        parts.push((OUTSIDE_UNITS.into(), ExecutionPart::OutsideUnits));
+        parts
     }
 }
 
@@ -157,6 +176,27 @@ pub fn mean_units<M: InstructionResults>(
         for class in class_sums(models, classes) {
             let means = class.row.iter().map(|&sum| Value::from(sum as f64 / class.units as f64));
             table.row([class.name.into(), class.units.into()].into_iter().chain(means).collect());
+        }
+        table
+    })
+}
+
+/// A row for each unit of work, with its class; a table for each machine.
+pub fn units_of_classes<M: InstructionResults + MergeableModel>(
+    machines: &[(&str, Together<M>)],
+    classes: &UnitClasses,
+) -> Vec<Table> {
+    let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
+    let title = format!("{} of units of work on", M::WHAT);
+    named(&machines, "units", &title, |name, title, models| {
+        let mut table = models.units(name, title);
+        table.columns.insert(1, Column { name: "class".into(), kind: Kind::Text });
+        for row in &mut table.rows {
+            let class = match row[0] {
+                Value::Integer(unit) => classes.of(unit as u64),
+                _ => None,
+            };
+            row.insert(1, class.map(|class| classes.names()[class as usize].clone()).into());
         }
         table
     })

@@ -85,11 +85,6 @@ impl<K: Copy + Eq + Hash, V: Addable> ClassSums<K, V> {
 
     /// The sums of a part of the execution.
     pub fn of_part(&self, part: ExecutionPart) -> impl Iterator<Item = (K, &V)> {
-        let is_in = move |class: &Option<u32>| match part {
-            ExecutionPart::Whole => true,
-            ExecutionPart::Class(number) => *class == Some(number),
-            ExecutionPart::OutsideUnits => class.is_none(),
-        };
-        self.all().filter(move |(class, ..)| is_in(class)).map(|(_, key, sum)| (key, sum))
+        self.all().filter(move |(class, ..)| part.has(*class)).map(|(_, key, sum)| (key, sum))
     }
 }

@@ -102,7 +102,7 @@ impl InstructionResults for Caches {
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
         let executed = Some(self.executions(block)).filter(|&times| times > 0)?;
         let mut rows: Vec<Vec<u64>> = Vec::new();
-        for structure in 0..self.structures().len() {
+        for structure in 0..self.structure_count() {
             for class in MissClass::ALL {
                 for (index, misses) in self.misses_of(structure, class, block).enumerate() {
                     if rows.len() == index {

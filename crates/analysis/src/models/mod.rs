@@ -25,7 +25,9 @@ use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
 use crate::table::{Column, Kind, Table, Value};
 
-pub use by_class::{ClassSum, UnitClasses, WithClasses, by_class, class_sums, mean_units, tables_of_classes};
+pub use by_class::{
+    ClassSum, UnitClasses, WithClasses, by_class, class_sums, mean_units, tables_of_classes, units_of_classes,
+};
 pub(crate) use class_sums::{Addable, ClassSums};
 pub use cycles::{describe, times};
 pub use divided::{ClassResults, DividedByClass};
@@ -90,6 +92,17 @@ pub enum ExecutionPart {
     Class(u32),
     /// What is executed outside of units.
     OutsideUnits,
+}
+
+impl ExecutionPart {
+    /// Whether what is of this class, or outside of units, is in the part.
+    pub(crate) fn has(self, class: Option<u32>) -> bool {
+        match self {
+            ExecutionPart::Whole => true,
+            ExecutionPart::Class(number) => class == Some(number),
+            ExecutionPart::OutsideUnits => class.is_none(),
+        }
+    }
 }
 
 /// The results of a unit of work.

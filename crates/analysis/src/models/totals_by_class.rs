@@ -6,8 +6,7 @@ use events::record::{Entries, Entry, Mark, Shape};
 use events::{Block, Consumer, Image, Thread};
 use machine::{MergeableModel, Model, PerProcess};
 
-use super::{Addable, ClassSums, ExecutionPart, UnitClasses};
-use crate::run_counts::OUTSIDE_UNITS;
+use super::{Addable, ClassSums, UnitClasses};
 
 /// A model for each process, whose totals are divided among the classes of units of work: what a model counts while a thread
 /// executes is the class's of the unit that the thread is in.
@@ -38,12 +37,8 @@ impl<M: MergeableModel> TotalsByClass<M> {
             self.sums.of_part(part).for_each(|(_, sum)| totals.add(sum));
             totals
         };
-        let names = self.classes.names().iter().cloned();
-        let mut parts: Vec<_> =
-            names.zip(0..).map(|(name, class)| (name, totals(ExecutionPart::Class(class)))).collect();
-        parts.sort_by(|(a, of_a), (b, of_b)| of_b.first().cmp(&of_a.first()).then_with(|| a.cmp(b)));
-        parts.push((OUTSIDE_UNITS.into(), totals(ExecutionPart::OutsideUnits)));
-        parts
+        let parts = self.classes.parts(|part| totals(part).first().copied()).into_iter();
+        parts.map(|(name, part)| (name, totals(part))).collect()
     }
 
     fn totals(&self, process: u32) -> Vec<u64> {

@@ -32,7 +32,7 @@ impl SharingAnalysis {
             // Each processor got the line once, after another one had written it.
             return Diagnosis { kind: "once", suggestion: None };
         }
-        let parts = self.parts(line);
+        let parts = self.line_parts(line);
         let (kind, suggestion) = if 2 * line.counts.needless() > line.counts.operations() {
             ("false", self.separate(line, &parts))
         } else if parts.values().any(|part| part.is_locked) {
@@ -46,7 +46,7 @@ impl SharingAnalysis {
     }
 
     /// The parts of a line, by their labels.
-    fn parts(&self, line: &SharingGroup) -> BTreeMap<String, LinePart> {
+    fn line_parts(&self, line: &SharingGroup) -> BTreeMap<String, LinePart> {
         let mut parts: BTreeMap<String, LinePart> = BTreeMap::new();
         for access in &line.accesses {
             let code = self.code_access(access.key.by);

@@ -6,12 +6,13 @@ use trace::Trace;
 
 use super::groups::{SharingGroup, listed, thread_name, thread_names};
 use super::{SharingAnalysis, SharingCounts};
+use crate::models::ExecutionPart;
 use crate::table::{Column, Kind, Table, Value};
 use machine::SharingClass;
 
 /// The columns of counts of a table: those of units only if there are units.
 fn count_columns(sharing: &SharingAnalysis) -> Vec<Column> {
-    let per_unit = (sharing.units > 0).then_some(("per unit", Kind::Real(1)));
+    let per_unit = (sharing.units() > 0).then_some(("per unit", Kind::Real(1)));
     let interconnect = sharing.nodes().map(|_| ("interconnect", Kind::Count));
     let counts = std::iter::once(("operations", Kind::Count)).chain(interconnect);
     let columns = counts.chain([("share", Kind::Percent(1))]).chain(per_unit).chain([
@@ -24,9 +25,9 @@ fn count_columns(sharing: &SharingAnalysis) -> Vec<Column> {
     columns.map(|(name, kind)| Column { name: name.into(), kind }).collect()
 }
 
-fn count_cells(sharing: &SharingAnalysis, counts: &SharingCounts) -> Vec<Value> {
-    let per_unit = sharing.weight(counts) as f64 / sharing.units as f64;
-    let per_unit = (sharing.units > 0).then_some(Value::from(per_unit));
+fn count_cells(sharing: &SharingAnalysis, part: ExecutionPart, counts: &SharingCounts) -> Vec<Value> {
+    let per_unit = sharing.weight(counts) as f64 / sharing.units_of(part) as f64;
+    let per_unit = (sharing.units() > 0).then_some(Value::from(per_unit));
     let interconnect = sharing.nodes().map(|_| Value::from(counts.exchanged()));
     std::iter::once(Value::from(counts.operations()))
         .chain(interconnect)
@@ -71,24 +72,26 @@ fn notes(sharing: &SharingAnalysis, table: &mut Table) {
     }
 }
 
-/// The cache lines that moved between processors, those with most operations first, and what would avoid these.
-pub fn by_cache_line(sharing: &SharingAnalysis, trace: &Trace) -> Table {
+/// The cache lines that moved between processors in a part of the execution, those with most operations first, and what would avoid
+/// these.
+pub fn by_cache_line(sharing: &SharingAnalysis, part: ExecutionPart, trace: &Trace) -> Table {
     let title = "Cache lines that moved between processors";
     let mut table = Table::new("cache-lines", title, &[("cache line", Kind::Address)]);
     table.columns.extend(text_columns(&["data", "threads", "sharing"]));
     table.columns.extend(count_columns(sharing));
     table.columns.extend(text_columns(&["suggestion", "written in", "missed in"]));
-    for (_, line) in sharing.groups(|access| Some(access.key.line)) {
+    let lines = lines(sharing);
+    for (number, line) in sharing.groups(part, |access| Some(access.key.line)) {
         // Processes may map it at different addresses.
         let address = line.accesses.first().map_or(0, |first| sharing.line_address(first));
-        let diagnosis = sharing.diagnose(&line);
+        let diagnosis = sharing.diagnose(&lines[&number]);
         let mut row = vec![
             address.into(),
             listed(&line.names(|access| sharing.label(access))).into(),
             thread_names(&line.threads(), trace).into(),
             diagnosis.kind.into(),
         ];
-        row.extend(count_cells(sharing, &line.counts));
+        row.extend(count_cells(sharing, part, &line.counts));
         row.extend([
             diagnosis.suggestion.into(),
             writers(sharing, &line, trace),
@@ -98,6 +101,11 @@ pub fn by_cache_line(sharing: &SharingAnalysis, trace: &Trace) -> Table {
     }
     notes(sharing, &mut table);
     table
+}
+
+/// All lines that moved, by number: what would avoid that depends on all their accesses.
+fn lines(sharing: &SharingAnalysis) -> BTreeMap<u32, SharingGroup<'_>> {
+    sharing.groups(ExecutionPart::Whole, |access| Some(access.key.line)).into_iter().collect()
 }
 
 /// Where the line was written before it moved.
@@ -114,15 +122,15 @@ fn missed_in(sharing: &SharingAnalysis, group: &SharingGroup, trace: &Trace) -> 
     listed(&group.names(|access| sharing.place(access.key.by, trace))).into()
 }
 
-/// The variables and blocks of the heap on lines that moved, those with most operations first.
-pub fn by_data(sharing: &SharingAnalysis, trace: &Trace) -> Table {
+/// The variables and blocks of the heap on lines that moved in a part of the execution, those with most operations first.
+pub fn by_data(sharing: &SharingAnalysis, part: ExecutionPart, trace: &Trace) -> Table {
     let mut table = Table::new("data", "Data on cache lines that moved between processors", &[]);
     table.columns.extend(text_columns(&["data", "where", "type", "threads", "sharing"]));
     table.columns.push(Column { name: "cache lines".into(), kind: Kind::Count });
     table.columns.extend(count_columns(sharing));
     table.columns.extend(text_columns(&["suggestion", "accessed by"]));
-    let lines: BTreeMap<_, _> = sharing.groups(|access| Some(access.key.line)).into_iter().collect();
-    for ((array, member), group) in sharing.groups(|access| Some(access.data)) {
+    let lines = lines(sharing);
+    for ((array, member), group) in sharing.groups(part, |access| Some(access.data)) {
         let mut of_lines: BTreeMap<u32, u64> = BTreeMap::new();
         for access in &group.accesses {
             *of_lines.entry(access.key.line).or_default() += access.counts.operations();
@@ -139,7 +147,7 @@ pub fn by_data(sharing: &SharingAnalysis, trace: &Trace) -> Table {
             diagnosis.as_ref().map(|diagnosis| diagnosis.kind).into(),
             (of_lines.len() as u64).into(),
         ];
-        row.extend(count_cells(sharing, &group.counts));
+        row.extend(count_cells(sharing, part, &group.counts));
         row.extend([
             diagnosis.and_then(|diagnosis| diagnosis.suggestion).into(),
             missed_in(sharing, &group, trace),
@@ -150,16 +158,17 @@ pub fn by_data(sharing: &SharingAnalysis, trace: &Trace) -> Table {
     table
 }
 
-/// The pairs of threads between which lines moved: the one that had written the line, and the one that used it next.
-pub fn by_thread(sharing: &SharingAnalysis, trace: &Trace) -> Table {
+/// The pairs of threads between which lines moved in a part of the execution: the one that had written the line, and the one that used
+/// it next.
+pub fn by_thread(sharing: &SharingAnalysis, part: ExecutionPart, trace: &Trace) -> Table {
     let mut table = Table::new("threads", "Threads between which cache lines moved", &[]);
     table.columns.extend(text_columns(&["from thread", "to thread"]));
     table.columns.extend(count_columns(sharing));
     table.columns.extend(text_columns(&["data", "written in", "missed in"]));
     let pair = |access: &super::SharedAccess| Some((access.key.writer?.thread, access.key.by.thread));
-    for ((from, to), group) in sharing.groups(pair).into_iter().filter(|((from, to), _)| from != to) {
+    for ((from, to), group) in sharing.groups(part, pair).into_iter().filter(|((from, to), _)| from != to) {
         let mut row = vec![thread_name(from, trace).into(), thread_name(to, trace).into()];
-        row.extend(count_cells(sharing, &group.counts));
+        row.extend(count_cells(sharing, part, &group.counts));
         row.extend([
             listed(&group.names(|access| sharing.layout.name(access.data.0, access.data.1))).into(),
             writers(sharing, &group, trace),

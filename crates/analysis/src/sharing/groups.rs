@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::Trace;
 
 use super::{SharedAccess, SharingAnalysis, SharingCounts, ThreadAccess};
+use crate::models::ExecutionPart;
 
 /// Accesses that have something in common.
 #[derive(Clone, Debug, Default)]
@@ -17,13 +18,14 @@ pub(super) struct SharingGroup<'a> {
 const MOST_NAMES: usize = 3;
 
 impl SharingAnalysis {
-    /// Divides the accesses into groups, those with most operations first.
+    /// Divides the accesses of a part of the execution into groups, those with most operations first.
     pub(super) fn groups<K: Ord>(
         &self,
+        part: ExecutionPart,
         key: impl Fn(&SharedAccess) -> Option<K>,
     ) -> Vec<(K, SharingGroup<'_>)> {
         let mut groups: BTreeMap<K, SharingGroup> = BTreeMap::new();
-        for access in &self.accesses {
+        for access in self.accesses.iter().filter(|access| part.has(access.key.class)) {
             let Some(key) = key(access) else { continue };
             let group = groups.entry(key).or_default();
             group.counts.add(&access.counts);

@@ -18,8 +18,9 @@ use machine::{
 };
 
 use crate::memory_layout::MemoryLayout;
+use crate::models::{ExecutionPart, UnitClasses};
 use crate::names::Names;
-pub use code_tables::by_code;
+pub use code_tables::{by_class, by_code};
 pub use data_tables::{by_cache_line, by_data, by_thread};
 pub use node_tables::{by_interconnect_operation, by_node, interconnect_operation_name};
 pub use partners::by_partner;
@@ -40,11 +41,15 @@ pub struct SharingAnalysis {
     processor: u8,
     shapes: Vec<Shape>,
     blocks: Vec<AccessedBlock>,
-    /// By block, the counts of each access; empty until one needs the bus.
-    by_access: Vec<Box<[SharingCounts]>>,
+    /// By class of units of work, or outside of units, and block, the counts of each access; empty until one needs the bus.
+    by_access: BTreeMap<Option<u32>, Vec<Box<[SharingCounts]>>>,
     executions: Vec<u64>,
     instructions: u64,
-    units: u64,
+    /// Those of each class, and those without a class.
+    units: BTreeMap<Option<u32>, u64>,
+    classes: UnitClasses,
+    /// By thread, the class of the open unit.
+    open: HashMap<u32, Option<u32>>,
     threads: Vec<u32>,
     layout: MemoryLayout,
     names: Names,
@@ -117,6 +122,8 @@ struct AccessKey {
     /// The number of the line.
     line: u32,
     by: ThreadAccess,
+    /// The class of the unit of work in which they are, if it has one.
+    class: Option<u32>,
     writer: Option<LineWriter>,
 }
 
@@ -197,10 +204,12 @@ impl SharingAnalysis {
             processor: 0,
             shapes: Vec::new(),
             blocks: Vec::new(),
-            by_access: Vec::new(),
+            by_access: BTreeMap::new(),
             executions: Vec::new(),
             instructions: 0,
-            units: 0,
+            units: BTreeMap::new(),
+            classes: UnitClasses::default(),
+            open: HashMap::new(),
             threads: Vec::new(),
             layout: MemoryLayout::new(),
             names: Names::default(),
@@ -211,6 +220,29 @@ impl SharingAnalysis {
             not_attributed: 0,
             check: None,
         }
+    }
+
+    /// The same, divided among the classes of units of work.
+    pub fn with_classes(self, classes: UnitClasses) -> SharingAnalysis {
+        SharingAnalysis { classes, ..self }
+    }
+
+    /// The classes of units of work.
+    pub fn classes(&self) -> &UnitClasses {
+        &self.classes
+    }
+
+    /// The classes of units of work, those with most operations first, and what is outside of units, with their names.
+    pub fn parts(&self) -> Vec<(String, ExecutionPart)> {
+        self.classes.parts(|part| self.weight(&self.sum(part)))
+    }
+
+    /// The counts of all accesses of a part of the execution.
+    fn sum(&self, part: ExecutionPart) -> SharingCounts {
+        let mut sum = SharingCounts::default();
+        let counts = (0..self.blocks.len()).flat_map(|block| self.counts_of(part, block));
+        counts.for_each(|counts| sum.add(&counts));
+        sum
     }
 
     /// Checks that each access finds what was stored last, and that stores leave no other copy. This takes longer.
@@ -246,7 +278,22 @@ impl SharingAnalysis {
 
     /// The number of units of work that ended.
     pub fn units(&self) -> u64 {
-        self.units
+        self.units_of(ExecutionPart::Whole)
+    }
+
+    /// The same of a part of the execution.
+    fn units_of(&self, part: ExecutionPart) -> u64 {
+        self.units.iter().filter(|(class, _)| part.has(**class)).map(|(_, units)| units).sum()
+    }
+
+    /// The counts of each access of a block in a part of the execution.
+    fn counts_of(&self, part: ExecutionPart, block: usize) -> Vec<SharingCounts> {
+        let mut sums = vec![SharingCounts::default(); self.blocks[block].accesses.len()];
+        for (_, blocks) in self.by_access.iter().filter(|(class, _)| part.has(**class)) {
+            let counts = blocks.get(block).into_iter().flatten();
+            sums.iter_mut().zip(counts).for_each(|(sum, more)| sum.add(more));
+        }
+        sums
     }
 
     /// What rows are sorted by: operations on the interconnect, or on the bus of a machine that has only one.
@@ -302,7 +349,12 @@ impl SharingAnalysis {
         address: u64,
         event: &BusEvent,
     ) {
-        let counts = &mut self.by_access[block as usize];
+        let class = self.open.get(&thread.number).copied().flatten();
+        let blocks = self.by_access.entry(class).or_default();
+        if blocks.len() <= block as usize {
+            blocks.resize(self.blocks.len(), Box::default());
+        }
+        let counts = &mut blocks[block as usize];
         if counts.is_empty() {
             *counts = vec![SharingCounts::default(); self.blocks[block as usize].accesses.len()].into();
         }
@@ -315,7 +367,7 @@ impl SharingAnalysis {
             || event.exchange.count() != 0;
         if has_moved {
             let writer = self.writers.get(&event.line).copied();
-            let key = AccessKey { process: thread.process, address, line: event.line, by, writer };
+            let key = AccessKey { process: thread.process, address, line: event.line, by, class, writer };
             self.partners.moved(thread.number, event.line, self.instructions);
             self.moved(thread, processor, key, event);
         }
@@ -373,8 +425,9 @@ impl SharingAnalysis {
             let class = if decision.is_true { SharingClass::True } else { SharingClass::False };
             let access = &mut self.accesses[decision.token as usize];
             access.counts.misses[class as usize] += 1;
-            let ThreadAccess { block, access, .. } = access.key.by;
-            if let Some(counts) = self.by_access[block as usize].get_mut(access as usize) {
+            let AccessKey { by: ThreadAccess { block, access, .. }, class: of_unit, .. } = access.key;
+            let counts = self.by_access.get_mut(&of_unit).and_then(|blocks| blocks.get_mut(block as usize));
+            if let Some(counts) = counts.and_then(|counts| counts.get_mut(access as usize)) {
                 counts.misses[class as usize] += 1;
             }
         }
@@ -386,7 +439,12 @@ impl SharingAnalysis {
 
     fn mark(&mut self, thread: Thread, mark: Mark) {
         match mark {
-            Mark::UnitEnds(_) => self.units += 1,
+            Mark::UnitBegins(unit) => drop(self.open.insert(thread.number, self.classes.of(unit))),
+            Mark::UnitEnds(unit) => {
+                *self.units.entry(self.classes.of(unit)).or_default() += 1;
+                self.open.remove(&thread.number);
+            }
+            Mark::UnitLeft(_) => drop(self.open.remove(&thread.number)),
             Mark::Heap(heap) => self.layout.heap(thread, heap, &self.names),
             Mark::Mapping(mapping) => self.spaces.mark(thread.process, mapping),
             _ => {}
@@ -415,7 +473,6 @@ impl Consumer for SharingAnalysis {
         let stack = accesses.iter().position(|access| access.base == set.stack_pointer());
         let instructions = block.words.len() as u64;
         self.blocks.push(AccessedBlock { image: block.image, instructions, accesses, stack });
-        self.by_access.push(Box::default());
         self.executions.push(0);
     }
 
@@ -445,9 +502,10 @@ impl Model for SharingAnalysis {
     fn reset_counts(&mut self) {
         self.memory.reset_counts();
         self.tlbs.reset_counts();
-        self.by_access.fill(Box::default());
+        self.by_access.clear();
+        self.units.clear();
         self.executions.fill(0);
-        (self.instructions, self.units, self.not_attributed) = (0, 0, 0);
+        (self.instructions, self.not_attributed) = (0, 0);
         self.accesses.clear();
         self.numbers.clear();
         self.partners.reset_counts();

@@ -30,7 +30,7 @@ pub fn by_interconnect_operation(sharing: &SharingAnalysis) -> Table {
         ("share", Kind::Percent(1)),
         ("per 1,000 instructions", Kind::Real(3)),
     ];
-    columns.extend((sharing.units > 0).then_some(("per unit", Kind::Real(1))));
+    columns.extend((sharing.units() > 0).then_some(("per unit", Kind::Real(1))));
     let mut table = Table::new("interconnect", "Operations on the interconnect between nodes", &columns);
     let Some(nodes) = sharing.nodes() else { return table };
     let counts = nodes.counts().by_operation();
@@ -38,7 +38,7 @@ pub fn by_interconnect_operation(sharing: &SharingAnalysis) -> Table {
     let row = |name: &str, count: u64| {
         let mut row = vec![name.into(), count.into(), Value::from(100.0 * count as f64 / all as f64)];
         row.push(Value::from(1000.0 * count as f64 / sharing.instructions as f64));
-        row.extend((sharing.units > 0).then(|| Value::from(count as f64 / sharing.units as f64)));
+        row.extend((sharing.units() > 0).then(|| Value::from(count as f64 / sharing.units() as f64)));
         row
     };
     for operation in InterconnectOperation::ALL {

@@ -6,6 +6,7 @@ use trace::Trace;
 
 use super::SharingAnalysis;
 use super::groups::{SharingGroup, listed, thread_names};
+use crate::models::ExecutionPart;
 use crate::table::{Kind, Table, Value};
 
 /// How many instructions after one line another one moves to the same thread, if they move together.
@@ -55,12 +56,12 @@ pub fn by_partner(sharing: &SharingAnalysis, trace: &Trace) -> Table {
         ("bytes", Kind::Count),
     ];
     let mut table = Table::new("partners", "Data that would move together in one line", &columns);
-    if sharing.units > 0 {
+    if sharing.units() > 0 {
         table.columns.push(crate::table::Column { name: "per unit".into(), kind: Kind::Real(2) });
     }
     table.columns.push(crate::table::Column { name: "suggestion".into(), kind: Kind::Text });
     let lines: BTreeMap<u32, SharingGroup> =
-        sharing.groups(|access| Some(access.key.line)).into_iter().collect();
+        sharing.groups(ExecutionPart::Whole, |access| Some(access.key.line)).into_iter().collect();
     let mut pairs: Vec<_> = sharing.partners.together.iter().map(|(&pair, &count)| (pair, count)).collect();
     pairs.sort_unstable_by_key(|&(pair, count)| (std::cmp::Reverse(count), pair));
     for ((first, second), count) in pairs {
@@ -84,8 +85,8 @@ pub fn by_partner(sharing: &SharingAnalysis, trace: &Trace) -> Table {
             share(other),
             bytes.into(),
         ];
-        if sharing.units > 0 {
-            row.push(Value::from(count as f64 / sharing.units as f64));
+        if sharing.units() > 0 {
+            row.push(Value::from(count as f64 / sharing.units() as f64));
         }
         row.push(suggestion.into());
         table.row(row);

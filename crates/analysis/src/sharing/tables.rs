@@ -7,7 +7,7 @@ use crate::table::{Kind, Table, Value};
 
 /// Misses by class, and operations on the bus.
 pub fn summary(sharing: &SharingAnalysis) -> Table {
-    let per_unit = (sharing.units > 0).then_some(("per unit", Kind::Real(1)));
+    let per_unit = (sharing.units() > 0).then_some(("per unit", Kind::Real(1)));
     let columns: Vec<_> =
         [("what", Kind::Text), ("count", Kind::Count), ("per 1,000 instructions", Kind::Real(3))]
             .into_iter()
@@ -55,7 +55,7 @@ pub fn summary(sharing: &SharingAnalysis) -> Table {
         let per = |whole: u64| Value::from(count as f64 / whole as f64);
         let row =
             [what.into(), count.into(), Value::from(1000.0 * count as f64 / sharing.instructions as f64)];
-        table.row(row.into_iter().chain((sharing.units > 0).then(|| per(sharing.units))).collect());
+        table.row(row.into_iter().chain((sharing.units() > 0).then(|| per(sharing.units()))).collect());
     }
     table.notes.push(
         "avoidable: operations that would not occur if no two processors used different bytes of a line."

@@ -6,6 +6,7 @@ use image::Variable;
 use machine::{Cache, Holds, Machine};
 
 use super::{By, Count, Patterns, Series};
+use crate::models::ExecutionPart;
 use crate::table::{Kind, Table, Value, separated};
 
 /// The options of counting that advice needs: all references, in bytes.
@@ -100,7 +101,7 @@ fn walks<'a>(patterns: &'a Patterns) -> Vec<Walk<'a>> {
             strides: series.strides().collect(),
         })
     };
-    patterns.sorted().into_iter().filter_map(walk).collect()
+    patterns.sorted(ExecutionPart::Whole).into_iter().filter_map(walk).collect()
 }
 
 impl Walk<'_> {

@@ -1,72 +1,135 @@
-//! Strides by class of units of work. References are compared with earlier ones of the same thread, whatever those belonged to;
-//! what a unit adds to the counts of its thread belongs to its class, so that the counts of all classes and of what is outside of
+//! Strides by class of units of work. References are compared with earlier ones of the same series and thread, whatever those belonged
+//! to; what a unit adds to the counts of its thread belongs to its class, so that the counts of all classes and of what is outside of
 //! units add up to those of all threads.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::Series;
+use events::record::Mark;
+
 use super::sums::StrideSums;
-use crate::models::UnitClasses;
+use super::{Key, Series, Strides};
+use crate::models::{ExecutionPart, UnitClasses};
 
-/// The counts of loads, and of stores.
-pub(super) type LoadsAndStores = [StrideSums; 2];
+/// The counts of series.
+type Sums = BTreeMap<Key, StrideSums>;
 
 /// The counts of classes.
 #[derive(Default)]
 pub(super) struct ClassStrides {
     pub(super) classes: UnitClasses,
-    /// By thread: its open unit, and its counts when that began.
-    open: HashMap<u32, (u64, LoadsAndStores)>,
-    sums: BTreeMap<u32, LoadsAndStores>,
-    /// Outside of units, once everything has been counted.
-    outside: LoadsAndStores,
+    threads: Vec<ThreadSeries>,
+    /// By a thread's own series, the unit that referred to it last, as a number in the order of beginnings from 1.
+    last_units: Vec<u64>,
+    /// How many units have begun.
+    units: u64,
+    of_classes: BTreeMap<u32, Sums>,
+    /// Outside of units and everywhere, once everything has been counted.
+    outside: Sums,
+    whole: Sums,
 }
 
-/// The group of what is outside of units; those of classes are their numbers.
-const OUTSIDE: u32 = u32::MAX;
+/// The series of a thread.
+#[derive(Default)]
+struct ThreadSeries {
+    /// By series of all threads, the thread's own one of the same references.
+    own: Vec<Option<u32>>,
+    open: Option<OpenUnit>,
+}
+
+/// A unit of work that a thread is in.
+struct OpenUnit {
+    unit: u64,
+    /// Its number in the order of beginnings.
+    number: u64,
+    /// The series to which it has referred, with their counts before.
+    began: Vec<(u32, StrideSums)>,
+}
 
 impl ClassStrides {
-    /// A thread with these counts begins a unit.
-    pub(super) fn begin(&mut self, thread: u32, unit: u64, counts: LoadsAndStores) {
-        self.open.insert(thread, (unit, counts));
-    }
-
-    /// A thread with these counts ends a unit.
-    pub(super) fn end(&mut self, thread: u32, unit: u64, mut counts: LoadsAndStores) {
-        let began = self.open.remove(&thread).filter(|(open, _)| *open == unit);
-        let Some(((_, began), class)) = began.zip(self.classes.of(unit)) else { return };
-        counts.iter_mut().zip(&began).for_each(|(own, began)| own.subtract(began));
-        let sums = self.sums.entry(class).or_default();
-        sums.iter_mut().zip(&counts).for_each(|(sum, own)| sum.add(own));
-    }
-
-    /// Everything has been counted, and all threads have these counts.
-    pub(super) fn finish(&mut self, threads: impl Iterator<Item = LoadsAndStores>) {
-        let mut outside = LoadsAndStores::default();
-        for counts in threads {
-            outside.iter_mut().zip(&counts).for_each(|(sum, own)| sum.add(own));
+    /// A thread is about to refer to a series of all threads. Returns its own one.
+    #[inline]
+    pub(super) fn reference(&mut self, thread: u32, series: u32, strides: &mut Strides) -> u32 {
+        let ThreadSeries { own, open } = of_thread(&mut self.threads, thread);
+        if own.len() <= series as usize {
+            own.resize(series as usize + 1, None);
         }
-        for sums in self.sums.values() {
-            outside.iter_mut().zip(sums).for_each(|(rest, own)| rest.subtract(own));
+        let own = *own[series as usize].get_or_insert_with(|| strides.duplicate(series));
+        if let Some(open) = open {
+            if self.last_units.len() <= own as usize {
+                self.last_units.resize(own as usize + 1, 0);
+            }
+            if std::mem::replace(&mut self.last_units[own as usize], open.number) != open.number {
+                open.began.push((own, strides.one(own).sums()));
+            }
         }
-        self.outside = outside;
+        own
     }
 
-    /// The loads and the stores of each class and outside of units, where there are any.
-    pub(super) fn series(&self) -> impl Iterator<Item = Series<'_>> {
-        let classes = self.sums.iter().map(|(&class, sums)| (class, sums));
-        let all = classes.chain([(OUTSIDE, &self.outside)]);
-        let series = all.flat_map(|(group, sums)| {
-            [false, true]
-                .into_iter()
-                .zip(sums)
-                .map(move |(is_store, sums)| Series::summed(group, is_store, sums))
-        });
+    /// A mark of a thread.
+    pub(super) fn mark(&mut self, thread: u32, mark: Mark, strides: &Strides) {
+        let open = &mut of_thread(&mut self.threads, thread).open;
+        match mark {
+            Mark::UnitBegins(unit) => {
+                self.units += 1;
+                *open = Some(OpenUnit { unit, number: self.units, began: Vec::new() });
+            }
+            Mark::UnitLeft(_) => *open = None,
+            Mark::UnitEnds(unit) => {
+                let ended = open.take().filter(|open| open.unit == unit);
+                let Some((ended, class)) = ended.zip(self.classes.of(unit)) else { return };
+                let sums = self.of_classes.entry(class).or_default();
+                for (series, began) in ended.began {
+                    let mut counts = strides.one(series).sums();
+                    counts.subtract(&began);
+                    sums.entry(strides.keys[series as usize]).or_default().add(&counts);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Everything has been counted.
+    pub(super) fn finish(&mut self, strides: &Strides) {
+        for &series in self.threads.iter().flat_map(|thread| &thread.own).flatten() {
+            let sum = self.whole.entry(strides.keys[series as usize]).or_default();
+            sum.add(&strides.one(series).sums());
+        }
+        self.outside.clone_from(&self.whole);
+        for (key, sums) in self.of_classes.values().flatten() {
+            self.outside.entry(*key).or_default().subtract(sums);
+        }
+    }
+
+    /// The classes, the one with most references first, and what is outside of units, with their names.
+    pub(super) fn parts(&self) -> Vec<(String, ExecutionPart)> {
+        self.classes.parts(|part| self.series(part).map(|series| series.references).sum::<u64>())
+    }
+
+    /// The series of a part of the execution that have references.
+    pub(super) fn series(&self, part: ExecutionPart) -> impl Iterator<Item = Series<'_>> {
+        let sums = match part {
+            ExecutionPart::Whole => Some(&self.whole),
+            ExecutionPart::Class(class) => self.of_classes.get(&class),
+            ExecutionPart::OutsideUnits => Some(&self.outside),
+        };
+        let series = sums.into_iter().flatten().map(move |(&key, sums)| Series::summed(key, part, sums));
         series.filter(|series| series.references > 0)
     }
 
-    /// The name of a group.
-    pub(super) fn name(&self, group: u32) -> &str {
-        self.classes.names().get(group as usize).map_or(crate::run_counts::OUTSIDE_UNITS, String::as_str)
+    /// The name of a part of the execution that is not the whole.
+    pub(super) fn name(&self, part: ExecutionPart) -> &str {
+        match part {
+            ExecutionPart::Class(class) => &self.classes.names()[class as usize],
+            ExecutionPart::OutsideUnits | ExecutionPart::Whole => crate::run_counts::OUTSIDE_UNITS,
+        }
     }
+}
+
+#[inline]
+fn of_thread(threads: &mut Vec<ThreadSeries>, thread: u32) -> &mut ThreadSeries {
+    let thread = thread as usize;
+    if threads.len() <= thread {
+        threads.resize_with(thread + 1, ThreadSeries::default);
+    }
+    &mut threads[thread]
 }

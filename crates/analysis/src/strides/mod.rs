@@ -37,6 +37,7 @@ use events::record::Event;
 use isa::MemoryAccess;
 
 use crate::memory_layout::MemoryLayout;
+use crate::models::ExecutionPart;
 pub use advice::{ADVICE, advice};
 pub use bins::{Bins, Range};
 use counters::{Add, CounterSums, Counters};
@@ -191,6 +192,12 @@ impl Strides {
         })
     }
 
+    /// Another series of the same group.
+    fn duplicate(&mut self, series: u32) -> u32 {
+        self.keys.push(self.keys[series as usize]);
+        self.keys.len() as u32 - 1
+    }
+
     /// Counts executions ([`events::record`]) of a thread, whose blocks are defined, with the addresses of their accesses.
     pub fn executed(&mut self, thread: u32, mut records: &[u64]) {
         let StrideSettings { depth, bins, .. } = StrideSettings::default();
@@ -285,7 +292,7 @@ impl Strides {
     fn one(&self, number: u32) -> Series<'_> {
         let (group, is_store) = self.keys[number as usize];
         let counts = SeriesCounts::Counted(self, number);
-        Series { group, is_store, references: self.references(number), counts }
+        Series { group, is_store, part: ExecutionPart::Whole, references: self.references(number), counts }
     }
 
     /// The current runs of a track, one for each thread with references of it.
@@ -380,6 +387,8 @@ pub struct Series<'a> {
     pub group: u32,
     /// Stores, or else loads.
     pub is_store: bool,
+    /// The part of the execution whose references these are.
+    pub part: ExecutionPart,
     /// The number of its references.
     pub references: u64,
     counts: SeriesCounts<'a>,
@@ -407,8 +416,8 @@ pub struct Count {
 
 impl<'a> Series<'a> {
     /// With counts that were added up.
-    fn summed(group: u32, is_store: bool, sums: &'a StrideSums) -> Series<'a> {
-        Series { group, is_store, references: sums.references, counts: SeriesCounts::Summed(sums) }
+    fn summed((group, is_store): Key, part: ExecutionPart, sums: &'a StrideSums) -> Series<'a> {
+        Series { group, is_store, part, references: sums.references, counts: SeriesCounts::Summed(sums) }
     }
 
     /// Its counts, to add up.

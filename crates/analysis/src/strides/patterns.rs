@@ -9,7 +9,7 @@ use std::sync::Arc;
 use events::record::{Event, Mark, address_of_word};
 use events::{Block, BlockId, Consumer, Image, Thread};
 
-use super::classes::{ClassStrides, LoadsAndStores};
+use super::classes::ClassStrides;
 use super::{MemoryLayout, Series, StrideSettings, Strides};
 use crate::names::{FunctionName, Names};
 use crate::replay::{Dictionary, Executed, Visitor};
@@ -29,8 +29,6 @@ pub enum By {
     Walk,
     /// The references of processes.
     Process,
-    /// All references of a thread, counted by the class of the unit of work in which they are. Only of running programs.
-    Class,
     /// All references.
     All,
 }
@@ -50,9 +48,9 @@ struct Counting {
     names: Vec<String>,
     /// By array: whether it has one of the names.
     is_named: Vec<bool>,
-    /// With [`By::Class`], the counts of classes.
-    classes: ClassStrides,
-    /// By array, process or thread: the series of its loads and of its stores.
+    /// The counts of classes of units of work, if they are wanted.
+    classes: Option<ClassStrides>,
+    /// By array or process: the series of its loads and of its stores.
     of_groups: Vec<[Option<u32>; 2]>,
     /// With [`By::Walk`]: lines and arrays.
     walks: Walks,
@@ -84,7 +82,7 @@ impl Counting {
             memory: has_memory.then(MemoryLayout::new),
             names: names.to_vec(),
             is_named: Vec::new(),
-            classes: ClassStrides::default(),
+            classes: None,
             of_groups: Vec::new(),
             walks: Walks::default(),
         }
@@ -116,7 +114,7 @@ impl Counting {
                 }
                 By::Function => groups.functions.number(function()),
                 By::All => (0, first.is_empty()),
-                By::Array | By::Process | By::Class => return None,
+                By::Array | By::Process => return None,
             };
             if is_new {
                 first.push((id, site.index));
@@ -127,7 +125,7 @@ impl Counting {
 
     /// Executions and marks of a thread, whole ones, whose blocks are defined.
     fn records(&mut self, thread: Thread, records: &[u64], names: &Names) {
-        if self.memory.is_none() && !matches!(self.by, By::Process | By::Class) {
+        if self.memory.is_none() && self.by != By::Process && self.classes.is_none() {
             return self.strides.executed(thread.number, records);
         }
         let mut words = records;
@@ -149,20 +147,9 @@ impl Counting {
         if let (Some(memory), Mark::Heap(heap)) = (&mut self.memory, mark) {
             memory.heap(thread, heap, names);
         }
-        if self.by != By::Class {
-            return;
+        if let Some(classes) = &mut self.classes {
+            classes.mark(thread.number, mark, &self.strides);
         }
-        match mark {
-            Mark::UnitBegins(unit) => self.classes.begin(thread.number, unit, self.of_thread(thread.number)),
-            Mark::UnitEnds(unit) => self.classes.end(thread.number, unit, self.of_thread(thread.number)),
-            _ => {}
-        }
-    }
-
-    /// With [`By::Class`], the counts of a thread until now.
-    fn of_thread(&self, thread: u32) -> LoadsAndStores {
-        let series = self.of_groups.get(thread as usize).copied().unwrap_or_default();
-        series.map(|series| series.map_or_else(Default::default, |series| self.strides.one(series).sums()))
     }
 
     /// Counts an execution of a block; `selected` says by index which instructions are selected.
@@ -188,7 +175,6 @@ impl Counting {
             }
             let series = match (array, access.series) {
                 _ if self.by == By::Process => Some(self.of_group(thread.process, access.is_store)),
-                _ if self.by == By::Class => Some(self.of_group(thread.number, access.is_store)),
                 (Some(array), _) if self.by == By::Array => Some(self.of_group(array, access.is_store)),
                 (Some(array), Some(line)) if self.by == By::Walk => {
                     Some(self.of_walk(line, array, access.is_store))
@@ -196,7 +182,10 @@ impl Counting {
                 _ => access.series,
             };
             let element = array.and_then(|array| self.memory.as_ref()?.arrays()[array as usize].element);
-            if let Some(series) = series {
+            if let Some(mut series) = series {
+                if let Some(classes) = &mut self.classes {
+                    series = classes.reference(thread.number, series, &mut self.strides);
+                }
                 let element = element.filter(|&size| size > 0).unwrap_or(access.size.into());
                 self.strides.reference(thread.number, series, address, element);
             }
@@ -212,7 +201,7 @@ impl Counting {
         self.is_named[array as usize]
     }
 
-    /// The series of the loads or of the stores of an array, a process or a thread.
+    /// The series of the loads or of the stores of an array or a process.
     #[inline]
     fn of_group(&mut self, group: u32, is_store: bool) -> u32 {
         let index = group as usize;
@@ -259,10 +248,8 @@ impl<'a> Patterns<'a> {
     /// For a program that was observed while it ran. Its blocks are those of the dictionary's trace, which has no records.
     pub fn of_program(dictionary: &'a Dictionary<'a>, live_strides: LiveStrides) -> Patterns<'a> {
         let mut counting = live_strides.counting;
-        if counting.by == By::Class {
-            let threads = 0..counting.of_groups.len() as u32;
-            let counts: Vec<_> = threads.map(|thread| counting.of_thread(thread)).collect();
-            counting.classes.finish(counts.into_iter());
+        if let Some(classes) = &mut counting.classes {
+            classes.finish(&counting.strides);
         }
         Patterns { dictionary, counting, process_names: HashMap::new() }
     }
@@ -277,9 +264,14 @@ impl<'a> Patterns<'a> {
         self.process_names.get(&process).cloned().unwrap_or_else(|| process.to_string())
     }
 
-    /// With [`By::Class`], the counts of classes.
-    pub(super) fn classes(&self) -> &ClassStrides {
-        &self.counting.classes
+    /// The counts of classes of units of work, if they were wanted.
+    pub(super) fn classes(&self) -> Option<&ClassStrides> {
+        self.counting.classes.as_ref()
+    }
+
+    /// Whether counts are divided among classes of units of work.
+    pub fn has_classes(&self) -> bool {
+        self.classes().is_some()
     }
 
     /// The kind of series.
@@ -364,6 +356,12 @@ impl LiveStrides {
         LiveStrides { counting: Counting::new(by, arrays, options), names: Names::default() }
     }
 
+    /// Also counts by class of units of work.
+    pub fn with_classes(mut self) -> LiveStrides {
+        self.counting.classes = Some(ClassStrides::default());
+        self
+    }
+
     /// Whether it needs heap marks.
     pub fn wants_heap(&self) -> bool {
         self.counting.memory.is_some()
@@ -385,7 +383,9 @@ impl Consumer for LiveStrides {
     }
 
     fn unit_class(&mut self, unit: u64, class: &str) {
-        self.counting.classes.classes.add(unit, class);
+        if let Some(classes) = &mut self.counting.classes {
+            classes.classes.add(unit, class);
+        }
     }
 }
 

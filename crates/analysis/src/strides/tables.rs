@@ -2,7 +2,9 @@
 
 use events::BlockId;
 
+use super::classes::ClassStrides;
 use super::{By, Count, Patterns, Range, Series};
+use crate::models::ExecutionPart;
 use crate::table::{Column, Kind, Table, Value, separated};
 
 /// Strides of a step in the short table.
@@ -17,12 +19,12 @@ const RARE: f64 = 0.1;
 type Step = Vec<(Range, u64)>;
 
 impl Patterns<'_> {
-    /// One row for each series, sorted by references, with its most frequent strides.
-    pub fn table(&self) -> Table {
+    /// One row for each series of a part of the execution, sorted by references, with its most frequent strides.
+    pub fn table(&self, part: ExecutionPart) -> Table {
         let mut table = self.empty("strides", self.title());
         let depth = self.strides().options().depth;
         table.columns.extend((1..=depth).map(|step| Column { name: back(step), kind: Kind::Text }));
-        for series in self.sorted() {
+        for series in self.sorted(part) {
             let mut row = self.row(&series);
             let steps = steps(&series, depth);
             row.extend(steps.into_iter().map(|step| most_frequent(step, series.references).into()));
@@ -32,8 +34,8 @@ impl Patterns<'_> {
         table
     }
 
-    /// One row for each stride of each series.
-    pub fn histograms(&self) -> Table {
+    /// One row for each stride of each series of a part of the execution.
+    pub fn histograms(&self, part: ExecutionPart) -> Table {
         let mut table = self.empty("histograms", self.title());
         let more = [
             ("steps back", Kind::Count),
@@ -43,7 +45,7 @@ impl Patterns<'_> {
             ("share", Kind::Percent(2)),
         ];
         table.columns.extend(more.map(|(name, kind)| Column { name: name.into(), kind }));
-        for series in self.sorted() {
+        for series in self.sorted(part) {
             let first = self.row(&series);
             for Count { step, range: Range { near, far }, count } in series.strides() {
                 let share = share(count, series.references);
@@ -56,9 +58,11 @@ impl Patterns<'_> {
         table
     }
 
-    /// The series with most references, but for the rare ones.
+    /// The series with most references, in whatever class of units of work, but for the rare ones.
     pub fn frequent(&self, most: usize) -> Vec<Series<'_>> {
-        let mut all = self.sorted();
+        let parts = self.parts().into_iter().map(|(_, part)| part);
+        let mut all: Vec<Series> = parts.flat_map(|part| self.sorted(part)).collect();
+        all.sort_by_key(|series| std::cmp::Reverse(series.references));
         let references: u64 = all.iter().map(|series| series.references).sum();
         all.truncate(most);
         all.retain(|series| share(series.references, references) >= RARE);
@@ -89,11 +93,17 @@ impl Patterns<'_> {
         all.iter().enumerate().map(chart).collect()
     }
 
-    /// All series, the one with most references first.
-    pub fn sorted(&self) -> Vec<Series<'_>> {
-        let mut all: Vec<Series> = match self.by() {
-            By::Class => self.classes().series().collect(),
-            _ => self.strides().series().collect(),
+    /// The classes of units of work, the one with most references first, and what is outside of units, with their names. Without
+    /// classes, the whole execution.
+    pub fn parts(&self) -> Vec<(String, ExecutionPart)> {
+        self.classes().map_or_else(|| vec![(String::new(), ExecutionPart::Whole)], ClassStrides::parts)
+    }
+
+    /// All series of a part of the execution, the one with most references first.
+    pub fn sorted(&self, part: ExecutionPart) -> Vec<Series<'_>> {
+        let mut all: Vec<Series> = match self.classes() {
+            Some(classes) => classes.series(part).collect(),
+            None => self.strides().series().collect(),
         };
         all.sort_by_key(|series| std::cmp::Reverse(series.references));
         all
@@ -101,8 +111,7 @@ impl Patterns<'_> {
 
     fn title(&self) -> String {
         let unit = if self.strides().options().bins.in_elements { "elements" } else { "bytes" };
-        let of_classes = if self.by() == By::Class { ", by class of units of work" } else { "" };
-        format!("Strides between references of the same {}{of_classes}, in {unit}", self.by().noun())
+        format!("Strides between references of the same {}, in {unit}", self.by().noun())
     }
 
     fn notes(&self) -> Vec<String> {
@@ -128,7 +137,8 @@ impl Patterns<'_> {
             By::Function => &[("function", Kind::Text), ("image", Kind::Text)],
             By::Array => &[("array", Kind::Text), ("type", Kind::Text), ("where", Kind::Text)],
             By::Process => &[("process", Kind::Text)],
-            By::Class => &[("class", Kind::Text)],
+            // The class alone is shown.
+            By::All if self.classes().is_some() => &[],
             By::All => &[("of", Kind::Text)],
         };
         let mut table = Table::new(name, title, headings);
@@ -153,8 +163,8 @@ impl Patterns<'_> {
         if self.by() == By::Process {
             return vec![self.process_name(group).into()];
         }
-        if self.by() == By::Class {
-            return vec![self.classes().name(group).into()];
+        if self.by() == By::All {
+            return self.classes().map_or_else(|| vec!["all".into()], |_| Vec::new());
         }
         let (id, index) = self.site(group);
         let block = &self.dictionary.trace.blocks()[id as usize];
@@ -168,7 +178,7 @@ impl Patterns<'_> {
             }
             By::Line | By::Walk => vec![self.line(id, index), function.function.clone().into()],
             By::Function => vec![function.function.clone().into(), function.image.clone().into()],
-            By::Array | By::Process | By::Class | By::All => vec!["all".into()],
+            By::Array | By::Process | By::All => vec!["all".into()],
         }
     }
 
@@ -185,15 +195,18 @@ impl Patterns<'_> {
 
     /// The name of a series, in one line.
     pub fn label(&self, series: &Series) -> String {
-        format!("{}, {}", self.name(series), if series.is_store { "stores" } else { "loads" })
+        let class = self.classes().map(|classes| classes.name(series.part).to_string());
+        let kind = if series.is_store { "stores" } else { "loads" }.to_string();
+        let names = [class, Some(self.name(series)).filter(|name| !name.is_empty()), Some(kind)];
+        names.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// The name of its group.
+    /// The name of its group. With classes of units of work, all references of a thread have none.
     pub fn name(&self, series: &Series) -> String {
         let cells = self.cells(series.group);
         let name = match self.by() {
             By::Instruction => &cells[1..],
-            _ => &cells[..1],
+            _ => &cells[..cells.len().min(1)],
         };
         let text = |value: &Value| match value {
             Value::Text(text) => text.clone(),
@@ -213,7 +226,7 @@ impl By {
             By::Function => "function",
             By::Array => "array",
             By::Process => "process",
-            By::Class | By::All => "thread",
+            By::All => "thread",
         }
     }
 }

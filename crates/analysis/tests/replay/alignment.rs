@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use isa::Flags;
 use pathlength_analysis::alignment::{self, AlignmentFaults};
-use pathlength_analysis::models::InstructionResults;
+use pathlength_analysis::models::{ExecutionPart, InstructionResults};
 use pathlength_analysis::replay::Selection;
 use pathlength_analysis::table::{Table, Value};
 use proptest::prelude::*;
@@ -22,8 +22,8 @@ fn replayed(made: &Made) -> (AlignmentFaults, Vec<Table>) {
         let trace = replay.dictionary.trace;
         let tables = vec![
             alignment::by_line(&faults, trace),
-            alignment::by_data(&faults, trace),
-            alignment::over_time(&faults),
+            alignment::by_data(&faults, ExecutionPart::Whole, trace),
+            alignment::over_time(&faults, ExecutionPart::Whole),
         ];
         (faults, tables)
     })

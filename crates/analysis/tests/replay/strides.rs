@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use events::Block;
+use pathlength_analysis::models::ExecutionPart;
 use pathlength_analysis::replay::Selection;
 use pathlength_analysis::strides::{Bins, By, Patterns, Range, StrideSettings, Strides};
 use pathlength_analysis::table::{Kind, Value};
@@ -66,7 +67,7 @@ fn counted(made: &Made, by: By, selection: &Selection, options: StrideSettings, 
         let mut patterns = Patterns::new(shown.replay.dictionary, by, &[], options);
         shown.to(&mut patterns);
         let mut counts = Counts::new();
-        let (short, long) = (patterns.table(), patterns.histograms());
+        let (short, long) = (patterns.table(ExecutionPart::Whole), patterns.histograms(ExecutionPart::Whole));
         let column = |name: &str| short.columns.iter().position(|column| column.name == name).unwrap();
         let [name, kind] = [name, "kind"].map(column);
         let key = |row: &[Value]| {

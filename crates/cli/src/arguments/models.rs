@@ -236,7 +236,8 @@ pub struct MrcOptions {
 pub struct ClassOptions {
     /// Take a unit's class from the first call of a function in it that names one, as count --class does: FUNCTION($1),
     /// FUNCTION($1) ~ PATTERN, FUNCTION() or MARK_*(). Can be given several times. Without, classes are the functions of --unit,
-    /// which can then be given several times. All of the program is divided among classes, whatever rows are.
+    /// which can then be given several times. All of the program is divided among classes, whatever rows are. With -o NAME.pb.gz
+    /// (pprof), samples have a label class; with -o NAME.callgrind, functions have their class behind their names.
     #[arg(long = "class", value_name = "RULE")]
     pub classes: Vec<engine::ClassRule>,
 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use machine::{CoherentMemory, Setting};
 use trace::interleave::{Assignment, Schedule};
 
-use super::{OutputOptions, RowOptions, RunningProgram, SimulationOptions};
+use super::{ClassOptions, OutputOptions, RowOptions, RunningProgram, SimulationOptions};
 
 /// The rows of a table of shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,6 +24,8 @@ pub enum SharingRows {
     /// Single instructions.
     #[value(alias = "address")]
     Instruction,
+    /// Classes of units of work (--unit, --class).
+    Class,
     /// Changes of the state of lines: modified, owned, exclusive, shared, invalid.
     State,
     /// Of a machine with nodes: the nodes and their processors, with what they needed the interconnect for.
@@ -55,6 +57,12 @@ impl SharingRows {
     /// Whether they are of a simulation in time.
     pub fn is_of_time(self) -> bool {
         matches!(self, SharingRows::Processor | SharingRows::Transaction | SharingRows::Request)
+    }
+
+    /// Whether they can be divided among classes of units of work.
+    pub fn has_classes(self) -> bool {
+        use SharingRows::{CacheLine, Class, Data, Function, Instruction, Line, Thread};
+        matches!(self, CacheLine | Data | Thread | Function | Line | Instruction | Class)
     }
 }
 
@@ -118,6 +126,8 @@ pub struct SharingOptions {
     /// With --attach, also the processes that the program has forked.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub classes: ClassOptions,
     #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]

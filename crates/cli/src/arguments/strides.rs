@@ -19,7 +19,7 @@ pub enum PatternsOf {
     Array,
     /// Those of processes, with --children.
     Process,
-    /// All of a thread, counted by the class of the unit of work (--unit, --class) in which they are; and those outside of units.
+    /// All of a thread, by the class of the unit of work (--unit, --class) in which they are; and those outside of units.
     Class,
     /// All of a thread.
     All,
@@ -72,8 +72,8 @@ pub struct StridesOptions {
     pub output: OutputOptions,
     #[command(flatten)]
     pub engine: EngineOptions,
-    /// Of a program, only the calls of this function: NAME or IMAGE!NAME. With --by class, the function of units of work; can
-    /// then be given several times.
+    /// Of a program, only the calls of this function: NAME or IMAGE!NAME. With --class or --by class, the function of units of work,
+    /// by whose classes all of the program is divided. Given several times, each function is a class.
     #[arg(long, value_name = "FUNCTION")]
     pub unit: Vec<String>,
     #[command(flatten)]

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
-use analysis::call_tree::{CallChains, CallCosts, NoEvent, WithCallTree, call_tables};
+use analysis::call_tree::{
+    CallChains, CallCosts, CallProfile, NoEvent, WithCallTree, call_tables, find_event,
+};
 use analysis::models::{
     self, ClassResults, DividedByClass, InstructionResults, Rows, Together, UnitClasses, WithClasses,
-    by_class, mean_units, tables_of_classes,
+    by_class, mean_units, tables_of_classes, units_of_classes,
 };
 use analysis::table::Table;
 use anyhow::bail;
@@ -13,7 +15,7 @@ use engine::{ClassPlan, Configuration, Plan};
 use machine::{MergeableModel, Model, PerProcess};
 use trace::Trace;
 
-use super::calls::{ChainForm, chain_form, draw_chains};
+use super::calls::{ChainForm, chain_form, draw_chains, write_profile};
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, prepare};
 use super::{processes, simulate};
@@ -43,7 +45,8 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
     request.check(matches!(rows, None | Some(ResultRows::Class)))?;
     match rows {
         None | Some(ResultRows::Class) => sums(request, rows, make, summary),
-        Some(ResultRows::Own(rows)) if rows != Rows::Unit => {
+        Some(ResultRows::Own(Rows::Unit)) => units(request, make),
+        Some(ResultRows::Own(rows)) => {
             let mut simulated = request.simulate(request.prepare()?, DividedByClass::new(make))?;
             simulated.model.finish();
             let named = |machine: &str, part: &ClassResults<M>| {
@@ -54,25 +57,28 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
         Some(ResultRows::Calls(rows)) => {
             let columns = make().first().map_or(Vec::new(), InstructionResults::columns);
             let form = chain_form(&columns, calls, request.output, Some(ResultRows::Calls(rows)))?;
-            if let Some((ChainForm::Pprof | ChainForm::Callgrind, _)) = form {
-                bail!(
-                    "profiles of pprof and KCachegrind have no classes: give -o NAME.svg, NAME.html or NAME.folded"
-                );
-            }
             let model = WithCallTree::new(DividedByClass::new(make)).with_classes();
             let mut simulated = request.simulate(request.prepare()?, model)?;
             simulated.model.model.finish();
             let tree = &simulated.model;
             if let Some(form) = form {
                 request.check_ended(&simulated, &tree.model.classes)?;
-                let parts = tree.model.parts(0).into_iter();
-                let chains = parts.map(|part| {
-                    let chains = CallCosts::new(tree, &part).chains(calls.event.as_deref())?;
-                    Ok((part.name.clone(), chains))
-                });
-                let chains = CallChains::of_classes(chains.collect::<Result<Vec<_>, NoEvent>>()?.into_iter());
+                let parts = tree.model.parts(0);
                 simulated.protect();
-                draw_chains(&simulated.trace, M::WHAT, chains, calls, form)?;
+                if let (ChainForm::Pprof | ChainForm::Callgrind, path) = form {
+                    let event = find_event(&columns, calls.event.as_deref())?;
+                    let parts = parts.iter().map(|part| (part.name.as_str(), part)).collect();
+                    let profile = CallProfile::of_classes(tree, parts, event);
+                    write_profile(&simulated.trace, profile, (form.0, path))?;
+                } else {
+                    let chains = parts.iter().map(|part| {
+                        let chains = CallCosts::new(tree, part).chains(calls.event.as_deref())?;
+                        Ok((part.name.clone(), chains))
+                    });
+                    let chains = chains.collect::<Result<Vec<_>, NoEvent>>()?;
+                    let chains = CallChains::of_classes(chains.into_iter());
+                    draw_chains(&simulated.trace, M::WHAT, chains, calls, form)?;
+                }
                 return simulated.finish(request.input);
             }
             let named = |machine: &str, part: &ClassResults<M>| {
@@ -81,10 +87,32 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
             request.write(&simulated, &tree.model, named)
         }
         Some(_) => bail!(
-            "with classes of units, rows are classes, functions, lines, instructions or calls: --by class, --by function, or no --by for \
-             a summary"
+            "with classes of units, rows are classes, units, functions, lines, instructions or calls: --by class, --by function, or no \
+             --by for a summary"
         ),
     }
+}
+
+/// Whether a sweep is of the whole execution.
+pub fn check_sweep(classes: &ClassOptions, input: &SimulationOptions) -> anyhow::Result<()> {
+    if classes.are_wanted(None, &input.plan.unit) {
+        bail!("--sweep has no classes: give the machines one by one, --machine A --machine B --by class");
+    }
+    Ok(())
+}
+
+/// One row for each unit of work, with its class.
+fn units<M: InstructionResults + MergeableModel + 'static>(
+    request: &ClassRequest,
+    make: impl Fn() -> Vec<M> + Send + 'static,
+) -> anyhow::Result<ExitCode> {
+    let model = WithClasses::new(PerProcess::merging(make));
+    let simulated = request.simulate(request.prepare()?, model)?;
+    let WithClasses { model, classes } = &simulated.model;
+    request.check_ended(&simulated, classes)?;
+    let machines: Vec<_> = processes::together(model, request.selected).collect();
+    simulated.write(units_of_classes(&machines, classes), request.rows_shown, request.output)?;
+    simulated.finish(request.input)
 }
 
 /// One row for each class.
@@ -161,9 +189,10 @@ impl ClassRequest<'_> {
     /// Runs the program as planned, and simulates a model on it.
     pub fn simulate<M: Model + 'static>(
         &self,
-        planned: (Configuration, Plan),
+        (configuration, plan): (Configuration, Plan),
         model: M,
     ) -> anyhow::Result<Simulated<M>> {
+        let planned = (configuration, Plan { heap: model.wants_heap(), ..plan });
         let mut simulated = match self.children {
             true => processes::run(&self.whole(), self.output, planned, model)?.0,
             false => simulate::run(&self.whole(), self.output, planned, model)?,
@@ -185,14 +214,28 @@ impl ClassRequest<'_> {
         self.check_ended(simulated, &divided.classes)?;
         let machine = self.selected.names.first().map_or("", String::as_str);
         let whole = tables(machine, &divided.whole(0)).remove(0);
-        let mut parts = Vec::new();
-        for part in divided.parts(0) {
+        let parts = divided.parts(0).into_iter();
+        self.write_parts(
+            simulated,
+            parts.map(|part| (part.name.clone(), tables(machine, &part).remove(0))),
+            whole,
+        )
+    }
+
+    /// Writes a table of these parts of the execution, each with the name of its class; `whole` is the same of everything.
+    pub fn write_parts<S>(
+        &self,
+        simulated: &Simulated<S>,
+        parts: impl Iterator<Item = (String, Table)>,
+        whole: Table,
+    ) -> anyhow::Result<ExitCode> {
+        let mut shown = Vec::new();
+        for (class, mut table) in parts {
             // Each class has its first rows.
-            let mut table = tables(machine, &part);
-            self.rows_shown.apply(&mut table)?;
-            parts.push((part.name.clone(), table.remove(0)));
+            self.rows_shown.apply(std::slice::from_mut(&mut table))?;
+            shown.push((class, table));
         }
-        simulated.write(vec![tables_of_classes(parts, whole)], &RowOptions::default(), self.output)?;
+        simulated.write(vec![tables_of_classes(shown, whole)], &RowOptions::default(), self.output)?;
         simulated.finish(self.input)
     }
 }

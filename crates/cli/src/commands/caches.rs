@@ -26,6 +26,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let children = options.children || input.attached.is_some();
     let output = &options.output;
     if !options.settings.sweeps.is_empty() {
+        by_class::check_sweep(&options.classes, input)?;
         let request =
             SweepRequest { names: &options.machines, settings: &options.settings, output, input, children };
         return sweep::misses(&request);

@@ -264,21 +264,29 @@ pub fn write_chains<M, R: InstructionResults>(
     path: &Path,
 ) -> anyhow::Result<()> {
     simulated.protect();
-    let event = find_event(&results.columns(), options.event.as_deref())?;
-    let profile = || CallProfile::new(&simulated.model, results, event);
     let trace = &simulated.trace;
-    match form {
-        ChainForm::Pprof => report::write_file(path, |out| {
-            let mut out = GzEncoder::new(out, Compression::default());
-            pprof::write(profile(), trace, &mut out)?;
-            Ok(out.finish().map(drop)?)
-        })?,
-        ChainForm::Callgrind => report::write_file(path, |out| Ok(write_callgrind(profile(), trace, out)?))?,
-        ChainForm::Svg | ChainForm::Html | ChainForm::Collapsed => {
-            let chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
-            draw_chains(trace, R::WHAT, chains, options, (form, path))?;
-        }
+    if matches!(form, ChainForm::Pprof | ChainForm::Callgrind) {
+        let event = find_event(&results.columns(), options.event.as_deref())?;
+        return write_profile(trace, CallProfile::new(&simulated.model, results, event), (form, path));
     }
+    let chains = CallCosts::new(&simulated.model, results).chains(options.event.as_deref())?;
+    draw_chains(trace, R::WHAT, chains, options, (form, path))
+}
+
+/// Writes what was counted for KCachegrind or, otherwise, for pprof.
+pub fn write_profile(
+    trace: &Trace,
+    profile: CallProfile,
+    (form, path): (ChainForm, &Path),
+) -> anyhow::Result<()> {
+    report::write_file(path, |out| match form {
+        ChainForm::Callgrind => Ok(write_callgrind(profile, trace, out)?),
+        _ => {
+            let mut out = GzEncoder::new(out, Compression::default());
+            pprof::write(profile, trace, &mut out)?;
+            Ok(out.finish().map(drop)?)
+        }
+    })?;
     Ok(())
 }
 

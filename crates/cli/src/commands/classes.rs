@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use analysis::classes::ClassProfiles;
+use analysis::code_counts::code_by_class;
 use analysis::components::Components;
 use analysis::run_counts::RunCounts;
 use analysis::table::Table;
@@ -11,7 +12,7 @@ use anyhow::bail;
 use engine::UnitOfWork;
 use lab::measure;
 
-use super::count::{counted_configuration, named_rules, run_description, save, saved_path, show};
+use super::count::{code_rows, counted_configuration, named_rules, run_description, save, saved_path, show};
 use super::{
     check_ending, check_names, left_out, named_in_unit, protect_images, unit, until, with_output_apart,
     write_after_run,
@@ -27,12 +28,9 @@ pub(super) fn unit_of_work(options: &CountOptions) -> Option<(UnitOfWork, Steady
 
 /// Whether there are tables by class with the rows that are asked for.
 pub(super) fn check_rows(options: &CountOptions) -> anyhow::Result<()> {
-    let rows = [By::Function, By::Image, By::Component, By::Instruction, By::Owner];
-    let of_all = [By::Process, By::Unit, By::Line, By::Address];
     match options.by {
-        Some(by) if !(rows.contains(&by) || options.children && of_all.contains(&by)) => bail!(
-            "with units of several classes, rows are functions, images, components, instructions or owners: name a single unit, or \
-             another --by"
+        Some(By::Unit) if !options.children => bail!(
+            "with units of several classes, --by unit is a table of count --children, or of calls: pathlength calls --by unit"
         ),
         _ => Ok(()),
     }
@@ -65,9 +63,10 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let description = run_description(&configuration, notes);
     let counts =
         RunCounts::of_owners(description, &counted.counts, &counted.classes, Vec::new(), rules.as_ref());
+    let code = || code_rows(options.by).map(|rows| code_by_class(rows, &counted.counts, &counted.classes));
     match saved_path(output) {
         Some(path) => save(&counts, path)?,
-        None => show(&counts, None, rules, options, write_after_run)?,
+        None => show(&counts, code(), rules, options, write_after_run)?,
     }
     check_ending(&counted.ending, options.program.path())
 }
@@ -82,6 +81,7 @@ pub(super) fn tables(
         Some(By::Image) => vec![profiles.images()],
         Some(By::Component) => vec![profiles.components(components)],
         Some(By::Instruction) => vec![profiles.instructions()],
+        Some(By::Group) => vec![profiles.groups()],
         _ => {
             let mut tables = vec![profiles.path_lengths(), profiles.shares(), profiles.images()];
             // Without rules, components are images.

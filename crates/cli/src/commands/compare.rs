@@ -49,7 +49,10 @@ struct Side {
 /// differences.
 pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     if options.unit.unit.len() > 1 {
-        bail!("builds are compared by one unit of work: give --unit once");
+        bail!(
+            "builds are compared by one unit of work: give --unit once, or save the counts of classes of each (count --unit … --unit … -o \
+             A.counts) and compare these"
+        );
     }
     let output = &options.output;
     output.check(true)?;

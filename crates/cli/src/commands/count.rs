@@ -147,7 +147,9 @@ pub(super) fn show(
     let components = || rules.unwrap_or_else(|| Components::of_images(images));
     let mut tables = match options.by {
         Some(By::Owner) => vec![ClassProfiles::new(counts).work(&components())],
-        None | Some(By::Function | By::Image | By::Component | By::Instruction) if counts.has_classes() => {
+        None | Some(By::Function | By::Image | By::Component | By::Instruction | By::Group)
+            if counts.has_classes() =>
+        {
             classes::tables(options, &ClassProfiles::new(counts), &components())
         }
         Some(By::Component) => {

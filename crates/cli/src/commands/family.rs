@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use analysis::code_counts::code_table;
+use analysis::code_counts::{code_by_class, code_table};
 use analysis::run_counts::{ProcessSums, RunDescription};
 use analysis::table::{Kind, Table};
 use anyhow::bail;
@@ -115,7 +115,10 @@ fn show(
     }
     let code = match options.by {
         Some(By::Unit) => Some(unit_table(family, counts.processes())),
-        by => code_rows(by).map(|rows| code_table(rows, &family.counts, None)),
+        by => code_rows(by).map(|rows| match &family::classes(family)[..] {
+            [] => code_table(rows, &family.counts, None),
+            classes => code_by_class(rows, &family.counts, classes),
+        }),
     };
     count::show(&counts, code, rules, options, write)
 }

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::alignment::{self, AlignmentFaults, FaultCounts};
-use analysis::models;
+use analysis::models::{self, ExecutionPart, tables_of_classes};
 use analysis::table::Table;
-use anyhow::bail;
 use report::{Block, Page, Section};
 
 use super::by_class::{self, ClassRequest};
@@ -32,13 +31,11 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));
     let (rows_shown, none) = (&options.rows, SelectedMachines::default());
     if has_classes {
-        if let (Some(_), None) = (options.by, rows) {
-            bail!(
-                "data and rates over time have no classes: --by class, line, function, instruction or call-tree, or no --by for a summary"
-            );
-        }
         let classes = &options.classes;
         let request = ClassRequest { input, classes, rows_shown, output, selected: &none, children };
+        if let (Some(by), None) = (options.by, rows) {
+            return by_data_or_time(&request, by, page);
+        }
         return by_class::run(&request, (rows, &options.calls), || vec![FaultCounts::new()], |_| Vec::new());
     }
     match rows {
@@ -60,8 +57,8 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let simulated = calls::simulate_these(children, (input, output), rows, &[], &none, model)?;
     let (faults, trace) = (&simulated.model, &simulated.trace);
     let tables = match options.by {
-        Some(FaultRows::Data) => vec![alignment::by_data(faults, trace)],
-        Some(FaultRows::Time) => vec![alignment::over_time(faults)],
+        Some(FaultRows::Data) => vec![alignment::by_data(faults, ExecutionPart::Whole, trace)],
+        Some(FaultRows::Time) => vec![alignment::over_time(faults, ExecutionPart::Whole)],
         Some(_) => vec![alignment::by_line(faults, trace)],
         None => {
             let mut lines = [alignment::by_line(faults, trace)];
@@ -74,16 +71,42 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
         }
     };
     match page {
-        Some(path) => write_page(&simulated, &tables[0], path)?,
+        Some(path) => write_page(&simulated, &tables[0], (&tables[0], &[RATE]), path)?,
         None => simulated.write(tables, &options.rows, output)?,
     }
     simulated.finish(input)
 }
 
-/// Writes a page with a chart of the rates over time, above their table.
-fn write_page<M>(simulated: &Simulated<M>, rates: &Table, path: &Path) -> anyhow::Result<()> {
-    let (time, rate) = (&rates.columns[0].name, rates.columns[3].name.as_str());
-    let chart = report::lines(rates, time, &[rate], &rates.title)?;
+/// Simulates the faults of data, or over time, in each class of units of work.
+fn by_data_or_time(request: &ClassRequest, by: FaultRows, page: Option<&Path>) -> anyhow::Result<ExitCode> {
+    request.check(false)?;
+    let simulated = request.simulate(request.prepare()?, AlignmentFaults::new())?;
+    let (faults, trace) = (&simulated.model, &simulated.trace);
+    request.check_ended(&simulated, &faults.classes)?;
+    let table = |part| match by {
+        FaultRows::Data => alignment::by_data(faults, part, trace),
+        _ => alignment::over_time(faults, part),
+    };
+    let parts = faults.parts().into_iter().map(|(name, part)| (name, table(part)));
+    let whole = table(ExecutionPart::Whole);
+    let Some(path) = page else { return request.write_parts(&simulated, parts, whole) };
+    let drawn = alignment::rates_by_class(faults);
+    let lines: Vec<&str> = drawn.columns[1..].iter().map(|class| class.name.as_str()).collect();
+    write_page(&simulated, &tables_of_classes(parts.collect(), whole), (&drawn, &lines), path)?;
+    simulated.finish(request.input)
+}
+
+/// The column of faults over time that is drawn.
+const RATE: &str = "per 1,000 instructions";
+
+/// Writes a page with a chart of the rates over time, above their table: a line for each of these columns of the table that is drawn.
+fn write_page<M>(
+    simulated: &Simulated<M>,
+    rates: &Table,
+    (drawn, lines): (&Table, &[&str]),
+    path: &Path,
+) -> anyhow::Result<()> {
+    let chart = report::lines(drawn, &drawn.columns[0].name, lines, RATE)?;
     let section = Section {
         heading: rates.title.clone(),
         blocks: vec![Block::Chart(chart), Block::Table(rates.clone())],

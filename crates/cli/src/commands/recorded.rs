@@ -2,7 +2,7 @@
 
 use analysis::replay::Selection;
 use anyhow::Context;
-use engine::Plan;
+use engine::{Configuration, Plan};
 use lab::measure::Ending;
 use lab::record;
 use machine::Machine;
@@ -37,7 +37,15 @@ impl RecordedInput {
             return Ok(RecordedInput { trace, selection, ending: None });
         }
         check_units(options, None)?;
-        let (mut configuration, plan) = prepare(options, &[], machines, true)?;
+        RecordedInput::of_run(options, output, prepare(options, &[], machines, true)?)
+    }
+
+    /// Runs a program as planned, or attaches to one, and records it.
+    pub fn of_run(
+        options: &SimulationOptions,
+        output: &OutputOptions,
+        (mut configuration, plan): (Configuration, Plan),
+    ) -> anyhow::Result<RecordedInput> {
         let folder = tempfile::tempdir().context("there is no folder for a temporary trace")?;
         let path = folder.path().join("trace");
         if let Some(AttachedProgram { process, children, duration }) = options.attached {

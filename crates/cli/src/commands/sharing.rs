@@ -2,17 +2,19 @@
 
 use std::process::ExitCode;
 
-use analysis::models::Rows;
+use analysis::models::{ExecutionPart, Rows};
 use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
 use analysis::replay::{Dictionary, Filter, ReplayOrder};
 use analysis::sharing::{self, SharingAnalysis};
 use analysis::table::{Table, separated};
 use anyhow::{anyhow, bail};
+use engine::Plan;
 use machine::{Bus, BusProcessor, Coherence, CoherentMemory, Multiprocessor, SamplingPlan};
 use trace::interleave::{Assignment, Schedule};
 use trace::{Chunk, Trace};
 
+use super::by_class::ClassRequest;
 use super::recorded::RecordedInput;
 use super::selected_machines::SelectedMachines;
 use super::show::report_problems;
@@ -54,7 +56,20 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
         || !options.scaling.is_empty()
         || options.by.is_some_and(SharingRows::is_of_time);
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
-    let RecordedInput { trace, selection, ending } = RecordedInput::new(input, output, &machines.machines)?;
+    let has_classes =
+        options.by == Some(SharingRows::Class) || options.classes.are_wanted(None, &input.plan.unit);
+    let classes = has_classes.then_some(ClassRequest {
+        input,
+        classes: &options.classes,
+        rows_shown: &options.rows,
+        output,
+        selected: &machines,
+        children: true,
+    });
+    let RecordedInput { trace, selection, ending } = match &classes {
+        Some(request) => record_with_classes(request, options.by, is_timed)?,
+        None => RecordedInput::new(input, output, &machines.machines)?,
+    };
     let most = CoherentMemory::MOST_PROCESSORS as u32;
     let threads = u32::try_from(trace.streams().len()).unwrap_or(most);
     let processors = options.processors.unwrap_or(threads.clamp(1, most));
@@ -77,7 +92,8 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     }
     let order = ReplayOrder::Interleaved(schedule);
     let objects = trace.mapped_objects().clone();
-    let mut model = SharingAnalysis::new(machine, coherence, processors, objects);
+    let unit_classes = trace.unit_classes().iter().map(|(&unit, class)| (unit, class.as_str())).collect();
+    let mut model = SharingAnalysis::new(machine, coherence, processors, objects).with_classes(unit_classes);
     if options.check {
         model.check_coherence();
     }
@@ -93,8 +109,33 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
         ));
     }
     simulated.notes.extend(machines.note());
-    write(options, &simulated)?;
+    if let Some(request) = &classes {
+        request.check_ended(&simulated, simulated.model.classes())?;
+        if let Some(by) = options.by.filter(|by| *by != SharingRows::Class) {
+            let table = |part| table(by, part, &simulated.model, &simulated.trace);
+            let parts = simulated.model.parts().into_iter().map(|(name, part)| (name, table(part)));
+            return request.write_parts(&simulated, parts, table(ExecutionPart::Whole));
+        }
+    }
+    write(options, has_classes, &simulated)?;
     simulated.finish(input)
+}
+
+/// Records a program with the classes of its units of work.
+fn record_with_classes(
+    request: &ClassRequest,
+    by: Option<SharingRows>,
+    is_timed: bool,
+) -> anyhow::Result<RecordedInput> {
+    if is_timed || by.is_some_and(|by| !by.has_classes()) {
+        bail!(
+            "with classes of units, rows are classes, cache lines, data, threads, functions, lines or instructions, and nothing is of \
+             a simulation in time: --by class, --by data, or no --by for a summary"
+        );
+    }
+    request.check(false)?;
+    let (configuration, plan) = request.prepare()?;
+    RecordedInput::of_run(request.input, request.output, (configuration, Plan { heap: true, ..plan }))
 }
 
 /// What a simulation in time needs of a machine.
@@ -178,30 +219,38 @@ fn timed(
     simulated.finish(input)
 }
 
-fn write(options: &SharingOptions, simulated: &Simulated<SharingAnalysis>) -> anyhow::Result<()> {
+fn write(
+    options: &SharingOptions,
+    has_classes: bool,
+    simulated: &Simulated<SharingAnalysis>,
+) -> anyhow::Result<()> {
+    let whole = ExecutionPart::Whole;
     let Some(by) = options.by else {
-        let mut lines = [sharing::by_cache_line(&simulated.model, &simulated.trace)];
+        let mut lines = [sharing::by_cache_line(&simulated.model, whole, &simulated.trace)];
         let sorted = options.rows.sort(&mut lines);
         options.rows.shorten(&mut lines[0], Some(LINES), "--by cache-line shows all lines");
         let [lines] = lines;
-        simulated.write(
-            vec![sharing::summary(&simulated.model), lines],
-            &Default::default(),
-            &options.output,
-        )?;
+        let classes = has_classes.then(|| sharing::by_class(&simulated.model));
+        let tables = std::iter::once(sharing::summary(&simulated.model)).chain(classes).chain([lines]);
+        simulated.write(tables.collect(), &Default::default(), &options.output)?;
         return sorted;
     };
-    simulated.write(vec![table(by, &simulated.model, &simulated.trace)], &options.rows, &options.output)
+    simulated.write(
+        vec![table(by, whole, &simulated.model, &simulated.trace)],
+        &options.rows,
+        &options.output,
+    )
 }
 
-fn table(by: SharingRows, model: &SharingAnalysis, trace: &Trace) -> Table {
+fn table(by: SharingRows, part: ExecutionPart, model: &SharingAnalysis, trace: &Trace) -> Table {
     match by {
-        SharingRows::CacheLine => sharing::by_cache_line(model, trace),
-        SharingRows::Data => sharing::by_data(model, trace),
-        SharingRows::Thread => sharing::by_thread(model, trace),
-        SharingRows::Function => sharing::by_code(model, Rows::Function, trace),
-        SharingRows::Line => sharing::by_code(model, Rows::Line, trace),
-        SharingRows::Instruction => sharing::by_code(model, Rows::Instruction, trace),
+        SharingRows::CacheLine => sharing::by_cache_line(model, part, trace),
+        SharingRows::Data => sharing::by_data(model, part, trace),
+        SharingRows::Thread => sharing::by_thread(model, part, trace),
+        SharingRows::Function => sharing::by_code(model, part, Rows::Function, trace),
+        SharingRows::Line => sharing::by_code(model, part, Rows::Line, trace),
+        SharingRows::Instruction => sharing::by_code(model, part, Rows::Instruction, trace),
+        SharingRows::Class => sharing::by_class(model),
         SharingRows::Partner => sharing::by_partner(model, trace),
         SharingRows::State => sharing::state_changes(model),
         SharingRows::Node => sharing::by_node(model),

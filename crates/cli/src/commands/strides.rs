@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
 
+use analysis::models::{ExecutionPart, tables_of_classes};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
@@ -47,8 +48,8 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
 /// Counts the strides of a trace. Parts that cannot be read are reported, and make the exit status 1.
 fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
     let file = options.file.path().display();
-    if !options.unit.is_empty() || options.by == PatternsOf::Class || !options.file.arguments().is_empty() {
-        bail!("{file} is a trace: --unit, --by class and arguments are for a program that is run");
+    if !options.unit.is_empty() || has_classes(options) || !options.file.arguments().is_empty() {
+        bail!("{file} is a trace: --unit, --class, --by class and arguments are for a program that is run");
     }
     let trace = Trace::open(options.file.path())?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
@@ -85,9 +86,13 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     }
     let mut configuration =
         configuration(&options.engine, options.file.path(), options.file.arguments(), true);
-    let live_strides: Vec<LiveStrides> =
-        counted(options).into_iter().map(|one| LiveStrides::new(one.by, one.arrays, one.options)).collect();
-    let plan = Plan { heap: live_strides.iter().any(LiveStrides::wants_heap), ..units(options)? };
+    let units = units(options)?;
+    let live_strides = counted(options).into_iter().map(|one| {
+        let strides = LiveStrides::new(one.by, one.arrays, one.options);
+        if units.classes.is_some() { strides.with_classes() } else { strides }
+    });
+    let live_strides: Vec<LiveStrides> = live_strides.collect();
+    let plan = Plan { heap: live_strides.iter().any(LiveStrides::wants_heap), ..units };
     let attached = options.running.attached(options.children)?;
     if attached.is_none() {
         check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..named(&plan) })?;
@@ -115,19 +120,26 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     check_ending(&live.ending, options.file.path())
 }
 
+/// Whether tables are to have classes of units of work.
+fn has_classes(options: &StridesOptions) -> bool {
+    options.by == PatternsOf::Class || options.classes.are_wanted(None, &options.unit)
+}
+
 /// The units of work that are counted, or whose classes are wanted.
 fn units(options: &StridesOptions) -> anyhow::Result<Plan> {
     let ClassOptions { classes: rules } = &options.classes;
     let functions = &options.unit;
-    if options.by == PatternsOf::Class {
+    if has_classes(options) {
+        if options.advice {
+            bail!(
+                "--advice is on a whole program: leave out --class, and name at most one function with --unit"
+            );
+        }
         if functions.is_empty() {
             bail!("classes are those of units of work: name their function with --unit FUNCTION");
         }
         let classes = ClassPlan { functions: functions.clone(), rules: rules.clone() };
         return Ok(Plan { classes: Some(classes), ..Plan::default() });
-    }
-    if functions.len() > 1 || !rules.is_empty() {
-        bail!("several functions, and --class, are for classes of units of work: add --by class");
     }
     let unit = functions.first().cloned().map(|function| UnitPlan { function, skip: 0, units: None });
     Ok(Plan { unit, ..Plan::default() })
@@ -191,8 +203,7 @@ fn by(options: &StridesOptions) -> By {
         PatternsOf::Function => By::Function,
         PatternsOf::Array => By::Array,
         PatternsOf::Process => By::Process,
-        PatternsOf::Class => By::Class,
-        PatternsOf::All => By::All,
+        PatternsOf::Class | PatternsOf::All => By::All,
     }
 }
 
@@ -224,15 +235,33 @@ fn write(
         let page = page(patterns, options.file.path(), notes)?;
         return Ok(report::write_file(path, |out| page.write(out))?);
     }
-    let table = if options.histograms { patterns.histograms() } else { patterns.table() };
     let is_for_people = path.is_none() && options.output.format() == report::Format::Table;
-    let mut tables = [table];
-    let sorted = options.rows.sort(&mut tables);
     let usual = (is_for_people && !options.histograms).then_some(ROWS);
-    options.rows.shorten(&mut tables[0], usual, "-o FILE writes all");
-    tables[0].notes.extend(notes);
-    write(&tables, &options.output)?;
+    let mut sorted = Ok(());
+    let mut table = table(patterns, options.histograms, |table| {
+        let again = options.rows.sort(std::slice::from_mut(table));
+        sorted = std::mem::replace(&mut sorted, Ok(())).and(again);
+        options.rows.shorten(table, usual, "-o FILE writes all");
+    });
+    table.notes.extend(notes);
+    write(&[table], &options.output)?;
     sorted
+}
+
+/// A table of series, or of all their strides; `shorten` is given that of each class of units of work.
+fn table(patterns: &Patterns, are_histograms: bool, mut shorten: impl FnMut(&mut Table)) -> Table {
+    let table = |part| if are_histograms { patterns.histograms(part) } else { patterns.table(part) };
+    let mut whole = table(ExecutionPart::Whole);
+    if !patterns.has_classes() {
+        shorten(&mut whole);
+        return whole;
+    }
+    let parts = patterns.parts().into_iter().map(|(name, part)| {
+        let mut table = table(part);
+        shorten(&mut table);
+        (name, table)
+    });
+    tables_of_classes(parts.collect(), whole)
 }
 
 /// A page with a chart for each of the first series.
@@ -240,7 +269,7 @@ fn page(patterns: &Patterns, trace: &Path, notes: Vec<String>) -> Result<Page, E
     let charts = report::histograms(&patterns.charts(&patterns.frequent(ROWS)))?;
     let how_to_read = Block::Paragraph(HOW_TO_READ.into());
     let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(Block::Chart)).collect();
-    let mut table = patterns.table();
+    let mut table = self::table(patterns, false, |_| ());
     table.notes.extend(notes);
     let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy();
     Ok(Page {
@@ -250,7 +279,7 @@ fn page(patterns: &Patterns, trace: &Path, notes: Vec<String>) -> Result<Page, E
             Section { heading: "Strides".into(), blocks },
             Section {
                 heading: "Numbers".into(),
-                blocks: vec![Block::Table(table), Block::Table(patterns.histograms())],
+                blocks: vec![Block::Table(table), Block::Table(self::table(patterns, true, |_| ()))],
             },
         ],
         ..Page::default()

@@ -22,6 +22,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let children = options.children || input.attached.is_some();
     let output = &options.output;
     if !options.settings.sweeps.is_empty() {
+        by_class::check_sweep(&options.classes, input)?;
         if options.sample.is_some() {
             bail!(
                 "--sample cannot be combined with --sweep: name several machines with --machine, or use --set"

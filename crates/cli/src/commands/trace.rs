@@ -53,7 +53,10 @@ pub fn plan(options: &PlanOptions) -> anyhow::Result<Plan> {
         [] => None,
         [function] => Some(UnitPlan { function: function.clone(), skip: options.skip, units: options.units }),
         _ => {
-            bail!("several functions are classes of units: name one, or ask count, caches or time --by class")
+            bail!(
+                "several functions are classes of units, which are in tables of count, caches, time, calls, mrc, faults, strides, sharing and \
+                 objects: here, name one"
+            )
         }
     };
     Ok(Plan { from: options.from.clone(), until: options.until.clone(), unit, ..Plan::default() })

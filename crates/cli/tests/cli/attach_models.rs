@@ -59,6 +59,12 @@ fn units_of_a_running_program_have_classes() {
     }
     let table = program.table("strides", classes);
     assert!(table[1..].iter().any(|row| row[0] == "again"), "{table:?}");
+    // Processes that a trace is recorded of give it their classes.
+    let table = program.table("sharing", classes);
+    assert_eq!(column(&table, "class"), ["again", "(outside units)", "total"]);
+    assert!(sum(&column(&table, "units")[..1]) > 10, "{table:?}");
+    let counts = column(&table, "operations");
+    assert_eq!(sum(&counts[..2]), sum(&counts[2..]));
 }
 
 /// An interrupt, the end of the program, and the end of the command, after which the program can be observed again.

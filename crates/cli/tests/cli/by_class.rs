@@ -1,7 +1,7 @@
 //! `caches`, `time`, `calls`, `mrc`, `faults` and `strides` by class of units of work: what they divide is all that they count, and what belongs to a class is
 //! what a recount of a trace finds.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use trace::Trace;
 
 use crate::support::{csv, guest, outcome, pathlength, run};
 
-type Csv = Vec<Vec<String>>;
+pub type Csv = Vec<Vec<String>>;
 
 const UNIT: &str = "begin_transaction through commit_transaction";
-const CLASSES: [&str; 6] =
+pub const CLASSES: [&str; 6] =
     ["--unit", UNIT, "--class", "mark_*()", "--class", "statement($1) ~ (?<writes>update|insert)"];
 /// The classes of the units of `family transactions`, one after the other; the last but one is left.
 const EXPECTED: [&str; 6] = ["writes", "writes", "writes", "payment", "writes", UNIT];
 const OUTSIDE: &str = "(outside units)";
 
 /// The table of a command.
-fn table(words: &[&str], how: &str) -> Csv {
+pub fn table(words: &[&str], how: &str) -> Csv {
     table_of(words, &[&guest("ev56/family"), Path::new(how)])
 }
 
@@ -143,6 +143,57 @@ fn sums(table: &Csv, from: usize) -> BTreeMap<String, Vec<u64>> {
     sums
 }
 
+/// Lines, addresses and groups of a mean unit have what it has by instruction, in one process or all.
+#[test]
+fn counts_of_classes_by_line_address_and_group_add_up() {
+    let classes = ["--unit", "begin_transaction", "--unit", "statement"];
+    for children in [&[][..], &["--children"]] {
+        let of = |by: &str| table(&[&["count", "--by", by], &classes[..], children].concat(), "transactions");
+        let instructions = of("instruction");
+        let of_statement = instructions[0].iter().position(|heading| heading == "statement").unwrap();
+        let total = &instructions.last().unwrap()[of_statement];
+        for by in ["line", "address", "group"] {
+            let found = of(by);
+            let mean = |row: &Vec<String>, class: &str| -> u64 {
+                let at = found[0].iter().position(|heading| heading == class).unwrap();
+                row[at].parse().unwrap()
+            };
+            let (last, own) = found[1..].split_last().unwrap();
+            let sum = |class: &str| own.iter().map(|row| mean(row, class)).sum::<u64>();
+            // All units of the one are alike; means of the other are rounded.
+            assert_eq!([mean(last, "begin_transaction"), sum("begin_transaction")], [74; 2], "{by}");
+            assert_eq!(mean(last, "statement").to_string(), *total, "{by}");
+            assert!(sum("statement").abs_diff(mean(last, "statement")) <= own.len() as u64 / 2, "{by}");
+        }
+    }
+}
+
+/// Units have their classes, which have what all their units have.
+#[test]
+fn units_of_classes_add_up_to_them() {
+    for (command, from) in [("caches", 4), ("time", 3), ("faults", 3), ("calls", 3)] {
+        let units = table(&[&[command, "--by", "unit"], &CLASSES[..]].concat(), "transactions");
+        let classes: Vec<&str> = units[1..].iter().map(|row| row[1].as_str()).collect();
+        assert_eq!(classes, EXPECTED, "{command}");
+        let by_class = rows(&by_class(command, &CLASSES, "transactions"), 3);
+        let column = |table: &Csv, name: &str| table[0].iter().position(|it| it == name);
+        let instructions = column(&units, "instructions").unwrap();
+        let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for row in &units[1..] {
+            let sum = sums.entry(&row[1]).or_default();
+            sum.0 += row[instructions].parse::<u64>().unwrap();
+            sum.1 += row[from].parse::<u64>().unwrap();
+        }
+        for (class, sum) in sums {
+            let own = &by_class[class];
+            assert!(
+                own.contains(&sum.0) && (command == "caches" || own.contains(&sum.1)),
+                "{command} {class}"
+            );
+        }
+    }
+}
+
 /// What functions and instructions have in a class is all that the class has, which models count in another way. An out-of-order
 /// core retires the last instructions of a unit after its end.
 #[test]
@@ -205,6 +256,66 @@ fn chains_of_calls_are_below_their_class() {
     }
     let expected = classes.into_iter().filter(|(class, _)| class != "total");
     assert_eq!(sums, expected.map(|(class, row)| (class, row[0])).collect());
+}
+
+/// By cells other than those of these columns: the sums of the numbers in them.
+fn sums_without(table: &Csv, class: Option<usize>, numbers: &[usize]) -> BTreeMap<Vec<String>, Vec<u64>> {
+    let mut sums: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+    for row in &table[1..] {
+        let is_key = |column: &usize| Some(*column) != class && !numbers.contains(column);
+        let key = (0..row.len()).filter(is_key).map(|column| row[column].clone()).collect();
+        let sum: &mut Vec<u64> = sums.entry(key).or_insert_with(|| vec![0; numbers.len()]);
+        sum.iter_mut().zip(numbers).for_each(|(sum, column)| *sum += row[*column].parse::<u64>().unwrap());
+    }
+    sums
+}
+
+/// Without columns whose names begin so.
+fn without(table: &Csv, left_out: &[&str]) -> Csv {
+    let is_left_out = |name: &String| left_out.iter().any(|one| name.starts_with(one));
+    let is_shown: Vec<bool> = table[0].iter().map(|name| !is_left_out(name)).collect();
+    let shown = |row: &Vec<String>| {
+        row.iter().zip(&is_shown).filter(|(_, is_shown)| **is_shown).map(|(cell, _)| cell.clone()).collect()
+    };
+    table.iter().map(shown).collect()
+}
+
+/// Data and windows of time have the faults of all classes, and a class has those that it has by function.
+#[test]
+fn faults_by_data_and_over_time_are_divided_among_classes() {
+    let classes = ["--unit", "misplaced", "--unit", "anywhere"];
+    let program = guest("ev56/faults");
+    let of = |words: &[&str]| table_of(words, &[&program]);
+    for (by, columns, left_out) in
+        [("data", &["faults"][..], &["share"][..]), ("time", &["instructions", "faults"], &["per 1,000"])]
+    {
+        for children in [&[][..], &["--children"]] {
+            let command = [&["faults", "--by", by], children].concat();
+            let divided = without(&of(&[&command[..], &classes].concat()), left_out);
+            let whole = without(&of(&command), left_out);
+            let at = |table: &Csv| -> Vec<usize> {
+                columns.iter().map(|name| table[0].iter().position(|it| it == name).unwrap()).collect()
+            };
+            let expected = sums_without(&whole, None, &at(&whole));
+            assert_eq!(sums_without(&divided, Some(0), &at(&divided)), expected, "{by}");
+            let by_class = of(&[&["faults", "--by", "class"], children, &classes[..]].concat());
+            for row in &by_class[1..by_class.len() - 1] {
+                let own: Csv = divided.iter().filter(|it| it[0] == row[0]).cloned().collect();
+                let faults = own.iter().map(|it| it[*at(&divided).last().unwrap()].parse::<u64>().unwrap());
+                assert_eq!(faults.sum::<u64>(), row[4].parse::<u64>().unwrap(), "{by} {row:?}");
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let mut command = pathlength(["faults", "--by", "time", "-o"]);
+    outcome({
+        command.arg(&page).args(classes).arg(&program);
+        command
+    })
+    .noted_success();
+    let text = fs::read_to_string(page).unwrap();
+    assert!(text.contains("\"column\":\"misplaced\""), "a line for each class");
 }
 
 /// The faults of each function are known. The other classes have none of them.
@@ -273,15 +384,22 @@ fn miss_ratio_curves_of_classes_are_those_of_a_recount() {
     });
 }
 
-/// By class, kind and steps back: the strides, in bytes.
-type Strides = BTreeMap<(String, &'static str, u64), BTreeMap<u64, u64>>;
+/// A class, the address of an instruction if each is a series of its own, and whether its references are loads or stores.
+type SeriesKey = (String, u64, &'static str);
 
-/// The same, counted reference by reference.
-fn recounted_strides(trace: &Trace, depth: usize) -> (BTreeMap<(String, &'static str), u64>, Strides) {
+/// By series and steps back: the strides, in bytes.
+type Strides = BTreeMap<(SeriesKey, u64), BTreeMap<u64, u64>>;
+
+/// The references of series, and their strides, counted reference by reference.
+fn recounted_strides(
+    trace: &Trace,
+    depth: usize,
+    are_instructions: bool,
+) -> (BTreeMap<SeriesKey, u64>, Strides) {
     let records = records(trace);
     let parts = parts(trace, &records);
     let (mut references, mut strides) = (BTreeMap::new(), Strides::new());
-    let mut last = [VecDeque::new(), VecDeque::new()];
+    let mut last: BTreeMap<(u64, &str), VecDeque<u64>> = BTreeMap::new();
     let (mut position, mut part) = (0, 0);
     for found in Entries::new(&records, trace.shapes()) {
         let Entry::Execution(execution) = found else {
@@ -293,15 +411,18 @@ fn recounted_strides(trace: &Trace, depth: usize) -> (BTreeMap<(String, &'static
         }
         let class = parts[part].1.to_string();
         let block = &trace.blocks()[execution.block as usize];
-        let accesses = block.words.iter().filter_map(|&word| block.instruction_set.summary(word)?.access);
-        for (access, &word) in accesses.zip(execution.addresses) {
+        let accesses = block.addresses().zip(&block.words).filter_map(|(at, &word)| {
+            Some((if are_instructions { at } else { 0 }, block.instruction_set.summary(word)?.access?))
+        });
+        for ((at, access), &word) in accesses.zip(execution.addresses) {
             let Event::Access(address) = Event::new(word) else { panic!("an address follows") };
             let kind = if access.is_store { "stores" } else { "loads" };
-            *references.entry((class.clone(), kind)).or_default() += 1;
-            let last: &mut VecDeque<u64> = &mut last[usize::from(access.is_store)];
+            let key = (class.clone(), at, kind);
+            *references.entry(key.clone()).or_default() += 1;
+            let last = last.entry((at, kind)).or_default();
             for (step, earlier) in (1..).zip(&*last) {
                 let stride = address.abs_diff(*earlier);
-                *strides.entry((class.clone(), kind, step)).or_default().entry(stride).or_default() += 1;
+                *strides.entry((key.clone(), step)).or_default().entry(stride).or_default() += 1;
             }
             last.push_front(address);
             last.truncate(depth);
@@ -314,29 +435,58 @@ fn recounted_strides(trace: &Trace, depth: usize) -> (BTreeMap<(String, &'static
 #[test]
 fn strides_of_classes_are_those_of_a_recount() {
     with_trace(|trace| {
-        let (references, strides) = recounted_strides(trace, 3);
-        for children in [&[][..], &["--children"]] {
-            let options = [&CLASSES[..], &["--all-references", "--depth", "3"], children].concat();
-            let table = by_class("strides", &options, "transactions");
-            let found = |row: &Vec<String>| {
-                let kind = if row[1] == "stores" { "stores" } else { "loads" };
-                ((row[0].clone(), kind), row[2].parse().unwrap())
+        for (by, children) in [("class", &[][..]), ("class", &["--children"]), ("instruction", &[])] {
+            let are_instructions = by == "instruction";
+            let (references, strides) = recounted_strides(trace, 3, are_instructions);
+            let options = ["strides", "--by", by, "--all-references", "--depth", "3"];
+            let options = [&options[..], &CLASSES[..], children].concat();
+            let table = self::table(&options, "transactions");
+            // Where the kind is.
+            let kind = if are_instructions { 4 } else { 1 };
+            let key = |row: &Vec<String>| {
+                let address = row[1].strip_prefix("0x").filter(|_| are_instructions);
+                let address = address.map_or(0, |address| u64::from_str_radix(address, 16).unwrap());
+                (row[0].clone(), address, if row[kind] == "stores" { "stores" } else { "loads" })
             };
+            let found = |row: &Vec<String>| (key(row), row[kind + 1].parse().unwrap());
             assert_eq!(table[1..].iter().map(found).collect::<BTreeMap<_, u64>>(), references);
-            let histograms = by_class("strides", &[&options[..], &["--histograms"]].concat(), "transactions");
+            let histograms = self::table(&[&options[..], &["--histograms"]].concat(), "transactions");
             let mut all = 0;
             for row in &histograms[1..] {
-                let number = |column: usize| row[column].parse::<u64>().unwrap();
-                let kind = if row[1] == "stores" { "stores" } else { "loads" };
-                let recounted = &strides[&(row[0].clone(), kind, number(3))];
-                let far = row[5].parse::<u64>().unwrap_or(u64::MAX);
-                let expected: u64 = recounted.range(number(4)..=far).map(|(_, count)| count).sum();
-                assert_eq!(number(6), expected, "{row:?}");
+                let number = |column: usize| row[kind + column].parse::<u64>().unwrap();
+                let recounted = &strides[&(key(row), number(2))];
+                let far = row[kind + 4].parse::<u64>().unwrap_or(u64::MAX);
+                let expected: u64 = recounted.range(number(3)..=far).map(|(_, count)| count).sum();
+                assert_eq!(number(5), expected, "{row:?}");
                 all += expected;
             }
             assert_eq!(all, strides.values().flat_map(BTreeMap::values).sum::<u64>());
         }
     });
+}
+
+/// What all classes have of functions, lines, arrays and processes is what they have without classes, in several threads, too.
+#[test]
+fn strides_of_all_classes_are_those_of_the_run() {
+    let threads = ["--unit", "thread", "--unit", "work"];
+    for (how, by, classes) in [
+        ("transactions", "function", &CLASSES[..]),
+        ("transactions", "line", &CLASSES),
+        ("transactions", "array", &CLASSES),
+        ("work", "function", &threads),
+        ("work", "process", &threads),
+    ] {
+        let children = if by == "process" { &["--children"][..] } else { &[] };
+        let command = [&["strides", "--by", by, "--histograms"], children].concat();
+        // Shares and references are of the class.
+        let of = |words: &[&str]| without(&table(words, how), &["share", "references"]);
+        let (divided, whole) = (of(&[&command[..], classes].concat()), of(&command));
+        let count = |table: &Csv| [table[0].iter().position(|name| name == "count").unwrap()];
+        let expected = sums_without(&whole, None, &count(&whole));
+        assert!(sums_without(&divided, Some(0), &count(&divided)) == expected, "{how} {by}");
+        let names: BTreeSet<&str> = divided[1..].iter().map(|row| row[0].as_str()).collect();
+        assert!(names.len() >= 2, "{how} {by}: {names:?}");
+    }
 }
 
 /// Without units, the same is counted. Of each class, `count` finds the same units and instructions.
@@ -383,24 +533,22 @@ fn wrong_options_say_what_to_do() {
     for (words, part) in [
         ("caches --by class :ev56/family", "--unit FUNCTION"),
         ("strides --by class :ev56/family", "--unit FUNCTION"),
-        ("strides --unit request --class request($1) :ev56/family", "add --by class"),
+        ("strides --advice --unit request --class request($1) :ev56/family", "--advice"),
         ("time --by class --unit request --skip 1 :ev56/family", "leave out --skip"),
-        ("caches --by unit --unit request --class request($1) :ev56/family", "--by class"),
+        ("caches --by process --children --unit request --class request($1) :ev56/family", "--by class"),
+        (
+            "caches --sweep dcache.size=8K,16K --unit request --class request($1) :ev56/family",
+            "--sweep has no classes",
+        ),
         (
             "time --by line --machine alphastation500-ev5 --machine alphastation500 --unit request --class request($1) :ev56/family",
             "a single --machine",
         ),
-        (
-            "caches --by call-tree -o x.pb.gz --unit request --class request($1) :ev56/family",
-            "have no classes",
-        ),
         ("caches --by class --unit work :ev56/family work", ""),
         ("time --sample 100000 --unit request --class request($1) :ev56/family", "--sample"),
-        ("calls -o x.callgrind --unit request --class request($1) :ev56/family", "have no classes"),
-        ("faults --by data --unit request --class request($1) :ev56/family", "have no classes"),
-        ("faults --by time -o x.html --unit request --class request($1) :ev56/family", "have no classes"),
         ("mrc --unit request --class request($1) --skip 1 :ev56/family", "leave out --skip"),
         ("faults --by class :ev56/family", "--unit FUNCTION"),
+        ("count --by unit --unit request --class request($1) :ev56/family", "calls --by unit"),
         ("caches --by class --unit nowhere :ev56/family", "'nowhere'"),
         ("caches --by class --unit thread :ev56/family work", "no unit of work ended"),
     ] {

@@ -6,10 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::by_class::{self, CLASSES};
 use crate::caches::{Folder, column};
 use crate::export::{CHOICES, Profile};
 use crate::show::record;
-use crate::support::run;
+use crate::support::{guest, outcome, pathlength, run};
 
 /// The value of a field of protobuf: a number, or bytes.
 #[derive(Clone, Debug)]
@@ -87,6 +88,8 @@ struct Pprof {
     default: String,
     /// Chains of calls, the innermost place first, with their values.
     samples: Vec<(Vec<Place>, Vec<u64>)>,
+    /// The labels of each sample: keys and texts.
+    labels: Vec<Vec<(String, String)>>,
 }
 
 impl Pprof {
@@ -129,7 +132,12 @@ impl Pprof {
         let sample = |sample: &BTreeMap<u64, Vec<Field>>| {
             (numbers(sample, 1).iter().map(place).collect(), numbers(sample, 2))
         };
+        let labels = |sample: &BTreeMap<u64, Vec<Field>>| {
+            let labels = sample.get(&3).into_iter().flatten().map(|field| message(field.bytes()));
+            labels.map(|label| (text(&label, 1), text(&label, 2))).collect()
+        };
         Pprof {
+            labels: all(2).iter().map(labels).collect(),
             events: all(1).iter().map(|kind| text(kind, 1)).collect(),
             default: text(&profile, 14),
             samples: all(2).iter().map(sample).collect(),
@@ -270,6 +278,68 @@ fn models_in_callgrinds_form_have_the_numbers_of_the_tables() {
         let total = printed.lines().find(|line| line.ends_with("PROGRAM TOTALS")).unwrap();
         assert!(total.split(' ').any(|word| word == profile.summary[at].to_string()), "{total}");
     }
+}
+
+/// By class and function, the numbers of a table from its fifth column on.
+fn by_class_and_function(table: &by_class::Csv) -> BTreeMap<(String, String), Vec<u64>> {
+    let mut sums = BTreeMap::new();
+    for row in table[1..].iter().filter(|row| !row[0].is_empty()) {
+        let numbers = row[4..].iter().map(|cell| cell.parse::<u64>().unwrap());
+        let numbers = numbers.collect::<Vec<_>>();
+        add_costs(&mut sums, (row[0].clone(), row[1].clone()), &numbers);
+    }
+    sums
+}
+
+fn add_costs<K: Ord>(sums: &mut BTreeMap<K, Vec<u64>>, key: K, costs: &[u64]) {
+    let sum = sums.entry(key).or_insert_with(|| vec![0; costs.len()]);
+    sum.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+}
+
+/// pprof has classes as labels; in callgrind's form, they are contexts of functions.
+#[test]
+fn profiles_of_classes_have_the_numbers_of_the_tables() {
+    let folder = Folder::new();
+    let machine = ["caches", "--machine", "dec3000"];
+    let expected = by_class::table(&[&machine[..], &["--by", "function"], &CLASSES].concat(), "transactions");
+    let expected = by_class_and_function(&expected);
+    let write = |name: &str| {
+        let path = folder.path(name);
+        let mut command = pathlength(machine);
+        command.args(["--by", "call-tree", "-o"]).arg(&path).args(CLASSES);
+        command.arg(guest("ev56/family")).arg("transactions");
+        outcome(command).noted_success();
+        path
+    };
+    let pprof = Pprof::read(&write("profile.pb.gz"));
+    let mut found = BTreeMap::new();
+    for ((chain, values), labels) in pprof.samples.iter().zip(&pprof.labels) {
+        let [(key, class)] = &labels[..] else { panic!("one label: {labels:?}") };
+        assert_eq!(key, "class");
+        add_costs(&mut found, (class.clone(), chain[0].0.clone()), values);
+    }
+    assert_eq!(found, expected);
+
+    let path = write("profile.callgrind");
+    let profile = Profile::new(&fs::read_to_string(&path).unwrap());
+    let found = profile.own.iter().map(|(name, costs)| {
+        let (function, class) = name.split_once('\'').unwrap();
+        ((class.to_string(), function.to_string()), costs.clone())
+    });
+    assert_eq!(found.collect::<BTreeMap<_, _>>(), expected);
+    let calls = |caller: &str, callee: &str| {
+        profile.calls.get(&(caller.into(), callee.into())).map(|(count, _)| *count)
+    };
+    assert_eq!(calls("main'writes", "statement'writes"), Some(8));
+    assert_eq!(calls("main'payment", "statement'payment"), Some(2));
+    assert_eq!(calls("main'(outside units)", "begin_transaction'(outside units)"), None);
+    // Calls that began in another class are calls, too, and their costs are not the caller's own.
+    assert!(profile.calls.values().all(|(count, _)| *count > 0));
+    let annotated = Command::new("callgrind_annotate").args(["--threshold=100"]).arg(&path).output();
+    let annotated = annotated.expect("callgrind_annotate is needed: run ./setup");
+    assert!(annotated.status.success() && annotated.stderr.is_empty(), "{annotated:?}");
+    let printed = String::from_utf8(annotated.stdout).unwrap();
+    assert!(printed.contains(":work'payment ["), "{printed}");
 }
 
 /// The Firefox Profiler's form, whose frames are lines.

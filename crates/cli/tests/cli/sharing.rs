@@ -1,6 +1,6 @@
 //! `sharing`: programs whose threads share data in known ways.
 
-use crate::caches::{Folder, cell, column};
+use crate::caches::{Folder, cell, column, csv};
 use crate::support::run;
 
 /// The cell with a heading, as text.
@@ -54,6 +54,80 @@ fn counters_in_one_line_are_false_sharing() {
     // On one processor it does not.
     let alone = folder.table("sharing --processors 1 --by cache-line :ev56/shared false");
     assert_eq!(alone.len(), 1, "{alone:?}");
+}
+
+/// The row of a class of units of work.
+fn of_class(rows: &[Vec<String>], class: &str) -> usize {
+    rows.iter().position(|row| row[0] == class).unwrap_or_else(|| panic!("{class}: {rows:?}"))
+}
+
+/// What classes need the bus for is all that the machine counts, and false sharing is where it is known to be. With nodes, operations on
+/// the interconnect are divided, too.
+#[test]
+fn operations_are_divided_among_classes() {
+    let folder = Folder::new();
+    let classes = "--unit count --unit pthread_create";
+    for (machine, all, column_of_all) in [
+        ("present-day", "all operations on the bus", "operations"),
+        ("av20000", "operations on the interconnect", "interconnect"),
+    ] {
+        let [summary, rows] = at_the_same_time(
+            |_| {
+                let output = folder.path("tables");
+                let words = format!("--machine {machine} {classes} --format csv -o {}", output.display());
+                run(&format!("sharing {words} :ev56/shared false")).noted_success();
+                ["summary", "classes"]
+                    .map(|name| csv(&std::fs::read_to_string(output.join(format!("{name}.csv"))).unwrap()))
+            },
+            |[_, rows]| cell(rows, of_class(rows, "count"), "false sharing") > 20.0,
+        );
+        let of = |what: &str| {
+            let row = summary.iter().position(|row| row[0] == what).unwrap_or_else(|| panic!("{summary:?}"));
+            cell(&summary, row, "count")
+        };
+        let parts = ["count", "pthread_create", "(outside units)"].map(|name| of_class(&rows, name));
+        let total = of_class(&rows, "total");
+        assert_eq!((rows.len(), total), (5, 4), "{rows:?}");
+        let units = parts.map(|row| text(&rows, row, "units"));
+        assert_eq!(units, ["2", "2", ""], "{rows:?}");
+        for (what, heading) in [
+            (all, column_of_all),
+            ("cold misses", "cold"),
+            ("false sharing misses", "false sharing"),
+            ("upgrades", "upgrades"),
+        ] {
+            assert_eq!(cell(&rows, total, heading), of(what), "{heading}: {rows:?}");
+            let sum: f64 = parts.iter().map(|&row| cell(&rows, row, heading)).sum();
+            assert_eq!(sum, of(what), "{heading}: {rows:?}");
+        }
+        assert!(cell(&rows, parts[0], "false sharing") > 0.9 * of("false sharing misses"), "{rows:?}");
+    }
+    // Rows within classes add up to the whole, whose total the table has.
+    for by in ["function", "line", "instruction"] {
+        let rows = folder.table(&format!("sharing --by {by} {classes} :ev56/shared false"));
+        let operations = column(&rows, "operations");
+        let (total, own) = operations.split_last().unwrap();
+        assert_eq!(own.iter().sum::<u64>(), *total, "{rows:?}");
+        let is_counting =
+            |row: &Vec<String>| row[0] == "count" && row.iter().any(|cell| cell.contains("count"));
+        assert!(rows.iter().any(is_counting), "{rows:?}");
+    }
+    let data = at_the_same_time(
+        |_| folder.table(&format!("sharing --by data {classes} :ev56/shared false")),
+        |rows| moves(rows, "counters.count"),
+    );
+    let of_counters: Vec<_> =
+        data.iter().filter(|row| row[1] == "counters.count").map(|row| row[0].as_str()).collect();
+    assert_eq!(of_counters.first(), Some(&"count"), "{data:?}");
+    for (words, part) in [
+        (format!("--by state {classes}"), "rows are classes"),
+        (format!("--machine pentium-pro --time {classes}"), "simulation in time"),
+        ("--by class".into(), "--unit FUNCTION"),
+        ("--by class --unit nowhere".into(), "'nowhere'"),
+    ] {
+        let outcome = run(&format!("sharing {words} :ev56/shared false"));
+        assert!(outcome.code() != 0 && outcome.stderr.contains(part), "{words}: {}", outcome.stderr);
+    }
 }
 
 #[test]

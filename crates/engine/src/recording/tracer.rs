@@ -157,9 +157,12 @@ impl Tracer {
 
     /// The mark of the end of a unit whose class is wanted, which is reported first.
     fn end_of_class(&self, number: u64, ended: &Ended) -> Mark {
-        if let (Some(classes), Some(delivery)) = (&self.session.plan.classes, self.session.delivery()) {
+        if let Some(classes) = &self.session.plan.classes {
             let class = ended.class.as_deref().unwrap_or_else(|| &classes.functions[ended.unit as usize]);
-            delivery.unit_class(number, class);
+            match self.session.delivery() {
+                Some(delivery) => delivery.unit_class(number, class),
+                None => self.session.process.add_unit_class(number, class),
+            }
         }
         Mark::UnitEnds(number)
     }

@@ -27,6 +27,32 @@ fn marks_need_no_dictionary() {
     assert_eq!(read_stream(&trace, 0), marks);
 }
 
+/// Classes of units come with the records that the units end in, with and without objects.
+#[test]
+fn units_have_their_classes() {
+    for has_objects in [false, true] {
+        let path = path("classes");
+        let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+        let mut stream = StreamWriter::new(&process);
+        for (unit, class) in [(0, "Payment"), (1, "New-Order"), (2, "Payment")] {
+            if has_objects {
+                process.add_object(unit + 1, || format!("object {unit}"));
+            }
+            stream.write(&[Event::Mark(Mark::UnitBegins(unit.into())).word()]).unwrap();
+            process.add_unit_class(unit.into(), class);
+            stream.write(&[Event::Mark(Mark::UnitEnds(unit.into())).word()]).unwrap();
+        }
+        stream.finish().unwrap();
+        drop((stream, process));
+        let trace = Trace::open(&path).unwrap();
+        assert_eq!(trace.problems(), &[]);
+        let classes: Vec<_> =
+            trace.unit_classes().iter().map(|(unit, class)| (*unit, class.as_str())).collect();
+        assert_eq!(classes, [(0, "Payment"), (1, "New-Order"), (2, "Payment")]);
+        assert_eq!(trace.mapped_objects().len(), if has_objects { 3 } else { 0 });
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read(made in made()) {

@@ -44,6 +44,17 @@ pub struct Sample {
     pub locations: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     pub values: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    pub labels: Vec<Label>,
+}
+
+/// A label of a sample, by which pprof selects and groups samples (`-tagfocus`, `-tagroot`): its key and its text.
+#[derive(Clone, PartialEq, Message)]
+pub struct Label {
+    #[prost(int64, tag = "1")]
+    pub key: i64,
+    #[prost(int64, tag = "2")]
+    pub text: i64,
 }
 
 /// An image in memory.

@@ -1,4 +1,5 @@
-//! pprof's form: what each line cost in each chain of calls, for all events of a model.
+//! pprof's form: what each line cost in each chain of calls, for all events of a model. Samples of classes of units of work have the
+//! class as a label.
 
 mod messages;
 mod of_trace;
@@ -10,12 +11,15 @@ use image::Location as SourceLocation;
 use prost::Message;
 use trace::Trace;
 
-use crate::call_tree::{CallProfile, CallTree, CodeAddress, InstructionCosts, NodeId};
+use crate::call_tree::{CallProfile, CallTree, CodeAddress, InstructionCosts, NodeId, ProfilePart};
 use crate::export::event_name;
 use crate::names::Names;
 pub use of_trace::Pprof;
 
-use messages::{Function, Line, Location, Mapping, Profile, Sample, ValueType};
+use messages::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+
+/// The key of the label of a class of units of work.
+const CLASS: &str = "class";
 
 /// The first location of a chain, and the node of the call that it belongs to.
 type SampleKey = (NodeId, u64);
@@ -24,27 +28,14 @@ type SampleKey = (NodeId, u64);
 pub fn write(costs: CallProfile, trace: &Trace, out: &mut dyn Write) -> io::Result<u64> {
     let names = Names::of_trace(trace);
     let mut encoder = Encoder::new(trace, &names, costs.tree);
-    let CallProfile { columns, event, costs, .. } = costs;
-    let mut samples: BTreeMap<SampleKey, Vec<i64>> = BTreeMap::new();
-    for InstructionCosts { node, block, rows } in costs {
-        let block = &trace.blocks()[block as usize];
-        let function = encoder.tree.nodes()[node as usize].function;
-        for (address, row) in block.addresses().zip(rows) {
-            if row.iter().all(|cost| *cost == 0) {
-                continue;
-            }
-            let location = encoder.location(function, CodeAddress { address, image: block.image });
-            let sums = samples.entry((node, location)).or_insert_with(|| vec![0; columns.len()]);
-            sums.iter_mut().zip(row).for_each(|(sum, cost)| *sum += cost as i64);
-        }
+    let CallProfile { columns, event, parts, .. } = costs;
+    for part in parts {
+        encoder.samples(part, columns.len());
     }
-    let total = samples.values().map(|values| values[0] as u64).sum();
+    let samples = &encoder.profile.samples;
+    let total = samples.iter().map(|sample| sample.values[0] as u64).sum();
     if samples.is_empty() {
         return Ok(total);
-    }
-    for ((node, location), values) in samples {
-        let locations = encoder.chain(node, location);
-        encoder.profile.samples.push(Sample { locations, values });
     }
     for column in &columns {
         let (kind, unit) = (encoder.string(&event_name(column)), encoder.string("count"));
@@ -104,6 +95,32 @@ impl<'a> Encoder<'a> {
             encoder.profile.mappings.push(mapping);
         }
         encoder
+    }
+
+    /// Adds what each line cost in each chain of calls, in a part of the execution.
+    fn samples(&mut self, part: ProfilePart, events: usize) {
+        let mut samples: BTreeMap<SampleKey, Vec<i64>> = BTreeMap::new();
+        for InstructionCosts { node, block, rows } in part.costs {
+            let block = &self.trace.blocks()[block as usize];
+            let function = self.tree.nodes()[node as usize].function;
+            for (address, row) in block.addresses().zip(rows) {
+                if row.iter().all(|cost| *cost == 0) {
+                    continue;
+                }
+                let location = self.location(function, CodeAddress { address, image: block.image });
+                let sums = samples.entry((node, location)).or_insert_with(|| vec![0; events]);
+                sums.iter_mut().zip(row).for_each(|(sum, cost)| *sum += cost as i64);
+            }
+        }
+        let label = part.class.map(|class| Label { key: self.string(CLASS), text: self.string(&class) });
+        for ((node, location), values) in samples {
+            let sample = Sample {
+                locations: self.chain(node, location),
+                values,
+                labels: label.iter().cloned().collect(),
+            };
+            self.profile.samples.push(sample);
+        }
     }
 
     fn string(&mut self, text: &str) -> i64 {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use events::BlockId;
 use events::record::Mark;
 
-use crate::call_tree::{CallPlaces, CallProfile, CallTree, CodeAddress, InstructionCosts, NodeId};
+use crate::call_tree::{
+    CallPlaces, CallProfile, CallTree, CodeAddress, InstructionCosts, NodeId, ProfilePart,
+};
 use crate::names::FunctionName;
 use crate::replay::{Accesses, CallStack, Dictionary, Executed, SelectedInstructions, Visitor};
 use crate::table::{Column, Kind};
@@ -63,8 +65,8 @@ impl<'a> Pprof<'a> {
         let in_part = in_order(&self.parts)
             .map(|(&(node, block), times)| self.costs(node, block, |index| times[index]));
         let columns = EVENTS.map(|name| Column { name: name.into(), kind: Kind::Count }).into();
-        let costs = Box::new(executed.chain(in_part));
-        super::write(CallProfile { tree: &self.tree, columns, event: 0, costs }, self.dictionary.trace, out)
+        let parts = vec![ProfilePart::whole(&self.tree, executed.chain(in_part))];
+        super::write(CallProfile { tree: &self.tree, columns, event: 0, parts }, self.dictionary.trace, out)
     }
 
     /// The costs of the instructions of a block, by how often each was executed.

@@ -1,6 +1,6 @@
 //! The results of the study as tables.
 
-use analysis::models::Rows;
+use analysis::models::{ExecutionPart, Rows};
 use analysis::sharing::{self, SharingAnalysis, interconnect_operation_name};
 use analysis::table::{Kind, Table, Value};
 use machine::InterconnectOperation;
@@ -214,7 +214,7 @@ pub(super) fn steps(study: &NumaStudy) -> Table {
 /// The functions that need the interconnect most.
 pub(super) fn by_function(model: &SharingAnalysis, trace: &Trace) -> Table {
     shortened(
-        sharing::by_code(model, Rows::Function, trace),
+        sharing::by_code(model, ExecutionPart::Whole, Rows::Function, trace),
         "functions",
         "Functions that need the interconnect most",
     )
@@ -223,7 +223,7 @@ pub(super) fn by_function(model: &SharingAnalysis, trace: &Trace) -> Table {
 /// The data that move most.
 pub(super) fn by_data(model: &SharingAnalysis, trace: &Trace, when: &str) -> Table {
     let title = format!("Data that move most between nodes, {when} the changes");
-    shortened(sharing::by_cache_line(model, trace), &format!("lines-{when}"), &title)
+    shortened(sharing::by_cache_line(model, ExecutionPart::Whole, trace), &format!("lines-{when}"), &title)
 }
 
 /// Data that would move together.

@@ -6,6 +6,7 @@ mod page;
 
 use std::path::{Path, PathBuf};
 
+use analysis::models::ExecutionPart;
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::strides::{Bins, By, Count, Patterns, StrideSettings};
@@ -216,7 +217,7 @@ fn arrays(path: &Path) -> Result<Vec<Walk>, Error> {
     if let Some(error) = replay.run(&mut patterns, &mut |_| {})?.pop() {
         return Err(error.into());
     }
-    let series = patterns.sorted();
+    let series = patterns.sorted(ExecutionPart::Whole);
     let charts = patterns.charts(&series);
     let walk = |(series, chart): (&analysis::strides::Series, Table)| Walk {
         array: patterns.name(series),
