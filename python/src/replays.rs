@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
+use analysis::models::ExecutionPart;
 use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Accesses, Dictionary, Executed, Filter, NotInTrace, Replay, ReplayOrder, Visitor};
@@ -139,7 +140,10 @@ pub fn strides(
             Some(name) => Err(TraceError::new_err(format!(
                 "no variable '{name}' is known: strides() without array lists those that are accessed"
             ))),
-            None => Ok((vec![patterns.table(), patterns.histograms()], problems)),
+            None => Ok((
+                vec![patterns.table(ExecutionPart::Whole), patterns.histograms(ExecutionPart::Whole)],
+                problems,
+            )),
         }
     })
 }
