@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pathlength_machine::{BusOperation, CoherenceState, Machine, Protocol, SharingClass, TransitionCause};
 
-use super::plain_cache::PlainCache;
+use super::plain_cache::{PlainCache, remove_inner, use_first};
 
 /// A copy of a line.
 #[derive(Clone)]
@@ -102,17 +102,12 @@ impl Plain {
 
     /// Uses the processor's caches; what the outermost evicts is written back.
     fn use_caches(&mut self, processor: usize, address: u64) {
-        let caches = &mut self.caches[processor];
-        let found = (0..caches.len()).find(|&index| {
-            let line = address / caches[index].line;
-            caches[index].touch(line)
-        });
-        for index in (0..found.unwrap_or(caches.len())).rev() {
+        for index in (0..use_first(&mut self.caches[processor], address)).rev() {
             let caches = &mut self.caches[processor];
             let line = address / caches[index].line;
             let evicted = caches[index].fill(line);
             if let Some(evicted) = evicted.filter(|_| index + 1 == caches.len()) {
-                self.remove_inner(processor, evicted);
+                remove_inner(&mut self.caches[processor], evicted);
                 let copy = self.lose(processor, evicted);
                 if matches!(copy.state, CoherenceState::Modified | CoherenceState::Owned) {
                     self.write_backs += 1;
@@ -121,14 +116,6 @@ impl Plain {
                 self.change(TransitionCause::Eviction, copy.state, CoherenceState::Invalid);
                 self.evicted[processor].insert(evicted);
             }
-        }
-    }
-
-    fn remove_inner(&mut self, processor: usize, line: u64) {
-        let (outer, inner) = self.caches[processor].split_last_mut().unwrap();
-        for cache in inner {
-            let parts = outer.line / cache.line;
-            (line * parts..(line + 1) * parts).for_each(|part| cache.remove(part));
         }
     }
 
@@ -187,7 +174,7 @@ impl Plain {
                     invalidated.push(other as u8);
                     self.lose(other, line);
                     self.caches[other].last_mut().unwrap().remove(line);
-                    self.remove_inner(other, line);
+                    remove_inner(&mut self.caches[other], line);
                     self.change(TransitionCause::BusInvalidate, state, CoherenceState::Invalid);
                 }
             }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plain_cache::PlainCache;
+use super::plain_cache::{PlainCache, remove_inner, use_first};
 use pathlength_machine::{
     BusOperation, CoherenceState, Directory, InterconnectOperation, Machine, Placement, Protocol,
 };
@@ -217,12 +217,9 @@ impl Plain {
         if copy.state == CoherenceState::Modified {
             self.write_to_node(processor / self.width, &copy.data);
         }
-        let (outer, inner) = self.caches[processor].split_last_mut().unwrap();
-        outer.remove(line);
-        for cache in inner {
-            let parts = outer.line / cache.line;
-            (line * parts..(line + 1) * parts).for_each(|part| cache.remove(part));
-        }
+        let caches = &mut self.caches[processor];
+        caches.last_mut().unwrap().remove(line);
+        remove_inner(caches, line);
     }
 
     fn parts(&self, line: u64) -> std::ops::Range<u64> {
@@ -502,12 +499,7 @@ impl Plain {
 
     /// Uses a processor's caches; what the outermost evicts goes to the node.
     fn use_caches(&mut self, processor: usize, address: u64) {
-        let caches = &mut self.caches[processor];
-        let found = (0..caches.len()).find(|&index| {
-            let line = address / caches[index].line;
-            caches[index].touch(line)
-        });
-        for index in (0..found.unwrap_or(caches.len())).rev() {
+        for index in (0..use_first(&mut self.caches[processor], address)).rev() {
             let caches = &mut self.caches[processor];
             let line = address / caches[index].line;
             let evicted = caches[index].fill(line);

@@ -43,3 +43,21 @@ impl PlainCache {
         evicted
     }
 }
+
+/// Uses the line of an address in the first cache that has it, and returns which one that is: the number of caches if none has it.
+pub fn use_first(caches: &mut [PlainCache], address: u64) -> usize {
+    let first = caches.iter_mut().position(|cache| {
+        let line = address / cache.line;
+        cache.touch(line)
+    });
+    first.unwrap_or(caches.len())
+}
+
+/// Removes what the caches before the outermost have of a line of that one, which includes them.
+pub fn remove_inner(caches: &mut [PlainCache], line: u64) {
+    let (outer, inner) = caches.split_last_mut().unwrap();
+    for cache in inner {
+        let parts = outer.line / cache.line;
+        (line * parts..(line + 1) * parts).for_each(|part| cache.remove(part));
+    }
+}
