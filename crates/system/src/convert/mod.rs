@@ -277,26 +277,25 @@ impl<'a> Converter<'a> {
         let (Some(before), Some(thread)) = (processor.block, processor.thread) else { return Ok(false) };
         let (known, next) = (&self.blocks[before as usize], &self.blocks[block as usize]);
         let seen = &mut processor.seen;
+        let only_counts = self.threads.only_counts();
+        let has_plain_accesses = || match only_counts {
+            true => seen.is_empty(),
+            false => {
+                processor.counted == 0
+                    && known.has_plain_accesses
+                    && !seen.iter().any(|access| access.is_conditional)
+                    && !self.system_call_entry.contains(&known.address)
+            }
+        };
         let is_plain = self.span == RecordedSpan::Active
             && processor.next_thread.is_none()
             && next.mode == known.mode
             && next.entry.is_none()
             && !next.is_end
             && known.pal_call.is_none()
-            && known.is_whole(seen.len() + processor.counted, next.address);
-        let only_counts = self.threads.only_counts();
-        let is_plain = is_plain
-            && match only_counts {
-                true => seen.is_empty(),
-                false => {
-                    self.plan.is_none()
-                        && self.threads.executes(thread)
-                        && processor.counted == 0
-                        && known.has_plain_accesses
-                        && !seen.iter().any(|access| access.is_conditional)
-                        && !self.system_call_entry.contains(&known.address)
-                }
-            };
+            && known.is_whole(seen.len() + processor.counted, next.address)
+            && has_plain_accesses()
+            && (only_counts || self.plan.is_none() && self.threads.executes(thread));
         let find = || self.threads.known_block(thread, before, &(0..known.words.len()), true);
         let Some(id) = is_plain.then(find).flatten() else { return Ok(false) };
         processor.block = Some(block);
