@@ -44,8 +44,7 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
 ) -> anyhow::Result<ExitCode> {
     request.check(matches!(rows, None | Some(ResultRows::Class)))?;
     match rows {
-        None | Some(ResultRows::Class) => sums(request, rows, make, summary),
-        Some(ResultRows::Own(Rows::Unit)) => units(request, make),
+        None | Some(ResultRows::Class | ResultRows::Own(Rows::Unit)) => sums(request, rows, make, summary),
         Some(ResultRows::Own(rows)) => {
             let mut simulated = request.simulate(request.prepare()?, DividedByClass::new(make))?;
             simulated.model.finish();
@@ -101,21 +100,7 @@ pub fn check_sweep(classes: &ClassOptions, input: &SimulationOptions) -> anyhow:
     Ok(())
 }
 
-/// One row for each unit of work, with its class.
-fn units<M: InstructionResults + MergeableModel + 'static>(
-    request: &ClassRequest,
-    make: impl Fn() -> Vec<M> + Send + 'static,
-) -> anyhow::Result<ExitCode> {
-    let model = WithClasses::new(PerProcess::merging(make));
-    let simulated = request.simulate(request.prepare()?, model)?;
-    let WithClasses { model, classes } = &simulated.model;
-    request.check_ended(&simulated, classes)?;
-    let machines: Vec<_> = processes::together(model, request.selected).collect();
-    simulated.write(units_of_classes(&machines, classes), request.rows_shown, request.output)?;
-    simulated.finish(request.input)
-}
-
-/// One row for each class.
+/// One row for each class, or for each unit of work with its class.
 fn sums<M: InstructionResults + MergeableModel + 'static>(
     request: &ClassRequest,
     rows: Option<ResultRows>,
@@ -128,13 +113,17 @@ fn sums<M: InstructionResults + MergeableModel + 'static>(
     request.check_ended(&simulated, classes)?;
     let machines: Vec<_> = processes::together(model, request.selected).collect();
     let mut tables = Vec::new();
-    // A calling program gets the summary, too.
-    if rows.is_none() || messages::is_connected() {
-        tables.extend(summary(&machines));
-    }
-    tables.extend(by_class(&machines, classes));
-    if rows.is_none() {
-        tables.extend(mean_units(&machines, classes));
+    if let Some(ResultRows::Own(_)) = rows {
+        tables = units_of_classes(&machines, classes);
+    } else {
+        // A calling program gets the summary, too.
+        if rows.is_none() || messages::is_connected() {
+            tables.extend(summary(&machines));
+        }
+        tables.extend(by_class(&machines, classes));
+        if rows.is_none() {
+            tables.extend(mean_units(&machines, classes));
+        }
     }
     simulated.write(tables, request.rows_shown, request.output)?;
     simulated.finish(request.input)
