@@ -1,9 +1,9 @@
-//! Serves files to GDB: the program's own libraries, so that it finds their symbols without
-//! configuration.
+//! Serves files to GDB: those that the program has mapped, so that GDB finds the symbols of its libraries without
+//! configuration. No others: a debugger must not reach more than the program.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,14 @@ const MAX_OPEN_FILES: usize = 64;
 pub struct Files {
     /// The folder in which absolute paths are searched first.
     sysroot: PathBuf,
-    open: BTreeMap<u32, PathBuf>,
+    open: BTreeMap<u32, (PathBuf, FileIdentity)>,
+}
+
+/// Device and inode.
+type FileIdentity = (u64, u64);
+
+fn identity(status: &Metadata) -> FileIdentity {
+    (status.dev(), status.ino())
 }
 
 impl Files {
@@ -41,8 +48,25 @@ impl Files {
     }
 
     fn get(&self, number: u32) -> HostIoResult<File, GdbTarget> {
-        let path = self.open.get(&number).ok_or(HostIoError::Errno(HostIoErrno::EBADF))?;
-        Ok(File::open(path)?)
+        let (path, opened) = self.open.get(&number).ok_or(HostIoError::Errno(HostIoErrno::EBADF))?;
+        let file = File::open(path)?;
+        if identity(&file.metadata()?) != *opened {
+            return Err(HostIoError::Errno(HostIoErrno::EACCES));
+        }
+        Ok(file)
+    }
+}
+
+impl GdbTarget {
+    /// The host's file for the program's path, and its identity, if the program has mapped it.
+    fn mapped(&self, name: &[u8]) -> HostIoResult<(PathBuf, FileIdentity), GdbTarget> {
+        let path = self.files.locate(name);
+        let file = identity(&std::fs::metadata(&path)?);
+        let same = |mapped: PathBuf| std::fs::metadata(mapped).is_ok_and(|mapped| identity(&mapped) == file);
+        match self.session().mapped_files().into_iter().any(same) {
+            true => Ok((path, file)),
+            false => Err(HostIoError::Errno(HostIoErrno::EACCES)),
+        }
     }
 }
 
@@ -80,13 +104,13 @@ impl HostIoOpen for GdbTarget {
         }
         let free = (0..MAX_OPEN_FILES as u32).find(|number| !self.files.open.contains_key(number));
         let number = free.ok_or(HostIoError::Errno(HostIoErrno::EMFILE))?;
-        let path = self.files.locate(name);
+        let file = self.mapped(name)?;
         // Another kind of file might let us wait.
-        if !std::fs::metadata(&path)?.is_file() {
+        if !std::fs::metadata(&file.0)?.is_file() {
             return Err(HostIoError::Errno(HostIoErrno::EACCES));
         }
-        File::open(&path)?;
-        self.files.open.insert(number, path);
+        File::open(&file.0)?;
+        self.files.open.insert(number, file);
         Ok(number)
     }
 }
@@ -134,7 +158,7 @@ impl HostIoFstat for GdbTarget {
 
 impl HostIoReadlink for GdbTarget {
     fn readlink(&mut self, name: &[u8], buffer: &mut [u8]) -> HostIoResult<usize, Self> {
-        let target = std::fs::read_link(self.files.locate(name))?;
+        let target = std::fs::read_link(self.mapped(name)?.0)?;
         let bytes = target.as_os_str().as_bytes();
         let room = buffer.get_mut(..bytes.len()).ok_or(HostIoError::Errno(HostIoErrno::ENAMETOOLONG))?;
         room.copy_from_slice(bytes);

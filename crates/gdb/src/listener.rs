@@ -1,7 +1,8 @@
-//! Listens for GDB's connection.
+//! Listens for GDB's connection. Who debugs a program can do whatever it could do, so that connections of other users
+//! of this machine are refused.
 
 use std::io::{Error, ErrorKind, Result};
-use std::net::{TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
@@ -33,8 +34,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on a port of this machine (`1234`), at an address (`host:1234`), or at a path, which has a
-    /// slash in it. Port 0 is any that is free.
+    /// Listens on a port of this machine (`1234`), at an address (`host:1234`), at which any user of other machines can
+    /// connect, or at a path, which has a slash in it. Port 0 is any that is free.
     pub fn bind(place: &str) -> Result<Listener> {
         if place.contains('/') {
             let socket = UnixListener::bind(place)?;
@@ -57,8 +58,25 @@ impl Listener {
         &self.address
     }
 
-    /// Waits until GDB connects. None if a signal for the program came first.
+    /// Waits until GDB connects, started by this user or by root. None if a signal for the program came first.
     pub fn accept(&self) -> Result<Option<Connection>> {
+        loop {
+            let Some((socket, owner)) = self.accept_any()? else { return Ok(None) };
+            // SAFETY: no preconditions.
+            let ours = unsafe { libc::geteuid() };
+            match owner {
+                Owner::User(user) if user != ours && user != 0 => {
+                    eprintln!("pathlength: note: user {user} tried to debug the program, and was refused");
+                }
+                Owner::Unknown => {
+                    eprintln!("pathlength: note: an unknown user tried to debug the program, and was refused");
+                }
+                _ => return Ok(Some(Connection::new(socket))),
+            }
+        }
+    }
+
+    fn accept_any(&self) -> Result<Option<(OwnedFd, Owner)>> {
         let descriptor = match &self.socket {
             Socket::Tcp(listener) => listener.as_raw_fd(),
             Socket::Unix(listener) => listener.as_raw_fd(),
@@ -73,17 +91,76 @@ impl Listener {
                 return Err(error);
             }
         }
-        let socket = match &self.socket {
+        Ok(Some(match &self.socket {
             Socket::Tcp(listener) => {
-                let (stream, _) = listener.accept()?;
+                let (stream, peer) = listener.accept()?;
                 // GDB waits for the reply to each packet.
                 stream.set_nodelay(true)?;
-                OwnedFd::from(stream)
+                let owner = owner_of(peer, stream.local_addr()?);
+                (OwnedFd::from(stream), owner)
             }
-            Socket::Unix(listener) => listener.accept()?.0.into(),
-        };
-        Ok(Some(Connection::new(socket)))
+            Socket::Unix(listener) => {
+                let stream = listener.accept()?.0;
+                let owner = Owner::User(user_of(&stream)?);
+                (stream.into(), owner)
+            }
+        }))
     }
+}
+
+/// Who has the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// A user of this machine.
+    User(u32),
+    /// Somebody on another machine.
+    Remote,
+    /// Somebody on this machine.
+    Unknown,
+}
+
+/// Who connected from `peer` to `local`, by the kernel's list of sockets (proc_pid_net(5)). Sockets that are closed have
+/// root's number there, whoever had them.
+fn owner_of(peer: SocketAddr, local: SocketAddr) -> Owner {
+    const ESTABLISHED: &str = "01";
+    let wanted = [peer, local].map(socket_name);
+    for list in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let sockets = std::fs::read_to_string(list).unwrap_or_default();
+        let user = sockets.lines().skip(1).find_map(|line| {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let ends = fields.get(1..3)?.iter().zip(&wanted);
+            let is_it = fields[3] == ESTABLISHED && { ends }.all(|(end, names)| names.iter().any(|name| name == end));
+            is_it.then(|| fields.get(7)?.parse().ok())?
+        });
+        if let Some(user) = user {
+            return Owner::User(user);
+        }
+    }
+    if peer.ip().to_canonical().is_loopback() || peer.ip() == local.ip() { Owner::Unknown } else { Owner::Remote }
+}
+
+/// How the kernel's lists name an address: in tcp6, IPv4's addresses are mapped.
+fn socket_name(address: SocketAddr) -> [String; 2] {
+    let hexadecimal = |bytes: &[u8]| {
+        let words = bytes.chunks(4).map(|word| format!("{:08X}", u32::from_ne_bytes(word.try_into().expect("4 bytes"))));
+        format!("{}:{:04X}", words.collect::<String>(), address.port())
+    };
+    match address.ip().to_canonical() {
+        std::net::IpAddr::V4(ip) => [hexadecimal(&ip.octets()), hexadecimal(&ip.to_ipv6_mapped().octets())],
+        std::net::IpAddr::V6(ip) => [hexadecimal(&ip.octets()), hexadecimal(&ip.octets())],
+    }
+}
+
+/// The user of a socket's other end (SO_PEERCRED in unix(7)).
+fn user_of(stream: &UnixStream) -> Result<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of_val(&peer) as libc::socklen_t;
+    // SAFETY: the pointers are to a ucred and its size, which outlive the call.
+    let result = unsafe {
+        let value = (&raw mut peer).cast();
+        libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, value, &mut size)
+    };
+    if result == 0 { Ok(peer.uid) } else { Err(Error::last_os_error()) }
 }
 
 impl Drop for Listener {
@@ -91,5 +168,30 @@ impl Drop for Listener {
         if let Socket::Unix(_) = self.socket {
             let _ = std::fs::remove_file(&self.address);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn the_user_of_a_connection_is_found() {
+        for place in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+            let Ok(listener) = TcpListener::bind(place) else { continue };
+            let port = listener.local_addr().unwrap().port();
+            let host = if place.starts_with("[::1]") { "::1" } else { "127.0.0.1" };
+            let _client = TcpStream::connect((host, port)).unwrap();
+            let (stream, peer) = listener.accept().unwrap();
+            // SAFETY: no preconditions.
+            let ours = Owner::User(unsafe { libc::geteuid() });
+            assert_eq!(owner_of(peer, stream.local_addr().unwrap()), ours, "{place}");
+        }
+        let elsewhere: SocketAddr = "192.0.2.1:9".parse().unwrap();
+        let here: SocketAddr = "192.0.2.2:10".parse().unwrap();
+        assert_eq!(owner_of(elsewhere, here), Owner::Remote);
+        assert_eq!(owner_of("127.0.0.1:1".parse().unwrap(), here), Owner::Unknown);
     }
 }

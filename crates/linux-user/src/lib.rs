@@ -12,13 +12,14 @@ pub mod loader;
 mod memory_file;
 mod proc_files;
 mod process_memory;
+mod procfs;
 mod reserved;
 mod state;
 mod table;
 
 pub use abi::Abi;
 pub use dispatch::{started_thread, system_call, system_call_name};
-pub use reserved::{DescriptorOwner, high_copy, leave_guests_table, out_of_reach, read_image};
+pub use reserved::{DescriptorOwner, apart, high_copy, leave_guests_table, out_of_reach, read_image};
 pub use state::control::{Control, Crash, End, Execute};
 pub use state::kernel::Kernel;
 pub use state::lock::{KernelGuard, SharedKernel};

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::reserved;
+use crate::procfs;
 
 /// The text before and after the name of a memory file in /proc/self/fd.
 const IN_MEMORY: (&[u8], &[u8]) = (b"/memfd:", b" (deleted)");
@@ -43,7 +43,7 @@ pub fn open(process: u32, flags: i32) -> io::Result<OwnedFd> {
 
 /// The process whose memory a descriptor stands for.
 pub fn process_of(descriptor: RawFd) -> Option<u32> {
-    let link = reserved::link_of(descriptor)?;
+    let link = procfs::link_of(descriptor)?;
     let name = stands_for(&link)?.strip_prefix(b"/proc/")?.strip_suffix(b"/mem")?;
     std::str::from_utf8(name).ok()?.parse().ok()
 }

@@ -1,43 +1,33 @@
-//! Files of /proc that must describe the guest instead of the engine. They are recognised by what was opened, since
-//! they have many names.
+//! Files of /proc that must describe the guest instead of the engine. They are recognised by what was opened
+//! ([`procfs`]), since they have many names.
 
 use std::fmt::Write as _;
 use std::io::{Read, Seek, Write};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::path::Path;
 
 use crate::abi::Abi;
-use crate::process_memory::runs_engine;
+use crate::memory_file;
+use crate::procfs::{self, Entry};
 use crate::state::kernel::Kernel;
-use crate::{memory_file, reserved};
 use host::Errno;
 use memory::{Backing, Memory, Region};
 
-/// Files that show the engine's memory and registers, and that a kernel may be built without.
-const ABSENT: [&str; 8] =
-    ["smaps", "smaps_rollup", "numa_maps", "pagemap", "clear_refs", "syscall", "stack", "map_files"];
+/// What the guest may see of a process's folder without change: files and folders that show nothing of an engine's
+/// memory and registers. A kernel may be built without any other.
+const HARMLESS: &[&str] = &[
+    "", "arch_status", "attr", "auxv", "autogroup", "cgroup", "children", "cmdline", "comm", "coredump_filter",
+    "cpu_resctrl_groups", "cpuset", "environ", "fd", "fdinfo", "gid_map", "io", "ksm_merging_pages", "ksm_stat", "latency",
+    "limits", "loginuid", "maps", "mountinfo", "mounts", "mountstats", "net", "ns", "oom_adj", "oom_score",
+    "oom_score_adj", "patch_state", "personality", "projid_map", "sched", "schedstat", "sessionid", "setgroups",
+    "stat", "statm", "status", "task", "timens_offsets", "timers", "timerslack_ns", "uid_map", "wchan",
+];
+/// General files that show all memory.
+const WHOLE_MEMORY: &[&str] = &["kcore", "kpagecgroup", "kpagecount", "kpageflags", "vmcore"];
 /// The fields of stat that are addresses (proc_pid_stat(5)), counted from 1.
 const ADDRESSES: [usize; 12] = [26, 27, 28, 29, 30, 45, 46, 47, 48, 49, 50, 51];
 /// The field of stat with the size of the address space in bytes.
 const ADDRESS_SPACE_BYTES: usize = 23;
-
-/// Process and file name of an open file, by its link in /proc/self/fd: `/proc/PID/NAME` or
-/// `/proc/PID/task/TID/NAME`, wherever /proc is mounted.
-fn process_file(link: &[u8]) -> Option<(u32, &str)> {
-    let mut parts = std::str::from_utf8(link).ok()?.rsplit('/');
-    let name = parts.next()?;
-    let process = parts.next()?.parse().ok()?;
-    match (parts.next(), parts.next().and_then(|process| process.parse().ok())) {
-        (Some("task"), Some(process)) => Some((process, name)),
-        _ => Some((process, name)),
-    }
-}
-
-/// True for the ID of this process or of one of its threads.
-fn is_own(process: u32) -> bool {
-    process == std::process::id() || Path::new(&format!("/proc/self/task/{process}")).exists()
-}
 
 /// The flags with which a descriptor was opened, as far as they can be queried.
 fn flags_of(descriptor: RawFd) -> i32 {
@@ -47,40 +37,58 @@ fn flags_of(descriptor: RawFd) -> i32 {
     flags | if own & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 }
 }
 
-/// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see.
+/// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see. A file that is
+/// not in the engine's own /proc is refused, since nobody knows what it shows.
 pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64) -> Result<u64, Errno> {
     let number = descriptor as RawFd;
-    if !reserved::is_proc_file(number) {
+    if !procfs::is_file(number) {
         return Ok(descriptor);
     }
     let flags = flags_of(number);
     if flags & libc::O_PATH != 0 {
         return Ok(descriptor);
     }
-    let Some(link) = reserved::link_of(number) else { return Ok(descriptor) };
-    let Some((process, name)) = process_file(&link) else { return Ok(descriptor) };
-    let own = is_own(process);
-    if !own && !runs_engine(process) {
-        return Ok(descriptor);
-    }
     // SAFETY: the guest has not received the descriptor yet. If it cannot be replaced it must be closed.
     let mut opened = unsafe { std::fs::File::from_raw_fd(number) };
-    let instead = match name {
-        "mem" => {
+    let (id, name) = match procfs::identify(number) {
+        Some(Entry::Of(id, name)) => (id, name),
+        Some(Entry::General(name)) if WHOLE_MEMORY.contains(&&*name) => return Err(Errno(libc::EPERM)),
+        Some(Entry::General(_)) => return Ok(opened.into_raw_fd() as u64),
+        None => {
+            kernel.name_refused("open", "a file in a /proc that was mounted later", "EACCES");
+            return Err(Errno(libc::EACCES));
+        }
+    };
+    let own = procfs::is_own(id);
+    let is_engine = || own || procfs::runs_engine(id);
+    let link = format!("/proc/{id}/{name}");
+    let instead = match &*name {
+        "mem" if is_engine() => {
             kernel.opened_memory = true;
-            let process = if own { std::process::id() } else { process };
+            let process = if own { std::process::id() } else { id };
+            if !own && !procfs::has_our_ids() {
+                return Err(Errno(libc::EACCES));
+            }
             memory_file::open(process, flags)?
         }
-        "maps" | "auxv" if !own => return Err(Errno(libc::EACCES)),
+        "mem" => return Ok(opened.into_raw_fd() as u64),
+        "maps" | "auxv" if !own && is_engine() => return Err(Errno(libc::EACCES)),
         "stat" => {
             let mut content = Vec::new();
             opened.read_to_end(&mut content)?;
             let bytes = own.then(|| memory.mapped_bytes());
-            in_memory(&link, &guest_stat(&content, bytes), flags)?
+            in_memory(link.as_bytes(), &guest_stat(&content, bytes), flags)?
         }
-        _ if ABSENT.contains(&name) => return Err(Errno(libc::ENOENT)),
-        _ => match kernel.own_contents(memory, name).filter(|_| own) {
-            Some(contents) => in_memory(&link, &contents, flags)?,
+        _ if name.starts_with("fdinfo/") && is_engine() => {
+            let mut content = String::new();
+            opened.read_to_string(&mut content)?;
+            in_memory(link.as_bytes(), guest_descriptor::<G>(&content).as_bytes(), flags)?
+        }
+        _ if !HARMLESS.contains(&name.split('/').next().unwrap_or_default()) && is_engine() => {
+            return Err(Errno(libc::ENOENT));
+        }
+        _ => match kernel.own_contents(memory, &name).filter(|_| own) {
+            Some(contents) => in_memory(link.as_bytes(), &contents, flags)?,
             None => return Ok(opened.into_raw_fd() as u64),
         },
     };
@@ -103,6 +111,22 @@ impl<G: Abi> Kernel<G> {
             _ => None,
         }
     }
+}
+
+/// What is known of a descriptor (fdinfo in proc_pid_fdinfo(5)), with flags and signals in the guest's numbering.
+fn guest_descriptor<G: Abi>(content: &str) -> String {
+    let line = |line: &str| {
+        let (field, value) = line.split_once(":\t").unwrap_or((line, ""));
+        let converted = match field {
+            "flags" => u64::from_str_radix(value, 8).map(|flags| format!("flags:\t0{:o}", G::OPEN.guest(flags))),
+            "sigmask" => {
+                u64::from_str_radix(value, 16).map(|mask| format!("sigmask:\t{:016x}", G::guest_mask(mask)))
+            }
+            _ => return line.to_string() + "\n",
+        };
+        converted.unwrap_or_else(|_| line.into()) + "\n"
+    };
+    content.lines().map(line).collect()
 }
 
 /// The present contents of memory, which the program may have overwritten or unmapped.

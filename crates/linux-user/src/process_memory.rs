@@ -1,5 +1,6 @@
 //! Access control to other processes' memory: guests' memory is accessible, their engines' is not.
 
+use crate::procfs;
 use host::Errno;
 use memory::Memory;
 
@@ -18,12 +19,19 @@ impl Target {
         if process == std::process::id() {
             return Ok(Target::Guest);
         }
-        if !runs_engine(process) {
+        if !procfs::has_our_ids() {
+            return Err(Errno(libc::EPERM));
+        }
+        if !procfs::exists(process) {
+            return Err(Errno(libc::ESRCH));
+        }
+        if !procfs::runs_engine(process) {
             return Ok(Target::Host);
         }
         // The window of the process equals ours if none of its engine's mappings lies there.
-        let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-        let first = maps.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());
+        let maps = procfs::read(&format!("{process}/maps")).unwrap_or_default();
+        let first = maps.split(|&byte| byte == b'-').next().and_then(|start| std::str::from_utf8(start).ok());
+        let first = first.and_then(|start| u64::from_str_radix(start, 16).ok());
         let is_alike = memory.is_identity() && first == Some(memory.lowest());
         if is_alike { Ok(Target::Guest) } else { Err(Errno(libc::EPERM)) }
     }
@@ -35,14 +43,4 @@ impl Target {
             Target::Guest => memory.host(address, bytes).map_or(0, |host| host as u64),
         }
     }
-}
-
-/// Whether a process runs on this engine.
-pub fn runs_engine(process: u32) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |process: &str| {
-        std::fs::metadata(format!("/proc/{process}/exe")).map(|file| (file.dev(), file.ino())).ok()
-    };
-    let own = identity("self");
-    own.is_some() && own == identity(&process.to_string())
 }

@@ -8,7 +8,6 @@
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use image::Image;
 use libc as h;
 
+use crate::procfs::{self, Entry};
 use host::Errno;
 
 /// Number of reserved descriptors, if the limit allows that many.
@@ -25,8 +25,6 @@ const COUNT: u64 = 64;
 const TOP: u64 = 1 << 14;
 /// Maximum number of symbolic links in a path (path_resolution(7)).
 const MOST_LINKS: usize = 40;
-/// `f_type` of the file system of /proc (linux/magic.h).
-const PROC: h::__fsword_t = 0x9fa0;
 
 /// A soft and a hard limit of descriptors.
 pub type Limit = [u64; 2];
@@ -50,6 +48,25 @@ pub fn inherited_limit() -> Limit {
 /// The first reserved number.
 pub fn first() -> RawFd {
     beginning().1
+}
+
+/// The reserved number of the file that the guest executes: the highest one.
+pub fn executable_number() -> RawFd {
+    beginning().0[1].min(TOP) as RawFd - 1
+}
+
+/// The reserved number of the directory /proc.
+pub fn proc_number() -> RawFd {
+    executable_number() - 1
+}
+
+/// Duplicates a descriptor to a given reserved number, with close-on-exec. None if the limit is too low.
+pub fn place(descriptor: &OwnedFd, number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: the number is used for this alone; the new descriptor has no other owner.
+    beyond_limit(|| unsafe {
+        let placed = number >= first() && h::dup3(descriptor.as_raw_fd(), number, h::O_CLOEXEC) == number;
+        placed.then(|| OwnedFd::from_raw_fd(number))
+    })
 }
 
 /// Whether an argument is a descriptor with a reserved number.
@@ -130,41 +147,41 @@ pub(crate) fn leave_shared_table() {
 }
 
 /// Gives the calling thread, which must not be a guest thread, its own table of descriptors with only the engine's.
-/// The guest never sees descriptors that the thread opens from now on.
-pub fn leave_guests_table() {
+/// The guest never sees descriptors that the thread opens from now on. False on a host that does not support this
+/// (before Linux 5.9): the thread keeps the shared table.
+pub fn leave_guests_table() -> bool {
     const FIRST: h::c_uint = h::STDERR_FILENO as h::c_uint + 1;
     let last = first() as h::c_uint - 1;
-    // SAFETY: no pointers are passed; no other thread uses the changed table. On a host that does not support this
-    // the thread keeps the shared table.
-    unsafe { h::syscall(h::SYS_close_range, FIRST, last, h::CLOSE_RANGE_UNSHARE) };
+    // SAFETY: no pointers are passed; no other thread uses the changed table.
+    unsafe { h::syscall(h::SYS_close_range, FIRST, last, h::CLOSE_RANGE_UNSHARE) == 0 }
 }
 
 /// Reads an image without opening a descriptor that other guest threads could see.
 pub fn read_image(path: &Path) -> Result<Image, image::Error> {
-    apart(|| Image::open(path))
+    preferably_apart(|| Image::open(path))
 }
 
-/// Runs a function in a new thread with its own table of descriptors, or in this thread if no thread can be started.
-/// No descriptor may be returned.
-pub fn apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
-    let body = || {
-        leave_guests_table();
-        what()
-    };
+/// Runs a function in a new thread with its own table of descriptors, of which no guest thread sees any. None if no
+/// such thread can be started. No descriptor may be returned.
+pub fn apart<T: Send>(what: impl FnOnce() -> T + Send) -> Option<T> {
+    let body = || leave_guests_table().then(what);
     std::thread::scope(|scope| {
         // Guest signals must be delivered to guest threads.
         let thread = host::without_signals(|| std::thread::Builder::new().spawn_scoped(scope, body));
-        match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(_) => what(),
-        }
+        let thread = thread.ok()?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// The same, or in this thread if no such thread can be started: the guest may see the descriptors for a moment.
+pub fn preferably_apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
+    apart(&what).unwrap_or_else(what)
 }
 
 /// The kinds of the arguments of the host's calls, in order: `d` a descriptor; `a` a directory, to which the
 /// following path is relative; `p` a path; `l` a path whose last component is not followed if it is a link; `f` flags
-/// that say whether the first path's last component is followed. Arguments without a letter, or with `-`, are none of
-/// these.
+/// that say whether the first path's last component is followed; `o` flags of open, which say it, too; `h` a pointer to
+/// openat2's `struct open_how`, whose first word they are. Arguments without a letter, or with `-`, are none of these.
 #[rustfmt::skip]
 const KINDS: &[(&str, &[h::c_long])] = &[
     ("d", &[
@@ -188,7 +205,9 @@ const KINDS: &[(&str, &[h::c_long])] = &[
     ("---dd", &[h::SYS_kcmp]),
     ("dp", &[h::SYS_inotify_add_watch]),
     ("d--ap", &[h::SYS_fanotify_mark]),
-    ("ap", &[h::SYS_openat, h::SYS_openat2, h::SYS_faccessat, h::SYS_fchmodat]),
+    ("apo", &[h::SYS_openat]),
+    ("aph", &[h::SYS_openat2]),
+    ("ap", &[h::SYS_faccessat, h::SYS_fchmodat]),
     ("apf", &[h::SYS_statx]),
     ("ap-f", &[h::SYS_faccessat2, h::SYS_newfstatat, h::SYS_utimensat]),
     ("ap--f", &[h::SYS_fchownat]),
@@ -255,38 +274,90 @@ pub fn kinds(number: h::c_long) -> Option<&'static str> {
     usize::try_from(number).ok().and_then(|number| *BY_NUMBER.get(number)?)
 }
 
-/// Fails if a host call for the guest names a descriptor of the engine: EBADF, or ENOENT if a path does.
+/// The arguments with which a host call may be made for the guest, and the memory to which they point.
+#[derive(Debug)]
+pub struct Checked {
+    /// The arguments.
+    pub words: [u64; 6],
+    _paths: Vec<CString>,
+}
+
+/// A directory and a path relative to it, in place of those that the guest named.
+#[derive(Debug)]
+pub struct Instead {
+    /// The directory.
+    pub directory: RawFd,
+    /// The path.
+    pub path: CString,
+}
+
+impl Instead {
+    /// The path for a call that takes no directory, which is /proc.
+    pub fn absolute(&self) -> CString {
+        CString::new([b"/proc/", self.path.as_bytes()].concat()).expect("no NUL inside")
+    }
+}
+
+/// Fails if a host call for the guest names a descriptor of the engine: EBADF, or ENOENT if a path does. A path that
+/// leads to the engine's executable is replaced by one to the guest's.
 ///
 /// # Safety
-/// Path arguments of the host's call must be NUL-terminated strings or null.
-pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<(), Errno> {
+/// Path arguments of the host's call must be NUL-terminated strings or null, and openat2's `struct open_how` readable.
+pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<Checked, Errno> {
+    let mut checked = Checked { words: *arguments, _paths: Vec::new() };
     let Some(kinds) = kinds(number) else {
         // A call without an entry: no argument may be a reserved descriptor.
         let ours = |&argument: &u64| is_reserved(argument) && argument < TOP;
-        return if arguments.iter().any(ours) { Err(Errno(h::EBADF)) } else { Ok(()) };
+        return if arguments.iter().any(ours) { Err(Errno(h::EBADF)) } else { Ok(checked) };
     };
-    let mut directory = h::AT_FDCWD;
-    let mut flags = kinds.find('f').map_or(0, |index| arguments[index] as i32);
+    let mut directory = None;
+    let mut flags = 0;
     for (kind, &argument) in kinds.bytes().zip(arguments) {
         match kind {
+            b'f' => flags |= argument as i32,
+            // SAFETY: the caller's promise.
+            b'h' => flags |= open_flags(unsafe { *(argument as *const u64) }),
+            b'o' => flags |= open_flags(argument),
+            _ => {}
+        }
+    }
+    for (index, (kind, &argument)) in kinds.bytes().zip(arguments).enumerate() {
+        match kind {
             b'd' => check_descriptor(argument)?,
-            b'a' => directory = argument as i32,
+            b'a' => directory = Some(index),
             b'p' | b'l' => {
                 // SAFETY: the caller's promise.
                 let path = (argument != 0).then(|| unsafe { CStr::from_ptr(argument as *const h::c_char) });
                 let follows =
                     if kind == b'p' { h::AT_SYMLINK_NOFOLLOW & !flags } else { h::AT_SYMLINK_FOLLOW & flags };
-                check_path(directory, path.unwrap_or_default(), follows != 0)?;
-                (directory, flags) = (h::AT_FDCWD, 0);
+                let from = directory.map_or(h::AT_FDCWD, |index: usize| arguments[index] as RawFd);
+                if let Some(instead) = check_path(from, path.unwrap_or_default(), follows != 0)? {
+                    let path = match directory {
+                        Some(directory) => {
+                            checked.words[directory] = instead.directory as u64;
+                            instead.path
+                        }
+                        None => instead.absolute(),
+                    };
+                    checked.words[index] = path.as_ptr() as u64;
+                    checked._paths.push(path);
+                }
+                (directory, flags) = (None, 0);
             }
             _ => {}
         }
     }
-    Ok(())
+    Ok(checked)
 }
 
-/// Fails if a path leads to a descriptor of the engine; `follows` if a link in the last component is followed.
-pub fn check_path(directory: RawFd, path: &CStr, follows: bool) -> Result<(), Errno> {
+/// AT_SYMLINK_NOFOLLOW if flags of open say it.
+fn open_flags(flags: u64) -> i32 {
+    if flags as i32 & h::O_NOFOLLOW != 0 { h::AT_SYMLINK_NOFOLLOW } else { 0 }
+}
+
+/// Fails if a path leads to a descriptor of the engine; `follows` if a link in the last component is followed. Returns
+/// a path to the guest's executable in place of one to its engine's.
+pub fn check_path(directory: RawFd, path: &CStr, follows: bool) -> Result<Option<Instead>, Errno> {
     let mut path = path.to_bytes().to_vec();
     if path.first() != Some(&b'/') {
         check_descriptor(directory as u64)?;
@@ -296,27 +367,57 @@ pub fn check_path(directory: RawFd, path: &CStr, follows: bool) -> Result<(), Er
             return Err(Errno(h::ENOENT));
         }
         let target = if follows && !path.is_empty() { read_link(directory, &path) } else { None };
-        match target {
-            None => break,
-            Some(target) if target.starts_with(b"/") => path = target,
-            Some(target) => {
-                path.truncate(path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1));
-                path.extend(target);
+        let Some(target) = target else { break };
+        if procfs::is_folder(directory, folder_of(&path)) {
+            match link_entry(directory, &path)? {
+                Entry::Of(id, name) if name == "exe" && procfs::runs_engine(id) => {
+                    let proc = procfs::directory().ok_or(Errno(h::EACCES))?.as_raw_fd();
+                    return Ok(Some(Instead { directory: proc, path: procfs::executable(id) }));
+                }
+                // The kernel follows it to the object itself.
+                Entry::Of(..) => break,
+                Entry::General(_) => {}
             }
         }
+        if target.starts_with(b"/") {
+            path = target;
+        } else {
+            path.truncate(folder_of(&path).len());
+            path.extend(target);
+        }
     }
-    Ok(())
+    Ok(None)
+}
+
+/// The part of a path before the last component.
+pub fn folder_of(path: &[u8]) -> &[u8] {
+    &path[..path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)]
+}
+
+/// Which link of /proc a path is; ENOENT if it leads to the engine.
+pub fn link_entry(directory: RawFd, path: &[u8]) -> Result<Entry, Errno> {
+    let entry = procfs::identify_link(directory, path)?;
+    if let Entry::Of(id, name) = &entry {
+        let is_engines = match name.split_once('/') {
+            Some(("fd", number)) => is_reserved_name(number.as_bytes()),
+            Some(("map_files", _)) => procfs::runs_engine(*id),
+            _ => false,
+        };
+        if is_engines {
+            return Err(Errno(h::ENOENT));
+        }
+    }
+    Ok(entry)
 }
 
 /// Whether a path component in a folder of /proc is the number of a descriptor of the engine: an existing entry with
 /// such a number that is not a folder, unlike those of processes and threads.
-/// there and has such a number, and is not itself a folder, as those of processes and threads are.
 fn names_ours(directory: RawFd, path: &[u8]) -> bool {
     let mut start = 0;
     path.split(|&byte| byte == b'/').any(|part| {
         let (folder, end) = (start, start + part.len());
         start = end + 1;
-        is_reserved_name(part) && is_in_proc(directory, &path[..folder]) && {
+        is_reserved_name(part) && procfs::is_folder(directory, &path[..folder]) && {
             let file_type = status(directory, &path[..end]).map(|status| status.st_mode & h::S_IFMT);
             file_type.is_some_and(|file_type| file_type != h::S_IFDIR)
         }
@@ -327,27 +428,6 @@ fn names_ours(directory: RawFd, path: &[u8]) -> bool {
 pub fn is_reserved_name(name: &[u8]) -> bool {
     let number = std::str::from_utf8(name).ok().filter(|_| name.iter().all(u8::is_ascii_digit));
     number.and_then(|number| number.parse::<u64>().ok()).is_some_and(|number| number >= first() as u64)
-}
-
-/// Whether a folder is in /proc, wherever that is mounted.
-fn is_in_proc(directory: RawFd, folder: &[u8]) -> bool {
-    let mut whole = Vec::new();
-    if directory != h::AT_FDCWD && !folder.starts_with(b"/") {
-        whole.extend(format!("/proc/self/fd/{directory}/").bytes());
-    }
-    whole.extend(if folder.is_empty() { b"." } else { folder });
-    let mut status = MaybeUninit::<h::statfs>::uninit();
-    // SAFETY: the path is NUL-terminated; the result is valid if the call succeeds.
-    CString::new(whole).is_ok_and(|path| unsafe {
-        h::statfs(path.as_ptr(), status.as_mut_ptr()) == 0 && status.assume_init().f_type == PROC
-    })
-}
-
-/// Whether a descriptor is of a file in /proc.
-pub fn is_proc_file(descriptor: RawFd) -> bool {
-    let mut status = MaybeUninit::<h::statfs>::uninit();
-    // SAFETY: the result is valid if the call succeeds.
-    unsafe { h::fstatfs(descriptor, status.as_mut_ptr()) == 0 && status.assume_init().f_type == PROC }
 }
 
 fn status(directory: RawFd, path: &[u8]) -> Option<h::stat> {
@@ -369,18 +449,13 @@ fn read_link(directory: RawFd, path: &[u8]) -> Option<Vec<u8>> {
     Some(target)
 }
 
-/// The path of a descriptor's file, as /proc shows it.
-pub fn link_of(descriptor: RawFd) -> Option<Vec<u8>> {
-    let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
-    Some(link.as_os_str().as_bytes().to_vec())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn flags_say_whether_a_last_link_is_followed() {
+        use std::os::unix::ffi::OsStrExt;
         let (end, _other) = std::io::pipe().unwrap();
         let copy = out_of_reach(end.into());
         let folder = tempfile::tempdir().unwrap();
@@ -405,7 +480,8 @@ mod tests {
             (h::SYS_unlinkat, [here, path, yes, 0, 0, 0], Ok(())),
         ] {
             // SAFETY: the path is a string.
-            assert_eq!(unsafe { check(number, &arguments) }, expected, "{number} {arguments:x?}");
+            let checked = unsafe { check(number, &arguments) }.map(|_| ());
+            assert_eq!(checked, expected, "{number} {arguments:x?}");
         }
     }
 
@@ -435,7 +511,8 @@ mod tests {
             let _open = std::fs::File::open(&path).unwrap();
             // SAFETY: as above.
             (number_here(unsafe { h::gettid() }), number_here(thread))
-        });
+        })
+        .unwrap();
         assert_eq!((inside, outside), (1, before));
     }
 
@@ -465,7 +542,7 @@ mod tests {
             (again, true),
         ];
         let check =
-            |directory, path: &str, follows| check_path(directory, &CString::new(path).unwrap(), follows);
+            |directory, path: &str, follows| check_path(directory, &CString::new(path).unwrap(), follows).map(|_| ());
         for (path, follows) in refused {
             assert_eq!(check(h::AT_FDCWD, &path, follows), Err(Errno(h::ENOENT)), "{path}");
         }

@@ -29,7 +29,7 @@ use crate::platform::{Cpu, End, INSTRUCTION_SET};
 use crate::process::Process;
 use guest::CallingConvention;
 use host::ThreadHandle;
-use memory::Memory;
+use memory::{Backing, Memory};
 
 /// The reason for which a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,8 +368,10 @@ impl Session {
         let host = end.and_then(|_| self.memory.host(address, length));
         let host = host.ok_or_else(|| std::io::Error::from_raw_os_error(libc::EFAULT))?;
         // The host's kernel writes even if the page's protection forbids the program to.
-        let memory = OpenOptions::new().write(true).open("/proc/self/mem")?;
-        memory.write_all_at(bytes, host as u64)?;
+        let host = host as u64;
+        let write = || OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(bytes, host);
+        // No thread of the program may see the descriptor.
+        linux::apart(write).ok_or_else(|| std::io::Error::from_raw_os_error(libc::EAGAIN))??;
         self.memory.code_changed();
         Ok(())
     }
@@ -415,6 +417,17 @@ impl Session {
     /// The executable.
     pub fn executable(&self) -> PathBuf {
         self.lock().executable.clone()
+    }
+
+    /// The files that the program has mapped, with its images.
+    pub fn mapped_files(&self) -> Vec<PathBuf> {
+        let files = self.memory.regions().into_iter().filter_map(|(_, region)| match region.backing {
+            Backing::File { path, .. } => Some(path.to_path_buf()),
+            _ => None,
+        });
+        let mut files: Vec<PathBuf> = files.chain([self.executable()]).collect();
+        files.dedup();
+        files
     }
 
     /// The auxiliary vector, read from the program's stack.

@@ -9,7 +9,8 @@ use crate::state::clock::{for_somebody_else, host_time};
 use crate::state::control::Control;
 use crate::state::lock::KernelGuard;
 use crate::state::threads::Thread;
-use crate::{proc_files, reserved};
+use crate::proc_files;
+use crate::reserved::{self, Checked};
 use host::Errno;
 use memory::Memory;
 
@@ -19,8 +20,8 @@ pub type Outcome = Result<u64, Errno>;
 /// Maximum length of a path with its NUL, as in Linux.
 const PATH_MAX: usize = 4096;
 
-/// The host's calls that open a file by path: the file may be one of /proc that must be replaced.
-const OPENS: [libc::c_long; 2] = [libc::SYS_openat, libc::SYS_openat2];
+/// The host's calls that open a file by its name: the file may be one of /proc that must be replaced.
+const OPENS: [libc::c_long; 3] = [libc::SYS_openat, libc::SYS_openat2, libc::SYS_open_by_handle_at];
 
 /// The conversion of an argument for the host.
 #[derive(Clone, Copy)]
@@ -145,7 +146,8 @@ impl<G: Abi> Call<'_, '_, G> {
     /// Makes a host call that may block, without the kernel lock. Its arguments point into the guest's window, or to
     /// memory of the caller that outlives the call.
     pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
-        Self::check(number, &arguments)?;
+        let checked = Self::check(number, &arguments)?;
+        let arguments = checked.words;
         let is_dilated = self.kernel.is_dilated();
         if is_dilated && self.kernel.conversations.holds_back(number, &arguments) {
             return Err(Errno(libc::EAGAIN));
@@ -182,9 +184,9 @@ impl<G: Abi> Call<'_, '_, G> {
     /// Makes a host call that does not wait for other processes but may take long, without the kernel lock. The
     /// caller promises the same as for [`Call::wait`].
     pub fn host_unlocked(&mut self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
-        Self::check(number, &arguments)?;
+        let checked = Self::check(number, &arguments)?;
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
-        let result = self.kernel.released(|| unsafe { host::call(number, arguments) });
+        let result = self.kernel.released(|| unsafe { host::call(number, checked.words) });
         match result {
             Ok(descriptor) if OPENS.contains(&number) => {
                 proc_files::replace(self.kernel, self.memory, descriptor)
@@ -196,13 +198,13 @@ impl<G: Abi> Call<'_, '_, G> {
     /// Makes a short host call. The caller promises the same as for [`Call::wait`].
     pub fn host(&self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
         debug_assert!(!OPENS.contains(&number), "files are opened by `wait`, which looks at what was opened");
-        Self::check(number, &arguments)?;
+        let checked = Self::check(number, &arguments)?;
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
-        unsafe { host::call(number, arguments) }
+        unsafe { host::call(number, checked.words) }
     }
 
     /// Fails if a call names a descriptor of the engine.
-    fn check(number: libc::c_long, arguments: &[u64; 6]) -> Result<(), Errno> {
+    fn check(number: libc::c_long, arguments: &[u64; 6]) -> Result<Checked, Errno> {
         // SAFETY: paths for the host are strings of the engine: `Argument::Path` and `Call::path`.
         unsafe { reserved::check(number, arguments) }
     }

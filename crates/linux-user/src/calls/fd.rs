@@ -7,7 +7,7 @@ use crate::abi::signals::STATUS_IS_SIGNAL;
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Call, Outcome};
 use crate::calls::memory_file;
-use crate::reserved;
+use crate::{procfs, reserved};
 use crate::state::fd::Special;
 use crate::state::settings::Random;
 use host::{Errno, SignalInformation};
@@ -19,7 +19,7 @@ fn special<G: Abi>(call: &Call<G>, descriptor: i32) -> Option<Special> {
     if noted.is_none() && !kernel.shares_descriptors {
         return None;
     }
-    let special = Special::file(&reserved::link_of(descriptor)?)?;
+    let special = Special::file(&procfs::link_of(descriptor)?)?;
     let is_unknown =
         kernel.shares_descriptors && (special == Special::Signals || kernel.settings.random != Random::Host);
     (is_unknown || noted == Some(special)).then_some(special)

@@ -1,7 +1,6 @@
 //! Opening, vectored input and output, times and links of files.
 
 use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 
 use crate::abi::Abi;
 use crate::abi::layout::u64_at;
@@ -9,6 +8,7 @@ use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Call, Outcome};
 use crate::calls::memory_file;
 use crate::memory_file::stands_for;
+use crate::procfs::{self, Entry};
 use crate::reserved;
 use crate::state::fd::Special;
 use crate::state::settings::Random;
@@ -95,19 +95,21 @@ fn read_link<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> Outcom
     if size as i32 <= 0 {
         return Err(Errno(libc::EINVAL));
     }
-    let path = call.text(first)?;
-    if call.kernel.own_proc_entry(path.as_bytes()) == Some("exe") {
-        let target = call.kernel.executable.as_os_str().as_bytes();
-        let shown = &target[..target.len().min(size as usize)];
-        call.memory.write(buffer, shown)?;
-        return Ok(shown.len() as u64);
-    }
-    let path = call.kernel.host_path(path);
+    let path = call.path(first)?;
     let mut target = vec![0u8; libc::PATH_MAX as usize];
     let room = target.len() as u64;
     let arguments = [directory, path.as_ptr() as u64, target.as_mut_ptr() as u64, room, 0, 0];
     let bytes = call.host(libc::SYS_readlinkat, arguments)? as usize;
-    let target = stands_for(&target[..bytes]).unwrap_or(&target[..bytes]);
+    target.truncate(bytes);
+    if procfs::is_folder(directory as i32, reserved::folder_of(path.as_bytes()))
+        && let Entry::Of(id, name) = reserved::link_entry(directory as i32, path.as_bytes())?
+        && name == "exe"
+        && procfs::runs_engine(id)
+    {
+        let executable = procfs::executable(id);
+        target = procfs::read_link(executable.to_str().unwrap_or_default()).ok_or(Errno(libc::EACCES))?;
+    }
+    let target = stands_for(&target).unwrap_or(&target);
     let shown = &target[..target.len().min(size as usize)];
     call.memory.write(buffer, shown)?;
     Ok(shown.len() as u64)
@@ -273,15 +275,13 @@ enum ProcFolder {
 }
 
 fn proc_folder(descriptor: i32) -> Option<ProcFolder> {
-    if !reserved::is_proc_file(descriptor) {
+    if !procfs::is_file(descriptor) {
         return None;
     }
-    let link = reserved::link_of(descriptor)?;
-    let (folder, name) = link.split_at(link.iter().rposition(|&byte| byte == b'/')?);
-    let own = format!("/{}", std::process::id());
-    match name {
-        b"/fd" | b"/fdinfo" => Some(ProcFolder::Descriptors),
-        b"/task" if folder.ends_with(own.as_bytes()) => Some(ProcFolder::Threads),
+    let Entry::Of(id, name) = procfs::identify(descriptor)? else { return None };
+    match name.as_str() {
+        "fd" | "fdinfo" => Some(ProcFolder::Descriptors),
+        "task" if procfs::is_own(id) => Some(ProcFolder::Threads),
         _ => None,
     }
 }

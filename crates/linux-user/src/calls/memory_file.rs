@@ -1,14 +1,15 @@
 //! Reads and writes the files that stand for a process's memory.
 
-use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, RawFd};
+
+use rustix::fs::OFlags;
 
 use crate::abi::Abi;
 use crate::calls::call::{Call, Outcome};
 use crate::calls::process_memory;
 use crate::memory_file::process_of;
 use crate::process_memory::Target;
-use crate::reserved;
+use crate::{procfs, reserved};
 use host::Errno;
 
 const EIO: Errno = Errno(libc::EIO);
@@ -76,12 +77,15 @@ fn own<G: Abi>(call: &mut Call<G>, at: u64, buffer: u64, bytes: u64, writes: boo
         return Err(EIO);
     }
     let (from, buffer) = (call.pointer(at, mapped)?, call.pointer(buffer, bytes)?);
-    let open = || OpenOptions::new().read(true).write(writes).open("/proc/self/mem");
-    let file: File = reserved::out_of_reach(reserved::beyond_limit(open)?.into()).into();
     let number = if writes { libc::SYS_pwrite64 } else { libc::SYS_pread64 };
-    let arguments = [file.as_raw_fd() as u64, buffer, mapped, from, 0, 0];
-    // SAFETY: the range lies in the window on both sides, and the descriptor is ours.
-    let outcome = unsafe { host::call(number, arguments) };
+    let transfer = || {
+        let file = procfs::open("self/mem", if writes { OFlags::RDWR } else { OFlags::RDONLY })?;
+        let arguments = [file.as_raw_fd() as u64, buffer, mapped, from, 0, 0];
+        // SAFETY: the range lies in the window on both sides, and the descriptor is ours.
+        unsafe { host::call(number, arguments) }
+    };
+    // No guest thread may reach the descriptor, not even for a moment.
+    let outcome = reserved::apart(transfer).ok_or(Errno(libc::EAGAIN))?;
     if writes && call.memory.holds_code(at, mapped) {
         // Discard decoded instructions, as the kernel flushes the instruction cache.
         call.memory.code_changed();

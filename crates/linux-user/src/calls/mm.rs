@@ -1,5 +1,7 @@
 //! System calls on the address space: mmap and related calls, and the heap.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use crate::calls::stat::host_status;
 use crate::loader::STACK;
 use crate::state::heap::Heap;
 use crate::state::substitution::identity;
-use crate::{memory_file, reserved};
+use crate::{memory_file, procfs, reserved};
 use host::Errno;
 use memory::{Backing, Layout, Memory};
 
@@ -177,7 +179,7 @@ impl File {
         if memory_file::process_of(descriptor).is_some() {
             return Err(Errno(libc::ENODEV));
         }
-        let path = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
+        let path = PathBuf::from(OsString::from_vec(procfs::link_of(descriptor).unwrap_or_default()));
         Ok(File { path, status: host_status(descriptor, c"", libc::AT_EMPTY_PATH)? })
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod memory_file;
 pub(crate) mod message_queues;
 pub(crate) mod mm;
 pub(crate) mod msghdr;
+pub(crate) mod namespaces;
 pub(crate) mod numa;
 pub(crate) mod process_memory;
 pub(crate) mod processes;

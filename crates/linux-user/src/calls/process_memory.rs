@@ -3,8 +3,8 @@
 
 use crate::abi::Abi;
 use crate::calls::call::{Call, Outcome};
-use crate::process_memory::{Target, runs_engine};
-use crate::reserved;
+use crate::process_memory::Target;
+use crate::{procfs, reserved};
 use host::Errno;
 use memory::WINDOW;
 
@@ -64,8 +64,8 @@ pub fn process_vm_writev<G: Abi>(call: &mut Call<G>) -> Outcome {
 fn process_of(descriptor: u64) -> Result<u32, Errno> {
     const BAD: Errno = Errno(libc::EBADF);
     reserved::check_descriptor(descriptor)?;
-    let information = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", descriptor as i32));
-    let information = information.map_err(|_| BAD)?;
+    let information = procfs::read(&format!("self/fdinfo/{}", descriptor as i32)).ok_or(BAD)?;
+    let information = String::from_utf8(information).map_err(|_| BAD)?;
     let process = information.lines().find_map(|line| line.strip_prefix("Pid:"));
     process.and_then(|process| process.trim().parse().ok()).ok_or(BAD)
 }
@@ -86,7 +86,7 @@ pub fn process_madvise<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// pidfd_getfd(pidfd, its descriptor, flags): refuses descriptors of engines.
 pub fn pidfd_getfd<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, wanted, flags, ..] = call.arguments;
-    if reserved::is_reserved(wanted) && runs_engine(process_of(descriptor)?) {
+    if reserved::is_reserved(wanted) && procfs::runs_engine(process_of(descriptor)?) {
         return Err(Errno(libc::EBADF));
     }
     call.host(libc::SYS_pidfd_getfd, [descriptor, wanted, flags, 0, 0, 0])

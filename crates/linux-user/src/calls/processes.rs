@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use image::Image;
@@ -10,7 +11,7 @@ use crate::abi::Abi;
 use crate::abi::layout::Record;
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Call, Outcome};
-use crate::reserved;
+use crate::{procfs, reserved};
 use crate::state::control::{Control, Execute};
 use crate::state::kernel::Kernel;
 use host::Errno;
@@ -68,7 +69,8 @@ pub fn execveat<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 fn execute<G: Abi>(call: &mut Call<G>, path: CString, arguments: u64, environment: u64) -> Outcome {
-    reserved::check_path(libc::AT_FDCWD, &path, true)?;
+    let instead = reserved::check_path(libc::AT_FDCWD, &path, true)?;
+    let path = instead.map_or(path, |instead| instead.absolute());
     let mut budget = most_argument_bytes(call);
     let arguments = strings(call, arguments, &mut budget)?;
     let environment = strings(call, environment, &mut budget)?;
@@ -76,8 +78,7 @@ fn execute<G: Abi>(call: &mut Call<G>, path: CString, arguments: u64, environmen
     crate::calls::threads::inform_parent(call);
     match guest_program(call.kernel, &os_path, arguments.clone(), 0)? {
         Some((program, arguments)) => {
-            // The descriptor of execveat is about to be closed.
-            let program = std::fs::canonicalize(&program).unwrap_or(program);
+            let program = lasting_name(call.kernel, &program)?;
             let os = |strings: Vec<Vec<u8>>| strings.into_iter().map(OsString::from_vec).collect();
             let (arguments, environment) = (os(arguments), os(environment));
             let mask = call.thread.signals.mask;
@@ -86,6 +87,22 @@ fn execute<G: Abi>(call: &mut Call<G>, path: CString, arguments: u64, environmen
         }
         None => execute_host(call, &path, arguments, environment),
     }
+}
+
+/// A path of a program that stays valid when the guest's descriptors are closed, or by which the file was opened that
+/// has no name any more.
+fn lasting_name<G: Abi>(kernel: &mut Kernel<G>, program: &Path) -> Result<PathBuf, Errno> {
+    let identity = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    let file = identity(program)?;
+    let name = std::fs::canonicalize(program).ok();
+    if let Some(name) = name.filter(|name| identity(name).is_ok_and(|named| named == file)) {
+        return Ok(name);
+    }
+    kernel.leave_shared_descriptors();
+    procfs::set_executable(program);
+    // Other processes, too, can find it by this name as long as this one lives.
+    let (process, number) = (std::process::id(), reserved::executable_number());
+    Ok(PathBuf::from(format!("/proc/{process}/fd/{number}")))
 }
 
 /// An image of the guest and the arguments with which to run it.

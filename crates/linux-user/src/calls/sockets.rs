@@ -1,5 +1,11 @@
 //! Sockets: addresses and options. Families, types, protocols and addresses have the same encoding on both sides;
 //! options of SOL_SOCKET and flags in a type have not.
+//!
+//! An option passes only if its value is known to hold no addresses, since the host's kernel would follow them into the
+//! engine's memory: of filters (SO_ATTACH_FILTER), tables of netfilter (IPT_SO_SET_REPLACE), memory of rings
+//! (XDP_UMEM_REG, TCP_ZEROCOPY_RECEIVE, RDS_GET_MR).
+
+use std::ops::RangeInclusive;
 
 use crate::abi::Abi;
 use crate::abi::layout::Record;
@@ -7,13 +13,32 @@ use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Call, Outcome};
 use host::Errno;
 
+/// The options of other levels than SOL_SOCKET whose values hold no addresses: the levels, and ranges of options. They
+/// have the same numbers and layouts on all 64-bit guests and hosts (linux/in.h, tcp.h, in6.h, udp.h, icmp.h, icmpv6.h,
+/// can/raw.h, if_packet.h, netlink.h, if_alg.h, tls.h).
+const OPTIONS: &[(i32, &[RangeInclusive<i32>])] = &[
+    (libc::IPPROTO_IP, &[1..=15, 18..=26, 32..=52, 80..=80]),
+    (libc::IPPROTO_TCP, &[1..=34, 36..=37]),
+    (libc::IPPROTO_UDP, &[1..=1, 100..=104]),
+    (libc::IPPROTO_IPV6, &[1..=11, 16..=33, 36..=36, 42..=62, 66..=67, 70..=70, 72..=78]),
+    (libc::IPPROTO_ICMPV6, &[1..=1]),
+    (libc::IPPROTO_UDPLITE, &[10..=11]),
+    (libc::IPPROTO_RAW, &[1..=1]),
+    (libc::SOL_CAN_RAW, &[1..=7]),
+    (libc::SOL_PACKET, &[1..=3, 5..=21, 23..=23]),
+    (libc::SOL_NETLINK, &[1..=12]),
+    (libc::SOL_ALG, &[1..=1, 5..=7]),
+    (libc::SOL_TLS, &[1..=4]),
+];
+
 /// Converts an option at its level to the host's number.
 fn option<G: Abi>(level: u64, option: u64) -> Result<[u64; 2], Errno> {
     const UNKNOWN: Errno = Errno(libc::ENOPROTOOPT);
     if u64::from(level as u32) != G::SOCKET_LEVEL {
-        // Its value contains addresses at which received data are mapped.
-        let maps = level as i32 == libc::IPPROTO_TCP && option as i32 == libc::TCP_ZEROCOPY_RECEIVE;
-        return if maps { Err(UNKNOWN) } else { Ok([level, option]) };
+        // SOL_SOCKET of the host is another level of the guest, which is not among these.
+        let known = OPTIONS.iter().find(|(known, _)| *known == level as i32);
+        let is_known = known.is_some_and(|(_, ranges)| ranges.iter().any(|range| range.contains(&(option as i32))));
+        return if is_known { Ok([level, option]) } else { Err(UNKNOWN) };
     }
     let found = G::SOCKET_OPTIONS.iter().find(|(guest, _)| *guest == u64::from(option as u32));
     let (_, host) = found.ok_or(UNKNOWN)?;

@@ -21,7 +21,11 @@ pub fn file_status<G: Abi>(
     buffer: u64,
     layout: Layout,
 ) -> Outcome {
-    reserved::check_path(directory, path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?;
+    let instead = reserved::check_path(directory, path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?;
+    let (directory, path) = match &instead {
+        Some(instead) => (instead.directory, instead.path.as_c_str()),
+        None => (directory, path),
+    };
     let mut status = host_status(directory, path, flags)?;
     if let Some(original) = call.kernel.original(identity(&status)) {
         status = host_status(libc::AT_FDCWD, &c_path(original)?, 0)?;

@@ -1,6 +1,6 @@
 //! The kernel state of descriptors.
 
-use crate::reserved;
+use crate::{procfs, reserved};
 
 /// A descriptor whose contents must be converted or generated when the guest reads it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,14 +34,11 @@ pub fn kind(descriptor: i32) -> Option<libc::mode_t> {
 
 /// Closes the descriptors with close-on-exec.
 pub fn close_all() {
-    let open: Vec<i32> = reserved::beyond_limit(|| {
-        let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-    });
-    for descriptor in open.into_iter().filter(|&descriptor| !reserved::is_reserved(descriptor as u64)) {
+    let open = reserved::beyond_limit(|| procfs::entries("thread-self/fd"));
+    let open = open.iter().filter_map(|name| name.parse::<i32>().ok());
+    for descriptor in open.filter(|&descriptor| !reserved::is_reserved(descriptor as u64)) {
         // SAFETY: no pointers are passed; the guest opened the descriptor and wants it closed. The directory's own
-        // descriptor is closed already.
-        // closed by now.
+        // descriptor is closed by now.
         unsafe {
             if libc::fcntl(descriptor, libc::F_GETFD) == libc::FD_CLOEXEC {
                 libc::close(descriptor);

@@ -17,7 +17,7 @@ use events::LoadedImage;
 use guest::SignalHook;
 
 use crate::abi::Abi;
-use crate::loader;
+use crate::{loader, procfs};
 use crate::state::aio::Contexts;
 use crate::state::clock::VirtualClock;
 use crate::state::conversations::Conversations;
@@ -166,6 +166,7 @@ impl<G: Abi> Kernel<G> {
     /// Records what was loaded: the program's file, its arguments and all addresses. The calling host thread takes
     /// the program's name.
     pub fn started(&mut self, executable: &Path, arguments: &[OsString], loaded: &loader::Loaded) {
+        procfs::set_executable(executable);
         self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
         self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         self.stack = loaded.stack.clone();

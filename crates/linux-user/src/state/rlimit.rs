@@ -1,6 +1,6 @@
 //! The limit of descriptors, which the engine must restrict.
 
-use crate::reserved;
+use crate::{procfs, reserved};
 
 /// Number of resources (RLIM_NLIMITS).
 pub const RESOURCE_COUNT: usize = 16;
@@ -12,6 +12,7 @@ pub fn most_descriptors() -> u64 {
 
 /// Before the guest starts: restricts its descriptors to numbers below the reserved ones.
 pub fn begin() {
+    procfs::begin();
     let [soft, hard] = reserved::inherited_limit();
     reserved::change_limit(Some([soft.min(most_descriptors()), hard]));
 }

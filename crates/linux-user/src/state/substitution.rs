@@ -1,16 +1,18 @@
 //! Images that are loaded in place of others, of which the program sees the originals' names and status.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::{File, Metadata};
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use events::LoadedImage;
 
 use crate::abi::Abi;
-use crate::reserved;
+use crate::{procfs, reserved};
 use crate::state::kernel::Kernel;
 use host::Errno;
 
@@ -42,7 +44,7 @@ impl<G: Abi> Kernel<G> {
         let Some(substitution) = self.settings.substitution.clone() else { return image.into() };
         let original = std::fs::canonicalize(image).unwrap_or_else(|_| image.into());
         let program = std::fs::canonicalize(program).unwrap_or_else(|_| program.into());
-        let substitute = reserved::apart(|| substitution.substitute(&program, &original));
+        let substitute = reserved::preferably_apart(|| substitution.substitute(&program, &original));
         let status = substitute.and_then(|path| Some((std::fs::metadata(&path).ok()?, path)));
         let Some((status, path)) = status else { return image.into() };
         self.originals.insert(identity_of(&status), original);
@@ -51,7 +53,8 @@ impl<G: Abi> Kernel<G> {
 
     /// The dynamic loader has opened a file: its descriptor becomes that of the substitute.
     pub(crate) fn substitute_opened(&mut self, descriptor: RawFd) -> Result<(), Errno> {
-        let link = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
+        let link = procfs::link_of(descriptor).unwrap_or_default();
+        let link = PathBuf::from(OsString::from_vec(link));
         let path = self.substitute(&self.executable.clone(), &link);
         if path == link {
             return Ok(());

@@ -107,7 +107,9 @@ fn where_nobody_can_connect() {
     // A file that is no program is reported before GDB connects.
     let message = run("run --gdb 0 /no/such/program").failure_with(127);
     assert!(message.contains("there is no such file"), "{message}");
-    drop(TcpStream::connect(&first.address).unwrap());
+    let mut client = Client::new(&first);
+    client.ask("?");
+    drop(client);
     assert!(assert_goes_on(first).contains("GDB has closed the connection"));
 }
 
@@ -242,7 +244,10 @@ fn answers() {
         ("g", "E"),
         ("T7fffffff", "E01"),
         ("Hg0", "OK"),
-        // Files can only be read, and only regular files can be opened.
+        // Files can only be read, and only those that the program has mapped.
+        ("vFile:open:2f6574632f706173737764,0,0", "F-1,"),
+        ("vFile:open:2f70726f632f73656c662f656e7669726f6e,0,0", "F-1,"),
+        ("vFile:readlink:2f70726f632f73656c662f657865", "F-1,"),
         ("vFile:open:2f746d702f6e6f7065,601,1b6", "F-1,"),
         ("vFile:open:2f6465762f7a65726f,0,0", "F-1,"),
         ("vFile:pread:7,10,0", "F-1,09"),

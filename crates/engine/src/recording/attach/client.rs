@@ -8,6 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt;
+
 use super::connection::{address, send};
 use super::messages::{Answer, Request};
 use crate::counting::UnitOfWork;
@@ -153,7 +155,9 @@ fn ask(
     let asked = Instant::now();
     let stream = loop {
         match listener.accept() {
-            Ok((stream, _)) => break stream,
+            Ok((stream, _)) if is_of(&stream, process) => break stream,
+            // Somebody else, who must not get the descriptors.
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(host(error)),
         }
@@ -177,6 +181,11 @@ fn ask(
         Ok(Answer::Refused(reason)) => Err(AttachError::Refused(process, reason)),
         _ => sent.and(read).map_err(host).and(Err(AttachError::Silent(process))),
     }
+}
+
+/// Whether the other end of a connection is a process's.
+fn is_of(stream: &UnixStream, process: u32) -> bool {
+    sockopt::socket_peercred(stream).is_ok_and(|peer| peer.pid.as_raw_nonzero().get() as u32 == process)
 }
 
 /// A recorded process.

@@ -7,7 +7,7 @@ use crate::calls::call::Argument::{Buffer, Bytes, Flags, Int, Is, Number, Path, 
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Interrupted};
 use crate::calls::{
-    aio, clone, fd, files, ipc, message_queues, mm, msghdr, numa, process_memory, processes, rlimit,
+    aio, clone, fd, files, ipc, message_queues, mm, msghdr, namespaces, numa, process_memory, processes, rlimit,
     signal_calls, sockets, sysinfo, terminal, threads, time, timers, waiting,
 };
 use crate::table::{Action, SystemCalls};
@@ -189,7 +189,7 @@ pub static ROWS: &[Row] = &[
     call(251, "osf_usleep_thread", times::osf_usleep_thread),
     call(256, "osf_getsysinfo", information::osf_getsysinfo),
     call(257, "osf_setsysinfo", information::osf_setsysinfo),
-    pass(302, "mount", h::SYS_mount, &[Text, Path, Text, Number, Text]),
+    call(302, "mount", namespaces::mount),
     call(305, "getdents", files::getdents),
     pass(310, "syslog", h::SYS_syslog, &[Number, Buffer, Number]),
     call(312, "clone", clone::clone),
@@ -319,7 +319,7 @@ pub static ROWS: &[Row] = &[
     pass(462, "faccessat", h::SYS_faccessat, &[Number, Path, Number]),
     call(463, "pselect6", waiting::pselect6),
     call(464, "ppoll", waiting::ppoll),
-    pass(465, "unshare", h::SYS_unshare, &[Number]),
+    call(465, "unshare", namespaces::unshare),
     call(466, "set_robust_list", threads::set_robust_list),
     call(467, "get_robust_list", threads::get_robust_list),
     wait(468, "splice", h::SYS_splice, &[Number, Bytes(8), Number, Bytes(8), Number, Number], Restarts),
@@ -352,7 +352,7 @@ pub static ROWS: &[Row] = &[
     pass(498, "open_by_handle_at", h::SYS_open_by_handle_at, &[Number, Bytes(136), Flags(&OPEN)]),
     pass(499, "clock_adjtime", h::SYS_clock_adjtime, &[Int, Bytes(208)]),
     pass(500, "syncfs", h::SYS_syncfs, &[Number]),
-    pass(501, "setns", h::SYS_setns, &[Number, Number]),
+    call(501, "setns", namespaces::setns),
     call(502, "accept4", sockets::accept4),
     call(503, "sendmmsg", msghdr::sendmmsg),
     call(504, "process_vm_readv", process_memory::process_vm_readv),

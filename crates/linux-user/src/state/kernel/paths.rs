@@ -13,9 +13,6 @@ impl<G: Abi> Kernel<G> {
     /// is the host's, at which `..` ends.
     pub(crate) fn host_path(&self, path: CString) -> CString {
         let bytes = path.as_bytes();
-        if self.own_proc_entry(bytes) == Some("exe") {
-            return c_path(&self.executable).unwrap_or(path);
-        }
         if bytes.first() != Some(&b'/') || is_root(bytes) || self.sysroot().as_os_str().is_empty() {
             return path;
         }
@@ -33,17 +30,6 @@ impl<G: Abi> Kernel<G> {
             Ok(path) => PathBuf::from(OsStr::from_bytes(self.host_path(path).as_bytes())),
             Err(_) => path.to_path_buf(),
         }
-    }
-
-    /// The NAME in `/proc/self/NAME`, in `/proc/PID/NAME` of this process, or in the folder of one of its threads.
-    pub(crate) fn own_proc_entry<'a>(&self, path: &'a [u8]) -> Option<&'a str> {
-        let rest = std::str::from_utf8(path).ok()?.strip_prefix("/proc/")?;
-        let (process, name) = rest.split_once('/')?;
-        let own = ["self", "thread-self"].contains(&process)
-            || process.parse::<u32>().is_ok_and(|pid| pid == std::process::id());
-        // It is the same for all threads of the process.
-        let of_thread = name.strip_prefix("task/").and_then(|rest| rest.split_once('/'));
-        own.then(|| of_thread.map_or(name, |(_, name)| name))
     }
 }
 

@@ -136,6 +136,13 @@ impl<G: Abi> Kernel<G> {
         self.opened_memory = true;
     }
 
+    /// Gives the process a table of descriptors of its own, as execve does.
+    pub(crate) fn leave_shared_descriptors(&mut self) {
+        if std::mem::take(&mut self.shares_descriptors) {
+            reserved::leave_shared_table();
+        }
+    }
+
     /// True for the first thread, which ends last.
     pub fn is_first(&self, thread: &Thread<G>) -> bool {
         self.threads.first == thread.address.id
@@ -209,9 +216,7 @@ impl<G: Abi> Kernel<G> {
         self.actions.execute();
         self.timers.delete_all();
         self.contexts.destroy_all();
-        if std::mem::take(&mut self.shares_descriptors) {
-            reserved::leave_shared_table();
-        }
+        self.leave_shared_descriptors();
         close_all();
         self.renew(first);
         first.signals = Signals::new(execute.mask);
