@@ -8,9 +8,12 @@
 //! that changes the list also holds the kernel's lock, so that the list does not change between two reads under that
 //! lock. Unmapped ranges stay reserved, so that the host never allocates memory inside the window.
 
+mod tails;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::access::{self, HostFault};
 use crate::layout::{Fault, Layout, Protection, SEGV_MAPERR, WINDOW};
@@ -42,6 +45,10 @@ pub struct Memory {
     code_generation: AtomicU64,
     /// Counts changes to mappings.
     mapping_generation: AtomicU64,
+    /// Pages in which a file ends that is mapped shared, and whether zeroed memory stands [in their rest](tails).
+    tails: Mutex<BTreeMap<u64, bool>>,
+    /// Whether there is such zeroed memory.
+    has_tails: AtomicBool,
 }
 
 // SAFETY: `base` is the address of a reservation that lives as long as the value. Its pages belong to the guest and
@@ -78,6 +85,8 @@ impl Memory {
             regions,
             code_generation: AtomicU64::new(0),
             mapping_generation: AtomicU64::new(0),
+            tails: Mutex::new(BTreeMap::new()),
+            has_tails: AtomicBool::new(false),
         })
     }
 
@@ -289,7 +298,7 @@ impl Memory {
     }
 
     /// Maps a file at exactly this range and replaces previous mappings. `offset` must be a multiple of the host's
-    /// page size. Bytes after the end of a private file in its last page are zero.
+    /// page size. Bytes after the end of the file in its last page are zero ([`tails`]).
     #[allow(clippy::too_many_arguments)]
     pub fn map_file(
         &self,
@@ -306,44 +315,6 @@ impl Memory {
         let region = Region { end: start + bytes, protection, shared, backing, object };
         self.map(start, bytes, region, file, offset)?;
         if shared { Ok(()) } else { self.zero_last_page(start, bytes, protection, file, offset) }
-    }
-
-    /// If the file ends in the first half of a guest page, the host has no page for the second half and would raise
-    /// SIGBUS. Zeroed memory is mapped there.
-    fn zero_last_page(
-        &self,
-        start: u64,
-        bytes: u64,
-        protection: Protection,
-        file: i32,
-        offset: u64,
-    ) -> std::io::Result<()> {
-        // SAFETY: an all-zero stat is valid and only written to; sysconf has no preconditions.
-        let (host_page, size) = unsafe {
-            let mut status: libc::stat = std::mem::zeroed();
-            let known = libc::fstat(file, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG;
-            (
-                libc::sysconf(libc::_SC_PAGESIZE) as u64,
-                if known { status.st_size as u64 } else { return Ok(()) },
-            )
-        };
-        let in_file = size.saturating_sub(offset).min(bytes);
-        let (from, to) = (in_file.next_multiple_of(host_page), in_file.next_multiple_of(self.layout.page));
-        if from == to {
-            return Ok(());
-        }
-        // SAFETY: the range lies inside the mapping just made.
-        let mapped = unsafe {
-            libc::mmap(
-                self.base.wrapping_add((start + from) as usize).cast(),
-                (to - from) as usize,
-                host_protection(protection),
-                libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if mapped == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     }
 
     fn map(&self, start: u64, bytes: u64, region: Region, file: i32, offset: u64) -> std::io::Result<()> {
@@ -403,6 +374,7 @@ impl Memory {
             *regions = Regions::new(self.layout);
             false
         });
+        self.forget_tails();
         self.code_changed();
     }
 

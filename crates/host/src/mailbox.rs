@@ -6,7 +6,7 @@
 //! code or a blocking system call, and checks what has changed.
 
 use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::errno::Errno;
 use crate::fault;
@@ -55,16 +55,59 @@ pub unsafe fn set_stack_limit(limit: *mut AtomicUsize, end: usize) {
     });
 }
 
+/// Room for a signal that a handler records for the thread in which it runs.
+struct SignalSlot {
+    is_full: AtomicBool,
+    /// Written by handlers only while `is_full` is false, and read by the thread only while it is true. Handlers run in
+    /// the same thread, and not within each other.
+    information: UnsafeCell<SignalInformation>,
+}
+
+impl SignalSlot {
+    const fn new() -> SignalSlot {
+        SignalSlot {
+            is_full: AtomicBool::new(false),
+            information: UnsafeCell::new(SignalInformation([0; 16])),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Acquire)
+    }
+
+    /// Records a signal, unless one is recorded already, as the kernel has only one pending. For handlers.
+    fn record(&self, information: &SignalInformation) {
+        if !self.is_full() {
+            // SAFETY: the thread does not read it now.
+            unsafe { *self.information.get() = *information };
+            self.is_full.store(true, Ordering::Release);
+        }
+    }
+
+    /// The recorded signal. For the thread.
+    fn get(&self) -> Option<SignalInformation> {
+        // SAFETY: no handler writes it now.
+        self.is_full().then(|| unsafe { *self.information.get() })
+    }
+
+    /// Takes the recorded signal. For the thread.
+    fn take(&self) -> Option<SignalInformation> {
+        // An empty slot is not cleared: a handler may be filling it.
+        self.get().inspect(|_| self.clear())
+    }
+
+    fn clear(&self) {
+        self.is_full.store(false, Ordering::Release);
+    }
+}
+
 /// What signal handlers and other threads leave for a guest thread.
 struct Mailbox {
     flag: Flag,
-    /// True if `recorded` holds a signal.
-    is_recorded: AtomicBool,
-    /// Written by the handler only while `is_recorded` is false, and read by the thread only while it is true. The
-    /// handler runs in the same thread.
-    recorded: UnsafeCell<SignalInformation>,
-    /// For SIGSEGV and SIGBUS: whether another process or thread sent one, and its sender (`si_pid` and `si_uid`).
-    sent_faults: [(AtomicBool, AtomicU64); 2],
+    /// The signal that was recorded last. All signals but SIGSEGV and SIGBUS are blocked until it is taken.
+    recorded: SignalSlot,
+    /// The SIGSEGV and the SIGBUS that another process or thread sent.
+    sent_faults: [SignalSlot; 2],
     /// Whether the thread runs guest code. Other threads of the engine forward their signals to the first guest
     /// thread.
     is_guest: Cell<bool>,
@@ -74,9 +117,8 @@ thread_local! {
     static MAILBOX: Mailbox = const {
         Mailbox {
             flag: Flag::new(),
-            is_recorded: AtomicBool::new(false),
-            recorded: UnsafeCell::new(SignalInformation([0; 16])),
-            sent_faults: [const { (AtomicBool::new(false), AtomicU64::new(0)) }; 2],
+            recorded: SignalSlot::new(),
+            sent_faults: [const { SignalSlot::new() }; 2],
             is_guest: Cell::new(false),
         }
     };
@@ -108,8 +150,8 @@ pub fn release_thread() {
     }
     MAILBOX.with(|mailbox| {
         mailbox.is_guest.set(false);
-        mailbox.is_recorded.store(false, Ordering::Release);
-        mailbox.sent_faults.iter().for_each(|sent| sent.0.store(false, Ordering::Release));
+        mailbox.recorded.clear();
+        mailbox.sent_faults.iter().for_each(SignalSlot::clear);
         mailbox.flag.is_up.store(false, Ordering::SeqCst);
     });
 }
@@ -127,19 +169,12 @@ pub fn kick_self() {
 
 /// True if a signal is pending for the calling thread.
 pub fn is_recorded() -> bool {
-    MAILBOX.with(|mailbox| {
-        mailbox.is_recorded.load(Ordering::Relaxed)
-            || mailbox.sent_faults.iter().any(|sent| sent.0.load(Ordering::Relaxed))
-    })
+    MAILBOX.with(|mailbox| mailbox.recorded.is_full() || mailbox.sent_faults.iter().any(SignalSlot::is_full))
 }
 
 /// The signal that is pending for the calling thread, if there is one.
 pub fn recorded() -> Option<SignalInformation> {
-    MAILBOX.with(|mailbox| {
-        let is_recorded = mailbox.is_recorded.load(Ordering::Relaxed);
-        // SAFETY: the handler that would write is blocked since it recorded this one.
-        is_recorded.then(|| unsafe { *mailbox.recorded.get() })
-    })
+    MAILBOX.with(|mailbox| mailbox.recorded.get())
 }
 
 /// Clears the flag and takes a recorded signal. All signals stay blocked until [`set_mask`](crate::signal::set_mask).
@@ -148,18 +183,9 @@ pub fn take() -> Option<SignalInformation> {
         if !mailbox.flag.is_up.swap(false, Ordering::AcqRel) {
             return None;
         }
-        let taken = if mailbox.is_recorded.load(Ordering::Relaxed) {
-            // SAFETY: the handler that would write is blocked since it recorded this one.
-            let information = unsafe { *mailbox.recorded.get() };
-            mailbox.is_recorded.store(false, Ordering::Release);
-            Some(information)
-        } else {
-            let mut faults = mailbox.sent_faults.iter().zip(FAULT_SIGNALS);
-            let sent = faults.find(|(sent, _)| sent.0.swap(false, Ordering::Acquire));
-            let sender = |sent: &(AtomicBool, AtomicU64)| [sent.1.load(Ordering::Relaxed)];
-            sent.map(|(sent, signal)| SignalInformation::new(signal, libc::SI_USER, &sender(sent)))
-        };
-        if mailbox.sent_faults.iter().any(|sent| sent.0.load(Ordering::Relaxed)) {
+        let faults = || mailbox.sent_faults.iter().find_map(SignalSlot::take);
+        let taken = mailbox.recorded.take().or_else(faults);
+        if mailbox.sent_faults.iter().any(SignalSlot::is_full) {
             mailbox.flag.raise();
         }
         taken
@@ -303,15 +329,14 @@ fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) 
             return;
         }
         let index = FAULT_SIGNALS.iter().position(|&signal| signal == information.signal());
-        if let Some((sent, sender)) = index.map(|index| &mailbox.sent_faults[index])
+        if let Some(sent) = index.map(|index| &mailbox.sent_faults[index])
             && information.code() != KICK
         {
             if !mailbox.is_guest.get() {
                 forward(information);
                 return;
             }
-            sender.store(information.0[2], Ordering::Relaxed);
-            sent.store(true, Ordering::Release);
+            sent.record(information);
         }
         mailbox.flag.raise();
         leave_wait(context);
@@ -379,8 +404,7 @@ pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, 
             libc::signal(signal, libc::SIG_DFL);
             return;
         }
-        *mailbox.recorded.get() = *information;
-        mailbox.is_recorded.store(true, Ordering::Relaxed);
+        mailbox.recorded.record(information);
         mailbox.flag.raise();
         let context = &mut *context.cast::<libc::ucontext_t>();
         (&raw mut context.uc_sigmask).cast::<u64>().write(all_blockable());

@@ -1,5 +1,7 @@
 //! Dispatches system calls by number.
 
+use std::ops::Range;
+
 use host::Errno;
 use memory::Memory;
 
@@ -36,10 +38,18 @@ pub fn system_call<G: SystemCalls>(
     let (waited, registers_set) = (0, false);
     let mut call =
         Call { kernel, thread, cpu, memory, arguments, instructions, began, waited, control, registers_set };
-    let outcome = match G::row(number) {
+    memory.drop_tails();
+    let mut outcome = match G::row(number) {
         Some(row) => row.action.carry_out(&mut call),
         None => Err(Errno(libc::ENOSYS)),
     };
+    if outcome == Err(Errno(libc::EFAULT))
+        && memory.fill_tails(&buffers(&arguments))
+        && let Some(row) = G::row(number)
+    {
+        call.arguments = arguments;
+        outcome = row.action.carry_out(&mut call);
+    }
     let Call { control, registers_set, waited, .. } = call;
     if waited > 0 {
         kernel.waited(began, waited);
@@ -55,6 +65,12 @@ pub fn system_call<G: SystemCalls>(
         cpu.set_result(outcome);
     }
     thread.after_call(kernel, cpu, memory, returning)
+}
+
+/// What pointers among a call's arguments may point to: a byte, or as many as the next argument says.
+fn buffers(arguments: &[u64; 6]) -> Vec<Range<u64>> {
+    let sizes = arguments[1..].iter().chain(&[0]);
+    arguments.iter().zip(sizes).map(|(&start, &size)| start..start.saturating_add(size.max(1))).collect()
 }
 
 /// Completes a call that started a thread: returns the thread's ID or the error.

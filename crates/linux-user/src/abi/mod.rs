@@ -65,6 +65,8 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     const MAP_FIXED: u64;
     /// MAP_FIXED_NOREPLACE.
     const MAP_FIXED_NOREPLACE: u64;
+    /// The flags that MAP_SHARED_VALIDATE accepts (`LEGACY_MAP_MASK` in include/linux/mman.h).
+    const MAP_VALIDATED: u64;
     /// `MCL_*` of mlockall.
     const LOCK_ALL: &'static Bits;
     /// `MS_*` of msync.
@@ -138,6 +140,12 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
         }
         let found = Self::ERRORS.iter().find(|(host, _)| *host == error.0);
         found.map_or(error.0, |(_, guest)| *guest) as u64
+    }
+
+    /// The host's number of an error that the guest has given.
+    fn host_error(guest: u32) -> Errno {
+        let found = Self::ERRORS.iter().find(|(_, number)| *number as u32 == guest);
+        Errno(found.map_or(guest as i32, |(host, _)| *host))
     }
 
     /// How users see a signal, if it is a described one.

@@ -145,11 +145,15 @@ pub fn io_cancel<G: Abi>(call: &mut Call<G>) -> Outcome {
     Ok(outcome)
 }
 
-/// Converts an event to the guest's. Its control block is no longer in progress.
+/// Converts an event to the guest's, with the error that its result may be. Its control block is no longer in progress.
 fn taken<G: Abi>(call: &mut Call<G>, id: u64, event: &[u8]) -> Result<Record, Errno> {
     let block = context(call, id)?.under_way.remove(&u64_at(event, 8));
     let guest = block.map_or(0, |(guest, _)| guest);
-    Ok(Record::new().raw(&event[..8]).u64s(&[guest]).raw(&event[16..]))
+    let result = match u64_at(event, 16) as i64 {
+        error @ -4095..0 => G::guest_error(Errno(-error as i32)).wrapping_neg(),
+        result => result as u64,
+    };
+    Ok(Record::new().raw(&event[..8]).u64s(&[guest, result]).raw(&event[24..]))
 }
 
 /// io_getevents(id, at least, at most, events, timeout)

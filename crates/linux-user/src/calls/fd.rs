@@ -3,14 +3,13 @@
 use crate::abi::Abi;
 use crate::abi::arguments::FcntlArgument;
 use crate::abi::layout::{Record, u32_at};
-use crate::abi::signals::STATUS_IS_SIGNAL;
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Call, Outcome};
-use crate::calls::memory_file;
+use crate::calls::{files, memory_file, netlink, signalfd};
 use crate::{procfs, reserved};
 use crate::state::fd::Special;
 use crate::state::settings::Random;
-use host::{Errno, SignalInformation};
+use host::Errno;
 
 /// Whether a descriptor needs special reads: its number may have been closed and reused, by another process too.
 fn special<G: Abi>(call: &Call<G>, descriptor: i32) -> Option<Special> {
@@ -27,10 +26,9 @@ fn special<G: Abi>(call: &Call<G>, descriptor: i32) -> Option<Special> {
 
 /// read(descriptor, buffer, size)
 pub fn read<G: Abi>(call: &mut Call<G>) -> Outcome {
-    let [_, buffer, size, ..] = call.arguments;
-    let special = special(call, call.int(0));
-    if special == Some(Special::Random) {
-        return call.write_random(buffer, size);
+    let [descriptor, buffer, size, ..] = call.arguments;
+    if let Some(special) = special(call, descriptor as i32) {
+        return read_special(call, special, [buffer, size]);
     }
     if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], None, false) {
         return outcome;
@@ -42,34 +40,32 @@ pub fn read<G: Abi>(call: &mut Call<G>) -> Outcome {
         let times = call.read_u64(buffer)?;
         call.kernel.note_timer_read(descriptor, times);
     }
-    if special == Some(Special::Signals) {
-        convert_signals(call, buffer, bytes)?;
-    }
+    netlink::convert(call, &[[buffer, size]], bytes)?;
     Ok(bytes)
 }
 
-/// Converts the signal numbers of each 128-byte entry: `ssi_signo`, and `ssi_status` of a child that a signal ended.
-fn convert_signals<G: Abi>(call: &mut Call<G>, buffer: u64, bytes: u64) -> Result<(), Errno> {
-    const CODE: u64 = 8;
-    const TIMER: u64 = 24;
-    const OVERRUNS: u64 = 32;
-    const STATUS: u64 = 40;
-    let renumber = |call: &mut Call<G>, address: u64| {
-        let signal = call.read_u32(address)? as i32;
-        call.write(address, &Record::new().u32s(&[G::guest_signal(signal) as u32]))?;
-        Ok::<i32, Errno>(signal)
-    };
-    for entry in (0..bytes).step_by(128).map(|offset| buffer + offset) {
-        let code = call.read_u32(entry + CODE)?;
-        let (timer, overruns) = (call.read_u32(entry + TIMER)?, call.read_u32(entry + OVERRUNS)?);
-        let fields = [u64::from(timer) | u64::from(overruns) << 32];
-        let signal = call.read_u32(entry)? as i32;
-        call.kernel.note_expiry(&SignalInformation::new(signal, code as i32, &fields));
-        if renumber(call, entry)? == libc::SIGCHLD && STATUS_IS_SIGNAL.contains(&(code as i32)) {
-            renumber(call, entry + STATUS)?;
+/// Reads from a descriptor whose contents must be converted or generated.
+fn read_special<G: Abi>(call: &mut Call<G>, special: Special, [buffer, size]: [u64; 2]) -> Outcome {
+    match special {
+        Special::Random => call.write_random(buffer, size),
+        Special::Signals => signalfd::read(call, buffer, size),
+    }
+}
+
+/// readv(descriptor, vectors, count)
+pub fn readv<G: Abi>(call: &mut Call<G>) -> Outcome {
+    let [descriptor, vectors, count, ..] = call.arguments;
+    let Some(special) = special(call, descriptor as i32) else { return files::readv(call) };
+    let mut total = 0;
+    for vector in call.guest_vectors(vectors, count)? {
+        match read_special(call, special, vector) {
+            Ok(bytes) if bytes == vector[1] => total += bytes,
+            Ok(bytes) => return Ok(total + bytes),
+            Err(error) if total == 0 => return Err(error),
+            Err(_) => break,
         }
     }
-    Ok(())
+    Ok(total)
 }
 
 /// close(descriptor)
@@ -121,7 +117,11 @@ pub fn fcntl<G: Abi>(call: &mut Call<G>) -> Outcome {
         FcntlArgument::Flags => call.host(libc::SYS_fcntl, with(G::OPEN.host(argument))),
         FcntlArgument::FlagsOut => Ok(G::OPEN.guest(call.host(libc::SYS_fcntl, with(0))?)),
         FcntlArgument::Signal => {
-            let signal = G::host_signal(argument as i32).ok_or(Errno(libc::EINVAL))?;
+            // 0 is the default, SIGIO without details.
+            let signal = match argument as i32 {
+                0 => 0,
+                signal => G::host_signal(signal).ok_or(Errno(libc::EINVAL))?,
+            };
             call.host(libc::SYS_fcntl, with(signal as u64))
         }
         FcntlArgument::SignalOut => Ok(G::guest_signal(call.host(libc::SYS_fcntl, with(0))? as i32) as u64),

@@ -6,7 +6,7 @@ use crate::abi::Abi;
 use crate::abi::layout::u64_at;
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Call, Outcome};
-use crate::calls::memory_file;
+use crate::calls::{memory_file, netlink};
 use crate::memory_file::stands_for;
 use crate::procfs::{self, Entry};
 use crate::reserved;
@@ -166,7 +166,13 @@ fn vectored<G: Abi>(call: &mut Call<G>, number: libc::c_long, place: Place, writ
             return outcome;
         }
     }
-    call.wait(number, [descriptor, host_vectors.as_ptr() as u64, count, low, high, flags], Restarts)
+    let arguments = [descriptor, host_vectors.as_ptr() as u64, count, low, high, flags];
+    let bytes = call.wait(number, arguments, Restarts)?;
+    if !writes && call.kernel.opened_netlink {
+        let buffers = call.guest_vectors(vectors, count)?;
+        netlink::convert(call, &buffers, bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// write(descriptor, buffer, size)

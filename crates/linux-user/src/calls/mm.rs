@@ -78,12 +78,13 @@ fn check_space<G: Abi>(call: &Call<G>, more: u64) -> Result<(), Errno> {
 pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [address, length, protection, flags, descriptor, offset] = call.arguments;
     let host_flags = G::MAP.host(flags) as i32;
-    let kind = flags & 0xf;
-    let shared = kind == 1 || kind == 3;
-    if length == 0 || !(1..=3).contains(&kind) || !offset.is_multiple_of(G::LAYOUT.page) {
+    let kind = (flags & 0xf) as i32;
+    let shared = kind == libc::MAP_SHARED || kind == libc::MAP_SHARED_VALIDATE;
+    let anonymous = host_flags & libc::MAP_ANONYMOUS != 0;
+    let is_known = shared && !(anonymous && kind == libc::MAP_SHARED_VALIDATE) || kind == libc::MAP_PRIVATE;
+    if length == 0 || !is_known || !offset.is_multiple_of(G::LAYOUT.page) {
         return Err(EINVAL);
     }
-    let anonymous = host_flags & libc::MAP_ANONYMOUS != 0;
     let is_large = anonymous && host_flags & libc::MAP_HUGETLB != 0;
     if is_large && !has_large_pages::<G>(address, flags) {
         return Err(EINVAL);
@@ -97,6 +98,9 @@ pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
         return Err(Errno(libc::EOVERFLOW));
     }
     let file = if anonymous { None } else { Some(File::examine(descriptor as i32, protection, shared)?) };
+    if kind == libc::MAP_SHARED_VALIDATE && flags & !G::MAP_VALIDATED != 0 {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
     check_space(call, bytes)?;
     let start = match is_large && flags & (G::MAP_FIXED | G::MAP_FIXED_NOREPLACE) == 0 {
         true => call.memory.find_free_large(bytes).ok_or(ENOMEM)?,

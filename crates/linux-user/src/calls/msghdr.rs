@@ -6,6 +6,7 @@ use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Call, Outcome};
+use crate::calls::netlink;
 use crate::reserved;
 use host::Errno;
 
@@ -65,6 +66,7 @@ impl Message {
     fn write_back<G: Abi>(&mut self, call: &mut Call<G>, address: u64) -> Result<(), Errno> {
         let used = (self.header[5] as usize).min(self.control.len());
         let control = &mut self.control[..used];
+        convert_errors::<G>(control);
         convert_levels(control, libc::SOL_SOCKET as u32, G::SOCKET_LEVEL as u32);
         if used > 0 {
             call.memory.write(self.control_address, control)?;
@@ -100,6 +102,27 @@ fn convert_levels(control: &mut [u8], from: u32, to: u32) {
     }
 }
 
+/// Levels and types of the control messages that begin with a `struct sock_extended_err` (linux/errqueue.h): IP_RECVERR,
+/// IPV6_RECVERR and PACKET_TX_TIMESTAMP.
+const EXTENDED_ERRORS: [[u32; 2]; 3] = [
+    [libc::IPPROTO_IP as u32, libc::IP_RECVERR as u32],
+    [libc::IPPROTO_IPV6 as u32, libc::IPV6_RECVERR as u32],
+    [libc::SOL_PACKET as u32, libc::PACKET_TX_TIMESTAMP as u32],
+];
+
+/// Converts the error number at the start of each extended error, `ee_errno`.
+fn convert_errors<G: Abi>(control: &mut [u8]) {
+    let errors = control_messages(control).filter(|message| {
+        let kind = [8, 12].map(|at| u32_at(control, message.start + at));
+        EXTENDED_ERRORS.contains(&kind) && message.len() >= CONTROL_HEADER + 4
+    });
+    let errors: Vec<usize> = errors.map(|message| message.start + CONTROL_HEADER).collect();
+    for at in errors {
+        let error = G::guest_error(Errno(u32_at(control, at) as i32)) as u32;
+        control[at..at + 4].copy_from_slice(&error.to_le_bytes());
+    }
+}
+
 /// Fails if a descriptor of the engine would be sent.
 fn check_rights(control: &[u8]) -> Result<(), Errno> {
     let rights = [libc::SOL_SOCKET as u32, libc::SCM_RIGHTS as u32];
@@ -120,6 +143,8 @@ fn receive<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> Outcome {
     let arguments = [call.arguments[0], message.host(), flags, 0, 0, 0];
     let received = call.wait(libc::SYS_recvmsg, arguments, Restarts)?;
     message.write_back(call, address)?;
+    let buffers = message.vectors.iter().map(|&[start, bytes]| [call.memory.guest(start as *const u8), bytes]);
+    netlink::convert(call, &buffers.collect::<Vec<_>>(), received)?;
     Ok(received)
 }
 

@@ -6,7 +6,6 @@ use crate::abi::signals::{AlternateStack, DEFAULT, IGNORE, LAST, SignalAction};
 use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
 use crate::state::clock::timespec;
-use crate::state::fd::Special;
 use crate::state::idleness;
 use crate::state::signals::{Default, blockable, default};
 use host::{Errno, SignalInformation};
@@ -23,7 +22,7 @@ impl<G: Abi> Call<'_, '_, G> {
     }
 
     /// A mask argument, EFAULT for NULL; `size` is the index of its size.
-    fn mask(&self, index: usize, size: usize) -> Result<u64, Errno> {
+    pub fn mask(&self, index: usize, size: usize) -> Result<u64, Errno> {
         if self.arguments[size] != 8 {
             return Err(EINVAL);
         }
@@ -101,9 +100,7 @@ pub fn rt_sigprocmask<G: Abi>(call: &mut Call<G>) -> Outcome {
 fn pending_mask<G: Abi>(call: &Call<G>) -> Result<u64, Errno> {
     let mut pending = 0u64;
     call.host(libc::SYS_rt_sigpending, [&raw mut pending as u64, 8, 0, 0, 0, 0])?;
-    let held =
-        call.thread.signals.held.iter().fold(0, |all, held| all | host::bit(G::guest_signal(held.signal())));
-    Ok((G::guest_mask(pending) | held) & call.thread.signals.mask)
+    Ok((G::guest_mask(pending) | call.thread.signals.held_mask()) & call.thread.signals.mask)
 }
 
 /// sigpending(set)
@@ -150,7 +147,11 @@ pub fn rt_sigtimedwait<G: Abi>(call: &mut Call<G>) -> Outcome {
     let held = &mut call.thread.signals.held;
     let found = held.iter().position(|held| set & host::bit(G::guest_signal(held.signal())) != 0);
     let information = match found {
-        Some(index) => held.remove(index),
+        Some(index) => {
+            let information = held.remove(index);
+            call.kernel.note_expiry(&information);
+            information
+        }
         None => await_signal(call, set, timeout)?,
     };
     if address != 0 {
@@ -186,16 +187,19 @@ fn await_signal<G: Abi>(
 }
 
 /// Sending SIGSEGV or SIGBUS to oneself is emulated: a signal of the host would look like a fault of the engine.
-fn sent_to_self<G: Abi>(call: &mut Call<G>, signal: i32, code: i32) -> bool {
-    if !host::is_fault(signal) {
-        return false;
+fn sent_to_self<G: Abi>(call: &mut Call<G>, information: SignalInformation) -> bool {
+    let is_fault = host::is_fault(information.signal());
+    if is_fault {
+        call.thread.signals.hold(&call.kernel.actions, information);
     }
+    is_fault
+}
+
+/// The siginfo of a signal that the calling process sends by kill, tkill and the like.
+fn from_self(signal: i32, code: i32) -> SignalInformation {
     // SAFETY: no preconditions.
     let user = unsafe { libc::getuid() };
-    let sender = u64::from(std::process::id()) | u64::from(user) << 32;
-    let information = SignalInformation::new(signal, code, &[sender]);
-    call.thread.signals.hold(&call.kernel.actions, information);
-    true
+    SignalInformation::new(signal, code, &[u64::from(std::process::id()) | u64::from(user) << 32])
 }
 
 fn is_own_process(process: i32) -> bool {
@@ -209,7 +213,7 @@ fn is_calling_thread<G: Abi>(call: &Call<G>, thread: i32) -> bool {
 /// kill(process, signal)
 pub fn kill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let signal = call.signal(1)?;
-    if is_own_process(call.int(0)) && sent_to_self(call, signal, libc::SI_USER) {
+    if is_own_process(call.int(0)) && sent_to_self(call, from_self(signal, libc::SI_USER)) {
         return Ok(0);
     }
     let sent = call.host(libc::SYS_kill, [call.arguments[0], signal as u64, 0, 0, 0, 0])?;
@@ -223,7 +227,7 @@ pub fn kill<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// tkill(thread, signal)
 pub fn tkill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let signal = call.signal(1)?;
-    if is_calling_thread(call, call.int(0)) && sent_to_self(call, signal, libc::SI_TKILL) {
+    if is_calling_thread(call, call.int(0)) && sent_to_self(call, from_self(signal, libc::SI_TKILL)) {
         return Ok(0);
     }
     call.host(libc::SYS_tkill, [call.arguments[0], signal as u64, 0, 0, 0, 0])
@@ -233,17 +237,18 @@ pub fn tkill<G: Abi>(call: &mut Call<G>) -> Outcome {
 pub fn tgkill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, thread, ..] = call.arguments;
     let signal = call.signal(2)?;
-    if is_calling_thread(call, call.int(1)) && sent_to_self(call, signal, libc::SI_TKILL) {
+    if is_calling_thread(call, call.int(1)) && sent_to_self(call, from_self(signal, libc::SI_TKILL)) {
         return Ok(0);
     }
     call.host(libc::SYS_tgkill, [process, thread, signal as u64, 0, 0, 0])
 }
 
-/// The guest's siginfo at `address` with the host's number of the signal.
+/// The guest's siginfo at `address` with the host's numbers of the signal and the error.
 fn host_information<G: Abi>(call: &Call<G>, address: u64, signal: i32) -> Result<SignalInformation, Errno> {
     let bytes: [u8; 128] = call.read(address)?;
     let mut words: [u64; 16] = std::array::from_fn(|index| u64_at(&bytes, 8 * index));
-    words[0] = words[0] >> 32 << 32 | signal as u64;
+    let error = G::host_error((words[0] >> 32) as u32);
+    words[0] = signal as u64 | u64::from(error.0 as u32) << 32;
     Ok(SignalInformation(words))
 }
 
@@ -252,7 +257,7 @@ pub fn rt_sigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, _, address, ..] = call.arguments;
     let signal = call.signal(1)?;
     let information = host_information(call, address, signal)?;
-    if is_own_process(process as i32) && sent_to_self(call, signal, information.code()) {
+    if is_own_process(process as i32) && sent_to_self(call, information) {
         return Ok(0);
     }
     let arguments = [process, signal as u64, &raw const information as u64, 0, 0, 0];
@@ -264,7 +269,7 @@ pub fn rt_tgsigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, thread, _, address, ..] = call.arguments;
     let signal = call.signal(2)?;
     let information = host_information(call, address, signal)?;
-    if is_calling_thread(call, thread as i32) && sent_to_self(call, signal, information.code()) {
+    if is_calling_thread(call, thread as i32) && sent_to_self(call, information) {
         return Ok(0);
     }
     let arguments = [process, thread, signal as u64, &raw const information as u64, 0, 0];
@@ -306,20 +311,4 @@ pub fn sigaltstack<G: Abi>(call: &mut Call<G>) -> Outcome {
         call.write(old, &before.record(stack_pointer))?;
     }
     Ok(0)
-}
-
-/// signalfd(descriptor, mask, size)
-pub fn signalfd<G: Abi>(call: &mut Call<G>) -> Outcome {
-    call.arguments[3] = 0;
-    signalfd4(call)
-}
-
-/// signalfd4(descriptor, mask, size, flags)
-pub fn signalfd4<G: Abi>(call: &mut Call<G>) -> Outcome {
-    let [descriptor, _, _, flags, ..] = call.arguments;
-    let mask = G::host_mask(call.mask(1, 2)?);
-    let arguments = [descriptor, &raw const mask as u64, 8, G::DESCRIPTOR.host(flags), 0, 0];
-    let descriptor = call.host(libc::SYS_signalfd4, arguments)?;
-    call.kernel.special.insert(descriptor as i32, Special::Signals);
-    Ok(descriptor)
 }

@@ -93,7 +93,9 @@ impl<G: Abi> Thread<G> {
         }
         let held = &mut self.signals.held;
         let index = held.iter().position(|information| !blocked(information))?;
-        Some(held.remove(index))
+        let information = held.remove(index);
+        kernel.note_expiry(&information);
+        Some(information)
     }
 
     /// Reports a signal to the debugger, if there is one. Returns the signal to deliver.
@@ -144,6 +146,10 @@ impl<G: Abi> Thread<G> {
         exception: G::Exception,
     ) -> Control {
         let fault = cpu.exception_signal(memory, exception);
+        if fault.signal == libc::SIGBUS && memory.fill_tail(fault.address) {
+            // The access is made again.
+            return Control::Continue;
+        }
         let signal = G::guest_signal(fault.signal);
         match self.consult(kernel, cpu, signal) {
             None => return Control::Continue,

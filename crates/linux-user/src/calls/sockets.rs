@@ -11,6 +11,7 @@ use crate::abi::Abi;
 use crate::abi::layout::Record;
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Call, Outcome};
+use crate::calls::netlink;
 use host::Errno;
 
 /// The options of other levels than SOL_SOCKET whose values hold no addresses: the levels, and ranges of options. They
@@ -120,14 +121,22 @@ pub fn getpeername<G: Abi>(call: &mut Call<G>) -> Outcome {
     })
 }
 
+/// recv(socket, buffer, size, flags)
+pub fn recv<G: Abi>(call: &mut Call<G>) -> Outcome {
+    (call.arguments[4], call.arguments[5]) = (0, 0);
+    recvfrom(call)
+}
+
 /// recvfrom(socket, buffer, size, flags, address, address size)
 pub fn recvfrom<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [socket, buffer, size, flags, address, address_size] = call.arguments;
-    let buffer = call.pointer(buffer, size)?;
-    with_address(call, address, address_size, |call, address, address_size| {
-        let arguments = [socket, buffer, size, flags, address, address_size];
+    let pointer = call.pointer(buffer, size)?;
+    let received = with_address(call, address, address_size, |call, address, address_size| {
+        let arguments = [socket, pointer, size, flags, address, address_size];
         call.wait(libc::SYS_recvfrom, arguments, Restarts)
-    })
+    })?;
+    netlink::convert(call, &[[buffer, size]], received)?;
+    Ok(received)
 }
 
 /// sendto(socket, buffer, size, flags, address, address size)

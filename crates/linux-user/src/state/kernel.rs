@@ -84,6 +84,8 @@ pub struct Kernel<G: Abi> {
     pub(crate) special: BTreeMap<i32, Special>,
     /// Whether a process's memory was ever opened as a file, possibly by a process with the same descriptors.
     pub(crate) opened_memory: bool,
+    /// Whether a netlink socket was ever opened, possibly by a parent.
+    pub(crate) opened_netlink: bool,
     /// Whether other processes use, or used, the same table of descriptors.
     pub(crate) shares_descriptors: bool,
     /// The hook to which each signal is reported before it is delivered.
@@ -127,6 +129,7 @@ impl<G: Abi> Kernel<G> {
             conversations: Conversations::default(),
             special: BTreeMap::new(),
             opened_memory: false,
+            opened_netlink: false,
             shares_descriptors: false,
             debugger: None,
         }

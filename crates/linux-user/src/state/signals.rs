@@ -148,6 +148,11 @@ impl<G: Abi> Signals<G> {
         }
     }
 
+    /// The signals that are kept, as the guest's mask.
+    pub fn held_mask(&self) -> u64 {
+        self.held.iter().fold(0, |all, held| all | host::bit(G::guest_signal(held.signal())))
+    }
+
     /// Keeps a signal for the thread until it is unblocked, unless it is ignored.
     pub fn hold(&mut self, actions: &Actions<G>, information: SignalInformation) {
         let ignored = actions.get(G::guest_signal(information.signal())).handler == IGNORE;

@@ -64,6 +64,9 @@ pub const MAP: Bits = Bits {
     same: 0xf,
 };
 
+/// Types, MAP_FIXED, MAP_ANONYMOUS, MAP_GROWSDOWN to MAP_HUGETLB, and the sizes of large pages.
+pub const MAP_VALIDATED: u64 = 0x7c1f_f113;
+
 /// `MCL_*` of mlockall.
 pub const LOCK_ALL: Bits = Bits { pairs: &[(8192, 1), (16384, 2), (32768, 4)], same: 0 };
 

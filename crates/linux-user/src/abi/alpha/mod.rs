@@ -76,6 +76,7 @@ impl Abi for Cpu {
     const MAP: &'static Bits = &flags::MAP;
     const MAP_FIXED: u64 = 0x100;
     const MAP_FIXED_NOREPLACE: u64 = 0x20_0000;
+    const MAP_VALIDATED: u64 = flags::MAP_VALIDATED;
     const LOCK_ALL: &'static Bits = &flags::LOCK_ALL;
     const SYNC: &'static Bits = &flags::SYNC;
     const FCNTL_COMMANDS: &'static [(i32, i32, FcntlArgument)] = numbers::FCNTL_COMMANDS;

@@ -18,6 +18,19 @@ const fn write(group: u8, number: u64, size: u64) -> u64 {
     4 << 29 | size << 16 | (group as u64) << 8 | number
 }
 
+/// A request on a tunnel (linux/if_tun.h) that passes a number, on both sides.
+const fn set_tunnel(number: u64, third: IoctlArgument) -> Request {
+    (write(b'T', number, 4), 0x4004_5400 | number, third)
+}
+
+/// A request on a tunnel that returns a number.
+const fn get_tunnel(number: u64, third: IoctlArgument) -> Request {
+    (read(b'T', number, 4), 0x8004_5400 | number, third)
+}
+
+/// Bytes of a `struct ifreq`, which has no pointers in the requests on tunnels.
+const INTERFACE: u64 = 40;
+
 /// Bytes of Alpha's termios.
 pub const TERMIOS: u64 = 44;
 
@@ -36,6 +49,8 @@ const HOST_BLKGETSIZE64: u64 = 0x8008_1272;
 const HOST_FICLONE: u64 = 0x4004_9409;
 const HOST_GETFLAGS: u64 = 0x8008_6601;
 const HOST_SETFLAGS: u64 = 0x4008_6602;
+const HOST_FIOGETOWN: u64 = 0x8903;
+const HOST_FIOSETOWN: u64 = 0x8901;
 const HOST_FIOQSIZE: u64 = 0x5460;
 const HOST_FIGETBSZ: u64 = 2;
 const HOST_FIEMAP: u64 = 0xc020_660b;
@@ -44,8 +59,11 @@ const HOST_FSGETXATTR: u64 = 0x801c_581f;
 const HOST_FSSETXATTR: u64 = 0x401c_5820;
 
 /// Alpha's request, the host's, and the third argument.
+type Request = (u64, u64, IoctlArgument);
+
+/// The requests that are supported.
 #[rustfmt::skip]
-pub const REQUESTS: &[(u64, u64, IoctlArgument)] = &[
+pub const REQUESTS: &[Request] = &[
     (none(b'f', 1), libc::FIOCLEX, Value),
     (none(b'f', 2), libc::FIONCLEX, Value),
     (write(b'f', 125, 4), libc::FIOASYNC, Bytes(4)),
@@ -100,6 +118,29 @@ pub const REQUESTS: &[(u64, u64, IoctlArgument)] = &[
     (read(b'T', 0x39, 4), HOST_TIOCGPTLCK, Bytes(4)),
     (read(b'T', 0x40, 4), HOST_TIOCGEXCL, Bytes(4)),
     (none(b'T', 0x41), HOST_TIOCGPTPEER, Value),
+    (read(b'f', 123, 4), HOST_FIOGETOWN, Bytes(4)),
+    (write(b'f', 124, 4), HOST_FIOSETOWN, Bytes(4)),
+    set_tunnel(200, Value),
+    set_tunnel(201, Value),
+    set_tunnel(202, Bytes(INTERFACE)),
+    set_tunnel(203, Value),
+    set_tunnel(204, Value),
+    set_tunnel(205, Value),
+    set_tunnel(206, Value),
+    get_tunnel(207, Bytes(4)),
+    set_tunnel(208, Value),
+    get_tunnel(210, Bytes(INTERFACE)),
+    get_tunnel(211, Bytes(4)),
+    set_tunnel(212, Bytes(4)),
+    get_tunnel(215, Bytes(4)),
+    set_tunnel(216, Bytes(4)),
+    set_tunnel(217, Bytes(INTERFACE)),
+    set_tunnel(218, Bytes(4)),
+    set_tunnel(220, Bytes(4)),
+    get_tunnel(221, Bytes(4)),
+    set_tunnel(222, Bytes(4)),
+    get_tunnel(223, Bytes(4)),
+    set_tunnel(226, Bytes(4)),
     (read(b's', 7, 4), 0x8905, Bytes(4)),
     (write(b's', 8, 4), 0x8902, Bytes(4)),
     (read(b's', 9, 4), 0x8904, Bytes(4)),

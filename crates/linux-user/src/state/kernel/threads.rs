@@ -134,6 +134,7 @@ impl<G: Abi> Kernel<G> {
         self.shares_descriptors = true;
         // Each process sees what the other opens.
         self.opened_memory = true;
+        self.opened_netlink = true;
     }
 
     /// Gives the process a table of descriptors of its own, as execve does.
