@@ -210,13 +210,13 @@ const ATTACH_REQUEST: i32 = -0x5042;
 /// Value of [`ATTACHING`]: no process has requested to attach.
 const NONE: i64 = -1;
 
-/// The process that requested to attach last; 0 if its number is unknown.
+/// The last request to attach.
 static ATTACHING: AtomicI64 = AtomicI64::new(NONE);
 
-/// Requests that a process that runs on this engine lets the process `caller` attach, by a signal to one of its
-/// threads.
-pub fn send_attach_request(process: u32, thread: i32, caller: u32) {
-    let information = SignalInformation::new(libc::SIGBUS, ATTACH_REQUEST, &[caller.into()]);
+/// Requests that a process that runs on this engine lets another process attach, by a signal to one of its threads.
+/// `request` is 63 bits that say which.
+pub fn send_attach_request(process: u32, thread: i32, request: u64) {
+    let information = SignalInformation::new(libc::SIGBUS, ATTACH_REQUEST, &[request]);
     // SAFETY: the pointer is to 128 bytes that outlive the call.
     unsafe {
         libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, libc::SIGBUS, &raw const information);
@@ -229,13 +229,13 @@ pub fn has_attach_request() -> bool {
     ATTACHING.load(Ordering::Relaxed) != NONE
 }
 
-/// The process that requested to attach; 0 if its number is unknown.
+/// The last request.
 #[inline]
-pub fn take_attach_request() -> Option<u32> {
+pub fn take_attach_request() -> Option<u64> {
     if !has_attach_request() {
         return None;
     }
-    u32::try_from(ATTACHING.swap(NONE, Ordering::Relaxed)).ok()
+    u64::try_from(ATTACHING.swap(NONE, Ordering::Relaxed)).ok()
 }
 
 /// The value in the signals of timers that [`sample_thread`] starts.
@@ -322,7 +322,7 @@ fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) 
     MAILBOX.with(|mailbox| {
         if information.code() == ATTACH_REQUEST {
             if mailbox.is_guest.get() {
-                ATTACHING.fetch_max(information.0[2] as u32 as i64, Ordering::Relaxed);
+                ATTACHING.fetch_max((information.0[2] << 1 >> 1) as i64, Ordering::Relaxed);
                 mailbox.flag.raise();
                 leave_wait(context);
             }
@@ -336,7 +336,7 @@ fn on_sent_fault(information: &libc::siginfo_t, context: &mut libc::ucontext_t) 
                 forward(information);
                 return;
             }
-            sent.record(information);
+            sent.record(&information.undisguised());
         }
         mailbox.flag.raise();
         leave_wait(context);
@@ -404,7 +404,7 @@ pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, 
             libc::signal(signal, libc::SIG_DFL);
             return;
         }
-        mailbox.recorded.record(information);
+        mailbox.recorded.record(&information.undisguised());
         mailbox.flag.raise();
         let context = &mut *context.cast::<libc::ucontext_t>();
         (&raw mut context.uc_sigmask).cast::<u64>().write(all_blockable());

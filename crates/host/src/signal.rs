@@ -29,7 +29,31 @@ impl SignalInformation {
     pub fn code(&self) -> i32 {
         self.0[1] as i32
     }
+
+    /// The siginfo to send for one whose code says that the host's kernel found a fault, while a program sends it: the
+    /// code is in the padding behind, in place of which there is one that the kernel does not use.
+    pub fn disguised(mut self) -> SignalInformation {
+        if self.code() > 0 && SYNCHRONOUS.contains(&self.signal()) {
+            self.0[1] = self.0[1] << 32 | u64::from(FORGED as u32);
+        }
+        self
+    }
+
+    /// The siginfo as its sender meant it.
+    pub fn undisguised(mut self) -> SignalInformation {
+        if self.code() == FORGED {
+            self.0[1] >>= 32;
+        }
+        self
+    }
 }
+
+/// The signals of faults.
+const SYNCHRONOUS: [i32; 6] =
+    [libc::SIGILL, libc::SIGTRAP, libc::SIGFPE, libc::SIGBUS, libc::SIGSEGV, libc::SIGSYS];
+
+/// `si_code` of a [disguised](SignalInformation::disguised) siginfo.
+const FORGED: i32 = -0x5043;
 
 /// The bit of a signal in a mask.
 pub const fn bit(signal: i32) -> u64 {
@@ -78,7 +102,8 @@ pub fn requeue(information: &SignalInformation) {
     let process = std::process::id();
     // A signal whose code is not negative was sent to the process, so that any thread may take it. The kernel lets
     // only the first thread send it again with its code (`do_rt_sigqueueinfo`).
-    let arguments = [process.into(), information.signal() as u64, &raw const *information as u64, 0, 0, 0];
+    let sent = information.disguised();
+    let arguments = [process.into(), sent.signal() as u64, &raw const sent as u64, 0, 0, 0];
     // SAFETY: the pointer is to 128 bytes that outlive the call.
     let sent = information.code() >= 0 && unsafe { call(libc::SYS_rt_sigqueueinfo, arguments) }.is_ok();
     if !sent {
@@ -89,10 +114,10 @@ pub fn requeue(information: &SignalInformation) {
 
 /// Sends a signal to one thread of this process, with its siginfo if the kernel permits that.
 pub fn requeue_to(thread: i32, information: &SignalInformation) {
-    let (process, signal) = (std::process::id(), information.signal());
+    let (process, signal, sent) = (std::process::id(), information.signal(), information.disguised());
     // SAFETY: the pointer is to 128 bytes that outlive the call.
     unsafe {
-        let information = information as *const SignalInformation;
+        let information = &raw const sent;
         if libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, information) != 0 {
             libc::syscall(libc::SYS_tgkill, process, thread, signal);
         }

@@ -1,7 +1,7 @@
 //! Records a program that runs already.
 //!
-//! The client listens at an abstract socket named after its process ID, and sends each thread of the program a SIGBUS
-//! with a code of ours ([`host::send_attach_request`]). So a program that can be attached to has no cost and no open
+//! The client listens at a socket in the program's /tmp that only the program's user can connect to, and sends each thread
+//! of the program a SIGBUS with a code of ours and the socket's number ([`host::send_attach_request`]). So a program that can be attached to has no cost and no open
 //! socket before. One of its threads connects and receives a request, a line of JSON, with the descriptors of the
 //! trace's file and of the counters that several processes share. It answers that it has begun or that it
 //! refuses, later that the plan is carried out, and at its end what was recorded (`messages.rs`). The recording ends with
@@ -10,11 +10,12 @@
 mod client;
 mod connection;
 mod counting;
+mod listener;
 mod messages;
 mod session;
 
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use events::LoadedImage;
@@ -51,8 +52,8 @@ pub(super) struct AttachServer {
     session: Mutex<Option<AttachedSession>>,
     /// Number of sessions so far.
     sessions: AtomicU64,
-    /// The client of the last one. Every thread of this process gets its request.
-    caller: AtomicU32,
+    /// The request of the last one. Every thread of this process gets it.
+    request: AtomicU64,
 }
 
 impl AttachServer {
@@ -67,7 +68,7 @@ impl AttachServer {
             consumers,
             session: Mutex::new(None),
             sessions: AtomicU64::new(0),
-            caller: AtomicU32::new(0),
+            request: AtomicU64::new(0),
         }
     }
 
@@ -76,7 +77,7 @@ impl AttachServer {
         AttachServer {
             session: Mutex::new(session),
             sessions: AtomicU64::new(sessions),
-            caller: AtomicU32::new(self.caller.load(Ordering::Relaxed)),
+            request: AtomicU64::new(self.request.load(Ordering::Relaxed)),
             ..AttachServer::new(self.arguments.clone(), self.model, self.consumers.clone())
         }
     }
@@ -84,32 +85,32 @@ impl AttachServer {
     /// Checks for an attach request. The process has mapped these images.
     #[inline]
     pub(super) fn check_requests(&self, images: &[LoadedImage]) {
-        if let Some(caller) = host::take_attach_request() {
-            self.answer(caller, images);
+        if let Some(request) = host::take_attach_request() {
+            self.answer(request, images);
         }
     }
 
     #[cold]
-    fn answer(&self, caller: u32, images: &[LoadedImage]) {
+    fn answer(&self, request: u64, images: &[LoadedImage]) {
         let mut current = lock(&self.session);
         if let Some(session) = current.as_ref().filter(|session| session.state() != RecordingState::Over) {
             if session.is_abandoned() {
                 session.set_state(RecordingState::Over);
-            } else if ![0, self.caller.load(Ordering::Relaxed)].contains(&caller)
-                && let Ok(mut connection) = Connection::connect(caller)
+            } else if ![0, self.request.load(Ordering::Relaxed)].contains(&request)
+                && let Ok(mut connection) = Connection::connect(request)
             {
                 connection.send(&Answer::Refused("somebody else records or counts it".into()));
             }
             return;
         }
-        if caller == 0 {
+        if request == 0 {
             return;
         }
-        let Ok(mut connection) = Connection::connect(caller) else { return };
+        let Ok(mut connection) = Connection::connect(request) else { return };
         match self.open(&mut connection, images) {
             Err(reason) => connection.send(&Answer::Refused(reason.to_string())),
             Ok(session) => {
-                self.caller.store(caller, Ordering::Relaxed);
+                self.request.store(request, Ordering::Relaxed);
                 connection.send(&Answer::Begun);
                 session.set_connection(connection);
                 session.watch();

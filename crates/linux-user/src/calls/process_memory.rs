@@ -61,7 +61,7 @@ pub fn process_vm_writev<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// The process to which a pidfd refers.
-fn process_of(descriptor: u64) -> Result<u32, Errno> {
+pub fn process_of(descriptor: u64) -> Result<u32, Errno> {
     const BAD: Errno = Errno(libc::EBADF);
     reserved::check_descriptor(descriptor)?;
     let information = procfs::read(&format!("self/fdinfo/{}", descriptor as i32)).ok_or(BAD)?;

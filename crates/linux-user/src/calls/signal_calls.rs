@@ -5,6 +5,7 @@ use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::abi::signals::{AlternateStack, DEFAULT, IGNORE, LAST, SignalAction};
 use crate::calls::call::Interrupted::Fails;
 use crate::calls::call::{Call, Outcome};
+use crate::calls::process_memory::process_of;
 use crate::state::clock::timespec;
 use crate::state::idleness;
 use crate::state::signals::{Default, blockable, default};
@@ -175,7 +176,7 @@ fn await_signal<G: Abi>(
             if call.kernel.note_expiry(&information) {
                 call.waited = 0;
             }
-            Ok(information)
+            Ok(information.undisguised())
         }
         Err(error) => {
             if error == Errno(libc::EAGAIN) {
@@ -252,14 +253,30 @@ fn host_information<G: Abi>(call: &Call<G>, address: u64, signal: i32) -> Result
     Ok(SignalInformation(words))
 }
 
+/// The siginfo, unless its code says that it comes from the kernel or from tkill: a thread may only pretend this to
+/// itself (`do_rt_sigqueueinfo` in kernel/signal.c).
+fn permitted<G: Abi>(
+    call: &Call<G>,
+    target: i32,
+    information: SignalInformation,
+) -> Result<SignalInformation, Errno> {
+    let is_kernels = information.code() >= 0 || information.code() == libc::SI_TKILL;
+    if is_kernels && !is_calling_thread(call, target) {
+        return Err(Errno(libc::EPERM));
+    }
+    Ok(information)
+}
+
 /// rt_sigqueueinfo(process, signal, information)
 pub fn rt_sigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, _, address, ..] = call.arguments;
     let signal = call.signal(1)?;
     let information = host_information(call, address, signal)?;
+    let information = permitted(call, process as i32, information)?;
     if is_own_process(process as i32) && sent_to_self(call, information) {
         return Ok(0);
     }
+    let information = information.disguised();
     let arguments = [process, signal as u64, &raw const information as u64, 0, 0, 0];
     call.host(libc::SYS_rt_sigqueueinfo, arguments)
 }
@@ -269,9 +286,11 @@ pub fn rt_tgsigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, thread, _, address, ..] = call.arguments;
     let signal = call.signal(2)?;
     let information = host_information(call, address, signal)?;
+    let information = permitted(call, thread as i32, information)?;
     if is_calling_thread(call, thread as i32) && sent_to_self(call, information) {
         return Ok(0);
     }
+    let information = information.disguised();
     let arguments = [process, thread, signal as u64, &raw const information as u64, 0, 0];
     call.host(libc::SYS_rt_tgsigqueueinfo, arguments)
 }
@@ -280,7 +299,12 @@ pub fn rt_tgsigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
 pub fn pidfd_send_signal<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, _, address, flags, ..] = call.arguments;
     let signal = call.signal(1)?;
-    let information = if address == 0 { None } else { Some(host_information(call, address, signal)?) };
+    let mut information = None;
+    if address != 0 {
+        let given = host_information(call, address, signal)?;
+        let process = process_of(descriptor).map_or(-1, |process| process as i32);
+        information = Some(permitted(call, process, given)?.disguised());
+    }
     let pointer =
         information.as_ref().map_or(0, |information| information as *const SignalInformation as u64);
     call.host(libc::SYS_pidfd_send_signal, [descriptor, signal as u64, pointer, flags, 0, 0])

@@ -32,11 +32,17 @@ const OPTIONS: &[(i32, &[RangeInclusive<i32>])] = &[
     (libc::SOL_TLS, &[1..=4]),
 ];
 
+/// Options of the host's SOL_SOCKET whose values hold addresses.
+const HOLD_ADDRESSES: [i32; 2] = [libc::SO_ATTACH_FILTER, libc::SO_ATTACH_REUSEPORT_CBPF];
+
 /// Converts an option at its level to the host's number.
 fn option<G: Abi>(level: u64, option: u64) -> Result<[u64; 2], Errno> {
     const UNKNOWN: Errno = Errno(libc::ENOPROTOOPT);
     if u64::from(level as u32) != G::SOCKET_LEVEL {
-        // SOL_SOCKET of the host is another level of the guest, which is not among these.
+        if level as i32 == libc::SOL_SOCKET && HOLD_ADDRESSES.contains(&(option as i32)) {
+            // A level of the guest without such options. Whoever means the host's gets no address followed.
+            return Err(Errno(libc::EFAULT));
+        }
         let known = OPTIONS.iter().find(|(known, _)| *known == level as i32);
         let is_known = known.is_some_and(|(_, ranges)| ranges.iter().any(|range| range.contains(&(option as i32))));
         return if is_known { Ok([level, option]) } else { Err(UNKNOWN) };

@@ -5,12 +5,11 @@ use std::io::{self, BufRead, BufReader};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt;
-
-use super::connection::{address, send};
+use super::connection::send;
+use super::listener::RequestListener;
 use super::messages::{Answer, Request};
 use crate::counting::UnitOfWork;
 use crate::recording::plan::Plan;
@@ -117,9 +116,6 @@ fn request(
 ) -> Result<Attached, AttachError> {
     check(process)?;
     let host = |error| AttachError::Host(process, error);
-    let listener = address(std::process::id()).and_then(|address| UnixListener::bind_addr(&address));
-    let listener = listener.map_err(host)?;
-    listener.set_nonblocking(true).map_err(host)?;
     let counters = SharedCounters::shared().map_err(host)?;
     let mut recorded = Vec::new();
     let members = if family { members(process) } else { vec![process] };
@@ -127,7 +123,7 @@ fn request(
         let begins = recorded.is_empty();
         let request = serde_json::to_string(&request(recorded.len() as u32));
         let request = request.map_err(|error| host(error.into()))?;
-        match ask(member, &listener, &request, file, &counters, is_enough) {
+        match ask(member, &request, file, &counters, is_enough) {
             Ok(Some(connection)) => {
                 recorded.push(RecordedProcess { process: member, connection, partial: String::new() })
             }
@@ -137,29 +133,24 @@ fn request(
             Err(_) => {}
         }
     }
-    drop(listener);
     listen(process, recorded, is_enough)
 }
 
 /// Sends a request to a process; None if the user has stopped the recording.
 fn ask(
     process: u32,
-    listener: &UnixListener,
     request: &str,
     file: &File,
     counters: &File,
     is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Option<BufReader<UnixStream>>, AttachError> {
     let host = |error| AttachError::Host(process, error);
-    kick(process, std::process::id());
+    let listener = RequestListener::new(process).map_err(host)?;
+    kick(process, listener.request);
     let asked = Instant::now();
     let stream = loop {
-        match listener.accept() {
-            Ok((stream, _)) if is_of(&stream, process) => break stream,
-            // Somebody else, who must not get the descriptors.
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(host(error)),
+        if let Some(stream) = listener.accept().map_err(host)? {
+            break stream;
         }
         if is_enough(false) {
             return Ok(None);
@@ -181,11 +172,6 @@ fn ask(
         Ok(Answer::Refused(reason)) => Err(AttachError::Refused(process, reason)),
         _ => sent.and(read).map_err(host).and(Err(AttachError::Silent(process))),
     }
-}
-
-/// Whether the other end of a connection is a process's.
-fn is_of(stream: &UnixStream, process: u32) -> bool {
-    sockopt::socket_peercred(stream).is_ok_and(|peer| peer.pid.as_raw_nonzero().get() as u32 == process)
 }
 
 /// A recorded process.
@@ -280,16 +266,16 @@ fn is_ours(process: u32) -> bool {
     identity("self") == identity(&process.to_string()) && caught >> (libc::SIGBUS - 1) & 1 != 0
 }
 
-/// Makes all threads of a process check for attach requests: of `caller`, or 0 for the end of a session.
-fn kick(process: u32, caller: u32) {
+/// Makes all threads of a process check for attach requests: this one, or 0 for the end of a session.
+fn kick(process: u32, request: u64) {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let counters = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    counters.for_each(|thread| host::send_attach_request(process, thread, caller));
+    counters.for_each(|thread| host::send_attach_request(process, thread, request));
 }
 
 /// The same for the process and its descendants on this engine.
-pub(super) fn kick_family(process: u32, caller: u32) {
-    members(process).into_iter().for_each(|member| kick(member, caller));
+pub(super) fn kick_family(process: u32, request: u64) {
+    members(process).into_iter().for_each(|member| kick(member, request));
 }
 
 /// A process and its descendants that run on this engine.

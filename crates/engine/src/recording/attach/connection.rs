@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::net::UnixStream;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -17,9 +16,9 @@ use super::messages::Answer;
 /// Maximum size of a request in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// The address at which the client listens.
-pub(super) fn address(process: u32) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("pathlength-attach-{process}"))
+/// The path of the socket at which a client listens, by the number of its request.
+pub(super) fn path(request: u64) -> String {
+    format!("/tmp/pathlength-attach-{request:016x}")
 }
 
 /// Our end of the connection.
@@ -29,9 +28,9 @@ pub(in super::super) struct Connection {
 }
 
 impl Connection {
-    /// Connects to a listening process, if that belongs to the same user or to root.
-    pub(super) fn connect(process: u32) -> io::Result<Connection> {
-        let stream = UnixStream::connect_addr(&address(process)?)?;
+    /// Connects to the client of a request, if that belongs to the same user or to root.
+    pub(super) fn connect(request: u64) -> io::Result<Connection> {
+        let stream = UnixStream::connect(path(request))?;
         let peer = sockopt::socket_peercred(&stream)?;
         let ours = rustix::process::geteuid();
         if peer.uid != ours && !peer.uid.is_root() {
