@@ -10,18 +10,27 @@ use std::path::Path;
 use crate::abi::Abi;
 use crate::process_memory::runs_engine;
 use crate::state::kernel::Kernel;
-use crate::{memory_file, reserved};
+use crate::state::threads::Thread;
+use crate::{memory_file, proc_status, reserved};
 use host::Errno;
 use memory::{Backing, Memory, Region};
 
-/// Files that show the engine's memory and registers, and that a kernel may be built without.
-const ABSENT: [&str; 8] =
-    ["smaps", "smaps_rollup", "numa_maps", "pagemap", "clear_refs", "syscall", "stack", "map_files"];
-/// The fields of stat that are addresses (proc_pid_stat(5)), counted from 1.
-const ADDRESSES: [usize; 12] = [26, 27, 28, 29, 30, 45, 46, 47, 48, 49, 50, 51];
-/// The field of stat with the size of the address space in bytes.
-const ADDRESS_SPACE_BYTES: usize = 23;
-
+/// Files that show the engine's memory, registers, reads and times, and that a kernel may be built without.
+const ABSENT: [&str; 13] = [
+    "smaps",
+    "smaps_rollup",
+    "numa_maps",
+    "pagemap",
+    "clear_refs",
+    "syscall",
+    "stack",
+    "map_files",
+    "io",
+    "sched",
+    "schedstat",
+    "timers",
+    "latency",
+];
 /// Process and file name of an open file, by its link in /proc/self/fd: `/proc/PID/NAME` or
 /// `/proc/PID/task/TID/NAME`, wherever /proc is mounted.
 fn process_file(link: &[u8]) -> Option<(u32, &str)> {
@@ -48,7 +57,12 @@ fn flags_of(descriptor: RawFd) -> i32 {
 }
 
 /// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see.
-pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64) -> Result<u64, Errno> {
+pub fn replace<G: Abi>(
+    kernel: &mut Kernel<G>,
+    caller: &Thread<G>,
+    memory: &Memory,
+    descriptor: u64,
+) -> Result<u64, Errno> {
     let number = descriptor as RawFd;
     if !reserved::is_proc_file(number) {
         return Ok(descriptor);
@@ -58,13 +72,19 @@ pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64)
         return Ok(descriptor);
     }
     let Some(link) = reserved::link_of(number) else { return Ok(descriptor) };
-    let Some((process, name)) = process_file(&link) else { return Ok(descriptor) };
-    let own = is_own(process);
-    if !own && !runs_engine(process) {
-        return Ok(descriptor);
-    }
     // SAFETY: the guest has not received the descriptor yet. If it cannot be replaced it must be closed.
     let mut opened = unsafe { std::fs::File::from_raw_fd(number) };
+    let Some((process, name)) = process_file(&link) else {
+        let name = std::str::from_utf8(&link).ok().and_then(|link| link.strip_prefix("/proc/"));
+        return match name.and_then(|name| proc_status::of_system(kernel, name)) {
+            Some(contents) => put(in_memory(&link, contents.as_bytes(), flags)?, opened, flags),
+            None => Ok(opened.into_raw_fd() as u64),
+        };
+    };
+    let own = is_own(process);
+    if !own && !runs_engine(process) {
+        return Ok(opened.into_raw_fd() as u64);
+    }
     let instead = match name {
         "mem" => {
             kernel.opened_memory = true;
@@ -72,11 +92,18 @@ pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64)
             memory_file::open(process, flags)?
         }
         "maps" | "auxv" if !own => return Err(Errno(libc::EACCES)),
-        "stat" => {
+        "stat" | "status" | "statm" | "limits" => {
             let mut content = Vec::new();
             opened.read_to_end(&mut content)?;
-            let bytes = own.then(|| memory.mapped_bytes());
-            in_memory(&link, &guest_stat(&content, bytes), flags)?
+            let content = String::from_utf8_lossy(&content);
+            let contents = match name {
+                _ if own => proc_status::contents(kernel, caller, memory, name, &content),
+                "stat" => proc_status::stat_of_other(&content),
+                "status" => proc_status::status_of_other::<G>(&content),
+                "statm" => "0 0 0 0 0 0 0\n".into(),
+                _ => content.into(),
+            };
+            in_memory(&link, contents.as_bytes(), flags)?
         }
         _ if ABSENT.contains(&name) => return Err(Errno(libc::ENOENT)),
         _ => match kernel.own_contents(memory, name).filter(|_| own) {
@@ -84,8 +111,13 @@ pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64)
             None => return Ok(opened.into_raw_fd() as u64),
         },
     };
+    put(instead, opened, flags)
+}
+
+/// Gives a file the number of the one that was opened.
+fn put(instead: OwnedFd, opened: std::fs::File, flags: i32) -> Result<u64, Errno> {
     // SAFETY: both descriptors are open and ours; the number is the one that the guest receives.
-    let placed = unsafe { libc::dup3(instead.as_raw_fd(), number, flags & libc::O_CLOEXEC) };
+    let placed = unsafe { libc::dup3(instead.as_raw_fd(), opened.as_raw_fd(), flags & libc::O_CLOEXEC) };
     if placed < 0 { Err(Errno::last()) } else { Ok(opened.into_raw_fd() as u64) }
 }
 
@@ -109,19 +141,6 @@ impl<G: Abi> Kernel<G> {
 fn contents(memory: &Memory, range: &Range<u64>) -> Vec<u8> {
     let mut bytes = vec![0; (range.end - range.start) as usize];
     memory.read(range.start, &mut bytes).map_or(Vec::new(), |()| bytes)
-}
-
-/// A process's stat with 0 for the engine's addresses, as a reader without permission sees it.
-fn guest_stat(content: &[u8], bytes: Option<u64>) -> Vec<u8> {
-    let text = String::from_utf8_lossy(content);
-    // The second field is a name in parentheses that may contain any character.
-    let Some((name, rest)) = text.rsplit_once(')') else { return Vec::new() };
-    let fields = rest.split_ascii_whitespace().enumerate().map(|(index, value)| match index + 3 {
-        field if ADDRESSES.contains(&field) => "0".into(),
-        ADDRESS_SPACE_BYTES => bytes.map_or_else(|| value.into(), |bytes| bytes.to_string()),
-        _ => value.to_string(),
-    });
-    format!("{name}) {}\n", fields.collect::<Vec<_>>().join(" ")).into_bytes()
 }
 
 /// A memory file with the name of the file for which it stands.

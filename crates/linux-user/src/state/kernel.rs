@@ -52,6 +52,8 @@ pub struct Kernel<G: Abi> {
     pub(crate) threads: Threads<G>,
     pub(crate) settings: Settings,
     pub(crate) executable: PathBuf,
+    /// The name of the file that was executed: a link's or a script's, rather than what was loaded for it.
+    pub(crate) command: OsString,
     pub(crate) arguments: Vec<Vec<u8>>,
     pub(crate) stack: loader::Stack,
     pub(crate) heap: Heap,
@@ -110,6 +112,7 @@ impl<G: Abi> Kernel<G> {
             threads: Threads::new(first),
             settings,
             executable: PathBuf::new(),
+            command: OsString::new(),
             arguments: Vec::new(),
             stack: loader::Stack::default(),
             heap: Heap::default(),
@@ -177,7 +180,7 @@ impl<G: Abi> Kernel<G> {
         self.interpreter = loaded.images.get(1).map_or(0..0, |image| image.start..image.end);
         self.attached.clear();
         self.actions.attach();
-        host::name_thread(executable.file_name().unwrap_or_default());
+        host::name_thread(&self.command);
     }
 
     /// The program has ended: stops its timers, and recording the host's signals.
