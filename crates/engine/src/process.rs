@@ -14,7 +14,7 @@ use guest::Observer;
 use guest_thread::{GuestThread, Shared};
 use linux::Settings;
 pub use load::Error;
-use load::load;
+use load::{check_permission, load};
 use memory::Memory;
 
 /// The program to run, and its environment.
@@ -65,6 +65,7 @@ impl Process {
         arguments.extend_from_slice(&configuration.arguments);
         let (program, arguments) = kernel.program(&configuration.program, arguments);
         load(&memory, &mut kernel, &mut cpu, &program, &arguments, &configuration.environment)?;
+        check_permission(&configuration.program)?;
         Ok(Process {
             cpu,
             memory: Arc::new(memory),

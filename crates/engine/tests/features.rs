@@ -35,6 +35,7 @@ programs! {
     feature_stacks
     feature_signals
     newer_calls
+    kernel_contents
     timed_waits
     trampolines
     trampolines_late

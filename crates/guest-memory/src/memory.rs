@@ -234,7 +234,12 @@ impl Memory {
 
     /// Number of mapped bytes.
     pub fn mapped_bytes(&self) -> u64 {
-        self.view(|regions| regions.iter().map(|(start, region)| region.end - start).sum())
+        self.view(|regions| regions.mapped_bytes()[0])
+    }
+
+    /// The highest number of mapped bytes since the program was loaded.
+    pub fn peak_bytes(&self) -> u64 {
+        self.view(|regions| regions.mapped_bytes()[1])
     }
 
     /// The region that contains `address`: start and region.

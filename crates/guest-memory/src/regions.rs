@@ -52,12 +52,21 @@ pub struct Regions {
     layout: Layout,
     /// The end of the last free range that was found.
     next: u64,
+    /// Number of mapped bytes.
+    bytes: u64,
+    /// The highest number of mapped bytes so far.
+    peak: u64,
 }
 
 impl Regions {
     /// An empty list.
     pub fn new(layout: Layout) -> Regions {
-        Regions { regions: BTreeMap::new(), layout, next: layout.map_base }
+        Regions { regions: BTreeMap::new(), layout, next: layout.map_base, bytes: 0, peak: 0 }
+    }
+
+    /// Number of mapped bytes, and the highest number so far.
+    pub fn mapped_bytes(&self) -> [u64; 2] {
+        [self.bytes, self.peak]
     }
 
     /// The regions in ascending order: start and region.
@@ -132,6 +141,8 @@ impl Regions {
     /// Inserts a region and removes what it overlaps; true if executable memory was added or removed.
     pub fn insert(&mut self, start: u64, region: Region) -> bool {
         let code = self.remove(start, region.end) | region.executable();
+        self.bytes += region.end - start;
+        self.peak = self.peak.max(self.bytes);
         self.regions.insert(start, region);
         code
     }
@@ -141,8 +152,14 @@ impl Regions {
         self.split(start);
         self.split(end);
         let gone: Vec<u64> = self.regions.range(start..end).map(|(&start, _)| start).collect();
-        let gone = gone.iter().filter_map(|start| self.regions.remove(start));
-        gone.fold(false, |code, region| code | region.executable())
+        let mut code = false;
+        for start in gone {
+            if let Some(region) = self.regions.remove(&start) {
+                self.bytes -= region.end - start;
+                code |= region.executable();
+            }
+        }
+        code
     }
 
     /// Changes the protection between `start` and `end`; true if executable memory was added or removed.

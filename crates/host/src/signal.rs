@@ -133,9 +133,10 @@ pub fn name_thread(name: &OsStr) {
 
 /// True if the host ignores the signal, as the parent process may have requested.
 pub fn is_ignored(signal: i32) -> bool {
-    // SAFETY: an all-zero sigaction is valid and only written to.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
-    }
+    // `struct sigaction` of the kernel, which begins with the handler. The C library's function refuses signals 32 and 33.
+    let mut action = [0u64; 4];
+    let arguments = [signal as u64, 0, action.as_mut_ptr() as u64, 8, 0, 0];
+    // SAFETY: the kernel writes the 32 bytes of an action.
+    let known = unsafe { call(libc::SYS_rt_sigaction, arguments) }.is_ok();
+    known && action[0] == libc::SIG_IGN as u64
 }

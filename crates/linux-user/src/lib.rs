@@ -11,6 +11,7 @@ mod dispatch;
 pub mod loader;
 mod memory_file;
 mod proc_files;
+mod proc_status;
 mod process_memory;
 mod procfs;
 mod reserved;

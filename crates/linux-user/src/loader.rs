@@ -99,12 +99,12 @@ const HEAP_ROOM: u64 = 32 << 20;
 /// The name of the stack's region.
 pub const STACK: &str = "[stack]";
 
-/// Loads `program` into empty `memory`. `locate` maps an absolute guest path to a host path.
+/// Loads `program` into empty `memory`. `locate` finds the dynamic loader's file.
 pub fn load<G: Abi>(
     program: &Program,
     memory: &Memory,
     sysroot: &Path,
-    locate: impl Fn(&Path) -> PathBuf,
+    locate: impl Fn(&Path) -> Option<PathBuf>,
 ) -> Result<Loaded, LoadError> {
     let image = open(program.file)?;
     let room = if image.kind() == Kind::Executable { HEAP_ROOM } else { 0 };
@@ -116,14 +116,11 @@ pub fn load<G: Abi>(
     let mut entry = image.entry().wrapping_add(images[0].bias);
     let mut interpreter_base = 0;
     if let Some(interpreter) = image.interpreter() {
-        let path = locate(Path::new(interpreter));
-        if !path.exists() {
-            return Err(LoadError::NoInterpreter {
-                interpreter: interpreter.into(),
-                sysroot: sysroot.into(),
-                c_library: G::C_LIBRARY,
-            });
-        }
+        let path = locate(Path::new(interpreter)).ok_or_else(|| LoadError::NoInterpreter {
+            interpreter: interpreter.into(),
+            sysroot: sysroot.into(),
+            c_library: G::C_LIBRARY,
+        })?;
         let loader = open(&path)?;
         let mapped = map_image(&loader, &path, memory, 0)?;
         entry = loader.entry().wrapping_add(mapped.bias);

@@ -3,10 +3,12 @@
 //! whose offset is used. Duplicates, inherited descriptors and descriptors sent to other processes refer to that
 //! file, too. Reads and writes are done here, within the guest's window only.
 
-use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::fs::OFlags;
+
 use crate::procfs;
+use host::Errno;
 
 /// The text before and after the name of a memory file in /proc/self/fd.
 const IN_MEMORY: (&[u8], &[u8]) = (b"/memfd:", b" (deleted)");
@@ -18,27 +20,23 @@ pub fn stands_for(link: &[u8]) -> Option<&[u8]> {
 }
 
 /// Creates the file that stands for a process's memory, with the given open flags.
-pub fn open(process: u32, flags: i32) -> io::Result<OwnedFd> {
+pub fn open(process: u32, flags: i32) -> Result<OwnedFd, Errno> {
     let name = format!("/proc/{process}/mem\0");
     // SAFETY: the name is NUL-terminated; the new descriptor has no other owner.
     let file = unsafe {
         let descriptor =
             libc::memfd_create(name.as_ptr().cast(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
         if descriptor < 0 {
-            return Err(io::Error::last_os_error());
+            return Err(Errno::last());
         }
         libc::fchmod(descriptor, 0o600);
         let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
         libc::fcntl(descriptor, libc::F_ADD_SEALS, seals);
         OwnedFd::from_raw_fd(descriptor)
     };
-    let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
-    let flags = flags & (libc::O_ACCMODE | libc::O_CLOEXEC | libc::O_NONBLOCK);
-    // SAFETY: the path is NUL-terminated; the new descriptor has no other owner.
-    unsafe {
-        let descriptor = libc::open(path.as_ptr().cast(), flags);
-        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
-    }
+    let flags = flags & (libc::O_ACCMODE | libc::O_NONBLOCK);
+    let link = format!("thread-self/fd/{}", file.as_raw_fd());
+    procfs::open(&link, OFlags::from_bits_retain(flags as u32))
 }
 
 /// The process whose memory a descriptor stands for.

@@ -7,27 +7,25 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use crate::abi::Abi;
-use crate::memory_file;
 use crate::procfs::{self, Entry};
 use crate::state::kernel::Kernel;
+use crate::state::threads::Thread;
+use crate::{memory_file, proc_status};
 use host::Errno;
 use memory::{Backing, Memory, Region};
 
-/// What the guest may see of a process's folder without change: files and folders that show nothing of an engine's
-/// memory and registers. A kernel may be built without any other.
-const HARMLESS: &[&str] = &[
+/// What the guest may see of a process's folder: files and folders that show nothing of an engine's memory, registers,
+/// reads and times, or that are converted. A kernel may be built without any other.
+#[rustfmt::skip]
+const SHOWN: &[&str] = &[
     "", "arch_status", "attr", "auxv", "autogroup", "cgroup", "children", "cmdline", "comm", "coredump_filter",
-    "cpu_resctrl_groups", "cpuset", "environ", "fd", "fdinfo", "gid_map", "io", "ksm_merging_pages", "ksm_stat", "latency",
-    "limits", "loginuid", "maps", "mountinfo", "mounts", "mountstats", "net", "ns", "oom_adj", "oom_score",
-    "oom_score_adj", "patch_state", "personality", "projid_map", "sched", "schedstat", "sessionid", "setgroups",
-    "stat", "statm", "status", "task", "timens_offsets", "timers", "timerslack_ns", "uid_map", "wchan",
+    "cpu_resctrl_groups", "cpuset", "environ", "fd", "fdinfo", "gid_map", "limits", "loginuid", "maps", "mem",
+    "mountinfo", "mounts", "mountstats", "net", "ns", "oom_adj", "oom_score", "oom_score_adj", "patch_state",
+    "personality", "projid_map", "sessionid", "setgroups", "stat", "statm", "status", "task", "timens_offsets",
+    "timerslack_ns", "uid_map", "wchan",
 ];
 /// General files that show all memory.
 const WHOLE_MEMORY: &[&str] = &["kcore", "kpagecgroup", "kpagecount", "kpageflags", "vmcore"];
-/// The fields of stat that are addresses (proc_pid_stat(5)), counted from 1.
-const ADDRESSES: [usize; 12] = [26, 27, 28, 29, 30, 45, 46, 47, 48, 49, 50, 51];
-/// The field of stat with the size of the address space in bytes.
-const ADDRESS_SPACE_BYTES: usize = 23;
 
 /// The flags with which a descriptor was opened, as far as they can be queried.
 fn flags_of(descriptor: RawFd) -> i32 {
@@ -37,9 +35,13 @@ fn flags_of(descriptor: RawFd) -> i32 {
     flags | if own & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 }
 }
 
-/// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see. A file that is
-/// not in the engine's own /proc is refused, since nobody knows what it shows.
-pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64) -> Result<u64, Errno> {
+/// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see.
+pub fn replace<G: Abi>(
+    kernel: &mut Kernel<G>,
+    caller: &Thread<G>,
+    memory: &Memory,
+    descriptor: u64,
+) -> Result<u64, Errno> {
     let number = descriptor as RawFd;
     if !procfs::is_file(number) {
         return Ok(descriptor);
@@ -50,10 +52,33 @@ pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64)
     }
     // SAFETY: the guest has not received the descriptor yet. If it cannot be replaced it must be closed.
     let mut opened = unsafe { std::fs::File::from_raw_fd(number) };
-    let (id, name) = match procfs::identify(number) {
-        Some(Entry::Of(id, name)) => (id, name),
-        Some(Entry::General(name)) if WHOLE_MEMORY.contains(&&*name) => return Err(Errno(libc::EPERM)),
-        Some(Entry::General(_)) => return Ok(opened.into_raw_fd() as u64),
+    let entry = procfs::identify(number);
+    if let Some(instead) = stand_in(kernel, entry.as_ref(), flags)? {
+        return put(instead, opened, flags);
+    }
+    let link = procfs::link_of(number).unwrap_or_default();
+    let converted = match entry {
+        Some(Entry::Of(id, name)) => converted(kernel, caller, memory, (id, &name), &mut opened)?,
+        Some(Entry::General(name)) => proc_status::of_system(kernel, &name).map(String::into_bytes),
+        None => None,
+    };
+    match converted {
+        Some(contents) => put(in_memory(&link, &contents, flags)?, opened, flags),
+        None => Ok(opened.into_raw_fd() as u64),
+    }
+}
+
+/// What the guest gets when it opens a file that shows memory: None for a file that shows none. Fails if it must not
+/// get anything; so does a file that is not in the engine's own /proc, since nobody knows what it shows.
+pub fn stand_in<G: Abi>(
+    kernel: &mut Kernel<G>,
+    entry: Option<&Entry>,
+    flags: i32,
+) -> Result<Option<OwnedFd>, Errno> {
+    let (id, name) = match entry {
+        Some(Entry::Of(id, name)) => (*id, name.as_str()),
+        Some(Entry::General(name)) if WHOLE_MEMORY.contains(&&**name) => return Err(Errno(libc::EPERM)),
+        Some(Entry::General(_)) => return Ok(None),
         None => {
             kernel.name_refused("open", "a file in a /proc that was mounted later", "EACCES");
             return Err(Errno(libc::EACCES));
@@ -61,39 +86,55 @@ pub fn replace<G: Abi>(kernel: &mut Kernel<G>, memory: &Memory, descriptor: u64)
     };
     let own = procfs::is_own(id);
     let is_engine = || own || procfs::runs_engine(id);
-    let link = format!("/proc/{id}/{name}");
-    let instead = match &*name {
+    let folder = name.split('/').next().unwrap_or_default();
+    match name {
         "mem" if is_engine() => {
-            kernel.opened_memory = true;
-            let process = if own { std::process::id() } else { id };
             if !own && !procfs::has_our_ids() {
                 return Err(Errno(libc::EACCES));
             }
-            memory_file::open(process, flags)?
+            kernel.opened_memory = true;
+            Ok(Some(memory_file::open(if own { std::process::id() } else { id }, flags)?))
         }
-        "mem" => return Ok(opened.into_raw_fd() as u64),
-        "maps" | "auxv" if !own && is_engine() => return Err(Errno(libc::EACCES)),
-        "stat" => {
-            let mut content = Vec::new();
-            opened.read_to_end(&mut content)?;
-            let bytes = own.then(|| memory.mapped_bytes());
-            in_memory(link.as_bytes(), &guest_stat(&content, bytes), flags)?
-        }
-        _ if name.starts_with("fdinfo/") && is_engine() => {
-            let mut content = String::new();
-            opened.read_to_string(&mut content)?;
-            in_memory(link.as_bytes(), guest_descriptor::<G>(&content).as_bytes(), flags)?
-        }
-        _ if !HARMLESS.contains(&name.split('/').next().unwrap_or_default()) && is_engine() => {
-            return Err(Errno(libc::ENOENT));
-        }
-        _ => match kernel.own_contents(memory, &name).filter(|_| own) {
-            Some(contents) => in_memory(link.as_bytes(), &contents, flags)?,
-            None => return Ok(opened.into_raw_fd() as u64),
-        },
+        "maps" | "auxv" if !own && is_engine() => Err(Errno(libc::EACCES)),
+        _ if !SHOWN.contains(&folder) && is_engine() => Err(Errno(libc::ENOENT)),
+        _ => Ok(None),
+    }
+}
+
+/// The contents of a process's file for the guest, if they differ from those of the file that was opened.
+fn converted<G: Abi>(
+    kernel: &Kernel<G>,
+    caller: &Thread<G>,
+    memory: &Memory,
+    (id, name): (u32, &str),
+    opened: &mut std::fs::File,
+) -> Result<Option<Vec<u8>>, Errno> {
+    let own = procfs::is_own(id);
+    let is_descriptor = name.starts_with("fdinfo/");
+    if !is_descriptor && !["stat", "status", "statm", "limits"].contains(&name) {
+        return Ok(kernel.own_contents(memory, name).filter(|_| own));
+    }
+    if !own && !procfs::runs_engine(id) {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    opened.read_to_end(&mut content)?;
+    let content = String::from_utf8_lossy(&content);
+    let contents: String = match name {
+        _ if is_descriptor => guest_descriptor::<G>(&content),
+        _ if own => proc_status::contents(kernel, caller, memory, name, &content),
+        "stat" => proc_status::stat_of_other(&content),
+        "status" => proc_status::status_of_other::<G>(&content),
+        "statm" => "0 0 0 0 0 0 0\n".into(),
+        _ => content.into(),
     };
+    Ok(Some(contents.into_bytes()))
+}
+
+/// Gives a file the number of the one that was opened.
+pub fn put(instead: OwnedFd, opened: impl AsRawFd + IntoRawFd, flags: i32) -> Result<u64, Errno> {
     // SAFETY: both descriptors are open and ours; the number is the one that the guest receives.
-    let placed = unsafe { libc::dup3(instead.as_raw_fd(), number, flags & libc::O_CLOEXEC) };
+    let placed = unsafe { libc::dup3(instead.as_raw_fd(), opened.as_raw_fd(), flags & libc::O_CLOEXEC) };
     if placed < 0 { Err(Errno::last()) } else { Ok(opened.into_raw_fd() as u64) }
 }
 
@@ -133,19 +174,6 @@ fn guest_descriptor<G: Abi>(content: &str) -> String {
 fn contents(memory: &Memory, range: &Range<u64>) -> Vec<u8> {
     let mut bytes = vec![0; (range.end - range.start) as usize];
     memory.read(range.start, &mut bytes).map_or(Vec::new(), |()| bytes)
-}
-
-/// A process's stat with 0 for the engine's addresses, as a reader without permission sees it.
-fn guest_stat(content: &[u8], bytes: Option<u64>) -> Vec<u8> {
-    let text = String::from_utf8_lossy(content);
-    // The second field is a name in parentheses that may contain any character.
-    let Some((name, rest)) = text.rsplit_once(')') else { return Vec::new() };
-    let fields = rest.split_ascii_whitespace().enumerate().map(|(index, value)| match index + 3 {
-        field if ADDRESSES.contains(&field) => "0".into(),
-        ADDRESS_SPACE_BYTES => bytes.map_or_else(|| value.into(), |bytes| bytes.to_string()),
-        _ => value.to_string(),
-    });
-    format!("{name}) {}\n", fields.collect::<Vec<_>>().join(" ")).into_bytes()
 }
 
 /// A memory file with the name of the file for which it stands.

@@ -440,7 +440,8 @@ fn status(directory: RawFd, path: &[u8]) -> Option<h::stat> {
     }
 }
 
-fn read_link(directory: RawFd, path: &[u8]) -> Option<Vec<u8>> {
+/// The target of a link; None if it is none.
+pub fn read_link(directory: RawFd, path: &[u8]) -> Option<Vec<u8>> {
     let path = CString::new(path).ok()?;
     let mut target = vec![0u8; h::PATH_MAX as usize];
     // SAFETY: the path is NUL-terminated, and the buffer has the stated size.

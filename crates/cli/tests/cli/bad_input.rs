@@ -1,6 +1,7 @@
 //! Bad input: one sentence that says what to do, exit status 1 or 2, no files left.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -80,6 +81,32 @@ fn files_that_are_no_alpha_programs() {
         }
     }
     assert_eq!(listing(folder.path()), before);
+}
+
+/// Hosts with programs of other instruction sets have loaders of the same name.
+#[test]
+fn files_of_the_host_are_no_loaders_of_the_guest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("program.c"), folder.path().join("program"));
+    fs::write(&source, "int main(void) { return 0; }").unwrap();
+    let mut compiler = Command::new("alpha-linux-gnu-gcc");
+    compiler.args(["-Wl,--dynamic-linker=/bin/sh", "-o"]).arg(&program).arg(&source);
+    assert!(compiler.status().expect("alpha-linux-gnu-gcc is needed: run ./setup").success());
+    let sentence = run(&format!("run --sysroot /nonexistent {}", program.display())).failure_with(126);
+    assert!(sentence.contains("loader /bin/sh is not under the sysroot /nonexistent"), "{sentence}");
+}
+
+#[test]
+fn files_without_permission_do_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("modes");
+    fs::copy(guest("ev5/modes"), &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
+    for (command, status) in [("run", 126), ("count", 1), ("static", 0)] {
+        let outcome = run(&format!("{command} {}", program.display()));
+        assert_eq!(outcome.code(), status, "{command}");
+        assert_eq!(outcome.stderr.contains("no permission to execute it"), status != 0, "{}", outcome.stderr);
+    }
 }
 
 /// Commands that cannot work, and their errors.

@@ -2,6 +2,7 @@
 //! never a panic and never a hang.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -36,13 +37,18 @@ fn damage(image: &mut Vec<u8>, seed: u64) {
     }
 }
 
+fn write_program(path: &Path, image: &[u8]) {
+    fs::write(path, image).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 /// Runs a damaged program; whether it ended as the whole one does.
 fn check(folder: &Path, image: &[u8], seed: u64) -> bool {
     let words = [&["run"][..], &["count", "--by", "function"], &["static"]][seed as usize % 3];
     let program = folder.join("program");
     let mut damaged = image.to_vec();
     damage(&mut damaged, seed);
-    fs::write(&program, damaged).unwrap();
+    write_program(&program, &damaged);
     let mut command = pathlength(words);
     let stderr = file();
     command.arg("./program").current_dir(folder).stdout(file()).stderr(stderr.try_clone().unwrap());
@@ -109,7 +115,7 @@ fn damaged_section_headers_stop_no_program() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
     let output = |image: &[u8], command: &str| {
-        fs::write(&program, image).unwrap();
+        write_program(&program, image);
         let mut words: Vec<_> = command.split(' ').map(String::from).collect();
         words.push(program.display().to_string());
         let output = pathlength(words).current_dir(folder.path()).output().unwrap();

@@ -125,7 +125,9 @@ impl Memory {
     fn map_files_again(&self) {
         self.has_tails.store(false, Ordering::Relaxed);
         let mut tails = self.tails();
-        tails.retain(|&page, _| self.region_at(page).is_some_and(|(_, region)| shared_file(&region).is_some()));
+        tails.retain(|&page, _| {
+            self.region_at(page).is_some_and(|(_, region)| shared_file(&region).is_some())
+        });
         for (&page, is_filled) in tails.iter_mut().filter(|(_, is_filled)| **is_filled) {
             // A failure leaves zeroed memory there, as if the file did not grow.
             *is_filled = self.view_again(page, self.layout.page, page).is_err();

@@ -147,7 +147,16 @@ impl<G: Abi> Call<'_, '_, G> {
     /// memory of the caller that outlives the call.
     pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
         let checked = Self::check(number, &arguments)?;
-        let arguments = checked.words;
+        self.wait_checked(number, checked.words, interrupted)
+    }
+
+    /// As [`Call::wait`], for arguments that name no descriptor of the engine, unless the caller has chosen it.
+    pub fn wait_checked(
+        &mut self,
+        number: libc::c_long,
+        arguments: [u64; 6],
+        interrupted: Interrupted,
+    ) -> Outcome {
         let is_dilated = self.kernel.is_dilated();
         if is_dilated && self.kernel.conversations.holds_back(number, &arguments) {
             return Err(Errno(libc::EAGAIN));
@@ -175,7 +184,7 @@ impl<G: Abi> Call<'_, '_, G> {
             // No signal for the guest but a kick by another thread, which the guest must not notice.
             Err(Errno(libc::EINTR)) if host::pending() && !host::is_recorded() => Err(Errno::RESTART_ALWAYS),
             Ok(descriptor) if OPENS.contains(&number) => {
-                proc_files::replace(self.kernel, self.memory, descriptor)
+                proc_files::replace(self.kernel, self.thread, self.memory, descriptor)
             }
             other => other,
         }
@@ -189,7 +198,7 @@ impl<G: Abi> Call<'_, '_, G> {
         let result = self.kernel.released(|| unsafe { host::call(number, checked.words) });
         match result {
             Ok(descriptor) if OPENS.contains(&number) => {
-                proc_files::replace(self.kernel, self.memory, descriptor)
+                proc_files::replace(self.kernel, self.thread, self.memory, descriptor)
             }
             other => other,
         }

@@ -1,6 +1,4 @@
-//! Opening, vectored input and output, times and links of files.
-
-use std::ffi::CString;
+//! Vectored input and output, times and links of files.
 
 use crate::abi::Abi;
 use crate::abi::layout::u64_at;
@@ -10,74 +8,10 @@ use crate::calls::{memory_file, netlink};
 use crate::memory_file::stands_for;
 use crate::procfs::{self, Entry};
 use crate::reserved;
-use crate::state::fd::Special;
-use crate::state::settings::Random;
 use host::Errno;
 
 /// Maximum number of vectors of readv and similar calls (UIO_MAXIOV).
 const MOST_VECTORS: u64 = 1024;
-
-/// open(path, flags, mode)
-pub fn open<G: Abi>(call: &mut Call<G>) -> Outcome {
-    open_at(call, libc::AT_FDCWD as u64, 0)
-}
-
-/// openat(directory, path, flags, mode)
-pub fn openat<G: Abi>(call: &mut Call<G>) -> Outcome {
-    let directory = call.arguments[0];
-    open_at(call, directory, 1)
-}
-
-fn open_at<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> Outcome {
-    let flags = G::OPEN.host(call.arguments[first + 1]);
-    let mode = call.arguments[first + 2];
-    let path = call.text(first)?;
-    open_path(call, path, |path| (libc::SYS_openat, [directory, path, flags, mode, 0, 0]))
-}
-
-/// openat2(directory, path, how, size of how)
-pub fn openat2<G: Abi>(call: &mut Call<G>) -> Outcome {
-    /// `struct open_how`: flags, mode and restrictions on path resolution.
-    const HOW_BYTES: u64 = 24;
-    let [directory, _, how, size, ..] = call.arguments;
-    let path = call.text(1)?;
-    if size < HOW_BYTES {
-        return Err(Errno(libc::EINVAL));
-    }
-    if size > 4096 {
-        return Err(Errno(libc::E2BIG));
-    }
-    let mut bytes = vec![0; size as usize];
-    call.memory.read(how, &mut bytes)?;
-    let guest_flags = u64_at(&bytes, 0);
-    let flags = G::OPEN.host(guest_flags);
-    if G::OPEN.guest(flags) != guest_flags {
-        return Err(Errno(libc::EINVAL));
-    }
-    bytes[..8].copy_from_slice(&flags.to_le_bytes());
-    let how = bytes.as_ptr() as u64;
-    open_path(call, path, |path| (libc::SYS_openat2, [directory, path, how, size, 0, 0]))
-}
-
-/// Opens a path for the guest with the host call that `arguments` returns for the path's address.
-fn open_path<G: Abi>(
-    call: &mut Call<G>,
-    path: CString,
-    arguments: impl FnOnce(u64) -> (libc::c_long, [u64; 6]),
-) -> Outcome {
-    let path = call.kernel.host_path(path);
-    let (number, arguments) = arguments(path.as_ptr() as u64);
-    let descriptor = call.wait(number, arguments, Restarts)?;
-    if call.kernel.settings.substitution.is_some() && call.kernel.interpreter.contains(&call.cpu.pc()) {
-        call.kernel.substitute_opened(descriptor as i32)?;
-    }
-    if call.kernel.settings.random != Random::Host
-        && let Some(special) = Special::file(path.as_bytes())
-    {
-        call.kernel.special.insert(descriptor as i32, special);
-    }
-    Ok(descriptor)
-}
 
 /// readlink(path, buffer, size)
 pub fn readlink<G: Abi>(call: &mut Call<G>) -> Outcome {

@@ -13,6 +13,7 @@ pub(crate) mod msghdr;
 pub(crate) mod namespaces;
 pub(crate) mod netlink;
 pub(crate) mod numa;
+pub(crate) mod opening;
 pub(crate) mod process_memory;
 pub(crate) mod processes;
 pub(crate) mod rlimit;

@@ -143,7 +143,8 @@ fn receive<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> Outcome {
     let arguments = [call.arguments[0], message.host(), flags, 0, 0, 0];
     let received = call.wait(libc::SYS_recvmsg, arguments, Restarts)?;
     message.write_back(call, address)?;
-    let buffers = message.vectors.iter().map(|&[start, bytes]| [call.memory.guest(start as *const u8), bytes]);
+    let buffers =
+        message.vectors.iter().map(|&[start, bytes]| [call.memory.guest(start as *const u8), bytes]);
     netlink::convert(call, &buffers.collect::<Vec<_>>(), received)?;
     Ok(received)
 }

@@ -82,6 +82,7 @@ fn execute<G: Abi>(call: &mut Call<G>, path: CString, arguments: u64, environmen
             let os = |strings: Vec<Vec<u8>>| strings.into_iter().map(OsString::from_vec).collect();
             let (arguments, environment) = (os(arguments), os(environment));
             let mask = call.thread.signals.mask;
+            call.kernel.command = command_of(&os_path);
             call.control = Control::Execute(Execute { path: program, arguments, environment, mask });
             Ok(0)
         }
@@ -103,6 +104,11 @@ fn lasting_name<G: Abi>(kernel: &mut Kernel<G>, program: &Path) -> Result<PathBu
     // Other processes, too, can find it by this name as long as this one lives.
     let (process, number) = (std::process::id(), reserved::executable_number());
     Ok(PathBuf::from(format!("/proc/{process}/fd/{number}")))
+}
+
+/// The name that a process gets from the path of what it executes.
+fn command_of(path: &Path) -> OsString {
+    path.file_name().unwrap_or_default().to_os_string()
 }
 
 /// An image of the guest and the arguments with which to run it.
@@ -129,7 +135,7 @@ fn guest_program<G: Abi>(
     std::io::Read::read_to_end(&mut std::io::Read::take(std::fs::File::open(path)?, 256), &mut start)?;
     if start.starts_with(b"\x7fELF") && start.get(18..20) == Some(&G::ELF_MACHINE.to_le_bytes()[..]) {
         let image = Image::open(path).map_err(|_| Errno(libc::ENOEXEC))?;
-        let missing = |interpreter| !kernel.locate(Path::new(interpreter)).exists();
+        let missing = |loader| kernel.locate_loader(Path::new(loader)).is_none();
         if image.interpreter().is_some_and(missing) {
             return Err(Errno(libc::ENOENT));
         }
@@ -154,9 +160,10 @@ fn guest_program<G: Abi>(
 }
 
 impl<G: Abi> Kernel<G> {
-    /// The image to load for a program, with its arguments: a script's interpreter, if that is an image of the guest;
-    /// otherwise the program itself.
-    pub fn program(&self, path: &Path, arguments: Vec<OsString>) -> (PathBuf, Vec<OsString>) {
+    /// The image to load for the first program, with its arguments: a script's interpreter, if that is an image of the
+    /// guest; otherwise the program itself.
+    pub fn program(&mut self, path: &Path, arguments: Vec<OsString>) -> (PathBuf, Vec<OsString>) {
+        self.command = command_of(path);
         let bytes = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         match guest_program(self, path, bytes, 0) {
             Ok(Some((program, arguments))) => {
@@ -207,11 +214,15 @@ pub fn guest_status<G: Abi>(status: i32) -> i32 {
     }
 }
 
-pub fn wait_for<G: Abi>(call: &mut Call<G>, usage: u64) -> Outcome {
+/// Waits for a child, and fills in its rusage: zeros with the virtual clock, on which children have no times.
+pub fn wait_for<G: Abi>(call: &mut Call<G>, usage: &mut [u8; 144]) -> Outcome {
     let [process, address, options, ..] = call.arguments;
     let mut status = 0i32;
-    let arguments = [process, &raw mut status as u64, options, usage, 0, 0];
+    let arguments = [process, &raw mut status as u64, options, usage.as_mut_ptr() as u64, 0, 0];
     let child = call.wait(libc::SYS_wait4, arguments, Restarts)?;
+    if call.kernel.is_virtual() {
+        *usage = [0; 144];
+    }
     if child != 0 && address != 0 {
         call.write(address, &Record::new().u32s(&[guest_status::<G>(status) as u32]))?;
     }
@@ -220,17 +231,27 @@ pub fn wait_for<G: Abi>(call: &mut Call<G>, usage: u64) -> Outcome {
 
 /// wait4(process, status, options, usage)
 pub fn wait4<G: Abi>(call: &mut Call<G>) -> Outcome {
-    let usage = call.pointer(call.arguments[3], 144)?;
-    wait_for(call, usage)
+    let (address, mut usage) = (call.arguments[3], [0u8; 144]);
+    let child = wait_for(call, &mut usage)?;
+    if address != 0 && child != 0 {
+        call.write(address, &Record::new().raw(&usage))?;
+    }
+    Ok(child)
 }
 
 /// waitid(kind, id, information, options, usage)
 pub fn waitid<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [kind, id, address, options, usage, _] = call.arguments;
-    let usage = call.pointer(usage, 144)?;
     let mut information = host::SignalInformation([0; 16]);
-    let arguments = [kind, id, &raw mut information as u64, options, usage, 0];
+    let mut used = [0u8; 144];
+    let arguments = [kind, id, &raw mut information as u64, options, used.as_mut_ptr() as u64, 0];
     call.wait(libc::SYS_waitid, arguments, Restarts)?;
+    if call.kernel.is_virtual() {
+        used = [0; 144];
+    }
+    if usage != 0 && information.signal() != 0 {
+        call.write(usage, &Record::new().raw(&used))?;
+    }
     if address != 0 {
         call.write(address, &G::guest_information(&information))?;
     }

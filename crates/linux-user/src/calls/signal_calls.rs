@@ -101,7 +101,9 @@ pub fn rt_sigprocmask<G: Abi>(call: &mut Call<G>) -> Outcome {
 fn pending_mask<G: Abi>(call: &Call<G>) -> Result<u64, Errno> {
     let mut pending = 0u64;
     call.host(libc::SYS_rt_sigpending, [&raw mut pending as u64, 8, 0, 0, 0, 0])?;
-    Ok((G::guest_mask(pending) | call.thread.signals.held_mask()) & call.thread.signals.mask)
+    let held = call.kernel.held.iter().map(|held| host::bit(G::guest_signal(held.signal())));
+    let held = held.fold(call.thread.signals.held_mask(), |all, bit| all | bit);
+    Ok((G::guest_mask(pending) | held) & call.thread.signals.mask)
 }
 
 /// sigpending(set)
@@ -153,7 +155,10 @@ pub fn rt_sigtimedwait<G: Abi>(call: &mut Call<G>) -> Outcome {
             call.kernel.note_expiry(&information);
             information
         }
-        None => await_signal(call, set, timeout)?,
+        None => match call.kernel.take_held(set) {
+            Some(information) => information,
+            None => await_signal(call, set, timeout)?,
+        },
     };
     if address != 0 {
         call.write(address, &G::guest_information(&information))?;
@@ -188,12 +193,22 @@ fn await_signal<G: Abi>(
 }
 
 /// Sending SIGSEGV or SIGBUS to oneself is emulated: a signal of the host would look like a fault of the engine.
-fn sent_to_self<G: Abi>(call: &mut Call<G>, information: SignalInformation) -> bool {
+fn sent_to_thread<G: Abi>(call: &mut Call<G>, information: SignalInformation) -> bool {
     let is_fault = host::is_fault(information.signal());
     if is_fault {
         call.thread.signals.hold(&call.kernel.actions, information);
     }
     is_fault
+}
+
+/// The same for the calling thread's process: another thread gets it if this one blocks it.
+fn sent_to_process<G: Abi>(call: &mut Call<G>, information: SignalInformation) -> bool {
+    let blocks = call.thread.signals.mask & host::bit(G::guest_signal(information.signal())) != 0;
+    if !blocks || !host::is_fault(information.signal()) {
+        return sent_to_thread(call, information);
+    }
+    call.kernel.hold(information, call.thread);
+    true
 }
 
 /// The siginfo of a signal that the calling process sends by kill, tkill and the like.
@@ -214,7 +229,7 @@ fn is_calling_thread<G: Abi>(call: &Call<G>, thread: i32) -> bool {
 /// kill(process, signal)
 pub fn kill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let signal = call.signal(1)?;
-    if is_own_process(call.int(0)) && sent_to_self(call, from_self(signal, libc::SI_USER)) {
+    if is_own_process(call.int(0)) && sent_to_process(call, from_self(signal, libc::SI_USER)) {
         return Ok(0);
     }
     let sent = call.host(libc::SYS_kill, [call.arguments[0], signal as u64, 0, 0, 0, 0])?;
@@ -228,7 +243,7 @@ pub fn kill<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// tkill(thread, signal)
 pub fn tkill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let signal = call.signal(1)?;
-    if is_calling_thread(call, call.int(0)) && sent_to_self(call, from_self(signal, libc::SI_TKILL)) {
+    if is_calling_thread(call, call.int(0)) && sent_to_thread(call, from_self(signal, libc::SI_TKILL)) {
         return Ok(0);
     }
     call.host(libc::SYS_tkill, [call.arguments[0], signal as u64, 0, 0, 0, 0])
@@ -238,7 +253,7 @@ pub fn tkill<G: Abi>(call: &mut Call<G>) -> Outcome {
 pub fn tgkill<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [process, thread, ..] = call.arguments;
     let signal = call.signal(2)?;
-    if is_calling_thread(call, call.int(1)) && sent_to_self(call, from_self(signal, libc::SI_TKILL)) {
+    if is_calling_thread(call, call.int(1)) && sent_to_thread(call, from_self(signal, libc::SI_TKILL)) {
         return Ok(0);
     }
     call.host(libc::SYS_tgkill, [process, thread, signal as u64, 0, 0, 0])
@@ -273,7 +288,7 @@ pub fn rt_sigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
     let signal = call.signal(1)?;
     let information = host_information(call, address, signal)?;
     let information = permitted(call, process as i32, information)?;
-    if is_own_process(process as i32) && sent_to_self(call, information) {
+    if is_own_process(process as i32) && sent_to_process(call, information) {
         return Ok(0);
     }
     let information = information.disguised();
@@ -287,7 +302,7 @@ pub fn rt_tgsigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
     let signal = call.signal(2)?;
     let information = host_information(call, address, signal)?;
     let information = permitted(call, thread as i32, information)?;
-    if is_calling_thread(call, thread as i32) && sent_to_self(call, information) {
+    if is_calling_thread(call, thread as i32) && sent_to_thread(call, information) {
         return Ok(0);
     }
     let information = information.disguised();
@@ -303,7 +318,11 @@ pub fn pidfd_send_signal<G: Abi>(call: &mut Call<G>) -> Outcome {
     if address != 0 {
         let given = host_information(call, address, signal)?;
         let process = process_of(descriptor).map_or(-1, |process| process as i32);
-        information = Some(permitted(call, process, given)?.disguised());
+        let given = permitted(call, process, given)?;
+        if is_own_process(process) && flags == 0 && sent_to_process(call, given) {
+            return Ok(0);
+        }
+        information = Some(given.disguised());
     }
     let pointer =
         information.as_ref().map_or(0, |information| information as *const SignalInformation as u64);

@@ -92,8 +92,11 @@ impl<G: Abi> Thread<G> {
             }
         }
         let held = &mut self.signals.held;
-        let index = held.iter().position(|information| !blocked(information))?;
-        let information = held.remove(index);
+        let index = held.iter().position(|information| !blocked(information));
+        let information = match index {
+            Some(index) => held.remove(index),
+            None => kernel.take_held(!mask)?,
+        };
         kernel.note_expiry(&information);
         Some(information)
     }

@@ -36,7 +36,8 @@ pub fn signalfd4<G: Abi>(call: &mut Call<G>) -> Outcome {
 pub fn read<G: Abi>(call: &mut Call<G>, buffer: u64, size: u64) -> Outcome {
     let held = take_held(call, size / ENTRY);
     if !held.is_empty() {
-        let record = held.iter().fold(Record::new(), |all, information| all.raw(entry::<G>(information).bytes()));
+        let record =
+            held.iter().fold(Record::new(), |all, information| all.raw(entry::<G>(information).bytes()));
         call.write(buffer, &record)?;
         return Ok(record.bytes().len() as u64);
     }

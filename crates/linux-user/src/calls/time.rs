@@ -115,25 +115,31 @@ pub fn times<G: Abi>(call: &mut Call<G>) -> Outcome {
     Ok(ticks(elapsed))
 }
 
-/// The 144 bytes of the process's own rusage on the virtual clock.
-pub fn own_usage<G: Abi>(call: &Call<G>) -> Record {
-    let (time, memory) = (timeval(call.kernel.instructions), call.memory.mapped_bytes() / 1024);
-    let record = Record::new().u64s(&time).u64s(&[0, 0, memory]);
-    record.zeros_to(144)
+/// `ru_maxrss` in a rusage.
+const MAX_RESIDENT: std::ops::Range<usize> = 32..40;
+
+/// The 144 bytes of the rusage of the process, of the calling thread, or of children that have ended.
+pub fn usage<G: Abi>(call: &Call<G>, who: i32) -> Result<[u8; 144], Errno> {
+    let mut usage = [0u8; 144];
+    let is_own = who == libc::RUSAGE_SELF || who == libc::RUSAGE_THREAD;
+    if !call.kernel.is_virtual() {
+        call.host(libc::SYS_getrusage, [who as u64, usage.as_mut_ptr() as u64, 0, 0, 0, 0])?;
+    } else if is_own {
+        usage[..16].copy_from_slice(Record::new().u64s(&timeval(call.kernel.instructions)).bytes());
+    } else if who != libc::RUSAGE_CHILDREN {
+        return Err(EINVAL);
+    }
+    if is_own {
+        // The host's figure is that of the engine's process.
+        usage[MAX_RESIDENT].copy_from_slice(&(call.memory.peak_bytes() / 1024).to_le_bytes());
+    }
+    Ok(usage)
 }
 
 /// getrusage(who, buffer)
 pub fn getrusage<G: Abi>(call: &mut Call<G>) -> Outcome {
-    if !call.kernel.is_virtual() {
-        return call.pass(libc::SYS_getrusage, &[Argument::Int, Argument::Bytes(144)]);
-    }
-    let usage = match call.int(0) {
-        libc::RUSAGE_SELF | libc::RUSAGE_THREAD => own_usage(call),
-        libc::RUSAGE_CHILDREN => Record::new().zeros_to(144),
-        _ => return Err(EINVAL),
-    };
-    let buffer = call.arguments[1];
-    call.write(buffer, &usage)?;
+    let (usage, buffer) = (usage(call, call.int(0))?, call.arguments[1]);
+    call.write(buffer, &Record::new().raw(&usage))?;
     Ok(0)
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use events::LoadedImage;
 use guest::SignalHook;
+use host::SignalInformation;
 
 use crate::abi::Abi;
 use crate::{loader, procfs};
@@ -52,10 +53,14 @@ pub struct Kernel<G: Abi> {
     pub(crate) threads: Threads<G>,
     pub(crate) settings: Settings,
     pub(crate) executable: PathBuf,
+    /// The name of the file that was executed: a link's or a script's, rather than what was loaded for it.
+    pub(crate) command: OsString,
     pub(crate) arguments: Vec<Vec<u8>>,
     pub(crate) stack: loader::Stack,
     pub(crate) heap: Heap,
     pub(crate) actions: Actions<G>,
+    /// SIGSEGV and SIGBUS that were sent to the process while the sending thread blocked them: any may take them.
+    pub(crate) held: Vec<SignalInformation>,
     pub(crate) clock: VirtualClock,
     pub(crate) random_state: u64,
     /// The state that only this guest's system calls have.
@@ -110,10 +115,12 @@ impl<G: Abi> Kernel<G> {
             threads: Threads::new(first),
             settings,
             executable: PathBuf::new(),
+            command: OsString::new(),
             arguments: Vec::new(),
             stack: loader::Stack::default(),
             heap: Heap::default(),
             actions: Actions::inherit(),
+            held: Vec::new(),
             clock: VirtualClock::default(),
             random_state,
             abi: G::ProcessState::default(),
@@ -178,7 +185,7 @@ impl<G: Abi> Kernel<G> {
         self.interpreter = loaded.images.get(1).map_or(0..0, |image| image.start..image.end);
         self.attached.clear();
         self.actions.attach();
-        host::name_thread(executable.file_name().unwrap_or_default());
+        host::name_thread(&self.command);
     }
 
     /// The program has ended: stops its timers, and recording the host's signals.

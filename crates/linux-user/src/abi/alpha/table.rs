@@ -7,8 +7,8 @@ use crate::calls::call::Argument::{Buffer, Bytes, Flags, Int, Is, Number, Path, 
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Interrupted};
 use crate::calls::{
-    aio, clone, fd, files, ipc, message_queues, mm, msghdr, namespaces, netlink, numa, process_memory, processes,
-    rlimit, signal_calls, signalfd, sockets, sysinfo, terminal, threads, time, timers, waiting,
+    aio, clone, fd, files, ipc, message_queues, mm, msghdr, namespaces, netlink, numa, opening, process_memory,
+    processes, rlimit, signal_calls, signalfd, sockets, sysinfo, terminal, threads, time, timers, waiting,
 };
 use crate::table::{Action, SystemCalls};
 use alpha::cpu::Cpu;
@@ -83,7 +83,7 @@ pub static ROWS: &[Row] = &[
     pass(39, "setpgid", h::SYS_setpgid, &[Number, Number]),
     pass(41, "dup", h::SYS_dup, &[Number]),
     call(42, "pipe", two_results::pipe),
-    call(45, "open", files::open),
+    call(45, "open", opening::open),
     call(47, "getxgid", two_results::getxgid),
     call(48, "osf_sigprocmask", super::signal_calls::osf_sigprocmask),
     call(52, "sigpending", signal_calls::sigpending),
@@ -304,7 +304,7 @@ pub static ROWS: &[Row] = &[
     pass(446, "inotify_rm_watch", h::SYS_inotify_rm_watch, &[Number, Number]),
     wait(447, "fdatasync", h::SYS_fdatasync, &[Number], Restarts),
     call(449, "migrate_pages", numa::migrate_pages),
-    call(450, "openat", files::openat),
+    call(450, "openat", opening::openat),
     pass(451, "mkdirat", h::SYS_mkdirat, &[Number, Path, Number]),
     pass(452, "mknodat", h::SYS_mknodat, &[Number, Path, Number, Number]),
     pass(453, "fchownat", h::SYS_fchownat, &[Number, Path, Number, Number, Number]),
@@ -387,7 +387,7 @@ pub static ROWS: &[Row] = &[
     refuse(537, "io_uring_register"),
     pass(544, "pidfd_open", h::SYS_pidfd_open, &[Number, Number]),
     call(546, "close_range", fd::close_range),
-    call(547, "openat2", files::openat2),
+    call(547, "openat2", opening::openat2),
     call(548, "pidfd_getfd", process_memory::pidfd_getfd),
     pass(549, "faccessat2", h::SYS_faccessat2, &[Number, Path, Number, Number]),
     call(550, "process_madvise", process_memory::process_madvise),

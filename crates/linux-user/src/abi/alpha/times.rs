@@ -3,7 +3,7 @@
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::files::{set_times, times};
 use crate::calls::processes::wait_for;
-use crate::calls::time::{now, own_usage, sleep};
+use crate::calls::time::{now, sleep, usage};
 use crate::calls::timers::{get_interval_timer, set_interval_timer};
 use crate::calls::waiting::{select_for, timeval_nanoseconds};
 use crate::state::clock::{SECOND, timeval};
@@ -32,13 +32,7 @@ pub fn short_usage(usage: &[u8; 144]) -> Record {
 
 /// osf_getrusage(who, buffer)
 pub fn osf_getrusage(call: &mut Call) -> Outcome {
-    let usage = if call.kernel.is_virtual() && call.int(0) == libc::RUSAGE_SELF {
-        own_usage(call).bytes().try_into().expect("144 bytes")
-    } else {
-        let mut usage = [0u8; 144];
-        call.host(libc::SYS_getrusage, [call.arguments[0], usage.as_mut_ptr() as u64, 0, 0, 0, 0])?;
-        usage
-    };
+    let usage = usage(call, call.int(0))?;
     let buffer = call.arguments[1];
     call.write(buffer, &short_usage(&usage))?;
     Ok(0)
@@ -112,7 +106,7 @@ pub fn osf_utimes(call: &mut Call) -> Outcome {
 /// osf_wait4(process, status, options, usage with 32-bit times)
 pub fn osf_wait4(call: &mut Call) -> Outcome {
     let mut usage = [0u8; 144];
-    let child = wait_for(call, usage.as_mut_ptr() as u64)?;
+    let child = wait_for(call, &mut usage)?;
     let address = call.arguments[3];
     if address != 0 {
         call.write(address, &short_usage(&usage))?;

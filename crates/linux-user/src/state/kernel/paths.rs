@@ -1,6 +1,7 @@
 //! Conversion of guest paths to host paths.
 
 use std::ffi::{CStr, CString, OsStr};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -24,13 +25,28 @@ impl<G: Abi> Kernel<G> {
         }
     }
 
-    /// The host path of a guest path, for the loader, which looks for the program's interpreter.
-    pub fn locate(&self, path: &Path) -> PathBuf {
+    /// The host path of a program's dynamic loader. A file of the host, which lies outside of the sysroot, is none unless it
+    /// is an image of the guest: other instruction sets have loaders of the same names.
+    pub fn locate_loader(&self, loader: &Path) -> Option<PathBuf> {
+        let path = self.locate(loader);
+        let is_loader = if path == loader { is_image::<G>(&path) } else { path.exists() };
+        is_loader.then_some(path)
+    }
+
+    /// The host path of a guest path.
+    pub(crate) fn locate(&self, path: &Path) -> PathBuf {
         match c_path(path) {
             Ok(path) => PathBuf::from(OsStr::from_bytes(self.host_path(path).as_bytes())),
             Err(_) => path.to_path_buf(),
         }
     }
+}
+
+/// Whether a file is an ELF image of the guest's machine.
+fn is_image<G: Abi>(path: &Path) -> bool {
+    let mut header = [0; 20];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header.starts_with(b"\x7fELF") && header[18..] == G::ELF_MACHINE.to_le_bytes()
 }
 
 /// Whether an absolute path is the root directory.

@@ -1,10 +1,11 @@
 //! The threads of a process: adding, ending and replacing them.
 
-use host::ThreadHandle;
+use host::{SignalInformation, ThreadHandle};
 use memory::{Fault, Memory};
 
 use super::Kernel;
 use crate::abi::Abi;
+use crate::abi::signals::IGNORE;
 use crate::reserved;
 use crate::state::control::Execute;
 use crate::state::fd::close_all;
@@ -124,6 +125,7 @@ impl<G: Abi> Kernel<G> {
         (self.ordinal, self.children) = (self.children + 1, 0);
         self.parent = None;
         self.debugger = None;
+        self.held.clear();
         self.shares_descriptors = false;
         self.timers.forget();
         self.renew(thread);
@@ -152,6 +154,32 @@ impl<G: Abi> Kernel<G> {
     /// True for the ID of a guest thread.
     pub(crate) fn has_thread(&self, id: i32) -> bool {
         self.threads.alive.contains_key(&id)
+    }
+
+    /// Whether somebody could use a descriptor before the guest's call that makes it returns: another thread, or another
+    /// process with the same descriptors.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.threads.alive.len() > 1 || self.shares_descriptors
+    }
+
+    /// Keeps a SIGSEGV or SIGBUS that was sent to this process until a thread takes it that does not block it.
+    pub(crate) fn hold(&mut self, information: SignalInformation, caller: &Thread<G>) {
+        let is_ignored = self.actions.get(G::guest_signal(information.signal())).handler == IGNORE;
+        if is_ignored || self.held.iter().any(|held| held.signal() == information.signal()) {
+            return;
+        }
+        self.held.push(information);
+        for other in self.others(caller) {
+            // SAFETY: a thread that ends removes itself from the list, under the lock that is held here.
+            unsafe { other.kick() };
+        }
+    }
+
+    /// Takes one of these signals that is kept for any thread.
+    pub(crate) fn take_held(&mut self, signals: u64) -> Option<SignalInformation> {
+        let wanted = |held: &SignalInformation| signals & host::bit(G::guest_signal(held.signal())) != 0;
+        let index = self.held.iter().position(wanted)?;
+        Some(self.held.remove(index))
     }
 
     /// True if no thread is left.

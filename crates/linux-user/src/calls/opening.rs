@@ -1,0 +1,171 @@
+//! Opening files by path.
+//!
+//! A file of /proc must never be open to the guest before it has been identified: another thread that guesses the
+//! descriptor's number would write to the engine's memory. So a process with several threads opens with O_PATH first,
+//! which gives no access to contents, and then, if it may, the very same file.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::abi::Abi;
+use crate::abi::layout::u64_at;
+use crate::calls::call::Interrupted::Restarts;
+use crate::calls::call::{Call, Outcome};
+use crate::state::fd::Special;
+use crate::state::settings::Random;
+use crate::{proc_files, procfs, reserved};
+use host::Errno;
+
+/// Flags with which a call makes a new file.
+const NEW: i32 = libc::O_CREAT | libc::O_EXCL;
+/// The bit of O_TMPFILE that is not in O_DIRECTORY.
+const TEMPORARY: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+
+/// How a file is opened, with the host's flags.
+struct Opening {
+    directory: u64,
+    path: CString,
+    flags: i32,
+    mode: u64,
+    /// Restrictions on path resolution, for openat2.
+    resolve: Option<u64>,
+}
+
+/// open(path, flags, mode)
+pub fn open<G: Abi>(call: &mut Call<G>) -> Outcome {
+    open_at(call, libc::AT_FDCWD as u64, 0)
+}
+
+/// openat(directory, path, flags, mode)
+pub fn openat<G: Abi>(call: &mut Call<G>) -> Outcome {
+    let directory = call.arguments[0];
+    open_at(call, directory, 1)
+}
+
+fn open_at<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> Outcome {
+    let flags = G::OPEN.host(call.arguments[first + 1]) as i32;
+    let mode = call.arguments[first + 2];
+    let path = call.path(first)?;
+    open_path(call, Opening { directory, path, flags, mode, resolve: None })
+}
+
+/// openat2(directory, path, how, size of how)
+pub fn openat2<G: Abi>(call: &mut Call<G>) -> Outcome {
+    /// `struct open_how`: flags, mode and restrictions on path resolution.
+    const HOW_BYTES: u64 = 24;
+    const EINVAL: Errno = Errno(libc::EINVAL);
+    let [directory, _, how, size, ..] = call.arguments;
+    let path = call.path(1)?;
+    if size < HOW_BYTES {
+        return Err(EINVAL);
+    }
+    if size > 4096 {
+        return Err(Errno(libc::E2BIG));
+    }
+    let mut bytes = vec![0; size as usize];
+    call.memory.read(how, &mut bytes)?;
+    if bytes[HOW_BYTES as usize..].iter().any(|&byte| byte != 0) {
+        return Err(Errno(libc::E2BIG));
+    }
+    let [guest_flags, mode, resolve] = [0, 8, 16].map(|offset| u64_at(&bytes, offset));
+    let flags = G::OPEN.host(guest_flags);
+    if G::OPEN.guest(flags) != guest_flags {
+        return Err(EINVAL);
+    }
+    let opening = Opening { directory, path, flags: flags as i32, mode, resolve: Some(resolve) };
+    open_path(call, opening)
+}
+
+/// Opens a path for the guest.
+fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> Outcome {
+    let path = opening.path.clone();
+    let descriptor = match call.kernel.is_watched() {
+        true => open_unseen(call, opening)?,
+        false => opening.open(call, opening.flags)?,
+    };
+    if call.kernel.settings.substitution.is_some() && call.kernel.interpreter.contains(&call.cpu.pc()) {
+        call.kernel.substitute_opened(descriptor as i32)?;
+    }
+    if call.kernel.settings.random != Random::Host
+        && let Some(special) = Special::file(path.as_bytes())
+    {
+        call.kernel.special.insert(descriptor as i32, special);
+    }
+    Ok(descriptor)
+}
+
+impl Opening {
+    /// Makes the call with these flags.
+    fn open<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> Outcome {
+        let (directory, path) = (self.directory, self.path.as_ptr() as u64);
+        let mode = if flags & (libc::O_CREAT | TEMPORARY) != 0 || flags == self.flags { self.mode } else { 0 };
+        match self.resolve {
+            None => {
+                call.wait(libc::SYS_openat, [directory, path, flags as u64, mode, 0, 0], Restarts)
+            }
+            Some(resolve) => {
+                let how = [u64::from(flags as u32), mode, resolve];
+                let (pointer, bytes) = (how.as_ptr() as u64, size_of_val(&how) as u64);
+                call.wait(libc::SYS_openat2, [directory, path, pointer, bytes, 0, 0], Restarts)
+            }
+        }
+    }
+}
+
+/// Opens a path so that no other thread can use a descriptor of a file that the guest must not have.
+fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> Outcome {
+    const MOST_LINKS: usize = 40;
+    let flags = opening.flags;
+    if flags & libc::O_PATH != 0 || flags & NEW == NEW || flags & TEMPORARY != 0 {
+        return opening.open(call, flags);
+    }
+    let path_only = libc::O_PATH | libc::O_CLOEXEC | flags & (libc::O_NOFOLLOW | libc::O_DIRECTORY);
+    for _ in 0..MOST_LINKS {
+        match opening.open(call, path_only) {
+            Err(Errno(libc::ENOENT)) if flags & libc::O_CREAT != 0 => {}
+            Ok(found) => return open_found(call, found as RawFd, flags, opening.mode),
+            error => return error,
+        }
+        match opening.open(call, flags | libc::O_EXCL) {
+            Err(Errno(libc::EEXIST)) => {}
+            other => return other,
+        }
+        // Another thread has made it meanwhile, or it is a link to a file that does not exist.
+        let path = opening.path.as_bytes();
+        if let Some(target) = reserved::read_link(opening.directory as RawFd, path) {
+            let folder = if target.starts_with(b"/") { &[] } else { reserved::folder_of(path) };
+            opening.path = CString::new([folder, &target].concat()).map_err(|_| Errno(libc::EINVAL))?;
+        }
+    }
+    Err(Errno(libc::ELOOP))
+}
+
+/// Opens the file of a descriptor that was opened with O_PATH, at the same number.
+fn open_found<G: Abi>(call: &mut Call<G>, found: RawFd, flags: i32, mode: u64) -> Outcome {
+    // SAFETY: the guest has not received the descriptor. Unless another takes its number it must be closed.
+    let found = unsafe { OwnedFd::from_raw_fd(found) };
+    let number = found.as_raw_fd();
+    if procfs::is_file(number) {
+        let entry = procfs::identify(number);
+        if let Some(instead) = proc_files::stand_in(call.kernel, entry.as_ref(), flags)? {
+            return proc_files::put(instead, found, flags);
+        }
+    }
+    let flags = flags & !(libc::O_NOFOLLOW | libc::O_EXCL);
+    let outcome = open_link(call, number, flags, mode);
+    if outcome == Err(Errno(libc::EMFILE)) {
+        // There is room for one descriptor only.
+        let found = reserved::out_of_reach(found);
+        return open_link(call, found.as_raw_fd(), flags, mode);
+    }
+    // SAFETY: as above.
+    let opened = unsafe { OwnedFd::from_raw_fd(outcome? as RawFd) };
+    proc_files::put(opened, found, flags)
+}
+
+fn open_link<G: Abi>(call: &mut Call<G>, number: RawFd, flags: i32, mode: u64) -> Outcome {
+    let directory = procfs::directory().ok_or(Errno(libc::ENOENT))?.as_raw_fd() as u64;
+    let link = CString::new(format!("thread-self/fd/{number}")).expect("digits");
+    let arguments = [directory, link.as_ptr() as u64, flags as u64, mode, 0, 0];
+    call.wait_checked(libc::SYS_openat, arguments, Restarts)
+}
