@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -184,6 +185,87 @@ static void root(void) {
         printf("root: %d\n", stat(names[i], &named) == 0 && named.st_ino == here.st_ino && named.st_dev == here.st_dev);
 }
 
+/* The executable's name and file, by whatever leads to the link. */
+static void links(const char *name) {
+    char path[64], *real = realpath(name, NULL);
+    struct stat one, other;
+    stat(name, &other);
+    symlink("/proc/self", "/tmp/feature-self-link");
+    sprintf(path, "/proc/%d/task/%d/exe", getpid(), getpid());
+    const char *absolute[] = {"/proc/../proc/self/./exe", "//proc//self//exe", "/proc/thread-self/exe", path,
+                              "/proc/self/root/proc/self/exe", "/tmp/feature-self-link/exe"};
+    int folders[] = {AT_FDCWD, open("/proc/self", O_RDONLY | O_DIRECTORY), open("/proc", O_PATH)};
+    for (int i = 0; i < 8; i++) {
+        const char *at = i < 6 ? absolute[i] : i == 6 ? "exe" : "self/exe";
+        int folder = folders[i < 6 ? 0 : i - 5];
+        char link[4096] = "";
+        struct statx extended;
+        readlinkat(folder, at, link, sizeof link - 1);
+        int file = openat(folder, at, O_RDONLY);
+        printf("link %d: %d %d", i, strcmp(link, real) == 0, fstat(file, &one) == 0 && one.st_ino == other.st_ino);
+        printf(" %d", fstatat(folder, at, &one, 0) == 0 && one.st_ino == other.st_ino);
+        printf(" %d", statx(folder, at, 0, STATX_INO, &extended) == 0 && extended.stx_ino == other.st_ino);
+        printf(" %d", fstatat(folder, at, &one, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(one.st_mode));
+        printf(" %d %d\n", faccessat(folder, at, X_OK, 0), openat(folder, at, O_RDONLY | O_NOFOLLOW));
+        close(file);
+    }
+    unlink("/tmp/feature-self-link");
+    char link[4096] = "";
+    int file = open("/proc/self/exe", O_PATH | O_NOFOLLOW);
+    readlinkat(file, "", link, sizeof link - 1);
+    printf("the link itself: %d\n", strcmp(link, real) == 0);
+    close(file), close(folders[1]), close(folders[2]);
+    fflush(stdout);
+    if (fork() == 0) {
+        sprintf(path, "/proc/%d/exe", getppid());
+        memset(link, 0, sizeof link);
+        readlink(path, link, sizeof link - 1);
+        printf("the parent's: %d\n", strcmp(link, real) == 0);
+        fflush(stdout);
+        _exit(0);
+    }
+    wait(NULL);
+}
+
+static void flags_of(const char *what, int file) {
+    char path[64], *at;
+    unsigned shown = 0;
+    for (int own = 0; own < 2; own++) {
+        sprintf(path, own ? "/proc/self/fdinfo/%d" : "/proc/%d/fdinfo/%d", own ? file : getpid(), file);
+        contents(path);
+        if ((at = strstr(data, "flags:"))) shown = strtoul(at + 6, NULL, 8);
+        unsigned set = fcntl(file, F_GETFL) | (fcntl(file, F_GETFD) ? O_CLOEXEC : 0);
+        printf("flags of %s: %d\n", what, (shown & ~0100000 & ~0400000) == (set & ~0100000 & ~0400000));
+    }
+    close(file);
+}
+
+/* Executes itself by a descriptor that execve closes, of a file with or without a name. */
+static void executed(const char *what, const char *source, int way) {
+    static char bytes[1 << 20];
+    fflush(stdout);
+    if (fork() == 0) {
+        char path[64], *arguments[] = {"by descriptor", "executed", NULL}, *none[] = {NULL};
+        int original = open(source, O_RDONLY | O_CLOEXEC), file = original;
+        if (way > 0) {
+            int copy = way == 1 ? memfd_create("copy", MFD_CLOEXEC) : open("/tmp/feature-self-copy", O_CREAT | O_RDWR, 0700);
+            for (long got; (got = read(original, bytes, sizeof bytes)) > 0;) write(copy, bytes, got);
+            file = copy;
+            if (way == 2) {
+                file = open("/tmp/feature-self-copy", O_RDONLY | O_CLOEXEC);
+                close(copy), unlink("/tmp/feature-self-copy");
+            }
+        }
+        sprintf(path, "/proc/self/fd/%d", file);
+        if (what) execve(path, arguments, none);
+        fexecve(file, arguments, none);
+        _exit(98);
+    }
+    int result;
+    wait(&result);
+    printf("executed %d: %x\n", way, result);
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 1) {
@@ -198,12 +280,24 @@ int main(int argc, char **argv) {
         waitpid(child, &result, 0);
         return WEXITSTATUS(result);
     }
+    if (strcmp(argv[1], "executed") == 0) {
+        char link[4096] = "";
+        readlink("/proc/self/exe", link, sizeof link - 1);
+        return strstr(link, "deleted") ? 6 : 5;
+    }
     executable(argv[0]);
+    links(argv[0]);
     strings(argv);
     auxiliary();
     maps(argv[0]);
     descriptors();
     status();
     root();
+    flags_of("appending", open("/dev/null", O_RDWR | O_APPEND));
+    flags_of("not waiting", open("/dev/null", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    flags_of("a folder", open("/tmp", O_RDONLY | O_DIRECTORY));
+    flags_of("a path", open("/tmp", O_PATH));
+    flags_of("a socket", socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0));
+    for (int way = 0; way < 6; way++) executed(way % 2 ? "path" : NULL, argv[0], way / 2);
     return 0;
 }

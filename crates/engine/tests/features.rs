@@ -49,4 +49,5 @@ programs! {
     feature_clone_shared
     feature_descriptors
     feature_windows
+    feature_forged
 }

@@ -147,3 +147,142 @@ fn no_file_of_proc_tells_where_the_engine_is() {
     }
     assert!(seen > 30, "{seen}");
 }
+
+/// O_RDWR.
+const READ_WRITE: u64 = 2;
+/// Alpha's O_PATH.
+const PATH_ONLY: u64 = 0o40000000;
+const EPERM: u64 = 1;
+const EACCES: u64 = 13;
+const EINVAL: u64 = 22;
+const ENOPROTOOPT: u64 = 42;
+
+impl Guest {
+    /// Asserts that a file, if the guest gets it, shows nothing of the engine.
+    fn assert_shows_nothing(&mut self, path: &str) {
+        let place = CONSTANT.as_ptr() as u64;
+        if let Ok(file) = self.open(path, READ_WRITE) {
+            for number in [PREAD, PWRITE] {
+                assert_ne!(self.call(number, [file, TEXT, 8, place, 0, 0]), Ok(8), "{path}");
+            }
+            self.call(CLOSE, [file, 0, 0, 0, 0, 0]).unwrap();
+        }
+    }
+
+    fn set_text(&mut self, at: u64, text: &str) -> u64 {
+        self.memory.write(at, &[text.as_bytes(), b"\0"].concat()).unwrap();
+        at
+    }
+}
+
+#[test]
+fn no_name_leads_to_the_engines_memory() {
+    let mut guest = Guest::new();
+    let process = std::process::id();
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("/proc/self/mem", &link).unwrap();
+    let names = [
+        "/proc/thread-self/mem".into(),
+        format!("/proc/{process}/task/{process}/mem"),
+        "//proc//self/./mem".into(),
+        "/proc/self/root/proc/self/mem".into(),
+        "/dev/fd/../mem".into(),
+        link.to_str().unwrap().into(),
+    ];
+    for name in &names {
+        guest.assert_shows_nothing(name);
+    }
+    let file = guest.open("/proc/self/mem", PATH_ONLY).unwrap();
+    for folder in ["/proc/self/fd", "/dev/fd"] {
+        guest.assert_shows_nothing(&format!("{folder}/{file}"));
+    }
+}
+
+#[test]
+fn no_namespace_nor_mount_leads_to_the_engines_memory() {
+    const MOUNT: u64 = 302;
+    const UNSHARE: u64 = 465;
+    const SETNS: u64 = 501;
+    let mut guest = Guest::new();
+    // SAFETY: no preconditions.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let refused = Err(if is_root { EINVAL } else { EPERM });
+    for (flags, expected) in [
+        (libc::CLONE_NEWUSER, Err(EINVAL)),
+        (libc::CLONE_NEWNS, refused),
+        (libc::CLONE_NEWPID, refused),
+        (libc::CLONE_NEWNS | libc::CLONE_NEWUSER, Err(EINVAL)),
+    ] {
+        assert_eq!(guest.call(UNSHARE, [flags as u64, 0, 0, 0, 0, 0]), expected, "{flags:#x}");
+    }
+    for (name, expected) in [("user", Err(EINVAL)), ("mnt", refused), ("pid", refused)] {
+        let file = guest.open(&format!("/proc/self/ns/{name}"), 0).unwrap();
+        let expected = if name == "user" && !is_root { Err(EINVAL) } else { expected };
+        assert_eq!(guest.call(SETNS, [file, 0, 0, 0, 0, 0]), expected, "{name}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target, kind) = (SCRATCH, SCRATCH + 1024, SCRATCH + 2048);
+    guest.set_text(target, folder.path().to_str().unwrap());
+    for (from, name, flags) in
+        [("proc", "proc", 0), ("/proc", "", libc::MS_BIND), ("/proc/self", "", libc::MS_BIND)]
+    {
+        guest.set_text(source, from);
+        guest.set_text(kind, name);
+        assert_eq!(guest.call(MOUNT, [source, target, kind, flags, 0, 0]), Err(EPERM), "{from}");
+    }
+    if !is_root {
+        return;
+    }
+    // What others have mounted, in a namespace of this thread alone.
+    let (other, bound, covered) =
+        (folder.path().join("proc"), folder.path().join("mem"), "/proc/self/status");
+    fs::create_dir(&other).unwrap();
+    fs::write(&bound, "").unwrap();
+    let mount = |from: &str, to: &str, kind: &str, flags: libc::c_ulong| {
+        let [from, to, kind] = [from, to, kind].map(|text| std::ffi::CString::new(text).unwrap());
+        // SAFETY: the arguments are strings.
+        let result =
+            unsafe { libc::mount(from.as_ptr(), to.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) };
+        assert_eq!(result, 0, "{from:?}: {}", std::io::Error::last_os_error());
+    };
+    // SAFETY: no preconditions.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0);
+    mount("none", "/", "", libc::MS_REC | libc::MS_PRIVATE);
+    mount("proc", other.to_str().unwrap(), "proc", 0);
+    mount("/proc/self/mem", bound.to_str().unwrap(), "", libc::MS_BIND);
+    mount("/proc/self/mem", covered, "", libc::MS_BIND);
+    let process = std::process::id();
+    for path in [&format!("{}/{process}/mem", other.display()), bound.to_str().unwrap(), covered] {
+        assert_eq!(guest.open(path, READ_WRITE), Err(EACCES), "{path}");
+    }
+    assert_eq!(guest.open(&format!("{}/{process}/maps", other.display()), 0), Err(EACCES));
+    guest.assert_shows_nothing("/proc/self/mem");
+}
+
+#[test]
+fn socket_options_hold_no_addresses() {
+    const SOCKET: u64 = 97;
+    const SETSOCKOPT: u64 = 105;
+    const GETSOCKOPT: u64 = 118;
+    let mut guest = Guest::new();
+    let socket = guest.call(SOCKET, [2, 1, 0, 0, 0, 0]).unwrap();
+    // A filter of one instruction, in the engine's memory.
+    guest.memory.store::<8>(SCRATCH, 1).unwrap();
+    guest.memory.store::<8>(SCRATCH + 8, CONSTANT.as_ptr() as u64).unwrap();
+    for (level, option) in
+        [(0xffff, 26), (0xffff, 51), (0, 64), (41, 64), (6, 35), (263, 22), (283, 4), (276, 1), (77, 1)]
+    {
+        guest.memory.store::<4>(SCRATCH + 16, 16).unwrap();
+        let set = guest.call(SETSOCKOPT, [socket, level, option, SCRATCH, 16, 0]);
+        let get = guest.call(GETSOCKOPT, [socket, level, option, SCRATCH, SCRATCH + 16, 0]);
+        assert_eq!((set, get), (Err(ENOPROTOOPT), Err(ENOPROTOOPT)), "{level} {option}");
+    }
+    // SOL_SOCKET of the host.
+    assert_eq!(guest.call(SETSOCKOPT, [socket, 1, 26, SCRATCH, 16, 0]), Err(EFAULT));
+    assert_eq!(guest.call(SETSOCKOPT, [socket, 1, 2, SCRATCH, 16, 0]), Err(ENOPROTOOPT));
+    // Plain options pass: TCP_NODELAY, IP_TOS, SO_REUSEADDR.
+    for (level, option) in [(6, 1), (0, 1), (0xffff, 4)] {
+        assert_eq!(guest.call(SETSOCKOPT, [socket, level, option, SCRATCH, 4, 0]), Ok(0), "{level} {option}");
+    }
+}

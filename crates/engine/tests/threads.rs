@@ -22,4 +22,5 @@ programs! {
     thread_contention
     thread_memory
     thread_futexes
+    thread_files
 }

@@ -69,7 +69,9 @@ impl Listener {
                     eprintln!("pathlength: note: user {user} tried to debug the program, and was refused");
                 }
                 Owner::Unknown => {
-                    eprintln!("pathlength: note: an unknown user tried to debug the program, and was refused");
+                    eprintln!(
+                        "pathlength: note: an unknown user tried to debug the program, and was refused"
+                    );
                 }
                 _ => return Ok(Some(Connection::new(socket))),
             }
@@ -129,20 +131,27 @@ fn owner_of(peer: SocketAddr, local: SocketAddr) -> Owner {
         let user = sockets.lines().skip(1).find_map(|line| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
             let ends = fields.get(1..3)?.iter().zip(&wanted);
-            let is_it = fields[3] == ESTABLISHED && { ends }.all(|(end, names)| names.iter().any(|name| name == end));
+            let is_it =
+                fields[3] == ESTABLISHED && { ends }.all(|(end, names)| names.iter().any(|name| name == end));
             is_it.then(|| fields.get(7)?.parse().ok())?
         });
         if let Some(user) = user {
             return Owner::User(user);
         }
     }
-    if peer.ip().to_canonical().is_loopback() || peer.ip() == local.ip() { Owner::Unknown } else { Owner::Remote }
+    if peer.ip().to_canonical().is_loopback() || peer.ip() == local.ip() {
+        Owner::Unknown
+    } else {
+        Owner::Remote
+    }
 }
 
 /// How the kernel's lists name an address: in tcp6, IPv4's addresses are mapped.
 fn socket_name(address: SocketAddr) -> [String; 2] {
     let hexadecimal = |bytes: &[u8]| {
-        let words = bytes.chunks(4).map(|word| format!("{:08X}", u32::from_ne_bytes(word.try_into().expect("4 bytes"))));
+        let words = bytes
+            .chunks(4)
+            .map(|word| format!("{:08X}", u32::from_ne_bytes(word.try_into().expect("4 bytes"))));
         format!("{}:{:04X}", words.collect::<String>(), address.port())
     };
     match address.ip().to_canonical() {

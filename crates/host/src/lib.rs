@@ -8,6 +8,7 @@ pub mod fault;
 mod fork;
 mod mailbox;
 mod signal;
+mod signal_stack;
 mod system_call;
 
 pub use disposition::{Disposition, set_disposition};

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicUsize
 use crate::errno::Errno;
 use crate::fault;
 use crate::signal::{SignalInformation, all_blockable, block_all, requeue_to};
+use crate::signal_stack;
 use crate::system_call::{is_interrupted, leave_wait, wait_unless};
 
 /// Whether something is pending for a thread: a signal, or a kick by another thread.
@@ -415,6 +416,7 @@ pub(crate) extern "C" fn record(signal: i32, information: *mut libc::siginfo_t, 
 /// Makes the calling thread a guest thread, whose signals are recorded. `first` if there is no other one.
 pub fn adopt_thread(first: bool) -> ThreadHandle {
     fault::register_sent(on_sent_fault);
+    signal_stack::take_own();
     // SAFETY: no arguments.
     let id = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
     if first {

@@ -159,7 +159,9 @@ fn guest_descriptor<G: Abi>(content: &str) -> String {
     let line = |line: &str| {
         let (field, value) = line.split_once(":\t").unwrap_or((line, ""));
         let converted = match field {
-            "flags" => u64::from_str_radix(value, 8).map(|flags| format!("flags:\t0{:o}", G::OPEN.guest(flags))),
+            "flags" => {
+                u64::from_str_radix(value, 8).map(|flags| format!("flags:\t0{:o}", G::OPEN.guest(flags)))
+            }
             "sigmask" => {
                 u64::from_str_radix(value, 16).map(|mask| format!("sigmask:\t{:016x}", G::guest_mask(mask)))
             }

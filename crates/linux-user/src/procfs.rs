@@ -251,7 +251,9 @@ mod tests {
     #[test]
     fn files_are_known_by_what_they_are() {
         let id = std::process::id();
-        let here = |path: &str| identify(rustix::fs::open(path, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty()).unwrap().as_raw_fd());
+        let here = |path: &str| {
+            identify(rustix::fs::open(path, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty()).unwrap().as_raw_fd())
+        };
         let of = |name: &str| Some(Entry::Of(id, name.into()));
         assert_eq!(here("/proc/self/status"), of("status"));
         assert_eq!(here("/proc/thread-self/../../mem"), of("mem"));

@@ -542,8 +542,9 @@ mod tests {
             (to_file.clone(), true),
             (again, true),
         ];
-        let check =
-            |directory, path: &str, follows| check_path(directory, &CString::new(path).unwrap(), follows).map(|_| ());
+        let check = |directory, path: &str, follows| {
+            check_path(directory, &CString::new(path).unwrap(), follows).map(|_| ())
+        };
         for (path, follows) in refused {
             assert_eq!(check(h::AT_FDCWD, &path, follows), Err(Errno(h::ENOENT)), "{path}");
         }

@@ -19,7 +19,8 @@ pub fn compile(sources: &[&str], output: &str) {
     let outcome = compiler
         .to_command()
         .args(["-std=gnu11", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-s"])
-        .args(["-I", headers, "-o"])
+        // Lazy binding would save the processor's state on the stack of whoever calls, such as a signal handler.
+        .args(["-Wl,-z,now", "-I", headers, "-o"])
         .arg(folder.join(output))
         .args(sources)
         .status();

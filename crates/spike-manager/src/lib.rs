@@ -6,17 +6,20 @@
 mod access;
 mod answers;
 mod commands;
+mod gate;
 mod jobs;
 
 use std::ffi::OsString;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::thread;
 
 use access::Access;
 use commands::Launcher;
 use jobs::Jobs;
+use rustix::fs::{Mode, OFlags};
 use tiny_http::Server;
 
 /// Threads that answer: one request that takes longer does not delay the others.
@@ -37,7 +40,10 @@ pub struct Settings {
 
 /// A manager that listens.
 pub struct Manager {
+    listener: TcpListener,
     server: Server,
+    /// The server's socket, which has no name.
+    socket: OwnedFd,
     access: Access,
     launcher: Launcher,
     jobs: Jobs,
@@ -47,10 +53,15 @@ impl Manager {
     /// Listens, on this machine's own address only.
     pub fn new(settings: Settings) -> io::Result<Manager> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.port));
-        let server = Server::http(address).map_err(io::Error::other)?;
-        let port = server.server_addr().to_ip().map_or(settings.port, |address| address.port());
-        let jobs = Jobs::default();
-        Ok(Manager { server, access: Access::new(port)?, launcher: Launcher::new(settings), jobs })
+        let listener = TcpListener::bind(address)?;
+        let port = listener.local_addr()?.port();
+        // Only this user can enter the folder, which then goes.
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("server");
+        let server = Server::http_unix(&path).map_err(io::Error::other)?;
+        let socket = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let (access, launcher) = (Access::new(port)?, Launcher::new(settings));
+        Ok(Manager { listener, server, socket, access, launcher, jobs: Jobs::default() })
     }
 
     /// The page's address, with the secret that gives access.
@@ -60,7 +71,9 @@ impl Manager {
 
     /// Answers requests, for ever.
     pub fn serve(&self) {
+        let socket = PathBuf::from(format!("/proc/self/fd/{}", self.socket.as_raw_fd()));
         thread::scope(|scope| {
+            scope.spawn(|| gate::pass_requests(&self.listener, &socket));
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     while let Ok(mut request) = self.server.recv() {

@@ -32,6 +32,7 @@ pub mod run;
 mod section;
 mod size;
 pub mod study;
+mod trust;
 pub mod verify;
 
 pub use error::{Error, Result};

@@ -21,6 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::trust::check_trusted;
 use crate::{Size, memory};
 
 /// The registry of the machine.
@@ -238,8 +239,12 @@ pub struct LockedRegistry {
 }
 
 impl LockedRegistry {
-    /// Waits for other commands, and reads the registry.
+    /// Waits for other commands, and reads the registry. Root's commands do what it says, so that nobody else may be able
+    /// to write it.
     pub fn open(path: &Path) -> Result<LockedRegistry> {
+        if rustix::process::geteuid().is_root() {
+            check_trusted(path)?;
+        }
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".lock");
         let lock = lock_file(&parent(path).join(name))?;

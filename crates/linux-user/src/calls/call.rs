@@ -5,12 +5,12 @@ use std::ffi::CString;
 use crate::abi::Abi;
 use crate::abi::flags::Bits;
 use crate::abi::layout::Record;
+use crate::proc_files;
+use crate::reserved::{self, Checked};
 use crate::state::clock::{for_somebody_else, host_time};
 use crate::state::control::Control;
 use crate::state::lock::KernelGuard;
 use crate::state::threads::Thread;
-use crate::proc_files;
-use crate::reserved::{self, Checked};
 use host::Errno;
 use memory::Memory;
 

@@ -6,9 +6,9 @@ use crate::abi::layout::{Record, u32_at};
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Call, Outcome};
 use crate::calls::{files, memory_file, netlink, signalfd};
-use crate::{procfs, reserved};
 use crate::state::fd::Special;
 use crate::state::settings::Random;
+use crate::{procfs, reserved};
 use host::Errno;
 
 /// Whether a descriptor needs special reads: its number may have been closed and reused, by another process too.

@@ -98,11 +98,10 @@ impl Opening {
     /// Makes the call with these flags.
     fn open<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> Outcome {
         let (directory, path) = (self.directory, self.path.as_ptr() as u64);
-        let mode = if flags & (libc::O_CREAT | TEMPORARY) != 0 || flags == self.flags { self.mode } else { 0 };
+        let mode =
+            if flags & (libc::O_CREAT | TEMPORARY) != 0 || flags == self.flags { self.mode } else { 0 };
         match self.resolve {
-            None => {
-                call.wait(libc::SYS_openat, [directory, path, flags as u64, mode, 0, 0], Restarts)
-            }
+            None => call.wait(libc::SYS_openat, [directory, path, flags as u64, mode, 0, 0], Restarts),
             Some(resolve) => {
                 let how = [u64::from(flags as u32), mode, resolve];
                 let (pointer, bytes) = (how.as_ptr() as u64, size_of_val(&how) as u64);

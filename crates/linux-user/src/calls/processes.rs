@@ -11,9 +11,9 @@ use crate::abi::Abi;
 use crate::abi::layout::Record;
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Call, Outcome};
-use crate::{procfs, reserved};
 use crate::state::control::{Control, Execute};
 use crate::state::kernel::Kernel;
+use crate::{procfs, reserved};
 use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);

@@ -44,7 +44,8 @@ fn option<G: Abi>(level: u64, option: u64) -> Result<[u64; 2], Errno> {
             return Err(Errno(libc::EFAULT));
         }
         let known = OPTIONS.iter().find(|(known, _)| *known == level as i32);
-        let is_known = known.is_some_and(|(_, ranges)| ranges.iter().any(|range| range.contains(&(option as i32))));
+        let is_known =
+            known.is_some_and(|(_, ranges)| ranges.iter().any(|range| range.contains(&(option as i32))));
         return if is_known { Ok([level, option]) } else { Err(UNKNOWN) };
     }
     let found = G::SOCKET_OPTIONS.iter().find(|(guest, _)| *guest == u64::from(option as u32));

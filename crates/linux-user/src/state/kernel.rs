@@ -18,7 +18,6 @@ use guest::SignalHook;
 use host::SignalInformation;
 
 use crate::abi::Abi;
-use crate::{loader, procfs};
 use crate::state::aio::Contexts;
 use crate::state::clock::VirtualClock;
 use crate::state::conversations::Conversations;
@@ -32,6 +31,7 @@ use crate::state::substitution::Originals;
 use crate::state::threads::{Thread, Threads};
 use crate::state::timers::Timers;
 use crate::state::vfork::Parent;
+use crate::{loader, procfs};
 
 /// The kernel state of a process, apart from memory and registers, which its threads share.
 pub struct Kernel<G: Abi> {

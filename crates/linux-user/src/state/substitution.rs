@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use events::LoadedImage;
 
 use crate::abi::Abi;
-use crate::{procfs, reserved};
 use crate::state::kernel::Kernel;
+use crate::{procfs, reserved};
 use host::Errno;
 
 /// Loads other files in place of images, unnoticed by the program.

@@ -158,6 +158,23 @@ fn a_truncation_is_reported_while_the_section_is_used() {
 /// The registry of [`a_process_that_touches_when_told`].
 const CHILDS_REGISTRY: &str = "VLM_TEST_CHILDS_REGISTRY";
 
+/// Gives signal handlers an alternate stack on which nothing has room but what the kernel saves.
+fn use_smallest_signal_stack() {
+    const AT_MINSIGSTKSZ: libc::c_ulong = 51;
+    // SAFETY: No preconditions.
+    let smallest = unsafe { libc::getauxval(AT_MINSIGSTKSZ) }.max(2048) as usize;
+    let (page, length) = (4096, 4096 + smallest.next_multiple_of(4096));
+    // SAFETY: The kernel chooses unused addresses. The mapping stays for as long as the process, with an inaccessible page below
+    // the stack.
+    unsafe {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let start = rustix::mm::mmap_anonymous(ptr::null_mut(), length, access, MapFlags::PRIVATE).unwrap();
+        munmap(start, page).unwrap();
+        let stack = libc::stack_t { ss_sp: start.byte_add(page), ss_flags: 0, ss_size: smallest };
+        assert_eq!(libc::sigaltstack(&stack, ptr::null_mut()), 0);
+    }
+}
+
 /// The child of the tests below: maps the section, says so, and touches all of it again at the end of standard input.
 #[test]
 #[ignore = "no test by itself: others start it as a process"]
@@ -168,6 +185,7 @@ fn a_process_that_touches_when_told() {
     fill(&mapping, 1);
     println!("mapped");
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    use_smallest_signal_stack();
     fill(&mapping, 2);
 }
 

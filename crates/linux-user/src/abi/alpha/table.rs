@@ -7,8 +7,9 @@ use crate::calls::call::Argument::{Buffer, Bytes, Flags, Int, Is, Number, Path, 
 use crate::calls::call::Interrupted::Restarts;
 use crate::calls::call::{Argument, Interrupted};
 use crate::calls::{
-    aio, clone, fd, files, ipc, message_queues, mm, msghdr, namespaces, netlink, numa, opening, process_memory,
-    processes, rlimit, signal_calls, signalfd, sockets, sysinfo, terminal, threads, time, timers, waiting,
+    aio, clone, fd, files, ipc, message_queues, mm, msghdr, namespaces, netlink, numa, opening,
+    process_memory, processes, rlimit, signal_calls, signalfd, sockets, sysinfo, terminal, threads, time,
+    timers, waiting,
 };
 use crate::table::{Action, SystemCalls};
 use alpha::cpu::Cpu;
