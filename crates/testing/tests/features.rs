@@ -32,7 +32,8 @@ fn commands_tests_and_the_python_extension_share_their_dependencies() {
 /// Each command that compiles, in the Makefile and in scripts, without what it runs then.
 fn compiling_commands() -> Vec<String> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
-    let files = ["Makefile", ".ci/run", "packaging/make-dist"].map(|file| std::fs::read_to_string(format!("{root}{file}")));
+    let files = ["Makefile", ".ci/run", "packaging/make-dist"]
+        .map(|file| std::fs::read_to_string(format!("{root}{file}")));
     let lines = files.map(|text| text.expect("a file of the workspace"));
     let lines = lines.iter().flat_map(|text| text.lines()).map(|line| line.trim().trim_start_matches('@'));
     let compiles = |line: &&str| {
