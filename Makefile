@@ -16,7 +16,7 @@ test: setup
 # The same, with the complete tests of which `make test` runs a sample (crates/testing), and one that takes minutes.
 test-long:
 	PATHLENGTH_TEST_LONG=1 $(MAKE) test
-	cargo test --locked -p pathlength-engine --test oracle -- --ignored --exact programs::test_programs_by_address
+	cargo test --locked --workspace --test oracle -- --ignored --exact programs::test_programs_by_address
 
 # Builds and installs the Python package as its users do, but not optimized, into build/python.
 test-python:
@@ -28,7 +28,7 @@ test-python:
 # Fuzzing with random programs for SECONDS, or for numbers of SEQUENCES and PROGRAMS; SEED repeats a run.
 fuzz:
 	./setup fuzz
-	cargo build --release --locked -p pathlength-engine --example fuzz --example run
+	cargo build --release --locked --workspace --example fuzz --example run
 	target/release/examples/fuzz
 
 # Coverage-guided fuzzing of the readers of files and packets: TARGET (elf, trace, machine, gdb, assembler, spike; all), SECONDS (60) each;
@@ -42,9 +42,8 @@ fuzz-inputs:
 # TRANSACTIONS say how much, BASELINE is an older program to compare with. Results are kept in bench/runs.
 bench:
 	./setup bench
-	cargo build --release --locked --workspace --bins
-	cargo build --release --locked -p pathlength-engine --example run
-	cargo run --release --locked -p pathlength-lab --example bench -- $(PART)
+	cargo build --release --locked --workspace --bins --example run --example bench
+	target/release/examples/bench $(PART)
 
 # PostgreSQL on the engine, with its own regression tests; not part of CI, as it takes long.
 postgresql-check: setup
@@ -60,8 +59,8 @@ clients-check: setup
 # Test suites of GCC, shells and tools, compared with qemu-alpha; SUITE and TEST select. Not part of CI, as it takes long.
 conformance:
 	./setup conformance
-	cargo build --release --locked -p pathlength
-	cargo run --release --locked -p pathlength-lab --example conformance
+	cargo build --release --locked --workspace --bins --example conformance
+	target/release/examples/conformance
 
 # Samples of the traces of the study smp against complete simulations: do the intervals of 99 % hold? Not part of CI, as it takes long.
 sampling-check: setup

@@ -6,6 +6,8 @@ mod load;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use events::LoadedImage;
 
@@ -92,7 +94,11 @@ impl Process {
         let host_process = kernel.lock().process();
         kernel.lock().begin(observer.debugger().and_then(|debugger| debugger.signals()));
         let is_clock_virtual = kernel.lock().is_virtual();
+        let has_counter = kernel.lock().shows_instructions();
+        let is_over = AtomicBool::new(false);
         let end = std::thread::scope(|scope| {
+            let reports = || scope.spawn(|| request_reports(kernel, &is_over));
+            let reports = has_counter.then(|| host::without_signals(reports));
             let shared = Shared {
                 memory,
                 kernel,
@@ -101,12 +107,29 @@ impl Process {
                 is_clock_virtual,
                 scope,
             };
-            GuestThread::new(shared, thread, cpu, cache, observer).run()
+            let end = GuestThread::new(shared, thread, cpu, cache, observer).run();
+            is_over.store(true, Ordering::Relaxed);
+            if let Some(reports) = reports {
+                reports.thread().unpark();
+            }
+            end
         });
         let kernel = kernel.lock();
         self.images = kernel.images().to_vec();
         self.unaligned = kernel.unaligned;
         self.forked = kernel.forked();
         end.expect("only threads that others outlive end without the process")
+    }
+}
+
+/// The time between two reports of what the threads have executed, while that is shown.
+const REPORT_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Makes the guest's threads leave compiled code again and again, and so report how many instructions they have executed,
+/// until the program is over.
+fn request_reports(kernel: &SharedKernel, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        std::thread::park_timeout(REPORT_INTERVAL);
+        kernel.lock().notify_all();
     }
 }

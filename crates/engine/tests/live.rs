@@ -2,13 +2,15 @@
 
 mod guest;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use events::record::{Entries, Entry, Mark, Shape};
 use events::{Block, Consumer, Image, Thread};
 use guest::Guest;
-use pathlength_engine::{Plan, Recorder, UnitPlan};
+use pathlength_engine::{Counter, End, Plan, Recorder, Settings, UnitPlan};
 use trace::Trace;
 
 /// Calls `work` from one thread or several, at different depths, until it has made many accesses.
@@ -167,4 +169,30 @@ fn a_consumer_hears_all_threads() {
     let begun =
         observed.happened.iter().filter(|(_, one)| matches!(one, Happened::Marked(Mark::UnitBegins(_))));
     assert_eq!(begun.count(), 800);
+}
+
+/// Also while threads execute loops without system calls.
+#[test]
+fn the_number_of_instructions_grows_while_a_program_runs() {
+    let loops = "void *body(void *number) { for (volatile long i = 0; i < 200000000; i++); return number; }";
+    let guest = Guest::with_threads(loops, &["-O1"]);
+    let executed = Arc::new(AtomicU64::new(0));
+    let settings = Settings { executed: Some(executed.clone()), ..Settings::default() };
+    let mut process = guest.process_with(["2", "threads"], settings);
+    let is_over = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut seen = BTreeSet::new();
+            while !is_over.load(Ordering::Relaxed) {
+                seen.insert(executed.load(Ordering::Relaxed));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            seen
+        });
+        assert!(matches!(process.run(&mut Counter::default()), Ok(End::Exited(0))));
+        is_over.store(true, Ordering::Relaxed);
+        watch.join().unwrap()
+    });
+    let amid = seen.range(10_000_000..2_800_000_000).count();
+    assert!(amid > 0, "{seen:?}");
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadedImage {
     /// The file on the host.
+    #[serde(with = "crate::any_path")]
     pub path: PathBuf,
     /// Lowest run-time address.
     pub start: u64,
@@ -21,6 +22,7 @@ pub struct LoadedImage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// The file on the host.
+    #[serde(with = "crate::any_path")]
     pub path: PathBuf,
     /// Lowest run-time address.
     pub start: u64,

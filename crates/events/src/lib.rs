@@ -15,6 +15,7 @@ mod consumer;
 mod counts;
 mod hit_filter;
 mod image;
+mod path;
 pub mod record;
 
 pub use block::{Block, BlockId};
@@ -22,3 +23,4 @@ pub use consumer::{Consumer, Object, Thread};
 pub use counts::{Counts, ProcessEnd, Unit};
 pub use hit_filter::{Array, FilterSide, FilterTable, HitFilter, Keep, UnfilteredAccess, Words};
 pub use image::{Image, LoadedImage};
+pub use path::{any_path, any_paths};

@@ -1,9 +1,9 @@
 //! The contents of the database, for people.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::params;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -21,10 +21,16 @@ pub struct ApplicationView {
     pub images: Vec<ImageView>,
 }
 
+/// A path as people read it: bytes that are not UTF-8 are replaced.
+fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
 /// An image of an application.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImageView {
     /// The file.
+    #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
     /// How it belongs to the application: program, linked or loaded.
     pub role: String,

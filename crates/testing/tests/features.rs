@@ -28,3 +28,35 @@ fn commands_tests_and_the_python_extension_share_their_dependencies() {
         "give these the features that the tests have (python/Cargo.toml, \"workspace\"): {alone:#?}"
     );
 }
+
+/// Each command that compiles, in the Makefile and in scripts, without what it runs then.
+fn compiling_commands() -> Vec<String> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    let files = ["Makefile", ".ci/run", "packaging/make-dist"]
+        .map(|file| std::fs::read_to_string(format!("{root}{file}")));
+    let lines = files.map(|text| text.expect("a file of the workspace"));
+    let lines = lines.iter().flat_map(|text| text.lines()).map(|line| line.trim().trim_start_matches('@'));
+    let compiles = |line: &&str| {
+        ["build", "run", "test", "clippy"].iter().any(|verb| line.starts_with(&format!("cargo {verb} ")))
+    };
+    lines.filter(compiles).map(|line| line.split(" -- ").next().unwrap_or_default().to_string()).collect()
+}
+
+/// What `make study` has compiled, `make bench` uses, and so on.
+#[test]
+fn every_target_of_the_makefile_shares_what_is_compiled() {
+    let tests = packages(&["--workspace", "--edges", "normal,build,dev"]);
+    let commands = compiling_commands();
+    assert!(commands.len() > 10, "{commands:?}");
+    for command in commands {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let is_package = |word: &&str| ["-p", "--package"].contains(word);
+        let own: Vec<&str> = match words.iter().position(|word| is_package(&word)) {
+            Some(at) => vec!["-p", words[at + 1]],
+            None => vec!["--workspace"],
+        };
+        let selected = packages(&[&own[..], &["--edges", "normal,build"]].concat());
+        let alone: Vec<_> = selected.difference(&tests).collect();
+        assert!(alone.is_empty(), "{command}: compiles these again; select with --workspace: {alone:#?}");
+    }
+}

@@ -19,7 +19,7 @@ const END: &str = "\x1b[K\r";
 /// What is shown.
 #[derive(Debug, Default)]
 struct Counters {
-    /// Instructions that the program had executed at its last system call.
+    /// Instructions that the program has executed.
     instructions: Arc<AtomicU64>,
     units: AtomicU64,
     /// The number of units before measuring began, and 1; 0 before.

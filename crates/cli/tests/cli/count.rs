@@ -251,3 +251,23 @@ fn lines_and_addresses_have_the_instructions_that_models_execute() {
         }
     }
 }
+
+/// Also where they pass between processes of the command, and into its database.
+#[test]
+fn names_of_files_are_any_bytes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join(OsStr::from_bytes(b"modes\xff"));
+    std::fs::copy(crate::support::guest("ev5/modes"), &program).unwrap();
+    for words in ["count --unit work", "count --children", "calls", "spike register --name odd"] {
+        let mut command = crate::support::pathlength(words.split(' ').map(OsStr::new));
+        command.arg(&program).current_dir(folder.path()).env("XDG_DATA_HOME", folder.path());
+        if !words.starts_with("spike") {
+            command.arg("work");
+        }
+        let outcome = crate::support::outcome(command);
+        assert_eq!(outcome.code(), 0, "{words}: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("panicked"), "{words}: {}", outcome.stderr);
+    }
+}

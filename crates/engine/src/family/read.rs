@@ -49,6 +49,7 @@ pub struct CountedProcess {
     /// Its number in the family.
     pub number: ProcessNumber,
     /// The programs that it executed, one after the other.
+    #[serde(with = "events::any_paths")]
     pub programs: Vec<PathBuf>,
     /// How it ended.
     pub state: ProcessState,

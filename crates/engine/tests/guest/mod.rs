@@ -69,13 +69,22 @@ impl Guest {
 
     /// The program, loaded.
     pub fn process<A: Into<OsString>>(&self, arguments: impl IntoIterator<Item = A>) -> Process {
+        self.process_with(arguments, Settings::default())
+    }
+
+    /// The program, loaded with settings.
+    pub fn process_with<A: Into<OsString>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+        settings: Settings,
+    ) -> Process {
         let configuration = Configuration {
             program: self.program(),
             name: None,
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: vec![],
             model: isa::Cpu::Ev67,
-            settings: Settings::default(),
+            settings,
         };
         Process::new(&configuration).unwrap()
     }

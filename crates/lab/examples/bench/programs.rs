@@ -177,7 +177,7 @@ fn runners(baseline: Option<&Path>) -> Result<Vec<Vec<Runner>>, Error> {
 /// What is measured of a command, and of the engine's example beside it.
 fn of_command(pathlength: &Path, remark: &str) -> Result<[Runner; 3], Error> {
     let run = pathlength.with_file_name("examples").join("run");
-    for (file, build) in [(pathlength, ""), (&run, " -p pathlength-engine --example run")] {
+    for (file, build) in [(pathlength, ""), (&run, " --workspace --example run")] {
         if !file.exists() {
             return Err(format!("{} is missing: cargo build --release{build}", file.display()).into());
         }

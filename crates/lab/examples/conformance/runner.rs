@@ -53,7 +53,7 @@ impl Runners {
             std::env::current_exe()?.ancestors().nth(2).ok_or("no directory")?.join("pathlength");
         if !pathlength.exists() {
             let name = pathlength.display();
-            return Err(format!("{name} is missing: cargo build --release -p pathlength").into());
+            return Err(format!("{name} is missing: cargo build --release --workspace --bins").into());
         }
         let mut command = vec![OsString::from(&pathlength)];
         command.extend(["run", "--sysroot", SYSROOT, "--name"].map(OsString::from));

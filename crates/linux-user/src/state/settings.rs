@@ -27,7 +27,7 @@ pub struct Settings {
     /// Variables for the environment of host programs that the program executes: each `NAME=value` replaces the
     /// program's variable of that name.
     pub host_environment: Vec<OsString>,
-    /// Where the process stores the number of instructions that it has executed, at each system call.
+    /// Where the process stores the number of instructions that it has executed, several times a second.
     pub executed: Option<Arc<AtomicU64>>,
     /// What images are loaded in place of others.
     pub substitution: Option<Arc<dyn Substitution>>,

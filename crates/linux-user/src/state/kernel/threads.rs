@@ -213,6 +213,19 @@ impl<G: Abi> Kernel<G> {
         self.threads.ending.take()
     }
 
+    /// Makes every thread leave the guest, report what it has executed, and continue.
+    pub fn notify_all(&self) {
+        for member in self.threads.alive.values() {
+            // SAFETY: as in `end`.
+            unsafe { member.address.notify() };
+        }
+    }
+
+    /// Whether the number of executed instructions is shown while the program runs.
+    pub fn shows_instructions(&self) -> bool {
+        self.settings.executed.is_some()
+    }
+
     /// Makes the other threads check what has changed before they continue in the guest.
     pub fn notify_others(&self, caller: &Thread<G>) {
         for other in self.others(caller) {
