@@ -27,7 +27,7 @@ pub use accounting::UnitCycles;
 pub use cached_memory::CachedMemory;
 pub(crate) use cycles::LEVELS;
 pub use cycles::{Cause, Cycles, PipelineSide, SampledCycles};
-pub(crate) use description::MAX_ISSUE;
+pub(crate) use description::{MAX_ISSUE, check_latency};
 pub use description::{
     Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, OperandRole, Pipeline, Stores,
 };
