@@ -322,7 +322,8 @@ mod tests {
         let class = |set: &dyn InstructionSet, word| set.pipeline_summary(word).map(|summary| summary.class);
         let (callsys, swpctx, swpipl, rduniq) = (0x83, 0x30, 0x35, 0x9e);
         let (jump, call) = (InstructionClass::Jump, InstructionClass::CallPal);
-        let classes = [(callsys, jump), (swpctx, jump), (swpipl, call), (rduniq, InstructionClass::ThreadPointer)];
+        let classes =
+            [(callsys, jump), (swpctx, jump), (swpipl, call), (rduniq, InstructionClass::ThreadPointer)];
         for (word, expected) in classes {
             assert_eq!(class(&AlphaSystem, word), Some(expected), "{word:#x}");
         }

@@ -39,7 +39,9 @@ pub(super) fn check(machine: &Machine) -> Checked {
     machine.coherence.as_ref().map_or(Ok(()), |coherence| coherence.check(&machine.caches, buffers))?;
     machine.pipeline.as_ref().map_or(Ok(()), Pipeline::check)?;
     machine.out_of_order.as_ref().map_or(Ok(()), OutOfOrder::check)?;
-    if let (Some(cache), true) = (machine.caches.iter().find(|one| one.holds.has(false)), machine.pipeline.is_some()) {
+    if let (Some(cache), true) =
+        (machine.caches.iter().find(|one| one.holds.has(false)), machine.pipeline.is_some())
+    {
         let reason = format!("{} cycles are more than {MOST_LATENCY}", cache.latency);
         require(cache.latency <= MOST_LATENCY, format!("caches.{}.latency", cache.name), reason)?;
     }

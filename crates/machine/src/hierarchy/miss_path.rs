@@ -43,7 +43,8 @@ impl Hierarchy {
         };
         let cache_misses = caches.iter().take_while(misses).count() as u8;
         let tlb_misses = buffers.iter().take_while(|index| !has_page(index)).count() as u8;
-        let has_buffered = |&index: &usize| self.caches[index].buffers_line(place >> self.caches[index].shift);
+        let has_buffered =
+            |&index: &usize| self.caches[index].buffers_line(place >> self.caches[index].shift);
         let level = caches[..cache_misses.into()].iter().position(has_buffered);
         Served { cache_misses, level: level.map_or(cache_misses, |level| level as u8), tlb_misses }
     }

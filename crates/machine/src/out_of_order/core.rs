@@ -288,7 +288,12 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
 
     /// Fetches an instruction of the right path at `at`, dispatches and issues it; a load that is replayed several times.
     #[inline(always)]
-    fn fetch_and_issue(&mut self, instruction: &CoreInstruction, at: u64, address: u64) -> (Stages, [Wait; 4]) {
+    fn fetch_and_issue(
+        &mut self,
+        instruction: &CoreInstruction,
+        at: u64,
+        address: u64,
+    ) -> (Stages, [Wait; 4]) {
         loop {
             let times = [self.window.buffer.oldest(), u64::MAX, self.next_retirement()];
             self.fetch.fetch(

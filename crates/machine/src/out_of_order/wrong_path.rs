@@ -106,7 +106,10 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     ) -> u64 {
         let probed = self.memory.probe(address, false);
         let translated = issued + u64::from(probed.translation);
-        if probed.traps || translated >= resolved || self.requests(address, probed, translated, dispatched) >= resolved {
+        if probed.traps
+            || translated >= resolved
+            || self.requests(address, probed, translated, dispatched) >= resolved
+        {
             return NEVER;
         }
         self.counts.wrong_loads += 1;

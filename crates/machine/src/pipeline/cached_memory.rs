@@ -28,7 +28,8 @@ impl CachedMemory {
             std::iter::once(0).chain(buffers.map(cost)).collect()
         };
         let first_trap = |instructions| {
-            let mut buffers = machine.translation_buffers.iter().filter(|buffer| buffer.holds.has(instructions));
+            let mut buffers =
+                machine.translation_buffers.iter().filter(|buffer| buffer.holds.has(instructions));
             buffers.position(|buffer| buffer.software_refill).map_or(u8::MAX, |place| place as u8 + 1)
         };
         CachedMemory {

@@ -190,7 +190,8 @@ impl Pipeline {
     /// The rules of a class. The thread pointer is accessed by a call of the system where nothing else is described.
     pub(crate) fn rules(&self, class: InstructionClass) -> Option<&ClassRules> {
         let own = self.classes.get(class.name());
-        let call = || (!self.has_thread_pointer(class)).then(|| self.classes.get(InstructionClass::CallPal.name()));
+        let call =
+            || (!self.has_thread_pointer(class)).then(|| self.classes.get(InstructionClass::CallPal.name()));
         own.or_else(|| call().flatten()).or_else(|| self.classes.get(DEFAULT))
     }
 
@@ -290,7 +291,8 @@ impl ClassRules {
 pub(crate) fn check_latency(name: &str, latency: Option<u32>, beyond_cache: u32, section: &str) -> Checked {
     let is_load = InstructionClass::ALL.iter().any(|class| class.name() == name && class.is_load());
     let field = |field: &str| format!("{section}.classes.{name}.{field}");
-    let reason = "loads take the latency of the cache that serves them: set that of the cache, or beyond_cache";
+    let reason =
+        "loads take the latency of the cache that serves them: set that of the cache, or beyond_cache";
     require(!is_load || latency.is_none(), field("latency"), reason)?;
     require(is_load || beyond_cache == 0, field("beyond_cache"), "only loads take the latency of a cache")
 }

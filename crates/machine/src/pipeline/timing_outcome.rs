@@ -241,7 +241,9 @@ impl Issue {
     fn is_independent(&self, (store, load): StoreLoadPair, accesses: BlockAccesses) -> bool {
         let stored = match store {
             None => self.stored,
-            Some(store) => LastStoreData::new(accesses.address(store), accesses.bytes(store), accesses.served(store)),
+            Some(store) => {
+                LastStoreData::new(accesses.address(store), accesses.bytes(store), accesses.served(store))
+            }
         };
         !stored.overlaps(accesses.address(load), accesses.bytes(load))
     }

@@ -53,8 +53,7 @@ fn machine(random: &mut fastrand::Rng) -> Machine {
         [0, 4, 16][pick(0, 2) as usize]
     );
     let _ = writeln!(text, "wait_table_cycles = 4000000000\n[out_of_order.stores]\nqueue = {}", pick(1, 6));
-    let _ =
-        writeln!(text, "split = {}\nwrites = {}\n[out_of_order.classes]", pick(0, 1) == 0, pick(1, 3));
+    let _ = writeln!(text, "split = {}\nwrites = {}\n[out_of_order.classes]", pick(0, 1) == 0, pick(1, 3));
     if pick(0, 1) == 0 {
         let _ = writeln!(text, "thread-pointer = {{ station = \"a\", ports = [\"1\"], latency = 2 }}");
     }
@@ -110,7 +109,8 @@ fn body(random: &mut fastrand::Rng) -> String {
         19 => format!("stl {a},{offset}({b})"),
         20 => "addt f1,f2,f3".into(),
         21 => "ldt f2,0(r1)".into(),
-        22 => ["mb", "trapb", "unop", "ldq_l r1,0(r2)", "stq_c r3,0(r4)", "call_pal 158"][random.usize(..6)].into(),
+        22 => ["mb", "trapb", "unop", "ldq_l r1,0(r2)", "stq_c r3,0(r4)", "call_pal 158"][random.usize(..6)]
+            .into(),
         _ => format!("bis {a},r31,{c}"),
     }
 }

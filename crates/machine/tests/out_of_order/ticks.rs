@@ -99,9 +99,12 @@ impl<'a> Ticks<'a> {
             let path: Vec<f64> = path.map(|cache| cache.latency).collect();
             let memory = machine.memory.latency_ns * machine.processor.clock_mhz / 1000.0;
             let hidden = if side { 1.0 } else { path[0] };
-            (0..8).map(|level| (path.get(level).unwrap_or(&memory) - hidden).max(0.0).round() as u64).collect()
+            (0..8)
+                .map(|level| (path.get(level).unwrap_or(&memory) - hidden).max(0.0).round() as u64)
+                .collect()
         });
-        let hit = |side: bool| machine.caches.iter().find(|cache| cache.holds.has(side)).unwrap().latency as u64;
+        let hit =
+            |side: bool| machine.caches.iter().find(|cache| cache.holds.has(side)).unwrap().latency as u64;
         let core = machine.out_of_order.as_ref().unwrap();
         Ticks {
             core,
@@ -600,7 +603,9 @@ impl<'a> Ticks<'a> {
             let is_untranslated = line != self.line && serve(what.address).translation > 0;
             if self.software_refill && wrong.is_none() && is_untranslated {
                 // It would be dispatched then; the trap is taken when it would be the oldest.
-                let dispatched = *self.code_trap.get_or_insert(self.now + self.hits[0] + u64::from(self.core.fetch.stages));
+                let dispatched = *self
+                    .code_trap
+                    .get_or_insert(self.now + self.hits[0] + u64::from(self.core.fetch.stages));
                 let is_oldest = self.entries.is_empty() && self.retired_now < self.core.retire;
                 if self.now < dispatched || !is_oldest {
                     return;

@@ -73,7 +73,8 @@ impl<'a> Ticks<'a> {
             let hidden = if side { 1.0 } else { path[0] };
             (0..8).map(|level| (path.get(level).unwrap_or(&memory) - hidden).round() as u64).collect()
         });
-        let hit = |side: bool| machine.caches.iter().find(|cache| cache.holds.has(side)).unwrap().latency as u64;
+        let hit =
+            |side: bool| machine.caches.iter().find(|cache| cache.holds.has(side)).unwrap().latency as u64;
         let first = machine.caches.iter().find(|cache| cache.holds.has(false)).unwrap();
         Ticks {
             pipeline: machine.pipeline.as_ref().unwrap(),
@@ -289,8 +290,10 @@ impl<'a> Ticks<'a> {
             }
             Stage::Store if !is_store => self.store.and_then(|(time, stored, is_hit)| {
                 // Longwords of both, by bits 2 to 12 of their addresses.
-                let longwords = |from: u64, bytes: u8| (from..from + u64::from(bytes)).map(|byte| byte >> 2 & 0x7ff);
-                let same = longwords(stored.0, stored.1).any(|one| longwords(address, bytes).any(|other| one == other));
+                let longwords =
+                    |from: u64, bytes: u8| (from..from + u64::from(bytes)).map(|byte| byte >> 2 & 0x7ff);
+                let same = longwords(stored.0, stored.1)
+                    .any(|one| longwords(address, bytes).any(|other| one == other));
                 if time + 1 == self.now && same && is_hit && loads.after_store_replay > 0 {
                     Some((self.now + u64::from(loads.after_store_replay), Cause::Replay))
                 } else if loads.not_after_store > 0 && time + u64::from(loads.not_after_store) == self.now {
@@ -348,7 +351,8 @@ impl<'a> Ticks<'a> {
             self.free.insert(&occupies.unit, issued + u64::from(occupies.cycles));
         }
         if let Some(blocks) = &own.blocks {
-            let cycles = blocks.before.iter().map(|&before| issued + u64::from(own.latency.unwrap_or(1) - before));
+            let cycles =
+                blocks.before.iter().map(|&before| issued + u64::from(own.latency.unwrap_or(1) - before));
             self.blocked.extend(cycles.map(|cycle| (blocks.unit.as_str(), cycle)));
         }
         let mut missed = None;
@@ -396,8 +400,7 @@ impl<'a> Ticks<'a> {
             self.barrier = self.barrier.max(written).max(loaded).max(self.now + 1);
         }
         if class == InstructionClass::TrapBarrier {
-            let done =
-                |result: &Result| result.issued + self.own_latency(result.class);
+            let done = |result: &Result| result.issued + self.own_latency(result.class);
             let done = self.registers.values().map(done).max().unwrap_or(0);
             self.trap_barrier = done;
         }
