@@ -8,6 +8,7 @@ mod loops;
 mod memory_cases;
 mod operation_cases;
 mod reach;
+mod sweeps;
 mod table;
 
 use std::fmt;
