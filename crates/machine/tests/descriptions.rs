@@ -290,8 +290,14 @@ fn wrong_settings_are_rejected_with_what_there_is() {
             "scache.prefetch=stream: \"stream\" is no prefetching: give { stream = LINES } or { next-lines = LINES }",
         ),
         ("scache.prefetch.stream=many", "give { stream = LINES } or { next-lines = LINES }"),
-        ("dcache.write_buffer=6", "dcache.write_buffer=6: invalid type: integer `6`, expected { entries = NUMBER }"),
-        ("pipeline.loads=6", "expected a section with fields: name one of them, SECTION.FIELD; it is the section Loads"),
+        (
+            "dcache.write_buffer=6",
+            "dcache.write_buffer=6: invalid type: integer `6`, expected { entries = NUMBER }",
+        ),
+        (
+            "pipeline.loads=6",
+            "expected a section with fields: name one of them, SECTION.FIELD; it is the section Loads",
+        ),
         ("pipeline.split=6", "expected a list, [VALUE, VALUE]"),
         ("pipeline.classes=6", "expected names with values, { NAME = VALUE }"),
         (

@@ -149,7 +149,9 @@ pub fn machines() -> Table {
         let mhz = machine.processor.clock_mhz;
         table.row(vec![name.into(), machine.title.into(), mhz.into(), time, sharing]);
     }
-    table.notes.push("pathlength caches takes every machine; time and sharing those of their columns.".into());
+    table
+        .notes
+        .push("pathlength caches takes every machine; time and sharing those of their columns.".into());
     table
 }
 

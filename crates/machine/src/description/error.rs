@@ -53,7 +53,10 @@ fn sentence(text: &str) -> String {
         ("expected struct WriteBuffer", "expected { entries = NUMBER }"),
         ("expected struct OccupiedUnit", "expected { unit = NAME, cycles = NUMBER }"),
         ("expected struct Occupies", "expected { unit = NAME, cycles = NUMBER }"),
-        ("expected struct ", "expected a section with fields: name one of them, SECTION.FIELD; it is the section "),
+        (
+            "expected struct ",
+            "expected a section with fields: name one of them, SECTION.FIELD; it is the section ",
+        ),
         ("expected a map", "expected names with values, { NAME = VALUE }"),
         ("expected a sequence", "expected a list, [VALUE, VALUE]"),
     ];

@@ -168,7 +168,9 @@ impl<'de> Deserialize<'de> for Prefetch {
             _ => None,
         });
         prefetch.ok_or_else(|| {
-            D::Error::custom(format!("{value} is no prefetching: give {{ stream = LINES }} or {{ next-lines = LINES }}"))
+            D::Error::custom(format!(
+                "{value} is no prefetching: give {{ stream = LINES }} or {{ next-lines = LINES }}"
+            ))
         })
     }
 }

@@ -58,18 +58,43 @@ const SIZES: &[&str] = &[
 /// Fields that are neither: properties of the processor whose effect has no sign, and what other models use.
 const OTHERS: &[&str] = &[
     // A clock, and geometry: other lines and pages are other misses.
-    "clock_mhz", "level", "ways", "line", "page", "granularity_hints", "stream", "next_lines",
+    "clock_mhz",
+    "level",
+    "ways",
+    "line",
+    "page",
+    "granularity_hints",
+    "stream",
+    "next_lines",
     // A group of another length is aligned differently; the 21164's rules name cycles after a store; draining later merges more.
-    "group", "not_after_store", "drain_from", "to_register", "write", "before",
+    "group",
+    "not_after_store",
+    "drain_from",
+    "to_register",
+    "write",
+    "before",
     // Predictors learn other things; a table of loads that wait makes loads wait.
-    "bits", "history", "histories", "tag_bits", "wait_table", "wait_table_cycles",
+    "bits",
+    "history",
+    "histories",
+    "tag_bits",
+    "wait_table",
+    "wait_table_cycles",
 ];
 
 /// Sections of other models.
 const OTHER_SECTIONS: &[&str] = &["coherence", "storage", "emulation", "predictor"];
 
-/// Machines, fields, and why more of the field is not monotone on the program of the test, within this share of its cycles.
-const ANOMALIES: &[(&str, &str, f64)] = &[];
+/// Machines, and fields of which more is not monotone on the program of the test: the share of its cycles.
+const ANOMALIES: &[(&str, &str, f64)] = &[
+    // Blocks leave a larger buffer later, and L2 replaces other lines; a load of a line's other half finds it absent for longer.
+    ("alphastation500", "write_buffer.entries", 0.006),
+    // Registers are written in order: what writes its register later is issued sooner after a multiplication that writes the same one.
+    ("dec3000", "logical.latency", 0.0001),
+    // A load that is issued later leaves the entry for an outstanding line to another one (a scheduling anomaly, as Graham's); with 60
+    // entries there is none.
+    ("pentium-pro-core", "loads.forward", 0.0001),
+];
 
 /// The machines whose cores and memories differ.
 const MACHINES: &[&str] = &[
@@ -185,7 +210,8 @@ fn walk(seed: u64) -> Walk {
     let (mut records, mut block) = (Vec::new(), 0);
     for _ in 0..EXECUTIONS {
         records.push(!(block as u64));
-        let accesses = blocks[block].1.iter().filter(|&&word| isa::decode(word).unwrap().access_size().is_some());
+        let accesses =
+            blocks[block].1.iter().filter(|&&word| isa::decode(word).unwrap().access_size().is_some());
         records.extend(accesses.map(|_| address(&mut random)));
         let is_taken = block + 1 == BLOCKS || random.u32(..4) == 0;
         block = if is_taken { targets[block] } else { block + 1 };
@@ -195,7 +221,9 @@ fn walk(seed: u64) -> Walk {
 
 fn cycles(machine: &Machine, walk: &Walk) -> u64 {
     let mut time = TimingModel::new(machine).unwrap();
-    walk.blocks.iter().for_each(|(start, words)| time.define(&Block::new(&isa::Alpha, *start, words.clone())));
+    walk.blocks
+        .iter()
+        .for_each(|(start, words)| time.define(&Block::new(&isa::Alpha, *start, words.clone())));
     time.executed(Thread::default(), &walk.records);
     time.cycles().total()
 }
@@ -229,7 +257,10 @@ fn sweeps_are_monotone() {
                 let share = if is_time { base - found } else { found - base } / base;
                 let allowed = ANOMALIES.iter().find(|one| one.0 == name && field.ends_with(one.1));
                 if share > allowed.map_or(0.0, |one| one.2) {
-                    wrong.push(format!("{name}: {field} {value} to {more}: {base} to {found} cycles, {:.2} %", 100.0 * share));
+                    wrong.push(format!(
+                        "{name}: {field} {value} to {more}: {base} to {found} cycles, {:.2} %",
+                        100.0 * share
+                    ));
                 }
             }
         }
