@@ -76,7 +76,7 @@ fn summary(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Table {
             (hertz / unit_cycles).into(),
         ];
         table.row(row);
-        table.notes.extend(emulation(file_stem(name), machine, time.emulated()));
+        table.notes.extend(emulation(&file_stem(name), machine, time.emulated()));
     }
     if machines.iter().all(|(_, _, time)| time.units().is_empty()) {
         let kept = table.columns.len() - 4;
