@@ -409,8 +409,18 @@ mod tests {
                     _ => is_branch.then_some(true),
                 }
             );
-            assert_eq!(summary.enters_system, class == CallPal, "{word:#x}");
+            assert_eq!(summary.enters_system, [CallPal, ThreadPointer].contains(&class), "{word:#x}");
         }
+    }
+
+    #[test]
+    fn pipelines_tell_accesses_to_the_thread_pointer_from_other_calls() {
+        let summary = |function| decode(function).unwrap().pipeline_summary();
+        let integer = |number| Some(Register::Integer(number));
+        let (read, write, call) = (summary(0x9e), summary(0x9f), summary(0x83));
+        assert_eq!((read.class, read.destination), (InstructionClass::ThreadPointer, integer(0)));
+        assert_eq!((write.class, write.sources), (InstructionClass::ThreadPointer, [integer(16), None]));
+        assert_eq!((call.class, call.destination), (InstructionClass::CallPal, None));
     }
 
     #[test]

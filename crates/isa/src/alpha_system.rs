@@ -321,8 +321,10 @@ mod tests {
     fn a_call_whose_palcode_is_executed_is_a_jump_to_it() {
         let class = |set: &dyn InstructionSet, word| set.pipeline_summary(word).map(|summary| summary.class);
         let (callsys, swpctx, swpipl, rduniq) = (0x83, 0x30, 0x35, 0x9e);
-        for (word, is_jump) in [(callsys, true), (swpctx, true), (swpipl, false), (rduniq, false)] {
-            let expected = if is_jump { InstructionClass::Jump } else { InstructionClass::CallPal };
+        let (jump, call) = (InstructionClass::Jump, InstructionClass::CallPal);
+        let classes =
+            [(callsys, jump), (swpctx, jump), (swpipl, call), (rduniq, InstructionClass::ThreadPointer)];
+        for (word, expected) in classes {
             assert_eq!(class(&AlphaSystem, word), Some(expected), "{word:#x}");
         }
         // A program's trace has no PALcode.

@@ -62,6 +62,11 @@ macro_rules! classes {
             /// The number of classes.
             pub const COUNT: usize = [$($name,)*].len();
 
+            /// Whether its instructions load from memory.
+            pub fn is_load(self) -> bool {
+                matches!(self, InstructionClass::Load | InstructionClass::FloatLoad | InstructionClass::LoadLocked)
+            }
+
             /// Its name in descriptions.
             pub fn name(self) -> &'static str {
                 [$($name,)*][self as usize]
@@ -83,6 +88,7 @@ classes! {
     FloatBranch, "float-branch", "Conditional branches on floating-point registers.";
     Jump, "jump", "Jumps, and branches that are always taken.";
     CallPal, "call-pal", "Calls of the system: of Alpha, of the privileged architecture library.";
+    ThreadPointer, "thread-pointer", "Accesses to the thread pointer by a call of the system: Alpha's `call_pal rduniq`, `wruniq`.";
     Add, "add", "Integer addition and subtraction; Alpha's `lda`, `ldah`.";
     Logical, "logical", "Logical operations.";
     Shift, "shift", "Shifts; bytes and words extracted, inserted, masked, extended; packed operations.";

@@ -4,6 +4,11 @@ use crate::alpha::ZERO;
 use crate::instruction_set::{PipelineSummary, Register};
 use crate::{Flags, Instruction, InstructionClass, Op, Operands};
 
+/// The bits of a `call_pal` that name its function, and those that access the thread pointer.
+const PAL_FUNCTION: u32 = 0x3ff_ffff;
+const RDUNIQ: u32 = 0x9e;
+const WRUNIQ: u32 = 0x9f;
+
 impl Instruction {
     /// What models of pipelines need to know.
     pub(crate) fn pipeline_summary(self) -> PipelineSummary {
@@ -20,6 +25,7 @@ impl Instruction {
             StlC | StqC => InstructionClass::StoreConditional,
             Mb => InstructionClass::MemoryBarrier,
             Wmb | Fetch | FetchM | Ecb | Wh64 | Wh64en => InstructionClass::MemoryHint,
+            CallPal if matches!(self.word & PAL_FUNCTION, RDUNIQ | WRUNIQ) => InstructionClass::ThreadPointer,
             CallPal => InstructionClass::CallPal,
             Rpcc => InstructionClass::Miscellaneous,
             Trapb | Excb => InstructionClass::TrapBarrier,
@@ -75,6 +81,8 @@ impl Instruction {
             Ra => ([None; 2], None, ra),
             RaRb => ([None, rb], None, ra),
             Address => ([None, rb], None, None),
+            PalFunction if self.word & PAL_FUNCTION == RDUNIQ => ([None; 2], None, integer(0)),
+            PalFunction if self.word & PAL_FUNCTION == WRUNIQ => ([integer(16), None], None, None),
             Nothing | PalFunction => ([None; 2], None, None),
         }
     }

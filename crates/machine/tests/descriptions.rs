@@ -285,6 +285,27 @@ fn wrong_settings_are_rejected_with_what_there_is() {
         ("dcache.size.bytes=1", "dcache.size.bytes=1: size has no fields"),
         ("dcache.ways=3", "caches.dcache.size: 8192 bytes are not a number of sets of 3 lines"),
         ("pipeline.classes.jmp.latency=2", "missing field `units`"),
+        (
+            "scache.prefetch=stream",
+            "scache.prefetch=stream: \"stream\" is no prefetching: give { stream = LINES } or { next-lines = LINES }",
+        ),
+        ("scache.prefetch.stream=many", "give { stream = LINES } or { next-lines = LINES }"),
+        (
+            "dcache.write_buffer=6",
+            "dcache.write_buffer=6: invalid type: integer `6`, expected { entries = NUMBER }",
+        ),
+        (
+            "pipeline.loads=6",
+            "expected a section with fields: name one of them, SECTION.FIELD; it is the section Loads",
+        ),
+        ("pipeline.split=6", "expected a list, [VALUE, VALUE]"),
+        ("pipeline.classes=6", "expected names with values, { NAME = VALUE }"),
+        (
+            "pipeline.classes.load.latency=3",
+            "pipeline.classes.load.latency: loads take the latency of the cache that serves them: set that of the cache",
+        ),
+        ("pipeline.classes.add.beyond_cache=3", "only loads take the latency of a cache"),
+        ("dcache.latency=300", "caches.scache.latency: 8 is less than the 300 of dcache"),
     ];
     for (setting, expected) in table {
         let error =

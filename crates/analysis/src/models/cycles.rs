@@ -6,7 +6,7 @@ use machine::{Cause, Machine, PipelineSide, TimingModel, UnitCycles};
 
 use super::sampled::sampled_times;
 use super::{InstructionResults, Together, UnitResults, file_stem, named, out_of_order};
-use crate::table::{Column, Kind, Table, Value};
+use crate::table::{Column, Kind, Table, Value, separated};
 use crate::units::sorted_by_number;
 
 /// Stalls, with DEC's words for them.
@@ -76,6 +76,7 @@ fn summary(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Table {
             (hertz / unit_cycles).into(),
         ];
         table.row(row);
+        table.notes.extend(emulation(&file_stem(name), machine, time.emulated()));
     }
     if machines.iter().all(|(_, _, time)| time.units().is_empty()) {
         let kept = table.columns.len() - 4;
@@ -83,6 +84,18 @@ fn summary(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Table {
         table.rows.iter_mut().for_each(|row| row.truncate(kept));
     }
     table
+}
+
+/// What readers must know of instructions that the machine's processor lacks, if there were any.
+fn emulation(name: &str, machine: &Machine, emulated: u64) -> Option<String> {
+    let (cpu, cost) = (machine.processor.cpu.as_ref()?, machine.emulation.as_ref()?);
+    let (number, microseconds) = (separated(&emulated.to_string()), cost.microseconds);
+    (emulated > 0).then(|| {
+        format!(
+            "{name}: {number} instructions that its processor lacks were emulated by the system, {microseconds} µs each; \
+             a program compiled with -mcpu={cpu} has none."
+        )
+    })
 }
 
 /// The cycles of a machine by cause.

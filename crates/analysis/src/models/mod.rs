@@ -126,13 +126,32 @@ pub(crate) enum RowKey {
     Instruction(u64, u32, BlockId),
 }
 
-/// One row for each machine that comes with `pathlength`.
+/// One row for each machine that comes with `pathlength`: what it is, and which commands simulate it beside `caches`, which takes all.
 pub fn machines() -> Table {
-    let columns = [("machine", Kind::Text), ("what it is", Kind::Text), ("MHz", Kind::Real(0))];
+    let columns = [
+        ("machine", Kind::Text),
+        ("what it is", Kind::Text),
+        ("MHz", Kind::Real(0)),
+        ("time", Kind::Text),
+        ("sharing", Kind::Text),
+    ];
     let mut table = Table::new("machines", "Machines", &columns);
     for (name, machine) in Machine::all() {
-        table.row(vec![name.into(), machine.title.into(), machine.processor.clock_mhz.into()]);
+        let time = match (&machine.pipeline, &machine.out_of_order) {
+            (Some(_), _) => Value::from("in order"),
+            (_, Some(_)) => Value::from("out of order"),
+            _ => Value::Missing,
+        };
+        let sharing = machine.coherence.as_ref().map_or(Value::Missing, |coherence| match coherence.bus {
+            Some(_) => Value::from("yes, --time"),
+            None => Value::from("yes"),
+        });
+        let mhz = machine.processor.clock_mhz;
+        table.row(vec![name.into(), machine.title.into(), mhz.into(), time, sharing]);
     }
+    table
+        .notes
+        .push("pathlength caches takes every machine; time and sharing those of their columns.".into());
     table
 }
 

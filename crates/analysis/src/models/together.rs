@@ -116,6 +116,11 @@ impl Together<'_, TimingModel> {
         sum
     }
 
+    /// Instructions that the system emulated.
+    pub(super) fn emulated(&self) -> u64 {
+        self.sum(TimingModel::emulated)
+    }
+
     /// What samples of the executions have measured together.
     pub(super) fn sampled(&self) -> Option<SampledCycles> {
         self.0.iter().filter_map(|time| time.sampled()).reduce(|mut sum, one| {

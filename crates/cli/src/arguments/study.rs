@@ -67,7 +67,7 @@ pub struct StudyOptions {
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     pub transactions: u32,
     /// The machine on which the study tpcc simulates a tenth of the transactions, of PostgreSQL a fortieth: a name that pathlength machines lists, or a file. Can be
-    /// given several times [default: alphastation500, present-day].
+    /// given several times [default: alphastation500, pentium-pro-core, present-day-core].
     #[arg(long = "machine", value_name = "MACHINE")]
     pub machines: Vec<String>,
     /// The scale factor of the study tpch: 1 is a gigabyte of data [default: 0.01].

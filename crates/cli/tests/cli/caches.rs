@@ -174,6 +174,9 @@ fn a_machine_can_be_a_file() {
     assert!(misses(&mine) < misses(&known));
     let listed = run("machines").quiet_success();
     assert!(listed.contains("dec3000") && listed.contains("alphaserver8400"), "{listed}");
+    let line = |name: &str| listed.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
+    assert!(line("alpha21264").contains("out of order") && line("dec3000").contains("in order"), "{listed}");
+    assert!(!line("qemu").contains("order") && line("pentium-pro").contains("yes, --time"), "{listed}");
 }
 
 #[test]

@@ -99,6 +99,17 @@ fn samples_are_not_for_rows_and_sweeps() {
 }
 
 #[test]
+fn emulated_instructions_name_the_processor_to_compile_for() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev56/modes work");
+    let sentence = "instructions that its processor lacks were emulated by the system, 16 µs each; a program compiled with -mcpu=ev4 has none";
+    let output = run(&format!("time --machine dec3000 {trace}")).quiet_success();
+    assert!(output.contains(sentence), "{output}");
+    let output = run(&format!("time --machine alphastation500 {trace}")).quiet_success();
+    assert!(!output.contains("emulated"), "{output}");
+}
+
+#[test]
 fn a_machine_without_a_pipeline_has_no_time() {
     let sentence = run("time --machine qemu :ev5/tiny").failure();
     assert!(sentence.contains("no section [pipeline]"), "{sentence}");

@@ -160,7 +160,7 @@ fn the_study_agrees_with_the_commands() {
     let counted = on_alpha(&own, &[&file, &file]);
     assert_eq!(counted.code(), 0, "{}", counted.stderr);
     let structures = csv(&fs::read_to_string(&table).unwrap());
-    let misses = &studied.tables["misses-origin200"];
+    let misses = &studied.tables["misses-origin200-core"];
     let row = misses.iter().position(|row| row[0] == "Q6").unwrap();
     let instructions = cell(misses, row, "instructions");
     let of = |name: &str, column| {
@@ -188,17 +188,17 @@ fn tables_of_the_study_agree() {
         ["query", "Q1", "Q6", "Q22", "total"]
     );
     let total = queries.len() - 1;
-    for column in ["instructions", "cycles, origin200", "cycles, present-day"] {
+    for column in ["instructions", "cycles, origin200-core", "cycles, present-day-core"] {
         let sum: f64 = (1..total).map(|row| cell(queries, row, column)).sum();
         assert_eq!(sum, cell(queries, total, column), "{column}");
     }
     // Components are all of it.
-    let (components, misses) = (&tables["components"], &tables["misses-origin200"]);
+    let (components, misses) = (&tables["components"], &tables["misses-origin200-core"]);
     let last = components.len() - 1;
     assert!(last > 6);
     for (column, whole) in [
         ("instructions", cell(queries, total, "instructions")),
-        ("cycles", cell(queries, total, "cycles, origin200")),
+        ("cycles", cell(queries, total, "cycles, origin200-core")),
         ("icache misses", cell(misses, misses.len() - 1, "icache misses")),
         ("dcache misses", cell(misses, misses.len() - 1, "dcache misses")),
     ] {
@@ -206,10 +206,10 @@ fn tables_of_the_study_agree() {
         assert_eq!((sum, cell(components, last, column)), (whole, whole), "{column}");
     }
     // Causes of cycles are all of them.
-    let cycles = &tables["cycles-origin200"];
+    let cycles = &tables["cycles-origin200-core"];
     for row in 1..total {
         let sum: f64 = cycles[row][1..].iter().map(|cycles| number(cycles)).sum();
-        assert_eq!(sum, cell(queries, row, "cycles, origin200"));
+        assert_eq!(sum, cell(queries, row, "cycles, origin200-core"));
     }
     let scales = &tables["scales"];
     assert_eq!(scales.len(), 1 + 3 * 3);

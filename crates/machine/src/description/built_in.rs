@@ -1,7 +1,7 @@
 //! The machines that come with the crate.
 
 /// The machines that come with the crate: their names, and their files.
-pub(super) const KNOWN: [(&str, &str); 15] = [
+pub(super) const KNOWN: [(&str, &str); 16] = [
     ("alpha21264", include_str!("../../../../machines/alpha21264.toml")),
     ("alphaserver4100", include_str!("../../../../machines/alphaserver4100.toml")),
     ("alphaserver8400", include_str!("../../../../machines/alphaserver8400.toml")),
@@ -10,6 +10,7 @@ pub(super) const KNOWN: [(&str, &str); 15] = [
     ("av20000", include_str!("../../../../machines/av20000.toml")),
     ("dec3000", include_str!("../../../../machines/dec3000.toml")),
     ("origin200", include_str!("../../../../machines/origin200.toml")),
+    ("origin200-core", include_str!("../../../../machines/origin200-core.toml")),
     ("pentium-pro", include_str!("../../../../machines/pentium-pro.toml")),
     ("pentium-pro-core", include_str!("../../../../machines/pentium-pro-core.toml")),
     ("present-day", include_str!("../../../../machines/present-day.toml")),

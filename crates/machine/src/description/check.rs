@@ -11,6 +11,8 @@ use crate::storage::Storage;
 const MOST_LINES: u64 = 1 << 24;
 /// The greatest number of ways, and of entries of a TLB.
 const MOST_WAYS: u32 = 1 << 16;
+/// The longest latency of the L1 data cache of an in-order pipeline.
+const MOST_LATENCY: f64 = 200.0;
 /// The most pages of a block.
 const MOST_PAGES: u32 = 1 << 16;
 
@@ -37,6 +39,12 @@ pub(super) fn check(machine: &Machine) -> Checked {
     machine.coherence.as_ref().map_or(Ok(()), |coherence| coherence.check(&machine.caches, buffers))?;
     machine.pipeline.as_ref().map_or(Ok(()), Pipeline::check)?;
     machine.out_of_order.as_ref().map_or(Ok(()), OutOfOrder::check)?;
+    if let (Some(cache), true) =
+        (machine.caches.iter().find(|one| one.holds.has(false)), machine.pipeline.is_some())
+    {
+        let reason = format!("{} cycles are more than {MOST_LATENCY}", cache.latency);
+        require(cache.latency <= MOST_LATENCY, format!("caches.{}.latency", cache.name), reason)?;
+    }
     let reason = "a machine has a pipeline or an out-of-order core, not both";
     require(machine.pipeline.is_none() || machine.out_of_order.is_none(), "out_of_order", reason)?;
     machine.predictor.as_ref().map_or(Ok(()), Predictor::check)?;

@@ -43,8 +43,25 @@ impl From<toml::de::Error> for Error {
         let text = error.to_string();
         // Between them the error shows the line itself after a bar.
         let parts = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains('|'));
-        Error::Syntax(parts.collect::<Vec<_>>().join(": "))
+        Error::Syntax(sentence(&parts.collect::<Vec<_>>().join(": ")))
     }
+}
+
+/// The parser's words for a value of the wrong kind as a sentence: what is expected, and how it is written.
+fn sentence(text: &str) -> String {
+    let kinds = [
+        ("expected struct WriteBuffer", "expected { entries = NUMBER }"),
+        ("expected struct OccupiedUnit", "expected { unit = NAME, cycles = NUMBER }"),
+        ("expected struct Occupies", "expected { unit = NAME, cycles = NUMBER }"),
+        (
+            "expected struct ",
+            "expected a section with fields: name one of them, SECTION.FIELD; it is the section ",
+        ),
+        ("expected a map", "expected names with values, { NAME = VALUE }"),
+        ("expected a sequence", "expected a list, [VALUE, VALUE]"),
+    ];
+    let found = kinds.iter().find(|(parser, _)| text.contains(parser));
+    found.map_or_else(|| text.into(), |(parser, words)| text.replace(parser, words))
 }
 
 /// The result of a check.

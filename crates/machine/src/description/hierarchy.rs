@@ -147,14 +147,32 @@ pub struct WriteBuffer {
 }
 
 /// Prefetching.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetch {
     /// On a miss, the next lines are prefetched into the cache.
     NextLines(u32),
     /// On a miss, the next lines are prefetched into a stream buffer of this many lines (Jouppi, 1990). A miss that
     /// hits there moves its line into the cache, and one more line is prefetched; any other miss starts a new stream.
     Stream(u32),
+}
+
+/// As `{ stream = 4 }` or `{ next-lines = 2 }`.
+impl<'de> Deserialize<'de> for Prefetch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Prefetch, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        let lines = |value: &toml::Value| value.as_integer().and_then(|lines| u32::try_from(lines).ok());
+        let only = value.as_table().filter(|table| table.len() == 1).and_then(|table| table.iter().next());
+        let prefetch = only.and_then(|(name, value)| match name.as_str() {
+            "stream" => lines(value).map(Prefetch::Stream),
+            "next-lines" => lines(value).map(Prefetch::NextLines),
+            _ => None,
+        });
+        prefetch.ok_or_else(|| {
+            D::Error::custom(format!(
+                "{value} is no prefetching: give {{ stream = LINES }} or {{ next-lines = LINES }}"
+            ))
+        })
+    }
 }
 
 /// How an access that crosses the end of a line or page is simulated.

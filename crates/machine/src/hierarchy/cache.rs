@@ -120,6 +120,11 @@ impl CacheState {
         self.write_buffer.holds(address >> self.shift)
     }
 
+    /// Whether the victim or the stream buffer has a line.
+    pub fn buffers_line(&self, key: u64) -> bool {
+        self.stream.contains(&key) || self.victims.iter().any(|victim| victim.key == key)
+    }
+
     /// Takes a line out of the victim buffer. Returns whether it was dirty, if it was there.
     pub fn take_victim(&mut self, key: u64) -> Option<bool> {
         let place = self.victims.iter().position(|victim| victim.key == key)?;
@@ -158,8 +163,6 @@ pub struct BufferState {
     pub page_map: PageMap,
     /// By the kind of request.
     pub misses: [u64; Request::OF_PROCESSOR],
-    /// Whether software fills it.
-    pub software_refill: bool,
 }
 
 impl BufferState {
@@ -169,7 +172,6 @@ impl BufferState {
             l1: None,
             page_map: PageMap::new(buffer, &machine.memory.granularity_hints),
             misses: [0; Request::OF_PROCESSOR],
-            software_refill: buffer.software_refill,
         }
     }
 }

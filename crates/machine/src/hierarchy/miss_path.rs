@@ -5,7 +5,7 @@ use super::cache::CacheState;
 use super::l1::L1Outcome;
 use super::request::At;
 use super::tags::Evicted;
-use super::{DATA, Hierarchy, INSTRUCTIONS, Request, Served, SimpleL1};
+use super::{DATA, Hierarchy, INSTRUCTIONS, Path, Request, Served, SimpleL1};
 use crate::description::{Prefetch, Write};
 
 impl Hierarchy {
@@ -21,27 +21,35 @@ impl Hierarchy {
         self.translate_slow(side, address, request)
     }
 
-    /// Whether an address is translated without a trap to software.
-    pub fn has_translation(&self, address: u64, is_fetch: bool) -> bool {
+    /// How a fetch, or an access of data within one line, would be served now. Changes nothing.
+    pub fn peek(&self, address: u64, is_fetch: bool) -> Served {
         let side = if is_fetch { INSTRUCTIONS } else { DATA };
         let place = address ^ self.address_maps[side].asid;
-        for &index in &self.paths[side].buffers {
+        let Path { caches, buffers } = &self.paths[side];
+        let has_page = |&&index: &&usize| {
             let buffer = &self.buffers[index];
-            let has_page = match buffer.l1 {
+            match buffer.l1 {
                 Some(side) => self.l1[side].has_page(place),
                 None => buffer.tags.find(buffer.page_map.key(place)).is_some(),
-            };
-            if has_page {
-                return true;
             }
-            if buffer.software_refill {
-                return false;
+        };
+        let misses = |&&index: &&usize| {
+            let cache = &self.caches[index];
+            let line = place >> cache.shift;
+            !match cache.l1 {
+                Some(side) => self.l1[side].holds_line(line),
+                None => cache.tags.find(line).is_some(),
             }
-        }
-        true
+        };
+        let cache_misses = caches.iter().take_while(misses).count() as u8;
+        let tlb_misses = buffers.iter().take_while(|index| !has_page(index)).count() as u8;
+        let has_buffered =
+            |&index: &usize| self.caches[index].buffers_line(place >> self.caches[index].shift);
+        let level = caches[..cache_misses.into()].iter().position(has_buffered);
+        Served { cache_misses, level: level.map_or(cache_misses, |level| level as u8), tlb_misses }
     }
 
-    /// The same, where the fast L1's TLB, if there is one, has missed.
+    /// Translates an address where the fast L1's TLB, if there is one, has missed.
     #[inline(never)]
     fn translate_slow(&mut self, side: usize, address: u64, request: Request) -> u8 {
         let mut cache_misses = 0;

@@ -15,7 +15,7 @@ use super::rules::{Access, CoreInstruction, CoreRules, NOTHING, REGISTERS};
 use super::store_queue::StoreQueue;
 use super::window::NEVER;
 use crate::pipeline::registers::NONE;
-use crate::pipeline::{Cause, CycleTotals, LEVELS, MemorySystem, SiteCycles, Timing};
+use crate::pipeline::{Cause, CycleTotals, LEVELS, MemorySystem, ServedBy, SiteCycles, Timing};
 use crate::predictor::{BlockEnd, PredictorState, SpeculativeState};
 
 /// The times of an instruction.
@@ -34,7 +34,8 @@ pub(super) struct Settings {
     pub unknown_stores: UnknownStores,
     pub forward: u64,
     pub replay: u64,
-    pub write_cycles: u64,
+    pub writes: u32,
+    pub partial_forward: u64,
     pub taken: u64,
     pub misfetch: u64,
     pub redirect: u64,
@@ -88,16 +89,18 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         (cpu, emulation): (Option<Cpu>, u64),
         memory_level: u8,
     ) -> OutOfOrderCore<M> {
-        let branch = core.rules(isa::InstructionClass::Branch).map_or(1, |class| class.latency);
+        let branch = core.rules(isa::InstructionClass::Branch).and_then(|class| class.latency).unwrap_or(1);
+        let stages = core.fetch.stages + timing.fetch_hit;
         let settings = Settings {
-            stages: core.fetch.stages.into(),
+            stages: stages.into(),
             dispatch: core.dispatch,
             to_issue: core.dispatch_to_issue.into(),
             retire: core.retire,
             unknown_stores: core.loads.unknown_stores,
             forward: core.loads.forward.into(),
             replay: core.loads.replay.into(),
-            write_cycles: core.stores.write_cycles.into(),
+            writes: core.stores.writes,
+            partial_forward: core.loads.partial_forward.into(),
             taken: core.fetch.taken.into(),
             misfetch: core.fetch.misfetch.into(),
             redirect: core.fetch.redirect.into(),
@@ -110,10 +113,10 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             branch_latency: branch.into(),
         };
         OutOfOrderCore {
-            rules: CoreRules::new(core, cpu),
+            rules: CoreRules::new(core, cpu, timing.load_hit),
             memory,
             predictor,
-            fetch: FetchStage::new(&core.fetch, timing),
+            fetch: FetchStage::new(&core.fetch, stages, timing),
             window: Window::new(core),
             saved: Some(Box::new(Window::new(core))),
             speculative: SpeculativeState::default(),
@@ -245,23 +248,18 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     /// Simulates an instruction at `at` of the right path, which accesses `address`.
     #[inline(always)]
     fn instruction(&mut self, instruction: &CoreInstruction, at: u64, address: u64, site: usize) {
-        let mut stages;
-        let mut waits;
-        loop {
-            let room = [self.window.buffer.oldest(), u64::MAX];
-            self.fetch.fetch(
-                &mut self.window.fetch,
-                at,
-                instruction.length,
-                room,
-                &mut self.memory,
-                &mut self.counts,
-            );
-            let must_wait = instruction.access == Access::Load && self.must_wait(at);
-            (stages, waits) = self.dispatch_and_issue::<false>(instruction, must_wait);
-            match self.conflict(instruction, address, stages.issued) {
-                Some(known) => self.replay(at, known),
-                None => break,
+        let (mut stages, mut waits) = self.fetch_and_issue(instruction, at, address);
+        let mut served = ServedBy::default();
+        if instruction.access != Access::None {
+            let is_store = instruction.access == Access::Store;
+            served = self.memory.access(address, instruction.bytes, is_store).unwrap_or_default();
+            self.counts.translations[1] += u64::from(served.translation);
+            if served.traps {
+                self.refill(instruction, stages, &mut served);
+                (stages, waits) = self.fetch_and_issue(instruction, at, address);
+            }
+            if served.level > 0 {
+                self.counts.accessed_from[served.level.min(LEVELS as u8) as usize] += 1;
             }
         }
         let Stages { dispatched, issued } = stages;
@@ -271,10 +269,10 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         let mut store = None;
         let completed = match instruction.access {
             Access::None => issued + u64::from(instruction.latency),
-            Access::Load => self.load(instruction, address, stages, &mut late),
+            Access::Load => self.load(instruction, address, served, stages, &mut late),
             Access::Store => {
-                let (queued, level) = self.address(instruction, address, issued, &mut late[0]);
-                store = Some((queued, level));
+                let queued = self.address(instruction, address, served, issued, &mut late[0]);
+                store = Some((queued, served.level));
                 queued.known.max(queued.data)
             }
         };
@@ -286,6 +284,49 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         self.window.executed = completed;
         self.take::<false>(instruction, [dispatched, issued, completed], [retired, written]);
         self.order(instruction, completed, retired);
+    }
+
+    /// Fetches an instruction of the right path at `at`, dispatches and issues it; a load that is replayed several times.
+    #[inline(always)]
+    fn fetch_and_issue(
+        &mut self,
+        instruction: &CoreInstruction,
+        at: u64,
+        address: u64,
+    ) -> (Stages, [Wait; 4]) {
+        loop {
+            let times = [self.window.buffer.oldest(), u64::MAX, self.next_retirement()];
+            self.fetch.fetch(
+                &mut self.window.fetch,
+                at,
+                instruction.length,
+                times,
+                &mut self.memory,
+                &mut self.counts,
+            );
+            let must_wait = instruction.access == Access::Load && self.must_wait(at);
+            let (stages, waits) = self.dispatch_and_issue::<false>(instruction, must_wait);
+            match self.conflict(instruction, address, stages.issued) {
+                Some(known) => self.replay(at, known),
+                None => return (stages, waits),
+            }
+        }
+    }
+
+    /// Software fills a TLB: an access that missed there traps in the cycle in which it would retire if it had hit. It is fetched
+    /// again after the trap.
+    #[cold]
+    fn refill(&mut self, instruction: &CoreInstruction, stages: Stages, served: &mut ServedBy) {
+        let trap = self.next_retirement().max(stages.issued + u64::from(instruction.latency));
+        let cycles = std::mem::take(&mut served.translation);
+        self.window.fetch.restart(trap + u64::from(cycles), Cause::DataTranslation);
+    }
+
+    /// The first cycle in which the next instruction can retire.
+    #[inline(always)]
+    fn next_retirement(&self) -> u64 {
+        let (last, count) = self.retired;
+        last + u64::from(count == self.settings.retire)
     }
 
     /// Dispatches and issues an instruction that was fetched. Returns its times, and what it waited for.
@@ -336,7 +377,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         if !WRONG && instruction.order != ExecutionOrder::Free {
             ordered = ordered.max(self.retired.0 + 1);
             if instruction.order == ExecutionOrder::Memory {
-                ordered = ordered.max(window.written + 1);
+                ordered = ordered.max(window.written.0 + 1);
             }
         }
         let mut issued = ordered;

@@ -25,8 +25,8 @@ pub(super) struct Window {
     pub units: Vec<u64>,
     /// When the addresses of all stores are known.
     pub known_stores: u64,
-    /// When the last store is written.
-    pub written: u64,
+    /// When the last store is written, and the stores that are written in that cycle.
+    pub written: (u64, u32),
     /// When the last memory barrier, and the last barrier of traps, is executed.
     pub barriers: [u64; 2],
     /// When the last instruction is executed: of a branch, when it is resolved.
@@ -50,7 +50,7 @@ impl Window {
             ready: [0; REGISTERS],
             units: vec![0; core.units().len()],
             known_stores: 0,
-            written: 0,
+            written: (0, 0),
             barriers: [0; 2],
             executed: 0,
         }

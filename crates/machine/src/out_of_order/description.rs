@@ -6,7 +6,7 @@ use isa::InstructionClass;
 use serde::Deserialize;
 
 use crate::description::{Checked, require};
-use crate::pipeline::MAX_ISSUE;
+use crate::pipeline::{MAX_ISSUE, check_latency};
 
 /// An out-of-order core.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -51,7 +51,7 @@ pub struct Fetch {
     pub aligned: bool,
     /// Instructions that are fetched, and not yet dispatched, at most: those in the stages included.
     pub buffer: u32,
-    /// Cycles from the fetch of an instruction to its dispatch.
+    /// Cycles from the fetch of an instruction to its dispatch, beyond the latency of the L1 instruction cache.
     pub stages: u32,
     /// Cycles lost after a taken branch whose target is known when it is fetched.
     #[serde(default)]
@@ -86,6 +86,9 @@ pub struct LoadQueue {
     pub replay: u32,
     /// Cycles from the issue of a load to its data, if an older store of the queue supplies them.
     pub forward: u32,
+    /// Cycles from the write of a store that has only some of a load's bytes until the load is issued again, to L1.
+    #[serde(default)]
+    pub partial_forward: u32,
     /// Lines that L1 has requested, at most (miss status holding registers).
     pub outstanding: u32,
     /// Lines that are requested from memory, at most.
@@ -112,9 +115,9 @@ pub struct StoreQueue {
     /// A store is issued when its address is there, and takes its data later.
     #[serde(default)]
     pub split: bool,
-    /// Cycles between two stores that are written to L1.
+    /// Stores that are written to L1 in a cycle.
     #[serde(default = "one")]
-    pub write_cycles: u32,
+    pub writes: u32,
 }
 
 /// The rules of a class.
@@ -126,9 +129,12 @@ pub struct ExecutionClass {
     /// The ports to one of which it is issued.
     #[serde(default)]
     pub ports: Vec<String>,
-    /// Cycles from its issue until an instruction that needs its result can be issued. Of loads: if they hit L1.
-    #[serde(default = "one")]
-    pub latency: u32,
+    /// Cycles from its issue until an instruction that needs its result can be issued; 1 if it is not stated. Loads have that of
+    /// the cache that serves them.
+    pub latency: Option<u32>,
+    /// Of loads: cycles that they take beyond the latency of the cache that serves them.
+    #[serde(default)]
+    pub beyond_cache: u32,
     /// A unit that is not pipelined, and works for this number of cycles.
     pub occupies: Option<OccupiedUnit>,
     /// What it waits for, and what waits for it.
@@ -179,9 +185,11 @@ const MOST: u32 = 4096;
 const MOST_PORTS: usize = 32;
 
 impl OutOfOrder {
-    /// The rules of a class.
+    /// The rules of a class. The thread pointer is accessed by a call of the system where nothing else is described.
     pub(crate) fn rules(&self, class: InstructionClass) -> Option<&ExecutionClass> {
-        self.classes.get(class.name()).or_else(|| self.classes.get(DEFAULT))
+        let is_call = class == InstructionClass::ThreadPointer;
+        let call = || self.classes.get(InstructionClass::CallPal.name()).filter(|_| is_call);
+        self.classes.get(class.name()).or_else(call).or_else(|| self.classes.get(DEFAULT))
     }
 
     /// The names of its ports, in the order in which classes name them.
@@ -200,6 +208,7 @@ impl OutOfOrder {
         let widths = [
             ("fetch.width", fetch.width, 32),
             ("dispatch", self.dispatch, 32),
+            ("stores.writes", self.stores.writes, 32),
             ("retire", self.retire, MAX_ISSUE as u32),
         ];
         let entries = [
@@ -226,8 +235,8 @@ impl OutOfOrder {
             ("fetch.prefetch_interval", fetch.prefetch_interval),
             ("dispatch_to_issue", self.dispatch_to_issue),
             ("loads.forward", self.loads.forward),
+            ("loads.partial_forward", self.loads.partial_forward),
             ("loads.replay", self.loads.replay),
-            ("stores.write_cycles", self.stores.write_cycles),
         ];
         for (field, number) in latencies {
             let reason = format!("{number} cycles are more than {MOST}");
@@ -266,7 +275,8 @@ impl OutOfOrder {
                 let reason = format!("there is no reservation station {station:?}; there are {names}");
                 require(self.stations.contains_key(station), field("station"), reason)?;
             }
-            let latency = class.latency;
+            let latency = class.latency.unwrap_or(class.beyond_cache);
+            check_latency(name, class.latency, class.beyond_cache, "out_of_order")?;
             require(latency <= MOST, field("latency"), format!("{latency} cycles are more than {MOST}"))?;
             let cycles = class.occupies.as_ref().map_or(0, |occupied| occupied.cycles);
             require(cycles <= MOST, field("occupies.cycles"), format!("{cycles} are more than {MOST}"))?;

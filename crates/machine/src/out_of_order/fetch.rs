@@ -28,6 +28,8 @@ pub(super) struct FetchState {
 /// The rules of the fetch stage, and instruction lines that wrong paths have requested.
 pub(super) struct FetchStage {
     width: u32,
+    /// Cycles from the fetch of an instruction to its dispatch.
+    stages: u64,
     chunk_shift: Option<u32>,
     line_shift: u32,
     interval: u64,
@@ -70,9 +72,11 @@ impl FetchState {
 }
 
 impl FetchStage {
-    pub fn new(fetch: &Fetch, timing: &Timing) -> FetchStage {
+    /// With this number of cycles from the fetch of an instruction to its dispatch.
+    pub fn new(fetch: &Fetch, stages: u32, timing: &Timing) -> FetchStage {
         FetchStage {
             width: fetch.width,
+            stages: stages.into(),
             chunk_shift: fetch.aligned.then_some(fetch.width.ilog2() + 2),
             line_shift: timing.fetch_line.ilog2(),
             interval: fetch.prefetch_interval.into(),
@@ -82,15 +86,15 @@ impl FetchStage {
         }
     }
 
-    /// Fetches an instruction; there is room for it from cycle `room` on. Returns false, and does nothing, if it would not be
-    /// fetched before cycle `until`.
+    /// Fetches an instruction; there is room for it from cycle `room` on, and it can retire from cycle `retires` on. Returns false,
+    /// and does nothing, if it would not be fetched before cycle `until`.
     #[inline(always)]
     pub fn fetch<M: MemorySystem>(
         &mut self,
         state: &mut FetchState,
         address: u64,
         length: u8,
-        [room, until]: [u64; 2],
+        [room, until, retires]: [u64; 3],
         memory: &mut M,
         counts: &mut OutOfOrderCounts,
     ) -> bool {
@@ -114,10 +118,10 @@ impl FetchStage {
         state.cycle = cycle;
         if line != state.line {
             if (address ^ last) >> self.line_shift != 0 && address >> self.line_shift != state.line {
-                self.line(state, address, memory, counts);
+                self.line(state, address, retires, memory, counts);
             }
             let from = if line == address >> self.line_shift { address } else { line << self.line_shift };
-            self.line(state, from, memory, counts);
+            self.line(state, from, retires, memory, counts);
             state.line = line;
         }
         state.cycle < until
@@ -138,11 +142,13 @@ impl FetchStage {
         }
     }
 
-    /// Fetches a line.
+    /// Fetches a line. If software has to fill a TLB, the trap is taken when all older instructions have retired, and this one has
+    /// passed the stages to its dispatch.
     fn line<M: MemorySystem>(
         &mut self,
         state: &mut FetchState,
         address: u64,
+        retires: u64,
         memory: &mut M,
         counts: &mut OutOfOrderCounts,
     ) {
@@ -153,7 +159,8 @@ impl FetchStage {
         }
         let served = served.unwrap_or_default();
         let begin = state.cycle;
-        let translated = begin + u64::from(served.translation);
+        let trap = if served.traps { retires.max(begin + self.stages) } else { begin };
+        let translated = trap + u64::from(served.translation);
         counts.translations[0] += u64::from(served.translation);
         self.outstanding.retain(|&(_, arrives, _)| arrives > begin);
         let outstanding = self.outstanding.iter().find(|one| one.0 == line).copied();

@@ -65,8 +65,8 @@ pub(super) struct CoreRules {
 }
 
 impl CoreRules {
-    /// The rules of a core, which has the instructions of `cpu`.
-    pub fn new(core: &OutOfOrder, cpu: Option<Cpu>) -> CoreRules {
+    /// The rules of a core, which has the instructions of `cpu`, and an L1 data cache with a latency of `hit` cycles.
+    pub fn new(core: &OutOfOrder, cpu: Option<Cpu>, hit: u32) -> CoreRules {
         let (ports, units) = (core.ports(), core.units());
         let class = |class: InstructionClass| {
             let rules = core.rules(class).expect("a check found rules for each class");
@@ -80,7 +80,10 @@ impl CoreRules {
                     .iter()
                     .map(|port| 1 << place(&ports, port))
                     .fold(0, |all, port| all | port),
-                latency: rules.latency,
+                latency: match class.is_load() {
+                    true => hit + rules.beyond_cache,
+                    false => rules.latency.unwrap_or(1),
+                },
                 occupied: occupied.map_or(0, |one| one.cycles),
                 unit: occupied.map_or(NOTHING, |one| place(&units, &one.unit) as u8),
                 station: station.map_or(NOTHING, |place| place as u8),

@@ -7,9 +7,10 @@
 
 use super::core::{OutOfOrderCore, Stages};
 use super::counts::OutOfOrderCounts;
+use super::outstanding::LineState;
 use super::rules::{Access, CoreInstruction};
 use super::window::NEVER;
-use crate::pipeline::MemorySystem;
+use crate::pipeline::{LEVELS, MemorySystem, ServedBy};
 use crate::predictor::BlockEnd;
 
 impl<M: MemorySystem> OutOfOrderCore<M> {
@@ -46,17 +47,17 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             return None;
         };
         let instruction = &code.instruction;
-        let room = [self.window.buffer.oldest(), resolved];
+        let times = [self.window.buffer.oldest(), resolved, NEVER];
         let length = instruction.length;
         let last = at.wrapping_add(u64::from(length) - 1);
         if self.fetch.begins_line(&self.window.fetch, last)
-            && ![at, last].iter().all(|&address| self.memory.is_open_to_wrong_paths(address, true))
+            && [at, last].iter().any(|&address| self.memory.probe(address, true).traps)
         {
             return None;
         }
         // Misses are counted on the right path only.
         let counts = &mut OutOfOrderCounts::default();
-        if !self.fetch.fetch(&mut self.window.fetch, at, length, room, &mut self.memory, counts) {
+        if !self.fetch.fetch(&mut self.window.fetch, at, length, times, &mut self.memory, counts) {
             return None;
         }
         self.counts.wrong_fetched += 1;
@@ -94,7 +95,8 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         Some(to)
     }
 
-    /// Executes a load of a wrong path. Returns when its data are there.
+    /// Executes a load of a wrong path, if its line is there or can be requested before the path ends. Returns when its data are
+    /// there.
     fn wrong_load(
         &mut self,
         address: u64,
@@ -102,13 +104,26 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         Stages { dispatched, issued }: Stages,
         resolved: u64,
     ) -> u64 {
-        if !self.memory.is_open_to_wrong_paths(address, false) {
+        let probed = self.memory.probe(address, false);
+        let translated = issued + u64::from(probed.translation);
+        if probed.traps
+            || translated >= resolved
+            || self.requests(address, probed, translated, dispatched) >= resolved
+        {
             return NEVER;
         }
         self.counts.wrong_loads += 1;
         let served = self.memory.access(address, instruction.bytes, false).unwrap_or_default();
-        let translated = issued + u64::from(served.translation);
         let latency = instruction.latency.into();
-        self.line(address, served.level, translated, [dispatched, resolved], latency).1
+        self.line(address, served.level, translated, dispatched, latency).1
+    }
+
+    /// When an access in a cycle requests its line, or finds it.
+    fn requests(&mut self, address: u64, probed: ServedBy, cycle: u64, dispatched: u64) -> u64 {
+        let line = address >> self.settings.line_shift;
+        match self.lines.find(line, probed.level, cycle, dispatched) {
+            LineState::Absent(level) => self.lines.next_request(cycle, level.clamp(1, LEVELS as u8)),
+            LineState::Present | LineState::Arrives(..) => cycle,
+        }
     }
 }

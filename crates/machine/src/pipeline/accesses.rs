@@ -7,6 +7,8 @@ use super::resolve::L1Miss;
 #[derive(Clone, Copy)]
 pub(super) struct BlockAccesses<'a> {
     pub addresses: &'a [u64],
+    /// The bytes of each.
+    pub bytes: &'a [u8],
     /// The misses, in order.
     pub misses: &'a [L1Miss],
 }
@@ -14,14 +16,20 @@ pub(super) struct BlockAccesses<'a> {
 impl<'a> BlockAccesses<'a> {
     /// Accesses that all hit L1.
     #[inline(always)]
-    pub fn all_hits(addresses: &'a [u64]) -> BlockAccesses<'a> {
-        BlockAccesses { addresses, misses: &[] }
+    pub fn all_hits(addresses: &'a [u64], bytes: &'a [u8]) -> BlockAccesses<'a> {
+        BlockAccesses { addresses, bytes, misses: &[] }
     }
 
     /// The address of an access.
     #[inline(always)]
     pub fn address(self, access: u32) -> u64 {
         self.addresses[access as usize]
+    }
+
+    /// The bytes of an access.
+    #[inline(always)]
+    pub fn bytes(self, access: u32) -> u8 {
+        self.bytes[access as usize]
     }
 
     /// How an access was served.

@@ -11,6 +11,8 @@ pub struct CachedMemory {
     pub hierarchy: Hierarchy,
     /// Cycles by the number of TLBs that missed: of instructions, and of data.
     translation: [Vec<u32>; 2],
+    /// The number of TLBs that miss from which on software fills one of them: of instructions, and of data.
+    first_trap: [u8; 2],
 }
 
 impl CachedMemory {
@@ -25,18 +27,24 @@ impl CachedMemory {
             };
             std::iter::once(0).chain(buffers.map(cost)).collect()
         };
-        CachedMemory { hierarchy: Hierarchy::new(machine), translation: [costs(true), costs(false)] }
-    }
-
-    fn translation(&self, side: usize, untranslated: u8) -> u32 {
-        self.translation[side].get(untranslated as usize).copied().unwrap_or_default()
+        let first_trap = |instructions| {
+            let mut buffers =
+                machine.translation_buffers.iter().filter(|buffer| buffer.holds.has(instructions));
+            buffers.position(|buffer| buffer.software_refill).map_or(u8::MAX, |place| place as u8 + 1)
+        };
+        CachedMemory {
+            hierarchy: Hierarchy::new(machine),
+            translation: [costs(true), costs(false)],
+            first_trap: [first_trap(true), first_trap(false)],
+        }
     }
 
     #[cold]
     fn misses(&self, side: usize, served: hierarchy::Served) -> ServedBy {
         let hierarchy::Served { cache_misses, level, tlb_misses } = served;
         let is_ahead = side == 0 && cache_misses > level;
-        ServedBy { level, is_ahead, translation: self.translation(side, tlb_misses) }
+        let translation = self.translation[side].get(tlb_misses as usize).copied().unwrap_or_default();
+        ServedBy { level, is_ahead, translation, traps: tlb_misses >= self.first_trap[side] }
     }
 }
 
@@ -45,8 +53,9 @@ impl MemorySystem for CachedMemory {
         self.hierarchy.set_process(process);
     }
 
-    fn is_open_to_wrong_paths(&self, address: u64, is_fetch: bool) -> bool {
-        self.hierarchy.has_translation(address, is_fetch)
+    fn probe(&self, address: u64, is_fetch: bool) -> ServedBy {
+        let served = self.hierarchy.peek(address, is_fetch);
+        if served.is_l1_hit() { ServedBy::default() } else { self.misses(usize::from(!is_fetch), served) }
     }
 
     fn reset_counts(&mut self) {

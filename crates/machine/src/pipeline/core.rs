@@ -37,8 +37,9 @@ pub(crate) struct Core {
     pipeline: MemoizedPipeline,
     cpu: Option<Cpu>,
     blocks: Vec<Block>,
-    /// Of the accesses of all blocks, whether they are stores.
+    /// Of the accesses of all blocks, whether they are stores, and their bytes.
     are_stores: Vec<bool>,
+    access_bytes: Vec<u8>,
     /// Segments so far, which number the next one.
     segments: u32,
     /// A segment without instructions, whose transitions are waits for instruction lines.
@@ -75,6 +76,7 @@ impl Core {
             cpu,
             blocks: Vec::new(),
             are_stores: Vec::new(),
+            access_bytes: Vec::new(),
             segments: 0,
             empty_segment: BlockSegment::new(0, (0, false), 0, &[], 0..0),
         }
@@ -109,7 +111,10 @@ impl Core {
             first_access: self.are_stores.len() as u32,
             exit: BlockExit::of(block, own.last().is_some_and(|step| step.traps())),
         });
-        self.are_stores.extend(accesses.map(|step| step.flags & STORE != 0));
+        for step in accesses {
+            self.are_stores.push(step.flags & STORE != 0);
+            self.access_bytes.push(step.bytes);
+        }
     }
 
     /// Switches to a process.
@@ -170,16 +175,17 @@ impl Core {
         if self.pipeline.transitions.is_full() {
             self.clear_cache();
         }
-        let Block { whole, exit, .. } = &mut self.blocks[block as usize];
+        let Block { whole, exit, first_access, .. } = &mut self.blocks[block as usize];
         if whole.length == 0 {
             return;
         }
+        let bytes = &self.access_bytes[*first_access as usize..];
         let pipeline = &mut self.pipeline;
         let entry = pipeline.issue.front_end.enter(whole.address);
         let exit = *exit;
         if misses.iter().all(|misses| misses.is_empty()) && pipeline.issue.lines.is_empty() {
             pipeline.issue.responses.clear();
-            pipeline.transition::<true>(whole, entry, BlockAccesses::all_hits(addresses));
+            pipeline.transition::<true>(whole, entry, BlockAccesses::all_hits(addresses, bytes));
         } else {
             self.execute_with_misses(block, entry, addresses, misses);
         }
@@ -207,7 +213,8 @@ impl Core {
         let Block { whole, lines, first_access, .. } = &mut self.blocks[block as usize];
         let (pipeline, empty_segment) = (&mut self.pipeline, &mut self.empty_segment);
         let are_stores = &self.are_stores[*first_access as usize..];
-        let accesses = BlockAccesses { addresses, misses: used };
+        let bytes = &self.access_bytes[*first_access as usize..];
+        let accesses = BlockAccesses { addresses, bytes, misses: used };
         let (block, mut entry, mut rest, mut lines) = (whole.address, entry, whole, lines.iter_mut());
         for number in 0.. {
             if let Some((misses, others)) = fetched.split_first()
@@ -338,7 +345,7 @@ impl MemoizedPipeline {
             issue.scoreboard.last = comes - 1;
         } else {
             issue.set_line_response(translated, comes, level);
-            self.transition::<false>(empty_segment, entry, BlockAccesses::all_hits(&[]));
+            self.transition::<false>(empty_segment, entry, BlockAccesses::all_hits(&[], &[]));
         }
         segment.front_end_stall += self.issue.scoreboard.last - last;
         BlockEntry::SameGroup

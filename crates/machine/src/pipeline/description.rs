@@ -28,10 +28,13 @@ pub struct Pipeline {
     pub split: Vec<String>,
     /// Cycles lost between a taken branch, predicted correctly, and its target.
     pub taken: u32,
-    /// Cycles lost after a misprediction.
+    /// Cycles lost after a misprediction, beyond the latency of the L1 instruction cache.
     pub mispredict: u32,
-    /// Cycles that a call of the privileged architecture library takes.
+    /// Cycles that a call of the privileged architecture library takes, beyond the latency of the L1 instruction cache.
     pub call_pal: u32,
+    /// Traps are precise: barriers of traps (Alpha's `trapb`, `excb`) wait for nothing.
+    #[serde(default)]
+    pub precise_traps: bool,
     /// Cycles between two lines that the instruction prefetcher receives.
     #[serde(default = "one")]
     pub prefetch_interval: u32,
@@ -54,9 +57,12 @@ pub struct Pipeline {
 pub struct ClassRules {
     /// The units one of which must be free; several that must be free together are one text, as `"E0 L0"`.
     pub units: Vec<String>,
-    /// Cycles from its issue until an instruction that needs its result can be issued.
-    #[serde(default = "one_short")]
-    pub latency: u8,
+    /// Cycles from its issue until an instruction that needs its result can be issued; 1 if it is not stated. Loads have that of
+    /// the cache that serves them.
+    pub latency: Option<u8>,
+    /// Of loads: cycles that they take beyond the latency of the cache that serves them.
+    #[serde(default)]
+    pub beyond_cache: u8,
     /// Cycles from its issue until it writes its register, if that is not the latency.
     pub write: Option<u8>,
     /// Cycles until the result has reached its register, for consumers without bypass.
@@ -180,14 +186,27 @@ fn one() -> u32 {
     1
 }
 
-fn one_short() -> u8 {
-    1
-}
-
 impl Pipeline {
-    /// The rules of a class.
+    /// The rules of a class. The thread pointer is accessed by a call of the system where nothing else is described.
     pub(crate) fn rules(&self, class: InstructionClass) -> Option<&ClassRules> {
-        self.classes.get(class.name()).or_else(|| self.classes.get(DEFAULT))
+        let own = self.classes.get(class.name());
+        let call =
+            || (!self.has_thread_pointer(class)).then(|| self.classes.get(InstructionClass::CallPal.name()));
+        own.or_else(|| call().flatten()).or_else(|| self.classes.get(DEFAULT))
+    }
+
+    /// Whether a class is described as an access to a thread pointer that needs no call of the system; true for other classes.
+    pub(crate) fn has_thread_pointer(&self, class: InstructionClass) -> bool {
+        class != InstructionClass::ThreadPointer || self.classes.contains_key(class.name())
+    }
+
+    /// The latency of a class, where loads that hit take `hit` cycles.
+    pub(crate) fn latency(&self, class: InstructionClass, hit: u32) -> u8 {
+        let rules = self.rules(class).expect("a check found rules for each class");
+        match class.is_load() {
+            true => u8::try_from(hit).unwrap_or(u8::MAX).saturating_add(rules.beyond_cache),
+            false => rules.latency.unwrap_or(1),
+        }
     }
 
     /// The names of its units, in the order in which classes name them.
@@ -215,6 +234,10 @@ impl Pipeline {
         require(units.len() <= 16, "pipeline.classes", reason)?;
         for name in &self.left_to_next {
             require(units.contains(&name.as_str()), "pipeline.left_to_next", unknown(name))?;
+        }
+        for bypass in &self.bypasses {
+            let reason = "loads take the latency of the cache that serves them";
+            require(!bypass.from.iter().any(|class| class.is_load()), "pipeline.bypasses", reason)?;
         }
         for pattern in &self.split {
             let reason = format!("{pattern:?} is not a letter for each of {group} instructions");
@@ -251,15 +274,27 @@ impl ClassRules {
         let alternatives = self.units.len();
         let reason = format!("{alternatives} alternatives are not 1 or 2");
         require((1..=2).contains(&alternatives), field("units"), reason)?;
+        check_latency(name, self.latency.map(u32::from), self.beyond_cache.into(), "pipeline")?;
         if let Some(blocks) = &self.blocks {
             require(units.contains(&blocks.unit.as_str()), field("blocks.unit"), unknown(&blocks.unit))?;
-            let reason = format!("the result is there after {} cycles", self.latency);
-            let fits = blocks.before.iter().all(|&before| before < self.latency);
+            let latency = self.latency.unwrap_or(1);
+            let reason = format!("the result is there after {latency} cycles");
+            let fits = blocks.before.iter().all(|&before| before < latency);
             require(fits, field("blocks.before"), reason)?;
             require(blocks.before.len() <= 2, field("blocks.before"), "more than 2 cycles")?;
         }
         Ok(())
     }
+}
+
+/// Checks that loads state no latency of their own, and only loads one beyond that of caches.
+pub(crate) fn check_latency(name: &str, latency: Option<u32>, beyond_cache: u32, section: &str) -> Checked {
+    let is_load = InstructionClass::ALL.iter().any(|class| class.name() == name && class.is_load());
+    let field = |field: &str| format!("{section}.classes.{name}.{field}");
+    let reason =
+        "loads take the latency of the cache that serves them: set that of the cache, or beyond_cache";
+    require(!is_load || latency.is_none(), field("latency"), reason)?;
+    require(is_load || beyond_cache == 0, field("beyond_cache"), "only loads take the latency of a cache")
 }
 
 impl Emulation {

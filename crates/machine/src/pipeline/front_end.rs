@@ -104,7 +104,7 @@ impl FrontEnd {
             line_shift: timing.fetch_line.ilog2(),
             fetch_cycles: timing.fetch,
             taken: pipeline.taken.into(),
-            mispredict: pipeline.mispredict.into(),
+            mispredict: u64::from(pipeline.mispredict) + u64::from(timing.fetch_hit),
             interval: pipeline.prefetch_interval.into(),
             arrived: EPOCH,
             exit: BlockExit { end: BlockEnd::Falls, last: 0, next: 0, leaves_group: true },

@@ -72,14 +72,14 @@ pub(super) struct Issue {
 
 impl Issue {
     pub fn new(pipeline: &Pipeline, predictor: PredictorState, timing: &Timing, emulation: u64) -> Issue {
-        let rules = Rules::new(pipeline);
+        let rules = Rules::new(pipeline, timing.load_hit);
         let loads = pipeline.loads.clone();
         let stores = pipeline.stores.clone();
         Issue {
             front_end: FrontEnd::new(pipeline, predictor, timing, rules.group_shift),
             load_cycles: timing.load,
             width: pipeline.group as usize,
-            call_pal: pipeline.call_pal.into(),
+            call_pal: u64::from(pipeline.call_pal) + u64::from(timing.fetch_hit),
             emulation,
             rules,
             steps: Vec::new(),

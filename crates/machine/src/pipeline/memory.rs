@@ -14,6 +14,8 @@ pub struct ServedBy {
     pub is_ahead: bool,
     /// Cycles of TLB misses: fewer than 2^24.
     pub translation: u32,
+    /// Software fills the TLB: the access traps.
+    pub traps: bool,
 }
 
 /// Caches, TLBs and memory.
@@ -24,10 +26,8 @@ pub trait MemorySystem: Send {
     fn fetch(&mut self, address: u64) -> Option<ServedBy>;
     /// Loads or stores this number of bytes. None for an L1 hit.
     fn access(&mut self, address: u64, bytes: u8, is_store: bool) -> Option<ServedBy>;
-    /// Whether a wrong path can fetch or access this address: not if software would have to fill a TLB first.
-    fn is_open_to_wrong_paths(&self, _address: u64, _is_fetch: bool) -> bool {
-        true
-    }
+    /// How a fetch or an access would be served now. Changes nothing.
+    fn probe(&self, address: u64, is_fetch: bool) -> ServedBy;
     /// Resets the counts.
     fn reset_counts(&mut self) {}
 }
@@ -43,6 +43,9 @@ impl MemorySystem for PerfectMemory {
     fn access(&mut self, _address: u64, _bytes: u8, _is_store: bool) -> Option<ServedBy> {
         None
     }
+    fn probe(&self, _address: u64, _is_fetch: bool) -> ServedBy {
+        ServedBy::default()
+    }
 }
 
 /// Latencies of memory.
@@ -52,9 +55,13 @@ pub struct Timing {
     pub fetch_line: u64,
     /// Bytes of a line of L1's data cache, and of an entry of the write buffer.
     pub data_line: u64,
-    /// Cycles beyond L1's latency until instructions arrive, by level.
+    /// The latency of L1's instruction cache, which the pipeline has in stages: whatever refills the pipeline takes it.
+    pub fetch_hit: u32,
+    /// The latency of L1's data cache.
+    pub load_hit: u32,
+    /// Cycles until instructions arrive beyond the one in which those of L1 are fetched, by level.
     pub fetch: [u32; LEVELS + 1],
-    /// The same for data.
+    /// Cycles until data arrive beyond L1's latency, by level.
     pub load: [u32; LEVELS + 1],
     /// Entries of the write buffer; 0 if there is none.
     pub write_buffer: u32,
@@ -122,22 +129,29 @@ impl MissAddressFile {
 /// The data of the last store.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LastStoreData {
-    pub address: u64,
-    pub is_hit: bool,
+    address: u64,
+    bytes: u8,
+    is_hit: bool,
 }
 
 impl LastStoreData {
-    /// The bits of an address that the processor compares to find a load of data just stored.
-    const COMPARED: u64 = 0x1ffc;
+    /// The bits of a longword's number that the processor compares to find a load of data just stored.
+    const COMPARED: u64 = 0x7ff;
 
-    /// For a store that was served so.
-    pub fn new(address: u64, served: ServedBy) -> LastStoreData {
-        LastStoreData { address, is_hit: served.level == 0 }
+    /// For a store of this number of bytes that was served so.
+    pub fn new(address: u64, bytes: u8, served: ServedBy) -> LastStoreData {
+        LastStoreData { address, bytes, is_hit: served.level == 0 }
     }
 
-    /// Whether the store hit L1, and its address equals this one in the bits that the processor compares.
-    pub fn is_of(self, address: u64) -> bool {
-        self.is_hit && (address ^ self.address) & LastStoreData::COMPARED == 0
+    /// Whether the store hit L1, and one of its longwords equals one of the load's in the bits that the processor compares.
+    pub fn overlaps(self, address: u64, bytes: u8) -> bool {
+        let longwords = |address: u64, bytes: u8| {
+            let last = address.wrapping_add(u64::from(bytes.max(1)) - 1);
+            address >> 2..=last >> 2
+        };
+        let same = |stored: u64, loaded: u64| (stored ^ loaded) & LastStoreData::COMPARED == 0;
+        let mut stored = longwords(self.address, self.bytes);
+        self.is_hit && stored.any(|stored| longwords(address, bytes).any(|loaded| same(stored, loaded)))
     }
 }
 

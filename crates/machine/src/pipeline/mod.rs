@@ -27,10 +27,10 @@ pub use accounting::UnitCycles;
 pub use cached_memory::CachedMemory;
 pub(crate) use cycles::LEVELS;
 pub use cycles::{Cause, Cycles, PipelineSide, SampledCycles};
-pub(crate) use description::MAX_ISSUE;
 pub use description::{
     Blocks, Bypass, ClassRules, Emulation, Loads, Occupies, OperandRole, Pipeline, Stores,
 };
+pub(crate) use description::{MAX_ISSUE, check_latency};
 pub use isa::InstructionClass;
 pub use issue::SiteCycles;
 pub(crate) use memory::Timing;

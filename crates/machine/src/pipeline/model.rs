@@ -249,13 +249,16 @@ fn l1(machine: &Machine, instructions: bool) -> Option<&Cache> {
 /// latency of memory.
 fn timing(machine: &Machine) -> Timing {
     let memory = machine.memory.latency_ns * machine.processor.clock_mhz / 1000.0;
-    let cycles = |instructions: bool| {
-        let path = machine.caches.iter().filter(|cache| cache.holds.has(instructions));
-        let mut latencies = path.map(|cache| cache.latency).chain(std::iter::repeat(memory));
-        let l1_latency = latencies.next().unwrap_or_default();
+    let latencies = |instructions: bool| {
+        let path = machine.caches.iter().filter(move |cache| cache.holds.has(instructions));
+        let latencies = path.map(|cache| cache.latency).chain(std::iter::repeat(memory));
+        latencies.map(|latency| latency.round() as u32)
+    };
+    let hit = |instructions: bool| latencies(instructions).next().unwrap_or_default();
+    let beyond = |instructions: bool, hidden: u32| {
         let mut cycles = [0; LEVELS + 1];
-        for (level, latency) in cycles[1..].iter_mut().zip(latencies) {
-            *level = (latency - l1_latency).max(0.0).round() as u32;
+        for (level, latency) in cycles[1..].iter_mut().zip(latencies(instructions).skip(1)) {
+            *level = latency.saturating_sub(hidden);
         }
         cycles
     };
@@ -264,8 +267,10 @@ fn timing(machine: &Machine) -> Timing {
     Timing {
         fetch_line: line(true),
         data_line: line(false),
-        fetch: cycles(true),
-        load: cycles(false),
+        fetch_hit: hit(true),
+        load_hit: hit(false),
+        fetch: beyond(true, 1),
+        load: beyond(false, hit(false)),
         write_buffer: write_buffer.map_or(0, |buffer| buffer.entries),
     }
 }

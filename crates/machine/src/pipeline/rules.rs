@@ -25,6 +25,10 @@ pub(super) struct Rules {
     units: Vec<UnitName>,
     left_to_next: u16,
     split: Vec<String>,
+    /// Barriers of traps wait for nothing.
+    pub has_precise_traps: bool,
+    /// The thread pointer is a register that needs no call of the system.
+    has_thread_pointer: bool,
 }
 
 struct UnitName(String);
@@ -56,6 +60,8 @@ pub(super) struct PipelineInstruction {
     pub destination: u8,
     pub class: u8,
     pub flags: u8,
+    /// Bytes that it accesses.
+    pub bytes: u8,
 }
 
 /// It needs a group that the bytes before it did not: its last byte is in another one than theirs, or in another one
@@ -71,9 +77,12 @@ pub(super) const LOAD: u8 = 1 << 3;
 pub(super) const STORE: u8 = 1 << 4;
 /// The processor lacks it.
 pub(super) const EMULATED: u8 = 1 << 5;
+/// It calls the system.
+pub(super) const CALL: u8 = 1 << 6;
 
 impl Rules {
-    pub fn new(pipeline: &Pipeline) -> Rules {
+    /// Of a pipeline whose L1 data cache has a latency of `hit` cycles.
+    pub fn new(pipeline: &Pipeline, hit: u32) -> Rules {
         let names = pipeline.units();
         let mut rules = Rules {
             group_shift: pipeline.group.ilog2() + 2,
@@ -84,16 +93,20 @@ impl Rules {
             left_to_next: pipeline.left_to_next.iter().map(|name| mask(&names, name)).sum(),
             units: names.iter().map(|&name| UnitName(name.into())).collect(),
             split: pipeline.split.clone(),
+            has_precise_traps: pipeline.precise_traps,
+            has_thread_pointer: pipeline.has_thread_pointer(InstructionClass::ThreadPointer),
         };
+        let latencies = InstructionClass::ALL.map(|class| pipeline.latency(class, hit));
         let described = InstructionClass::ALL.map(|class| pipeline.rules(class).expect("it was checked"));
+        let written = |place: usize| described[place].write.unwrap_or(latencies[place]);
         let mut occupied: Vec<&str> = Vec::new();
         for (producer, one) in described.iter().enumerate() {
-            rules.latencies[producer * COLUMNS..][..COLUMNS].fill(one.latency);
-            for (second, other) in described.iter().enumerate() {
-                let after = written(one).saturating_add(1);
-                rules.orders[producer * CLASSES + second] = after.saturating_sub(written(other)).max(1);
+            rules.latencies[producer * COLUMNS..][..COLUMNS].fill(latencies[producer]);
+            for second in 0..described.len() {
+                let after = written(producer).saturating_add(1);
+                rules.orders[producer * CLASSES + second] = after.saturating_sub(written(second)).max(1);
             }
-            let tables = rules.class(one, &mut occupied);
+            let tables = rules.class(one, latencies[producer], &mut occupied);
             rules.classes.push(tables);
         }
         for bypass in &pipeline.bypasses {
@@ -116,7 +129,7 @@ impl Rules {
         rules
     }
 
-    fn class<'a>(&self, rules: &'a ClassRules, occupied: &mut Vec<&'a str>) -> ClassTables {
+    fn class<'a>(&self, rules: &'a ClassRules, latency: u8, occupied: &mut Vec<&'a str>) -> ClassTables {
         let names: Vec<&str> = self.units.iter().map(|name| name.0.as_str()).collect();
         let units = |text: &String| text.split(' ').map(|name| mask(&names, name)).sum::<u16>();
         let first = units(&rules.units[0]);
@@ -128,12 +141,12 @@ impl Rules {
             (place, occupies.cycles)
         });
         let blocks = rules.blocks.as_ref().map(|blocks| {
-            let after = blocks.before.iter().map(|before| rules.latency - before).collect();
+            let after = blocks.before.iter().map(|before| latency - before).collect();
             (mask(&names, &blocks.unit), after)
         });
         ClassTables {
             units: [first, rules.units.get(1).map_or(first, units)],
-            latency: rules.latency,
+            latency,
             to_register: rules.to_register,
             from_registers: rules.from_registers,
             occupies,
@@ -157,6 +170,15 @@ impl Rules {
     /// Cycles after which no consumer waits for a producer of this class.
     pub fn horizon(&self, producer: u8) -> u64 {
         self.horizon[producer as usize % CLASSES]
+    }
+
+    /// Whether a class calls the system.
+    pub fn is_call(&self, class: InstructionClass) -> bool {
+        match class {
+            InstructionClass::CallPal => true,
+            InstructionClass::ThreadPointer => !self.has_thread_pointer,
+            _ => false,
+        }
     }
 
     /// Appends the steps of a block.
@@ -190,15 +212,20 @@ impl Rules {
             destination: NONE,
             class: class as u8,
             flags: 0,
+            bytes: 0,
         };
         let Some(PipelineSummary { sources, special, destination, .. }) = summary else { return step };
         let is_special = tables.occupies.is_some() || tables.blocks.is_some() || tables.from_registers;
-        let is_barrier = matches!(
-            class,
-            InstructionClass::MemoryBarrier | InstructionClass::TrapBarrier | InstructionClass::CallPal
-        );
+        let is_barrier = match class {
+            InstructionClass::MemoryBarrier => true,
+            InstructionClass::TrapBarrier => !self.has_precise_traps,
+            _ => self.is_call(class),
+        };
         if is_special || is_barrier {
             step.flags |= SPECIAL;
+        }
+        if self.is_call(class) {
+            step.flags |= CALL;
         }
         if class != InstructionClass::Nothing {
             let number = |register| registers::number(register, set.zero_register());
@@ -209,6 +236,7 @@ impl Rules {
         }
         if let Some(access) = set.summary(word).and_then(|summary| summary.access) {
             step.flags |= if access.is_store { STORE } else { LOAD };
+            step.bytes = access.size;
         }
         if cpu.is_some_and(|cpu| !set.is_implemented(word, cpu)) {
             step.flags |= EMULATED;
@@ -252,17 +280,13 @@ impl Rules {
 impl PipelineInstruction {
     /// Whether the next instruction is fetched anew.
     pub fn traps(self) -> bool {
-        self.flags & EMULATED != 0 || self.class == InstructionClass::CallPal as u8
+        self.flags & (EMULATED | CALL) != 0
     }
 
     /// Whether it is a load or a store.
     pub fn accesses(self) -> bool {
         self.flags & (LOAD | STORE) != 0
     }
-}
-
-fn written(rules: &ClassRules) -> u8 {
-    rules.write.unwrap_or(rules.latency)
 }
 
 /// The bits of a unit.

@@ -6,7 +6,7 @@ use super::issue::Issue;
 use super::memory::{LastStoreData, OutstandingMiss, ServedBy};
 use super::memory_response::{MemoryResponse, NO_LINE};
 use super::registers::NONE;
-use super::rules::{EMULATED, PipelineInstruction, STORE};
+use super::rules::{CALL, EMULATED, PipelineInstruction, STORE};
 use super::scoreboard::{LastStore, Register};
 use isa::InstructionClass;
 
@@ -100,7 +100,7 @@ impl Issue {
             }
         }
         match InstructionClass::ALL[step.class as usize] {
-            InstructionClass::CallPal => {
+            _ if step.flags & CALL != 0 => {
                 self.scoreboard.restart = Some((time + 1 + self.call_pal, Cause::CallPal))
             }
             InstructionClass::MemoryBarrier => {
@@ -108,7 +108,7 @@ impl Issue {
                 let done = self.write_buffer.drain(time).max(self.scoreboard.misses.until);
                 self.scoreboard.barrier = self.scoreboard.barrier.max(done).max(time + 1);
             }
-            InstructionClass::TrapBarrier => {
+            InstructionClass::TrapBarrier if !self.rules.has_precise_traps => {
                 let done = |register: &Register| {
                     register.issued + u64::from(self.rules.classes[register.class as usize].latency)
                 };
@@ -171,7 +171,7 @@ impl Issue {
         }
         let (level, line, translation) = self.response_of(access);
         time = self.translate(translation, place, time);
-        time = self.wait_for_store(place, time, access, address);
+        time = self.wait_for_store(place, time, access, (address, step.bytes));
         if line == NO_LINE {
             return (time, Register::produced(step.class, time));
         }
@@ -201,7 +201,7 @@ impl Issue {
         }
         let (_, _, translation) = self.response_of(access);
         time = self.translate(translation, place, time);
-        self.finish_store(address, time, accesses.served(access));
+        self.finish_store((address, accesses.bytes(access)), time, accesses.served(access));
         self.scoreboard.last_store = Some(LastStore { time, access: Some(access) });
         self.outcome.stores.push((access, time));
         time
@@ -217,9 +217,9 @@ impl Issue {
 
     /// Completes a store.
     #[inline(always)]
-    pub(super) fn finish_store(&mut self, address: u64, time: u64, served: ServedBy) {
+    pub(super) fn finish_store(&mut self, (address, bytes): (u64, u8), time: u64, served: ServedBy) {
         self.write_buffer.push(self.line(address), time, self.drain_cycles(served));
-        self.stored = LastStoreData::new(address, served);
+        self.stored = LastStoreData::new(address, bytes, served);
     }
 
     /// Cycles that the write buffer takes to write a store.
@@ -249,11 +249,11 @@ impl Issue {
     }
 
     /// The delay of a load shortly after a store.
-    fn wait_for_store(&mut self, place: usize, mut time: u64, access: u32, address: u64) -> u64 {
+    fn wait_for_store(&mut self, place: usize, mut time: u64, access: u32, loaded: (u64, u8)) -> u64 {
         let Some(store) = self.scoreboard.last_store else { return time };
         let distance = time.saturating_sub(store.time);
         if self.loads.after_store_replay > 0 && distance == 1 {
-            if self.stored.is_of(address) {
+            if self.stored.overlaps(loaded.0, loaded.1) {
                 self.outcome.is_unique = true;
                 self.outcome.costs.replay();
                 time += u64::from(self.loads.after_store_replay);

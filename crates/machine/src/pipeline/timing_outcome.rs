@@ -241,9 +241,11 @@ impl Issue {
     fn is_independent(&self, (store, load): StoreLoadPair, accesses: BlockAccesses) -> bool {
         let stored = match store {
             None => self.stored,
-            Some(store) => LastStoreData::new(accesses.address(store), accesses.served(store)),
+            Some(store) => {
+                LastStoreData::new(accesses.address(store), accesses.bytes(store), accesses.served(store))
+            }
         };
-        !stored.is_of(accesses.address(load))
+        !stored.overlaps(accesses.address(load), accesses.bytes(load))
     }
 
     /// Whether the write buffer has room whenever a store comes, though not for all of them at once.
@@ -267,7 +269,8 @@ impl Issue {
     pub fn apply(&mut self, cached: CachedOutcome, accesses: BlockAccesses) {
         let now = self.scoreboard.last;
         let mut finish = |store: u32, time: u32| {
-            self.finish_store(accesses.address(store), now + u64::from(time), accesses.served(store));
+            let stored = (accesses.address(store), accesses.bytes(store));
+            self.finish_store(stored, now + u64::from(time), accesses.served(store));
         };
         cached.outcome.inline_stores().iter().for_each(|&(store, time)| finish(store.into(), time.into()));
         cached.more_stores.iter().for_each(|&(store, time)| finish(store, time));

@@ -19,24 +19,32 @@ pub fn serve(address: u64) -> ServedBy {
         13..15 => 2,
         _ => 3,
     };
-    ServedBy { level, is_ahead: false, translation: if unit % 13 == 5 { TRANSLATION } else { 0 } }
+    let translation = if unit % 13 == 5 { TRANSLATION } else { 0 };
+    ServedBy { level, is_ahead: false, translation, traps: false }
 }
 
 /// Memory that serves by [`serve`].
 pub struct ByAddress {
-    /// Wrong paths have no access to what a TLB misses.
+    /// What a TLB misses traps.
     pub software_refill: bool,
+}
+
+impl ByAddress {
+    fn served(&self, address: u64) -> ServedBy {
+        let served = serve(address);
+        ServedBy { traps: self.software_refill && served.translation > 0, ..served }
+    }
 }
 
 impl MemorySystem for ByAddress {
     fn enter(&mut self, _process: u32) {}
     fn fetch(&mut self, address: u64) -> Option<ServedBy> {
-        Some(serve(address)).filter(|served| *served != ServedBy::default())
+        Some(self.served(address)).filter(|served| *served != ServedBy::default())
     }
     fn access(&mut self, address: u64, _bytes: u8, _is_store: bool) -> Option<ServedBy> {
-        Some(serve(address)).filter(|served| *served != ServedBy::default())
+        Some(self.served(address)).filter(|served| *served != ServedBy::default())
     }
-    fn is_open_to_wrong_paths(&self, address: u64, _is_fetch: bool) -> bool {
-        !self.software_refill || serve(address).translation == 0
+    fn probe(&self, address: u64, _is_fetch: bool) -> ServedBy {
+        self.served(address)
     }
 }

@@ -65,11 +65,19 @@ impl Dynamic {
     }
 
     pub fn rules<'a>(&self, core: &'a OutOfOrder) -> &'a ExecutionClass {
-        core.classes.get(self.class.name()).unwrap_or_else(|| &core.classes["default"])
+        let is_call = self.class == isa::InstructionClass::ThreadPointer;
+        let own = core.classes.get(self.class.name());
+        own.or(core.classes.get("call-pal").filter(|_| is_call)).unwrap_or_else(|| &core.classes["default"])
     }
 
     pub fn accesses(&self) -> bool {
         self.access.is_some()
+    }
+
+    /// Whether its class is one of loads, also if it accesses nothing, as a load of the zero register.
+    pub fn is_of_loads(&self) -> bool {
+        use isa::InstructionClass::{FloatLoad, Load, LoadLocked};
+        [Load, FloatLoad, LoadLocked].contains(&self.class)
     }
 
     pub fn is_load(&self) -> bool {

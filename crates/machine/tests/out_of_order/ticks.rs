@@ -1,6 +1,6 @@
 //! The reference model: every instruction is considered in every cycle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use pathlength_machine::{ExecutionOrder, Machine, OutOfOrder, UnknownStores};
 
@@ -26,6 +26,8 @@ struct Entry {
     /// When memory is asked, once it is issued; and when its line was requested or found.
     translated: Option<u64>,
     is_waiting: bool,
+    /// If software has to fill the TLB for its access: the cycle in which it would complete if it had hit.
+    traps: Option<u64>,
     /// The store that supplies a load, or that it conflicts with.
     supplier: Option<(Sequence, bool)>,
     conflict: Option<Sequence>,
@@ -50,7 +52,13 @@ pub struct Ticks<'a> {
     program: &'a [Dynamic],
     /// Latencies beyond L1's, of instructions and of data.
     beyond: [Vec<u64>; 2],
+    /// The latencies of the first caches, of instructions and of data.
+    hits: [u64; 2],
     memory_level: u8,
+    /// The instructions whose accesses have trapped, so that software has filled the TLB.
+    trapped: HashSet<usize>,
+    /// An instruction is fetched whose line software translates: the cycle in which it would be dispatched.
+    code_trap: Option<u64>,
     now: u64,
     entries: Vec<Entry>,
     next_sequence: Sequence,
@@ -73,9 +81,14 @@ pub struct Ticks<'a> {
     right_line: u64,
     pub retired: BTreeMap<usize, u64>,
     pub wrong_issued: u64,
+    /// Whether instructions were fetched again after traps.
+    pub has_trapped: bool,
     /// Cycles by the number of instructions dispatched in them; the last number stands for more, too.
     pub dispatched: [u64; 9],
-    last_written: u64,
+    /// The cycle in which the last store was written, and the stores that were written in it.
+    last_written: (u64, u32),
+    /// Instructions that retired in this cycle.
+    retired_now: u32,
     ended: Vec<Entry>,
 }
 
@@ -85,14 +98,22 @@ impl<'a> Ticks<'a> {
             let path = machine.caches.iter().filter(|cache| cache.holds.has(side));
             let path: Vec<f64> = path.map(|cache| cache.latency).collect();
             let memory = machine.memory.latency_ns * machine.processor.clock_mhz / 1000.0;
-            (0..8).map(|level| (path.get(level).unwrap_or(&memory) - path[0]).round() as u64).collect()
+            let hidden = if side { 1.0 } else { path[0] };
+            (0..8)
+                .map(|level| (path.get(level).unwrap_or(&memory) - hidden).max(0.0).round() as u64)
+                .collect()
         });
+        let hit =
+            |side: bool| machine.caches.iter().find(|cache| cache.holds.has(side)).unwrap().latency as u64;
         let core = machine.out_of_order.as_ref().unwrap();
         Ticks {
             core,
             program,
             software_refill,
             beyond,
+            hits: [hit(true), hit(false)],
+            trapped: HashSet::new(),
+            code_trap: None,
             memory_level: machine.caches.iter().filter(|cache| cache.holds.has(false)).count() as u8,
             now: 0,
             entries: Vec::new(),
@@ -110,8 +131,10 @@ impl<'a> Ticks<'a> {
             right_line: u64::MAX,
             retired: BTreeMap::new(),
             wrong_issued: 0,
+            has_trapped: false,
             dispatched: [0; 9],
-            last_written: 0,
+            last_written: (0, 0),
+            retired_now: 0,
             ended: Vec::new(),
         }
     }
@@ -167,20 +190,46 @@ impl<'a> Ticks<'a> {
             load.wrong.is_none() && known.is_some_and(|known| known <= self.now)
         });
         if let Some(load) = trapped {
-            let (sequence, index) = (load.sequence, load.index);
             let known = self.entry(load.conflict.unwrap()).known.unwrap();
-            let address = load.what.address;
-            self.fetched = load.fetched;
-            self.entries.retain(|entry| entry.sequence < sequence);
-            self.requests.retain(|request| request.sequence < sequence);
-            // What younger instructions have done is forgotten.
-            self.waits.iter_mut().for_each(|set| *set = set.filter(|&set| set <= sequence));
-            // The line of the load itself was requested when it was fetched first.
-            self.code_lines.retain(|line| line.0 <= sequence);
-            (self.next, self.wrong) = (index, None);
-            self.line = address / LINE;
-            self.restart = Some(known + u64::from(self.core.loads.replay));
+            self.fetch_again(load.sequence, known + u64::from(self.core.loads.replay));
         }
+    }
+
+    /// An instruction of the right path, and all younger ones, are fetched again from a cycle on.
+    fn fetch_again(&mut self, sequence: Sequence, from: u64) {
+        let first = self.entry(sequence);
+        let (index, address, fetched) = (first.index, first.what.address, first.fetched);
+        self.fetched = fetched;
+        self.entries.retain(|entry| entry.sequence < sequence);
+        self.requests.retain(|request| request.sequence < sequence);
+        // What younger instructions have done is forgotten.
+        self.waits.iter_mut().for_each(|set| *set = set.filter(|&set| set <= sequence));
+        // The line of the instruction itself was requested when it was fetched first.
+        self.code_lines.retain(|line| line.0 <= sequence);
+        (self.next, self.wrong, self.code_trap) = (index, None, None);
+        self.line = address / LINE;
+        self.restart = Some(from);
+    }
+
+    /// The latency of an instruction, of a load that hits.
+    fn latency(&self, what: &Dynamic) -> u64 {
+        let rules = what.rules(self.core);
+        match what.is_of_loads() {
+            true => self.hits[1] + u64::from(rules.beyond_cache),
+            false => rules.latency.unwrap_or(1).into(),
+        }
+    }
+
+    /// Cycles from the fetch of an instruction to its dispatch.
+    fn stages(&self) -> u64 {
+        self.hits[0] + u64::from(self.core.fetch.stages)
+    }
+
+    /// Cycles for which an access waits for its translation, and whether it traps.
+    fn translation(&self, entry: &Entry) -> (u64, bool) {
+        let cycles = serve(entry.what.accessed()).translation;
+        let is_filled = entry.wrong.is_none() && self.trapped.contains(&entry.index);
+        if is_filled { (0, false) } else { (cycles.into(), self.software_refill && cycles > 0) }
     }
 
     fn dispatch(&mut self) {
@@ -198,7 +247,7 @@ impl<'a> Ticks<'a> {
                 continue;
             }
             if count == self.core.dispatch
-                || entry.fetched + u64::from(self.core.fetch.stages) > now
+                || entry.fetched + self.stages() > now
                 || !self.has_room(&entry.what)
             {
                 return count;
@@ -273,12 +322,13 @@ impl<'a> Ticks<'a> {
             let conflict = self.conflict(place);
             let is_wrong = entry.wrong.is_some();
             self.wrong_issued += u64::from(is_wrong);
+            let latency = self.latency(&what);
+            let (translation, traps) = if what.accesses() { self.translation(entry) } else { (0, false) };
             let entry = &mut self.entries[place];
             entry.issued = Some(now);
-            let latency = u64::from(rules.latency);
             match (what.is_load(), what.is_store(), is_wrong) {
                 (true, _, true) if what.wrong_address == Some(None) => entry.completed = Some(now + latency),
-                (true, _, true) if self.software_refill && serve(what.accessed()).translation > 0 => {}
+                (true, _, true) if traps => {}
                 (true, ..) => {
                     if conflict.is_some() {
                         entry.conflict = conflict;
@@ -286,14 +336,15 @@ impl<'a> Ticks<'a> {
                         if place > 0 {
                             self.waits[(what.address >> 2) as usize % place].get_or_insert(sequence);
                         }
+                    } else if traps {
+                        entry.traps = Some(now + latency);
                     } else {
-                        entry.translated = Some(now + u64::from(serve(what.accessed()).translation));
+                        entry.translated = Some(now + translation);
                     }
                 }
                 (_, true, true) => entry.completed = Some(now + latency),
-                (_, true, false) => {
-                    entry.known = Some(now + latency + u64::from(serve(what.accessed()).translation));
-                }
+                (_, true, false) if traps => entry.traps = Some(now + latency),
+                (_, true, false) => entry.known = Some(now + latency + translation),
                 _ => entry.completed = Some(now + latency),
             }
             // Known in the same cycle, as those of younger instructions may depend on it.
@@ -396,7 +447,7 @@ impl<'a> Ticks<'a> {
                 self.entries[place].supplier = Some(supplier);
                 continue;
             }
-            let latency = if entry.what.is_load() { entry.what.rules(self.core).latency.into() } else { 0 };
+            let latency = if entry.what.is_load() { self.latency(&entry.what) } else { 0 };
             let (dispatched, address) = (entry.dispatched.unwrap(), entry.what.accessed());
             let Some(arrives) = self.line(sequence, address, dispatched, latency, !entry.is_waiting) else {
                 let entry = if has_ended { &mut self.ended[place] } else { &mut self.entries[place] };
@@ -458,18 +509,19 @@ impl<'a> Ticks<'a> {
                 && let (Some(known), Some(issued)) = (entry.known, entry.issued)
             {
                 let produced = entry.producers[2].map_or(Some(0), |one| self.entry(one).completed);
-                let issued = issued + u64::from(entry.what.rules(self.core).latency);
+                let issued = issued + self.latency(&entry.what);
                 let data = produced.map(|produced| produced.max(issued));
                 let entry = &mut self.entries[place];
                 entry.data = data;
                 entry.completed = data.map(|data| data.max(known));
             } else if let Some((store, contains)) = entry.supplier {
                 let (store, translated) = (self.entry(store), entry.translated.unwrap());
-                let latency = u64::from(entry.what.rules(self.core).latency);
+                let latency = self.latency(&entry.what);
+                let partial = u64::from(self.core.loads.partial_forward);
                 let forward = u64::from(self.core.loads.forward);
                 let completed = match contains {
                     true => store.data.map(|data| data.max(translated) + forward),
-                    false => store.written.map(|written| written.max(translated) + latency),
+                    false => store.written.map(|written| (written + partial).max(translated) + latency),
                 };
                 self.entries[place].completed = completed;
             }
@@ -477,19 +529,31 @@ impl<'a> Ticks<'a> {
         // Stores are written in order.
         for entry in self.ended.iter_mut().filter(|one| one.what.is_store() && one.written.is_none()) {
             let Some(arrives) = entry.arrives else { return };
-            self.last_written = arrives.max(self.last_written + u64::from(self.core.stores.write_cycles));
-            entry.written = Some(self.last_written);
+            let (last, count) = self.last_written;
+            let written = arrives.max(if count == self.core.stores.writes { last + 1 } else { last });
+            self.last_written = (written, if written == last { count + 1 } else { 1 });
+            entry.written = Some(written);
         }
     }
 
     fn retire(&mut self) {
-        for _ in 0..self.core.retire {
+        self.retired_now = 0;
+        while self.retired_now < self.core.retire {
             let Some(first) = self.entries.first() else { return };
+            if first.wrong.is_none() && first.traps.is_some_and(|traps| traps <= self.now) {
+                let (translation, _) = self.translation(first);
+                let (sequence, index) = (first.sequence, first.index);
+                self.fetch_again(sequence, self.now + translation);
+                self.trapped.insert(index);
+                self.has_trapped = true;
+                return;
+            }
             if first.wrong.is_some() || first.completed.is_none_or(|completed| completed > self.now) {
                 return;
             }
             let mut first = self.entries.remove(0);
             first.retired = Some(self.now);
+            self.retired_now += 1;
             self.retired.insert(first.index, self.now);
             if first.what.rules(self.core).order == ExecutionOrder::System {
                 self.restart = Some(self.now + u64::from(self.core.system_call));
@@ -536,6 +600,18 @@ impl<'a> Ticks<'a> {
             if begins && self.now <= self.fetched {
                 return;
             }
+            let is_untranslated = line != self.line && serve(what.address).translation > 0;
+            if self.software_refill && wrong.is_none() && is_untranslated {
+                // It would be dispatched then; the trap is taken when it would be the oldest.
+                let dispatched = *self
+                    .code_trap
+                    .get_or_insert(self.now + self.hits[0] + u64::from(self.core.fetch.stages));
+                let is_oldest = self.entries.is_empty() && self.retired_now < self.core.retire;
+                if self.now < dispatched || !is_oldest {
+                    return;
+                }
+                self.code_trap = None;
+            }
             if begins || self.now > self.fetched {
                 self.slots = 0;
             }
@@ -559,6 +635,7 @@ impl<'a> Ticks<'a> {
                 producers: [None; 3],
                 translated: None,
                 is_waiting: false,
+                traps: None,
                 supplier: None,
                 conflict: None,
                 completed: None,

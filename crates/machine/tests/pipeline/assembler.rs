@@ -27,6 +27,12 @@ fn instruction(line: &str) -> Result<u32, EncodeError> {
             encode::jump(op, register(0), number(&operands[1][2..4]) as u8, hint(&operands))
         }
         Format::Branch => encode::branch(op, register(0), number(operands[1])),
+        Format::Operate if op.row().operands == Operands::Rc => {
+            encode::operate(op, 31, Operand::Literal(1), register(0))
+        }
+        Format::Operate if op.row().operands == Operands::RbRc => {
+            encode::operate(op, 31, Operand::Register(register(0)), register(1))
+        }
         Format::Operate => encode::operate(op, register(0), Operand::Register(register(1)), register(2)),
         Format::FloatOperate if op.row().operands == Operands::FbFc => {
             encode::float_operate(op, Qualifiers::NONE, 31, register(0), register(1))

@@ -26,12 +26,13 @@ pub fn serve(address: u64) -> ServedBy {
         level: (address >> 36) as u8 & 7,
         is_ahead: false,
         translation: if address & UNTRANSLATED != 0 { TRANSLATION } else { 0 },
+        traps: false,
     }
 }
 
 const VARIETY: [ServedBy; 8] = {
     const fn served(level: u8, is_ahead: bool, translation: u32) -> ServedBy {
-        ServedBy { level, is_ahead, translation }
+        ServedBy { level, is_ahead, translation, traps: false }
     }
     [
         served(0, false, 0),
@@ -52,5 +53,8 @@ impl MemorySystem for ByAddress {
     }
     fn access(&mut self, address: u64, _bytes: u8, _is_store: bool) -> Option<ServedBy> {
         Some(serve(address))
+    }
+    fn probe(&self, address: u64, _is_fetch: bool) -> ServedBy {
+        serve(address)
     }
 }

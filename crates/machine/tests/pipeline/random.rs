@@ -144,7 +144,7 @@ fn program() -> impl Strategy<Value = Program> {
         1 => Just(LEVEL_3),
         1 => Just(UNTRANSLATED)
     ];
-    let address = (level, 0u64..16).prop_map(|(level, number)| level + 0x8000 + 8 * number);
+    let address = (level, 0u64..32).prop_map(|(level, number)| level + 0x8000 + 4 * number);
     (
         (start, 0u64..16),
         prop::collection::vec((prop::collection::vec(plain(), 1..12), end), 1..6),
@@ -196,11 +196,16 @@ fn both(
                 let text = format!("bne r{register},{}", to(target));
                 Some(branch(text, InstructionClass::Branch, vec![(register, true)]))
             }
-            End::Calls => Some(branch("call_pal 158".into(), InstructionClass::CallPal, vec![])),
+            End::Calls => {
+                let function = [131, 158, 159][number % 3];
+                Some(branch(format!("call_pal {function}"), InstructionClass::CallPal, vec![]))
+            }
         });
         let text: Vec<&str> = plains.iter().map(|plain| plain.text.as_str()).collect();
         time.define(&Block::new(set, starts[number], assemble(&text.join("; "))));
-        blocks.push(plains);
+        let words = assemble(&text.join("; "));
+        let sizes = words.iter().map(|&word| isa::decode(word).unwrap().access_size().unwrap_or(0));
+        blocks.push(plains.into_iter().zip(sizes).collect::<Vec<_>>());
     }
     let mut data = program.data.iter().copied().cycle();
     let (mut executed, mut records) = (Vec::new(), Vec::new());
@@ -208,9 +213,9 @@ fn both(
     for (execution, &choice) in program.walk.iter().enumerate() {
         records.push(!(current as u64));
         let mut address = starts[current];
-        for plain in &blocks[current] {
+        for (plain, size) in &blocks[current] {
             let length = bytes(set, std::slice::from_ref(plain));
-            let access = plain.access.map(|is_store| (data.next().unwrap(), is_store));
+            let access = plain.access.map(|is_store| (data.next().unwrap(), *size, is_store));
             records.extend(access.map(|access| access.0));
             executed.push(Executed {
                 address,

@@ -18,7 +18,7 @@ pub struct Executed {
     pub sources: Vec<(u8, bool)>,
     pub destination: Option<u8>,
     /// The address of its data, and whether it stores.
-    pub access: Option<(u64, bool)>,
+    pub access: Option<(u64, u8, bool)>,
     /// The target of a conditional branch.
     pub target: Option<u64>,
     /// Which execution of a block it belongs to.

@@ -35,6 +35,8 @@ pub struct Ticks<'a> {
     pipeline: &'a Pipeline,
     /// Latencies beyond L1's, of instructions and of data.
     beyond: [Vec<u64>; 2],
+    /// The latencies of the first caches, of instructions and of data.
+    hits: [u64; 2],
     entries: usize,
     now: u64,
     /// The cycle in which the last instruction was issued.
@@ -57,7 +59,7 @@ pub struct Ticks<'a> {
     /// The write buffer: blocks and the cycles to write them; and when the current write is finished.
     waiting: VecDeque<(u64, u64)>,
     writing: Option<u64>,
-    store: Option<(u64, u64, bool)>,
+    store: Option<(u64, (u64, u8), bool)>,
 }
 
 const BEGINNING: u64 = 1 << 12;
@@ -68,12 +70,16 @@ impl<'a> Ticks<'a> {
             let path = machine.caches.iter().filter(|cache| cache.holds.has(side));
             let path: Vec<f64> = path.map(|cache| cache.latency).collect();
             let memory = machine.memory.latency_ns * machine.processor.clock_mhz / 1000.0;
-            (0..8).map(|level| (path.get(level).unwrap_or(&memory) - path[0]).round() as u64).collect()
+            let hidden = if side { 1.0 } else { path[0] };
+            (0..8).map(|level| (path.get(level).unwrap_or(&memory) - hidden).round() as u64).collect()
         });
+        let hit =
+            |side: bool| machine.caches.iter().find(|cache| cache.holds.has(side)).unwrap().latency as u64;
         let first = machine.caches.iter().find(|cache| cache.holds.has(false)).unwrap();
         Ticks {
             pipeline: machine.pipeline.as_ref().unwrap(),
             beyond,
+            hits: [hit(true), hit(false)],
             entries: first.write_buffer.unwrap().entries as usize,
             now: BEGINNING + 1,
             last: BEGINNING,
@@ -168,9 +174,11 @@ impl<'a> Ticks<'a> {
             Reached::InSequence => (self.arrived + 1, Cause::TakenBranch),
             Reached::ByBranch => (self.arrived + 1 + u64::from(self.pipeline.taken), Cause::TakenBranch),
             Reached::ByMisprediction => {
-                (self.last + 1 + u64::from(self.pipeline.mispredict), Cause::Mispredict)
+                (self.last + 1 + self.hits[0] + u64::from(self.pipeline.mispredict), Cause::Mispredict)
             }
-            Reached::AfterCall => (self.last + 1 + u64::from(self.pipeline.call_pal), Cause::CallPal),
+            Reached::AfterCall => {
+                (self.last + 1 + self.hits[0] + u64::from(self.pipeline.call_pal), Cause::CallPal)
+            }
         };
         self.holds.push_back((time, cause));
         let line = address / LINE;
@@ -200,15 +208,26 @@ impl<'a> Ticks<'a> {
     }
 
     fn latency(&self, from: InstructionClass, to: InstructionClass, is_special: bool) -> u64 {
-        let mut latency = rules(self.pipeline, from).latency;
+        let mut latency = self.own_latency(from);
         for bypass in &self.pipeline.bypasses {
             let operand = matches!(bypass.operand, None | Some(OperandRole::Tested | OperandRole::Stored) if is_special)
                 || bypass.operand.is_none();
             if operand && bypass.from.contains(&from) && bypass.to.contains(&to) {
-                latency = bypass.latency;
+                latency = bypass.latency.into();
             }
         }
-        latency.into()
+        latency
+    }
+
+    /// The latency of a class, of loads that hit.
+    fn own_latency(&self, class: InstructionClass) -> u64 {
+        let rules = rules(self.pipeline, class);
+        match class {
+            InstructionClass::Load | InstructionClass::FloatLoad | InstructionClass::LoadLocked => {
+                self.hits[1] + u64::from(rules.beyond_cache)
+            }
+            _ => rules.latency.unwrap_or(1).into(),
+        }
     }
 
     /// Waits for operands. An instruction in the shadow of a load that missed is replayed. Evaluated again in each cycle.
@@ -225,7 +244,7 @@ impl<'a> Ticks<'a> {
         if let Some(result) = one.destination.and_then(|register| self.registers.get(&register)) {
             let [before, own] = [result.class, one.class].map(|class| {
                 let rules = rules(self.pipeline, class);
-                u64::from(rules.write.unwrap_or(rules.latency))
+                rules.write.map_or(self.own_latency(class), u64::from)
             });
             let time = result.issued + (before + 1).saturating_sub(own).max(1);
             waits.push((time, cause(result), None));
@@ -254,7 +273,7 @@ impl<'a> Ticks<'a> {
 
     /// Memory's rules.
     fn memory(&mut self, one: &Executed, is_joining: bool) {
-        let Some((address, is_store)) = one.access else { return };
+        let Some((address, bytes, is_store)) = one.access else { return };
         let (loads, stores) = (&self.pipeline.loads, &self.pipeline.stores);
         let hold = match self.stage {
             Stage::Barrier => Some((self.barrier, Cause::Barrier)),
@@ -270,7 +289,11 @@ impl<'a> Ticks<'a> {
                 (translation > 0).then_some((start + translation, Cause::DataTranslation))
             }
             Stage::Store if !is_store => self.store.and_then(|(time, stored, is_hit)| {
-                let same = stored >> 2 & 0x7ff == address >> 2 & 0x7ff;
+                // Longwords of both, by bits 2 to 12 of their addresses.
+                let longwords =
+                    |from: u64, bytes: u8| (from..from + u64::from(bytes)).map(|byte| byte >> 2 & 0x7ff);
+                let same = longwords(stored.0, stored.1)
+                    .any(|one| longwords(address, bytes).any(|other| one == other));
                 if time + 1 == self.now && same && is_hit && loads.after_store_replay > 0 {
                     Some((self.now + u64::from(loads.after_store_replay), Cause::Replay))
                 } else if loads.not_after_store > 0 && time + u64::from(loads.not_after_store) == self.now {
@@ -328,17 +351,18 @@ impl<'a> Ticks<'a> {
             self.free.insert(&occupies.unit, issued + u64::from(occupies.cycles));
         }
         if let Some(blocks) = &own.blocks {
-            let cycles = blocks.before.iter().map(|&before| issued + u64::from(own.latency - before));
+            let cycles =
+                blocks.before.iter().map(|&before| issued + u64::from(own.latency.unwrap_or(1) - before));
             self.blocked.extend(cycles.map(|cycle| (blocks.unit.as_str(), cycle)));
         }
         let mut missed = None;
-        if let Some((address, is_store)) = one.access {
+        if let Some((address, bytes, is_store)) = one.access {
             let level = serve(address).level;
             if is_store {
-                self.store(address, level);
+                self.store(address, bytes, level);
             } else if let Some(late) = self.load(address, level) {
                 issued = late.0;
-                missed = Some((late.1, self.now + u64::from(own.latency)));
+                missed = Some((late.1, self.now + self.own_latency(one.class)));
             }
         }
         self.barriers(one.class);
@@ -359,13 +383,13 @@ impl<'a> Ticks<'a> {
         Some((time, level))
     }
 
-    fn store(&mut self, address: u64, level: u8) {
+    fn store(&mut self, address: u64, bytes: u8, level: u8) {
         let more = self.beyond[1][level.max(1) as usize] - self.beyond[1][1];
         if !self.is_waiting(address) {
             self.waiting.push_back((address / 32, u64::from(self.pipeline.stores.drain_cycles) + more));
             self.write();
         }
-        self.store = Some((self.now, address, level == 0));
+        self.store = Some((self.now, (address, bytes), level == 0));
     }
 
     fn barriers(&mut self, class: InstructionClass) {
@@ -376,8 +400,7 @@ impl<'a> Ticks<'a> {
             self.barrier = self.barrier.max(written).max(loaded).max(self.now + 1);
         }
         if class == InstructionClass::TrapBarrier {
-            let done =
-                |result: &Result| result.issued + u64::from(rules(self.pipeline, result.class).latency);
+            let done = |result: &Result| result.issued + self.own_latency(result.class);
             let done = self.registers.values().map(done).max().unwrap_or(0);
             self.trap_barrier = done;
         }

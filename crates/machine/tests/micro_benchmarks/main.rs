@@ -1,0 +1,59 @@
+//! Micro-benchmarks: small programs whose cycles follow from the fields of a machine's description, on every machine that comes
+//! with the crate. Each has a formula, which knows nothing of the models. docs/micro-benchmarks.md is the table of the results.
+
+#[path = "../pipeline/assembler.rs"]
+mod assembler;
+mod described;
+mod loops;
+mod memory_cases;
+mod operation_cases;
+mod reach;
+mod sweeps;
+mod table;
+
+use std::fmt;
+
+use described::Described;
+
+/// A program that is measured on machines.
+pub struct MicroBenchmark {
+    /// What it measures, as in the table.
+    pub name: String,
+    /// The table in which it is.
+    pub section: &'static str,
+    /// What it measures on a machine, and what follows from the machine's fields; none if it does not apply.
+    pub case: Box<dyn Fn(&Described) -> Option<(f64, Expected)>>,
+}
+
+/// What a formula says.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected {
+    /// One value.
+    Exactly(f64),
+    /// From, to: where the alignment of instructions matters.
+    Between(f64, f64),
+}
+
+impl Expected {
+    fn fits(self, measured: f64) -> bool {
+        let (from, to) = match self {
+            Expected::Exactly(value) => (value, value),
+            Expected::Between(from, to) => (from, to),
+        };
+        (from - 1e-9..=to + 1e-9).contains(&measured)
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Expected::Exactly(value) => write!(f, "{value}"),
+            Expected::Between(from, to) => write!(f, "{from} to {to}"),
+        }
+    }
+}
+
+/// All of them, in the order of the table.
+fn all() -> Vec<MicroBenchmark> {
+    [operation_cases::all(), memory_cases::all(), reach::all()].into_iter().flatten().collect()
+}
