@@ -65,6 +65,52 @@ pub fn annotate<R: InstructionResults>(results: &R, trace: &Trace, request: &Ann
     tables
 }
 
+/// The most expensive lines of annotated functions, the first ones first; none if no function has lines.
+pub fn expensive_lines(functions: &[Table], most: usize) -> Option<Table> {
+    let first = functions.first()?;
+    let named = [Column { name: "function".into(), kind: Kind::Text }];
+    let of_lines = first.columns.iter().filter(|column| column.kind != Kind::Address).cloned();
+    let mut table = Table::new("lines", "The most expensive lines", &[]);
+    table.columns = named.into_iter().chain(of_lines).collect();
+    let mut indexes: HashMap<(&str, &str), usize> = HashMap::new();
+    for function in functions {
+        let body = function.rows.len() - usize::from(function.total);
+        for row in &function.rows[..body] {
+            // The rows of instructions have no line.
+            let Value::Text(line) = &row[0] else { continue };
+            let cells = row.iter().zip(&function.columns);
+            let cells =
+                cells.filter(|(_, column)| column.kind != Kind::Address).map(|(value, _)| value.clone());
+            let row: Vec<Value> = std::iter::once(function.name.as_str().into()).chain(cells).collect();
+            match indexes.get(&(function.name.as_str(), line.as_str())) {
+                Some(&index) => add_values(&mut table.rows[index], &row),
+                None => {
+                    indexes.insert((&function.name, line), table.rows.len());
+                    table.rows.push(row);
+                }
+            }
+        }
+    }
+    let share = |row: &Vec<Value>| match row[2] {
+        Value::Real(share) => share,
+        _ => 0.0,
+    };
+    table.rows.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    table.rows.truncate(most);
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Adds the numbers of a row to those of another one.
+fn add_values(sum: &mut [Value], more: &[Value]) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        match (sum, more) {
+            (Value::Integer(sum), Value::Integer(more)) => *sum += more,
+            (Value::Real(sum), Value::Real(more)) => *sum += more,
+            _ => {}
+        }
+    }
+}
+
 /// Whether a function is meant by a name: NAME or IMAGE!NAME, mangled or not.
 fn is_named(function: &FunctionName, given: &str) -> bool {
     let given = demangle(given);

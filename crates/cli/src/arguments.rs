@@ -485,6 +485,15 @@ pub struct EngineOptions {
     pub environment: EnvironmentOptions,
 }
 
+/// How a program that is run is to end.
+#[derive(Clone, Debug, Args)]
+pub struct EndingOptions {
+    /// The exit status of a program that did what it should, instead of 0; several with commas between them. With another one the
+    /// command fails.
+    #[arg(long = "expect-status", value_name = "STATUS", value_delimiter = ',', default_value = "0")]
+    pub expected: Vec<u8>,
+}
+
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {

@@ -60,7 +60,7 @@ pub fn is_connected() -> bool {
 pub fn report_failure(reason: &str) {
     match is_connected() {
         true => send(&Message::Failed(reason)),
-        false => eprintln!("pathlength: {reason}"),
+        false => text::message!("{reason}"),
     }
 }
 
@@ -68,7 +68,7 @@ pub fn report_failure(reason: &str) {
 pub fn report_problem(problem: &str) {
     match is_connected() {
         true => send(&Message::Problem(problem)),
-        false => eprintln!("pathlength: {problem}"),
+        false => text::message!("{problem}"),
     }
 }
 

@@ -84,7 +84,7 @@ impl Steps {
     /// Shows a message.
     pub fn message(&self, message: String) {
         if self.bar.is_hidden() {
-            eprintln!("pathlength: {message}");
+            text::message!("{message}");
         }
         self.bar.set_message(message);
         self.bar.tick();

@@ -127,7 +127,7 @@ impl GdbSession {
             Ok(DisconnectReason::Kill) => engine::die(Signal::SIGKILL.0.into()),
             Ok(DisconnectReason::Disconnect) => target.session().detach(),
             Err(reason) => {
-                eprintln!("pathlength: note: {reason}; the program continues without GDB");
+                text::message!("note: {reason}; the program continues without GDB");
                 target.session().detach();
             }
         }

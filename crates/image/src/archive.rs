@@ -15,6 +15,7 @@ use object::read::elf::{ElfFile64, SectionHeader, Sym};
 use object::{LittleEndian as LE, SectionIndex};
 
 use crate::Image;
+use crate::names::text;
 use crate::symbols::Function;
 
 /// The least number of equal instructions for a match: shorter functions resemble each other.
@@ -96,8 +97,7 @@ impl Section {
             symbols.iter().filter(|symbol| symbol.st_shndx(LE) == elf::SymbolSection(index.0 as u16))
         {
             let (at, size) = (symbol.st_value(LE) as usize / 4, symbol.st_size(LE) as usize / 4);
-            let name =
-                symbol.name(LE, symbols.strings()).ok().and_then(|name| std::str::from_utf8(name).ok());
+            let name = symbol.name(LE, symbols.strings()).ok().map(text);
             if let Some(name) = name.filter(|_| symbol.st_type() == elf::STT_FUNC && size > 0) {
                 let function = section.functions.entry(at).or_default();
                 function.0 = function.0.max(size);
@@ -148,8 +148,8 @@ impl Section {
             let symbols = file.elf_symbol_table();
             let symbol = symbols.symbol(object::SymbolIndex(relocation.r_sym(LE, false) as usize)).ok();
             let name = symbol.and_then(|symbol| symbol.name(LE, symbols.strings()).ok());
-            let name = name.and_then(|name| std::str::from_utf8(name).ok()).filter(|name| !name.is_empty());
-            self.calls.extend(name.filter(|_| addend == 0).map(|name| (index, name.to_string())));
+            let name = name.map(text).filter(|name| !name.is_empty());
+            self.calls.extend(name.filter(|_| addend == 0).map(|name| (index, name.into_owned())));
         }
     }
 

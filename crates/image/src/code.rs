@@ -6,7 +6,8 @@ use object::LittleEndian as LE;
 use object::elf;
 use object::read::elf::{ElfFile64, SectionHeader};
 
-use crate::error::{Problem, text};
+use crate::error::Problem;
+use crate::names::text;
 use crate::segments::{self, Segment};
 
 /// A section that holds instructions.
@@ -43,7 +44,7 @@ pub fn code_sections(
         {
             continue;
         }
-        let name = text("section name", table.section_name(LE, section)?)?;
+        let name = text(table.section_name(LE, section)?).into_owned();
         let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
         if !segments::is_possible(address, size) || address % 4 != 0 {
             return Err(Problem::Damaged(format!("section {name} at the impossible address {address:#x}")));

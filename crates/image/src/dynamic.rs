@@ -4,7 +4,8 @@ use object::LittleEndian as LE;
 use object::elf;
 use object::read::elf::{Dyn, ProgramHeader};
 
-use crate::error::{Problem, text};
+use crate::error::Problem;
+use crate::names::text;
 use crate::segments::Segment;
 
 /// The entries of the dynamic section.
@@ -38,11 +39,11 @@ impl Dynamic {
             if names > bytes.len() {
                 return Err(Problem::Damaged("names of needed libraries longer than the file".into()));
             }
-            dynamic.needed.push(text("name of a needed library", name)?);
+            dynamic.needed.push(text(name).into());
         }
         let soname = value(elf::DT_SONAME).and_then(|at| strings?.get(usize::try_from(at).ok()?..));
-        let soname = soname.and_then(|name| std::str::from_utf8(name.split(|&byte| byte == 0).next()?).ok());
-        dynamic.soname = soname.map(String::from);
+        let soname = soname.and_then(|name| name.split(|&byte| byte == 0).next());
+        dynamic.soname = soname.map(|name| text(name).into());
         let flags = value(elf::DT_FLAGS_1).unwrap_or_default();
         dynamic.position_independent_executable = flags & elf::DF_1_PIE.0 != 0;
         Ok(dynamic)

@@ -152,9 +152,3 @@ fn appearance(start: &[u8]) -> &'static str {
     let printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     if start.iter().all(printable) { "text" } else { "data of an unknown kind" }
 }
-
-/// A text that must be UTF-8; `what` names it in the error.
-pub fn text(what: &str, bytes: &[u8]) -> Result<String, Problem> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Problem::Damaged(format!("{what} is not UTF-8")))?;
-    Ok(text.into())
-}

@@ -23,6 +23,7 @@ mod error;
 mod expression;
 mod frames;
 mod lines;
+mod names;
 mod segments;
 mod symbols;
 mod variables;
@@ -33,13 +34,13 @@ pub use error::{Error, Problem};
 pub use expression::{CallState, CompiledExpression, Expression, ExpressionError, ExpressionTypes};
 pub use frames::{FrameRow, FrameTable, SavedRegister};
 pub use lines::Location;
+pub use names::text;
 pub use segments::{ADDRESS_LIMIT, Segment};
 pub use symbols::{Function, Symbol};
 pub use variables::{Element, Member, Variable};
 
 use code::code_sections;
 use dynamic::Dynamic;
-use error::text;
 use isa::InstructionSet;
 use lines::Lines;
 use object::elf::{self, FileHeader64};
@@ -176,7 +177,7 @@ impl Image {
             position_independent: header.e_type(LE) == elf::ET_DYN,
             entry,
             program_headers: program_header_address(header, &segments),
-            interpreter: interpreter.transpose()?.map(|name| text("interpreter", name)).transpose()?,
+            interpreter: interpreter.transpose()?.map(|name| text(name).into()),
             needed: dynamic.needed,
             soname: dynamic.soname,
             build_id: file.build_id()?.map(Into::into),

@@ -2,10 +2,12 @@
 
 use crate::code::Code;
 use crate::error::Problem;
+use crate::names::text;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection};
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{ElfFile64, Sym, SymbolTable};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 /// A defined function or variable.
@@ -120,12 +122,10 @@ fn wanted(entry: &elf::Sym64<LE>) -> bool {
 fn name<'data>(
     table: &SymbolTable<'data, FileHeader64<LE>>,
     entry: &elf::Sym64<LE>,
-) -> Result<&'data str, Problem> {
+) -> Result<Cow<'data, str>, Problem> {
     let name = table.symbol_name(LE, entry)?;
-    let name =
-        std::str::from_utf8(name).map_err(|_| Problem::Damaged("a symbol name that is not UTF-8".into()))?;
     // GNU ld writes versions into the full symbol table as name@VERSION.
-    Ok(name.split('@').next().unwrap_or(name))
+    Ok(text(name.split(|&byte| byte == b'@').next().unwrap_or(name)))
 }
 
 /// The functions by address, one for each first instruction.

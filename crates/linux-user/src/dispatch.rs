@@ -85,5 +85,5 @@ fn name_unknown<G: SystemCalls>(kernel: &mut Kernel<G>, number: u64) {
         return;
     }
     let name = name::<G>(number).map_or(String::new(), |name| format!(" ({name})"));
-    eprintln!("pathlength: system call {number}{name} is not implemented; the program was told ENOSYS");
+    text::message!("system call {number}{name} is not implemented; the program was told ENOSYS");
 }

@@ -142,7 +142,7 @@ pub fn load<G: Abi>(
 fn open(path: &Path) -> Result<Image, LoadError> {
     let image = Image::open(path)?;
     if let Some(damage) = image.damage() {
-        eprintln!("pathlength: {}: {damage}; it runs, but its functions have no names", path.display());
+        text::message!("{}: {damage}; it runs, but its functions have no names", path.display());
     }
     Ok(image)
 }

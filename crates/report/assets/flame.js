@@ -1,7 +1,8 @@
 (() => {
   "use strict";
   const svg = document.currentScript.closest("svg");
-  const total = Number(svg.dataset.total), width = Number(svg.dataset.width), letter = Number(svg.dataset.letter);
+  const total = Number(svg.dataset.total), letter = Number(svg.dataset.letter);
+  let width = Number(svg.dataset.width);
   const frames = Array.from(svg.querySelectorAll(".frame"), (group) => ({
     group, rect: group.querySelector("rect"), text: group.querySelector("text"), name: group.dataset.name,
     left: Number(group.dataset.x), size: Number(group.dataset.w), y: Number(group.querySelector("rect").getAttribute("y")),
@@ -16,7 +17,9 @@
   };
 
   // Shows a part of the picture, with the callers of the frame as wide as the picture.
+  let shown = [0, total, Infinity];
   const show = (left, size, y) => {
+    shown = [left, size, y];
     const scale = width / size;
     for (const frame of frames) {
       const isCaller = frame.y > y && frame.left <= left && frame.left + frame.size >= left + size;
@@ -53,6 +56,16 @@
     return text === "" ? "" : `${(100 * sum / total).toFixed(2)} % in functions with this name, and what they call`;
   };
   const field = document.getElementById("search");
+  // In a page the picture is drawn as wide as there is room: scaled down, its letters could not be read.
+  const fit = () => {
+    if (!field || svg.clientWidth < 1) return;
+    width = svg.clientWidth;
+    svg.setAttribute("viewBox", `0 0 ${width} ${svg.getAttribute("height")}`);
+    reset.setAttribute("x", width - 90);
+    show(...shown);
+  };
+  window.addEventListener("resize", fit);
+  fit();
   field?.addEventListener("input", () => {
     document.getElementById("found").textContent = search(field.value);
   });

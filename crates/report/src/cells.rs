@@ -9,7 +9,7 @@ const DASH: &str = "–";
 pub(crate) fn heading(column: &Column) -> String {
     let percent = matches!(column.kind, Kind::Percent(_) | Kind::Change(_));
     let unit = if percent && !column.name.contains('%') { " (%)" } else { "" };
-    printable(&column.name) + unit
+    text::printable(&column.name).into_owned() + unit
 }
 
 /// Whether the column is aligned right.
@@ -20,7 +20,7 @@ pub(crate) fn is_number(kind: Kind) -> bool {
 /// The text of a value of this kind.
 pub(crate) fn text(value: &Value, kind: Kind) -> String {
     let number = match value {
-        Value::Text(text) => return printable(text),
+        Value::Text(text) => return text::printable(text).into_owned(),
         Value::Integer(address) if kind == Kind::Address => return format!("{address:#x}"),
         Value::Integer(number) if decimals(kind) == 0 => number.to_string(),
         Value::Integer(number) => format!("{:.*}", decimals(kind), *number as f64),
@@ -50,11 +50,6 @@ fn separate(number: &str, signed: bool) -> String {
     };
     let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
     format!("{sign}{}{fraction}", separated(whole))
-}
-
-/// Names come from the files a user examines: a control character in one must not reach a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -275,7 +275,7 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
             let (Value::Integer(_) | Value::Real(_)) = row[value] else { continue };
             cells.push(json!({
                 "row": cells::text(&row[category], table.columns[category].kind),
-                "column": cells::printable(&table.columns[value].name),
+                "column": text::printable(&table.columns[value].name),
                 "value": Cell(&row[value]),
                 "shown": cells::text(&row[value], table.columns[value].kind),
                 "place": cells.len(),

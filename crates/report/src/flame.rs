@@ -21,7 +21,14 @@ const STYLE: &str = "svg{font:12px ui-monospace,monospace;background:#fff}\
 .frame{cursor:pointer}.frame:hover rect{stroke:#222}.frame.faded{opacity:.45}.frame.found rect{fill:#7b3fe4}\
 .frame.found text{fill:#fff}rect{stroke:#fff;stroke-width:.5}text{fill:#1a1a1a;pointer-events:none}\
 .title{font:600 15px system-ui,sans-serif}.note{font:12px system-ui,sans-serif;fill:#555}\
-.reset{cursor:pointer;pointer-events:all;fill:#0b5cad}.reset[hidden]{display:none}";
+.reset{cursor:pointer;pointer-events:all;fill:#0b5cad}.reset[hidden]{display:none}\
+@media(prefers-color-scheme:dark){svg{background:#14171b}.frame:hover rect{stroke:#fff}rect{stroke:#14171b}\
+text.title{fill:#e6e9ed}text.note{fill:#9aa5b1}text.reset{fill:#6cb8ec}}";
+/// The page around the picture.
+const PAGE_STYLE: &str = "body{margin:1rem;font:14px system-ui,sans-serif;background:#fff;color:#1a1a1a}\
+h1{font-size:15px;margin:0 0 .6rem;overflow-wrap:anywhere}svg{display:block;width:100%;height:auto}\
+input{font:inherit;max-width:100%;box-sizing:border-box}p{margin:.6rem 0}\
+@media(prefers-color-scheme:dark){body{background:#14171b;color:#e6e9ed}}";
 
 /// A flame graph.
 #[derive(Clone, Debug)]
@@ -41,7 +48,7 @@ struct Position {
 impl FlameGraph<'_> {
     /// Writes the picture, which needs nothing else.
     pub fn write_svg(&self, out: &mut dyn Write) -> io::Result<()> {
-        write!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", self.picture().into_string())
+        write!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}", self.picture(true).into_string())
     }
 
     /// Writes a page with the picture and a field to search, which needs nothing else.
@@ -51,36 +58,47 @@ impl FlameGraph<'_> {
             html lang="en" {
                 head {
                     meta charset="utf-8";
-                    meta name="viewport" content="width=device-width";
-                    title { (self.title) }
-                    style { "body{margin:1rem;font:14px system-ui,sans-serif}svg{width:100%;height:auto}" }
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (text::printable(self.title)) }
+                    style { (PreEscaped(PAGE_STYLE)) }
                 }
                 body {
+                    h1 { (text::printable(self.title)) }
                     p { label { "Search functions: " input #search type="search" placeholder="part of a name"; } " " output #found {} }
-                    (self.picture())
+                    (self.picture(false))
+                    p { (self.note(self.chains.total(), self.left_out())) }
                 }
             }
         };
         out.write_all(page.into_string().as_bytes())
     }
 
-    fn picture(&self) -> Markup {
+    /// Whether a chain's frame is wide enough to be drawn.
+    fn is_drawn(&self, chain: &CallChain) -> bool {
+        chain.inclusive as f64 * WIDTH / self.chains.total().max(1) as f64 >= MIN_WIDTH
+    }
+
+    fn left_out(&self) -> usize {
+        self.chains.chains.iter().filter(|chain| !self.is_drawn(chain)).count()
+    }
+
+    /// The picture; with its title and a note, unless a page has them, in which they fit any width.
+    fn picture(&self, has_title: bool) -> Markup {
         let positions = self.positions();
         let total = self.chains.total();
-        let drawn = |width: u64| width as f64 * WIDTH / total.max(1) as f64 >= MIN_WIDTH;
         let frames: Vec<(&CallChain, &Position)> =
-            self.chains.chains.iter().zip(&positions).filter(|(chain, _)| drawn(chain.inclusive)).collect();
+            self.chains.chains.iter().zip(&positions).filter(|(chain, _)| self.is_drawn(chain)).collect();
         let levels = frames.iter().map(|(_, position)| position.depth + 1).max().unwrap_or(0);
         let height = 2.0 * MARGIN + FRAME_HEIGHT * levels as f64;
-        let left_out = self.chains.chains.len() - frames.len();
         html! {
             svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height)
-                role="img" aria-label=(self.title) data-total=(total) data-width=(WIDTH) data-letter=(LETTER) {
+                role="img" aria-label=(text::printable(self.title)) data-total=(total) data-width=(WIDTH) data-letter=(LETTER) {
                 style { (PreEscaped(STYLE)) }
-                text.title x="6" y="20" { (self.title) }
+                @if has_title { text.title x="6" y="20" { (text::printable(self.title)) } }
                 text.note.reset x=(WIDTH - 90.0) y="20" hidden="" { "show all again" }
                 @for (chain, position) in &frames { (self.frame(chain, position, height, total)) }
-                text.note x="6" y=(height - 12.0) { (self.note(total, left_out)) }
+                @if has_title { text.note x="6" y=(height - 12.0) { (self.note(total, self.left_out())) } }
                 script { (PreEscaped(format!("//<![CDATA[\n{SCRIPT}\n//]]>"))) }
             }
         }
@@ -96,11 +114,12 @@ impl FlameGraph<'_> {
             }
             None => color(&chain.image, &chain.function),
         };
+        let name = text::printable(&chain.function);
         html! {
-            g.frame data-x=(position.left) data-w=(chain.inclusive) data-name=(chain.function) {
-                title { (self.explanation(chain, total)) }
+            g.frame data-x=(position.left) data-w=(chain.inclusive) data-name=(name) {
+                title { (text::printable_lines(&self.explanation(chain, total))) }
                 rect x=(format!("{x:.2}")) y=(y) width=(format!("{width:.2}")) height=(FRAME_HEIGHT) fill=(color) {}
-                text x=(format!("{:.2}", x + 3.0)) y=(y + 13.0) { (shortened(&chain.function, width)) }
+                text x=(format!("{:.2}", x + 3.0)) y=(y + 13.0) { (shortened(&name, width)) }
             }
         }
     }
@@ -112,7 +131,7 @@ impl FlameGraph<'_> {
         let image = if chain.image.is_empty() { String::new() } else { format!(" ({})", chain.image) };
         let mut text = format!(
             "{}{image}\n{} {}, {:.2} %\nits own: {}, {:.2} %",
-            chain.function,
+            text::printable(&chain.function),
             number(chain.inclusive),
             self.chains.event,
             share(chain.inclusive),

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use analysis::table::{Column, Kind, Table, Value};
 use serde::{Serialize, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
 /// A table as an object; without a copy of its rows, which may be many.
 #[derive(Serialize)]
@@ -83,6 +84,70 @@ fn kind(column: &Column) -> &'static str {
 
 /// Writes an object, or an array of them, indented.
 pub(crate) fn render(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
+    write_with(value, PrettyFormatter::new(), &mut *out)?;
     writeln!(out)
+}
+
+/// Writes an object in one line.
+pub(crate) fn render_line(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    write_with(value, CompactFormatter, out)
+}
+
+fn write_with(value: &impl Serialize, formatter: impl Formatter, out: &mut dyn Write) -> io::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Escaping(formatter)))?;
+    Ok(())
+}
+
+/// Writes hidden characters as escapes: they are the same to who reads the file, and do nothing to a terminal.
+struct Escaping<F>(F);
+
+/// Methods that are those of the formatter within.
+macro_rules! as_within {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {
+        $(fn $name<W: ?Sized + Write>(&mut self, out: &mut W $(, $argument: $type)*) -> io::Result<()> {
+            self.0.$name(out $(, $argument)*)
+        })*
+    };
+}
+
+impl<F: Formatter> Formatter for Escaping<F> {
+    as_within! {
+        begin_array();
+        end_array();
+        begin_array_value(is_first: bool);
+        end_array_value();
+        begin_object();
+        end_object();
+        begin_object_key(is_first: bool);
+        end_object_key();
+        begin_object_value();
+        end_object_value();
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
+        let mut rest = text;
+        while let Some((at, c)) = rest.char_indices().find(|&(_, c)| text::is_hidden(c)) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))?;
+            rest = &rest[at + c.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_are_escaped_and_read_again() {
+        let name = "\u{9b}31m\u{202e}evil\u{e0001}\n\"\u{7f}";
+        for write in [render::<&str>, render_line::<&str>] {
+            let mut out = Vec::new();
+            write(&name, &mut out).unwrap();
+            let written = String::from_utf8(out).unwrap();
+            assert_eq!(written.trim_end(), r#""\u009b31m\u202eevil\udb40\udc01\n\"\u007f""#);
+            assert_eq!(serde_json::from_str::<String>(&written).unwrap(), name);
+        }
+    }
 }

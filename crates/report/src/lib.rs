@@ -102,6 +102,14 @@ pub enum Error {
     /// Several tables that one stream cannot hold.
     #[error("several tables do not fit in one {0} stream; name a directory with -o")]
     NeedsDirectory(Format),
+    /// A page in a format of tables.
+    #[error(
+        "a page has no other format: leave out --format {0}, or name a file that does not end with .html"
+    )]
+    PageFormat(Format),
+    /// A table that is too long for a page.
+    #[error("this table can be too long for a page: name a file that does not end with .html")]
+    TooLongForPage,
     /// Binary output that would spoil a terminal.
     #[error("{0} is not for a terminal; name a file with -o")]
     BinaryToTerminal(&'static str),

@@ -8,14 +8,14 @@ use crate::cells;
 
 /// Writes the title, the table and its notes.
 pub(crate) fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "**{}**\n", escaped(&cells::printable(&table.title)))?;
+    writeln!(out, "**{}**\n", escaped(&text::printable(&table.title)))?;
     writeln!(out, "{}", line(table.columns.iter().map(|column| escaped(&cells::heading(column))).collect()))?;
     let alignment = |numeric| if numeric { "---:" } else { "---" }.to_string();
     let alignments = table.columns.iter().map(|column| alignment(cells::is_number(column.kind)));
     writeln!(out, "{}", line(alignments.collect()))?;
     rows(table, out)?;
     for note in &table.notes {
-        writeln!(out, "\n{}", escaped(&cells::printable(note)))?;
+        writeln!(out, "\n{}", escaped(&text::printable(note)))?;
     }
     Ok(())
 }

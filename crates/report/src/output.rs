@@ -10,7 +10,7 @@ use analysis::table::Table;
 use crate::file::{self, check_not_input, check_writable, is_stream, parent};
 use crate::names::{slug, unused};
 use crate::stream::{StandardStream, open_stream};
-use crate::{Error, Format, json, render, terminal};
+use crate::{Error, Format, Page, json, render, terminal};
 
 /// Where tables go, and how.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,12 +40,13 @@ pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Res
 /// Writes tables to a standard stream, or to a file or directory.
 ///
 /// A single table goes to the file `output`, or into it if it is a directory. Several tables go
-/// to one file as text, and else to a directory, made if missing, one file each. On a standard
+/// to one file as text or as a page (`NAME.html`), and else to a directory, made if missing, one file each. On a standard
 /// stream several tables are printed one after the other as text, or are one array of JSON.
 pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> Result<(), Error> {
     match place(tables.len() != 1, format, destination.path)? {
         Place::Stream => to_standard_stream(tables, format, destination),
         Place::Directory(path) => to_directory(tables, format, path),
+        Place::File(path) if is_page(path) => write_file(path, |out| Page::of_tables(tables).write(out)),
         Place::File(path) => {
             write_file(path, |out| to_stream(tables, format, terminal::Style::default(), out))
         }
@@ -75,8 +76,16 @@ enum Place<'a> {
     Directory(&'a Path),
 }
 
+/// Whether the name of a file asks for a page of HTML.
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "html")
+}
+
 fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'_>, Error> {
     match output {
+        Some(path) if is_page(path) && !path.is_dir() && format != Format::Table => {
+            Err(Error::PageFormat(format))
+        }
         Some(path) if path.is_dir() || (several && !format.is_text()) => Ok(Place::Directory(path)),
         Some(path) => Ok(Place::File(path)),
         None if several && matches!(format, Format::Csv | Format::Parquet) => {
@@ -142,6 +151,7 @@ pub fn write_long(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
     match place(false, format, destination.path)? {
+        Place::File(path) if is_page(path) => Err(Error::TooLongForPage),
         Place::File(path) => write_file(path, write),
         Place::Directory(path) => {
             let file = format!("{}.{}", slug(name), extension(format));

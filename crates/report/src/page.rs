@@ -78,6 +78,20 @@ const POLICY: &str =
 const ROWS_SHOWN: usize = 25;
 
 impl Page {
+    /// A page that shows tables as they are, a section each.
+    pub fn of_tables(tables: &[Table]) -> Page {
+        let section = |table: &Table| Section {
+            heading: table.title.clone(),
+            blocks: vec![Block::Table(table.clone())],
+        };
+        Page {
+            title: "Pathlength".into(),
+            headline: tables.first().map_or_else(String::new, |first| first.title.clone()),
+            sections: tables.iter().map(section).collect(),
+            ..Page::default()
+        }
+    }
+
     /// Writes the page.
     pub fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
         let mut data = Data::default();
@@ -90,7 +104,7 @@ impl Page {
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
                     meta http-equiv="Content-Security-Policy" content=(POLICY);
-                    title { (self.title) }
+                    title { (text::printable(&self.title)) }
                     style { (PreEscaped(STYLE)) }
                 }
                 body {
@@ -112,13 +126,13 @@ impl Page {
             self.sections.iter().map(|section| section.markup(data)).collect::<Result<Vec<_>, _>>()?;
         Ok(html! {
             header {
-                p.title { (self.title) }
+                p.title { (text::printable(&self.title)) }
                 h1 { (Prose(&self.headline)) }
                 @for paragraph in &self.lead { p.lead { (Prose(paragraph)) } }
                 @if !self.figures.is_empty() {
                     ul.figures {
                         @for figure in &self.figures {
-                            li { strong { (figure.value) } span { (Prose(&figure.label)) } }
+                            li { strong { (text::printable(&figure.value)) } span { (Prose(&figure.label)) } }
                         }
                     }
                 }
@@ -138,7 +152,7 @@ impl Page {
                 footer {
                     h2 { "How this report was made" }
                     dl {
-                        @for (what, value) in &self.provenance { dt { (what) } dd { code { (value) } } }
+                        @for (what, value) in &self.provenance { dt { (text::printable(what)) } dd { code { (text::printable_lines(value)) } } }
                     }
                 }
             }
@@ -155,7 +169,7 @@ impl Section {
         let block = |block: &Block| {
             Ok(match block {
                 Block::Paragraph(text) => html! { p { (Prose(text)) } },
-                Block::Code(text) => html! { pre tabindex="0" { code { (text) } } },
+                Block::Code(text) => html! { pre tabindex="0" { code { (text::printable_lines(text)) } } },
                 Block::Chart(chart) => data.chart(chart),
                 Block::Table(table) => data.table(table)?,
             })
@@ -188,7 +202,7 @@ impl Data {
                     strong { (Prose(&chart.title)) }
                     @if !chart.caption.is_empty() { " " (Prose(&chart.caption)) }
                 }
-                div.drawing id=(id) role="img" aria-label=(chart.title) {}
+                div.drawing id=(id) role="img" aria-label=(text::printable(&chart.title)) {}
                 noscript { p { "This chart is drawn with JavaScript; the tables hold its numbers." } }
             }
         }
@@ -207,11 +221,11 @@ impl Data {
                 figcaption { strong { (Prose(&table.title)) } }
                 div.tools hidden {
                     @if long {
-                        input type="search" placeholder="Filter rows" aria-label={ "Filter the rows of " (table.title) };
+                        input type="search" placeholder="Filter rows" aria-label={ "Filter the rows of " (text::printable(&table.title)) };
                     }
                     button.save type="button" { "Save as CSV" }
                 }
-                div.scroll tabindex="0" role="region" aria-label=(table.title) {
+                div.scroll tabindex="0" role="region" aria-label=(text::printable(&table.title)) {
                     table {
                         thead { tr { @for column in &table.columns {
                             th scope="col" class=[class(column.kind)] {
@@ -277,12 +291,12 @@ struct Prose<'t>(&'t str);
 impl Render for Prose<'_> {
     fn render(&self) -> Markup {
         let Some((before, mark, inside, after)) = first_mark(self.0) else {
-            return html! { (self.0) };
+            return html! { (text::printable(self.0)) };
         };
         html! {
-            (before)
+            (text::printable(before))
             @match mark {
-                "`" => { code { (inside) } },
+                "`" => { code { (text::printable(inside)) } },
                 "**" => { strong { (Prose(inside)) } },
                 _ => { em { (Prose(inside)) } },
             }

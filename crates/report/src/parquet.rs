@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use analysis::table::{Column, Kind, Table, Value};
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use arrow_schema::{Field, Schema};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use crate::comma::IS_TOTAL;
 use crate::names::unused;
 use crate::{Error, arrow};
 
@@ -34,7 +35,8 @@ pub(crate) fn schema(table: &Table) -> Result<Arc<Schema>, Error> {
     let field = |((name, array), column): ((String, &ArrayRef), &Column)| {
         Field::new(name, array.data_type().clone(), true).with_metadata(arrow::metadata(column))
     };
-    let fields: Vec<_> = fields.map(field).collect();
+    let total = table.total.then(|| Field::new(IS_TOTAL, DataType::Boolean, true));
+    let fields: Vec<_> = fields.map(field).chain(total).collect();
     let metadata = [
         ("name", table.name.clone()),
         ("title", table.title.clone()),
@@ -72,7 +74,12 @@ pub(crate) fn failed(table: &Table, error: ParquetError) -> Error {
 }
 
 fn arrays(table: &Table) -> Result<Vec<ArrayRef>, Error> {
-    (0..table.columns.len()).map(|index| array(table, index)).collect()
+    let total = table.total.then(|| {
+        let last = table.rows.len().saturating_sub(1);
+        let are_totals: Vec<bool> = (0..table.rows.len()).map(|row| row == last).collect();
+        Ok(Arc::new(BooleanArray::from(are_totals)) as ArrayRef)
+    });
+    (0..table.columns.len()).map(|index| array(table, index)).chain(total).collect()
 }
 
 /// One column: text as strings, counts, deltas and addresses as integers, the rest as reals.

@@ -9,7 +9,7 @@ use arrow_schema::Schema;
 
 use crate::{Error, Format, cells, comma, json, markdown, parquet, terminal};
 
-/// Writes a table in parts, which have the same columns.
+/// Writes a table in parts, which have the same columns and no total.
 pub struct TableWriter<W: Write + Send> {
     table: Table,
     state: State<W>,
@@ -41,6 +41,7 @@ const GAP: usize = 2;
 impl<W: Write + Send> TableWriter<W> {
     /// Begins with the first part.
     pub fn begin(first: &Table, format: Format, mut out: W) -> Result<TableWriter<W>, Error> {
+        debug_assert!(!first.total);
         let table = Table { rows: Vec::new(), ..first.clone() };
         let state = match format {
             Format::Table => {
@@ -60,7 +61,9 @@ impl<W: Write + Send> TableWriter<W> {
             }
             Format::Json => {
                 // Everything up to the end of the rows.
-                let document = serde_json::to_string(&json::document(&table)).map_err(io::Error::from)?;
+                let mut document = Vec::new();
+                json::render_line(&json::document(&table), &mut document)?;
+                let document = String::from_utf8(document).map_err(io::Error::other)?;
                 let (before, rest) = document.rsplit_once(json::NO_ROWS).expect("a table has rows");
                 write!(out, "{before}\"rows\":[")?;
                 State::Json { out, is_first: true, rest: rest.into() }
@@ -96,7 +99,7 @@ impl<W: Write + Send> TableWriter<W> {
                 for row in json::rows(part) {
                     let comma = if std::mem::take(is_first) { "" } else { "," };
                     writeln!(out, "{comma}")?;
-                    serde_json::to_writer(&mut *out, &row).map_err(io::Error::from)?;
+                    json::render_line(&row, out)?;
                 }
             }
             State::Parquet { schema, writer } => {

@@ -50,7 +50,7 @@ impl Style {
 pub fn render(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let prose = style.width.unwrap_or(PROSE);
     let (bold, dim) = (style.emphasis(Ansi::new().bold()), style.emphasis(Ansi::new().dimmed()));
-    for line in textwrap::wrap(&cells::printable(&table.title), prose) {
+    for line in textwrap::wrap(&text::printable(&table.title), prose) {
         writeln!(out, "{bold}{line}{bold:#}")?;
     }
     for (index, grid) in Grid::fitted(table, style.width).iter().enumerate() {
@@ -61,7 +61,7 @@ pub fn render(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()
     }
     for note in &table.notes {
         let options = textwrap::Options::new(prose).subsequent_indent("  ");
-        for line in textwrap::wrap(&cells::printable(note), options) {
+        for line in textwrap::wrap(&text::printable(note), options) {
             writeln!(out, "{dim}{line}{dim:#}")?;
         }
     }

@@ -108,11 +108,38 @@ fn anstyle_stripped(text: &str) -> String {
 #[test]
 fn csv() {
     assert_snapshot!(rendered(Format::Csv), @r##"
-function,address,original,difference,change,share (%)
-sqlite3VdbeExec_with_a_rather_long_name,0x120004560,1234567,-61234,-4.96,62.5
-"né, ""quoted""",,0,12,,0.3333333333333333
-all,,1234567,-61222,-4.959,100
+function,address,original,difference,change,share (%),is_total
+sqlite3VdbeExec_with_a_rather_long_name,0x120004560,1234567,-61234,-4.96,62.5,false
+"né, ""quoted""",,0,12,,0.3333333333333333,false
+all,,1234567,-61222,-4.959,100,true
 "##);
+}
+
+/// A name as an attacker chooses it does nothing anywhere.
+#[test]
+fn hostile_names_are_harmless() {
+    let mut table =
+        Table::new("t", "Of \u{1b}]0;title\u{7}", &[("function", Kind::Text), ("n", Kind::Count)]);
+    for name in ["\u{1b}[2J\u{9b}31m\u{202e}evil\n", "<script>alert(1)</script>", "=1+1"] {
+        table.row(vec![name.into(), 1_u64.into()]);
+    }
+    table.notes.push("note on \u{1b}[1m".into());
+    let is_active = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+    for format in [Format::Table, Format::Csv, Format::Json, Format::Markdown] {
+        let mut out = Vec::new();
+        render(&table, format, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(!text.contains(is_active), "{format}: {text:?}");
+        assert!(format != Format::Csv || text.contains("\n'=1+1,"), "{text}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    write_all(&[table.clone()], Format::Table, Some(&page)).unwrap();
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.starts_with("<!DOCTYPE html>") && text.contains("&lt;script&gt;alert(1)"));
+    assert!(!text.contains("<script>alert(1)") && !text.contains(['\u{1b}', '\u{202e}', '\u{9b}']));
+    let refused = write_all(&[table], Format::Csv, Some(&page)).unwrap_err().to_string();
+    assert!(refused.contains("leave out --format csv"), "{refused}");
 }
 
 #[test]
@@ -287,8 +314,13 @@ fn formats_have_names() {
 /// A table written in parts is the same table.
 #[test]
 fn pieces_make_the_whole() {
-    let whole = sample();
-    let piece = |rows: &[Vec<Value>]| Table { rows: rows.to_vec(), total: whole.total, ..whole.clone() };
+    let whole = Table { total: false, ..sample() };
+    let rendered = |format| {
+        let mut out = Vec::new();
+        render(&whole, format, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let piece = |rows: &[Vec<Value>]| Table { rows: rows.to_vec(), ..whole.clone() };
     let in_pieces = |format| {
         let mut out = Vec::new();
         let mut table_writer = TableWriter::begin(&piece(&whole.rows[..1]), format, &mut out).unwrap();

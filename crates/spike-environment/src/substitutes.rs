@@ -25,7 +25,7 @@ pub struct Substitutes {
 impl engine::Substitution for Substitutes {
     fn substitute(&self, program: &Path, image: &Path) -> Option<PathBuf> {
         self.find(program, image).unwrap_or_else(|error| {
-            eprintln!("pathlength: note: {} is executed itself: {error}", image.display());
+            text::message!("note: {} is executed itself: {error}", image.display());
             None
         })
     }
@@ -48,7 +48,7 @@ impl Substitutes {
         };
         let (row, state) = environment.refresh(&row)?;
         if state == State::Changed {
-            eprintln!("pathlength: note: {} has changed", image.display());
+            text::message!("note: {} has changed", image.display());
         }
         environment.version(&application, &row, phase)
     }
@@ -87,8 +87,8 @@ impl Environment {
             }
         } else if !is_there {
             if self.has_any_version(image, phase)? {
-                eprintln!(
-                    "pathlength: note: {} is executed itself, as it has changed since it was optimized, or its optimized version was \
+                text::message!(
+                    "note: {} is executed itself, as it has changed since it was optimized, or its optimized version was \
                      removed; pathlength spike optimize {} makes a new one",
                     image.path.display(),
                     application.name

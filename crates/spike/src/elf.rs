@@ -75,8 +75,8 @@ pub struct Header {
 pub struct Symbol {
     /// The name, with its version.
     pub name: String,
-    /// Offset of the name in the table of names.
-    pub name_offset: u32,
+    /// The name as the image has it, in any encoding.
+    pub name_bytes: Vec<u8>,
     /// Binding and type.
     pub info: u8,
     /// Visibility, and Alpha's bits on gp.
@@ -131,7 +131,7 @@ impl Elf {
         let table = file.elf_section_table();
         let mut sections = Vec::new();
         for section in table.iter() {
-            let name = String::from_utf8_lossy(table.section_name(LE, section)?).into_owned();
+            let name = image::text(table.section_name(LE, section)?).into_owned();
             sections.push(Section {
                 name,
                 kind: section.sh_type(LE).0,
@@ -177,8 +177,8 @@ impl Elf {
         let table = file.elf_symbol_table();
         let symbols = table.iter().map(|symbol| {
             Ok(Symbol {
-                name: String::from_utf8_lossy(table.symbol_name(LE, symbol)?).into_owned(),
-                name_offset: symbol.st_name(LE),
+                name: image::text(table.symbol_name(LE, symbol)?).into_owned(),
+                name_bytes: table.symbol_name(LE, symbol)?.to_vec(),
                 info: symbol.st_info().0,
                 other: symbol.st_other().0,
                 section: symbol.st_shndx(LE).0,

@@ -98,12 +98,24 @@ pub fn assign(program: &mut Program, all: Vec<Located>) {
             }
         }
     }
-    let by_start: HashMap<u64, u32> =
-        program.frames.tables.iter().zip(0..).map(|(table, number)| (table.start, number)).collect();
+    // One table may be of several procedures, and begin before the first one: that of the C library's `sigreturn` routines does.
+    let mut extents: Vec<(u64, u64, u32)> = program
+        .frames
+        .tables
+        .iter()
+        .zip(0..)
+        .map(|(table, number)| (table.start, table.end, number))
+        .collect();
+    extents.sort_unstable();
+    let table_at = |address: u64| {
+        let before = extents.partition_point(|extent| extent.0 <= address).checked_sub(1)?;
+        let &(_, end, number) = extents.get(before)?;
+        (address < end).then_some(number)
+    };
     for procedure in &mut program.procedures {
         let Some(&entry) = procedure.blocks.first() else { continue };
         let Some(first) = program.blocks[entry as usize].instructions.first() else { continue };
-        procedure.frame = by_start.get(&program.code.address(first.origin)).copied();
+        procedure.frame = table_at(program.code.address(first.origin));
         let table = procedure.frame.and_then(|number| program.frames.tables[number as usize].exceptions);
         if table.is_some_and(|address| !program.exceptions.by_address.contains_key(&address)) {
             procedure.frozen.get_or_insert(Frozen::Exceptions);

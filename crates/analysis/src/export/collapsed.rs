@@ -9,8 +9,7 @@ use crate::call_tree::{CallChain, CallChains};
 /// Writes the chains that cost anything.
 pub fn write(chains: &CallChains, out: &mut dyn Write) -> io::Result<()> {
     for (number, chain) in chains.chains.iter().enumerate().filter(|(_, chain)| chain.own > 0) {
-        let path: Vec<String> =
-            chains.path(number).iter().map(|function| function.replace(';', ":")).collect();
+        let path: Vec<_> = chains.path(number).into_iter().map(text::stack_frame).collect();
         writeln!(out, "{} {}", path.join(";"), chain.own)?;
     }
     Ok(())

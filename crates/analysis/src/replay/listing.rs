@@ -211,7 +211,10 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Rc<[Line]> {
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
         let code = code_text(block, pc, word);
         Line {
-            text: format!("{pc:0digits$x}: {code}  {mnemonic:MNEMONIC$}{operands}").trim_end().into(),
+            text: ::text::printable(
+                format!("{pc:0digits$x}: {code}  {mnemonic:MNEMONIC$}{operands}").trim_end(),
+            )
+            .into(),
             registers: summary.as_ref().map(|summary| RegisterEffect::new(set, summary, pc)),
             has_value: trace.header().has_values && summary.is_some_and(|summary| summary.value.is_some()),
             effect: summary.as_ref().map_or(Effect::Nothing, Effect::of),

@@ -98,14 +98,14 @@ impl<'a, W: Write> Text<'a, W> {
     pub fn remark(&mut self, before: u64, text: &str) -> io::Result<()> {
         self.number(before);
         self.line.extend(b"  ** ");
-        self.line.extend(text.as_bytes());
+        self.line.extend(::text::printable(text).as_bytes());
         self.end_line()
     }
 
     /// A line that says where control is.
     pub fn heading(&mut self, text: &str) -> io::Result<()> {
         self.line.resize(self.line.len() + DIGITS + 2, b' ');
-        self.line.extend(text.as_bytes());
+        self.line.extend(::text::printable(text).as_bytes());
         self.end_line()
     }
 

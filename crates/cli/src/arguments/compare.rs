@@ -6,13 +6,15 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use super::{EngineOptions, OutputOptions, RowOptions, UnitOptions};
+use super::{EndingOptions, EngineOptions, OutputOptions, RowOptions, UnitOptions};
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
+    #[command(flatten)]
+    pub ending: EndingOptions,
     #[command(flatten)]
     pub unit: UnitOptions,
     #[command(flatten)]

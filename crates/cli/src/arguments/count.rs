@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
-use super::{CountedProgram, EngineOptions, OutputOptions, RowOptions};
+use super::{CountedProgram, EndingOptions, EngineOptions, OutputOptions, RowOptions};
 
 /// The unit of work.
 #[derive(Clone, Debug, Args)]
@@ -59,6 +59,8 @@ pub enum By {
 pub struct CountOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
+    #[command(flatten)]
+    pub ending: EndingOptions,
     #[command(flatten)]
     pub unit: UnitOptions,
     /// Take a unit's class from the first call of a function in it that names one: FUNCTION($1) for the text that its first

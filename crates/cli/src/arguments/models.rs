@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use machine::{HintedRegions, Holds, Setting, Sweep};
 
 use super::{
-    AttachedProgram, EnvironmentOptions, FileOptions, ModeName, OutputOptions, PlanOptions, RowOptions,
-    RunningProgram,
+    AttachedProgram, EndingOptions, EnvironmentOptions, FileOptions, ModeName, OutputOptions, PlanOptions,
+    RowOptions, RunningProgram,
 };
 use crate::ranges;
 
@@ -31,6 +31,8 @@ pub struct SimulationOptions {
     pub sysroot: PathBuf,
     #[command(flatten)]
     pub environment: EnvironmentOptions,
+    #[command(flatten)]
+    pub ending: EndingOptions,
     /// Of a trace, only this thread, as process and thread, both counted from 0. Can be given several times.
     #[arg(long = "thread", value_name = "P.T", value_parser = ranges::thread)]
     pub threads: Vec<(u32, Option<u32>)>,

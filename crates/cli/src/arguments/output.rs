@@ -44,6 +44,14 @@ impl OutputOptions {
         self.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
     }
 
+    /// How many rows of a long table are shown in a summary: so many for people, all in files for other programs and in pages, which
+    /// fold long tables.
+    pub fn summary_rows(&self, usual: usize) -> Option<usize> {
+        let is_for_people =
+            matches!(self.format(), Format::Table | Format::Markdown) && self.page().is_none();
+        is_for_people.then_some(usual)
+    }
+
     /// Before the work that computes them: whether one table, or several, can be written.
     pub fn check(&self, several: bool) -> Result<(), report::Error> {
         report::check(several, self.format(), self.path.as_deref())

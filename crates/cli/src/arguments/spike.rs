@@ -10,13 +10,15 @@ use super::spike_environment::{
     CollectOptions, DatabaseOptions, ListOptions, ManagerOptions, RegisterOptions, RemoveOptions,
     SpikeExportOptions, SpikeRunOptions, UseOptions,
 };
-use super::{CallOptions, EngineOptions, OutputOptions, ProfiledProgram, RowOptions};
+use super::{CallOptions, EndingOptions, EngineOptions, OutputOptions, ProfiledProgram, RowOptions};
 
 /// Options of `profile`.
 #[derive(Debug, Args)]
 pub struct ProfileOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
+    #[command(flatten)]
+    pub ending: EndingOptions,
     /// Replace an existing profile.
     #[arg(long, conflicts_with = "sample")]
     pub replace: bool,

@@ -3,7 +3,8 @@
 use clap::{Args, ValueEnum};
 
 use super::{
-    ClassOptions, EngineOptions, FileOptions, OutputOptions, RowOptions, RunningProgram, SelectionOptions,
+    ClassOptions, EndingOptions, EngineOptions, FileOptions, OutputOptions, RowOptions, RunningProgram,
+    SelectionOptions,
 };
 
 /// The series of references that are compared.
@@ -72,6 +73,8 @@ pub struct StridesOptions {
     pub output: OutputOptions,
     #[command(flatten)]
     pub engine: EngineOptions,
+    #[command(flatten)]
+    pub ending: EndingOptions,
     /// Of a program, only the calls of this function: NAME or IMAGE!NAME. With --class or --by class, the function of units of work,
     /// by whose classes all of the program is divided. Given several times, each function is a class.
     #[arg(long, value_name = "FUNCTION")]

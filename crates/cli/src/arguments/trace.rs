@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{EngineOptions, ProgramOptions};
+use super::{EndingOptions, EngineOptions, ProgramOptions};
 use crate::ranges;
 
 /// Options of `trace`.
@@ -13,6 +13,8 @@ use crate::ranges;
 pub struct TraceOptions {
     #[command(flatten)]
     pub engine: EngineOptions,
+    #[command(flatten)]
+    pub ending: EndingOptions,
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::annotate::{AnnotateRequest, annotate};
+use analysis::annotate::{AnnotateRequest, annotate, expensive_lines};
 use analysis::models::InstructionResults;
 use analysis::table::Table;
 use anyhow::bail;
@@ -55,15 +55,21 @@ fn show<M: InstructionResults + Model + 'static>(
     simulated.finish(&options.input)
 }
 
-/// A page with a section for each function.
+/// Lines at the beginning of a page.
+const LINES: usize = 15;
+
+/// A page with the most expensive lines, and a section for each function.
 fn write_page<M>(simulated: &Simulated<M>, tables: Vec<Table>, path: &Path) -> Result<(), report::Error> {
     let header = simulated.trace.header();
     let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let lines = expensive_lines(&tables, LINES);
+    let lines =
+        lines.map(|table| Section { heading: table.title.clone(), blocks: vec![Block::Table(table)] });
     let section = |table: Table| Section { heading: table.name.clone(), blocks: vec![Block::Table(table)] };
     let page = Page {
         title: "Annotated functions".into(),
         headline: format!("The most expensive lines of {program}"),
-        sections: tables.into_iter().map(section).collect(),
+        sections: lines.into_iter().chain(tables.into_iter().map(section)).collect(),
         provenance: simulated.provenance(),
         ..Page::default()
     };

@@ -47,8 +47,8 @@ fn patch(options: &PatchOptions) -> anyhow::Result<()> {
         write_image(output, &bytes, image)?;
         let summary = plan.summary();
         let growth = summary.instructions as f64 / summary.original_instructions.max(1) as f64 - 1.0;
-        eprintln!(
-            "pathlength: {}: {} places, code {:.1} % larger; runs log to {}",
+        text::message!(
+            "{}: {} places, code {:.1} % larger; runs log to {}",
             output.display(),
             number(summary.places as u64),
             100.0 * growth,
@@ -56,7 +56,7 @@ fn patch(options: &PatchOptions) -> anyhow::Result<()> {
         );
         if summary.unpatched > 0 {
             let unpatched = number(summary.unpatched as u64);
-            eprintln!("pathlength: note: procedures that cannot be changed, and are not logged: {unpatched}");
+            text::message!("note: procedures that cannot be changed, and are not logged: {unpatched}");
         }
     }
     report::write_file(&log, |out| Ok(out.write_all(&header.empty_file(!options.off))?))?;

@@ -82,7 +82,8 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     let mut functions = tables(CallRows::Function);
     let sorted = options.rows.sort(&mut functions);
     for table in &mut functions {
-        options.rows.shorten(table, Some(SUMMARY_FUNCTIONS), "--by function shows all functions");
+        let usual = output.summary_rows(SUMMARY_FUNCTIONS);
+        options.rows.shorten(table, usual, "--by function shows all functions");
     }
     let tables = functions.into_iter().chain(tables(CallRows::Tree)).collect();
     simulated.write(tables, &RowOptions::default(), output)?;

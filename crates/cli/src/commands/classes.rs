@@ -68,7 +68,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         Some(path) => save(&counts, path)?,
         None => show(&counts, code(), rules, options, write_after_run)?,
     }
-    check_ending(&counted.ending, options.program.path())
+    check_ending(&counted.ending, options.program.path(), &options.ending)
 }
 
 pub(super) fn tables(

@@ -156,8 +156,8 @@ fn is_above(gate: &GateOptions, span: &str, [a, b]: &[Profile; 2]) -> anyhow::Re
     let digits = |n: f64| separated(&format!("{n:.0}"));
     let share =
         if before > 0.0 { format!(", {:+.2} %", 100.0 * (after - before) / before) } else { String::new() };
-    eprintln!(
-        "pathlength: {what} grew from {} to {} instructions (+{}{share}), more than --fail-above allows",
+    text::message!(
+        "{what} grew from {} to {} instructions (+{}{share}), more than --fail-above allows",
         digits(before),
         digits(after),
         digits(after - before)
@@ -167,7 +167,7 @@ fn is_above(gate: &GateOptions, span: &str, [a, b]: &[Profile; 2]) -> anyhow::Re
         b.functions.iter().map(growth).filter(|(_, n)| *n >= 0.5).collect();
     worst.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     for (name, n) in worst.iter().take(if gate.function.is_some() { 0 } else { WORST }) {
-        eprintln!("pathlength: note: {} in {}: +{}", name.function, name.image, digits(*n));
+        text::message!("note: {} in {}: +{}", name.function, name.image, digits(*n));
     }
     Ok(true)
 }
@@ -193,7 +193,7 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
     });
     drop(live);
     let counted = counted.with_context(|| program.display().to_string())?;
-    let has_failed = check_ending(&counted.ending, program)? != ExitCode::SUCCESS;
+    let has_failed = check_ending(&counted.ending, program, &options.ending)? != ExitCode::SUCCESS;
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let description = description(&request.configuration, &counted);
     let unit = options.unit.unit.first().map(String::as_str);

@@ -98,7 +98,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         Some(path) => save(&counts, path)?,
         None => show(&counts, code, rules, options, write_after_run)?,
     }
-    check_ending(&ending, program)
+    check_ending(&ending, program, &options.ending)
 }
 
 /// The configuration of the run.
@@ -127,7 +127,7 @@ pub(super) fn named_rules(options: &CountOptions) -> anyhow::Result<Option<Compo
 /// Sorts tables and shortens those of functions, or the only one. They are shortened even if the column does not exist.
 pub(super) fn arrange(options: &CountOptions, tables: &mut [Table]) -> anyhow::Result<()> {
     let sorted = options.rows.sort(tables);
-    let usual = options.by.is_none().then_some(SUMMARY_FUNCTIONS);
+    let usual = options.output.summary_rows(SUMMARY_FUNCTIONS).filter(|_| options.by.is_none());
     for table in tables.iter_mut().filter(|table| options.by.is_some() || table.name == "functions") {
         options.rows.shorten(table, usual, "--by function shows all functions");
     }

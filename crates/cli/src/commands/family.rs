@@ -47,7 +47,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     // A signal that ended the program will end this process, too.
     drop(folder);
     match &counted.ending {
-        Some(ending) => check_ending(ending, options.program.path()),
+        Some(ending) => check_ending(ending, options.program.path(), &options.ending),
         None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -63,7 +63,8 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
         None => {
             let mut lines = [alignment::by_line(faults, trace)];
             let sorted = options.rows.sort(&mut lines);
-            options.rows.shorten(&mut lines[0], Some(LINES), "--by line shows all lines");
+            let usual = output.summary_rows(LINES);
+            options.rows.shorten(&mut lines[0], usual, "--by line shows all lines");
             let [lines] = lines;
             simulated.write(vec![alignment::summary(faults), lines], &Default::default(), output)?;
             sorted?;

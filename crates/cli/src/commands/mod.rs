@@ -57,7 +57,7 @@ use lab::measure::Ending;
 use lab::startup::{self, RequestedNames};
 use report::{Destination, Format};
 
-use crate::arguments::{EngineOptions, OutputOptions, UnitOptions};
+use crate::arguments::{EndingOptions, EngineOptions, OutputOptions, UnitOptions};
 use crate::messages::{self, Message};
 
 /// The configuration of a run: repeatable for counting, or with the host's clock and random numbers.
@@ -70,7 +70,7 @@ fn configuration(
     let (clock, random) =
         if repeatable { (Clock::Virtual, Random::Seeded(0)) } else { (Clock::Host, Random::Host) };
     let host_environment = host_environment(engine, &["run".into()]).unwrap_or_else(|error| {
-        eprintln!("pathlength: note: host programs cannot start Alpha programs: {error}");
+        text::message!("note: host programs cannot start Alpha programs: {error}");
         Vec::new()
     });
     let settings = Settings {
@@ -145,7 +145,7 @@ fn write_to(destination: Destination, tables: &[Table], output: &OutputOptions) 
     if matches!(output.format(), Format::Csv | Format::Parquet) {
         for table in tables {
             let which = if tables.len() > 1 { format!("{}: ", table.name) } else { String::new() };
-            table.notes.iter().for_each(|note| eprintln!("pathlength: note: {which}{note}"));
+            table.notes.iter().for_each(|note| text::message!("note: {which}{note}"));
         }
     }
     Ok(())
@@ -189,7 +189,7 @@ fn until(ending: &Ending) -> Option<String> {
 /// Checks before the program runs whether names exist in it. Names that it may load later are noted.
 fn check_names(configuration: &Configuration, named: &RequestedNames) -> anyhow::Result<()> {
     if let Some(error) = startup::check(configuration, named)? {
-        eprintln!("pathlength: note: so far {error}; the program may load it later");
+        text::message!("note: so far {error}; the program may load it later");
     }
     Ok(())
 }
@@ -215,17 +215,19 @@ fn named(plan: &Plan) -> RequestedNames<'_> {
     }
 }
 
-/// Reports how the program ended, if not with success. Returns our exit status: 1 if the program's was not 0, unless a
+/// Reports how the program ended, if not as expected. Returns our exit status: 1 if the program's was not an expected one, unless a
 /// calling program is connected. A crash is an error; any other signal that ended the program ends us, too.
-fn check_ending(ending: &Ending, program: &Path) -> anyhow::Result<ExitCode> {
+fn check_ending(ending: &Ending, program: &Path, options: &EndingOptions) -> anyhow::Result<ExitCode> {
     match ending {
-        Ending::Exited(0) => Ok(ExitCode::SUCCESS),
+        Ending::Exited(status) if options.expected.iter().any(|&one| i32::from(one) == *status) => {
+            Ok(ExitCode::SUCCESS)
+        }
         Ending::Exited(status) => {
-            eprintln!("pathlength: note: {} exited with status {status}", program.display());
+            text::message!("note: {} exited with status {status}", program.display());
             Ok(if messages::is_connected() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Ending::Killed { signal, report } if !crash::is_crash(*signal) => {
-            eprintln!("pathlength: {}: {report}", program.display());
+            text::message!("{}: {report}", program.display());
             engine::die(*signal)
         }
         Ending::Killed { report, .. } => anyhow::bail!("{}: {report}", program.display()),

@@ -36,11 +36,11 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     };
     let (profile, left_out) = profile(&counter);
     if profile.images.is_empty() {
-        left_out.iter().for_each(|reason| eprintln!("pathlength: note: {reason}"));
+        left_out.iter().for_each(|reason| text::message!("note: {reason}"));
         anyhow::bail!("{}: no image that was executed can be optimized", path.display());
     }
     write(options, earlier, profile)?;
-    ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path))
+    ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path, &options.ending))
 }
 
 /// The profile to write.
@@ -61,7 +61,7 @@ fn earlier(options: &ProfileOptions) -> anyhow::Result<Profile> {
 fn write(options: &ProfileOptions, earlier: Profile, profile: Profile) -> anyhow::Result<()> {
     let names: Vec<&str> = profile.images.iter().map(|image| image.name.as_str()).collect();
     let output = output(options)?;
-    eprintln!("pathlength: {}: profile of {}", output.display(), names.join(", "));
+    text::message!("{}: profile of {}", output.display(), names.join(", "));
     let bytes = earlier.merge(profile).encode();
     report::write_file(output, |out| Ok(out.write_all(&bytes)?))?;
     Ok(())
@@ -90,8 +90,8 @@ fn count(options: &ProfileOptions) -> anyhow::Result<(EdgeCounts, Ending)> {
     let counted = edges::count(&configuration, is_parallel(None))?;
     if counted.lost > 0 {
         let [lost, forked] = [counted.lost, counted.forked].map(|number| separated(&number.to_string()));
-        eprintln!(
-            "pathlength: note: {lost} of {forked} forked processes are not in the profile: they were killed, still run, or became programs of the host"
+        text::message!(
+            "note: {lost} of {forked} forked processes are not in the profile: they were killed, still run, or became programs of the host"
         );
     }
     Ok((counted.counts, counted.ending))

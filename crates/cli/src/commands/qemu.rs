@@ -18,15 +18,15 @@ pub fn run(options: &QemuOptions) -> anyhow::Result<ExitCode> {
     let (status, converted) = qemu_user::record(&program, &options.output)?;
     super::trace::report_size(&options.output, converted.instructions, 0);
     if converted.omitted > 0 {
-        eprintln!(
-            "pathlength: note: {} of {} accesses are not in the trace: those of an instruction from its third on",
+        text::message!(
+            "note: {} of {} accesses are not in the trace: those of an instruction from its third on",
             HumanCount(converted.omitted),
             HumanCount(converted.omitted + converted.accesses)
         );
     }
     if converted.is_cut {
-        eprintln!(
-            "pathlength: note: the trace ends early: the program was replaced by another one, or ended by a signal"
+        text::message!(
+            "note: the trace ends early: the program was replaced by another one, or ended by a signal"
         );
     }
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));

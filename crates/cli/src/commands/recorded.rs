@@ -58,7 +58,7 @@ impl RecordedInput {
         drop(progress);
         let ending = recording?.ending;
         if !path.exists() {
-            check_ending(&ending, options.file.path())?;
+            check_ending(&ending, options.file.path(), &options.ending)?;
         }
         RecordedInput::of_program(Trace::open(&path)?, &plan, Some(ending))
     }

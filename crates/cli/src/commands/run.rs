@@ -43,7 +43,7 @@ pub fn execute(
         End::Exited(status) => Ok(ExitCode::from(status as u8)),
         End::Killed(crash) => {
             if crash::is_crash(crash.signal) {
-                eprintln!("pathlength: {}", crash::report(&crash, &process.images));
+                text::message!("{}", crash::report(&crash, &process.images));
             }
             engine::die(crash.signal)
         }
@@ -74,7 +74,7 @@ fn listen(place: &str) -> anyhow::Result<Listener> {
 
 /// Runs the program under GDB.
 fn debug(listener: Listener, process: &mut Process, configuration: &Configuration) -> anyhow::Result<End> {
-    eprintln!("pathlength: waiting for GDB: target remote {}", listener.address());
+    text::message!("waiting for GDB: target remote {}", listener.address());
     let Some(connection) = listener.accept().context("cannot wait for GDB")? else {
         return Ok(measure::run(process, &mut (), configuration)?);
     };

@@ -42,8 +42,8 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         false => chain_form(&columns, &options.calls, output, rows)?,
     };
     if samples.children && options.file.attach.is_none() {
-        eprintln!(
-            "pathlength: note: all processes of a program that is run are sampled: --children is for --attach"
+        text::message!(
+            "note: all processes of a program that is run are sampled: --children is for --attach"
         );
     }
     let Sampled { profile, ending, notes } = sample(options)?;
@@ -67,7 +67,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         made.write(rows)?;
     }
     match &simulated.ending {
-        Some(ending) => check_ending(ending, options.file.path()),
+        Some(ending) => check_ending(ending, options.file.path(), &options.ending),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -154,7 +154,8 @@ impl SampleTables<'_> {
             (&mut lines, "--by line shows all lines"),
         ];
         for (table, hint) in hints {
-            self.options.rows.shorten(table, Some(SUMMARY_ROWS), hint);
+            let usual = self.options.output.summary_rows(SUMMARY_ROWS);
+            self.options.rows.shorten(table, usual, hint);
         }
         vec![summary(&self.summary), self.by_process(), functions, inclusive, lines]
     }

@@ -228,7 +228,8 @@ fn write(
     let Some(by) = options.by else {
         let mut lines = [sharing::by_cache_line(&simulated.model, whole, &simulated.trace)];
         let sorted = options.rows.sort(&mut lines);
-        options.rows.shorten(&mut lines[0], Some(LINES), "--by cache-line shows all lines");
+        let usual = options.output.summary_rows(LINES);
+        options.rows.shorten(&mut lines[0], usual, "--by cache-line shows all lines");
         let [lines] = lines;
         let classes = has_classes.then(|| sharing::by_class(&simulated.model));
         let tables = std::iter::once(sharing::summary(&simulated.model)).chain(classes).chain([lines]);

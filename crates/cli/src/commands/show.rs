@@ -63,7 +63,8 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
             let is_summary = options.summary.tables.is_empty();
             for table in &mut tables {
                 let all = format!("--table {} shows all", table.name);
-                options.rows.shorten(table, is_summary.then_some(ROWS), &all);
+                let usual = options.output.summary_rows(ROWS).filter(|_| is_summary);
+                options.rows.shorten(table, usual, &all);
             }
             super::write(&tables, &options.output)?;
             sorted?;
@@ -162,7 +163,7 @@ pub(super) fn replay_selected(
         } else {
             "no instruction of the trace is selected by all options"
         };
-        eprintln!("pathlength: note: nothing to show: {why}");
+        text::message!("note: nothing to show: {why}");
     }
     Ok(is_whole)
 }

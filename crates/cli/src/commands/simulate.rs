@@ -182,7 +182,7 @@ pub fn run<M: Model + 'static>(
     let live = live?;
     if live.model.is_warming() {
         // There are no results; how the program ended may say why.
-        check_ending(&live.ending, options.file.path())?;
+        check_ending(&live.ending, options.file.path(), &options.ending)?;
     }
     let part = note(options, &live.trace);
     let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
@@ -375,7 +375,7 @@ impl<M> Simulated<M> {
     /// Reports how the program ended, if not with success. Returns the exit status.
     pub fn finish(&self, options: &SimulationOptions) -> anyhow::Result<ExitCode> {
         match &self.ending {
-            Some(ending) => check_ending(ending, options.file.path()),
+            Some(ending) => check_ending(ending, options.file.path(), &options.ending),
             None => Ok(if self.is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         }
     }

@@ -92,8 +92,8 @@ fn match_profile(
     };
     let (calls, _) = matching::apply(image, program, method);
     let of = |(all, matched): (u64, u64)| format!("{} of {}", number(matched), number(all));
-    eprintln!(
-        "pathlength: note: {} is of another build of {}: matched {} executed procedures, {} blocks, {:.1} % of the executed instructions",
+    text::message!(
+        "note: {} is of another build of {}: matched {} executed procedures, {} blocks, {:.1} % of the executed instructions",
         file.display(),
         image.name,
         of(matched.procedures),
@@ -127,16 +127,16 @@ fn instrument(options: &InstrumentOptions, output: &Path) -> anyhow::Result<Exit
     }
     let summary = instrumented.summary;
     let growth = summary.instructions as f64 / summary.original_instructions.max(1) as f64 - 1.0;
-    eprintln!(
-        "pathlength: {}: {} counters, code {:.1} % larger; runs add to {}",
+    text::message!(
+        "{}: {} counters, code {:.1} % larger; runs add to {}",
         output.display(),
         number((summary.block_counters + summary.edge_counters) as u64),
         100.0 * growth,
         counts.display()
     );
     if summary.frozen + summary.unmeasured > 0 {
-        eprintln!(
-            "pathlength: note: {} procedures that cannot be changed are not counted",
+        text::message!(
+            "note: {} procedures that cannot be changed are not counted",
             summary.frozen + summary.unmeasured
         );
     }

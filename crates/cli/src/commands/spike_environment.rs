@@ -28,9 +28,9 @@ pub fn register(options: &RegisterOptions) -> anyhow::Result<ExitCode> {
     let mut environment = options.database.open()?;
     let application = environment.register(&options.program, &libraries, options.name.as_deref())?;
     let view = environment.view(&application)?;
-    eprintln!("pathlength: registered '{}' with {} images", view.name, view.images.len());
+    text::message!("registered '{}' with {} images", view.name, view.images.len());
     for image in view.images.iter().filter(|image| image.note.starts_with("not optimizable")) {
-        eprintln!("pathlength: note: {}: {}", image.path.display(), image.note);
+        text::message!("note: {}: {}", image.path.display(), image.note);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -76,12 +76,12 @@ pub fn optimize(options: &OptimizeOptions, settings: Options) -> anyhow::Result<
 fn report(made: &Made, what: &str) {
     let image = made.image.display();
     match (&made.problem, made.matched) {
-        (Some(problem), _) => eprintln!("pathlength: note: {image} is not {what}: {problem}"),
-        (None, Some(share)) => eprintln!(
-            "pathlength: {image}: {what} by the profile of an older file, of which {:.1} % of the executed instructions match",
+        (Some(problem), _) => text::message!("note: {image} is not {what}: {problem}"),
+        (None, Some(share)) => text::message!(
+            "{image}: {what} by the profile of an older file, of which {:.1} % of the executed instructions match",
             100.0 * share
         ),
-        (None, None) => eprintln!("pathlength: {image}: {what}"),
+        (None, None) => text::message!("{image}: {what}"),
     }
 }
 
@@ -186,7 +186,7 @@ fn substitute(
 fn collect_after(folder: &Path) {
     let collected = Environment::open(folder).map_err(anyhow::Error::from);
     if let Err(error) = collected.and_then(|mut environment| say_collected(&mut environment)) {
-        eprintln!("pathlength: note: the profiles are not up to date, the next command collects: {error:#}");
+        text::message!("note: the profiles are not up to date, the next command collects: {error:#}");
     }
 }
 
@@ -195,10 +195,10 @@ fn say_collected(environment: &mut Environment) -> anyhow::Result<()> {
         let image = collected.image.display();
         match &collected.executed {
             Ok(executed) => {
-                eprintln!("pathlength: {image}: profile of {} executed instructions", number(*executed))
+                text::message!("{image}: profile of {} executed instructions", number(*executed))
             }
-            Err(problem) => eprintln!(
-                "pathlength: note: {image}: the counts cannot be used: {problem}; to begin again, pathlength spike instrument --replace"
+            Err(problem) => text::message!(
+                "note: {image}: the counts cannot be used: {problem}; to begin again, pathlength spike instrument --replace"
             ),
         }
     }
@@ -229,7 +229,7 @@ pub fn export(options: &SpikeExportOptions) -> anyhow::Result<ExitCode> {
     let application = environment.application(&options.application)?;
     if let Some(folder) = &options.output {
         for path in environment.export(&application, folder)? {
-            eprintln!("pathlength: {}", path.display());
+            text::message!("{}", path.display());
         }
     }
     if let Some(path) = &options.profile {
@@ -260,7 +260,7 @@ pub fn manager(options: &ManagerOptions) -> anyhow::Result<ExitCode> {
     };
     let manager = Manager::new(settings)
         .with_context(|| format!("cannot listen at port {}; choose another one with --port", options.port))?;
-    eprintln!("pathlength: the page is at {} (Ctrl-C ends it)", manager.address());
+    text::message!("the page is at {} (Ctrl-C ends it)", manager.address());
     manager.serve();
     Ok(ExitCode::SUCCESS)
 }

@@ -117,7 +117,7 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
         live.model.into_iter().map(|live_strides| Patterns::of_program(&dictionary, live_strides)).collect();
     let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
     write(&all, machines, notes, options, write_after_run)?;
-    check_ending(&live.ending, options.file.path())
+    check_ending(&live.ending, options.file.path(), &options.ending)
 }
 
 /// Whether tables are to have classes of units of work.
@@ -173,7 +173,7 @@ fn observe_processes(
     notes.extend(family_notes(&observed.processes, observed.left_out));
     write(&all, machines, notes, options, write_after_run)?;
     match &observed.ending {
-        Some(ending) => check_ending(ending, options.file.path()),
+        Some(ending) => check_ending(ending, options.file.path(), &options.ending),
         None => Ok(ExitCode::SUCCESS),
     }
 }

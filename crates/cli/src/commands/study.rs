@@ -58,7 +58,7 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
     };
     let page = write(&tables, &page, &output)?;
     report::write_all(&summary, report::Format::Table, None)?;
-    eprintln!("\nThe report: {}", page.display());
+    text::message!("the report is {}", page.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -254,7 +254,7 @@ fn of_spike(options: &StudyOptions) -> anyhow::Result<Results> {
         let name = program.workload.name;
         match (options.programs.is_empty(), program.obstacle()) {
             (true, Some(reason)) => {
-                eprintln!("pathlength: {name} is left out: {reason}");
+                text::message!("{name} is left out: {reason}");
                 false
             }
             (true, None) => true,

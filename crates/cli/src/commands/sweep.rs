@@ -155,7 +155,7 @@ fn run<M: MergeableModel + 'static, R: for<'a> From<&'a M> + Serialize + Deseria
     for group in missing.chunks(group_size()) {
         if io::stderr().is_terminal() {
             let done = kept.iter().flatten().count();
-            eprintln!("pathlength: {done} of {} configurations are done", kept.len());
+            text::message!("{done} of {} configurations are done", kept.len());
         }
         let some: Vec<&Configuration> = group.iter().map(|&number| &configurations[number]).collect();
         let (simulated, models) = run_together(request, &some, make)?;

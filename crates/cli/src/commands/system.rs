@@ -111,7 +111,8 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     let sorted = options.rows.sort(&mut tables);
     for table in &mut tables {
         let all = format!("--table {} shows all", table.name);
-        options.rows.shorten(table, options.tables.is_empty().then_some(ROWS), &all);
+        let usual = options.output.summary_rows(ROWS).filter(|_| options.tables.is_empty());
+        options.rows.shorten(table, usual, &all);
     }
     super::write_after_run(&tables, &options.output)?;
     sorted?;
@@ -151,12 +152,11 @@ fn note_conversion(converted: &Converted, plan: &Plan) {
         return;
     }
     match (&plan.unit, &plan.from) {
-        (Some(unit), _) => eprintln!(
-            "pathlength: note: nothing was recorded: {} units of {} began",
-            converted.units, unit.function
-        ),
+        (Some(unit), _) => {
+            text::message!("note: nothing was recorded: {} units of {} began", converted.units, unit.function)
+        }
         (None, Some(from)) => {
-            eprintln!("pathlength: note: nothing was recorded: control did not come to {from}");
+            text::message!("note: nothing was recorded: control did not come to {from}");
         }
         _ => {}
     }
@@ -167,8 +167,8 @@ fn note_unexplained(converted: &Converted) {
     if converted.unexplained > 0 {
         let places = converted.listed.iter().map(|(from, to)| format!("{from:#x} to {to:#x}"));
         let places = places.collect::<Vec<_>>().join(", ");
-        eprintln!(
-            "pathlength: note: {} transfers of control follow neither from the code nor from an exception: {places}",
+        text::message!(
+            "note: {} transfers of control follow neither from the code nor from an exception: {places}",
             converted.unexplained
         );
     }

@@ -28,7 +28,7 @@ pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
     let recording = record::record(&configuration, &plan, &options.output);
     drop(progress);
     let recording = recording?;
-    let status = check_ending(&recording.ending, options.program.path())?;
+    let status = check_ending(&recording.ending, options.program.path(), &options.ending)?;
     report_size(&options.output, recording.recorded.instructions, recording.recorded.units);
     Ok(status)
 }
@@ -40,7 +40,7 @@ pub fn report_size(path: &Path, instructions: u64, units: u64) {
         let units = if units > 0 { format!(", {} seen", count(units, "unit")) } else { String::new() };
         let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
         let (instructions, bytes) = (count(instructions, "instruction"), count(bytes, "byte"));
-        eprintln!("pathlength: {}: {instructions} in {bytes}{units}", path.display());
+        text::message!("{}: {instructions} in {bytes}{units}", path.display());
     }
 }
 

@@ -106,6 +106,28 @@ fn the_exit_status_tells_whether_the_program_failed() {
             assert_eq!(is_shown, !words.starts_with("trace"), "{words}: {}", outcome.stderr);
         }
     }
+    // A status that the program should end with is no failure, and 0 is one then.
+    for words in ["count", "trace", "caches", "time", "strides", "compare"] {
+        let (output, other, dashes) = match words {
+            "trace" => ("-o y", "", ""),
+            "compare" => ("", ":ev5/modes", "--"),
+            _ => ("", "", ""),
+        };
+        for (status, code) in [(3, 0), (20, 0), (0, 1)] {
+            let words =
+                format!("{words} --expect-status 20,3 {output} {other} :ev5/modes {dashes} exit {status}");
+            let mut command = command(&words);
+            command.current_dir(&folder);
+            let outcome = outcome(command);
+            assert_eq!(outcome.code(), code, "{words}: {}", outcome.stderr);
+            assert_eq!(
+                outcome.stderr.contains("exited with status"),
+                code != 0,
+                "{words}: {}",
+                outcome.stderr
+            );
+        }
+    }
     // As env(1), nohup(1) and shells do.
     for (program, status) in [("missing", 127), ("/dev/null", 126), ("/bin/true", 126), ("/etc/passwd", 126)]
     {

@@ -133,3 +133,32 @@ fn tables_of_misses_and_cycles_have_shares() {
         assert!((sum - 200.0).abs() < 0.01 || (sum - 100.0).abs() < 0.01, "{words}: {sum}");
     }
 }
+
+/// Files for other programs have all rows, and pages all tables.
+#[test]
+fn files_are_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let all = column("count --by function --format csv :ev56/modes work", "function");
+    assert!(all.len() > 50, "{all:?}");
+    run(&format!("count --format csv -o {} :ev56/modes work", path("tables"))).quiet_success();
+    let rows = csv(&fs::read_to_string(path("tables/functions.csv")).unwrap());
+    let (total, is_total) =
+        (rows.last().unwrap(), rows[0].iter().position(|name| name == "is_total").unwrap());
+    assert_eq!(
+        (rows.len(), total[is_total].as_str(), rows[1][is_total].as_str()),
+        (all.len() + 2, "true", "false")
+    );
+    for words in RUNS {
+        let whole = with_program(words);
+        let (command_name, rest) = whole.split_once(' ').unwrap_or((&whole, ""));
+        let page = path(&format!("{command_name}.html"));
+        let outcome = run(&format!("{command_name} -o {page} {rest}"));
+        assert_eq!(outcome.code(), 0, "{words}: {}", outcome.stderr);
+        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{words}: {error}"));
+        assert!(text.starts_with("<!DOCTYPE html>"), "{words}: {}", &text[..100]);
+    }
+    let refused = run(&format!("caches --format csv -o {} :ev56/modes work", path("other.html")));
+    assert!(refused.code() == 1 && refused.stderr.contains("leave out --format csv"), "{}", refused.stderr);
+    assert_eq!(refused.stdout, "", "it is refused before the program runs");
+}

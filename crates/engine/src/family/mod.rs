@@ -174,8 +174,8 @@ impl FamilyCounter {
     /// The result; or else ends the process, whose counts would be wrong.
     fn checked<T>(&self, result: io::Result<T>) -> T {
         result.unwrap_or_else(|error| {
-            eprintln!(
-                "pathlength: process {} is ended, as it cannot be counted any further: {error}",
+            text::message!(
+                "process {} is ended, as it cannot be counted any further: {error}",
                 std::process::id()
             );
             // SAFETY: ends the process at once; what was counted is in files.

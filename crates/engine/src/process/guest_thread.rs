@@ -326,7 +326,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             Ok(End::Exited(status)) => unsafe { libc::_exit(status) },
             Ok(End::Killed(crash)) => die(crash.signal),
             Err(error) => {
-                eprintln!("pathlength: {error}");
+                text::message!("{error}");
                 // SAFETY: as above.
                 unsafe { libc::_exit(NOT_LOADED) }
             }

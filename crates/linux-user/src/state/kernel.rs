@@ -204,7 +204,7 @@ impl<G: Abi> Kernel<G> {
     /// Reports, once, an unsupported part of a system call.
     pub(crate) fn name_refused(&mut self, call: &str, what: &'static str, error: &str) {
         if self.refused.insert(what) {
-            eprintln!("pathlength: {call}: {what} is not implemented; the program was told {error}");
+            text::message!("{call}: {what} is not implemented; the program was told {error}");
         }
     }
 

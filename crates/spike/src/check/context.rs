@@ -26,8 +26,8 @@ pub struct Context {
     pub overlap: Option<i64>,
     /// Whether the frame may hold anything but saved registers, or its address be known elsewhere.
     pub is_frame_used: bool,
-    /// Loads that the optimized image carries out, since the last action.
-    pub new_loads: Vec<Symbol>,
+    /// Loads that the optimized image carries out, since the last action, and the registers that unwinders find there.
+    pub new_loads: Vec<(Symbol, u64)>,
     /// Addresses of the optimized image's instructions that were executed.
     pub covered: HashSet<u64>,
     /// Whether each image has accessed memory below the stack pointer since the last action.

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use super::convention::{CLOBBERED, GP, PV, R31, RA};
 use super::machine::Code;
 use super::term::Side;
+use super::unwinding::UnwindTables;
 use crate::elf::Elf;
 use crate::error::Problem;
 use crate::lift;
@@ -63,8 +64,8 @@ impl Images {
     /// Reads both.
     pub fn new(program: &Program, optimized: &Elf) -> Result<Images, Problem> {
         let mut images = Images {
-            original: original_code(program),
-            optimized: optimized_code(optimized),
+            original: original_code(program)?,
+            optimized: optimized_code(optimized)?,
             hints: HashMap::default(),
             words: HashMap::default(),
             labels: HashMap::default(),
@@ -176,30 +177,32 @@ fn address(program: &Program, id: BlockId) -> u64 {
     first.map_or(0, |first| program.code.address(first))
 }
 
-fn original_code(program: &Program) -> Code {
+fn original_code(program: &Program) -> Result<Code, Problem> {
     let section = |&(start, end): &(u32, u32)| {
         let words = &program.code.words[start as usize..end as usize];
         (program.code.address(start), words.iter().map(|&word| isa::decode(word)).collect())
     };
-    Code {
+    Ok(Code {
         side: Side::Original,
         sections: program.code.ranges.iter().map(section).collect(),
         entries: HashMap::default(),
         starts: HashSet::default(),
-    }
+        unwinding: UnwindTables::read(&program.elf)?,
+    })
 }
 
-fn optimized_code(elf: &Elf) -> Code {
+fn optimized_code(elf: &Elf) -> Result<Code, Problem> {
     let sections = elf.sections.iter().filter(|section| lift::is_moved(section)).map(|section| {
         let words = elf.data(section).as_chunks::<4>().0.iter();
         (section.address, words.map(|word| isa::decode(u32::from_le_bytes(*word))).collect())
     });
-    Code {
+    Ok(Code {
         side: Side::Optimized,
         sections: sections.collect(),
         entries: HashMap::default(),
         starts: HashSet::default(),
-    }
+        unwinding: UnwindTables::read(elf)?,
+    })
 }
 
 /// What a procedure does, and which others it goes on to.

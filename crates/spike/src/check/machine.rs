@@ -7,6 +7,7 @@ use isa::{Flags, Format, Instruction, Op, Operands};
 use super::context::Context;
 use super::convention::{F31, R31, RA, SAVED, SP, bit, has, registers};
 use super::term::{Node, Side, Value};
+use super::unwinding::UnwindTables;
 
 /// The instructions of an image.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Code {
     pub entries: HashMap<u64, u64>,
     /// Where a procedure begins that control does not fall into.
     pub starts: HashSet<u64>,
+    /// The tables for unwinders.
+    pub unwinding: UnwindTables,
 }
 
 impl Code {
@@ -226,8 +229,8 @@ impl Machine {
         }
         self.executed += 1;
         match one.op.row().operands {
-            Operands::RaMemory => self.memory(one, one.ra(), code.side, context),
-            Operands::FaMemory => self.memory(one, one.ra() + 32, code.side, context),
+            Operands::RaMemory => self.memory(one, one.ra(), code, context),
+            Operands::FaMemory => self.memory(one, one.ra() + 32, code, context),
             Operands::RaRbRc | Operands::RegistersRaRbRc | Operands::RbRc | Operands::RegisterRbRc => {
                 let second = one.literal().map_or(self.get(one.rb()), |value| Value::constant(value.into()));
                 self.operate(one, self.get(one.ra()), second, one.rc(), code, context)
@@ -335,7 +338,7 @@ impl Machine {
         Step::Next
     }
 
-    fn memory(&mut self, one: Instruction, register: u8, side: Side, context: &mut Context) -> Step {
+    fn memory(&mut self, one: Instruction, register: u8, code: &Code, context: &mut Context) -> Step {
         let base = self.get(one.rb());
         let displacement = i64::from(one.displacement()) as u64;
         let address = base.plus(displacement);
@@ -346,8 +349,8 @@ impl Machine {
                 let stored = one.op.is(Flags::STORE).then(|| self.get(register));
                 return event(one, [address, stored.unwrap_or(Value::constant(0))], Some(register));
             }
-            _ if one.op.is(Flags::STORE) => return self.store(one, register, address, side, context),
-            _ => return self.load(one, register, address, side, context),
+            _ if one.op.is(Flags::STORE) => return self.store(one, register, address, code.side, context),
+            _ => return self.load(one, register, address, code, context),
         }
         Step::Next
     }
@@ -357,7 +360,7 @@ impl Machine {
         one: Instruction,
         register: u8,
         address: Value,
-        side: Side,
+        code: &Code,
         context: &mut Context,
     ) -> Step {
         let slot = context.in_frame(address).filter(|_| matches!(one.op, Op::Ldq | Op::Ldt));
@@ -365,11 +368,12 @@ impl Machine {
             self.set(register, saved, context);
             return Step::Next;
         }
-        self.note_access(one, address, side, context);
+        self.note_access(one, address, code.side, context);
         let symbol = context.terms.symbol(Node::Load(one.op, context.memory, address));
-        match side {
-            Side::Original => context.terms.mark_loaded(symbol),
-            Side::Optimized => context.new_loads.push(symbol),
+        let unwound = self.unwound(self.pc, code, context);
+        match code.side {
+            Side::Original => context.terms.mark_loaded(symbol, unwound),
+            Side::Optimized => context.new_loads.push((symbol, unwound)),
         }
         self.set(register, Value::of(symbol), context);
         Step::Next
@@ -404,7 +408,8 @@ impl Machine {
         event(one, [address, value], None)
     }
 
-    fn slot(&self, slot: i64) -> Option<Value> {
+    /// What is saved at a distance from the stack pointer at the entry.
+    pub fn slot(&self, slot: i64) -> Option<Value> {
         self.slots.binary_search_by_key(&slot, |one| one.0).ok().map(|at| self.slots[at].1)
     }
 

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rustc_hash::FxHashSet as HashSet;
 
 use super::context::Context;
-use super::convention::{ARGUMENTS, GP, PRESERVED, PV, RA, SP, ZEROS, bit, has};
+use super::convention::{ARGUMENTS, GP, PRESERVED, PV, RA, SP, ZEROS, bit, has, registers};
 use super::images::{Images, Procedure};
 use super::machine::{Action, Machine};
 use super::relation::State;
-use super::term::{BASE, Node, Side, Terms, Value};
+use super::term::{BASE, Node, Side, Terms, Value, register_name};
 
 /// An entry of a procedure in both images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -273,6 +273,7 @@ impl<'a> Proof<'a> {
                 }
                 self.check_loads()?;
                 self.note_changes(original, optimized, (first, second));
+                self.check_unwinding((old, new), original, optimized)?;
                 if self.act(from, (old, new), original, optimized)? {
                     return Ok(());
                 }
@@ -289,16 +290,35 @@ impl<'a> Proof<'a> {
 
     /// Loads of the optimized image must be loads of the original, as others could fail.
     fn check_loads(&mut self) -> Checked<()> {
-        for symbol in std::mem::take(&mut self.context.new_loads) {
-            if !self.context.terms.is_loaded(symbol) {
+        for (symbol, unwound) in std::mem::take(&mut self.context.new_loads) {
+            let Some(expected) = self.context.terms.loaded(symbol) else {
                 let load = self.context.terms.show(Value::of(symbol));
                 return Err(format!("the original does not carry out the load {load}"));
-            }
+            };
+            check_unwound(expected, unwound)?;
         }
         match self.context.is_below_stack {
             [false, true] => Err("an access below the stack pointer".into()),
             _ => Ok(()),
         }
+    }
+
+    /// Whether unwinders find at an action of the optimized image what they find at that of the original.
+    fn check_unwinding(
+        &mut self,
+        actions: (Action, Action),
+        original: &Machine,
+        optimized: &Machine,
+    ) -> Checked<()> {
+        let (old, new) = actions;
+        if std::mem::discriminant(&old) != std::mem::discriminant(&new) || matches!(old, Action::Branch(_)) {
+            return Ok(());
+        }
+        // Both are behind the action's instruction.
+        let images = self.images;
+        let expected = original.unwound(original.pc.wrapping_sub(4), &images.original, &mut self.context);
+        let found = optimized.unwound(optimized.pc.wrapping_sub(4), &images.optimized, &mut self.context);
+        check_unwound(expected, found)
     }
 
     /// Control comes to a pair of places.
@@ -344,6 +364,14 @@ impl<'a> Proof<'a> {
                 *value = self.context.terms.named(*value, code);
             }
         }
+    }
+}
+
+/// Compares the registers that unwinders find.
+fn check_unwound(original: u64, optimized: u64) -> Checked<()> {
+    match registers(original & !optimized).next() {
+        None => Ok(()),
+        Some(register) => Err(format!("an unwinder does not find the caller's {}", register_name(register))),
     }
 }
 

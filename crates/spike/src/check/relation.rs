@@ -237,11 +237,8 @@ impl Join<'_> {
         };
         let terms = &mut self.context.terms;
         let symbol = common.map(|node| terms.symbol(node));
-        if let Some(symbol) = symbol
-            && terms.is_loaded(old)
-            && terms.is_loaded(new)
-        {
-            terms.mark_loaded(symbol);
+        if let (Some(symbol), Some(old), Some(new)) = (symbol, terms.loaded(old), terms.loaded(new)) {
+            terms.mark_loaded(symbol, old & new);
         }
         self.done.insert((old, new), symbol);
         symbol

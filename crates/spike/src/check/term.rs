@@ -98,8 +98,8 @@ pub struct Terms {
     nodes: Vec<Node>,
     numbers: HashMap<Node, Symbol>,
     depths: Vec<u16>,
-    /// Loads that the original carries out.
-    loaded: Vec<bool>,
+    /// The registers that unwinders find at a load that the original carries out.
+    loaded: Vec<Option<u64>>,
     variables: u32,
 }
 
@@ -125,7 +125,7 @@ impl Terms {
             let depth = self.depth(node);
             self.nodes.push(node);
             self.depths.push(depth);
-            self.loaded.push(false);
+            self.loaded.push(None);
         }
         if self.depths[symbol as usize] > DEEPEST { self.symbol(Node::Opaque(symbol)) } else { symbol }
     }
@@ -176,13 +176,14 @@ impl Terms {
         self.nodes[symbol as usize]
     }
 
-    /// Notes that the original carries out a load.
-    pub fn mark_loaded(&mut self, symbol: Symbol) {
-        self.loaded[symbol as usize] = true;
+    /// Notes that the original carries out a load, where unwinders find these registers.
+    pub fn mark_loaded(&mut self, symbol: Symbol, unwound: u64) {
+        let loaded = &mut self.loaded[symbol as usize];
+        *loaded = Some(loaded.map_or(unwound, |before| before & unwound));
     }
 
-    /// Whether the original carries out a load.
-    pub fn is_loaded(&self, symbol: Symbol) -> bool {
+    /// The registers that unwinders find wherever the original carries out a load, if it does.
+    pub fn loaded(&self, symbol: Symbol) -> Option<u64> {
         self.loaded[symbol as usize]
     }
 

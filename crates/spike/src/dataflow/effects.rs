@@ -3,7 +3,8 @@
 use isa::{Format, InstructionSet, Op};
 
 use super::RegisterSet;
-use crate::program::{BlockId, GP, Instruction, Program, RA, Reference, Target};
+use crate::program::{BlockId, GP, Instruction, Program, RA, Reference, SP, Target};
+use crate::unwind::{FrameAddress, Rule};
 
 /// The effects of an instruction on registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,8 +20,36 @@ pub struct Effects {
 /// Routines that divide are called by this register, and change only it, `$27`, the result, and `$28`.
 const DIVIDE_LINK: u8 = 23;
 
-/// The effects of an instruction. Those of a call are what the called procedure may do.
+/// The effects of an instruction. Those of a call are what the called procedure may do. What unwinders read at an instruction is
+/// read by it: an exception, a signal or a call of `backtrace` may make them look at any frame.
 pub fn effects(program: &Program, instruction: &Instruction) -> Effects {
+    let own = executed(program, instruction);
+    Effects { reads: own.reads | unwound(program, instruction), ..own }
+}
+
+/// The registers from which unwinders compute where the caller's frame and registers are, except the stack pointer: who
+/// changes its adjustments changes the rows, too.
+pub fn unwound(program: &Program, instruction: &Instruction) -> RegisterSet {
+    let Some(row) = program.frames.rows.get(instruction.frame as usize) else { return RegisterSet::NONE };
+    let column = |number: u16| match number {
+        0..=30 => RegisterSet::integer(number as u8),
+        32..=62 => RegisterSet::floats(number as u8 - 32, number as u8 - 32),
+        _ => RegisterSet::NONE,
+    };
+    let frame = match row.frame_address {
+        FrameAddress::Register(register, _) => column(register),
+        FrameAddress::Expression(_) => RegisterSet::ALL,
+    };
+    let rules = row.registers.iter().map(|(_, rule)| match rule {
+        Rule::Register(other) => column(*other),
+        Rule::Expression(_) | Rule::ValueExpression(_) => RegisterSet::ALL,
+        Rule::Undefined | Rule::Offset(_) | Rule::ValueOffset(_) => RegisterSet::NONE,
+    });
+    rules.fold(frame, |set, one| set | one) - RegisterSet::integer(SP)
+}
+
+/// The effects of executing an instruction.
+fn executed(program: &Program, instruction: &Instruction) -> Effects {
     let Some(one) = isa::decode(instruction.word) else {
         return Effects { reads: RegisterSet::ALL, kills: RegisterSet::NONE, writes: RegisterSet::ALL };
     };

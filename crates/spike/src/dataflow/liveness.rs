@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use isa::Op;
 
-use super::{RegisterSet, effects};
+use super::{RegisterSet, effects, unwound};
 use crate::program::{Block, BlockId, Exit, Instruction, Program, Target};
 
 /// The registers that are live at the beginning of blocks.
@@ -57,7 +57,7 @@ impl Liveness {
         let target = |target: Target| target.block().map_or(RegisterSet::ALL, at);
         match &block.exit {
             Exit::Next(next) => at(*next),
-            Exit::Branch { target: to, .. } => target(*to),
+            Exit::Branch { branch, target: to } => unwound(program, branch) | target(*to),
             Exit::Conditional { branch, taken, next, .. } => {
                 effects(program, branch).reads | target(*taken) | at(*next)
             }

@@ -5,7 +5,7 @@ mod liveness;
 mod registers;
 mod summaries;
 
-pub use effects::{Effects, effects};
+pub use effects::{Effects, effects, unwound};
 pub use liveness::Liveness;
 pub use registers::RegisterSet;
 pub use summaries::Summaries;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use isa::{Op, encode};
 
 use super::region::Region;
-use crate::dataflow::{RegisterSet, effects};
+use crate::dataflow::{RegisterSet, effects, unwound};
 use crate::program::{BlockId, Exit, Instruction, Program, RA, SP};
 use crate::unwind::{FrameAddress, NO_ROW, Row};
 
@@ -363,8 +363,11 @@ impl Renaming<'_> {
         true
     }
 
-    /// Whether all uses other than saves and restores name the register in a field.
+    /// Whether all uses other than saves and restores name the register in a field; rows for unwinders do not.
     fn has_renamable_uses(&self, program: &Program) -> bool {
+        if self.region.instructions(program).any(|one| unwound(program, one).has(self.register)) {
+            return false;
+        }
         let mut some = false;
         let all =
             self.region.instructions(program).filter(|one| !self.is_save(one) && !one.is_call()).all(|one| {

@@ -19,7 +19,9 @@ pub struct Extent {
 
 /// Adds the code between those with symbols, except padding.
 pub fn fill(mut named: Vec<Extent>, code: &CodeMap, found: &Found) -> Vec<Extent> {
-    let pointers = found.slots.values().chain(found.data.iter().map(|(_, _, address)| address));
+    // A label at the end of a procedure lies in the padding behind it.
+    let data = found.data.iter().map(|(_, _, address)| address);
+    let pointers = found.slots.values().chain(data).chain(&found.taken);
     let mut used: Vec<u32> = pointers.filter_map(|&address| code.index(address)).collect();
     used.sort_unstable();
     let mut all = Vec::with_capacity(named.len());

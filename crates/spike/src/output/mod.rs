@@ -113,9 +113,10 @@ struct HeadersPlace {
     offset: u64,
 }
 
-/// How many program headers the new image has: one for the code, and one for the counters or the page before the heap.
+/// How many program headers the new image has at most: one for the code, one for the counters or the page before the heap, and
+/// one for the index of the tables for unwinders.
 fn header_count(elf: &Elf) -> usize {
-    elf.headers.len() + 2
+    elf.headers.len() + 3
 }
 
 /// The end of the original code, if that is large enough for the program headers.
@@ -175,13 +176,18 @@ fn program_headers(
                 memory_size: own_size,
                 ..*header
             },
-            elf::PT_GNU_EH_FRAME if tables.index_size > 0 => place(header, tables.index, tables.index_size),
+            elf::PT_GNU_EH_FRAME => continue,
             _ => *header,
         });
         if Some(index) == last_loaded {
             headers.push(new);
             headers.push(behind(program, &new));
         }
+    }
+    // Static images have no such header: they register the tables of the original code, and unwinders look here for others.
+    if tables.index_size > 0 {
+        let index = Header { kind: elf::PT_GNU_EH_FRAME.0, flags: elf::PF_R.0, align: 4, ..new };
+        headers.push(place(&index, tables.index, tables.index_size));
     }
     headers
 }

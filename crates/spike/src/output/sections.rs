@@ -130,7 +130,8 @@ impl Sections {
     /// Appends the table of sections, and changes the file's header.
     pub fn finish(mut self, out: &mut Vec<u8>, entry: u64, headers: u64, header_count: u16) {
         let mut names = vec![0];
-        let offsets: Vec<u32> = self.all.iter().map(|one| add_name(&mut names, &one.header.name)).collect();
+        let offsets: Vec<u32> =
+            self.all.iter().map(|one| add_name(&mut names, one.header.name.as_bytes())).collect();
         let own = self.all.iter().position(|one| one.header.name == ".shstrtab").unwrap_or(0);
         if own != 0 {
             place(&mut self.all[own].header, out, &names);
@@ -183,9 +184,9 @@ fn place(header: &mut Section, out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Adds a name to a table of names. Returns its offset.
-pub fn add_name(names: &mut Vec<u8>, name: &str) -> u32 {
+pub fn add_name(names: &mut Vec<u8>, name: &[u8]) -> u32 {
     let offset = names.len() as u32;
-    names.extend(name.as_bytes());
+    names.extend(name);
     names.push(0);
     offset
 }

@@ -54,7 +54,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn push(&mut self, name: &str, info: u8, other: u8, section: u16, value: u64, size: u64) {
+    fn push(&mut self, name: &[u8], info: u8, other: u8, section: u16, value: u64, size: u64) {
         let name = if name.is_empty() { 0 } else { add_name(&mut self.names, name) };
         self.entries.extend(name.to_le_bytes());
         self.entries.extend([info, other]);
@@ -86,11 +86,11 @@ impl Writer {
                 (address, if symbol.is_function() { room } else { symbol.size })
             }
         };
-        self.push(&symbol.name, symbol.info, symbol.other, section, value, size);
+        self.push(&symbol.name_bytes, symbol.info, symbol.other, section, value, size);
     }
 
     fn part(&mut self, part: &Part, sections: &Sections) {
         let info = elf::STB_LOCAL.0 << 4 | elf::STT_FUNC.0;
-        self.push(&part.name, info, 0, sections.code, part.start, part.end - part.start);
+        self.push(part.name.as_bytes(), info, 0, sections.code, part.start, part.end - part.start);
     }
 }

@@ -5,6 +5,7 @@ mod debug;
 mod far;
 mod guest;
 mod random;
+mod unwinding;
 
 use std::path::{Path, PathBuf};
 

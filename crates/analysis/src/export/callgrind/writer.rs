@@ -81,7 +81,7 @@ impl Aliases {
         match self.0.get(&name) {
             Some(number) => format!("({number})"),
             None => {
-                let text = format!("({next}) {}", name.replace(['\n', '\r'], "?"));
+                let text = format!("({next}) {}", text::printable(&name));
                 self.0.insert(name, next);
                 text
             }
@@ -104,7 +104,7 @@ impl Writer<'_> {
             self.out,
             "pid: {}\ncmd: {}\npart: 1\n",
             header.process,
-            command.trim_end().replace('\n', " ")
+            text::printable(command.trim_end())
         )?;
         writeln!(self.out, "positions: instr line")?;
         for (name, description) in &profile.events {

@@ -1,0 +1,83 @@
+//! What unwinders find at an instruction: the tables of an image say where the caller's frame and registers are, and the state
+//! of the symbolic execution says what is there. What they find by the original's tables they must find by the optimized image's.
+
+use super::context::Context;
+use super::convention::{PRESERVED, RA, SP, bit, registers};
+use super::machine::{Code, Machine};
+use super::term::{Node, Value};
+use crate::elf::Elf;
+use crate::error::Problem;
+use crate::unwind::{FrameAddress, Frames, NO_ROW, Row, Rule};
+
+/// The tables of an image.
+#[derive(Debug, Default)]
+pub struct UnwindTables {
+    /// The first address of a range, the first one after it, and the number of its row; ascending.
+    ranges: Vec<(u64, u64, u32)>,
+    rows: Vec<Row>,
+}
+
+impl UnwindTables {
+    /// Reads them.
+    pub fn read(elf: &Elf) -> Result<UnwindTables, Problem> {
+        let mut ranges = Vec::new();
+        let frames = Frames::read(elf, |start, end, row| ranges.push((start, end, row)))?;
+        ranges.sort_unstable();
+        Ok(UnwindTables { ranges, rows: frames.rows })
+    }
+
+    /// The row of the instruction at an address.
+    fn row(&self, address: u64) -> Option<&Row> {
+        let before = self.ranges.partition_point(|range| range.0 <= address).checked_sub(1)?;
+        let &(_, end, row) = self.ranges.get(before)?;
+        (address < end && row != NO_ROW).then(|| &self.rows[row as usize])
+    }
+}
+
+/// The registers that are known of a frame. Those of a caller's frame are known as far as a row says where they are.
+type Known = [Option<Value>; 64];
+
+impl Machine {
+    /// The registers of the procedure's caller that an unwinder finds from the instruction at an address on: preserved ones, the
+    /// return address and the stack pointer.
+    pub fn unwound(&self, address: u64, code: &Code, context: &mut Context) -> u64 {
+        let mut known: Known = self.registers.map(Some);
+        let mut at = address;
+        // Calls that are carried out here have frames of their own.
+        for _ in 0..=self.inlined.len() {
+            let Some(caller) = code.unwinding.row(at).and_then(|row| self.caller(row, &known, context))
+            else {
+                return 0;
+            };
+            known = caller;
+            at = known[RA as usize].and_then(Value::as_address).unwrap_or_default().wrapping_sub(1);
+        }
+        let is_found = |&register: &u8| {
+            let side = Some(code.side).filter(|_| PRESERVED & bit(register) != 0);
+            known[register as usize] == Some(context.terms.value(Node::Entry(register, side)))
+        };
+        registers(PRESERVED | bit(RA) | bit(SP)).filter(is_found).fold(0, |set, register| set | bit(register))
+    }
+
+    /// The registers of the caller of a frame.
+    fn caller(&self, row: &Row, known: &Known, context: &Context) -> Option<Known> {
+        let register = |number: u16| known.get(usize::from(number)).copied().flatten();
+        let frame = match row.frame_address {
+            FrameAddress::Register(number, offset) => register(number)?.plus(offset as u64),
+            FrameAddress::Expression(_) => return None,
+        };
+        let saved = |offset: i64| self.slot(context.in_frame(frame.plus(offset as u64))?);
+        let mut caller = *known;
+        caller[SP as usize] = Some(frame);
+        for (number, rule) in &row.registers {
+            let Some(place) = caller.get_mut(usize::from(*number)) else { continue };
+            *place = match rule {
+                Rule::Offset(offset) => saved(*offset),
+                Rule::ValueOffset(offset) => Some(frame.plus(*offset as u64)),
+                Rule::Register(other) => register(*other),
+                Rule::Undefined | Rule::Expression(_) | Rule::ValueExpression(_) => None,
+            };
+        }
+        Some(caller)
+    }
+}
