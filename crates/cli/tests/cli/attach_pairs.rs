@@ -23,7 +23,7 @@ const KINDS: [(&str, fn(&Attaching)); 7] = [
     ("attach --until", |it| it.records("--until 100000", 100_000)),
     ("count", |it| it.counts_work("count", "--by function --duration 0.1", "instructions")),
     ("count --unit", |it| it.counts_units("count", "--unit request --by unit --duration 0.15")),
-    ("profile --every", Attaching::samples),
+    ("profile --every", |it| it.samples()),
     ("caches --unit", |it| it.counts_units("caches", "--unit request --by unit --duration 0.15")),
     ("strides", |it| it.counts_work("strides", "--by function --duration 0.1", "references")),
 ];
