@@ -265,6 +265,7 @@ impl Visitor for Items<'_> {
             record::Mark::UnitBegins(number) => ("unit_begins", Some(number)),
             record::Mark::UnitEnds(number) => ("unit_ends", Some(number)),
             record::Mark::UnitLeft(number) => ("unit_left", Some(number)),
+            record::Mark::UnitCut(number) => ("unit_cut", Some(number)),
             record::Mark::Heap(record::Heap::Caller(address)) => ("heap_caller", Some(address)),
             record::Mark::Heap(record::Heap::Size(bytes)) => ("heap_size", Some(bytes)),
             record::Mark::Heap(record::Heap::Block(address)) => ("heap_block", Some(address)),

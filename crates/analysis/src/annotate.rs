@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use events::BlockId;
-use image::{Location, SymbolPattern, demangle};
+use image::{Location, SymbolPattern};
 use isa::InstructionSet;
 use trace::Trace;
 
 use crate::models::InstructionResults;
-use crate::names::{FunctionName, Names};
+use crate::names::{FunctionName, Names, NotExecuted, check_executed};
 use crate::source::SourceFiles;
 use crate::table::{Column, Kind, Table, Value, separated};
 
@@ -44,14 +44,20 @@ struct ExecutedFunction {
     weight: u64,
 }
 
-/// One table for each function; empty if none of that name was executed.
-pub fn annotate<R: InstructionResults>(results: &R, trace: &Trace, request: &AnnotateRequest) -> Vec<Table> {
+/// One table for each function.
+pub fn annotate<R: InstructionResults>(
+    results: &R,
+    trace: &Trace,
+    request: &AnnotateRequest,
+) -> Result<Vec<Table>, NotExecuted> {
     let names = Names::of_trace(trace);
     let costs = Costs::new(results, trace, &names);
     let mut files = SourceFiles::new(&request.folders);
     let is_wanted = |function: &&ExecutedFunction| {
-        request.functions.is_empty() || request.functions.iter().any(|given| is_named(&function.name, given))
+        let is_named = |given: &String| function.name.is_named(&SymbolPattern::new(given));
+        request.functions.is_empty() || request.functions.iter().any(is_named)
     };
+    check_executed(&request.functions, costs.functions.iter().map(|function| &*function.name))?;
     let wanted: Vec<&ExecutedFunction> = costs.functions.iter().filter(is_wanted).collect();
     let shown = if request.functions.is_empty() { request.top.min(wanted.len()) } else { wanted.len() };
     let functions = wanted.iter().take(shown);
@@ -62,7 +68,7 @@ pub fn annotate<R: InstructionResults>(results: &R, trace: &Trace, request: &Ann
         let others = separated(&others.to_string());
         last.notes.push(format!("{others} more functions were executed: --function shows one, --top more."));
     }
-    tables
+    Ok(tables)
 }
 
 /// The most expensive lines of annotated functions, the first ones first; none if no function has lines.
@@ -109,13 +115,6 @@ fn add_values(sum: &mut [Value], more: &[Value]) {
             _ => {}
         }
     }
-}
-
-/// Whether a function is meant by a name: NAME or IMAGE!NAME, mangled or not.
-fn is_named(function: &FunctionName, given: &str) -> bool {
-    let given = demangle(given);
-    let pattern = SymbolPattern::new(&given);
-    pattern.may_be_in(&function.image) && pattern.matches(&function.function)
 }
 
 impl Costs {

@@ -11,6 +11,8 @@ pub use image::demangle;
 use image::{Image, Location, SymbolPattern, Variable};
 use trace::Trace;
 
+use crate::similar::{hint, similar};
+
 /// A function, named so that it can be found again in another build.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionName {
@@ -18,6 +20,33 @@ pub struct FunctionName {
     pub image: String,
     /// The function's name, demangled; its section in parentheses if no symbol covers the code; or the address.
     pub function: String,
+}
+
+impl FunctionName {
+    /// Whether a user means it by this name.
+    pub fn is_named(&self, pattern: &SymbolPattern) -> bool {
+        pattern.may_be_in(&self.image) && pattern.matches_shown(&self.function)
+    }
+}
+
+/// No function of a name that a user gave was executed. There are names that are like it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no function '{0}' was executed{end}", end = hint(.1, "--by function shows those that were"))]
+pub struct NotExecuted(String, Vec<String>);
+
+/// Whether functions of all given names are among those that were executed.
+pub fn check_executed<'f>(
+    given: &[String],
+    executed: impl Iterator<Item = &'f FunctionName> + Clone,
+) -> Result<(), NotExecuted> {
+    for name in given {
+        let pattern = SymbolPattern::new(name);
+        if !executed.clone().any(|function| function.is_named(&pattern)) {
+            let names = executed.map(|function| function.function.clone());
+            return Err(NotExecuted(name.clone(), similar(pattern.name(), names)));
+        }
+    }
+    Ok(())
 }
 
 /// Code with a name: a function, or a section without functions, such as the linkage table.
@@ -58,14 +87,7 @@ impl Names {
     /// For the images of a trace: by their files if those are unchanged, otherwise by the functions that the
     /// trace names.
     pub fn of_trace(trace: &Trace) -> Names {
-        let mut images: Vec<Loaded> = trace.images().iter().map(Loaded::of_trace).collect();
-        for function in trace.functions() {
-            if let Some(image) = images.get_mut(function.image as usize) {
-                image.functions.push((function.address, function.size, function.name.clone()));
-            }
-        }
-        images.iter_mut().for_each(|image| image.functions.sort_unstable());
-        Names::new(images)
+        Names::new(images_of(trace).iter().map(Loaded::of_trace).collect())
     }
 
     fn new(images: Vec<Loaded>) -> Names {
@@ -187,8 +209,9 @@ impl Loaded {
 
     /// An image as traces have it.
     fn of_trace(image: &events::Image) -> Loaded {
-        let events::Image { path, start, end, bias, build_id } = image.clone();
-        Loaded { build_id: Some(build_id), ..Loaded::new(LoadedImage { path, start, end, bias }) }
+        let events::Image { path, start, end, bias, build_id, functions } = image.clone();
+        let loaded = Loaded::new(LoadedImage { path, start, end, bias });
+        Loaded { build_id: Some(build_id), functions, ..loaded }
     }
 
     /// The start and the name of the code at a run-time address.
@@ -237,6 +260,18 @@ fn start_of_whole(file: &Image, name: &str) -> Option<u64> {
 enum Found<'a> {
     Function(&'a str),
     Section(&'a str),
+}
+
+/// The images of a trace, with the functions that it names, by their addresses.
+pub(crate) fn images_of(trace: &Trace) -> Vec<events::Image> {
+    let mut images = trace.images().to_vec();
+    for function in trace.functions() {
+        if let Some(image) = images.get_mut(function.image as usize) {
+            image.functions.push((function.address, function.size, function.name.clone()));
+        }
+    }
+    images.iter_mut().for_each(|image| image.functions.sort_unstable());
+    images
 }
 
 /// The last component of a path, as text.

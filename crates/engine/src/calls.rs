@@ -1,14 +1,16 @@
 //! Detects the beginnings and ends of units of work: calls of functions, or spans from one function's call to another's.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use events::LoadedImage;
+use isa::{IntegerResult, Register, SourceOperand, TransferTarget};
 
 use crate::places::{Name, entries};
 use crate::platform::{Block, Cpu};
 use crate::unit_class::ClassRule;
 use crate::unit_name::{UnitEnd, UnitName};
-use guest::CallingConvention;
+use guest::{CallingConvention, Guest, Instruction};
 use memory::Memory;
 
 /// The functions of a unit of work.
@@ -35,7 +37,15 @@ pub(crate) struct Calls {
     /// Whether [`Calls::must_report`] has become true for more blocks.
     requires_recompilation: bool,
     previous_end: u64,
+    /// The stack pointer at the first block that was reported: on the thread's own stack.
+    own_stack: Option<u64>,
+    /// Whether blocks of these addresses and numbers of instructions leave frames ([`leaves_frames`]).
+    leaving: HashMap<(u64, usize), bool>,
 }
+
+/// A program's own stacks are at least this large, in bytes: control that comes to an address of the same mapping farther away has
+/// switched to another stack, unless it is on the one that the thread began with.
+const SMALLEST_STACK: u64 = 32 << 10;
 
 /// What the entry of a function means. At an address with several, units end before they begin, and have begun when they get
 /// their class.
@@ -164,6 +174,7 @@ impl Calls {
     pub(crate) fn must_report(&self, block: &Block) -> bool {
         !self.roles_at(block.address).is_empty()
             || self.returns.iter().any(|&back| block.address == back || block.end() == back)
+            || !self.units.is_empty() && leaves_frames(block)
     }
 
     /// Whether [`Calls::must_report`] has become true for more blocks since the last call.
@@ -180,12 +191,18 @@ impl Calls {
         memory: &Memory,
         wanted: impl Fn() -> bool,
     ) -> Change {
+        self.own_stack.get_or_insert(cpu.stack_pointer());
         let mut change = Change::default();
         if let Some(Open { call: Some(call), .. }) = &self.open
             && block.address == call.return_address
             && cpu.stack_pointer() == call.stack_pointer
         {
             change.ended = self.end(true);
+        }
+        if let Some(Open { call: Some(call), .. }) = self.open
+            && self.leaves(call, block, cpu, memory)
+        {
+            change.ended = self.end(false);
         }
         if !self.roles_at(block.address).is_empty() {
             self.called(block.address, cpu, memory, wanted, &mut change);
@@ -207,7 +224,7 @@ impl Calls {
         for (_, role) in self.roles_at(address).to_vec() {
             match role {
                 Role::Ends(unit) => self.ends(unit, cpu, change),
-                Role::Begins(unit) if wanted() => self.begins(unit, cpu, change),
+                Role::Begins(unit) if wanted() => self.begins(unit, (cpu, memory), change),
                 Role::Begins(_) => {}
                 Role::Classifies(rule, class) => self.classify(rule, class, cpu, memory),
             }
@@ -233,11 +250,11 @@ impl Calls {
     }
 
     /// Control enters the function at which a unit begins: opens the unit, unless it is nested.
-    fn begins(&mut self, unit: u32, cpu: &Cpu, change: &mut Change) {
+    fn begins(&mut self, unit: u32, (cpu, memory): (&Cpu, &Memory), change: &mut Change) {
         let is_call = self.units[unit as usize].end == UnitEnd::Return;
         if let Some(open) = &self.open {
             let is_left = match open.call {
-                Some(call) => self.is_left(call, cpu),
+                Some(call) => self.is_left(call, cpu, memory),
                 None => open.unit == unit,
             };
             if !is_left {
@@ -250,13 +267,41 @@ impl Calls {
         self.open = Some(Open { unit, call, instructions: cpu.instructions, class: None });
     }
 
-    /// Whether a call that was left by longjmp never returns. It is taken as left when a function that begins a unit is
-    /// called from a frame that is older than the call. A tail call of the function to itself looks alike, but is a jump,
-    /// which leaves the return address unchanged.
-    fn is_left(&self, call: Call, cpu: &Cpu) -> bool {
+    /// Whether a call that has not returned never will, because a function that begins a unit is called from a frame that is older
+    /// than the call: where control went there was not seen. A tail call of the function to itself looks alike, but is a jump, which
+    /// leaves the return address unchanged.
+    fn is_left(&self, call: Call, cpu: &Cpu, memory: &Memory) -> bool {
         let by_call = cpu.return_address() == self.previous_end;
         let stack_pointer = cpu.stack_pointer();
-        stack_pointer > call.stack_pointer || stack_pointer == call.stack_pointer && by_call
+        (stack_pointer > call.stack_pointer || stack_pointer == call.stack_pointer && by_call)
+            && self.is_on_stack_of(call, stack_pointer, memory)
+    }
+
+    /// Whether a block leaves a call other than by its return: by an exception or longjmp, to a frame that is older than the call.
+    fn leaves(&mut self, call: Call, block: &Block, cpu: &Cpu, memory: &Memory) -> bool {
+        let key = (block.address, block.words.len());
+        if !*self.leaving.entry(key).or_insert_with(|| leaves_frames(block)) {
+            return false;
+        }
+        // What the block does to registers; its stores do not matter for them.
+        let mut after = cpu.clone();
+        after.set_pc(block.end());
+        let loads = block.instructions.iter().filter(|instruction| !instruction.is_store());
+        if loads.map(|instruction| after.execute(instruction, memory)).any(|done| done.is_err()) {
+            return false;
+        }
+        let stack_pointer = after.stack_pointer();
+        let is_older = stack_pointer > call.stack_pointer
+            || stack_pointer == call.stack_pointer && after.pc() != call.return_address;
+        is_older && self.is_on_stack_of(call, stack_pointer, memory)
+    }
+
+    /// Whether a stack pointer that is not below a call's is one of the same stack: programs have several.
+    fn is_on_stack_of(&self, call: Call, stack_pointer: u64, memory: &Memory) -> bool {
+        let mapping = |address: u64| memory.region_at(address).map(|(start, _)| start);
+        let is_own = self.own_stack.is_some_and(|own| mapping(own) == mapping(stack_pointer));
+        mapping(call.stack_pointer) == mapping(stack_pointer)
+            && (is_own || stack_pointer - call.stack_pointer < SMALLEST_STACK)
     }
 
     /// The call whose first instruction is next.
@@ -281,4 +326,29 @@ impl Calls {
         let Open { unit, instructions, class, .. } = self.open.take()?;
         Some(Ended { returned, began: instructions, unit, class })
     }
+}
+
+/// Whether a block sets the stack pointer to a value, and goes to a computed address: as longjmp, exceptions and switches between
+/// stacks do. Functions with frames of varying size set it from the frame pointer, and only return.
+fn leaves_frames(block: &Block) -> bool {
+    let set = Cpu::INSTRUCTION_SET;
+    let stack_pointer = <Cpu as CallingConvention>::STACK_POINTER;
+    let is_stack_pointer = |operand| operand == SourceOperand::Register(stack_pointer);
+    let is_frame = |operand| operand == SourceOperand::Register(Cpu::FRAME_POINTER);
+    let summary = |&word: &u32| set.summary(word);
+    let target = block.words.last().and_then(summary).and_then(|last| last.transfer);
+    let is_computed = target.is_some_and(|last| matches!(last.target, TransferTarget::Register { .. }));
+    is_computed
+        && block.words.iter().filter_map(summary).any(|summary| {
+            let moves = match summary.result {
+                Some((_, IntegerResult::Sum(a, b) | IntegerResult::Difference(a, b))) => {
+                    is_stack_pointer(a) && matches!(b, SourceOperand::Constant(_))
+                        || is_frame(a)
+                        || is_frame(b)
+                }
+                Some((_, IntegerResult::Or(a, b))) => is_frame(a) || is_frame(b),
+                _ => false,
+            };
+            summary.written.contains(&Some(Register::Integer(stack_pointer))) && !moves
+        })
 }

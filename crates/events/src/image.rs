@@ -32,4 +32,7 @@ pub struct Image {
     pub bias: u64,
     /// The linker's build ID; empty if there is none.
     pub build_id: Vec<u8>,
+    /// The functions that a trace names, for consumers of its records: run-time address, bytes, symbol. Empty for a program that runs,
+    /// whose images are files.
+    pub functions: Vec<(u64, u64, String)>,
 }

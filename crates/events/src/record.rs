@@ -39,6 +39,8 @@ pub enum Mark {
     UnitEnds(u64),
     /// The unit of work ends: its function was left by other means than its return.
     UnitLeft(u64),
+    /// The unit of work goes on, and is observed no more: recording ends, or its thread does.
+    UnitCut(u64),
     /// An event of the heap.
     Heap(Heap),
     /// A change of what is mapped in the process's address space.
@@ -244,6 +246,7 @@ impl Mark {
             4 => Mark::UnitBegins(payload),
             5 => Mark::UnitEnds(payload),
             6 => Mark::UnitLeft(payload),
+            28 => Mark::UnitCut(payload),
             7 => Mark::Heap(Heap::Caller(payload)),
             8 => Mark::Heap(Heap::Size(payload)),
             9 => Mark::Heap(Heap::Block(payload)),
@@ -277,6 +280,7 @@ impl Mark {
             Mark::UnitBegins(number) => (4, number),
             Mark::UnitEnds(number) => (5, number),
             Mark::UnitLeft(number) => (6, number),
+            Mark::UnitCut(number) => (28, number),
             Mark::Heap(Heap::Caller(address)) => (7, address),
             Mark::Heap(Heap::Size(bytes)) => (8, bytes),
             Mark::Heap(Heap::Block(address)) => (9, address),

@@ -61,6 +61,11 @@ pub trait Instrumentation<G: Guest> {
     fn level(&mut self, _: &Block<G>, _: &G, _: &Memory) -> Option<InstrumentationLevel> {
         None
     }
+    /// The number of what is observed now; 0 for nothing. Blocks and compiled code belong to one number: what must be reported, limits
+    /// and filters differ between them. [`level`](Instrumentation::level) returns a level when it changes.
+    fn session(&self) -> u64 {
+        0
+    }
     /// Whether [`level`](Instrumentation::level) must be asked soon, whatever is executed: a signal that says so to the thread
     /// may have come during a system call. Called after each system call of compiled code.
     #[inline(always)]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
+use wildmatch::WildMatch;
 
 /// Longer symbols and longer names are left as they are: compilers seldom make such, damaged files do.
 const LONGEST_SYMBOL: usize = 1 << 14;
@@ -109,8 +110,9 @@ impl Write for Bounded {
 /// How a user names a function or a variable: `NAME` or `IMAGE!NAME`.
 ///
 /// The name is the symbol itself, or its name in the source's language, with or without parameters, template
-/// arguments and spaces. So it can be the name of several functions. The compiler's clones of a function have its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// arguments and spaces; `*` stands for any part of it. So it can be the name of several functions. The compiler's clones of a
+/// function have its name.
+#[derive(Clone, Debug, PartialEq)]
 pub struct SymbolPattern {
     image: Option<String>,
     name: String,
@@ -118,6 +120,8 @@ pub struct SymbolPattern {
     key: String,
     /// Its last part, if all symbols of this name contain that.
     identifier: Option<String>,
+    /// If it has a `*`, except in names of operators and at the end of pointers' types.
+    wildcard: Option<WildMatch>,
 }
 
 impl SymbolPattern {
@@ -126,7 +130,10 @@ impl SymbolPattern {
         let (image, name) = split_image(text);
         let key = key(name);
         let identifier = last_identifier(&key).map(String::from);
-        SymbolPattern { image: image.map(String::from), name: name.into(), key, identifier }
+        let stem = without_parameters(&key);
+        let has_wildcard = stem.contains('*') && !stem.contains("operator");
+        let wildcard = has_wildcard.then(|| WildMatch::new(&key));
+        SymbolPattern { image: image.map(String::from), name: name.into(), key, identifier, wildcard }
     }
 
     /// The name without the image.
@@ -148,6 +155,9 @@ impl SymbolPattern {
         if !clone.is_empty() && stem == self.name {
             return true;
         }
+        if let Some(wildcard) = &self.wildcard {
+            return wildcard.matches(stem) || self.matches_shown(&demangle(symbol));
+        }
         if !is_mangled(stem) || is_mangled(&self.name) || !self.may_be_name_of(stem) {
             return false;
         }
@@ -167,6 +177,23 @@ impl SymbolPattern {
         let (stem, clone) = split_clone(symbol);
         let is_part = PARTS.iter().any(|part| clone.contains(part));
         (!is_part || symbol == self.name || stem == symbol) && self.matches(symbol)
+    }
+
+    /// Whether it is a name of the function that tables show by this one ([`demangle`]).
+    pub fn matches_shown(&self, shown: &str) -> bool {
+        if self.wildcard.is_none()
+            && (self.matches(shown) || is_mangled(&self.name) && demangle(&self.name) == shown)
+        {
+            return true;
+        }
+        let stem = key(shown.split(" [clone ").next().unwrap_or(shown));
+        let plain = without_parameters(&stem);
+        if let Some(wildcard) = &self.wildcard {
+            return [plain, &*stem].into_iter().any(|name| wildcard.matches(name));
+        }
+        [&*key(shown), &*stem, without_qualifiers(&stem), plain, without_last_arguments(plain)]
+            .contains(&&*self.key)
+            || without_arguments(plain) == self.key
     }
 
     /// A quick test that nearly all other symbols fail.
@@ -234,6 +261,27 @@ fn without_qualifiers(key: &str) -> &str {
         rest = shorter;
     }
     if rest.ends_with(')') { rest } else { key }
+}
+
+/// `f(int) const` as `f`.
+fn without_parameters(key: &str) -> &str {
+    let call = without_qualifiers(key);
+    if !call.ends_with(')') {
+        return key;
+    }
+    let mut depth = 0;
+    let start = call.char_indices().rev().find(|&(_, c)| {
+        depth += match c {
+            ')' => 1,
+            '(' => -1,
+            _ => 0,
+        };
+        depth == 0
+    });
+    match start {
+        Some((at, _)) if at > 0 && !call.ends_with("(anonymousnamespace)") => &call[..at],
+        _ => key,
+    }
 }
 
 /// `f<int>` as `f`, `ns::box<int>::put<long>` as `ns::box<int>::put`.
@@ -354,6 +402,21 @@ mod tests {
         for (text, symbol) in no {
             assert!(!SymbolPattern::new(text).matches(symbol), "{text} {symbol}");
         }
+        // Tables show neither the type that a function returns nor Rust's hash.
+        let is_shown = |text: &str| !text.starts_with("int ") && !text.contains("::h0");
+        for (text, symbol) in yes.into_iter().filter(|(text, _)| is_shown(text)) {
+            assert!(SymbolPattern::new(text).matches_shown(&demangle(symbol)), "{text} {symbol}");
+        }
+        for (text, symbol) in no {
+            assert!(!SymbolPattern::new(text).matches_shown(&demangle(symbol)), "{text} {symbol}");
+        }
+        let wild = |text: &str, symbol: &str| {
+            let pattern = SymbolPattern::new(text);
+            assert_eq!(pattern.matches(symbol), pattern.matches_shown(&demangle(symbol)), "{text} {symbol}");
+            pattern.matches(symbol)
+        };
+        assert!(wild("app::Store::*", add) && wild("*add*", add) && wild("wo*", "work.constprop.0"));
+        assert!(!wild("app::*::sub", add) && !wild("w*k", "works") && !wild("app::operator*", add));
         assert!(SymbolPattern::new("work").matches_entry("work.isra.0"));
         assert!(!SymbolPattern::new("work").matches_entry("work.part.0"));
         assert!(SymbolPattern::new("work.part.0").matches_entry("work.part.0"));

@@ -33,8 +33,17 @@ pub enum Problem {
     #[error("not an ELF file but {0}; give an Alpha program or shared object built by alpha-linux-gnu-gcc")]
     NotElf(&'static str),
     /// ELF of another architecture.
-    #[error("{article} {0} ELF file, not an Alpha one; build it with alpha-linux-gnu-gcc", article = article(.0))]
-    OtherMachine(String),
+    #[error(
+        "{article} {name} ELF file, not an Alpha one; build it with alpha-linux-gnu-gcc{end}",
+        article = article(.name),
+        end = if *.is_emulated { ", or record it by pathlength qemu" } else { "" }
+    )]
+    OtherMachine {
+        /// The architecture.
+        name: String,
+        /// Whether an emulator records programs of it.
+        is_emulated: bool,
+    },
     /// ELF for Alpha, but not in the 64-bit little-endian form that Linux uses.
     #[error(
         "a {0} ELF file, but Alpha programs are 64-bit and little-endian; build it with alpha-linux-gnu-gcc"
@@ -102,6 +111,7 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x28\xb5\x2f\xfd", "zstd-compressed data"),
     (b"\xcf\xfa\xed\xfe", "a macOS program"),
     (b"PK\x03\x04", "a zip archive"),
+    (b"PLTRACE\n", "a trace, which pathlength show, calls, caches and others read"),
 ];
 
 /// The number of bytes of a file that [`identify`] needs.
@@ -126,7 +136,9 @@ pub(crate) fn identify(start: &[u8]) -> Result<&'static dyn InstructionSet, Prob
     let machine = half(18);
     let set = isa::of_elf_machine(machine).ok_or_else(|| {
         let known = MACHINES.iter().find(|(number, _)| *number == machine);
-        Problem::OtherMachine(known.map_or_else(|| format!("machine-{machine}"), |(_, name)| (*name).into()))
+        let name = known.map_or_else(|| format!("machine-{machine}"), |(_, name)| (*name).into());
+        let is_emulated = isa::DESCRIBED_SETS.iter().any(|set| set.elf_machine() == machine);
+        Problem::OtherMachine { name, is_emulated }
     })?;
     match (class, encoding) {
         (2, 1) => {}

@@ -318,7 +318,7 @@ impl Maker {
         let build_id =
             self.file(&image.path).and_then(|file| file.build_id().map(Vec::from)).unwrap_or_default();
         let &LoadedImage { ref path, start, end, bias } = image;
-        let image = Image { path: path.clone(), start, end, bias, build_id };
+        let image = Image { path: path.clone(), start, end, bias, build_id, functions: Vec::new() };
         self.dictionary.image(image, &mut self.calls)
     }
 

@@ -199,7 +199,8 @@ fn map_image(image: &Image, shown: &Path, memory: &Memory, room: u64) -> Result<
         map_segment(image, segment, bias, memory, &file, &shown).map_err(failed)?;
     }
     Ok(LoadedImage {
-        path: image.path().into(),
+        // The program may change its folder.
+        path: std::path::absolute(image.path()).unwrap_or_else(|_| image.path().into()),
         start: low.wrapping_add(bias),
         end: high.wrapping_add(bias),
         bias,

@@ -73,7 +73,7 @@ impl InstructionCounts {
     fn mark(&mut self, mark: Mark, thread: u32) {
         match mark {
             Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.total),
-            Mark::UnitEnds(number) => {
+            Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
                 let ended = self.threads.end_unit(number, &self.total);
                 self.units.extend(ended.map(|AccessSums([instructions, loads, stores])| UnitInstructions {
                     number,
@@ -83,7 +83,7 @@ impl InstructionCounts {
                     stores,
                 }));
             }
-            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.total)),
+            Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.total)),
             _ => {}
         }
     }

@@ -104,7 +104,9 @@ impl<M: Model> WarmUp<M> {
                         self.model.reset_counts();
                     }
                 }
-                Mark::UnitEnds(unit) | Mark::UnitLeft(unit) if self.warm_up.contains(&unit) => {
+                Mark::UnitEnds(unit) | Mark::UnitLeft(unit) | Mark::UnitCut(unit)
+                    if self.warm_up.contains(&unit) =>
+                {
                     self.pass_on(thread, &records[start..=at]);
                     start = at + 1;
                     self.in_warm_up_unit.remove(&thread.number);

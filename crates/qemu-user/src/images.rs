@@ -86,6 +86,7 @@ impl CodeFiles {
             end: end.wrapping_add(loaded.bias),
             bias: loaded.bias,
             build_id: build_id.clone(),
+            functions: Vec::new(),
         }
     }
 

@@ -136,7 +136,7 @@ impl Definitions {
             let path = OsStr::from_bytes(names.slice()?).into();
             let [start, end, bias] = [names.number()?, names.number()?, names.number()?];
             let build_id = names.slice()?.to_vec();
-            self.images.push(Image { path, start, end, bias, build_id });
+            self.images.push(Image { path, start, end, bias, build_id, functions: Vec::new() });
         }
         self.first_function = index(names)?;
         for _ in 0..names.number()? {

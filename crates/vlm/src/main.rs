@@ -12,7 +12,11 @@ fn main() -> ExitCode {
     match commands::execute(arguments::Arguments::parse()) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("vlm: {error:#}");
+            // The library's own errors are whole sentences.
+            match error.downcast_ref::<vlm::Error>() {
+                Some(own) => eprintln!("vlm: {own}"),
+                None => eprintln!("vlm: {error:#}"),
+            }
             ExitCode::FAILURE
         }
     }

@@ -269,7 +269,10 @@ impl LockedRegistry {
 /// A file of the user's, locked until it is closed: the kernel unlocks it however the process ends.
 pub(crate) fn lock_file(path: &Path) -> Result<File> {
     let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
-    let file = file.map_err(Error::io("open", path))?;
+    let file = file.map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => Error::Privilege("changing the registry"),
+        _ => Error::io("open", path)(error),
+    })?;
     loop {
         match flock(&file, FlockOperation::LockExclusive) {
             Err(rustix::io::Errno::INTR) => {}

@@ -46,12 +46,18 @@ pub enum Step {
     Kept,
 }
 
+/// Whether this process may reserve and free huge pages.
+pub(crate) fn check_rights() -> Result<()> {
+    match rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err(Error::Privilege("reserving and freeing huge pages")),
+    }
+}
+
 impl<'r> Reservations<'r> {
     /// Waits for other commands, and finishes or undoes what a command left that was killed.
     pub fn lock(registry: &'r Registry) -> Result<Reservations<'r>> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(Error::Privilege("reserving and freeing huge pages"));
-        }
+        check_rights()?;
         let lock = lock_file(Path::new(LOCK))?;
         recover()?;
         Ok(Reservations { registry, _lock: lock })

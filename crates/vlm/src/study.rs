@@ -20,6 +20,7 @@ use rustix::mm::ProtFlags;
 use crate::error::{Error, Result};
 use crate::region::Region;
 use crate::registry::LockedRegistry;
+use crate::reservation::check_rights;
 use crate::verify::{Toucher, read_pages, report_faults};
 use crate::{Allocation, Entry, PageTables, Registry, Reservations, Section, Size, memory};
 
@@ -82,6 +83,10 @@ pub const POSTGRESQL: &str = include_str!("../study/postgresql");
 
 /// Measures all combinations, and passes each to `measured`. Memory is reserved and given back.
 pub fn study(settings: &Settings, measured: &mut dyn FnMut(StudyRow)) -> Result<()> {
+    // Pages of 4 KiB need no rights, but their measurement takes minutes.
+    if settings.backings.iter().any(|backing| *backing != Backing::SmallPages) {
+        check_rights()?;
+    }
     for &size in &settings.sizes {
         for &backing in &settings.backings {
             study_memory(settings, backing, size, measured)?;

@@ -135,11 +135,11 @@ impl FaultCounts {
     pub(super) fn mark(&mut self, thread: u32, mark: Mark) {
         match mark {
             Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.total),
-            Mark::UnitEnds(number) => {
+            Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
                 let ended = self.threads.end_unit(number, &self.total);
                 self.units.extend(ended.map(|totals| UnitFaults { number, thread, totals }));
             }
-            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.total)),
+            Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.total)),
             Mark::Exception(_) | Mark::PalCall(_) | Mark::PalReturn | Mark::Gap => {
                 self.fix_ups.mark(thread, mark);
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use events::record::{Entries, Entry, Event, Mark, Shape};
+use events::record::{Entries, Entry, Event, Execution, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Object, Thread};
 use machine::Model;
 use trace::Header;
@@ -200,7 +200,7 @@ impl<M: Consumer> WithCallTree<M> {
             match entry {
                 Entry::Execution(execution) => {
                     let block = execution.block;
-                    let Some(node) = thread.node(block, tree, definitions) else { continue };
+                    let Some(node) = thread.node(execution, tree, definitions) else { continue };
                     let instance = instances.find(Instance { node, block }, || {
                         model.define(&definitions.blocks[block as usize]);
                     });
@@ -248,7 +248,12 @@ impl ObjectThread<'_> {
 impl FollowedThread<'_> {
     /// The node of the next execution.
     #[inline]
-    fn node(&mut self, block: BlockId, tree: &mut CallTree, definitions: &Definitions) -> Option<NodeId> {
+    fn node(
+        &mut self,
+        Execution { block, addresses, .. }: Execution,
+        tree: &mut CallTree,
+        definitions: &Definitions,
+    ) -> Option<NodeId> {
         let ThreadCalls { stack, last } = match self {
             FollowedThread::Calls(calls) => calls,
             FollowedThread::Object(ObjectThread { current, locks: (locks, thread), .. }) => {
@@ -264,7 +269,7 @@ impl FollowedThread<'_> {
         let image = definitions.blocks[block as usize].image;
         let from = last.replace(CodeAddress { address: facts.last(), image });
         stack.block(
-            facts,
+            (facts, addresses),
             tree,
             |_, _| {},
             |tree, caller, replaced| {

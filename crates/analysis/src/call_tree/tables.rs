@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
-use image::{SymbolPattern, demangle};
+use image::SymbolPattern;
 
 use super::costs::{CallCosts, Calls};
 use super::{CallTree, NodeId, WithCallTree};
 use crate::models::{InstructionResults, named};
+use crate::names::{NotExecuted, check_executed};
 use crate::table::{Kind, Table, Value, separated};
 
 /// What the rows of a table of calls are.
@@ -29,6 +30,13 @@ pub struct CallSelection {
     pub functions: Vec<String>,
     /// Only calls of at least this share of the total cost, in percent.
     pub threshold: f64,
+}
+
+impl CallSelection {
+    /// Whether functions of all names were executed.
+    pub fn check(&self, tree: &CallTree) -> Result<(), NotExecuted> {
+        check_executed(&self.functions, tree.functions().iter().map(|name| &**name))
+    }
 }
 
 /// One table of calls for each model.
@@ -182,13 +190,10 @@ impl<R: InstructionResults> CallCosts<'_, R> {
         table
     }
 
+    /// Whether a function is one of the selected ones.
     fn is_selected(&self, function: u32, selection: &CallSelection) -> bool {
         let name = &self.tree.functions()[function as usize];
-        let is_named = |given: &String| {
-            let given = demangle(given);
-            let pattern = SymbolPattern::new(&given);
-            pattern.may_be_in(&name.image) && pattern.matches(&name.function)
-        };
+        let is_named = |given: &String| name.is_named(&SymbolPattern::new(given));
         selection.functions.is_empty() || selection.functions.iter().any(is_named)
     }
 

@@ -224,7 +224,7 @@ impl Visitor for Callgrind<'_> {
         let Stream { stack, last, cost, open } = &mut self.streams[executed.stream as usize];
         let from = last.replace(block);
         stack.block(
-            facts,
+            (facts, executed.execution.addresses),
             &mut (&mut self.calls, open),
             |(calls, open), frame| calls.end(frame, *cost, open),
             |(calls, open), caller, replaced| {

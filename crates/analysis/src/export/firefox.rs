@@ -108,7 +108,7 @@ impl Visitor for Firefox<'_> {
         stack.mark(mark, self.dictionary.trace.instruction_set());
         match mark {
             Mark::UnitBegins(number) => *unit = is_selected.then_some((number, before)),
-            Mark::UnitEnds(_) | Mark::UnitLeft(_) => {
+            Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_) => {
                 if let Some((number, begin)) = unit.take().filter(|_| self.units < MOST_UNITS) {
                     let timing = MarkerTiming::Interval(instructions(begin), instructions(before));
                     let marker =
@@ -137,7 +137,7 @@ impl Visitor for Firefox<'_> {
         };
         let from = std::mem::replace(last, runs.last().map(|run| run.frame));
         stack.block(
-            facts,
+            (facts, executed.execution.addresses),
             &mut paths,
             |_, _| {},
             |paths, caller, replaced| match (replaced, caller, from) {

@@ -86,7 +86,7 @@ impl<S: InstructionSink> Visitor for Instructions<'_, S> {
         let unit = &mut self.units[stream as usize];
         match mark {
             Mark::UnitBegins(number) => *unit = Some(number),
-            Mark::UnitEnds(_) | Mark::UnitLeft(_) => *unit = None,
+            Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_) => *unit = None,
             Mark::Gap | Mark::Discontinuity => return self.sink.arrive(None),
             _ => {}
         }

@@ -62,8 +62,8 @@ impl<K: Copy + Eq + Hash, V: Addable> ClassSums<K, V> {
     /// A mark of a thread. If a unit ends, returns its class.
     pub fn mark(&mut self, thread: u32, mark: Mark, classes: &UnitClasses) -> Option<Option<u32>> {
         let ended = match mark {
-            Mark::UnitBegins(_) | Mark::UnitLeft(_) => None,
-            Mark::UnitEnds(unit) => Some(unit),
+            Mark::UnitBegins(_) | Mark::UnitCut(_) => None,
+            Mark::UnitEnds(unit) | Mark::UnitLeft(unit) => Some(unit),
             _ => return None,
         };
         let closed = self.open.remove(&thread).map(|(unit, sums)| {

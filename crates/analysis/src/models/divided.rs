@@ -264,11 +264,11 @@ impl<M: InstructionResults + MergeableModel> Consumer for DividedByClass<M> {
                 Entry::Mark(mark) => {
                     match mark {
                         Mark::UnitBegins(unit) => group = self.begin(thread, &mut units, unit),
-                        Mark::UnitEnds(unit) => {
+                        Mark::UnitEnds(unit) | Mark::UnitLeft(unit) => {
                             self.end(thread, &mut units, Some(unit));
                             group = OUTSIDE;
                         }
-                        Mark::UnitLeft(_) => {
+                        Mark::UnitCut(_) => {
                             self.end(thread, &mut units, None);
                             group = OUTSIDE;
                         }

@@ -76,7 +76,11 @@ impl<M: MergeableModel> Consumer for TotalsByClass<M> {
                 Entry::Execution(execution) => end += 1 + execution.addresses.len(),
                 Entry::Mark(mark) => {
                     end += 1;
-                    if matches!(mark, Mark::UnitBegins(_) | Mark::UnitEnds(_) | Mark::UnitLeft(_)) {
+                    let is_of_unit = matches!(
+                        mark,
+                        Mark::UnitBegins(_) | Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_)
+                    );
+                    if is_of_unit {
                         self.pass_on(thread, &records[begin..end]);
                         self.sums.mark(thread.number, mark, &self.classes);
                         begin = end;

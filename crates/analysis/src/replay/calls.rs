@@ -1,10 +1,13 @@
-//! The calls that a thread is in, found by following control: nothing is assumed of the stack pointer or of
-//! frames, so that tail calls, `longjmp`, signals and code without symbols leave it sound.
+//! The calls that a thread is in, found by following control. The stack pointer, as far as accesses show it, tells calls of the
+//! same function apart, and on which stack the thread is: programs switch stacks for contexts, coroutines and fibers. Each stack has
+//! calls of its own, as a thread has. Nothing else is assumed of frames, so that tail calls, `longjmp`, signals and code without
+//! symbols leave it sound.
 
 use events::record::Mark;
 use isa::{ControlCalls, InstructionSet};
 
 use super::dictionary::{Facts, Transfer};
+use super::stack_pointer::StackPointer;
 
 /// How control came to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ struct Frame {
     place: u32,
     /// Its return address; None if the function was not entered by a call.
     return_address: Option<u64>,
+    /// The stack pointer after its return; of a function that was not entered by a call, that at its entry. None if it is not known.
+    stack_pointer: Option<u64>,
     /// For a signal's handler: how the interrupted block was left.
     interrupted: Option<Before>,
     /// Whether its function, or one of its callers, is selected.
@@ -52,11 +57,30 @@ enum Before {
 const DEEPEST: usize = 1 << 20;
 /// How many of the innermost calls are searched for a return address.
 const SEARCHED: usize = 1 << 12;
+/// The greatest number of stacks that are kept beside the present one; beyond it the one that was left first is dropped.
+const MOST_STACKS: usize = 1 << 12;
+/// How many of the innermost calls of a stack that was left are searched for a return address: those of the function that switches.
+const SWITCHING: usize = 4;
+/// Bytes of the return address that some calls push, and that is still there at the entry of a function entered by a jump.
+const RETURN_ADDRESS: u64 = 8;
+
+/// A stack that the thread has left, to which it may return.
+#[derive(Clone, Debug)]
+struct LeftStack {
+    number: u32,
+    frames: Vec<Frame>,
+}
 
 /// The calls that a thread is in.
 #[derive(Clone, Debug)]
 pub struct Calls {
     frames: Vec<Frame>,
+    stack: u32,
+    /// The number of stacks so far, less one.
+    last_stack: u32,
+    /// The stacks beside the present one, that left last at the end.
+    left: Vec<LeftStack>,
+    stack_pointer: StackPointer,
     before: Before,
     system_call: Option<u32>,
     forgotten: usize,
@@ -64,7 +88,16 @@ pub struct Calls {
 
 impl Default for Calls {
     fn default() -> Calls {
-        Calls { frames: Vec::new(), before: Before::Nothing, system_call: None, forgotten: 0 }
+        Calls {
+            frames: Vec::new(),
+            stack: 0,
+            last_stack: 0,
+            left: Vec::new(),
+            stack_pointer: StackPointer::default(),
+            before: Before::Nothing,
+            system_call: None,
+            forgotten: 0,
+        }
     }
 }
 
@@ -79,6 +112,11 @@ impl Calls {
         self.frames.last().is_some_and(|frame| frame.inside)
     }
 
+    /// The number of the stack that the thread is on, from 0 in the order in which they were entered first.
+    pub fn stack(&self) -> u32 {
+        self.stack
+    }
+
     /// How many of the oldest calls were dropped.
     pub fn forgotten(&self) -> usize {
         self.forgotten
@@ -87,9 +125,13 @@ impl Calls {
     /// Follows a mark in the records of a program with this instruction set.
     pub fn mark(&mut self, mark: Mark, set: &dyn InstructionSet) {
         match mark {
-            Mark::Gap => self.before = Before::Nothing,
+            Mark::Gap => {
+                self.before = Before::Nothing;
+                self.stack_pointer.forget();
+            }
             Mark::SystemCall(number) => self.system_call = Some(number),
             Mark::Discontinuity => {
+                self.stack_pointer.forget();
                 let ControlCalls { execute, signal_returns, .. } = set.control_calls();
                 self.before = match (self.system_call, self.before) {
                     (Some(number), _) if number == execute => Before::Nothing,
@@ -102,10 +144,18 @@ impl Calls {
         }
     }
 
-    /// Follows the execution of a block. `is_sought` says which functions are selected ([`Calls::is_inside`]).
-    pub fn block(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    /// Follows the execution of a block with these addresses of accesses. `is_sought` says which functions are selected
+    /// ([`Calls::is_inside`]).
+    pub fn block(&mut self, block: &Facts, addresses: &[u64], is_sought: impl Fn(u32) -> bool) -> Arrival {
         self.system_call = None;
+        self.stack_pointer.enter(&block.stack, addresses);
         let before = std::mem::replace(&mut self.before, Before::Block(*block));
+        let arrival = self.arrive(before, block, is_sought);
+        self.stack_pointer.leave(&block.stack, addresses);
+        arrival
+    }
+
+    fn arrive(&mut self, before: Before, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match before {
             Before::Nothing => {
                 self.frames.clear();
@@ -135,8 +185,36 @@ impl Calls {
                     _ => Arrival::Returned,
                 }
             }
-            None => self.emerge(block, is_sought),
+            None => self.set_by_system(block, is_sought),
         }
+    }
+
+    /// The system has set all registers, but no handler returns: a context is continued, or begins, or recording began in a handler.
+    fn set_by_system(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+        let on_left_stack = self.call_on_left_stack(block);
+        let is_return = |frame: &Frame| self.returns_to(frame, block);
+        if on_left_stack.is_none() && self.frames.iter().any(is_return) {
+            return self.returned(block, is_sought);
+        }
+        let waits_in_function = |stack: &LeftStack| {
+            !block.at_entry && stack.frames.last().is_some_and(|top| top.place == block.place)
+        };
+        let waits = || self.left.iter().rposition(waits_in_function).map(|stack| (stack, usize::MAX));
+        if let Some((stack, frame)) = on_left_stack.or_else(waits) {
+            self.switch_to(stack);
+            self.frames.truncate(frame);
+            return self.settle(block, is_sought);
+        }
+        if let Some(frame) = self.waiting_call(block) {
+            self.frames.truncate(frame + 1);
+            return Arrival::Returned;
+        }
+        if block.at_entry {
+            self.begin_stack();
+            self.push(block.place, None, None, is_sought);
+            return Arrival::Called;
+        }
+        self.emerge(block, is_sought)
     }
 
     /// Control passes from the end of a block to another one.
@@ -146,26 +224,31 @@ impl Calls {
             // A call to the next instruction only computes an address.
             Transfer::Call if block.address != last.end || block.at_entry => {
                 self.push(block.place, Some(last.end), None, is_sought);
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.stack_pointer = self.stack_pointer.after_return(&last.stack);
+                }
                 Arrival::Called
             }
             Transfer::Return => self.returned(block, is_sought),
-            Transfer::Jump if self.frames.last().is_some_and(|top| returns_to(top, block)) => {
+            Transfer::Jump if self.frames.last().is_some_and(|top| self.returns_to(top, block)) => {
                 self.frames.pop();
                 self.settle(block, is_sought)
             }
-            _ => self.moved(block, is_sought),
+            transfer => self.moved(block, transfer == Transfer::Jump, is_sought),
         }
     }
 
     fn returned(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         let oldest = self.frames.len().saturating_sub(SEARCHED);
-        match self.frames[oldest..].iter().rposition(|frame| returns_to(frame, block)) {
+        match self.frames[oldest..].iter().rposition(|frame| self.returns_to(frame, block)) {
             Some(frame) => {
                 self.frames.truncate(oldest + frame);
                 self.settle(block, is_sought)
             }
-            None if self.frames.len() <= 1 => self.emerge(block, is_sought),
-            None => self.moved(block, is_sought),
+            None if self.frames.len() <= 1 && !self.enters_other_stack(block) => {
+                self.emerge(block, is_sought)
+            }
+            None => self.moved(block, true, is_sought),
         }
     }
 
@@ -181,21 +264,95 @@ impl Calls {
         }
     }
 
-    /// A branch, a jump, or a return to an address that is no return address of an open call.
+    /// A branch, a jump, or a return to an address that is no return address of an open call on the same stack. Only jumps and returns
+    /// to computed addresses switch stacks.
     #[inline]
-    fn moved(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn moved(&mut self, block: &Facts, is_computed: bool, is_sought: impl Fn(u32) -> bool) -> Arrival {
+        if is_computed && let Some((stack, frame)) = self.call_on_left_stack(block) {
+            self.switch_to(stack);
+            self.frames.truncate(frame);
+            return self.settle(block, is_sought);
+        }
         if self.frames.last().is_some_and(|top| top.place == block.place) {
             return Arrival::Within;
         }
         // Into the middle of a function with an open call: longjmp.
-        let oldest = self.frames.len().saturating_sub(SEARCHED);
-        let waiting = self.frames[oldest..].iter().rposition(|frame| frame.place == block.place);
-        if let Some(frame) = waiting.filter(|_| !block.at_entry) {
-            self.frames.truncate(oldest + frame + 1);
+        if let Some(frame) = self.waiting_call(block) {
+            self.frames.truncate(frame + 1);
             return Arrival::Returned;
+        }
+        if is_computed && self.enters_other_stack(block) {
+            self.begin_stack();
+            self.push(block.place, None, None, is_sought);
+            return Arrival::Called;
         }
         self.replace(block.place, is_sought);
         Arrival::Replaced
+    }
+
+    /// The innermost call that waits in the function into whose middle control comes.
+    fn waiting_call(&self, block: &Facts) -> Option<usize> {
+        if block.at_entry || !self.is_on_stack() {
+            return None;
+        }
+        let now = self.stack_pointer.now();
+        // A call that waits has a frame: the stack pointer is below that at its entry.
+        let is_open = |frame: &Frame| now.zip(frame.stack_pointer).is_none_or(|(now, entry)| now < entry);
+        let oldest = self.frames.len().saturating_sub(SEARCHED);
+        let waits = |frame: &Frame| frame.place == block.place && is_open(frame);
+        self.frames[oldest..].iter().rposition(waits).map(|frame| oldest + frame)
+    }
+
+    /// Whether the stack pointer may be that of an older call on the present stack. That of a signal's handler may be anywhere.
+    fn is_on_stack(&self) -> bool {
+        let innermost = self.frames.last().and_then(|top| top.stack_pointer);
+        let outermost = self.frames.iter().find_map(|frame| frame.stack_pointer);
+        let (Some(now), Some(low)) = (self.stack_pointer.now(), innermost) else { return true };
+        let is_below_all = outermost.is_none_or(|high| now <= high);
+        now.saturating_add(RETURN_ADDRESS) >= low && is_below_all
+            || self.frames.iter().any(|frame| frame.interrupted.is_some())
+    }
+
+    /// Whether a jump comes to a stack on which the thread was not before: the stack pointer was set to a value that no older call has.
+    fn enters_other_stack(&self, block: &Facts) -> bool {
+        block.at_entry && self.stack_pointer.is_set() && !self.is_on_stack()
+    }
+
+    /// The call on another stack to whose return address control comes, with the index of the stack.
+    fn call_on_left_stack(&self, block: &Facts) -> Option<(usize, usize)> {
+        self.left.iter().enumerate().rev().find_map(|(index, stack)| {
+            let innermost = stack.frames.len().saturating_sub(SWITCHING);
+            let frame = stack.frames[innermost..].iter().rposition(|frame| self.returns_to(frame, block));
+            frame.map(|frame| (index, innermost + frame))
+        })
+    }
+
+    /// Continues on a stack that was left.
+    fn switch_to(&mut self, index: usize) {
+        let LeftStack { number, frames } = self.left.remove(index);
+        self.leave_stack();
+        (self.stack, self.frames) = (number, frames);
+    }
+
+    /// Continues on a stack that nothing is known of.
+    fn begin_stack(&mut self) {
+        self.leave_stack();
+        self.last_stack += 1;
+        self.stack = self.last_stack;
+    }
+
+    fn leave_stack(&mut self) {
+        if self.left.len() == MOST_STACKS {
+            self.left.remove(0);
+        }
+        self.left.push(LeftStack { number: self.stack, frames: std::mem::take(&mut self.frames) });
+    }
+
+    /// Whether control comes to the return address of a call, with its stack pointer as far as that is known.
+    fn returns_to(&self, frame: &Frame, block: &Facts) -> bool {
+        let differs = |(now, after): (u64, u64)| now != after;
+        frame.return_address == Some(block.address)
+            && !self.stack_pointer.now().zip(frame.stack_pointer).is_some_and(differs)
     }
 
     fn emerge(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
@@ -216,15 +373,15 @@ impl Calls {
             self.forgotten += DEEPEST / 2;
         }
         let inside = self.is_inside() || is_sought(place);
-        self.frames.push(Frame { place, return_address, interrupted, inside });
+        let stack_pointer = self.stack_pointer.now();
+        self.frames.push(Frame { place, return_address, stack_pointer, interrupted, inside });
     }
 
     fn replace(&mut self, place: u32, is_sought: impl Fn(u32) -> bool) {
         let Some(top) = self.frames.pop() else { return };
         self.push(place, top.return_address, top.interrupted, is_sought);
+        if let Some(frame) = self.frames.last_mut() {
+            frame.stack_pointer = top.stack_pointer;
+        }
     }
-}
-
-fn returns_to(frame: &Frame, block: &Facts) -> bool {
-    frame.return_address == Some(block.address)
 }

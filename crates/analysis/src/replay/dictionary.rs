@@ -9,6 +9,7 @@ use events::{Block, BlockId};
 use isa::{InstructionSummary, TransferKind, TransferTarget};
 use trace::Trace;
 
+use super::stack_pointer::StackUse;
 use crate::names::{FunctionName, NamedCode, Names};
 
 /// The blocks of a trace, with static facts from their instruction words and the images' symbols.
@@ -37,6 +38,8 @@ pub struct Facts {
     pub at_entry: bool,
     /// What its last instruction does.
     pub transfer: Transfer,
+    /// How it uses the stack pointer.
+    pub(crate) stack: StackUse,
     /// The number of its instructions.
     instructions: u32,
     /// Bytes of the last of them.
@@ -163,6 +166,7 @@ impl CodePlaces {
             place,
             at_entry: entries.contains(&block.address),
             transfer: last.and_then(|&word| set.summary(word)).map_or(Transfer::None, Transfer::of),
+            stack: StackUse::new(set, &block.words),
             instructions: block.words.len() as u32,
             last_length: last.map_or(0, |&word| set.length(word) as u8),
         }

@@ -190,7 +190,7 @@ impl Filter {
                 position.unit = Some(number);
                 self.is_within(position)
             }
-            Mark::UnitEnds(_) | Mark::UnitLeft(_) => {
+            Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_) => {
                 let is_selected = self.is_within(position);
                 position.unit = None;
                 is_selected
@@ -212,7 +212,8 @@ impl Filter {
         let first = position.instructions;
         position.instructions = first.saturating_add(length as u64);
         let inside = self.callers.as_ref().is_some_and(|callers| {
-            position.calls.block(dictionary.facts(execution.block), |place| callers[place as usize]);
+            let facts = dictionary.facts(execution.block);
+            position.calls.block(facts, execution.addresses, |place| callers[place as usize]);
             position.calls.is_inside()
         });
         let code = if inside { None } else { self.code.get(execution.block as usize) };

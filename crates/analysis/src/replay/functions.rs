@@ -45,7 +45,7 @@ impl<W: Write> Visitor for FunctionTrace<'_, W> {
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
         let facts = self.dictionary.facts(executed.execution.block);
         let calls = &mut self.calls[executed.stream as usize];
-        let how = match calls.block(facts, |_| false) {
+        let how = match calls.block(facts, executed.execution.addresses, |_| false) {
             Arrival::Within | Arrival::Returned => return Ok(()),
             Arrival::Called | Arrival::Replaced => "",
             Arrival::Interrupted => " (a signal's handler)",

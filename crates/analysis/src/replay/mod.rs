@@ -12,6 +12,7 @@ mod models;
 mod registers;
 mod source;
 mod stack;
+mod stack_pointer;
 pub mod summary;
 mod text;
 

@@ -6,6 +6,7 @@ use trace::Error;
 
 use super::filter::{self, Position};
 use super::{Replay, SelectedInstructions};
+use crate::names::images_of;
 
 impl Replay<'_> {
     /// Passes the selected part of the trace to a consumer: blocks of which every instruction is selected. Chunks that
@@ -17,7 +18,7 @@ impl Replay<'_> {
         progress: &mut dyn FnMut(u64) -> Result<(), E>,
     ) -> Result<Vec<Error>, E> {
         let trace = self.dictionary.trace;
-        trace.images().iter().for_each(|image| consumer.map(image));
+        images_of(trace).iter().for_each(|image| consumer.map(image));
         trace.blocks().iter().for_each(|block| consumer.define(block));
         let is_unfiltered = self.filter.takes_all() && !trace.header().has_values;
         let mut positions = vec![Position::default(); trace.streams().len()];

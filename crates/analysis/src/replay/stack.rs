@@ -1,5 +1,7 @@
 //! A value for each open call of a thread.
 
+use std::collections::BTreeMap;
+
 use events::record::Mark;
 use isa::InstructionSet;
 
@@ -9,14 +11,24 @@ use super::{Arrival, Calls, Facts};
 #[derive(Clone, Debug)]
 pub struct CallStack<T> {
     calls: Calls,
-    /// With the place of the call.
+    /// The present stack's number.
+    stack: u32,
+    /// Of its calls, with the place of the call.
     entries: Vec<(u32, T)>,
+    /// Of the calls of other stacks, by their numbers.
+    others: BTreeMap<u32, Vec<(u32, T)>>,
     forgotten: usize,
 }
 
 impl<T> Default for CallStack<T> {
     fn default() -> CallStack<T> {
-        CallStack { calls: Calls::default(), entries: Vec::new(), forgotten: 0 }
+        CallStack {
+            calls: Calls::default(),
+            stack: 0,
+            entries: Vec::new(),
+            others: BTreeMap::new(),
+            forgotten: 0,
+        }
     }
 }
 
@@ -31,20 +43,30 @@ impl<T> CallStack<T> {
         self.entries.last().map(|(_, value)| value)
     }
 
-    /// Follows the execution of a block. If it belongs to another call than the last one, `left` is called for the calls
+    /// The number of the stack that the thread is on ([`Calls::stack`]).
+    pub fn number(&self) -> u32 {
+        self.stack
+    }
+
+    /// Follows the execution of a block with these addresses of accesses. If it belongs to another call than the last one, `left` is called for the calls
     /// that have ended, the innermost first; then, if the call is new, `entered` makes its value from the caller's value,
     /// and from that of the call which this one replaces, if it is a tail call. Both may change the `context`.
     #[inline]
     pub fn block<C>(
         &mut self,
-        block: &Facts,
+        (block, addresses): (&Facts, &[u64]),
         context: &mut C,
         left: impl Fn(&mut C, &T),
         entered: impl FnOnce(&mut C, Option<&T>, Option<T>) -> T,
     ) {
-        let arrival = self.calls.block(block, |_| false);
+        let arrival = self.calls.block(block, addresses, |_| false);
         if arrival == Arrival::Within {
             return;
+        }
+        if self.calls.stack() != self.stack {
+            let entries = self.others.remove(&self.calls.stack()).unwrap_or_default();
+            let before = std::mem::replace(&mut self.entries, entries);
+            self.others.insert(std::mem::replace(&mut self.stack, self.calls.stack()), before);
         }
         let all = self.calls.forgotten();
         let forgotten = all - std::mem::replace(&mut self.forgotten, all);
@@ -69,6 +91,7 @@ impl<T> CallStack<T> {
 
     /// The end of the stream: all calls end, the innermost first.
     pub fn end(self) -> impl Iterator<Item = T> {
-        self.entries.into_iter().rev().map(|(_, value)| value)
+        let others = self.others.into_values().rev().flat_map(|entries| entries.into_iter().rev());
+        self.entries.into_iter().rev().chain(others).map(|(_, value)| value)
     }
 }

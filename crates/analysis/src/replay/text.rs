@@ -81,6 +81,7 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::SystemCall(number) => format!("system call {number}: {}", (self.system_call)(number)),
             Mark::UnitBegins(number) => format!("unit of work {number} begins"),
             Mark::UnitEnds(number) => format!("unit of work {number} ends"),
+            Mark::UnitCut(number) => format!("unit of work {number} goes on, but is recorded no more"),
             Mark::UnitLeft(number) => format!("unit of work {number} is left, not by its function's return"),
             Mark::Heap(Heap::Caller(address)) => format!("allocated for the caller before {address:#x}"),
             Mark::Heap(Heap::Size(bytes)) => format!("allocated: {bytes} bytes"),

@@ -49,7 +49,7 @@ impl Visitor for Counter<'_> {
                 self.current[stream as usize] = Some(CurrentUnit { unit, ..CurrentUnit::default() });
             }
             Mark::UnitEnds(_) => self.end(stream, true),
-            Mark::UnitLeft(_) => self.end(stream, false),
+            Mark::UnitLeft(_) | Mark::UnitCut(_) => self.end(stream, false),
             Mark::SystemCall(number) => {
                 if let Some(CurrentUnit { unit, .. }) = &mut self.current[stream as usize] {
                     unit.system_calls.push((number, 1));

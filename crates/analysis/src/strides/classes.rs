@@ -73,8 +73,8 @@ impl ClassStrides {
                 self.units += 1;
                 *open = Some(OpenUnit { unit, number: self.units, began: Vec::new() });
             }
-            Mark::UnitLeft(_) => *open = None,
-            Mark::UnitEnds(unit) => {
+            Mark::UnitCut(_) => *open = None,
+            Mark::UnitEnds(unit) | Mark::UnitLeft(unit) => {
                 let ended = open.take().filter(|open| open.unit == unit);
                 let Some((ended, class)) = ended.zip(self.classes.of(unit)) else { return };
                 let sums = self.of_classes.entry(class).or_default();

@@ -93,12 +93,12 @@ impl<M> WithUnitBlocks<M> {
         let unit = self.threads.entry(thread).or_default();
         match mark {
             Mark::UnitBegins(number) => unit.begin(number),
-            Mark::UnitEnds(number) => {
+            Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
                 if let Some(ended) = unit.end(thread).filter(|ended| ended.number == number) {
                     self.kept.add(ended);
                 }
             }
-            Mark::UnitLeft(_) => drop(unit.end(thread)),
+            Mark::UnitCut(_) => drop(unit.end(thread)),
             _ => {}
         }
     }

@@ -77,7 +77,14 @@ impl Made {
     fn process(&self, writer: &Arc<Writer>, number: u32) -> Arc<Process> {
         let process = Process::new(writer, number, if number == 0 { 0 } else { 1000 + number });
         let path = "/nowhere/prog.so".into();
-        process.add_image(Image { path, start: 0x1000, end: 0x2000, bias: 0, build_id: vec![] });
+        process.add_image(Image {
+            path,
+            start: 0x1000,
+            end: 0x2000,
+            bias: 0,
+            build_id: vec![],
+            functions: vec![],
+        });
         for (index, (address, words)) in self.blocks.iter().enumerate() {
             let image = (0x1000..0x2000).contains(address).then_some(0);
             let block = Block { image, ..Block::new(&isa::Alpha, *address, words.clone()) };

@@ -41,7 +41,7 @@ pub fn expand(made: &Made, selection: &Selection) -> Vec<One> {
         for item in items {
             match item {
                 Item::Mark(Mark::UnitBegins(number)) => unit = Some(*number),
-                Item::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_)) => unit = None,
+                Item::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_)) => unit = None,
                 Item::Mark(Mark::Gap | Mark::Discontinuity) => {
                     ones.iter_mut().last().into_iter().for_each(|last| last.is_followed = false);
                 }

@@ -44,10 +44,7 @@ fn show<M: InstructionResults + Model + 'static>(
         top: options.top,
         folders: options.folders.clone(),
     };
-    let tables = annotate(&simulated.model, &simulated.trace, &request);
-    if tables.is_empty() {
-        bail!("no instruction of {} was executed", options.functions.join(", "));
-    }
+    let tables = annotate(&simulated.model, &simulated.trace, &request)?;
     match options.output.page() {
         Some(path) => write_page(&simulated, tables, path)?,
         None => simulated.write(tables, &RowOptions::default(), &options.output)?,

@@ -15,7 +15,7 @@ use engine::{ClassPlan, Configuration, Plan};
 use machine::{MergeableModel, Model, PerProcess};
 use trace::Trace;
 
-use super::calls::{ChainForm, chain_form, draw_chains, write_profile};
+use super::calls::{ChainForm, chain_form, check_functions, draw_chains, write_profile};
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, prepare};
 use super::{processes, simulate};
@@ -43,6 +43,7 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
     summary: impl FnOnce(&[(&str, Together<M>)]) -> Vec<Table>,
 ) -> anyhow::Result<ExitCode> {
     request.check(matches!(rows, None | Some(ResultRows::Class)))?;
+    check_functions(calls, rows)?;
     match rows {
         None | Some(ResultRows::Class | ResultRows::Own(Rows::Unit)) => sums(request, rows, make, summary),
         Some(ResultRows::Own(rows)) => {
@@ -83,6 +84,7 @@ pub fn run<M: InstructionResults + MergeableModel + 'static>(
             let named = |machine: &str, part: &ClassResults<M>| {
                 call_tables(rows, &calls.selection(), tree, &[(machine, part)])
             };
+            calls.selection().check(tree.tree())?;
             request.write(&simulated, &tree.model, named)
         }
         Some(_) => bail!(

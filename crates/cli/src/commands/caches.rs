@@ -32,6 +32,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
         return sweep::misses(&request);
     }
     let rows = options.by.map(|by| by.results(options.inclusive));
+    calls::check_functions(&options.calls, rows)?;
     let has_classes = options.classes.are_wanted(rows, &input.plan.unit);
     let several = if options.by.is_some() { options.machines.len() > 1 } else { has_classes };
     output.check(several)?;

@@ -32,6 +32,9 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     let rows = options.by.map(|by| by.results(true));
     let has_classes = options.classes.are_wanted(rows, &options.input.plan.unit);
     output.check(options.by.is_none() && !has_classes)?;
+    if options.by.is_some() || has_classes {
+        check_functions(&options.calls, rows)?;
+    }
     let counts = InstructionCounts::new();
     let form = chain_form(
         &counts.columns(),
@@ -74,6 +77,7 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
         return simulated.finish(&options.input);
     }
     let selection = options.calls.selection();
+    selection.check(simulated.model.tree())?;
     let tables = |rows| call_tables(rows, &selection, &simulated.model, &[("", &simulated.model.model)]);
     if let Some(ResultRows::Calls(rows)) = rows {
         simulated.write(tables(rows), &options.rows, output)?;
@@ -188,11 +192,23 @@ impl<'o> CallsRequest<'o> {
         if let (Some((form, path)), [(_, results)]) = (form, results) {
             write_chains(simulated, *results, self.options, form, path)?;
         } else {
-            let tables = call_tables(self.rows, &self.options.selection(), &simulated.model, results);
+            let selection = self.options.selection();
+            selection.check(simulated.model.tree())?;
+            let tables = call_tables(self.rows, &selection, &simulated.model, results);
             simulated.write(tables, self.rows_shown, self.output)?;
         }
         simulated.finish(self.input)
     }
+}
+
+/// Whether --function can select from these rows.
+pub fn check_functions(options: &CallOptions, rows: Option<ResultRows>) -> anyhow::Result<()> {
+    let selects =
+        matches!(rows, Some(ResultRows::Calls(CallRows::Function | CallRows::Caller | CallRows::Callee)));
+    if !options.functions.is_empty() && !selects {
+        bail!("--function selects rows of --by caller, --by callee, and --by function --inclusive");
+    }
+    Ok(())
 }
 
 /// What call chains are written as.

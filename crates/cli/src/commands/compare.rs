@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use analysis::classes::owner_differences;
 use analysis::environment::environment_difference;
 use analysis::mix;
+use analysis::names::check_executed;
 use analysis::pairing::Pairing;
 use analysis::profile::{FunctionName, Profile, function_differences, image_shares};
 use analysis::run_counts::{self, RunCounts};
 use analysis::table::{Table, Value, separated};
 use analysis::units::path_lengths;
 use anyhow::{Context, bail};
-use image::Image;
+use image::{Image, SymbolPattern};
 use lab::measure::{self, CountRequest};
 use report::Format;
 use trace::Trace;
@@ -139,15 +140,17 @@ fn tables(
 /// Whether the second profile has too much more than the first; says so on standard error.
 fn is_above(gate: &GateOptions, span: &str, [a, b]: &[Profile; 2]) -> anyhow::Result<bool> {
     let Some(threshold) = gate.fail_above else { return Ok(false) };
-    let of = |profile: &Profile, name: &str| {
-        let named = profile.functions.iter().filter(|(function, _)| function.function == name);
-        named.map(|(_, n)| *n).reduce(|sum, n| sum + n)
+    let of = |profile: &Profile, pattern: &SymbolPattern| -> f64 {
+        let named = profile.functions.iter().filter(|(function, _)| function.is_named(pattern));
+        named.map(|(_, n)| *n).sum()
     };
     let (what, before, after) = match &gate.function {
-        Some(name) => match (of(a, name), of(b, name)) {
-            (None, None) => bail!("--function {name}: neither side executed a function of this name"),
-            (before, after) => (name.clone(), before.unwrap_or(0.0), after.unwrap_or(0.0)),
-        },
+        Some(name) => {
+            let executed = a.functions.keys().chain(b.functions.keys());
+            check_executed(std::slice::from_ref(name), executed).context("on neither side")?;
+            let pattern = SymbolPattern::new(name);
+            (name.clone(), of(a, &pattern), of(b, &pattern))
+        }
         None => (span.into(), a.total, b.total),
     };
     if !threshold.is_exceeded(before, after) {

@@ -29,6 +29,7 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let has_classes =
         options.by == Some(FaultRows::Class) || options.classes.are_wanted(None, &input.plan.unit);
     let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));
+    calls::check_functions(&options.calls, rows)?;
     let (rows_shown, none) = (&options.rows, SelectedMachines::default());
     if has_classes {
         let classes = &options.classes;

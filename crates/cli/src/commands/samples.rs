@@ -14,7 +14,7 @@ use analysis::samples::{
     SampleCounts, SampleSummary, SampledInstructions, summary, system_calls, with_errors, without_calls,
 };
 use analysis::table::{Kind, Table};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use engine::Sampling;
 use lab::family::{self, CountFolder};
 use lab::measure::Ending;
@@ -22,7 +22,7 @@ use lab::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledP
 use report::Format;
 
 use self::live::LiveView;
-use super::calls::{chain_form, write_chains};
+use super::calls::{chain_form, check_functions, write_chains};
 use super::simulate::Simulated;
 use super::{check_ending, configuration, until, with_output_apart};
 use crate::arguments::{ProfileOptions, ResultRows, RowOptions, SampleRows};
@@ -41,6 +41,9 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         true => None,
         false => chain_form(&columns, &options.calls, output, rows)?,
     };
+    if samples.by.is_some() {
+        check_functions(&options.calls, rows)?;
+    }
     if samples.children && options.file.attach.is_none() {
         text::message!(
             "note: all processes of a program that is run are sampled: --children is for --attach"
@@ -130,6 +133,8 @@ struct SampleTables<'a> {
 impl SampleTables<'_> {
     /// Writes the tables with these rows.
     fn write(&self, rows: Option<ResultRows>) -> anyhow::Result<()> {
+        let selection = self.options.calls.selection();
+        selection.check(self.simulated.model.tree()).context("in the samples")?;
         let tables = match (self.options.samples.by, rows) {
             (_, Some(ResultRows::Own(rows))) => vec![self.own(rows)],
             (_, Some(ResultRows::Calls(rows))) => vec![self.calls(rows)],

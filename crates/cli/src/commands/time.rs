@@ -35,6 +35,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let several = options.by.is_none() || options.machines.len() > 1;
     output.check(several)?;
     let rows = options.by.map(|by| by.results(options.inclusive));
+    calls::check_functions(&options.calls, rows)?;
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let times = selected.machines.iter().map(timing_model(options.sample)).collect::<Result<Vec<_>, _>>()?;
     if let Some(ResultRows::Entries(rows)) = rows {

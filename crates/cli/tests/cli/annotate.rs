@@ -88,7 +88,7 @@ fn without_a_function_the_most_expensive_ones_are_shown() {
 #[test]
 fn what_was_not_executed_is_told() {
     let output = run("annotate --function descend :ev56/calls");
-    assert!(output.stderr.contains("no instruction of descend was executed"), "{}", output.stderr);
+    assert!(output.stderr.contains("no function 'descend' was executed"), "{}", output.stderr);
     assert_eq!(output.code(), 1);
     for (words, answer) in [
         ("annotate --function mian :ev56/calls", "did you mean main?"),

@@ -165,3 +165,64 @@ fn flame_graphs_and_collapsed_stacks_have_all_costs() {
     let total: u64 = stacks_text.lines().map(cost).sum();
     assert!(page.contains(&format!("data-total=\"{total}\"")), "{total}: {page}");
 }
+
+/// Contexts, coroutines and fibers: calls of each stack are followed by themselves, in a program and in its trace.
+#[test]
+fn each_stack_has_calls_of_its_own() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev56/stacks");
+    for of in [":ev56/stacks", &trace] {
+        let functions = folder.table(&format!("calls --by function {of}"));
+        // The last step of each coroutine does not return.
+        let known = [
+            ("main", 1),
+            ("consume", 1),
+            ("next", 31),
+            ("generate", 3),
+            ("end_at_once", 1),
+            ("step", 30),
+            ("work", 30 + 30 + 27 + 1),
+        ];
+        for (function, calls) in known {
+            let row = row_of(&functions, &[function, "stacks"]);
+            assert_eq!(cell(&functions, row, "calls") as u64, calls, "{of}: {function}");
+        }
+        let callers = folder.table(&format!("calls --by caller --function work --function next {of}"));
+        for (caller, function, calls) in [
+            ("consume", "work", 30),
+            ("step", "work", 57),
+            ("end_at_once", "work", 1),
+            ("consume", "next", 30),
+        ] {
+            let row = row_of(&callers, &[function, caller]);
+            assert_eq!(cell(&callers, row, "calls") as u64, calls, "{of}: {function} from {caller}");
+        }
+    }
+}
+
+#[test]
+fn functions_that_are_chosen_exist_and_are_shown() {
+    let folder = Folder::new();
+    let trace = folder.trace(":ev56/store");
+    for of in [":ev56/store", &trace] {
+        // Without parameters, a name stands for all overloads; with a wildcard, for all that match.
+        let rows = folder.table(&format!("calls --by caller --function app::Store::add {of}"));
+        assert!(
+            rows.len() > 1 && rows[1..].iter().all(|row| row[0].starts_with("app::Store::add(")),
+            "{rows:?}"
+        );
+        let wild = folder.table(&format!("calls --by caller --function app::Store::a* {of}"));
+        assert!(wild.len() >= rows.len(), "{wild:?}");
+        for command in ["calls --by caller", "caches --by callee", "annotate"] {
+            let failure = run(&format!("{command} --function app::Store::ad {of}")).failure();
+            assert!(
+                failure.contains("app::Store::ad") && failure.contains("did you mean app::Store::add"),
+                "{failure}"
+            );
+        }
+        for command in ["calls --by line", "caches", "time --by function", "calls --by call-tree"] {
+            let failure = run(&format!("{command} --function main {of}")).failure();
+            assert!(failure.contains("--function selects rows of --by caller"), "{failure}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod arguments;
 mod attach;
 mod attach_count;
 mod attach_models;
+mod attach_pairs;
 mod bad_input;
 mod branch_log;
 mod build;

@@ -31,6 +31,9 @@ fn traces_of_other_instruction_sets_are_read() {
     let csv = |words: &str| run(&format!("{words} --format csv {trace}")).quiet_success();
     let caches = csv("caches --by function");
     assert!(caches.lines().any(|line| line.starts_with("fill,program,")), "{caches}");
+    // Models name functions as the trace does.
+    let calls = csv("calls --by caller --function fill");
+    assert!(calls.lines().any(|line| line.starts_with("fill,_start,program,1,")), "{calls}");
     // The stores are those of the loop and of the call.
     let kinds = csv("show --table kinds");
     assert!(kinds.lines().any(|line| line.starts_with("stores,513,")), "{kinds}");

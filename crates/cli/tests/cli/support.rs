@@ -46,6 +46,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "heap.c", "heap", &["-pthread", "-fno-builtin"]);
         compile(&folder, switches, "labels.s", "labels", &[]);
         compile(&folder, switches, "large.c", "large", &[]);
+        compile(&folder, switches, "leaves.cc", "leaves", &[]);
         compile(&folder, switches, "late.c", "late", &["-pthread"]);
         compile(&folder, switches, "loads.c", "loads", &["-ldl"]);
         compile(&folder, switches, "locks.c", "locks", &["-pthread"]);
@@ -60,6 +61,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "skips.c", "skips", &[]);
         compile(&folder, switches, "store.cc", "store", &[]);
         compile(&folder, switches, "sleeps.c", "sleeps", &[]);
+        compile(&folder, switches, "stacks.c", "stacks", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "system.c", "system", &[]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);

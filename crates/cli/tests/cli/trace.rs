@@ -241,13 +241,13 @@ fn pieces_are_exact_to_the_instruction() {
 
 /// A unit in which recording ends has not ended.
 #[test]
-fn units_that_are_cut_are_left() {
+fn units_in_which_recording_ends_are_cut() {
     const PROGRAM: &str = "--unit work :ev56/modes work";
     let whole = record(PROGRAM);
     let lengths: Vec<usize> = whole.pieces(0).iter().map(Vec::len).collect();
     let two: usize = lengths[..2].iter().sum();
     for (until, ending) in
-        [(two - 1, Mark::UnitLeft(1)), (two, Mark::UnitEnds(1)), (two + 1, Mark::UnitLeft(2))]
+        [(two - 1, Mark::UnitCut(1)), (two, Mark::UnitEnds(1)), (two + 1, Mark::UnitCut(2))]
     {
         let recorded = record(&format!("--until {until} {PROGRAM}"));
         assert_eq!(recorded.pieces(0).concat().len(), until);

@@ -139,3 +139,23 @@ fn units_are_what_the_trace_says() {
         assert!(sentence.contains("--unit FUNCTION"), "{words}: {sentence}");
     }
 }
+
+/// Calls that an exception or a jump leaves are units as others are, and end where control goes on.
+#[test]
+fn calls_that_are_left_are_counted() {
+    let folder = Folder::new();
+    for function in ["thrown", "thrown_at_once", "jumped", "interrupted", "stays"] {
+        let path = folder.trace(&format!("--unit {function} :ev56/leaves"));
+        for of in [format!("--unit {function} :ev56/leaves"), path.clone()] {
+            let units = listed(&folder.table(&format!("calls --by unit {of}")));
+            assert_eq!(units.len(), 20, "{function}: {units:?}");
+            let longest = lengths(&units)[19];
+            // 300,000 rounds of a loop come after each call.
+            assert!(longest < 1_000_000, "{function}: {longest}");
+        }
+        let table = folder.table(&format!("show --table units {path}"));
+        let left = table[1..].iter().filter(|row| row[4] == "other means").count();
+        assert_eq!(left, if function == "stays" { 0 } else { 10 }, "{table:?}");
+        run(&format!("check {path}")).quiet_success();
+    }
+}

@@ -49,7 +49,7 @@ pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     steps: Option<BlockCache>,
     /// The code compiled from the blocks in the cache.
     code: Code,
-    /// Cache and code of the previous level of instrumentation.
+    /// Cache and code of the previous level of instrumentation, or session.
     other_level: Option<(BlockCache, Code)>,
     /// The requested level, if compiled code has yet to be left.
     new_level: Option<InstrumentationLevel>,
@@ -85,7 +85,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         cpu.model = cache.model();
         let code_generation = shared.memory.code_generation();
         let process = shared.host_process;
-        let code = Code::new(observer.initial_level(), &shared);
+        let code = Code::new(observer.initial_level(), observer.session(), &shared);
         let (stale, depth, ended) = (false, 0, None);
         GuestThread {
             shared,

@@ -40,8 +40,8 @@ pub struct Recorder {
     attach_server: Option<Arc<AttachServer>>,
     /// The number of the last attach session that this thread has seen.
     session_number: u64,
-    /// Compiled code has to be discarded.
-    must_recompile: bool,
+    /// What [`Instrumentation::session`] was when a level was returned last.
+    session: u64,
 }
 
 impl Recorder {
@@ -79,8 +79,9 @@ impl Recorder {
         images: Vec<LoadedImage>,
     ) -> Recorder {
         let level = tracer.as_ref().map_or(InstrumentationLevel::Off, Tracer::idle_level);
-        let must_recompile = false;
-        Recorder { images, tracer, counting: None, level, attach_server, session_number, must_recompile }
+        let recorder =
+            Recorder { images, tracer, counting: None, level, attach_server, session_number, session: 0 };
+        Recorder { session: recorder.session(), ..recorder }
     }
 
     /// The first symbol of the plan that no image mapped so far has.
@@ -103,7 +104,7 @@ impl Recorder {
     /// A thread that is sampled without being counted begins or ends to be.
     fn update_samples(&mut self) {
         let Some(counting) = &mut self.counting else { return };
-        self.must_recompile |= counting.update_samples();
+        counting.update_samples();
         if counting.is_done()
             && let Some(attach_server) = &self.attach_server
             && let Some(counting) = self.counting.take()
@@ -150,9 +151,15 @@ impl Instrumentation<Cpu> for Recorder {
             }
             None => (InstrumentationLevel::Off, false),
         };
-        let turns = has_news || level != self.level;
-        self.level = level;
+        let session = self.session();
+        let turns = has_news || (level, session) != (self.level, self.session);
+        (self.level, self.session) = (level, session);
         turns.then_some(level)
+    }
+
+    fn session(&self) -> u64 {
+        let is_observed = self.tracer.is_some() || self.counting.as_ref().is_some_and(CountingThread::is_on);
+        if is_observed { self.session_number } else { 0 }
     }
 
     #[inline]
@@ -172,7 +179,8 @@ impl Instrumentation<Cpu> for Recorder {
     }
 
     fn instruction_limit(&self) -> u64 {
-        self.tracer.as_ref().map_or(u64::MAX, Tracer::instruction_limit)
+        let counted = || self.counting.as_ref().map_or(u64::MAX, CountingThread::instruction_limit);
+        self.tracer.as_ref().map_or_else(counted, Tracer::instruction_limit)
     }
 
     fn must_report(&self, block: &Block) -> bool {
@@ -183,8 +191,7 @@ impl Instrumentation<Cpu> for Recorder {
 
     fn requires_recompilation(&mut self) -> bool {
         let counts = |counting: &mut CountingThread| counting.counter.requires_recompilation();
-        std::mem::take(&mut self.must_recompile)
-            || self.tracer.as_mut().is_some_and(Tracer::requires_recompilation)
+        self.tracer.as_mut().is_some_and(Tracer::requires_recompilation)
             || self.counting.as_mut().is_some_and(counts)
     }
 
@@ -250,7 +257,8 @@ impl Observer<Cpu> for Recorder {
         let counting = self.counting.as_ref().map(CountingThread::thread);
         let recorder =
             Recorder::with(tracer, self.attach_server.clone(), self.session_number, self.images.clone());
-        Recorder { counting, ..recorder }
+        let recorder = Recorder { counting, ..recorder };
+        Recorder { session: recorder.session(), ..recorder }
     }
 
     fn executed(&mut self, records: &[u64], cache: &BlockCache) {

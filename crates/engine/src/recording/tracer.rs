@@ -144,13 +144,13 @@ impl Tracer {
         self.session.add_instructions(std::mem::take(&mut self.instructions));
     }
 
-    /// The open unit is left by other means than its end.
+    /// The open unit is recorded no more.
     fn leave_unit(&mut self) {
         let Some(number) = self.unit.take() else { return };
         let ended = self.calls.end(false);
         let mark = match ended.filter(|_| self.session.plan.classes.is_some()) {
             Some(ended) => self.end_of_class(number, &ended),
-            None => Mark::UnitLeft(number),
+            None => Mark::UnitCut(number),
         };
         self.mark(mark);
     }
@@ -388,7 +388,9 @@ impl Tracer {
         let (is_truncated, mut begins) = (self.is_truncated, false);
         self.marks.retain_mut(|mark| {
             match *mark {
-                Mark::UnitEnds(number) if is_truncated => *mark = Mark::UnitLeft(number),
+                Mark::UnitEnds(number) | Mark::UnitLeft(number) if is_truncated => {
+                    *mark = Mark::UnitCut(number);
+                }
                 Mark::UnitBegins(_) => begins = true,
                 _ => {}
             }
@@ -443,7 +445,7 @@ impl Tracer {
             }
         }
         if is_end && let Some(number) = self.unit.take() {
-            self.marks.push(Mark::UnitLeft(number));
+            self.marks.push(Mark::UnitCut(number));
         }
         self.unit.is_some()
     }

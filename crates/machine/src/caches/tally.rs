@@ -197,7 +197,7 @@ impl Tally {
                 let sums = self.sums();
                 self.threads.begin_unit(number, &sums);
             }
-            Mark::UnitEnds(number) => {
+            Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
                 let ended = self.threads.end_unit(number, &self.sums());
                 self.units.extend(ended.map(|TallySums { instructions, accesses, misses }| UnitMisses {
                     number,
@@ -207,7 +207,7 @@ impl Tally {
                     misses,
                 }));
             }
-            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.sums())),
+            Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.sums())),
             _ => {}
         }
     }

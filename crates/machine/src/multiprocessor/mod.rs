@@ -244,7 +244,7 @@ impl Multiprocessor {
         let processor = &mut self.processors[number];
         match mark {
             Mark::Mapping(mapping) => self.spaces.mark(processor.thread.process, mapping),
-            Mark::UnitEnds(_) => processor.counts.units += 1,
+            Mark::UnitEnds(_) | Mark::UnitLeft(_) => processor.counts.units += 1,
             Mark::SystemCall(_) => {
                 processor.spend(self.cycle * u64::from(self.core.system_call), ProcessorCause::System);
             }

@@ -158,8 +158,8 @@ impl<M: MemorySystem> Accounting<M> {
     fn mark(&mut self, mark: Mark) {
         match mark {
             Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.usage()),
-            Mark::UnitLeft(number) => drop(self.threads.end_unit(number, &self.usage())),
-            Mark::UnitEnds(number) => {
+            Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.usage())),
+            Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
                 if let Some(Usage { instructions, cycles }) = self.threads.end_unit(number, &self.usage()) {
                     self.units.push(UnitCycles {
                         process: self.thread.process,

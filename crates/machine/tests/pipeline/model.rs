@@ -35,7 +35,7 @@ fn check_units(mut time: TimingModel<PerfectMemory>) {
     time.executed(one, &[begin(0), work(1)].concat());
     time.executed(other, &[begin(0), work(3)].concat());
     time.executed(one, &[work(1), end(0)].concat());
-    let left = vec![mark(Mark::UnitLeft(1))];
+    let left = vec![mark(Mark::UnitCut(1))];
     time.executed(other, &[work(2), end(0), begin(1), left, begin(2), end(2)].concat());
     let units = time.units();
     let numbers = units.iter().map(|unit| (unit.process, unit.number, unit.instructions));

@@ -94,6 +94,7 @@ impl ImageFiles {
             end: end.wrapping_add(mapped.bias),
             bias: mapped.bias,
             build_id: image.build_id().unwrap_or_default().to_vec(),
+            functions: Vec::new(),
         }
     }
 

@@ -427,7 +427,7 @@ impl<'a> Converter<'a> {
         if let Some(plan) = &mut self.plan {
             self.converted.units = plan.units();
             for (thread, number) in plan.open_units() {
-                self.threads.mark(thread, &[Mark::UnitLeft(number)]);
+                self.threads.mark(thread, &[Mark::UnitCut(number)]);
             }
         }
         (self.converted.processes, self.converted.times) = self.threads.finish()?;

@@ -312,7 +312,7 @@ impl FollowedPlan {
     fn finish_part(&mut self, thread: usize, marks: &mut Vec<Mark>) {
         self.state = PartState::Over;
         let open = self.threads[thread].open.take();
-        marks.extend(open.and_then(|open| open.number).map(Mark::UnitLeft));
+        marks.extend(open.and_then(|open| open.number).map(Mark::UnitCut));
     }
 
     /// A thread has executed the first instructions of a block, of which a portion may be recorded. Returns the marks after it.

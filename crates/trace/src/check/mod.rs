@@ -323,7 +323,7 @@ impl<'a> StreamChecker<'a> {
                 }
                 (self.unit, self.unit_is_open) = (Some(number), true);
             }
-            Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
+            Mark::UnitEnds(number) | Mark::UnitLeft(number) | Mark::UnitCut(number) => {
                 if !self.unit_is_open || self.unit != Some(number) {
                     let what = format!("unit {number} ends, which has not begun");
                     self.violation(Rule::Unit, self.place(), what);

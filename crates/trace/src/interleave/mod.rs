@@ -378,7 +378,7 @@ impl Interleaved<'_> {
                 waits = Waits::ForOthers;
                 End::Behind
             }
-            Entry::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_)) if is_saturated => {
+            Entry::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_)) if is_saturated => {
                 has_ended_unit = true;
                 End::Behind
             }

@@ -64,6 +64,7 @@ pub fn mark() -> impl Strategy<Value = Mark> {
         number().prop_map(Mark::UnitBegins),
         number().prop_map(Mark::UnitEnds),
         number().prop_map(Mark::UnitLeft),
+        number().prop_map(Mark::UnitCut),
         number().prop_map(|address| Mark::Heap(Heap::Caller(address))),
         number().prop_map(|bytes| Mark::Heap(Heap::Size(bytes))),
         number().prop_map(|address| Mark::Heap(Heap::Block(address))),
@@ -125,7 +126,14 @@ impl Made {
         let writer = begin(path, &self.header());
         let process = Process::new(&writer, 0, 1);
         let (start, end) = (0, 1 << 40);
-        process.add_image(Image { path: "a".into(), start, end, bias: 5, build_id: vec![1] });
+        process.add_image(Image {
+            path: "a".into(),
+            start,
+            end,
+            bias: 5,
+            build_id: vec![1],
+            functions: vec![],
+        });
         let mut shapes = Vec::new();
         let ids: Vec<BlockId> =
             self.blocks.iter().map(|block| add(&process, &mut shapes, block, self.has_values)).collect();

@@ -110,7 +110,7 @@ fn names_need_not_be_text() {
     let name = OsStr::from_bytes(b"/bin/\xff\xfe");
     let process = Process::new(&begin(&path, &Header { program: name.into(), ..Header::default() }), 0, 1);
     let (start, end, bias, build_id) = (0, 8, 0, Vec::new());
-    process.add_image(Image { path: name.into(), start, end, bias, build_id });
+    process.add_image(Image { path: name.into(), start, end, bias, build_id, functions: Vec::new() });
     let block = Block { image: Some(0), ..Block::new(&isa::Alpha, 0, vec![0x47ff_041f]) };
     let id = process.block(block, || None).unwrap();
     let mut stream = StreamWriter::new(&process);

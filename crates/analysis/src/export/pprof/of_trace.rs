@@ -101,7 +101,7 @@ impl Visitor for Pprof<'_> {
         let Stream { stack, last } = &mut self.streams[executed.stream as usize];
         let from = last.replace(CodeAddress { address: facts.last(), image });
         stack.block(
-            facts,
+            (facts, executed.execution.addresses),
             &mut self.tree,
             |_, _| {},
             |tree, caller, replaced| {

@@ -141,7 +141,8 @@ struct Unit {
     stream: u32,
     before: u64,
     after: Option<u64>,
-    returned: bool,
+    /// What ended it, or its recording.
+    ended_by: &'static str,
 }
 
 /// A window of time.
@@ -330,14 +331,14 @@ impl<'a> Summary<'a> {
     fn unit_begins(&mut self, stream: u32, before: u64, number: u64) {
         if self.units.len() < MOST_UNITS {
             self.streams[stream as usize].unit = Some(self.units.len());
-            self.units.push(Unit { number, stream, before, after: None, returned: false });
+            self.units.push(Unit { number, stream, before, after: None, ended_by: "end of the trace" });
         }
     }
 
-    fn unit_ends(&mut self, stream: u32, before: u64, returned: bool) {
+    fn unit_ends(&mut self, stream: u32, before: u64, ended_by: &'static str) {
         if let Some(unit) = self.streams[stream as usize].unit.take() {
             let unit = &mut self.units[unit];
-            (unit.after, unit.returned) = (Some(before), returned);
+            (unit.after, unit.ended_by) = (Some(before), ended_by);
         }
     }
 }
@@ -372,8 +373,9 @@ impl Visitor for Summary<'_> {
                 *self.system_calls.entry(number).or_default() += self.times;
             }
             Mark::UnitBegins(number) if is_selected => self.unit_begins(stream, before, number),
-            Mark::UnitEnds(_) => self.unit_ends(stream, before, true),
-            Mark::UnitLeft(_) => self.unit_ends(stream, before, false),
+            Mark::UnitEnds(_) => self.unit_ends(stream, before, "return"),
+            Mark::UnitLeft(_) => self.unit_ends(stream, before, "other means"),
+            Mark::UnitCut(_) => self.unit_ends(stream, before, "end of recording"),
             _ => {}
         }
         Ok(())

@@ -430,20 +430,15 @@ impl Summary<'_> {
         ];
         let mut table = Table::new("units", "Units of work", &columns);
         let streams = self.dictionary.trace.streams();
-        for Unit { number, stream, before, after, returned } in
+        for Unit { number, stream, before, after, ended_by } in
             sorted_by_number(&self.units, |unit| unit.number)
         {
-            let ending = match (after, returned) {
-                (Some(_), true) => "return",
-                (Some(_), false) => "other means",
-                (None, _) => "end of the trace",
-            };
             table.row(vec![
                 (*number).into(),
                 thread(&streams[*stream as usize]).into(),
                 before.saturating_add(1).into(),
                 after.map(|after| after.saturating_sub(*before)).into(),
-                ending.into(),
+                (*ended_by).into(),
             ]);
         }
         table

@@ -14,7 +14,7 @@ use crate::arguments::DoctorOptions;
 
 /// Commands that make or debug programs, what they are for, and Debian's packages with them. None of them is needed to
 /// run a program.
-const TOOLS: [(&str, &str, &str); 13] = [
+const TOOLS: [(&str, &str, &str); 15] = [
     (ORIGINAL.compiler, "making programs; build, study", ORIGINAL.package),
     ("alpha-linux-gnu-g++", "making programs in C++", "g++-alpha-linux-gnu"),
     ("alpha-linux-gnu-gfortran", "study strides", "gfortran-alpha-linux-gnu"),
@@ -26,6 +26,8 @@ const TOOLS: [(&str, &str, &str); 13] = [
     ("apt-get", "build postgresql", "apt"),
     ("cargo", "study byteword, in a checkout", "rustup"),
     ("qemu-system-alpha", "pathlength system", "qemu-system-misc"),
+    ("qemu-x86_64", "pathlength qemu, programs of x86-64", "qemu-user"),
+    ("qemu-aarch64", "pathlength qemu, programs of AArch64", "qemu-user"),
     ("qemu-alpha", "Pathlength's own tests", "qemu-user"),
     ("callgrind_annotate", "Pathlength's own tests", "valgrind"),
 ];

@@ -16,6 +16,8 @@ use memory::Memory;
 pub(super) struct Code {
     /// The level of instrumentation.
     level: InstrumentationLevel,
+    /// What it was compiled for ([`Instrumentation::session`](guest::Instrumentation::session)).
+    session: u64,
     /// Number of executions after which a block is compiled; 0 for never.
     compile_threshold: u32,
     /// Created for the first hot block.
@@ -30,7 +32,7 @@ pub(super) struct Code {
 const FAULTS: u32 = 1000;
 
 impl Code {
-    pub(super) fn new(level: InstrumentationLevel, shared: &Shared) -> Code {
+    pub(super) fn new(level: InstrumentationLevel, session: u64, shared: &Shared) -> Code {
         let is_compilable = match level {
             // The virtual clock counts instructions, so they must all be counted.
             InstrumentationLevel::Off => !shared.is_clock_virtual,
@@ -43,6 +45,7 @@ impl Code {
         };
         Code {
             level,
+            session,
             compile_threshold: if is_compilable { shared.compile_threshold } else { 0 },
             compiler: None,
             faults: 0,
@@ -199,7 +202,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         Some(left)
     }
 
-    /// Discards code that is out of date, and switches to the requested level. No compiled code may be active.
+    /// Discards code that is out of date, and switches to the requested level and the observer's session. No compiled code may be active.
     pub(super) fn update_code(&mut self) {
         let generation = self.shared.memory.code_generation();
         if generation != self.code_generation || self.stale {
@@ -213,11 +216,14 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         }
         if let Some(level) = self.new_level.take() {
             self.report_all();
-            if level != self.code.level {
+            let session = self.observer.session();
+            if (level, session) != (self.code.level, self.code.session) {
                 self.observer.leaves_level(self.cache);
-                let kept = self.other_level.take().filter(|(_, code)| code.level == level);
+                let is_kept = |(_, code): &(_, Code)| (code.level, code.session) == (level, session);
                 let (cache, code) =
-                    kept.unwrap_or_else(|| (self.cache.for_thread(), Code::new(level, &self.shared)));
+                    self.other_level.take().filter(is_kept).unwrap_or_else(|| {
+                        (self.cache.for_thread(), Code::new(level, session, &self.shared))
+                    });
                 let cache = std::mem::replace(self.cache, cache);
                 self.other_level = Some((cache, std::mem::replace(&mut self.code, code)));
                 let hit_filter =

@@ -14,6 +14,7 @@ use crate::counting::UnitOfWork;
 use crate::family::{FamilyCounter, FamilyMember};
 use crate::lock;
 use crate::platform::BlockCache;
+use guest::Instrumentation;
 
 /// What the counters of a process share.
 pub(in super::super) struct CountSession {
@@ -152,22 +153,27 @@ impl CountingThread {
         !self.counter.is_uncounted()
     }
 
-    /// If it is sampled only, begins to, or stops if it has to. Says whether compiled code has to be discarded, as nobody knows
-    /// which instructions it executes.
-    pub(in super::super) fn update_samples(&mut self) -> bool {
+    /// If it is sampled only, begins to, or stops if it has to.
+    pub(in super::super) fn update_samples(&mut self) {
         if self.is_counted() || self.is_done {
-            return false;
+            return;
         }
         if self.stopped.is_some() {
             self.counter.end_samples();
             self.is_done = true;
-            return false;
-        }
-        let is_new = !std::mem::replace(&mut self.is_sampled, true);
-        if is_new {
+        } else if !std::mem::replace(&mut self.is_sampled, true) {
             self.counter.begin_samples();
         }
-        is_new
+    }
+
+    /// Whether it has not been told to stop.
+    pub(in super::super) fn is_on(&self) -> bool {
+        self.stopped.is_none()
+    }
+
+    /// The number of instructions from which on every block must be reported ([`Instrumentation::instruction_limit`]).
+    pub(in super::super) fn instruction_limit(&self) -> u64 {
+        if self.is_at_level { self.counter.instruction_limit() } else { u64::MAX }
     }
 
     /// Whether it counts no more.
