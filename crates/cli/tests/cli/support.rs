@@ -62,6 +62,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "sleeps.c", "sleeps", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "system.c", "system", &[]);
+        compile(&folder, switches, "statements.c", "statements", &["-pthread"]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "timers.c", "timers", &[]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);
