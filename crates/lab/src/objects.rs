@@ -106,7 +106,8 @@ impl ObjectRules {
         let (maps, command) = (read("maps"), read("cmdline"));
         let mapped = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
         let paths = mapped.chain(command.split('\0')).map(Path::new);
-        ObjectRules::of_images(paths).ok_or_else(|| ObjectRulesError::NoneFit(format!("process {process}").into()))
+        ObjectRules::of_images(paths)
+            .ok_or_else(|| ObjectRulesError::NoneFit(format!("process {process}").into()))
     }
 
     /// The built-in rules for programs with one of these images.

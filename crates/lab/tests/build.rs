@@ -219,7 +219,10 @@ fn kept_sources_are_built_again_and_with_patches() {
     const MADE: Workload = Workload {
         sources: &[
             Source::Embedded { name: "half.h", text: "#define HALF 2\n" },
-            Source::Embedded { name: "half.c", text: "#include \"linked.h\"\nint half(int x) { return x / HALF; }\n" },
+            Source::Embedded {
+                name: "half.c",
+                text: "#include \"linked.h\"\nint half(int x) { return x / HALF; }\n",
+            },
             Source::Embedded {
                 name: "small.c",
                 text: "#include <stdio.h>\nint half(int);\nint main(void) { printf(\"%d\\n\", half(12)); }\n",
@@ -272,7 +275,11 @@ fn kept_sources_are_built_again_and_with_patches() {
     assert!(error.contains("Hunk #1 FAILED"), "{error}");
     assert_eq!(fs::read_dir(folder.path().join("small")).unwrap().count(), before);
     // Sources that are compiled without a makefile.
-    fs::write(&patch, format!("--- a/half.c\n+++ b/half.c\n@@ -1 +1 @@\n-{LIBRARY}+int half(short *p) {{ return *p; }}\n")).unwrap();
+    fs::write(
+        &patch,
+        format!("--- a/half.c\n+++ b/half.c\n@@ -1 +1 @@\n-{LIBRARY}+int half(short *p) {{ return *p; }}\n"),
+    )
+    .unwrap();
     let whole = build_patched(&SMALL, &[NATIVE], &options, std::slice::from_ref(&patch), &|_| {});
     let status = std::process::Command::new(&whole.unwrap()[0].program).status().unwrap();
     assert_eq!(status.code(), Some(2));

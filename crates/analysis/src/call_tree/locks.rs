@@ -387,7 +387,9 @@ fn waiter_table<M>(kind: &str, execution: &WithCallTree<M>) -> Table {
     }
     table.total_row(cells(["total".into(), Value::Missing, Value::Missing, Value::Missing], &total));
     if has_purposes {
-        table.notes.push("'for' is the object on behalf of which the one that waits acquires the lock.".into());
+        table
+            .notes
+            .push("'for' is the object on behalf of which the one that waits acquires the lock.".into());
     }
     table.notes.push(
         "Each hold that a unit waits for is a wait. 'held while awaited' is what the holder executes from the beginning of the wait, or of \

@@ -181,7 +181,8 @@ impl CallTree {
         let mut parts = name.split(LABELLED_NUMBER);
         let mut shown = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let (number, rest) = part.split_at(part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len()));
+            let (number, rest) =
+                part.split_at(part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len()));
             let label = number.parse().ok().and_then(|number: u64| self.labels.get(&number));
             shown.push_str(label.map_or(number, String::as_str));
             shown.push_str(rest);

@@ -348,8 +348,9 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
                 nodes.push(None);
                 return;
             }
-            let parent =
-                (object.parent as usize).checked_sub(1).and_then(|parent| nodes.get(parent).copied().flatten());
+            let parent = (object.parent as usize)
+                .checked_sub(1)
+                .and_then(|parent| nodes.get(parent).copied().flatten());
             nodes.push(Some(self.tree.object(parent, object)));
         }
     }

@@ -96,8 +96,9 @@ fn by_class<M: InstructionResults + MergeableModel + 'static>(
     let tree = &simulated.model;
     match options.layout.rows() {
         Ok(rows) => {
-            let tables =
-                |machine: &str, part: &ClassResults<M>| object_tables((rows, reader(options)), &kind, tree, &[(machine, part)]);
+            let tables = |machine: &str, part: &ClassResults<M>| {
+                object_tables((rows, reader(options)), &kind, tree, &[(machine, part)])
+            };
             request.write(&simulated, &tree.model, tables)
         }
         Err(rows) => {

@@ -48,7 +48,8 @@ fn models_observe_a_running_program_which_goes_on() {
     let options = format!("--rules {} --children --duration 0.5", rules.display());
     let objects = program.table("objects", &options);
     let own = |name: &str| {
-        let row = objects.iter().position(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {objects:?}"));
+        let row =
+            objects.iter().position(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {objects:?}"));
         sum(&column(&objects, "own instructions")[row - 1..row])
     };
     assert!(own("again") > 100_000 && own("(outside)") < own("again"), "{objects:?}");

@@ -355,13 +355,13 @@ fn classes_wait_for_others() {
 
 const STATEMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/guests/statements.toml");
 
-/// The table of a command on the program `statements`.
+/// The table of a command on the program `statements`; without a format it stands behind what the program prints.
 fn statements(options: &str, format: &[&str]) -> String {
     let mut command = pathlength(["objects", "--rules", STATEMENTS].iter().chain(format));
     command.args(options.split_whitespace()).arg(guest("ev56/statements"));
     let outcome = outcome(command);
     assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
-    outcome.stdout
+    if format.is_empty() { outcome.stderr } else { outcome.stdout }
 }
 
 /// What is done for a statement before its plan exists is below it, statements are whole, and scans of one table have different names.
@@ -370,11 +370,15 @@ fn statements_are_whole_and_scans_told_apart() {
     let rows = csv(&statements("", &["--format", "csv"]));
     let text = "select l_orderkey, l_comment from lineitem where l_orderkey in (select l_orderkey from lineitem where l_tax > 12)";
     let names: Vec<[&str; 2]> = rows[1..7].iter().map(|row| [row[0].as_str(), &row[3]]).collect();
-    let below = ["(parser)", "Scan on lineitem", "Subquery on lineitem", "Scan on orders", "Scan on lineitem_1"];
+    let below =
+        ["(parser)", "Scan on lineitem", "Subquery on lineitem", "Scan on orders", "Scan on lineitem_1"];
     assert_eq!(names[0], [text, ""]);
     assert_eq!(names[1..], below.map(|name| [name, "1"]));
     let table = statements("", &[]);
-    assert!(table.contains("select l_orderkey, l_comment from lineitem where l_orderkey in (select l_orderke…"), "{table}");
+    assert!(
+        table.contains("select l_orderkey, l_comment from lineitem where l_orderkey in (select l_orderke…"),
+        "{table}"
+    );
 }
 
 /// Whatever their constants, and with what is called for the same statement inside.
@@ -390,10 +394,8 @@ fn statements_are_grouped_without_constants() {
 /// Of two locks of one name only the awaited one is held while awaited; the row and the relation are named.
 #[test]
 fn locks_of_one_name_are_told_apart() {
-    let waiters = csv(&statements(
-        "--children --as waiters --unit updates --unit waits",
-        &["--format", "csv"],
-    ));
+    let waiters =
+        csv(&statements("--children --as waiters --unit updates --unit waits", &["--format", "csv"]));
     assert_eq!(waiters[0][..4], ["lock", "for", "held by", "awaited by"]);
     assert_eq!(waiters[1][..5], ["transaction on accounts", "accounts row 3", "updates", "waits", "1"]);
     assert_eq!(waiters.len(), 3, "{waiters:?}");

@@ -66,9 +66,14 @@ fn a_mutex_is_moved_as_a_whole() {
         let row = (1..lines.len()).find(|&row| text(&lines, row, "data").contains(data));
         text(&lines, row.unwrap_or_else(|| panic!("{data}: {lines:?}")), "suggestion")
     };
-    assert_eq!(suggestion("guarded.mutex"), "take guarded.mutex less often; it moves together with guarded.total");
-    // Its members are used at several places behind its beginning.
-    assert_eq!(suggestion("barrier+"), "take barrier less often, or divide what it protects");
+    let of_mutex = suggestion("guarded.mutex");
+    assert!(of_mutex.starts_with("take guarded.mutex less often"), "{of_mutex}");
+    // The members of a barrier are used at several places behind its beginning.
+    let lines = folder.table("sharing --by cache-line :ev56/shared false");
+    assert!(row_of(&lines, "barrier+16").is_some(), "{lines:?}");
+    for row in 1..lines.len() {
+        assert!(!text(&lines, row, "suggestion").contains("barrier+"), "{lines:?}");
+    }
 }
 
 /// The row of a class of units of work.
@@ -273,7 +278,10 @@ fn a_lock_and_what_it_guards_are_partners() {
 fn units_of_work_are_what_operations_are_counted_for() {
     let folder = Folder::new();
     let record = |_| folder.table("sharing --by cache-line --unit count :ev56/shared false");
-    let lines = at_the_same_time(record, |rows| row_of(rows, "counters[0].count").is_some());
+    // Only the units are recorded: what the threads waited for between them is not known, and they keep the host's order.
+    let mut recordings = (0..20).map(record);
+    let lines =
+        recordings.find(|rows| row_of(rows, "counters[0].count").is_some()).expect("units that overlap");
     let row = row_of(&lines, "counters[0].count").unwrap_or_else(|| panic!("{lines:?}"));
     assert_eq!(cell(&lines, row, "per unit"), cell(&lines, row, "operations") / 2.0, "{lines:?}");
 }

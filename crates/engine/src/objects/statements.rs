@@ -2,8 +2,8 @@
 
 /// Words after which a minus sign is that of a number.
 const BEFORE_OPERANDS: [&str; 22] = [
-    "and", "as", "between", "by", "case", "else", "from", "having", "ilike", "in", "is", "like", "limit", "not", "offset",
-    "on", "or", "return", "select", "then", "when", "where",
+    "and", "as", "between", "by", "case", "else", "from", "having", "ilike", "in", "is", "like", "limit",
+    "not", "offset", "on", "or", "return", "select", "then", "when", "where",
 ];
 
 /// The statement with a parameter in place of each constant, in one line, without comments. Parameters that it has keep their numbers.
@@ -47,7 +47,9 @@ impl Lexer<'_> {
             '/' if second == '*' => return self.skip(rest.find("*/").map_or(rest.len(), |end| end + 2)),
             '\'' => return self.constant(quoted(rest, 0, false)),
             'e' | 'E' if second == '\'' => return self.constant(quoted(rest, 1, true)),
-            'b' | 'B' | 'x' | 'X' | 'n' | 'N' if second == '\'' => return self.constant(quoted(rest, 1, false)),
+            'b' | 'B' | 'x' | 'X' | 'n' | 'N' if second == '\'' => {
+                return self.constant(quoted(rest, 1, false));
+            }
             '"' => rest[1..].find('"').map_or(rest.len(), |end| end + 2),
             '$' | '?' if second.is_ascii_digit() => 1 + digits(&rest[1..]),
             '$' => match dollar_quoted(rest) {

@@ -149,7 +149,8 @@ fn threads_released_by_a_barrier_overlap() {
     // A signal may interrupt the call, which is then made again.
     let mut interrupted = first.clone();
     let call_at = interrupted.iter().position(|event| *event == call(FUTEX)).unwrap();
-    interrupted.splice(call_at..call_at, [call(FUTEX), Event::Mark(Mark::Discontinuity), order(3), Event::Block(0)]);
+    interrupted
+        .splice(call_at..call_at, [call(FUTEX), Event::Mark(Mark::Discontinuity), order(3), Event::Block(0)]);
     let cases =
         [("released", &first, 5, 6), ("released-before", &first, 0, 1), ("interrupted", &interrupted, 5, 6)];
     for (name, first, before, after) in cases {
