@@ -25,6 +25,12 @@ pub struct Object {
     pub identity: Option<u64>,
 }
 
+/// The parent of objects that are none, but labels of the numbers that are their identities.
+pub const LABELS: u32 = u32::MAX;
+
+/// What stands in names before a number that its label replaces: a character of no text.
+pub const LABELLED_NUMBER: char = '\u{e000}';
+
 /// Consumes an execution in order.
 pub trait Consumer: Send {
     /// Defines an image that later blocks may refer to. Images are numbered from 0 in the order of definition.

@@ -19,7 +19,7 @@ mod path;
 pub mod record;
 
 pub use block::{Block, BlockId};
-pub use consumer::{Consumer, Object, Thread};
+pub use consumer::{Consumer, LABELLED_NUMBER, LABELS, Object, Thread};
 pub use counts::{Counts, ProcessEnd, Unit};
 pub use hit_filter::{Array, FilterSide, FilterTable, HitFilter, Keep, UnfilteredAccess, Words};
 pub use image::{Image, LoadedImage};

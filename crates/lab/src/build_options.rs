@@ -57,6 +57,12 @@ pub enum Error {
         /// Its output.
         output: String,
     },
+    /// The build cannot be made with other sources.
+    #[error("the sources of {title} cannot be patched: they are not kept")]
+    NotEditable {
+        /// The workload.
+        title: &'static str,
+    },
     /// The user interrupted the build.
     #[error("the build was interrupted")]
     Interrupted,

@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use engine::Configuration;
 
-use crate::build::{Build, BuildFolders, BuildProgress, Error, build_from, io_error};
+use crate::build::{AddedFiles, Build, BuildFolders, BuildProgress, Error, build_from, io_error};
 use crate::source::SourceFile;
 use crate::toolchain::{BYTE_WORD, Toolchain};
 use crate::workload::Workload;
@@ -54,7 +54,8 @@ pub fn build(
     options: &BuildFolders,
     progress: &(dyn Fn(BuildProgress) + Sync),
 ) -> Result<Build, Error> {
-    let mut builds = build_from(workload, &[USE], options, files(profile)?, progress)?;
+    let added = AddedFiles { sources: files(profile)?, patches: Vec::new() };
+    let mut builds = build_from(workload, &[USE], options, added, progress)?;
     Ok(builds.swap_remove(0))
 }
 

@@ -1,5 +1,6 @@
 //! Rules in files that say which functions of a program work on objects, such as the operators of a query.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -95,14 +96,29 @@ impl ObjectRules {
     /// The built-in rules for a program.
     pub fn of_program(configuration: &Configuration) -> Result<ObjectRules, ObjectRulesError> {
         let images = startup::images(configuration).unwrap_or_default();
+        let found = ObjectRules::of_images(images.iter().map(|image| image.path.as_path()));
+        found.ok_or_else(|| ObjectRulesError::NoneFit(configuration.program.clone()))
+    }
+
+    /// The built-in rules for a process of the engine, by the images that it has mapped, or that its command names.
+    pub fn of_process(process: u32) -> Result<ObjectRules, ObjectRulesError> {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
+        let (maps, command) = (read("maps"), read("cmdline"));
+        let mapped = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+        let paths = mapped.chain(command.split('\0')).map(Path::new);
+        ObjectRules::of_images(paths)
+            .ok_or_else(|| ObjectRulesError::NoneFit(format!("process {process}").into()))
+    }
+
+    /// The built-in rules for programs with one of these images.
+    fn of_images<'p>(images: impl Iterator<Item = &'p Path>) -> Option<ObjectRules> {
         let name = |path: &Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.split('.').next().unwrap_or_default().to_owned()
         };
-        let names: Vec<String> = images.iter().map(|image| name(&image.path)).collect();
+        let names: HashSet<String> = images.map(name).collect();
         let mut all = BUILT_IN.iter().filter_map(|(name, text)| parse(Path::new(name), text).ok());
-        let fitting = all.find(|rules| rules.images.iter().any(|image| names.contains(image)));
-        fitting.ok_or_else(|| ObjectRulesError::NoneFit(configuration.program.clone()))
+        all.find(|rules| rules.images.iter().any(|image| names.contains(image)))
     }
 
     /// The kinds of objects.

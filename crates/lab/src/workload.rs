@@ -66,6 +66,17 @@ pub struct Script {
     pub steps: &'static [ScriptStep],
     /// The images to study.
     pub images: &'static [&'static str],
+    /// How changed sources are built; none if they cannot be.
+    pub editable: Option<EditableSources>,
+}
+
+/// Sources that a build keeps, which compile what changed alone.
+#[derive(Clone, Copy, Debug)]
+pub struct EditableSources {
+    /// Their folder.
+    pub folder: &'static str,
+    /// The number of steps before they can be changed: those that unpack and configure them.
+    pub prepared: usize,
 }
 
 /// A description of a step, and its command.
@@ -231,7 +242,7 @@ const TPCH: Workload = Workload {
 /// folder is moved; only the place of its own library has to be said (`rpathdir`). Nothing of the
 /// building machine is used but the compiler of time zones, as PostgreSQL's own cannot run there.
 /// make's TARGET_ARCH goes into each compilation but, unlike CFLAGS, not into the output of `pg_config`:
-/// so the same build has the same bytes.
+/// so the same build has the same bytes. Objects and their dependencies are kept, so that changed sources are built in seconds.
 pub(crate) const POSTGRESQL: Workload = Workload {
     name: "postgresql",
     title: "PostgreSQL 15",
@@ -252,6 +263,7 @@ const POSTGRESQL_SCRIPT: Script = Script {
     tools: &[("tar", "tar"), ("bzip2", "bzip2"), ("make", "make"), ("zic", "libc-bin")],
     steps: &[UNPACKING, CONFIGURING, COMPILING, INSTALLING],
     images: &["bin/postgres", "lib/plpgsql.so", "lib/dict_snowball.so", "lib/libpq.so.5.15"],
+    editable: Some(EditableSources { folder: "source", prepared: 2 }),
 };
 
 const UNPACKING: ScriptStep =
@@ -259,8 +271,9 @@ const UNPACKING: ScriptStep =
 const CONFIGURING: ScriptStep = (
     "configuring",
     "cd source && ./configure --quiet --build=\"$(cc -dumpmachine)\" \
-                 --host=\"$({compiler} -dumpmachine)\" --without-readline --without-zlib \
-                 CC={compiler} CFLAGS='{flags}'",
+                 --host=\"$({compiler} -dumpmachine)\" --enable-depend --without-readline --without-zlib \
+                 CC={compiler} CFLAGS='{flags}' && \
+                 sed -i 's/^abs_top_\\(builddir\\|srcdir\\) = .*/abs_top_\\1 = $(abspath $(top_\\1))/' src/Makefile.global",
 );
 const COMPILING: ScriptStep = (
     "compiling",
@@ -270,7 +283,7 @@ const COMPILING: ScriptStep = (
 const INSTALLING: ScriptStep = (
     "installing",
     "make -s -C source{make} install DESTDIR=\"$PWD/install\" ZIC=zic rpathdir='$$ORIGIN/../lib' && \
-                 mv install/usr/local/pgsql/* . && rm -r install && find source -name '*.o' -delete",
+                 cp -a install/usr/local/pgsql/. . && rm -r install",
 );
 
 /// PostgreSQL with the data that several processes use laid out for cache lines: what `study numa` compares.
@@ -286,6 +299,7 @@ pub(crate) const POSTGRESQL_CACHE_LINES: Workload = Workload {
     ],
     recipe: Recipe::Script(Script {
         steps: &[UNPACKING, ("changing", "sh cache-lines.sh source/src"), CONFIGURING, COMPILING, INSTALLING],
+        editable: None,
         ..POSTGRESQL_SCRIPT
     }),
     ..POSTGRESQL

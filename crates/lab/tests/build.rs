@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use pathlength_lab::build::{BuildFolders, BuildProgress, Error, build};
+use pathlength_lab::build::{Build, BuildFolders, BuildProgress, Error, build, build_patched};
 use pathlength_lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
-use pathlength_lab::workload::{BuildTarget, Recipe, Script, Source, Workload};
+use pathlength_lab::workload::{BuildTarget, EditableSources, Recipe, Script, Source, Workload};
 
 const LIBRARY: &str = "int half(short *p) { return *p / 2; }\n";
 const PROGRAM: &str = "int half(short *); int main(void) { short four = 4; return half(&four) - 2; }\n";
@@ -193,6 +193,7 @@ const SCRIPTED: Workload = Workload {
             ("compiling", "cd bin && {compiler} {flags} -o small main.c"),
         ],
         images: &["bin/small"],
+        editable: Some(EditableSources { folder: "bin", prepared: 1 }),
     }),
     program: "bin/small",
     ..SMALL
@@ -211,6 +212,79 @@ fn script_makes_its_images_step_by_step() {
     assert!(std::process::Command::new(&build.program).status().unwrap().success());
 }
 
+/// Sources with a makefile that leaves absolute links, as PostgreSQL's: what is kept can be built again where it lies, and with a patch
+/// only what changes is compiled.
+#[test]
+fn kept_sources_are_built_again_and_with_patches() {
+    const MADE: Workload = Workload {
+        sources: &[
+            Source::Embedded { name: "half.h", text: "#define HALF 2\n" },
+            Source::Embedded {
+                name: "half.c",
+                text: "#include \"linked.h\"\nint half(int x) { return x / HALF; }\n",
+            },
+            Source::Embedded {
+                name: "small.c",
+                text: "#include <stdio.h>\nint half(int);\nint main(void) { printf(\"%d\\n\", half(12)); }\n",
+            },
+            Source::Embedded {
+                name: "makefile",
+                text: "small: small.o half.o\n\t$(CC) -o $@ $^\nhalf.o: include/linked.h half.h\n\
+                       include/linked.h:\n\tmkdir -p include && ln -s $(CURDIR)/half.h $@\n\
+                       %.o: %.c\n\techo $@ >> compiled\n\t$(CC) -Iinclude -c $<\n",
+            },
+        ],
+        recipe: Recipe::Script(Script {
+            tools: &[("make", "make")],
+            steps: &[
+                ("unpacking", "mkdir -p tree && mv half.h half.c small.c makefile tree"),
+                ("compiling", "make -s -C tree CC={compiler}"),
+                ("installing", "mkdir -p bin && cp tree/small bin"),
+            ],
+            images: &["bin/small"],
+            editable: Some(EditableSources { folder: "tree", prepared: 1 }),
+        }),
+        program: "bin/small",
+        ..SMALL
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    let printed = |build: &Build| {
+        String::from_utf8(std::process::Command::new(&build.program).output().unwrap().stdout).unwrap()
+    };
+    let patch = folder.path().join("third.patch");
+    fs::write(&patch, "--- a/half.h\n+++ b/half.h\n@@ -1 +1 @@\n-#define HALF 2\n+#define HALF 3\n").unwrap();
+    let patched = || build_patched(&MADE, &[NATIVE], &options, std::slice::from_ref(&patch), &|_| {});
+    let third = patched().unwrap().remove(0);
+    let half = build(&MADE, &[NATIVE], &options, &|_| {}).unwrap().remove(0);
+    assert_eq!((printed(&half).as_str(), printed(&third).as_str()), ("6\n", "4\n"));
+    assert_ne!(half.folder, third.folder);
+    assert_eq!(third.sources.last().map(String::as_str), Some("1.patch"));
+    let compiled = |build: &Build| fs::read_to_string(build.folder.join("tree/compiled")).unwrap();
+    assert_eq!(compiled(&third).strip_prefix(&compiled(&half)), Some("half.o\n"));
+    // The kept tree, by hand.
+    let tree = half.folder.join("tree");
+    assert_eq!(fs::read_link(tree.join("include/linked.h")).unwrap(), Path::new("../../tree/half.h"));
+    fs::write(tree.join("half.h"), "#define HALF 4\n").unwrap();
+    assert!(std::process::Command::new("make").arg("-sC").arg(&tree).status().unwrap().success());
+    assert_eq!(std::process::Command::new(tree.join("small")).output().unwrap().stdout, b"3\n");
+    // A patch that does not fit says so, and leaves nothing.
+    let before = fs::read_dir(folder.path().join("small")).unwrap().count();
+    fs::write(&patch, "--- a/half.h\n+++ b/half.h\n@@ -1 +1 @@\n-#define HALF 5\n+#define HALF 3\n").unwrap();
+    let error = patched().unwrap_err().to_string();
+    assert!(error.contains("Hunk #1 FAILED"), "{error}");
+    assert_eq!(fs::read_dir(folder.path().join("small")).unwrap().count(), before);
+    // Sources that are compiled without a makefile.
+    fs::write(
+        &patch,
+        format!("--- a/half.c\n+++ b/half.c\n@@ -1 +1 @@\n-{LIBRARY}+int half(short *p) {{ return *p; }}\n"),
+    )
+    .unwrap();
+    let whole = build_patched(&SMALL, &[NATIVE], &options, std::slice::from_ref(&patch), &|_| {});
+    let status = std::process::Command::new(&whole.unwrap()[0].program).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+}
+
 #[test]
 fn missing_tool_of_a_script_says_what_to_install() {
     let Recipe::Script(script) = SCRIPTED.recipe else { unreachable!() };
@@ -222,7 +296,7 @@ fn missing_tool_of_a_script_says_what_to_install() {
 #[test]
 fn failing_step_stops_the_script_and_shows_what_it_said() {
     let steps = &[("failing", "echo reason >&2; false; touch late"), ("late", "echo late >&2; false")];
-    let script = Recipe::Script(Script { tools: &[], steps, images: &[] });
+    let script = Recipe::Script(Script { tools: &[], steps, images: &[], editable: None });
     let (folder, error) = error(&Workload { recipe: script, ..SCRIPTED }, NATIVE);
     assert!(error.to_string().ends_with("\nreason"), "{error}");
     assert_eq!(fs::read_dir(folder.path().join("small")).unwrap().count(), 0);
@@ -234,7 +308,12 @@ fn debian_archive_is_found_in_a_named_folder() {
     let options = BuildFolders { sources: Some(folder.path().into()), ..options(folder.path()) };
     let workload = Workload {
         sources: &[Source::Debian { package: "little", home: "https://example.org/little" }],
-        recipe: Recipe::Script(Script { tools: &[], steps: &[("", "cp little* copy")], images: &["copy"] }),
+        recipe: Recipe::Script(Script {
+            tools: &[],
+            steps: &[("", "cp little* copy")],
+            images: &["copy"],
+            editable: None,
+        }),
         ..SCRIPTED
     };
     let make = || build(&workload, &[NATIVE], &options, &|_| {});

@@ -29,8 +29,28 @@ pub(super) struct LockHolds {
     costs: ClassSums<(NodeId, u32), LockCosts>,
     /// How many threads wait for a lock.
     waiting: HashMap<NodeId, u64>,
-    /// By lock, the unit that holds it and the one that waits for it; none outside of units.
-    awaited: HashMap<(NodeId, Option<u64>, Option<u64>), AwaitedHolds>,
+    awaited: HashMap<AwaitedKey, AwaitedHolds>,
+}
+
+/// Whose waiting is summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct AwaitedKey {
+    lock: NodeId,
+    /// The object for which the lock is acquired by the one that waits, such as a row.
+    purpose: Option<NodeId>,
+    /// The unit that holds the lock and the one that waits for it; none outside of units.
+    holder: Option<u64>,
+    waiter: Option<u64>,
+}
+
+/// A thread that waits for a hold.
+#[derive(Clone, Copy, Debug)]
+struct LockWaiter {
+    thread: u32,
+    unit: Option<u64>,
+    purpose: Option<NodeId>,
+    /// The instructions of the holder's thread when it began.
+    since: u64,
 }
 
 /// What one unit executes while another one waits for it.
@@ -61,6 +81,8 @@ struct LockThread {
     held: Vec<Hold>,
     /// The lock whose call is open, and how often it was waited for in it.
     awaited: Option<(NodeId, u64)>,
+    /// The object for which it is.
+    purpose: Option<NodeId>,
     /// Calls that have ended: the function that is executed next made them.
     ended: Option<EndedCall>,
 }
@@ -83,16 +105,15 @@ struct Hold {
     unit: Option<u64>,
     /// The instructions of its thread when somebody began to wait.
     contended_since: Option<u64>,
-    /// The threads that wait, each with the unit that it is in, and the instructions of the holder's thread when it began.
-    waiters: Vec<(u32, Option<u64>, u64)>,
+    waiters: Vec<LockWaiter>,
 }
 
 impl Hold {
-    /// A thread waits for the lock, when the holder's thread has executed so many instructions.
-    fn await_by(&mut self, waiter: u32, unit: Option<u64>, now: u64) {
-        self.contended_since.get_or_insert(now);
-        if self.waiters.iter().all(|(thread, ..)| *thread != waiter) {
-            self.waiters.push((waiter, unit, now));
+    /// A thread waits for the lock.
+    fn await_by(&mut self, waiter: LockWaiter) {
+        self.contended_since.get_or_insert(waiter.since);
+        if self.waiters.iter().all(|other| other.thread != waiter.thread) {
+            self.waiters.push(waiter);
         }
     }
 }
@@ -122,17 +143,26 @@ impl LockHolds {
         let mut hold = Hold { lock, function, since: now, ended, unit, contended_since, waiters };
         if self.waiting.get(&lock).is_some_and(|waiting| *waiting > 0) {
             let waits = |state: &LockThread| state.awaited.is_some_and(|(awaited, _)| awaited == lock);
-            for (&waiter, _) in self.threads.iter().filter(|(_, state)| waits(state)) {
-                hold.await_by(waiter, self.costs.unit(waiter), now);
+            for (&thread, state) in self.threads.iter().filter(|(_, state)| waits(state)) {
+                let (unit, purpose) = (self.costs.unit(thread), state.purpose);
+                hold.await_by(LockWaiter { thread, unit, purpose, since: now });
             }
         }
         self.threads.entry(thread).or_default().held.push(hold);
     }
 
-    /// A mark of a thread. `node` finds the objects.
-    pub(super) fn mark(&mut self, thread: u32, mark: Mark, node: impl Fn(u32) -> Option<NodeId>) {
+    /// A mark of a thread. `node` finds the objects, and `purpose` that for which a lock is acquired.
+    pub(super) fn mark(
+        &mut self,
+        thread: u32,
+        mark: Mark,
+        node: impl Fn(u32) -> Option<NodeId>,
+        purpose: impl Fn() -> Option<NodeId>,
+    ) {
         match mark {
-            Mark::LockAwaited(lock) => node(lock).into_iter().for_each(|lock| self.awaited(thread, lock)),
+            Mark::LockAwaited(lock) => {
+                node(lock).into_iter().for_each(|lock| self.awaited(thread, lock, purpose()));
+            }
             Mark::LockAcquired(lock) => {
                 let Some(lock) = node(lock) else { return };
                 let awaited = self.stop_waiting(thread, lock);
@@ -152,14 +182,16 @@ impl LockHolds {
         }
     }
 
-    fn awaited(&mut self, thread: u32, lock: NodeId) {
+    fn awaited(&mut self, thread: u32, lock: NodeId, purpose: Option<NodeId>) {
         let unit = self.costs.unit(thread);
         for other in self.threads.values_mut() {
-            let now = other.executed;
+            let since = other.executed;
             let holds = other.held.iter_mut().filter(|hold| hold.lock == lock);
-            holds.for_each(|hold| hold.await_by(thread, unit, now));
+            holds.for_each(|hold| hold.await_by(LockWaiter { thread, unit, purpose, since }));
         }
-        let awaited = &mut self.threads.entry(thread).or_default().awaited;
+        let state = self.threads.entry(thread).or_default();
+        state.purpose = purpose;
+        let awaited = &mut state.awaited;
         match awaited {
             Some((_, times)) => *times += 1,
             None => {
@@ -178,7 +210,7 @@ impl LockHolds {
         for other in self.threads.values_mut() {
             let now = other.executed;
             for hold in other.held.iter_mut().filter(|hold| hold.lock == lock) {
-                let ended = hold.waiters.extract_if(.., |(waiter, ..)| *waiter == thread);
+                let ended = hold.waiters.extract_if(.., |waiter| waiter.thread == thread);
                 add_awaited(&mut self.awaited, (lock, hold.unit), now, ended);
             }
         }
@@ -211,13 +243,13 @@ impl LockHolds {
 
 /// Waiting for a hold ends, when the holder's thread has executed so many instructions.
 fn add_awaited(
-    all: &mut HashMap<(NodeId, Option<u64>, Option<u64>), AwaitedHolds>,
+    all: &mut HashMap<AwaitedKey, AwaitedHolds>,
     (lock, holder): (NodeId, Option<u64>),
     now: u64,
-    waiters: impl Iterator<Item = (u32, Option<u64>, u64)>,
+    waiters: impl Iterator<Item = LockWaiter>,
 ) {
-    for (_, waiter, since) in waiters {
-        let awaited = all.entry((lock, holder, waiter)).or_default();
+    for LockWaiter { unit: waiter, purpose, since, .. } in waiters {
+        let awaited = all.entry(AwaitedKey { lock, purpose, holder, waiter }).or_default();
         awaited.waits += 1;
         awaited.held += now - since;
     }
@@ -268,7 +300,7 @@ pub fn lock_table<M>(rows: LockRows, kind: &str, execution: &WithCallTree<M>) ->
         shown.map(|(_, cell)| cell).collect::<Vec<Value>>()
     };
     let tree = execution.tree();
-    let name = |function: u32| tree.functions()[function as usize].function.clone();
+    let name = |function: u32| tree.shown_name(function);
     let mut locks: BTreeMap<[String; 2], (LockCosts, CostsOfClasses)> = BTreeMap::new();
     let mut total = LockCosts::default();
     for (class, (lock, function), costs) in
@@ -315,39 +347,50 @@ fn waiter_table<M>(kind: &str, execution: &WithCallTree<M>) -> Table {
         number.map_or(OUTSIDE_UNITS, |number| &classes.names()[number as usize])
     };
     let tree = execution.tree();
-    let mut sums: BTreeMap<[&str; 3], AwaitedHolds> = BTreeMap::new();
+    let name = |node: NodeId| tree.shown_name(tree.nodes()[node as usize].function);
+    let mut sums: BTreeMap<(String, Option<String>, &str, &str), AwaitedHolds> = BTreeMap::new();
     let mut total = AwaitedHolds::default();
-    for (&(lock, holder, waiter), awaited) in
-        execution.lock_holds().into_iter().flat_map(|holds| &holds.awaited)
-    {
-        let name = &tree.functions()[tree.nodes()[lock as usize].function as usize].function;
-        for sum in [sums.entry([name, class(holder), class(waiter)]).or_default(), &mut total] {
+    for (key, awaited) in execution.lock_holds().into_iter().flat_map(|holds| &holds.awaited) {
+        let (holder, waiter) = (class(key.holder), class(key.waiter));
+        let key = (name(key.lock), key.purpose.map(name), holder, waiter);
+        for sum in [sums.entry(key).or_default(), &mut total] {
             sum.waits += awaited.waits;
             sum.held += awaited.held;
         }
     }
+    let has_purposes = sums.keys().any(|(_, purpose, ..)| purpose.is_some());
     let columns = [
-        (kind, Kind::Code),
-        ("held by", Kind::Text),
-        ("awaited by", Kind::Text),
-        ("waits", Kind::Count),
-        ("held while awaited", Kind::Count),
-        ("mean", Kind::Real(1)),
+        (kind, Kind::Code, true),
+        ("for", Kind::Code, has_purposes),
+        ("held by", Kind::Text, true),
+        ("awaited by", Kind::Text, true),
+        ("waits", Kind::Count, true),
+        ("held while awaited", Kind::Count, true),
+        ("mean", Kind::Real(1), true),
     ];
-    let mut table = Table::new("waiters", "Locks: who waits for whom, in instructions of holders", &columns);
-    let cells = |names: [Value; 3], sum: &AwaitedHolds| {
+    let shown: Vec<_> =
+        columns.iter().filter(|(.., is_shown)| *is_shown).map(|&(name, kind, _)| (name, kind)).collect();
+    let mut table = Table::new("waiters", "Locks: who waits for whom, in instructions of holders", &shown);
+    let cells = |names: [Value; 4], sum: &AwaitedHolds| {
         let mean = match sum.waits {
             0 => Value::Missing,
             waits => (sum.held as f64 / waits as f64).into(),
         };
-        names.into_iter().chain([sum.waits.into(), sum.held.into(), mean]).collect()
+        let cells = names.into_iter().chain([sum.waits.into(), sum.held.into(), mean]);
+        columns.iter().zip(cells).filter(|((.., is_shown), _)| *is_shown).map(|(_, cell)| cell).collect()
     };
     let mut rows: Vec<_> = sums.into_iter().collect();
     rows.sort_by_key(|(_, sum)| Reverse((sum.held, sum.waits)));
-    for (names, sum) in rows {
-        table.row(cells(names.map(Value::from), &sum));
+    for ((lock, purpose, holder, waiter), sum) in rows {
+        let purpose = purpose.map_or(Value::Missing, Value::from);
+        table.row(cells([lock.into(), purpose, holder.into(), waiter.into()], &sum));
     }
-    table.total_row(cells(["total".into(), Value::Missing, Value::Missing], &total));
+    table.total_row(cells(["total".into(), Value::Missing, Value::Missing, Value::Missing], &total));
+    if has_purposes {
+        table
+            .notes
+            .push("'for' is the object on behalf of which the one that waits acquires the lock.".into());
+    }
     table.notes.push(
         "Each hold that a unit waits for is a wait. 'held while awaited' is what the holder executes from the beginning of the wait, or of \
          the hold if it begins later, to the end of either. Several that wait for one hold are counted each."

@@ -14,7 +14,7 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use events::Object;
+use events::{LABELLED_NUMBER, Object};
 
 pub use chains::{CallChain, CallChains, NoEvent, find_event};
 pub use costs::CallCosts;
@@ -22,7 +22,7 @@ pub use entries::EntryRows;
 pub use entry_tables::entry_tables;
 pub use locks::{LockRows, lock_table};
 pub use model::WithCallTree;
-pub use objects::{ObjectRows, object_tables};
+pub use objects::{ObjectReader, ObjectRows, object_tables};
 pub use profile::{CallProfile, InstructionCosts, ProfilePart};
 pub use tables::{CallRows, CallSelection, call_tables};
 
@@ -54,6 +54,8 @@ pub struct CallTree {
     thread: u32,
     /// By function and identity, the nodes of objects.
     identities: HashMap<(u32, u64), BTreeSet<NodeId>>,
+    /// What numbers in names of objects are shown as.
+    labels: HashMap<u64, String>,
 }
 
 /// The name of the node of all that is executed for no object.
@@ -155,11 +157,37 @@ impl CallTree {
         let known = alike.copied().find(|&node| self.nodes[node as usize].parent == parent);
         // Objects of the same name, from different processes, have nodes of their own.
         let node = known.unwrap_or_else(|| {
-            self.children.remove(&(parent, key.0));
-            self.named(parent, &object.name)
+            let child = (parent, key.0);
+            let without_identity = self.children.remove(&child);
+            let node = self.named(parent, &object.name);
+            match without_identity {
+                Some(other) => self.children.insert(child, other),
+                None => self.children.remove(&child),
+            };
+            node
         });
         self.identities.entry(key).or_default().insert(node);
         node
+    }
+
+    /// A number in names of objects has a label.
+    pub(crate) fn label(&mut self, number: u64, name: &str) {
+        self.labels.insert(number, name.into());
+    }
+
+    /// The name of a function or an object, with labels in place of numbers that have them.
+    pub(crate) fn shown_name(&self, function: u32) -> String {
+        let name = &self.functions[function as usize].function;
+        let mut parts = name.split(LABELLED_NUMBER);
+        let mut shown = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (number, rest) =
+                part.split_at(part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len()));
+            let label = number.parse().ok().and_then(|number: u64| self.labels.get(&number));
+            shown.push_str(label.map_or(number, String::as_str));
+            shown.push_str(rest);
+        }
+        shown
     }
 
     /// A node that is no function.

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use events::record::{Entries, Entry, Event, Execution, Mark, Shape};
-use events::{Block, BlockId, Consumer, Image, Object, Thread};
+use events::{Block, BlockId, Consumer, Image, LABELS, Object, Thread};
 use machine::Model;
 use trace::Header;
 
@@ -46,8 +46,8 @@ enum Followed {
 /// The nodes of objects.
 #[derive(Default)]
 struct ObjectNodes {
-    /// By the numbers of objects, from 1.
-    nodes: Vec<NodeId>,
+    /// By the numbers of objects, from 1; none of labels.
+    nodes: Vec<Option<NodeId>>,
     /// By thread; none outside of objects.
     current: HashMap<u32, Option<NodeId>>,
     locks: LockHolds,
@@ -233,7 +233,7 @@ enum FollowedThread<'a> {
 
 /// A thread that works for objects.
 struct ObjectThread<'a> {
-    nodes: &'a [NodeId],
+    nodes: &'a [Option<NodeId>],
     current: &'a mut Option<NodeId>,
     /// The locks of all threads, and the thread's number.
     locks: (&'a mut LockHolds, u32),
@@ -241,7 +241,7 @@ struct ObjectThread<'a> {
 
 impl ObjectThread<'_> {
     fn node(&self, object: u32) -> Option<NodeId> {
-        self.nodes.get((object as usize).wrapping_sub(1)).copied()
+        self.nodes.get((object as usize).wrapping_sub(1)).copied().flatten()
     }
 }
 
@@ -290,9 +290,12 @@ impl FollowedThread<'_> {
                 set.into_iter().for_each(|set| calls.stack.mark(mark, set));
             }
             (FollowedThread::Object(thread), mark) => {
+                let (nodes, current) = (thread.nodes, *thread.current);
                 let (locks, number) = &mut thread.locks;
-                let nodes = thread.nodes;
-                locks.mark(*number, mark, |lock| nodes.get((lock as usize).wrapping_sub(1)).copied());
+                // The innermost call acquires the lock: what it is acquired for is the object of the call around.
+                let purpose = || current.and_then(|node| tree.nodes()[node as usize].parent);
+                let node = |lock: u32| nodes.get((lock as usize).wrapping_sub(1)).copied().flatten();
+                locks.mark(*number, mark, node, purpose);
                 if let Mark::ObjectEntered(object) | Mark::ObjectLeft(object) = mark {
                     *thread.current = thread.node(object);
                 }
@@ -345,9 +348,15 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
 
     fn object(&mut self, object: &Object) {
         if let Followed::Objects(ObjectNodes { nodes, .. }) = &mut self.followed {
-            let parent =
-                (object.parent as usize).checked_sub(1).and_then(|parent| nodes.get(parent).copied());
-            nodes.push(self.tree.object(parent, object));
+            if object.parent == LABELS {
+                object.identity.into_iter().for_each(|number| self.tree.label(number, &object.name));
+                nodes.push(None);
+                return;
+            }
+            let parent = (object.parent as usize)
+                .checked_sub(1)
+                .and_then(|parent| nodes.get(parent).copied().flatten());
+            nodes.push(Some(self.tree.object(parent, object)));
         }
     }
 

@@ -33,7 +33,9 @@ impl SharingAnalysis {
             return Diagnosis { kind: "once", suggestion: None };
         }
         let parts = self.line_parts(line);
-        let (kind, suggestion) = if 2 * line.counts.needless() > line.counts.operations() {
+        let is_one_lock = parts.len() == 1 && parts.values().all(|part| part.is_locked);
+        let is_false = 2 * line.counts.needless() > line.counts.operations() && !is_one_lock;
+        let (kind, suggestion) = if is_false {
             ("false", self.separate(line, &parts))
         } else if parts.values().any(|part| part.is_locked) {
             ("lock", self.relieve_lock(&parts))
@@ -45,12 +47,12 @@ impl SharingAnalysis {
         Diagnosis { kind, suggestion: Some(suggestion) }
     }
 
-    /// The parts of a line, by their labels.
+    /// The parts of a line that can be moved, by their labels.
     fn line_parts(&self, line: &SharingGroup) -> BTreeMap<String, LinePart> {
         let mut parts: BTreeMap<String, LinePart> = BTreeMap::new();
         for access in &line.accesses {
             let code = self.code_access(access.key.by);
-            let part = parts.entry(self.label(access)).or_default();
+            let part = parts.entry(self.movable_label(access)).or_default();
             part.threads.insert(access.key.by.thread);
             part.is_stored |= code.is_store;
             part.is_locked |= code.is_locked;

@@ -43,6 +43,16 @@ impl SharingAnalysis {
 
     /// What is accessed: a variable, its element and member, or the byte of a block of the heap.
     pub(super) fn label(&self, access: &SharedAccess) -> String {
+        self.label_of(access, false)
+    }
+
+    /// The same, but what a program's author cannot move apart has one label: a variable without members that are known, as a
+    /// `pthread_mutex_t`.
+    pub(super) fn movable_label(&self, access: &SharedAccess) -> String {
+        self.label_of(access, true)
+    }
+
+    fn label_of(&self, access: &SharedAccess, is_movable: bool) -> String {
         let (array, member) = access.data;
         let described = &self.layout.arrays()[array as usize];
         let Some(offset) = access.offset else { return described.name.clone() };
@@ -58,7 +68,7 @@ impl SharingAnalysis {
         let part = member.and_then(|member| element?.members.get(member));
         match part {
             Some(part) => format!("{}{index}.{}", described.name, part.name),
-            None if rest == 0 => format!("{}{index}", described.name),
+            None if rest == 0 || is_movable && variable.is_some() => format!("{}{index}", described.name),
             None => format!("{}{index}+{rest}", described.name),
         }
     }

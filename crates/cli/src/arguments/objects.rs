@@ -7,15 +7,15 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::Setting;
 
-use super::{ClassOptions, OutputOptions, RowOptions, SimulationOptions};
+use super::{ClassOptions, OutputOptions, RowOptions, RunningProgram, SimulationOptions};
 
 /// Options of `objects`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ObjectsOptions {
     /// The rules that say which functions work on objects: postgresql, sqlite, or a file. By default those for the program.
     #[arg(long, value_name = "RULES")]
     pub rules: Option<PathBuf>,
-    /// The kind of objects, as the rules name it: operator, lock, relation. By default the first one of the rules.
+    /// The kind of objects, as the rules name it: operator, statement, lock, relation. By default the first one of the rules.
     #[arg(long, value_name = "KIND", value_parser = NonEmptyStringValueParser::new())]
     pub by: Option<String>,
     /// What rows are.
@@ -33,6 +33,8 @@ pub struct ObjectsOptions {
     /// All processes of the program, such as those of a server: on a machine, each has a processor to itself.
     #[arg(long)]
     pub children: bool,
+    #[command(flatten)]
+    pub running: RunningProgram,
     #[command(flatten)]
     pub classes: ClassOptions,
     #[command(flatten)]

@@ -166,7 +166,7 @@ fn path(words: &[OsString]) -> &Path {
 }
 
 /// The commands with [`RunningProgram`] beside a file.
-const ATTACHING: [&str; 4] = ["caches", "time", "strides", "sharing"];
+const ATTACHING: [&str; 5] = ["caches", "time", "strides", "sharing", "objects"];
 
 /// Parses a command line.
 pub fn parse(words: &[OsString]) -> Result<Arguments> {

@@ -21,6 +21,9 @@ pub struct BuildOptions {
     /// A folder with sources, which are downloaded otherwise.
     #[arg(long, value_name = "DIR")]
     pub sources: Option<PathBuf>,
+    /// Change the sources by a patch (patch -p1) first; several times for several. The build without patches stays beside it.
+    #[arg(long, value_name = "FILE")]
+    pub patch: Vec<PathBuf>,
     #[command(flatten)]
     pub output: OutputOptions,
 }

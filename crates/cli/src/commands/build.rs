@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use analysis::table::{Kind, Table};
 use anyhow::Context;
-use lab::build::{self, build};
+use lab::build::{self, build_patched};
 use lab::study::StudyProgress;
 use lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use lab::workload::Workload;
@@ -18,9 +18,8 @@ pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
     let places = build::BuildFolders { folder: options.folder.clone(), sources: options.sources.clone() };
     let steps = Steps::new();
     steps.animate();
-    let builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], &places, &|progress| {
-        steps.show(&StudyProgress::Building(progress));
-    })?;
+    let show = |progress| steps.show(&StudyProgress::Building(progress));
+    let builds = build_patched(workload, &[ORIGINAL, BYTE_WORD, NATIVE], &places, &options.patch, &show)?;
     steps.clear();
     let title = format!("Builds of {}", workload.title);
     let columns = ["build", "program", "switches", "compiler", "sources"].map(|name| (name, Kind::Text));

@@ -134,7 +134,19 @@ fn tables(
     }
     let environments = sides.map(|side| side.counts.description.environment.as_ref());
     tables[0].notes.extend(environment_difference(pair, environments));
+    tables[0].notes.extend(path_difference(sides.map(|side| side.counts.description.program.as_str())));
     tables
+}
+
+/// What is said of programs whose paths have different lengths: a program may execute its own path, as a server that finds its files by it.
+fn path_difference([a, b]: [&str; 2]) -> Option<String> {
+    let (of_a, of_b) = (a.chars().count(), b.chars().count());
+    (of_a != of_b).then(|| {
+        format!(
+            "The paths of the programs have {of_a} and {of_b} characters: programs that look at their own path, as PostgreSQL \
+             does, execute some instructions more for a longer one."
+        )
+    })
 }
 
 /// Whether the second profile has too much more than the first; says so on standard error.

@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use analysis::call_tree::{WithCallTree, lock_table, object_tables};
+use analysis::call_tree::{ObjectReader, WithCallTree, lock_table, object_tables};
 use analysis::models::{ClassResults, DividedByClass, InstructionResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan};
 use lab::objects::ObjectRules;
 use machine::{Caches, InstructionCounts, MergeableModel, Model, PerProcess, TimingModel};
+use report::Format;
 use trace::Trace;
 
 use super::by_class::ClassRequest;
@@ -18,6 +19,10 @@ use crate::arguments::{ObjectLayout, ObjectsOptions};
 
 /// Runs the program, and writes the table.
 pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
+    // What the other options say, or a program that runs already.
+    let input = options.running.input(&options.input, options.children)?;
+    let children = options.children || input.attached.is_some();
+    let options = &ObjectsOptions { input, children, ..options.clone() };
     let file = options.input.file.path();
     if Trace::is_trace(file) {
         bail!("{} is a trace, which has no objects: name the program", file.display());
@@ -91,8 +96,9 @@ fn by_class<M: InstructionResults + MergeableModel + 'static>(
     let tree = &simulated.model;
     match options.layout.rows() {
         Ok(rows) => {
-            let tables =
-                |machine: &str, part: &ClassResults<M>| object_tables(rows, &kind, tree, &[(machine, part)]);
+            let tables = |machine: &str, part: &ClassResults<M>| {
+                object_tables((rows, reader(options)), &kind, tree, &[(machine, part)])
+            };
             request.write(&simulated, &tree.model, tables)
         }
         Err(rows) => {
@@ -129,14 +135,27 @@ fn find_rules(
 ) -> anyhow::Result<String> {
     let rules = match &options.rules {
         Some(name) => ObjectRules::find(name)?,
-        None => ObjectRules::of_program(configuration)?,
+        None => match &options.input.attached {
+            Some(attached) => ObjectRules::of_process(attached.process)?,
+            None => ObjectRules::of_program(configuration)?,
+        },
     };
     // Without --by, how long locks are held is asked of locks.
     let of_locks = options.layout.rows().is_err().then_some("lock");
     let (kind, of_kind) = rules.of_kind(options.by.as_deref().or(of_locks))?;
-    rules.check(&of_kind, configuration)?;
+    if options.input.attached.is_none() {
+        rules.check(&of_kind, configuration)?;
+    }
     plan.objects = of_kind;
     Ok(kind)
+}
+
+/// Who reads the table.
+fn reader(options: &ObjectsOptions) -> ObjectReader {
+    match options.output.format() {
+        Format::Csv | Format::Json | Format::Parquet => ObjectReader::Program,
+        _ => ObjectReader::Person,
+    }
 }
 
 fn write<M, R: InstructionResults>(
@@ -146,7 +165,7 @@ fn write<M, R: InstructionResults>(
     results: (&str, &R),
 ) -> anyhow::Result<ExitCode> {
     let tables = match options.layout.rows() {
-        Ok(rows) => object_tables(rows, kind, &simulated.model, &[results]),
+        Ok(rows) => object_tables((rows, reader(options)), kind, &simulated.model, &[results]),
         Err(rows) => vec![lock_table(rows, kind, &simulated.model)],
     };
     simulated.write(tables, &options.row_options, &options.output)?;

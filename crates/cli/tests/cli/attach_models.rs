@@ -42,6 +42,17 @@ fn models_observe_a_running_program_which_goes_on() {
     assert!(sharing.iter().any(|row| row[0] == "work"), "{sharing:?}");
     let processors = program.table("sharing", "--children --by processor --processors 4 --duration 0.3");
     assert!(sum(&column(&processors, "instructions")[..1]) > 10_000, "{processors:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("requests.toml");
+    fs::write(&rules, "[[rule]]\nkind = 'request'\nfunctions = ['request']\nname = '{$1}'\n").unwrap();
+    let options = format!("--rules {} --children --duration 0.5", rules.display());
+    let objects = program.table("objects", &options);
+    let own = |name: &str| {
+        let row =
+            objects.iter().position(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: {objects:?}"));
+        sum(&column(&objects, "own instructions")[row - 1..row])
+    };
+    assert!(own("again") > 100_000 && own("(outside)") < own("again"), "{objects:?}");
     // It can be counted then.
     assert!(!program.table("count", "--by function --duration 0.1").is_empty());
 }

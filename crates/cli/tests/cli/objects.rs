@@ -33,8 +33,10 @@ fn table(rules: &Path, options: &str, how: &str) -> Csv {
 fn objects(options: &str, how: &str) -> Vec<(String, Option<u64>, Vec<u64>)> {
     let rows = table(Path::new(RULES), options, how);
     let number = |cell: &String| cell.parse().unwrap();
-    let row =
-        |row: &Vec<String>| (row[0].clone(), row[1].parse().ok(), row[4..].iter().map(number).collect());
+    let calls = rows[0].iter().position(|heading| heading == "calls").unwrap();
+    let row = |row: &Vec<String>| {
+        (row[0].clone(), row[calls].parse().ok(), row[calls + 3..].iter().map(number).collect())
+    };
     rows[1..].iter().map(row).collect()
 }
 
@@ -117,19 +119,25 @@ fn all_parts_together_are_the_run() {
 #[test]
 fn the_tree_is_that_of_the_plan() {
     let rows = objects("", "tail");
-    let names: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
+    let places: Vec<String> =
+        table(Path::new(RULES), "", "tail").iter().map(|row| row[..4].join(",").replace("\"", "")).collect();
     let plan = [
-        "select join",
-        "  ->  Join",
-        "        ->  Filter",
-        "              ->  Scan of orders, 40 rows",
-        "        ->  Scan of lines, 60 rows",
-        "select scan",
-        "  ->  Scan of lines, 60 rows",
-        "(outside)",
-        "total",
+        "operator,depth,node,parent",
+        "select join,0,1,",
+        "Join,1,2,1",
+        "Filter,2,3,2",
+        "Scan of orders, 40 rows,3,4,3",
+        "Scan of lines, 60 rows,2,5,2",
+        "select scan,0,6,",
+        "Scan of lines, 60 rows,1,7,6",
+        "(outside),0,8,",
+        "total,,,",
     ];
-    assert_eq!(names, plan);
+    assert_eq!(places, plan);
+    let text = run(&format!("objects --rules {RULES} :ev56/plan tail")).noted_success();
+    let drawn: Vec<&str> = text.lines().filter_map(|line| line.split("  ").next()).collect();
+    assert!(text.contains("\n              ->  Scan of orders, 40 rows"), "{text}");
+    assert!(drawn.contains(&"select join"), "{text}");
     let calls = |at: usize| rows[at].1.unwrap();
     assert_eq!(calls(0), 3);
     // Each of three plans is begun and ended, its first call goes through another function, and each scan of orders ends once.
@@ -238,12 +246,12 @@ fn objects_of_all_classes_are_those_of_the_run() {
         let mut sums: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         let numbers = |row: &[String]| row.iter().map(|cell| cell.parse().unwrap()).collect::<Vec<u64>>();
         for row in &by_class[1..] {
-            let own = numbers(&row[5..]);
+            let own = numbers(&row[8..]);
             let sum = sums.entry(row[1].trim()).or_insert_with(|| vec![0; own.len()]);
             sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
         }
         let expected: BTreeMap<&str, Vec<u64>> = whole[1..].iter().fold(BTreeMap::new(), |mut all, row| {
-            let own = numbers(&row[4..]);
+            let own = numbers(&row[7..]);
             let sum = all.entry(row[0].trim()).or_insert_with(|| vec![0; own.len()]);
             sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             all
@@ -343,4 +351,60 @@ fn classes_wait_for_others() {
     assert_eq!(waiters[2][3..], waiters[1][3..]);
     let text = run(&format!("objects --as waiters --rules {LOCKS} :ev56/locks")).failure_after("");
     assert!(text.contains("--unit FUNCTION"), "{text}");
+}
+
+const STATEMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/guests/statements.toml");
+
+/// The table of a command on the program `statements`; without a format it stands behind what the program prints.
+fn statements(options: &str, format: &[&str]) -> String {
+    let mut command = pathlength(["objects", "--rules", STATEMENTS].iter().chain(format));
+    command.args(options.split_whitespace()).arg(guest("ev56/statements"));
+    let outcome = outcome(command);
+    assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+    if format.is_empty() { outcome.stderr } else { outcome.stdout }
+}
+
+/// What is done for a statement before its plan exists is below it, statements are whole, and scans of one table have different names.
+#[test]
+fn statements_are_whole_and_scans_told_apart() {
+    let rows = csv(&statements("", &["--format", "csv"]));
+    let text = "select l_orderkey, l_comment from lineitem where l_orderkey in (select l_orderkey from lineitem where l_tax > 12)";
+    let names: Vec<[&str; 2]> = rows[1..7].iter().map(|row| [row[0].as_str(), &row[3]]).collect();
+    let below =
+        ["(parser)", "Scan on lineitem", "Subquery on lineitem", "Scan on orders", "Scan on lineitem_1"];
+    assert_eq!(names[0], [text, ""]);
+    assert_eq!(names[1..], below.map(|name| [name, "1"]));
+    let table = statements("", &[]);
+    assert!(
+        table.contains("select l_orderkey, l_comment from lineitem where l_orderkey in (select l_orderke…"),
+        "{table}"
+    );
+}
+
+/// Whatever their constants, and with what is called for the same statement inside.
+#[test]
+fn statements_are_grouped_without_constants() {
+    let rows = csv(&statements("--by statement", &["--format", "csv"]));
+    assert_eq!(rows[1][..4], ["update accounts set b = b + $1 where a = $2", "0", "1", ""]);
+    assert_eq!(rows[2][0], "(outside)");
+    let own: u64 = rows[1][8].parse().unwrap();
+    assert!((2 * 3 * 1005..6200).contains(&own), "{rows:?}");
+}
+
+/// Of two locks of one name only the awaited one is held while awaited; the row and the relation are named.
+#[test]
+fn locks_of_one_name_are_told_apart() {
+    let waiters =
+        csv(&statements("--children --as waiters --unit updates --unit waits", &["--format", "csv"]));
+    assert_eq!(waiters[0][..4], ["lock", "for", "held by", "awaited by"]);
+    assert_eq!(waiters[1][..5], ["transaction on accounts", "accounts row 3", "updates", "waits", "1"]);
+    assert_eq!(waiters.len(), 3, "{waiters:?}");
+    let held = csv(&statements("--children --as held", &["--format", "csv"]));
+    let row = &held[1];
+    assert_eq!((row[0].as_str(), row[1].as_str(), row[5].as_str()), ("transaction on accounts", "3", "1"));
+    let number = |at: usize| row[at].parse::<u64>().unwrap();
+    // Both are held for as long; one of them is awaited.
+    assert!(number(2) >= 2 * 120_000 && (120_000..180_000).contains(&number(6)), "{held:?}");
+    let tree = statements("--by lock --as names", &[]);
+    assert!(tree.contains("accounts row 3") && !tree.contains("(2)"), "{tree}");
 }

@@ -64,6 +64,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "stacks.c", "stacks", &[]);
         compile(&folder, switches, "stores.c", "stores", &[]);
         compile(&folder, switches, "system.c", "system", &[]);
+        compile(&folder, switches, "statements.c", "statements", &["-pthread"]);
         compile(&folder, switches, "threads.c", "threads", &["-pthread"]);
         compile(&folder, switches, "timers.c", "timers", &[]);
         compile(&folder, switches, "tiny.c", "tiny", &[]);

@@ -2,6 +2,8 @@
 //! belongs to the object of the innermost call.
 
 mod rules;
+mod site;
+mod statements;
 mod table;
 
 use std::collections::{BTreeMap, HashSet};
@@ -10,11 +12,13 @@ use std::sync::{Arc, Mutex, TryLockError};
 use events::LoadedImage;
 use events::record::Mark;
 use guest::CallingConvention;
-use image::{CallState, CompiledExpression, Expression, ExpressionError, ExpressionTypes, Image};
+use image::{CallState, Image};
 use memory::Memory;
 
+use self::rules::ObjectRole;
 pub use self::rules::ObjectRule;
-use self::rules::{NamePiece, NameTemplate, ObjectRole};
+pub use self::site::check_objects;
+use self::site::{ObjectSite, sites};
 pub(crate) use self::table::ObjectTable;
 use crate::lock;
 use crate::places::entries;
@@ -39,25 +43,6 @@ pub(crate) struct ObjectCalls {
     pub(crate) marks: Vec<Mark>,
 }
 
-/// A function at whose entry a call for an object begins.
-#[derive(Clone, Debug)]
-struct ObjectSite {
-    rule: usize,
-    key: Option<CompiledExpression>,
-    name: Vec<CompiledPiece>,
-    identity: Option<CompiledExpression>,
-    /// By the details of the rule.
-    details: Vec<Vec<CompiledPiece>>,
-}
-
-/// A part of a name.
-#[derive(Clone, Debug)]
-enum CompiledPiece {
-    Text(String),
-    /// The value of the first expression that has one.
-    Value(Vec<CompiledExpression>),
-}
-
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
 struct OpenCall {
@@ -73,14 +58,21 @@ struct OpenCall {
 }
 
 /// The state of a program at the entry of a function.
+#[derive(Clone, Copy)]
 struct Entered<'p> {
     cpu: &'p Cpu,
     memory: &'p Memory,
+    /// The element of a list that is looked at.
+    index: u64,
 }
 
 impl CallState for Entered<'_> {
     fn argument(&self, number: usize) -> u64 {
         self.cpu.argument(number)
+    }
+
+    fn index(&self) -> u64 {
+        self.index
     }
 
     fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
@@ -175,7 +167,7 @@ impl ObjectCalls {
             }
         }
         if let Some(site) = self.sites.get(&block.address).cloned() {
-            self.called(&site, &Entered { cpu, memory });
+            self.called(&site, &Entered { cpu, memory, index: 0 });
         }
     }
 
@@ -230,16 +222,27 @@ impl ObjectCalls {
             },
             None => None,
         };
+        if role == ObjectRole::Labels {
+            let mut table = lock(&self.table);
+            let number = key.filter(|&number| !table.has_label(number));
+            if let Some((number, name)) = number.zip(site.name.text(entered)) {
+                table.label(number, name);
+            }
+            return;
+        }
         let existing = key.filter(|_| rule.role != ObjectRole::Begins);
         let existing = existing.and_then(|key| lock(&self.table).existing(key));
         if existing.is_none() && rule.name.is_none() {
             // It began before recording did, or is none.
             return;
         }
-        let current = self.current();
+        let current = match site.name_above(rule, entered) {
+            Some(name) => lock(&self.table).inside(self.current(), name),
+            None => self.current(),
+        };
         let Some(object) = existing.or_else(|| self.object(site, key, entered, current)) else { return };
         // A lock is the same wherever it is acquired and released.
-        let held = if role.is_of_lock() { self.object(site, None, entered, 0) } else { None };
+        let held = if role.is_of_lock() { self.lock_object(site, entered) } else { None };
         if role == ObjectRole::Releases {
             self.marks.extend(held.map(Mark::LockReleased));
         }
@@ -265,99 +268,27 @@ impl ObjectCalls {
     /// The object of a call that begins it, or that names it. None if it has a key and no name, as where a pointer is null.
     fn object(&mut self, site: &ObjectSite, key: Option<u64>, entered: &Entered, parent: u32) -> Option<u32> {
         let rule = &self.rules[site.rule];
-        let plain = text(&site.name, entered).filter(|name| !name.is_empty());
-        let plain = match plain {
+        let name = site.full_name(rule, entered);
+        let name = match name {
             None if key.is_some() => return None,
-            plain => plain.unwrap_or_else(|| UNNAMED.into()),
+            name => name.unwrap_or_else(|| UNNAMED.into()),
         };
-        let mut name = rule.rename.get(&plain).unwrap_or(&plain).clone();
-        let detail = rule.detail.iter().position(|detail| detail.of.contains(&plain));
-        name.extend(detail.and_then(|detail| text(&site.details[detail], entered)));
-        let identity = site.identity.as_ref().and_then(|identity| identity.value(entered));
+        // Locks of one name are shown as one where they are acquired, too.
+        let identity = site.identity.as_ref().filter(|_| !rule.role.is_of_lock());
+        let identity = identity.and_then(|identity| identity.value(entered));
         let mut table = lock(&self.table);
-        let number = table.number(parent, name, identity);
+        let number = match key {
+            None if identity.is_none() => table.inside(parent, name),
+            _ => table.number(parent, name, identity),
+        };
         key.into_iter().for_each(|key| table.begin(key, number));
         Some(number)
     }
-}
 
-/// The text of all pieces; none if one has no value.
-fn text(pieces: &[CompiledPiece], entered: &Entered) -> Option<String> {
-    let piece = |piece: &CompiledPiece| match piece {
-        CompiledPiece::Text(text) => Some(text.clone()),
-        CompiledPiece::Value(values) => values.iter().find_map(|value| value.text(entered)),
-    };
-    pieces.iter().map(piece).collect()
-}
-
-/// The functions of an image that work on objects, by their link-time addresses. `problem` gets expressions that do not fit.
-fn sites(
-    rules: &[ObjectRule],
-    image: &LoadedImage,
-    file: &Image,
-    problem: &mut dyn FnMut(ExpressionError),
-) -> Vec<(u64, ObjectSite)> {
-    let mut functions: Vec<(u64, usize)> = Vec::new();
-    for (number, rule) in rules.iter().enumerate() {
-        for name in rule.functions.iter().filter(|name| name.may_be_in(image)) {
-            let found = name.symbols_in(file).into_iter().filter(|symbol| symbol.function);
-            functions.extend(found.map(|symbol| (symbol.address, number)));
-        }
+    /// The lock that a call acquires or releases.
+    fn lock_object(&self, site: &ObjectSite, entered: &Entered) -> Option<u32> {
+        let name = site.full_name(&self.rules[site.rule], entered).unwrap_or_else(|| UNNAMED.into());
+        let identity = site.identity.as_ref().and_then(|identity| identity.value(entered));
+        Some(lock(&self.table).lock(name, identity))
     }
-    if functions.is_empty() {
-        return Vec::new();
-    }
-    let all = functions.iter().flat_map(|&(at, rule)| expressions(&rules[rule]).map(move |it| (at, it)));
-    let mut compiled = ExpressionTypes::new(file, image.bias)
-        .compile(all)
-        .into_iter()
-        .map(|one| one.map_err(&mut *problem).ok());
-    let mut site = |&(address, rule): &(u64, usize)| {
-        let mut next = || compiled.next().flatten();
-        let rules = &rules[rule];
-        let key = rules.key.as_ref().map(|_| next());
-        let identity = rules.identity.as_ref().and_then(|_| next());
-        let mut pieces = |template: &NameTemplate| {
-            let piece = |piece: &NamePiece| match piece {
-                NamePiece::Text(text) => CompiledPiece::Text(text.clone()),
-                NamePiece::Value(values) => {
-                    CompiledPiece::Value(values.iter().filter_map(|_| next()).collect())
-                }
-            };
-            template.pieces.iter().map(piece).collect::<Vec<_>>()
-        };
-        let name = rules.name.as_ref().map_or_else(Vec::new, &mut pieces);
-        let details = rules.detail.iter().map(|detail| pieces(&detail.text)).collect();
-        let key = match key {
-            // Objects whose key does not fit cannot be told apart.
-            Some(None) => return None,
-            Some(Some(key)) => Some(key),
-            None => None,
-        };
-        Some((address, ObjectSite { rule, key, name, identity, details }))
-    };
-    functions.iter().filter_map(&mut site).collect()
-}
-
-/// The expressions of a rule, in the order in which a site has them.
-fn expressions(rule: &ObjectRule) -> impl Iterator<Item = &Expression> {
-    let own = rule.key.iter().chain(&rule.identity).map(|expression| &expression.1);
-    let templates = rule.name.iter().chain(rule.detail.iter().map(|detail| &detail.text));
-    own.chain(templates.flat_map(|template| {
-        template.pieces.iter().flat_map(|piece| match piece {
-            NamePiece::Value(expressions) => &expressions[..],
-            NamePiece::Text(_) => &[],
-        })
-    }))
-}
-
-/// The number of functions of an image that work on objects by these rules, and what does not fit their types.
-pub fn check_objects(
-    rules: &[ObjectRule],
-    image: &LoadedImage,
-    file: &Image,
-) -> (usize, Vec<ExpressionError>) {
-    let mut problems = Vec::new();
-    let found = sites(rules, image, file, &mut |problem| problems.push(problem));
-    (found.len() + problems.len(), problems)
 }

@@ -23,9 +23,15 @@ pub struct ObjectRule {
     pub(crate) key: Option<TextExpression>,
     /// The name of an object.
     pub(crate) name: Option<NameTemplate>,
+    /// Texts of SQL: names are those of statements without their constants, by which they are grouped.
+    #[serde(default)]
+    pub(crate) normalize: bool,
+    /// The name of the object, made if there is none, below which the object is.
+    pub(crate) below: Option<NameTemplate>,
     /// A lock is acquired only by calls with this result; without it, by each call that returns.
     pub(crate) result: Option<u64>,
-    /// What else must be equal for two objects of the same name, below the same parent, to be shown as one.
+    /// What else must be equal for two objects of the same name, below the same parent, to be shown as one. Locks with different
+    /// ones are different locks, which are shown as one.
     pub(crate) identity: Option<TextExpression>,
     /// Names to show instead.
     #[serde(default)]
@@ -52,6 +58,8 @@ pub(crate) enum ObjectRole {
     Releases,
     /// The thread waits for the lock of the innermost open call.
     Waits,
+    /// No object is worked on: the name is the label of a number, the key, which names have as `{#EXPRESSION}`.
+    Labels,
 }
 
 impl ObjectRole {
@@ -68,6 +76,18 @@ pub(crate) struct NameDetail {
     /// The names, as they are before they are replaced.
     pub(crate) of: Vec<String>,
     pub(crate) text: NameTemplate,
+    /// Tells apart elements of a list that have the same text.
+    pub(crate) ordinal: Option<Ordinal>,
+}
+
+/// A number behind a name, of the elements of a list that have the same text: the second one is `_1`, the third one `_2`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ordinal {
+    /// The text of element `$i`, from 0.
+    pub(crate) text: NameTemplate,
+    /// The element.
+    pub(crate) index: TextExpression,
 }
 
 /// An expression in a file.
@@ -90,7 +110,8 @@ impl TryFrom<String> for TextExpression {
     }
 }
 
-/// A text with expressions in braces: `Seq Scan on {$1->name}`, or `{$1->name | $1->number}` for the first that has a value.
+/// A text with expressions in braces: `Seq Scan on {$1->name}`, `{$1->name | $1->number}` for the first that has a value, or
+/// `{#$1->number}` for the label of a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) struct NameTemplate {
@@ -103,7 +124,21 @@ pub(crate) struct NameTemplate {
 pub(crate) enum NamePiece {
     Text(String),
     /// The value of the first expression that has one.
-    Value(Vec<Expression>),
+    Value {
+        expressions: Vec<Expression>,
+        /// It is a number that has a label.
+        is_labelled: bool,
+    },
+}
+
+impl NameTemplate {
+    /// The expressions, in order.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.pieces.iter().flat_map(|piece| match piece {
+            NamePiece::Value { expressions, .. } => &expressions[..],
+            NamePiece::Text(_) => &[],
+        })
+    }
 }
 
 impl FromStr for NameTemplate {
@@ -118,8 +153,13 @@ impl FromStr for NameTemplate {
                 return Err(ExpressionError::Syntax { text: text.into(), reason });
             };
             pieces.push(NamePiece::Text(before.into()));
+            let (inside, is_labelled) = match inside.trim_start().strip_prefix('#') {
+                Some(number) => (number, true),
+                None => (inside, false),
+            };
             let alternatives = inside.split('|').map(|text| text.trim().parse());
-            pieces.push(NamePiece::Value(alternatives.collect::<Result<_, _>>()?));
+            let expressions = alternatives.collect::<Result<_, _>>()?;
+            pieces.push(NamePiece::Value { expressions, is_labelled });
             rest = after;
         }
         pieces.push(NamePiece::Text(rest.into()));
@@ -146,6 +186,10 @@ impl ObjectRule {
     pub fn problem(&self) -> Option<&'static str> {
         if self.functions.is_empty() {
             Some("it has no functions")
+        } else if self.role == ObjectRole::Labels && self.name.is_none() {
+            Some("it has no name")
+        } else if self.role == ObjectRole::Labels && self.key.is_none() {
+            Some("it labels no number: name that as its key")
         } else if self.role == ObjectRole::Waits {
             let is_plain = self.name.is_none() && self.key.is_none();
             (!is_plain).then_some("what is waited for is the lock of the call around, which has the name")

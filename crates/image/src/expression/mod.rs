@@ -30,6 +30,8 @@ pub struct Expression {
 enum Term {
     /// An argument, numbered from 0.
     Argument(usize),
+    /// The index of an element of a list, where one is looked for.
+    Index,
     Number(i64),
     /// A variable outside functions, or an enumerator.
     Variable(String),
@@ -38,6 +40,7 @@ enum Term {
     Element(Box<Term>, Box<Term>),
     Cast(TypeName, Box<Term>),
     Pointee(Box<Term>),
+    Product(Box<Term>, i64),
     /// The sign is that of the second one.
     Sum(Box<Term>, i64, Box<Term>),
 }
@@ -77,6 +80,10 @@ impl FromStr for Expression {
 pub trait CallState {
     /// An argument, numbered from 0.
     fn argument(&self, number: usize) -> u64;
+    /// What `$i` is.
+    fn index(&self) -> u64 {
+        0
+    }
     /// Reads memory; false if it is not all there.
     fn read(&self, address: u64, bytes: &mut [u8]) -> bool;
     /// The bytes before the first one that is 0; none if there are more than `limit`, or no memory.
@@ -94,6 +101,7 @@ pub struct CompiledExpression {
 #[derive(Clone, Debug, PartialEq)]
 enum Access {
     Argument(usize),
+    Index,
     Constant(u64),
     /// So many bytes at an address.
     Load(Box<Access>, u64, bool),
@@ -199,6 +207,7 @@ impl Compiler<'_, '_, '_> {
     fn term(&self, term: &Term) -> Result<Typed, Reason> {
         match term {
             Term::Argument(number) => self.argument(*number),
+            Term::Index => Ok(Typed::number(Access::Index)),
             Term::Number(number) => Ok(Typed::number(Access::Constant(number.cast_unsigned()))),
             Term::Variable(name) => self.variable(name),
             Term::Member(of, name) => self.member(self.term(of)?, name),
@@ -208,6 +217,10 @@ impl Compiler<'_, '_, '_> {
             }
             Term::Cast(name, of) => self.cast(name, of),
             Term::Pointee(of) => self.element(self.term(of)?, Typed::number(Access::Constant(0))),
+            Term::Product(of, factor) => {
+                let of = self.value(self.term(of)?)?;
+                Ok(Typed::number(Access::Product(Box::new(of), factor.cast_unsigned())))
+            }
             Term::Sum(one, sign, other) => {
                 let (one, other) = (self.value(self.term(one)?)?, self.value(self.term(other)?)?);
                 let other = Access::Product(Box::new(other), sign.cast_unsigned());
@@ -347,6 +360,7 @@ impl Access {
     fn value(&self, state: &dyn CallState) -> Option<u64> {
         Some(match self {
             Access::Argument(number) => state.argument(*number),
+            Access::Index => state.index(),
             Access::Constant(value) => *value,
             Access::Sum(one, other) => one.value(state)?.wrapping_add(other.value(state)?),
             Access::Below(one, limit) => one.value(state).filter(|value| value < limit)?,

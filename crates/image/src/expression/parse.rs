@@ -66,7 +66,7 @@ impl<'t> Parser<'t> {
     }
 
     fn sum(&mut self) -> Result<Term, ExpressionError> {
-        let mut sum = self.prefixed()?;
+        let mut sum = self.product()?;
         loop {
             let sign = match self.rest() {
                 rest if rest.starts_with("->") => break,
@@ -75,9 +75,21 @@ impl<'t> Parser<'t> {
                 _ => break,
             };
             self.at += 1;
-            sum = Term::Sum(Box::new(sum), sign, Box::new(self.prefixed()?));
+            sum = Term::Sum(Box::new(sum), sign, Box::new(self.product()?));
         }
         Ok(sum)
+    }
+
+    fn product(&mut self) -> Result<Term, ExpressionError> {
+        let mut product = self.prefixed()?;
+        while self.takes("*") {
+            self.count()?;
+            let Term::Number(factor) = self.primary()? else {
+                return Err(self.wrong("only numbers follow '*'"));
+            };
+            product = Term::Product(Box::new(product), factor);
+        }
+        Ok(product)
     }
 
     fn prefixed(&mut self) -> Result<Term, ExpressionError> {
@@ -129,6 +141,9 @@ impl<'t> Parser<'t> {
             let inner = self.sum()?;
             self.expect(")")?;
             return Ok(inner);
+        }
+        if self.takes("$i") {
+            return Ok(Term::Index);
         }
         if self.takes("$") {
             let number = self.run(|c| c.is_ascii_digit()).parse().ok();

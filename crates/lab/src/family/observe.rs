@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Configuration, Plan, ProcessNumber, ProcessState};
 use events::record::{Event, Mark};
-use events::{BlockId, Consumer, Object, Thread};
+use events::{BlockId, Consumer, LABELS, Object, Thread};
 use rustix::fs::MemfdFlags;
 use trace::Trace;
 
@@ -169,6 +169,9 @@ impl CollectedProcess {
 impl CollectedProcess {
     /// The common number of an object.
     fn object(&self, object: u32) -> u32 {
+        if object == LABELS {
+            return object;
+        }
         (object as usize).checked_sub(1).map_or(0, |index| self.objects[index])
     }
 

@@ -1,17 +1,23 @@
 //! Which call of another thread a thread waited for in the system.
 //!
 //! A thread that waits in `futex` is woken by another thread's call of it. Both have used the word that they wait on by
-//! load-locked or store-conditional shortly before: that is how the calls are matched, as traces have no arguments.
+//! load-locked or store-conditional shortly before: that is how the calls are matched, as traces have no arguments. The word that
+//! was used last is most likely the one; and a call at the same place of the code is another thread's wait rather than its wake-up:
+//! threads that left one barrier wait at the next.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::{Chunk, Trace};
+use events::BlockId;
 use events::record::{Entries, Entry, Mark};
 
 /// Words that were used last.
 const WORDS: usize = 8;
 /// Calls of another thread that are compared with one that waited.
 const MOST_COMPARED: usize = 1000;
+/// Those of them that had ended when the wait began: a thread does not sleep if the word changes before its call.
+const MOST_ENDED: usize = 8;
 
 /// A call of `futex`.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +25,24 @@ struct FutexCall {
     /// The order number of the instructions before it, and of those after it.
     start: u64,
     end: u64,
-    /// The words that its thread used last by locked accesses; 0 for none.
+    /// The instruction that made it, if its thread had executed one.
+    place: Option<u64>,
+    /// The words that its thread used by locked accesses since its last call, the last one first; 0 for none. A call that was
+    /// interrupted and made again has those of the first time.
     words: [u64; WORDS],
+}
+
+/// How well a call of another thread explains that one continued: the largest is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct WakeMatch {
+    /// Processes wake each other in shared memory, which they mostly map at the same address.
+    is_same_process: bool,
+    is_other_place: bool,
+    /// How recently the thread that waited had used the common word.
+    recency: Reverse<usize>,
+    is_overlapping: bool,
+    /// The order number of the instructions before the call.
+    start: u64,
 }
 
 /// By stream and order number of the instructions after a call: the stream that woke the thread, and the order number of
@@ -44,24 +66,35 @@ pub(super) fn wake_ups(trace: &Trace, is_wanted: impl Fn(&Chunk) -> bool) -> Wak
     for (stream, scan) in calls.iter().enumerate() {
         for call in &scan.calls {
             let wakers = (0..calls.len()).filter(|&other| other != stream).filter_map(|other| {
-                Some((processes[other] == processes[stream], waker(&calls[other].calls, call)?, other))
+                let is_same_process = processes[other] == processes[stream];
+                Some((waker(&calls[other].calls, call, is_same_process)?, other))
             });
-            // Processes wake each other in shared memory, which they mostly map at the same address.
-            if let Some((_, start, other)) = wakers.max() {
-                found.insert((stream, call.end), (other, start));
+            if let Some((found_match, other)) = wakers.max() {
+                found.insert((stream, call.end), (other, found_match.start));
             }
         }
     }
     found
 }
 
-/// The last of a thread's calls that can have woken one that waited: its order number.
-fn waker(calls: &[FutexCall], waited: &FutexCall) -> Option<u64> {
+/// The call of a thread that best explains that one continued which waited.
+fn waker(calls: &[FutexCall], waited: &FutexCall, is_same_process: bool) -> Option<WakeMatch> {
     let before = calls.partition_point(|call| call.start < waited.end);
-    let overlapping =
-        calls[..before].iter().rev().take(MOST_COMPARED).take_while(|call| call.end > waited.start);
-    let matches = |call: &&FutexCall| call.words.iter().any(|word| *word != 0 && waited.words.contains(word));
-    overlapping.into_iter().find(matches).map(|call| call.start)
+    let mut ended = 0;
+    let latest = calls[..before].iter().rev().take(MOST_COMPARED).take_while(|call| {
+        ended += usize::from(call.end <= waited.start);
+        ended <= MOST_ENDED
+    });
+    let matches = latest.filter_map(|call| {
+        let is_common = |word: &u64| *word != 0 && call.words.contains(word);
+        let recency = Reverse(waited.words.iter().position(is_common)?);
+        let is_other_place = call.place.is_none() || call.place != waited.place;
+        let (is_overlapping, start) = (call.end > waited.start, call.start);
+        // Whether it slept is not known: other words are no sign of a call that had ended.
+        let is_likely = is_overlapping || is_other_place && recency.0 == 0;
+        is_likely.then_some(WakeMatch { is_same_process, is_other_place, recency, is_overlapping, start })
+    });
+    matches.max()
 }
 
 /// By block, the numbers of its locked accesses.
@@ -82,7 +115,10 @@ fn locked_accesses(trace: &Trace) -> Vec<Vec<usize>> {
 struct CallScan {
     calls: Vec<FutexCall>,
     words: [u64; WORDS],
-    next: usize,
+    /// Whether they are those of a call.
+    are_of_call: bool,
+    /// The block that was executed last.
+    block: Option<BlockId>,
     /// The call after which no order mark has come.
     open: Option<FutexCall>,
 }
@@ -93,6 +129,7 @@ impl CallScan {
         for entry in Entries::new(words, trace.shapes()) {
             match entry {
                 Entry::Execution(one) => {
+                    self.block = Some(one.block);
                     for &number in &locked[one.block as usize] {
                         self.used(one.addresses[number]);
                     }
@@ -102,8 +139,10 @@ impl CallScan {
                     self.calls.extend(self.open.take().map(|call| FutexCall { end: number, ..call }));
                 }
                 Entry::Mark(Mark::SystemCall(number)) if number == futex => {
-                    self.open = Some(FutexCall { start: order, end: 0, words: self.words });
-                    self.words = [0; WORDS];
+                    let block = self.block.map(|block| &trace.blocks()[block as usize]);
+                    let place = block.map(|block| block.address_of(block.words.len().saturating_sub(1)));
+                    self.open = Some(FutexCall { start: order, end: 0, place, words: self.words });
+                    self.are_of_call = true;
                 }
                 Entry::Mark(_) => {}
             }
@@ -117,9 +156,12 @@ impl CallScan {
 
     fn used(&mut self, address: u64) {
         let word = address & !7;
-        if !self.words.contains(&word) {
-            self.words[self.next] = word;
-            self.next = (self.next + 1) % WORDS;
+        if std::mem::take(&mut self.are_of_call) {
+            self.words = [0; WORDS];
         }
+        // The word comes to the front, in place of an earlier use of it or of the last one.
+        let at = self.words.iter().position(|&other| other == word).unwrap_or(WORDS - 1);
+        self.words[..=at].rotate_right(1);
+        self.words[0] = word;
     }
 }

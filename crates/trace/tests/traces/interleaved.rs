@@ -133,6 +133,34 @@ fn a_thread_continues_when_another_one_has_woken_it() {
     assert_eq!(executed(&trace("not-woken", &streams(0x6000)), 2, 4), [0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0]);
 }
 
+/// Three threads at a barrier. The last one releases the others; the host lets one of them run on to the next barrier before the
+/// other one continues, which waits neither for that one nor, if the release comes before its call, for all that was recorded in between.
+#[test]
+fn threads_released_by_a_barrier_overlap() {
+    let arrive = || vec![Event::Block(1), Event::Access(0x5000)];
+    let first = [vec![order(1)], blocks(1), vec![call(CLONE), call(CLONE)], arrive(), blocks(1)];
+    let first = [first.concat(), vec![call(FUTEX), order(30)], blocks(6), arrive(), blocks(1)];
+    let first = [first.concat(), vec![call(FUTEX), order(31)]].concat();
+    // It is the last one at the first barrier, wakes from another place of the code, and waits at the next one.
+    let releases = |before: u64, after: u64| {
+        let one = [vec![order(before)], arrive(), vec![call(FUTEX), order(after)], blocks(6)];
+        [one.concat(), arrive(), blocks(1), vec![call(FUTEX), order(32)]].concat()
+    };
+    // A signal may interrupt the call, which is then made again.
+    let mut interrupted = first.clone();
+    let call_at = interrupted.iter().position(|event| *event == call(FUTEX)).unwrap();
+    interrupted
+        .splice(call_at..call_at, [call(FUTEX), Event::Mark(Mark::Discontinuity), order(3), Event::Block(0)]);
+    let cases =
+        [("released", &first, 5, 6), ("released-before", &first, 0, 1), ("interrupted", &interrupted, 5, 6)];
+    for (name, first, before, after) in cases {
+        let all = executed(&trace(name, &[first.clone(), releases(before, after)]), 2, 4);
+        let last_of = |stream: u32| all.iter().rposition(|&one| one == stream).unwrap();
+        let between = last_of(0).abs_diff(last_of(1));
+        assert!(between <= 4, "{name}: {all:?}");
+    }
+}
+
 #[test]
 fn streams_wait_in_one_queue_for_processors() {
     // Three streams that could all begin at once, on two processors.

@@ -1,4 +1,4 @@
-/* Threads that share data in known ways: `shared false`, `padded`, `lock` or `alone`. With `processes`, forked processes
+/* Threads that share data in known ways: `shared false`, `padded`, `lock`, `mutex` or `alone`. With `processes`, forked processes
    that count in memory which they share (anonymous, a file, a System V segment), and in variables that each has for itself. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@ static struct slot counters[THREADS] __attribute__((aligned(64)));
 static struct padded_slot padded[THREADS] __attribute__((aligned(64)));
 static struct { volatile long word; char padding[56]; } lock __attribute__((aligned(64)));
 static volatile long total __attribute__((aligned(64)));
+static struct { pthread_mutex_t mutex; volatile long total; } guarded __attribute__((aligned(64))) = { PTHREAD_MUTEX_INITIALIZER, 0 };
 static const char *what;
 static pthread_barrier_t barrier;
 
@@ -33,12 +34,21 @@ static void add_under_lock(void) {
     }
 }
 
+static void add_under_mutex(void) {
+    for (int i = 0; i < TIMES / 10; i++) {
+        pthread_mutex_lock(&guarded.mutex);
+        guarded.total++;
+        pthread_mutex_unlock(&guarded.mutex);
+    }
+}
+
 static void *work(void *argument) {
     long number = (long)argument;
     pthread_barrier_wait(&barrier);
     if (!strcmp(what, "false")) count(&counters[number].count);
     if (!strcmp(what, "padded")) count(&padded[number].count);
     if (!strcmp(what, "lock")) add_under_lock();
+    if (!strcmp(what, "mutex")) add_under_mutex();
     return NULL;
 }
 
