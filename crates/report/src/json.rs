@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn hidden_characters_are_escaped_and_read_again() {
         let name = "\u{9b}31m\u{202e}evil\u{e0001}\n\"\u{7f}";
-        for write in [render::<&str>, render_line::<&str>] {
+        for write in [render, render_line] {
             let mut out = Vec::new();
             write(&name, &mut out).unwrap();
             let written = String::from_utf8(out).unwrap();
