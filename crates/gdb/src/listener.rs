@@ -121,19 +121,20 @@ enum Owner {
     Unknown,
 }
 
-/// Who connected from `peer` to `local`, by the kernel's list of sockets (proc_pid_net(5)). Sockets that are closed have
-/// root's number there, whoever had them.
+/// Who connected from `peer` to `local`, by the kernel's list of sockets (proc_pid_net(5)). Sockets that nobody has any
+/// more have root's number there, and no inode.
 fn owner_of(peer: SocketAddr, local: SocketAddr) -> Owner {
-    const ESTABLISHED: &str = "01";
+    const USER: usize = 7;
+    const INODE: usize = 9;
     let wanted = [peer, local].map(socket_name);
     for list in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let sockets = std::fs::read_to_string(list).unwrap_or_default();
         let user = sockets.lines().skip(1).find_map(|line| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            let ends = fields.get(1..3)?.iter().zip(&wanted);
+            let mut ends = fields.get(1..3)?.iter().zip(&wanted);
             let is_it =
-                fields[3] == ESTABLISHED && { ends }.all(|(end, names)| names.iter().any(|name| name == end));
-            is_it.then(|| fields.get(7)?.parse().ok())?
+                *fields.get(INODE)? != "0" && ends.all(|(end, names)| names.iter().any(|name| name == end));
+            is_it.then(|| fields[USER].parse().ok())?
         });
         if let Some(user) = user {
             return Owner::User(user);
@@ -192,11 +193,16 @@ mod tests {
             let Ok(listener) = TcpListener::bind(place) else { continue };
             let port = listener.local_addr().unwrap().port();
             let host = if place.starts_with("[::1]") { "::1" } else { "127.0.0.1" };
-            let _client = TcpStream::connect((host, port)).unwrap();
+            let client = TcpStream::connect((host, port)).unwrap();
             let (stream, peer) = listener.accept().unwrap();
             // SAFETY: no preconditions.
             let ours = Owner::User(unsafe { libc::geteuid() });
-            assert_eq!(owner_of(peer, stream.local_addr().unwrap()), ours, "{place}");
+            let local = stream.local_addr().unwrap();
+            assert_eq!(owner_of(peer, local), ours, "{place}");
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(owner_of(peer, local), ours, "{place}");
+            drop(client);
+            assert_eq!(owner_of(peer, local), Owner::Unknown, "{place}: nobody has it any more");
         }
         let elsewhere: SocketAddr = "192.0.2.1:9".parse().unwrap();
         let here: SocketAddr = "192.0.2.2:10".parse().unwrap();

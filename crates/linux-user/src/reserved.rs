@@ -35,9 +35,28 @@ static BEGINNING: OnceLock<(Limit, RawFd)> = OnceLock::new();
 fn beginning() -> (Limit, RawFd) {
     *BEGINNING.get_or_init(|| {
         let limit = change_limit(None);
-        let top = limit[1].min(TOP);
-        (limit, (top - COUNT.min(top / 2)) as RawFd)
+        (limit, first_below(limit[1]))
     })
+}
+
+/// The first reserved number of an engine with this hard limit.
+fn first_below(hard: u64) -> RawFd {
+    let top = hard.min(TOP);
+    (top - COUNT.min(top / 2)) as RawFd
+}
+
+/// The first number that is reserved in another process, if that runs on an engine. The hard limit of an engine's
+/// process stays the one with which it started.
+fn first_of(process: u32) -> RawFd {
+    let mut limit = [0u64; 2];
+    // SAFETY: the pointer is to 16 bytes that outlive the call.
+    let result = unsafe { h::syscall(h::SYS_prlimit64, process, h::RLIMIT_NOFILE, 0, limit.as_mut_ptr()) };
+    if result == 0 { first_below(limit[1]).min(first()) } else { first() }
+}
+
+/// Whether a number is that of a descriptor of the engine of another process.
+pub fn is_reserved_of(process: u32, descriptor: u64) -> bool {
+    descriptor as i32 >= first_of(process) && procfs::runs_engine(process)
 }
 
 /// The limit with which the engine started.
@@ -399,7 +418,10 @@ pub fn link_entry(directory: RawFd, path: &[u8]) -> Result<Entry, Errno> {
     let entry = procfs::identify_link(directory, path)?;
     if let Entry::Of(id, name) = &entry {
         let is_engines = match name.split_once('/') {
-            Some(("fd", number)) => is_reserved_name(number.as_bytes()),
+            Some(("fd", number)) => {
+                let number = number.parse();
+                number.is_ok_and(|number| is_reserved(number) || is_reserved_of(*id, number))
+            }
             Some(("map_files", _)) => procfs::runs_engine(*id),
             _ => false,
         };

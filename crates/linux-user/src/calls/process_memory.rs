@@ -86,7 +86,7 @@ pub fn process_madvise<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// pidfd_getfd(pidfd, its descriptor, flags): refuses descriptors of engines.
 pub fn pidfd_getfd<G: Abi>(call: &mut Call<G>) -> Outcome {
     let [descriptor, wanted, flags, ..] = call.arguments;
-    if reserved::is_reserved(wanted) && procfs::runs_engine(process_of(descriptor)?) {
+    if reserved::is_reserved_of(process_of(descriptor)?, wanted) {
         return Err(Errno(libc::EBADF));
     }
     call.host(libc::SYS_pidfd_getfd, [descriptor, wanted, flags, 0, 0, 0])

@@ -51,12 +51,14 @@ pub fn read<G: Abi>(call: &mut Call<G>, buffer: u64, size: u64) -> Outcome {
 
 /// Takes so many of the signals that the host does not know and that the descriptor accepts.
 fn take_held<G: Abi>(call: &mut Call<G>, most: u64) -> Vec<SignalInformation> {
-    if call.thread.signals.held.is_empty() {
+    if call.thread.signals.held.is_empty() && call.kernel.held.is_empty() {
         return Vec::new();
     }
     let mask = accepted(call.int(0));
     let is_taken = |held: &mut SignalInformation| mask & host::bit(held.signal()) != 0;
-    let taken: Vec<_> = call.thread.signals.held.extract_if(.., is_taken).take(most as usize).collect();
+    let mut taken: Vec<_> = call.thread.signals.held.extract_if(.., is_taken).take(most as usize).collect();
+    let left = most as usize - taken.len();
+    taken.extend(call.kernel.held.extract_if(.., is_taken).take(left));
     for information in &taken {
         call.kernel.note_expiry(information);
     }
