@@ -56,7 +56,9 @@ impl Apart {
         match process {
             -1 => return Err(Error::Simulation(io::Error::last_os_error())),
             0 => {
-                watcher.map(Watcher::leave);
+                if let Some(watcher) = watcher {
+                    watcher.leave();
+                }
                 drop((alive, signals));
                 let ended = match body() {
                     Ok(ending) => RunResult::Ended(ending),
