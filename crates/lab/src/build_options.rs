@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use crate::scratch::ScratchFolder;
 
 /// The folders of a build.
 #[derive(Clone, Debug)]
@@ -101,19 +102,15 @@ pub enum Error {
 }
 
 /// A folder to fill and to [`publish`]; others may read it as they may read what else this user makes.
-pub fn unfinished(parent: &Path) -> Result<tempfile::TempDir, Error> {
-    tempfile::Builder::new()
-        .prefix(".unfinished-")
-        .permissions(fs::Permissions::from_mode(0o777))
-        .tempdir_in(parent)
-        .map_err(io_error("creating a folder in", parent))
+pub fn unfinished(parent: &Path) -> Result<ScratchFolder, Error> {
+    ScratchFolder::new(parent, ".unfinished-", 0o777).map_err(io_error("creating a folder in", parent))
 }
 
 /// Moves a complete build to its place. If another process was faster, its build is as good.
-pub fn publish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), Error> {
+pub fn publish(unfinished: ScratchFolder, folder: &Path) -> Result<(), Error> {
     match fs::rename(unfinished.path(), folder) {
         Ok(()) => {
-            let _moved = unfinished.keep();
+            let _moved = unfinished.moved();
             Ok(())
         }
         Err(_) if folder.is_dir() => Ok(()),

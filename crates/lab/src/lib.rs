@@ -15,6 +15,7 @@ pub mod objects;
 pub mod plugin_words;
 pub mod record;
 pub mod sampling;
+mod scratch;
 mod source;
 pub mod startup;
 pub mod steps;

@@ -78,17 +78,17 @@ pub struct SampledProcess {
 pub fn sample(
     configuration: &Configuration,
     request: SampleRequest,
-    folder: &Path,
+    folder: &family::CountFolder,
     show: &mut dyn FnMut(&SampledFolder),
 ) -> Result<(SampledProfile, Option<Ending>), Error> {
     let description = RunDescription::default();
-    let mut sampled = SampledFolder::new(folder);
+    let mut sampled = SampledFolder::new(folder.path());
     let ending = family::count_watched(configuration, &request.work(), folder, &description, &mut || {
         sampled.refresh();
         show(&sampled);
     })?;
     let header = record::header(configuration, &engine::Plan::default());
-    let profile = sampled.profile(header, request, folder)?;
+    let profile = sampled.profile(header, request, folder.path())?;
     Ok((profile, ending))
 }
 

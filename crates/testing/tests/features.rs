@@ -50,8 +50,7 @@ fn every_target_of_the_makefile_shares_what_is_compiled() {
     assert!(commands.len() > 10, "{commands:?}");
     for command in commands {
         let words: Vec<&str> = command.split_whitespace().collect();
-        let is_package = |word: &&str| ["-p", "--package"].contains(word);
-        let own: Vec<&str> = match words.iter().position(|word| is_package(&word)) {
+        let own: Vec<&str> = match words.iter().position(|word| ["-p", "--package"].contains(word)) {
             Some(at) => vec!["-p", words[at + 1]],
             None => vec!["--workspace"],
         };

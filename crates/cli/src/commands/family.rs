@@ -30,8 +30,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let work = unit.map(|(work, _)| work).unwrap_or_default();
     let folder = CountFolder::new(saved_path(output))?;
     let description = run_description(&configuration, Vec::new());
-    let counted =
-        with_output_apart(output, || family::count(&configuration, &work, folder.path(), &description))?;
+    let counted = with_output_apart(output, || family::count(&configuration, &work, &folder, &description))?;
     let mut notes: Vec<String> = counted.ending.as_ref().and_then(until).into_iter().collect();
     let mut folder = Some(folder);
     if counted.family.processes.iter().any(|process| process.state == ProcessState::Running)

@@ -114,9 +114,8 @@ fn sample(options: &ProfileOptions) -> anyhow::Result<Sampled> {
     let repeats = matches!(sampling, Sampling::Instructions(_));
     let (path, arguments) = (options.file.path(), options.file.arguments());
     let configuration = configuration(&options.engine, path, arguments, repeats);
-    let (profile, ending) = with_output_apart(&options.output, || {
-        sampling::sample(&configuration, request, folder.path(), &mut show)
-    })?;
+    let (profile, ending) =
+        with_output_apart(&options.output, || sampling::sample(&configuration, request, &folder, &mut show))?;
     let notes = ending.as_ref().and_then(until).into_iter().collect();
     Ok(Sampled { profile, ending, notes })
 }

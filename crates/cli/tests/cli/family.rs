@@ -220,6 +220,23 @@ fn interrupted_counts_are_shown() {
     assert_eq!(listing(temporary.path()), [""; 0]);
 }
 
+/// Nobody would read what they count in a temporary folder, which the next command removes.
+#[test]
+fn processes_end_with_a_killed_command() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (mut child, _) = waiting("", temporary.path());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = fs::read_dir(temporary.path()).unwrap().next().expect("the folder is left").unwrap();
+    let folder = fs::File::open(left.path()).unwrap();
+    // Each process of the program holds the folder's lock.
+    let is_free = |_| {
+        sleep(Duration::from_millis(20));
+        folder.try_lock().is_ok()
+    };
+    assert!((0..500).any(is_free), "the processes go on");
+}
+
 #[test]
 fn counts_outlive_the_command() {
     let folder = tempfile::tempdir().unwrap();

@@ -239,7 +239,7 @@ impl Observer<Cpu> for Attached {
 
 impl Session {
     /// Stops the program because of this thread. `second_entry_stop` if it stopped at a function's second entry.
-    fn stop(
+    pub(super) fn stop(
         &self,
         state: &mut SessionState,
         thread: i32,
@@ -262,13 +262,16 @@ impl Session {
     fn set_thread_state(&self, state: &mut SessionState, thread: i32, thread_state: ThreadState, cpu: &Cpu) {
         if let Some(debugged) = state.threads.get_mut(&thread) {
             (debugged.thread_state, debugged.registers) = (thread_state, Registers::of(cpu));
+            // A thread that is really where a stop was reported, as in the next call of a signal handler from the same
+            // place, is not in that stop any more.
+            debugged.second_entry_stop = debugged.second_entry_stop.filter(|stop| stop.pc(cpu).is_none());
             self.changed.notify_all();
         }
     }
 
     /// Blocks a thread until it may continue, then gives it the registers that the debugger set. A thread that was in
     /// a system call when the program stopped is shown as in the call, even if the call has returned since.
-    fn hold<'a>(
+    pub(super) fn hold<'a>(
         &'a self,
         mut state: MutexGuard<'a, SessionState>,
         thread: i32,

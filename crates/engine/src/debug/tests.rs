@@ -1,4 +1,4 @@
-//! Tests of a debugger's control over threads that begin.
+//! Tests of a debugger's control over threads that begin or stop.
 
 use guest::DebuggerHook;
 use std::sync::mpsc::channel;
@@ -52,4 +52,25 @@ fn a_thread_that_begins_when_the_program_ends_goes_on() {
     let session = session();
     Attached::new(&session).end_all(&Cpu::default());
     assert!(begins(&session, PATIENCE));
+}
+
+/// A signal handler is called twice from the same place. Once it stops at its second entry, once really before it.
+#[test]
+fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
+    let (session, address) = (session(), Thread::first().address());
+    let mut cpu = Cpu { pc: 0x1008, ..Cpu::default() };
+    let debugged = DebuggedThread::new(address, Registers::of(&cpu), Order::Run);
+    session.lock().threads.insert(address.id, debugged);
+    let mut stop_and_go_on = |pc: u64, second_entry_stop: Option<SecondEntryStop>| {
+        cpu.pc = pc;
+        session.stop(&mut session.lock(), address.id, &cpu, Reason::Step, second_entry_stop);
+        let registers = session.registers(address.id).expect("it has stopped");
+        session.set_registers(address.id, &registers).expect("it has stopped");
+        session.resume(&BTreeMap::new(), &Order::Run);
+        drop(session.hold(session.lock(), address.id, &mut cpu));
+        (registers.pc(), cpu.pc)
+    };
+    let at_second_entry = SecondEntryStop::new(0x1004, &Cpu { pc: 0x1008, ..Cpu::default() });
+    assert_eq!(stop_and_go_on(0x1008, Some(at_second_entry)), (0x1004, 0x1008));
+    assert_eq!(stop_and_go_on(0x1004, None), (0x1004, 0x1004));
 }

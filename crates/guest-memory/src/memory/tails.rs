@@ -104,7 +104,8 @@ impl Memory {
             }
         }
         pages.retain(|page| ranges.iter().any(|range| range.start <= page + last && range.end > *page));
-        pages.into_iter().fold(false, |filled, page| self.fill_tail(page + last) || filled)
+        pages.retain(|page| self.fill_tail(page + last));
+        !pages.is_empty()
     }
 
     /// Maps the files again where zeroed memory stands after their ends. The caller holds the kernel's lock.

@@ -10,6 +10,7 @@ use rustix::fs::MemfdFlags;
 use serde::{Deserialize, Serialize};
 
 use super::forwarding::Forwarding;
+use super::watcher::Watcher;
 use crate::measure::{Ending, Error};
 
 /// The result of the process that ran the program.
@@ -29,17 +30,25 @@ pub struct Apart {
     signals: Forwarding,
     /// The status of the process, once it has ended.
     status: Option<i32>,
+    /// Ends the program's processes if this one is killed.
+    _watcher: Option<Watcher>,
 }
 
 impl Apart {
     /// Begins to run a program, by `body`. This process must have no other thread. Signals by which users end commands are
-    /// the program's from now on.
-    pub fn run(body: impl FnOnce() -> Result<Ending, Error>) -> Result<Apart, Error> {
+    /// the program's from now on. With `ends_too`, the program's processes end if this one is killed.
+    pub fn run(ends_too: bool, body: impl FnOnce() -> Result<Ending, Error>) -> Result<Apart, Error> {
         let (alive, lives) = io::pipe().map_err(Error::Simulation)?;
         let [alive, lives] = [OwnedFd::from(alive), OwnedFd::from(lives)].map(linux::out_of_reach);
         let result = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC);
         let result =
             File::from(linux::out_of_reach(result.map_err(|error| Error::Simulation(error.into()))?));
+        let close = || {
+            // SAFETY: both are closed once, in a process of its own that uses neither.
+            unsafe { (libc::close(alive.as_raw_fd()), libc::close(lives.as_raw_fd())) };
+        };
+        let watcher =
+            ends_too.then(|| Watcher::begin(&lives, close)).transpose().map_err(Error::Simulation)?;
         let signals = Forwarding::begin();
         // SAFETY: the child only continues in `body`, and ends here; this process has no other thread that could hold a lock
         // which the child would need.
@@ -47,6 +56,9 @@ impl Apart {
         match process {
             -1 => return Err(Error::Simulation(io::Error::last_os_error())),
             0 => {
+                if let Some(watcher) = watcher {
+                    watcher.leave();
+                }
                 drop((alive, signals));
                 let ended = match body() {
                     Ok(ending) => RunResult::Ended(ending),
@@ -60,7 +72,7 @@ impl Apart {
             _ => drop(lives),
         }
         signals.to(process);
-        Ok(Apart { process, alive, result, signals, status: None })
+        Ok(Apart { process, alive, result, signals, status: None, _watcher: watcher })
     }
 
     /// Whether all processes have ended, or the user has enough: by a signal after the first process has ended, or by a

@@ -19,6 +19,7 @@ use super::{describe, file_name};
 use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
+use crate::scratch::ScratchFolder;
 
 /// What was counted in all processes of a program.
 #[derive(Debug)]
@@ -35,15 +36,15 @@ const DESCRIPTION: &str = "description.json";
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs the program until all of its processes have ended, or until the user has enough of it. All processes count in
-/// `folder`.
+/// `folder`. If this process is killed, they go on if the folder is a lasting one, and are ended otherwise.
 pub fn count(
     configuration: &Configuration,
     work: &UnitOfWork,
-    folder: &Path,
+    folder: &CountFolder,
     description: &RunDescription,
 ) -> Result<FamilyCounted, Error> {
     let ending = count_watched(configuration, work, folder, description, &mut || ())?;
-    let family = Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
+    let family = Family::read(folder.path()).map_err(|error| Error::Simulation(io::Error::other(error)))?;
     Ok(FamilyCounted { family, ending })
 }
 
@@ -51,12 +52,12 @@ pub fn count(
 pub fn count_watched(
     configuration: &Configuration,
     work: &UnitOfWork,
-    folder: &Path,
+    folder: &CountFolder,
     description: &RunDescription,
     watch: &mut dyn FnMut(),
 ) -> Result<Option<Ending>, Error> {
-    write_json(&folder.join(DESCRIPTION), description).map_err(Error::Simulation)?;
-    let mut apart = Apart::run(|| count_first(configuration, work, folder))?;
+    write_json(&folder.path().join(DESCRIPTION), description).map_err(Error::Simulation)?;
+    let mut apart = Apart::run(!folder.is_lasting(), || count_first(configuration, work, folder.path()))?;
     while !apart.is_over(PAUSE) {
         watch();
     }
@@ -170,38 +171,65 @@ fn count_first(configuration: &Configuration, work: &UnitOfWork, folder: &Path) 
 
 /// A folder for counts: beside the file that they are saved to, or else a temporary one. It is removed when this is dropped.
 #[derive(Debug)]
-pub struct CountFolder(PathBuf);
+pub struct CountFolder(Option<CountPlace>);
+
+/// Where counts are while processes count.
+#[derive(Debug)]
+enum CountPlace {
+    /// Beside the file.
+    Saved(PathBuf),
+    /// In a temporary folder.
+    Scratch(ScratchFolder),
+}
 
 impl CountFolder {
     /// Creates the folder.
     pub fn new(saved: Option<&Path>) -> Result<CountFolder, Error> {
         let Some(saved) = saved else {
-            let made = tempfile::Builder::new().prefix("pathlength-count-").tempdir();
-            return Ok(CountFolder(made.map_err(Error::Simulation)?.keep()));
+            let made = ScratchFolder::new(&std::env::temp_dir(), "pathlength-count-", 0o700);
+            return Ok(CountFolder(Some(CountPlace::Scratch(made.map_err(Error::Simulation)?))));
         };
         let mut name = saved.file_name().unwrap_or_default().to_os_string();
         name.push(".d");
         let path = saved.with_file_name(name);
         match fs::create_dir(&path) {
-            Ok(()) => Ok(CountFolder(std::path::absolute(&path).map_err(Error::Simulation)?)),
+            Ok(()) => {
+                let path = std::path::absolute(&path).map_err(Error::Simulation)?;
+                Ok(CountFolder(Some(CountPlace::Saved(path))))
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::FolderExists { path }),
             Err(reason) => Err(Error::NotWritten { path, reason, is_partial: false }),
         }
     }
 
     /// Leaves it, for processes that still count there.
-    pub fn keep(self) -> PathBuf {
-        std::mem::ManuallyDrop::new(self).0.clone()
+    pub fn keep(mut self) -> PathBuf {
+        match self.0.take() {
+            Some(CountPlace::Saved(path)) => path,
+            Some(CountPlace::Scratch(folder)) => folder.keep(),
+            None => PathBuf::new(),
+        }
+    }
+
+    /// Whether its counts can be read if this process is killed.
+    fn is_lasting(&self) -> bool {
+        matches!(self.0, Some(CountPlace::Saved(_)))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        match &self.0 {
+            Some(CountPlace::Saved(path)) => path,
+            Some(CountPlace::Scratch(folder)) => folder.path(),
+            None => Path::new(""),
+        }
     }
 }
 
 impl Drop for CountFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        if let Some(CountPlace::Saved(path)) = &self.0 {
+            let _ = fs::remove_dir_all(path);
+        }
     }
 }

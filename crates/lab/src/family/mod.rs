@@ -7,6 +7,7 @@ mod forwarding;
 mod messages;
 mod observe;
 mod rings;
+mod watcher;
 
 use std::path::Path;
 

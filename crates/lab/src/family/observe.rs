@@ -69,7 +69,7 @@ pub fn observe<M: Consumer>(
 ) -> Result<Observed<M>, Error> {
     let (rings, _) = Rings::new().map_err(Error::Simulation)?;
     let dictionary = dictionary(&record::header(configuration, plan)).map_err(Error::Simulation)?;
-    let mut apart = Apart::run(|| {
+    let mut apart = Apart::run(true, || {
         let consumer = RingConsumer::first(rings.clone()).expect("no process has a ring yet");
         let forked = Arc::new(RingConsumers::first(rings.clone()));
         Ok(live::run_family(configuration, plan, consumer, false, Some(forked))?.ending)

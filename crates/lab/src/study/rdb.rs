@@ -183,7 +183,7 @@ fn measure_step(
     let folder = CountFolder::new(None).map_err(simulation)?;
     let request = SampleRequest { sampling: Sampling::Instructions(SAMPLED_EVERY), is_exact: true };
     let (profile, ending) =
-        sampling::sample(&configuration, request, folder.path(), &mut |_| ()).map_err(simulation)?;
+        sampling::sample(&configuration, request, &folder, &mut |_| ()).map_err(simulation)?;
     succeeded(ending.as_ref()).map_err(failed)?;
     let by = |rows| models::by(rows, &[("", &profile.instructions)], &profile.trace).remove(0);
     let rows = analysis::call_tree::CallRows::Function;
@@ -199,7 +199,7 @@ fn measure_step(
 fn path_lengths(configuration: &Configuration, settings: &RdbStudySettings) -> Result<[f64; 2], String> {
     let work = UnitOfWork { functions: PHASES.map(String::from).into(), ..UnitOfWork::default() };
     let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
-    let counted = family::count(configuration, &work, folder.path(), &RunDescription::default());
+    let counted = family::count(configuration, &work, &folder, &RunDescription::default());
     let counted = counted.map_err(|error| error.to_string())?;
     succeeded(counted.ending.as_ref())?;
     let numbers = [ITEMS, settings.transactions];

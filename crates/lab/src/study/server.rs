@@ -445,7 +445,7 @@ pub(super) fn count_server(
     work: &UnitOfWork,
 ) -> Result<(Family, Option<Ending>), String> {
     let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
-    let counted = family::count(configuration, work, folder.path(), &RunDescription::default());
+    let counted = family::count(configuration, work, &folder, &RunDescription::default());
     counted.map(|it| (it.family, it.ending)).map_err(|error| error.to_string())
 }
 
