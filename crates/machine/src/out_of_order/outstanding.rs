@@ -50,13 +50,17 @@ impl OutstandingLines {
 
     fn find_slow(&mut self, line: u64, level: u8, cycle: u64, now: u64) -> LineState {
         self.requests.retain(|request| request.arrives > now);
-        let own = self.requests.iter().filter(|request| request.line == line);
-        let outstanding = own.filter(|one| one.requested <= cycle && one.arrives > cycle);
-        match outstanding.min_by_key(|one| one.arrives) {
-            Some(first) => LineState::Arrives(first.arrives, first.level),
-            None if level > 0 => LineState::Absent(level),
-            None => LineState::Present,
+        let own = || self.requests.iter().filter(|request| request.line == line);
+        let outstanding = own().filter(|one| one.requested <= cycle && one.arrives > cycle);
+        if let Some(first) = outstanding.min_by_key(|one| one.arrives) {
+            return LineState::Arrives(first.arrives, first.level);
         }
+        if level > 0 {
+            return LineState::Absent(level);
+        }
+        // An older instruction brings the line in program order, but requests it later: this one has to request it itself.
+        let later = own().filter(|one| one.requested > cycle).min_by_key(|one| one.requested);
+        later.map_or(LineState::Present, |later| LineState::Absent(later.level))
     }
 
     /// The first cycle from `cycle` on in which a line may be requested from a level.

@@ -87,7 +87,7 @@ impl Core<'_> {
         match self {
             Core::InOrder(pipeline) => {
                 let own = rules(pipeline, class);
-                let bypassed = pipeline.bypasses.iter().filter(|bypass| {
+                let mut bypassed = pipeline.bypasses.iter().filter(|bypass| {
                     let applies = bypass.from.contains(&class) && bypass.to.contains(&class);
                     applies && !matches!(bypass.operand, Some(OperandRole::Tested | OperandRole::Stored))
                 });
@@ -95,7 +95,7 @@ impl Core<'_> {
                     true => hit + f64::from(own.beyond_cache),
                     false => own.latency.unwrap_or(1).into(),
                 };
-                let latency = bypassed.last().map_or(latency, |bypass| bypass.latency.into());
+                let latency = bypassed.next_back().map_or(latency, |bypass| bypass.latency.into());
                 latency + if own.from_registers { f64::from(own.to_register) } else { 0.0 }
             }
             Core::OutOfOrder(core) => match is_load(class) {

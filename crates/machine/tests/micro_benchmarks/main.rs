@@ -22,8 +22,11 @@ pub struct MicroBenchmark {
     /// The table in which it is.
     pub section: &'static str,
     /// What it measures on a machine, and what follows from the machine's fields; none if it does not apply.
-    pub case: Box<dyn Fn(&Described) -> Option<(f64, Expected)>>,
+    pub case: Box<Case>,
 }
+
+/// Measures a machine, and computes what follows from its fields.
+type Case = dyn Fn(&Described) -> Option<(f64, Expected)>;
 
 /// What a formula says.
 #[derive(Clone, Copy, Debug)]

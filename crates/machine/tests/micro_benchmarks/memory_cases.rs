@@ -54,6 +54,21 @@ pub fn all() -> Vec<MicroBenchmark> {
             each(|| TimingModel::new(&described.machine).unwrap(), text, 48, move |one| lines.address(one));
         Some((measured, Expected::Exactly(levels.last()? / f64::from(most))))
     }));
+    // Each goes to the next level by way of the write buffer, which is never empty: one after the other.
+    list.push(bench(
+        "Memory, cycles each",
+        "stores to one line after the other, write buffer",
+        |described, core| {
+            let Core::InOrder(pipeline) = core else { return None };
+            let l1 = described.machine.caches.iter().find(|cache| cache.holds != Holds::Instructions)?;
+            l1.write_buffer?;
+            let memory = || Alike { fetch: ServedBy::default(), access: ServedBy::default() };
+            let (line, model) = (l1.line, || TimingModel::with_memory(&described.machine, memory()).unwrap());
+            let measured = each(model, "stq r21,0(r20)", 24, move |access| DATA + line * access);
+            let drained = f64::from(pipeline.stores.drain_cycles);
+            Some((measured, Expected::Between(0.99 * drained, 1.01 * drained)))
+        },
+    ));
     for (name, text, overlap) in FORWARDS {
         list.push(bench("A store and a load after it, cycles of a pair", *name, move |described, core| {
             let expected = forwarded(described, core, *overlap);

@@ -22,9 +22,8 @@ const HEAD: &str = "# Micro-benchmarks
 
 What the models of machines compute for small programs whose results follow from the machines' files. Each has a formula of the
 fields ([machines.md](machines.md)), which stands beside it in `crates/machine/tests/micro_benchmarks/`; the test compares both on every
-machine, and this table with what it measured. After a change of a machine or a model, this writes it anew:
-
-    PATHLENGTH_WRITE_MICRO_BENCHMARKS=1 cargo test -p pathlength-machine --test micro_benchmarks
+machine, and this table with what it measured. After a change of a machine or a model,
+`PATHLENGTH_WRITE_MICRO_BENCHMARKS=1 cargo test -p pathlength-machine --test micro_benchmarks` writes it anew.
 
 Latencies are those of chains, in which each instruction needs the result of the one before; the others are independent of each other. Loops
 run until they are steady. Level 1 is L1; the last level is memory. TLB misses are those of all TLBs of a path. `-` stands where a machine

@@ -9,14 +9,16 @@ const TRANSLATION: u32 = 9;
 /// A bit of the addresses of data.
 pub const DATA: u64 = 1 << 32;
 
-/// A few lines come from each level; of data, those of one line may come from different levels.
+/// A few lines come from each level. Of data, those of one line may come from different levels, but all or none are in L1: a line that
+/// an older instruction brings is no hit before.
 pub fn serve(address: u64) -> ServedBy {
     let unit = if address & DATA != 0 { address / 16 } else { address / LINE };
     let number = (unit.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 16;
-    let level = match number {
-        0..10 => 0,
-        10..13 => 1,
-        13..15 => 2,
+    let line_number = ((address / LINE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 16;
+    let level = match (line_number, number) {
+        (0..10, _) => 0,
+        (_, 0..8) => 1,
+        (_, 8..13) => 2,
         _ => 3,
     };
     let translation = if unit % 13 == 5 { TRANSLATION } else { 0 };

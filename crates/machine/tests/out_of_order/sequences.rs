@@ -77,6 +77,22 @@ fn replayed_loads_wait_from_then_on() {
     assert!(time.out_of_order().unwrap().forwarded >= 19);
 }
 
+/// A load that is issued before an older one to the same line does not find the line that the older one will request.
+#[test]
+fn a_load_does_not_find_a_line_that_is_requested_later() {
+    let cycles = |older: u64| {
+        let mut time = TimingModel::new(&Machine::find("present-day-core").unwrap()).unwrap();
+        let text = "mulq r9,r9,r9; mulq r9,r9,r9; mulq r9,r9,r9; ldq r1,0(r9); ldq r2,8(r10); ldq r3,0(r2); addq r3,r3,r3";
+        time.define(&Block::new(&isa::Alpha, 0x1_0000, assemble(text)));
+        // Its page and its code are known.
+        time.executed(Thread::default(), &[!0, 0x8_0000, 0x8_0000, 0x8_0000]);
+        let before = time.cycles().total();
+        time.executed(Thread::default(), &[!0, older, 0x8_1008, 0x8_0800]);
+        time.cycles().total() - before
+    };
+    assert_eq!(cycles(0x8_1000), cycles(0x8_1400), "the older one in the same line, and in another");
+}
+
 /// A wrong path's load that has no translation when the path ends must not leave its line in the caches: that would be a
 /// prefetch which takes no time, and a smaller TLB would make programs faster.
 #[test]
