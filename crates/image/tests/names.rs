@@ -4,7 +4,9 @@ mod common;
 
 use common::{LIBC, compile, tool};
 use pathlength_image::{Image, SymbolPattern, demangle};
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 use tempfile::tempdir;
 
@@ -191,4 +193,22 @@ fn debug_files_are_found() {
     std::fs::create_dir_all(&place).unwrap();
     std::fs::rename(folder.path().join("moved"), place.join(format!("{}.debug", &digits[2..]))).unwrap();
     assert_eq!(look(), ("helper".into(), true, true));
+}
+
+/// A symbol in another encoding than UTF-8 costs no other name, and is told from others.
+#[test]
+fn symbols_of_any_encoding_have_names() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).into_os_string();
+    std::fs::write(path("main.c"), "int plain(int x) { return x; } int main() { return plain(0); }").unwrap();
+    for (name, latin, expected) in
+        [("one", &b"plain=gr\xf6\xdfe"[..], "gr\\xF6\\xDFe"), ("two", b"plain=gr\xfc\xdfe", "gr\\xFC\\xDFe")]
+    {
+        tool("gcc", &["-c".into(), "-o".into(), path("main.o"), path("main.c")]);
+        tool("objcopy", &["--redefine-sym".into(), OsStr::from_bytes(latin).into(), path("main.o")]);
+        tool("gcc", &["-o".into(), path(name), path("main.o")]);
+        let image = Image::open(path(name)).unwrap();
+        let functions: Vec<&str> = image.functions().iter().map(|function| function.name.as_str()).collect();
+        assert!(functions.contains(&expected) && functions.contains(&"main"), "{functions:?}");
+    }
 }

@@ -60,6 +60,7 @@
   const fit = () => {
     if (!field || svg.clientWidth < 1) return;
     width = svg.clientWidth;
+    svg.setAttribute("width", width);
     svg.setAttribute("viewBox", `0 0 ${width} ${svg.getAttribute("height")}`);
     reset.setAttribute("x", width - 90);
     show(...shown);

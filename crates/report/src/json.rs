@@ -142,9 +142,9 @@ mod tests {
     #[test]
     fn hidden_characters_are_escaped_and_read_again() {
         let name = "\u{9b}31m\u{202e}evil\u{e0001}\n\"\u{7f}";
-        for write in [render, render_line] {
+        for is_line in [false, true] {
             let mut out = Vec::new();
-            write(&name, &mut out).unwrap();
+            if is_line { render_line(&name, &mut out) } else { render(&name, &mut out) }.unwrap();
             let written = String::from_utf8(out).unwrap();
             assert_eq!(written.trim_end(), r#""\u009b31m\u202eevil\udb40\udc01\n\"\u007f""#);
             assert_eq!(serde_json::from_str::<String>(&written).unwrap(), name);

@@ -134,7 +134,7 @@ fn hostile_names_are_harmless() {
     }
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("page.html");
-    write_all(&[table.clone()], Format::Table, Some(&page)).unwrap();
+    write_all(std::slice::from_ref(&table), Format::Table, Some(&page)).unwrap();
     let text = fs::read_to_string(&page).unwrap();
     assert!(text.starts_with("<!DOCTYPE html>") && text.contains("&lt;script&gt;alert(1)"));
     assert!(!text.contains("<script>alert(1)") && !text.contains(['\u{1b}', '\u{202e}', '\u{9b}']));

@@ -197,6 +197,9 @@ impl<'a> Encoder<'a> {
         let mut ends = vec![0; program.blocks.len()];
         let mut address = base;
         for (index, fragment) in layout.fragments.iter().enumerate() {
+            if program.is_trampoline(fragment.procedure) {
+                address += LENGTH;
+            }
             address = address.next_multiple_of(fragment.align);
             let start = address;
             for (at, &block) in fragment.blocks.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use gimli::{DwEhPe, EndianSlice, LittleEndian, Reader, constants};
 
 use crate::elf::Elf;
-use crate::program::{BlockId, CodeMap, Frozen, Program};
+use crate::program::{BlockId, CodeMap, Exit, Frozen, Program};
 use crate::unwind::Frames;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -114,9 +114,19 @@ pub fn assign(program: &mut Program, all: Vec<Located>) {
     };
     for procedure in &mut program.procedures {
         let Some(&entry) = procedure.blocks.first() else { continue };
-        let Some(first) = program.blocks[entry as usize].instructions.first() else { continue };
+        // A procedure may begin with a branch, which is no instruction of its block.
+        let block = &program.blocks[entry as usize];
+        let branch = match &block.exit {
+            Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+            _ => None,
+        };
+        let Some(first) = block.instructions.first().or(branch) else { continue };
         procedure.frame = table_at(program.code.address(first.origin));
-        let table = procedure.frame.and_then(|number| program.frames.tables[number as usize].exceptions);
+        let table = procedure.frame.map(|number| program.frames.tables[number as usize]);
+        if table.is_some_and(|table| program.frames.headers[table.header as usize].is_signal_trampoline) {
+            procedure.frozen.get_or_insert(Frozen::SignalTrampoline);
+        }
+        let table = table.and_then(|table| table.exceptions);
         if table.is_some_and(|address| !program.exceptions.by_address.contains_key(&address)) {
             procedure.frozen.get_or_insert(Frozen::Exceptions);
         }

@@ -150,12 +150,20 @@ pub enum Frozen {
     Exceptions,
     /// A pair that computes the global pointer is not at a place where its base is known.
     GlobalPointer,
+    /// It returns from signal handlers: debuggers and unwinders know it by its instructions.
+    SignalTrampoline,
 }
 
 impl Frozen {
     /// All reasons.
-    pub const ALL: [Frozen; 5] =
-        [Frozen::Data, Frozen::Jump, Frozen::NoSymbol, Frozen::Exceptions, Frozen::GlobalPointer];
+    pub const ALL: [Frozen; 6] = [
+        Frozen::Data,
+        Frozen::Jump,
+        Frozen::NoSymbol,
+        Frozen::Exceptions,
+        Frozen::GlobalPointer,
+        Frozen::SignalTrampoline,
+    ];
 
     /// The reason in words, for tables.
     pub fn name(self) -> &'static str {
@@ -165,6 +173,7 @@ impl Frozen {
             Frozen::NoSymbol => "code without a symbol",
             Frozen::Exceptions => "unknown encoding of the exception table",
             Frozen::GlobalPointer => "global pointer computed from an unknown base",
+            Frozen::SignalTrampoline => "returns from signal handlers",
         }
     }
 }
@@ -460,6 +469,13 @@ impl Program {
         let procedure = &self.procedures[procedure as usize];
         let table = procedure.frame.and_then(|frame| self.frames.tables.get(frame as usize));
         procedure.frozen.is_none() && table.is_none_or(|table| table.exceptions.is_none())
+    }
+
+    /// Whether a procedure returns from signal handlers. Unwinders come to its first instruction as a return address, and look for
+    /// the table of the instruction before it, which must belong to it.
+    pub fn is_trampoline(&self, procedure: ProcedureId) -> bool {
+        let table = self.procedures[procedure as usize].frame.map(|frame| self.frames.tables[frame as usize]);
+        table.is_some_and(|table| self.frames.headers[table.header as usize].is_signal_trampoline)
     }
 
     /// The entry behind the computation of the global pointer, if a procedure has both.

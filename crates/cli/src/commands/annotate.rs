@@ -60,8 +60,7 @@ fn write_page<M>(simulated: &Simulated<M>, tables: Vec<Table>, path: &Path) -> R
     let header = simulated.trace.header();
     let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let lines = expensive_lines(&tables, LINES);
-    let lines =
-        lines.map(|table| Section { heading: table.title.clone(), blocks: vec![Block::Table(table)] });
+    let lines = lines.map(|table| Section { heading: "Lines".into(), blocks: vec![Block::Table(table)] });
     let section = |table: Table| Section { heading: table.name.clone(), blocks: vec![Block::Table(table)] };
     let page = Page {
         title: "Annotated functions".into(),

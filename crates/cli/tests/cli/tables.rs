@@ -158,6 +158,12 @@ fn files_are_complete() {
         let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{words}: {error}"));
         assert!(text.starts_with("<!DOCTYPE html>"), "{words}: {}", &text[..100]);
     }
+    let annotated = fs::read_to_string(path("annotate.html")).unwrap();
+    let section = |name: &str| annotated.find(&format!("id=\"section-{name}\""));
+    assert!(
+        section("lines").is_some() && section("lines") < section("work"),
+        "the most expensive lines come first"
+    );
     let refused = run(&format!("caches --format csv -o {} :ev56/modes work", path("other.html")));
     assert!(refused.code() == 1 && refused.stderr.contains("leave out --format csv"), "{}", refused.stderr);
     assert_eq!(refused.stdout, "", "it is refused before the program runs");

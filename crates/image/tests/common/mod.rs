@@ -3,6 +3,8 @@
 // Not every test needs all of it.
 #![allow(dead_code)]
 
+use std::ffi::OsStr;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,7 +26,7 @@ int main(int argc, char **argv) {
 "#;
 
 /// Output of a cross tool; a tool that is missing or fails fails the test.
-pub fn tool(name: &str, arguments: &[&str]) -> String {
+pub fn tool<A: AsRef<OsStr> + Debug>(name: &str, arguments: &[A]) -> String {
     let program = format!("alpha-linux-gnu-{name}");
     let output = Command::new(&program).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("{program} must be installed to test: {error}"));

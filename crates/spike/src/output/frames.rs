@@ -110,7 +110,9 @@ impl FrameWriter<'_> {
             }
         };
         let (start, end) = self.assembly.fragments[index];
-        let mut entry = FrameDescriptionEntry::new(self.relative(start), (end - start) as u32);
+        let before = if program.is_trampoline(fragment.procedure) { LENGTH } else { 0 };
+        let mut entry =
+            FrameDescriptionEntry::new(self.relative(start - before), (end - start + before) as u32);
         entry.lsda = exceptions.map(|address| self.relative(address));
         let first = ((start - self.assembly.base) / LENGTH) as usize;
         let count = ((end - start) / LENGTH) as usize;
@@ -118,7 +120,9 @@ impl FrameWriter<'_> {
         for (offset, &row) in self.assembly.frames[first..first + count].iter().enumerate() {
             if row != NO_ROW {
                 let row = &program.frames.rows[row as usize];
-                change(&mut entry, (offset as u64 * LENGTH) as u32, &current, row);
+                // The instruction before a trampoline has the row of its first one.
+                let at = if offset == 0 { 0 } else { before + offset as u64 * LENGTH };
+                change(&mut entry, at as u32, &current, row);
                 current.clone_from(row);
             }
         }
