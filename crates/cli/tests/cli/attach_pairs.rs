@@ -17,8 +17,11 @@ struct Attaching<'t> {
     cost: u64,
 }
 
-/// Functions of [`Attaching`]: each requires other code of the blocks that all of them execute.
-const KINDS: [(&str, fn(&Attaching)); 7] = [
+/// Attaches, and checks what it finds.
+type Check = fn(&Attaching);
+
+/// The commands that attach: each requires other code of the blocks that all of them execute.
+const KINDS: [(&str, Check); 7] = [
     ("attach --unit", |it| it.records("--unit request --units 2", 2 * it.cost)),
     ("count", |it| it.counts_work("count", "--by function --duration 0.2", "instructions")),
     ("count --unit", |it| it.counts_units("count", "--children --unit request --by unit --duration 0.2")),
