@@ -17,15 +17,18 @@ struct Attaching<'t> {
     cost: u64,
 }
 
-/// Functions of [`Attaching`]: each requires other code of the blocks that all of them execute.
-const KINDS: [(&str, fn(&Attaching)); 7] = [
+/// Attaches, and checks what it finds.
+type Check = fn(&Attaching);
+
+/// The commands that attach: each requires other code of the blocks that all of them execute.
+const KINDS: [(&str, Check); 7] = [
     ("attach --unit", |it| it.records("--unit request --units 2", 2 * it.cost)),
-    ("attach --until", |it| it.records("--until 100000", 100_000)),
-    ("count", |it| it.counts_work("count", "--by function --duration 0.1", "instructions")),
-    ("count --unit", |it| it.counts_units("count", "--unit request --by unit --duration 0.15")),
+    ("count", |it| it.counts_work("count", "--by function --duration 1", "instructions")),
+    ("count --unit", |it| it.counts_units("count", "--children --unit request --by unit --duration 1")),
     ("profile --every", |it| it.samples()),
-    ("caches --unit", |it| it.counts_units("caches", "--unit request --by unit --duration 0.15")),
-    ("strides", |it| it.counts_work("strides", "--by function --duration 0.1", "references")),
+    ("caches --unit", |it| it.counts_units("caches", "--unit request --by unit --duration 1")),
+    ("attach --until", |it| it.records("--until 100000", 100_000)),
+    ("strides", |it| it.counts_work("strides", "--by function --duration 1", "references")),
 ];
 
 impl Attaching<'_> {
@@ -33,6 +36,9 @@ impl Attaching<'_> {
     fn ends(&self, mut command: Command) {
         let mut running = command.stdout(Stdio::null()).spawn().unwrap();
         let status = ends_within(&mut running, Duration::from_secs(20));
+        if status.is_none() {
+            running.kill().unwrap();
+        }
         assert!(status.is_some_and(|status| status.success()), "{command:?}: {status:?}");
     }
 
@@ -50,7 +56,8 @@ impl Attaching<'_> {
         self.ends(command);
         let trace = Trace::open(&file).unwrap();
         let recorded: u64 = trace.chunks().iter().map(|chunk| chunk.instructions).sum();
-        assert_eq!(recorded, instructions);
+        // Another thread may record some more until it sees that recording is over.
+        assert!((instructions..=2 * instructions).contains(&recorded), "{plan}: {recorded}");
     }
 
     /// Calls of `request` all cost the same.
@@ -59,24 +66,24 @@ impl Attaching<'_> {
         let lengths = column(&units, "instructions");
         let whole = lengths.iter().filter(|length| sum(&[length]) == self.cost).count();
         // Only those that the end of the observation cuts are shorter, one for each thread.
-        assert!(whole > 5 && whole + 2 >= lengths.len(), "{}: {lengths:?}", self.cost);
+        assert!(whole > 1 && whole + 4 >= lengths.len(), "{}: {lengths:?}", self.cost);
     }
 
     fn counts_work(&self, command: &str, options: &str, heading: &str) {
         let functions = self.table(command, options);
         let work = functions.iter().position(|row| row[0] == "work").expect("it is executed");
-        assert!(sum(&[column(&functions, heading)[work - 1]]) > 50_000, "{functions:?}");
+        assert!(sum(&[column(&functions, heading)[work - 1]]) > 10_000, "{functions:?}");
     }
 
     /// Samples are as many as the instructions say, and nearly all in the loop of `work`.
     fn samples(&self) {
-        let options = "--sample --every 5000 --by function --duration 0.15";
+        let options = "--sample --every 5000 --by function --duration 1";
         let functions = self.table("profile", options);
         let work = functions.iter().position(|row| row[0] == "work").expect("it is sampled") - 1;
         let [samples, instructions] =
             ["samples", "instructions"].map(|heading| sum(&[column(&functions, heading)[work]]));
         let due = instructions / 5000;
-        assert!(due > 20 && samples.abs_diff(due) <= due / 10 + 3, "{functions:?}");
+        assert!(due > 5 && samples.abs_diff(due) <= due / 10 + 3, "{functions:?}");
     }
 }
 
@@ -89,13 +96,14 @@ fn no_attach_depends_on_an_earlier_one() {
     let cost = sum(&column(&known, "instructions")[..1]);
     let attaching = Attaching { program: &program, folder: tempfile::tempdir().unwrap(), cost };
     // Every pair follows each other once: a cycle of de Bruijn, by the rule "the last one that is left".
+    let kinds = testing::sample(4, KINDS.len());
     let mut left = [[true; KINDS.len()]; KINDS.len()];
     let (mut before, mut pairs) = (0, 0);
-    while let Some(next) = (0..KINDS.len()).rev().find(|&next| left[before][next]) {
+    while let Some(next) = (0..kinds).rev().find(|&next| left[before][next]) {
         left[before][next] = false;
         println!("{} after {}", KINDS[next].0, KINDS[before].0);
         KINDS[next].1(&attaching);
         (before, pairs) = (next, pairs + 1);
     }
-    assert_eq!(pairs, KINDS.len() * KINDS.len());
+    assert_eq!(pairs, kinds * kinds);
 }
