@@ -15,8 +15,10 @@ use crate::counting::UnitOfWork;
 use crate::recording::plan::Plan;
 use crate::recording::session::SharedCounters;
 
-/// Timeout of an answer. The process may be in a system call that must not be interrupted.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a connection. The process may be in a system call that must not be interrupted.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval of kicks: a process has only one pending signal of a kind, so that a kick is lost behind an earlier one.
+const KICK_INTERVAL: Duration = Duration::from_millis(200);
 /// Interval of checks whether the user has stopped the recording.
 const READ_TIMEOUT: Duration = Duration::from_millis(50);
 /// Interval of checks for a connection.
@@ -146,32 +148,48 @@ fn ask(
 ) -> Result<Option<BufReader<UnixStream>>, AttachError> {
     let host = |error| AttachError::Host(process, error);
     let listener = RequestListener::new(process).map_err(host)?;
-    kick(process, listener.request);
     let asked = Instant::now();
+    let mut kicks = 0;
     let stream = loop {
+        if asked.elapsed() >= KICK_INTERVAL * kicks {
+            kick(process, listener.request);
+            kicks += 1;
+        }
         if let Some(stream) = listener.accept().map_err(host)? {
             break stream;
         }
         if is_enough(false) {
             return Ok(None);
         }
-        if asked.elapsed() > ANSWER_TIMEOUT {
+        if asked.elapsed() > CONNECT_TIMEOUT {
             return Err(AttachError::Silent(process));
         }
         std::thread::sleep(ACCEPT_INTERVAL);
     };
     stream.set_nonblocking(false).map_err(host)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(host)?;
+    stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(host)?;
     // A process that refuses does not wait for the request.
     let sent = send(&stream, request, file, counters.as_fd());
     let mut recorded = BufReader::new(stream);
     let mut answer = String::new();
-    let read = recorded.read_line(&mut answer);
+    // The process has connected, so it lives; how long it prepares depends on the host's load.
+    let read = loop {
+        match recorded.read_line(&mut answer) {
+            Err(error) if is_temporary(&error) && !is_enough(false) => {}
+            Err(error) if is_temporary(&error) => return Ok(None),
+            read => break read,
+        }
+    };
     match serde_json::from_str(&answer) {
         Ok(Answer::Begun) => Ok(Some(recorded)),
         Ok(Answer::Refused(reason)) => Err(AttachError::Refused(process, reason)),
         _ => sent.and(read).map_err(host).and(Err(AttachError::Silent(process))),
     }
+}
+
+/// Whether a read may succeed when it is repeated.
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// A recorded process.
@@ -191,18 +209,12 @@ fn listen(
     let mut attached = Attached::default();
     let mut failure = None;
     let mut is_over = false;
-    for RecordedProcess { connection, .. } in &recorded {
-        connection
-            .get_ref()
-            .set_read_timeout(Some(READ_TIMEOUT))
-            .map_err(|error| AttachError::Host(process, error))?;
-    }
     while !recorded.is_empty() {
         let mut ended = is_enough(true);
         recorded.retain_mut(|RecordedProcess { process, connection, partial }| {
             let alive = match connection.read_line(partial) {
                 Ok(bytes) => bytes > 0,
-                Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
+                Err(error) => is_temporary(&error),
             };
             let Some(message) = partial.strip_suffix('\n') else { return alive };
             match serde_json::from_str(message) {
