@@ -148,15 +148,20 @@ impl SymbolPattern {
 
     /// Whether it is a name of the symbol.
     pub fn matches(&self, symbol: &str) -> bool {
+        self.is_name_of(symbol)
+            || self.wildcard.as_ref().is_some_and(|wildcard| {
+                wildcard.matches(split_clone(symbol).0) || matches_wildcard(wildcard, &demangle(symbol))
+            })
+    }
+
+    /// The same, where `*` is that of a pointer's type: `put<char*>`.
+    fn is_name_of(&self, symbol: &str) -> bool {
         if symbol == self.name {
             return true;
         }
         let (stem, clone) = split_clone(symbol);
         if !clone.is_empty() && stem == self.name {
             return true;
-        }
-        if let Some(wildcard) = &self.wildcard {
-            return wildcard.matches(stem) || self.matches_shown(&demangle(symbol));
         }
         if !is_mangled(stem) || is_mangled(&self.name) || !self.may_be_name_of(stem) {
             return false;
@@ -181,16 +186,14 @@ impl SymbolPattern {
 
     /// Whether it is a name of the function that tables show by this one ([`demangle`]).
     pub fn matches_shown(&self, shown: &str) -> bool {
-        if self.wildcard.is_none()
-            && (self.matches(shown) || is_mangled(&self.name) && demangle(&self.name) == shown)
-        {
+        if self.is_name_of(shown) || is_mangled(&self.name) && demangle(&self.name) == shown {
             return true;
         }
-        let stem = key(shown.split(" [clone ").next().unwrap_or(shown));
-        let plain = without_parameters(&stem);
-        if let Some(wildcard) = &self.wildcard {
-            return [plain, &*stem].into_iter().any(|name| wildcard.matches(name));
+        if self.wildcard.as_ref().is_some_and(|wildcard| matches_wildcard(wildcard, shown)) {
+            return true;
         }
+        let stem = shown_stem(shown);
+        let plain = without_parameters(&stem);
         [&*key(shown), &*stem, without_qualifiers(&stem), plain, without_last_arguments(plain)]
             .contains(&&*self.key)
             || without_arguments(plain) == self.key
@@ -200,6 +203,17 @@ impl SymbolPattern {
     fn may_be_name_of(&self, symbol: &str) -> bool {
         self.identifier.as_ref().is_none_or(|identifier| symbol.contains(identifier))
     }
+}
+
+/// The [`key`] of a shown name without the mark of a clone.
+fn shown_stem(shown: &str) -> String {
+    key(shown.split(" [clone ").next().unwrap_or(shown))
+}
+
+/// Whether a name that tables show matches with or without its parameters.
+fn matches_wildcard(wildcard: &WildMatch, shown: &str) -> bool {
+    let stem = shown_stem(shown);
+    wildcard.matches(without_parameters(&stem)) || wildcard.matches(&stem)
 }
 
 /// Whether an image's file name is this one, or begins with it up to a dot.
