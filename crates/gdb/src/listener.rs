@@ -66,12 +66,10 @@ impl Listener {
             let ours = unsafe { libc::geteuid() };
             match owner {
                 Owner::User(user) if user != ours && user != 0 => {
-                    eprintln!("pathlength: note: user {user} tried to debug the program, and was refused");
+                    text::message!("note: user {user} tried to debug the program, and was refused");
                 }
                 Owner::Unknown => {
-                    eprintln!(
-                        "pathlength: note: an unknown user tried to debug the program, and was refused"
-                    );
+                    text::message!("note: an unknown user tried to debug the program, and was refused");
                 }
                 _ => return Ok(Some(Connection::new(socket))),
             }

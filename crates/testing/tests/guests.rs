@@ -30,10 +30,11 @@ const BY_ALPHAS_TABLE: [(&str, &[&str]); 1] = [
 ];
 
 /// The names of the crate `isa` that hold for any instruction set; `Cpu` is a processor's model.
-const ANY_SET: [&str; 22] = [
+const ANY_SET: [&str; 23] = [
     "ControlCalls",
     "ControlTransfer",
     "Cpu",
+    "DESCRIBED_SETS",
     "Group",
     "INSTRUCTION_SETS",
     "InstructionClass",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::{listing, run};
+use crate::support::{csv, listing, run};
 
 /// A folder with a file for results.
 pub struct Folder(tempfile::TempDir);
@@ -36,22 +36,6 @@ impl Folder {
         run(&format!("trace -o {} {words}", file.display())).quiet_success();
         file.display().to_string()
     }
-}
-
-/// The rows of CSV, of which fields with commas are between quotes.
-pub fn csv(text: &str) -> Vec<Vec<String>> {
-    let fields = |line: &str| {
-        let (mut fields, mut is_quoted) = (vec![String::new()], false);
-        for letter in line.chars() {
-            match letter {
-                '"' => is_quoted = !is_quoted,
-                ',' if !is_quoted => fields.push(String::new()),
-                _ => fields.last_mut().unwrap().push(letter),
-            }
-        }
-        fields
-    };
-    text.lines().map(fields).collect()
 }
 
 /// The column with a heading, as numbers.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::caches::{Folder, cell, column, csv};
-use crate::support::{listing, run};
+use crate::caches::{Folder, cell, column};
+use crate::support::{csv, listing, run};
 
 /// The tables that a command writes, by name.
 pub fn tables(folder: &Folder, words: &str) -> BTreeMap<String, Vec<Vec<String>>> {

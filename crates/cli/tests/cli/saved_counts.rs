@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::caches::Folder;
-use crate::support::run;
+use crate::support::{csv, run};
 
 /// Saves the counts of a run.
 fn save(folder: &Folder, name: &str, words: &str) -> PathBuf {
@@ -156,10 +156,10 @@ fn saved_counts_have_the_classes_of_the_run() {
             assert_eq!(tables(&format!("count {by} {}", file.display())), live, "{by} {all}");
         }
         let owners = printed(&format!("count --format csv --by owner {}", file.display()));
-        let rows: Vec<Vec<&str>> = owners.lines().map(|line| line.split(',').collect()).collect();
+        let rows = csv(&owners);
         let (total, parts) = rows[1..].split_last().unwrap();
         for column in 1..rows[0].len() {
-            let number = |row: &Vec<&str>| row[column].parse::<u64>().unwrap();
+            let number = |row: &Vec<String>| row[column].parse::<u64>().unwrap();
             assert_eq!(parts.iter().map(number).sum::<u64>(), number(total), "{owners}");
         }
         let of_owners: u64 = total[2..].iter().map(|cell| cell.parse::<u64>().unwrap()).sum();

@@ -1,7 +1,7 @@
 //! `sharing`: programs whose threads share data in known ways.
 
-use crate::caches::{Folder, cell, column, csv};
-use crate::support::run;
+use crate::caches::{Folder, cell, column};
+use crate::support::{csv, run};
 
 /// The cell with a heading, as text.
 fn text<'a>(rows: &'a [Vec<String>], row: usize, heading: &str) -> &'a str {

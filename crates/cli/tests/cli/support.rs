@@ -256,8 +256,17 @@ pub fn command(words: &str) -> Command {
     }))
 }
 
-/// The rows of CSV without quotes, the header among them.
+/// The rows of CSV, the header among them, without the column that marks totals.
 pub fn csv(text: &str) -> Vec<Vec<String>> {
+    let mut rows = marked_csv(text);
+    if rows.first().is_some_and(|header| header.last().is_some_and(|last| last == "is_total")) {
+        rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
+    rows
+}
+
+/// The same with the column that marks totals, if the table has a total.
+pub fn marked_csv(text: &str) -> Vec<Vec<String>> {
     text.lines().map(cells).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::support::run;
 fn summary(folder: &Folder, words: &str) -> impl Fn(&str) -> Vec<Vec<String>> {
     let tables = folder.path("tables");
     run(&format!("time --format csv -o {} {words}", tables.display())).noted_success();
-    move |name| crate::caches::csv(&std::fs::read_to_string(tables.join(format!("{name}.csv"))).unwrap())
+    move |name| crate::support::csv(&std::fs::read_to_string(tables.join(format!("{name}.csv"))).unwrap())
 }
 
 #[test]

@@ -10,9 +10,9 @@ use lab::build::{BuildFolders, build};
 use lab::toolchain::{BYTE_WORD, NATIVE};
 use lab::workload::Workload;
 
-use crate::caches::{Folder, cell, column, csv};
+use crate::caches::{Folder, cell, column};
 use crate::distribution::tables;
-use crate::support::{Outcome, outcome, pathlength, run};
+use crate::support::{Outcome, csv, outcome, pathlength, run};
 
 const TRANSACTIONS: &str = "230";
 

@@ -12,8 +12,8 @@ use lab::build::{Build, BuildFolders, build};
 use lab::toolchain::{BYTE_WORD, NATIVE};
 use lab::workload::Workload;
 
-use crate::caches::{Folder, cell, csv};
-use crate::support::{Outcome, outcome, pathlength};
+use crate::caches::{Folder, cell};
+use crate::support::{Outcome, csv, outcome, pathlength};
 
 const SCALE: &str = "0.001";
 /// Queries of the study: a scan, an aggregation with a sort, and one with a subquery.

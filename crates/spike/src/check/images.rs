@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use super::convention::{CLOBBERED, GP, PV, R31, RA};
 use super::machine::Code;
 use super::term::Side;
-use super::unwinding::UnwindTables;
+use super::unwind_tables::UnwindTables;
 use crate::elf::Elf;
 use crate::error::Problem;
 use crate::lift;

@@ -7,7 +7,7 @@ use isa::{Flags, Format, Instruction, Op, Operands};
 use super::context::Context;
 use super::convention::{F31, R31, RA, SAVED, SP, bit, has, registers};
 use super::term::{Node, Side, Value};
-use super::unwinding::UnwindTables;
+use super::unwind_tables::UnwindTables;
 
 /// The instructions of an image.
 #[derive(Debug)]

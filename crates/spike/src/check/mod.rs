@@ -16,6 +16,7 @@ mod proof;
 mod relation;
 mod tables;
 mod term;
+mod unwind_tables;
 mod unwinding;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,34 +5,7 @@ use super::context::Context;
 use super::convention::{PRESERVED, RA, SP, bit, registers};
 use super::machine::{Code, Machine};
 use super::term::{Node, Value};
-use crate::elf::Elf;
-use crate::error::Problem;
-use crate::unwind::{FrameAddress, Frames, NO_ROW, Row, Rule};
-
-/// The tables of an image.
-#[derive(Debug, Default)]
-pub struct UnwindTables {
-    /// The first address of a range, the first one after it, and the number of its row; ascending.
-    ranges: Vec<(u64, u64, u32)>,
-    rows: Vec<Row>,
-}
-
-impl UnwindTables {
-    /// Reads them.
-    pub fn read(elf: &Elf) -> Result<UnwindTables, Problem> {
-        let mut ranges = Vec::new();
-        let frames = Frames::read(elf, |start, end, row| ranges.push((start, end, row)))?;
-        ranges.sort_unstable();
-        Ok(UnwindTables { ranges, rows: frames.rows })
-    }
-
-    /// The row of the instruction at an address.
-    fn row(&self, address: u64) -> Option<&Row> {
-        let before = self.ranges.partition_point(|range| range.0 <= address).checked_sub(1)?;
-        let &(_, end, row) = self.ranges.get(before)?;
-        (address < end && row != NO_ROW).then(|| &self.rows[row as usize])
-    }
-}
+use crate::unwind::{FrameAddress, Row, Rule};
 
 /// The registers that are known of a frame. Those of a caller's frame are known as far as a row says where they are.
 type Known = [Option<Value>; 64];
