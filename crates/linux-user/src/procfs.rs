@@ -159,10 +159,10 @@ pub fn entries(folder: &str) -> Vec<String> {
 
 /// Whether a path relative to a directory lies in a /proc.
 pub fn is_folder(directory: RawFd, folder: &[u8]) -> bool {
-    // SAFETY: the descriptor is only borrowed for single calls, which fail if it is not open.
     let directory = match directory {
         libc::AT_FDCWD => CWD,
         ..0 => return false,
+        // SAFETY: the descriptor is only borrowed for single calls, which fail if it is not open.
         _ => unsafe { BorrowedFd::borrow_raw(directory) },
     };
     if folder.is_empty() && directory.as_raw_fd() != libc::AT_FDCWD {

@@ -92,7 +92,7 @@ mod tests {
         #[test]
         fn nothing_hidden_goes_out(text in any::<String>()) {
             prop_assert!(!printable(&text).contains(is_hidden));
-            prop_assert!(!stack_frame(&text).contains(|c| c == ';' || c == '\n'));
+            prop_assert!(!stack_frame(&text).contains([';', '\n']));
         }
     }
 }
