@@ -78,7 +78,7 @@ pub fn build_patched(
     build_from(workload, toolchains, options, AddedFiles { patches, ..AddedFiles::default() }, progress)
 }
 
-/// What a build is made from beside a workload's own sources.
+/// The inputs of a build beside a workload's own sources.
 #[derive(Default)]
 pub(crate) struct AddedFiles {
     /// More files, in the folders that their names say.

@@ -67,7 +67,7 @@ pub fn system_call<G: SystemCalls>(
     thread.after_call(kernel, cpu, memory, returning)
 }
 
-/// What pointers among a call's arguments may point to: a byte, or as many as the next argument says.
+/// The targets of pointers among a call's arguments: a byte, or as many as the next argument says.
 fn buffers(arguments: &[u64; 6]) -> Vec<Range<u64>> {
     let sizes = arguments[1..].iter().chain(&[0]);
     arguments.iter().zip(sizes).map(|(&start, &size)| start..start.saturating_add(size.max(1))).collect()

@@ -154,7 +154,7 @@ impl<G: Abi> Kernel<G> {
     }
 }
 
-/// What is known of a descriptor (fdinfo in proc_pid_fdinfo(5)), with flags and signals in the guest's numbering.
+/// The information on a descriptor (fdinfo in proc_pid_fdinfo(5)), with flags and signals in the guest's numbering.
 fn guest_descriptor<G: Abi>(content: &str) -> String {
     let line = |line: &str| {
         let (field, value) = line.split_once(":\t").unwrap_or((line, ""));

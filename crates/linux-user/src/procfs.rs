@@ -25,7 +25,7 @@ struct Root {
     identity: Identity,
 }
 
-/// What identifies a file: device, inode and mount. The mount is 0 on hosts before Linux 5.8.
+/// The identity of a file: device, inode and mount. The mount is 0 on hosts before Linux 5.8.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: (u32, u32),

@@ -54,7 +54,7 @@ pub struct CallTree {
     thread: u32,
     /// By function and identity, the nodes of objects.
     identities: HashMap<(u32, u64), BTreeSet<NodeId>>,
-    /// What numbers in names of objects are shown as.
+    /// How numbers in names of objects are shown.
     labels: HashMap<u64, String>,
 }
 

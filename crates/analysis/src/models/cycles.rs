@@ -86,7 +86,7 @@ fn summary(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Table {
     table
 }
 
-/// What readers must know of instructions that the machine's processor lacks, if there were any.
+/// A note on emulated instructions, which the machine's processor lacks; None if there were none.
 fn emulation(name: &str, machine: &Machine, emulated: u64) -> Option<String> {
     let (cpu, cost) = (machine.processor.cpu.as_ref()?, machine.emulation.as_ref()?);
     let (number, microseconds) = (separated(&emulated.to_string()), cost.microseconds);

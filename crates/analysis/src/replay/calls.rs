@@ -334,7 +334,7 @@ impl Calls {
         (self.stack, self.frames) = (number, frames);
     }
 
-    /// Continues on a stack that nothing is known of.
+    /// Continues on an unknown stack.
     fn begin_stack(&mut self) {
         self.leave_stack();
         self.last_stack += 1;

@@ -13,9 +13,9 @@ pub struct CallStack<T> {
     calls: Calls,
     /// The present stack's number.
     stack: u32,
-    /// Of its calls, with the place of the call.
+    /// The entries of its calls, each with the index of its location.
     entries: Vec<(u32, T)>,
-    /// Of the calls of other stacks, by their numbers.
+    /// The entries of other stacks, by their numbers.
     others: BTreeMap<u32, Vec<(u32, T)>>,
     forgotten: usize,
 }

@@ -2,7 +2,7 @@
 
 use isa::{InstructionSet, IntegerResult, Register, SourceOperand, TransferKind};
 
-/// What the instructions of a block say of the stack pointer, and how they change it.
+/// The effect of a block's instructions on the stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackUse {
     /// The access from whose address the stack pointer at the beginning of the block follows.

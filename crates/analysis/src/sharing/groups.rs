@@ -46,7 +46,7 @@ impl SharingAnalysis {
         self.label_of(access, false)
     }
 
-    /// The same, but what a program's author cannot move apart has one label: a variable without members that are known, as a
+    /// The same, with one label for data that a program's author cannot separate: a variable without known members, as a
     /// `pthread_mutex_t`.
     pub(super) fn movable_label(&self, access: &SharedAccess) -> String {
         self.label_of(access, true)

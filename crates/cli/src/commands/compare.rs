@@ -138,7 +138,7 @@ fn tables(
     tables
 }
 
-/// What is said of programs whose paths have different lengths: a program may execute its own path, as a server that finds its files by it.
+/// A note on programs whose paths have different lengths: a program may process its own path, as a server that finds its files by it.
 fn path_difference([a, b]: [&str; 2]) -> Option<String> {
     let (of_a, of_b) = (a.chars().count(), b.chars().count());
     (of_a != of_b).then(|| {

@@ -1,4 +1,4 @@
-//! No attach depends on an earlier one: every command gives what is known of a running program after every other one, whatever was
+//! No attach depends on an earlier one: every command gives correct results after every other one, whatever was
 //! compiled for that.
 
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use trace::Trace;
 use crate::attach_count::{Running, column, sum};
 use crate::support::{csv, ends_within, pathlength, run};
 
-/// What attaches to a program, and checks what it finds.
+/// A command that attaches to a program, and the check of its results.
 struct Attaching<'t> {
     program: &'t Running,
     folder: tempfile::TempDir,

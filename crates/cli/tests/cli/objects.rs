@@ -364,7 +364,7 @@ fn statements(options: &str, format: &[&str]) -> String {
     if format.is_empty() { outcome.stderr } else { outcome.stdout }
 }
 
-/// What is done for a statement before its plan exists is below it, statements are whole, and scans of one table have different names.
+/// Parsing and planning are below their statement, statements are whole, and scans of one table have different names.
 #[test]
 fn statements_are_whole_and_scans_told_apart() {
     let rows = csv(&statements("", &["--format", "csv"]));

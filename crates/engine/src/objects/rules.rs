@@ -30,7 +30,7 @@ pub struct ObjectRule {
     pub(crate) below: Option<NameTemplate>,
     /// A lock is acquired only by calls with this result; without it, by each call that returns.
     pub(crate) result: Option<u64>,
-    /// What else must be equal for two objects of the same name, below the same parent, to be shown as one. Locks with different
+    /// A key that two objects of one name below one parent must share to be shown as one. Locks with different
     /// ones are different locks, which are shown as one.
     pub(crate) identity: Option<TextExpression>,
     /// Names to show instead.

@@ -36,7 +36,7 @@ enum CompiledPiece {
     Value(Vec<CompiledExpression>, bool),
 }
 
-/// What is appended to a name.
+/// Text that is appended to a name.
 #[derive(Clone, Debug)]
 struct CompiledDetail {
     text: CompiledTemplate,

@@ -40,7 +40,7 @@ pub struct Recorder {
     attach_server: Option<Arc<AttachServer>>,
     /// The number of the last attach session that this thread has seen.
     session_number: u64,
-    /// What [`Instrumentation::session`] was when a level was returned last.
+    /// The value of [`Instrumentation::session`] when a level was returned last.
     session: u64,
 }
 

@@ -27,7 +27,7 @@ struct Recount {
     previous: Option<Step>,
     /// Return address, stack pointer and counts of the unit that is open.
     open: Option<(u64, u64, Counted)>,
-    /// What the unit has executed since control was last transferred. It is no part of the unit if it leaves the unit's frames.
+    /// The addresses that the unit has executed since control was last transferred. They are no part of the unit if they leave its frames.
     block: Vec<u64>,
     units: Vec<Counted>,
 }

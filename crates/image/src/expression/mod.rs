@@ -80,7 +80,7 @@ impl FromStr for Expression {
 pub trait CallState {
     /// An argument, numbered from 0.
     fn argument(&self, number: usize) -> u64;
-    /// What `$i` is.
+    /// The value of `$i`.
     fn index(&self) -> u64 {
         0
     }

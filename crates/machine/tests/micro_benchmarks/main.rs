@@ -28,7 +28,7 @@ pub struct MicroBenchmark {
 /// Measures a machine, and computes what follows from its fields.
 type Case = dyn Fn(&Described) -> Option<(f64, Expected)>;
 
-/// What a formula says.
+/// The result of a formula.
 #[derive(Clone, Copy, Debug)]
 pub enum Expected {
     /// One value.

@@ -38,7 +38,7 @@ trap; such misses do not overlap. Tables that hardware walks overlap without lim
 
 ";
 
-/// What all micro-benchmarks measure on all machines, and where that is not what their formulas say.
+/// The measurements of all micro-benchmarks on all machines, and those that differ from their formulas.
 #[test]
 fn formulas_and_table() {
     let machines = Described::all();

@@ -202,7 +202,7 @@ impl<'a> Ticks<'a> {
         self.fetched = fetched;
         self.entries.retain(|entry| entry.sequence < sequence);
         self.requests.retain(|request| request.sequence < sequence);
-        // What younger instructions have done is forgotten.
+        // The effects of younger instructions are discarded.
         self.waits.iter_mut().for_each(|set| *set = set.filter(|&set| set <= sequence));
         // The line of the instruction itself was requested when it was fetched first.
         self.code_lines.retain(|line| line.0 <= sequence);

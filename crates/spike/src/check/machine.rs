@@ -408,7 +408,7 @@ impl Machine {
         event(one, [address, value], None)
     }
 
-    /// What is saved at a distance from the stack pointer at the entry.
+    /// The value that is saved at a distance from the stack pointer at the entry.
     pub fn slot(&self, slot: i64) -> Option<Value> {
         self.slots.binary_search_by_key(&slot, |one| one.0).ok().map(|at| self.slots[at].1)
     }

@@ -7,7 +7,7 @@ use super::machine::{Code, Machine};
 use super::term::{Node, Value};
 use crate::unwind::{FrameAddress, Row, Rule};
 
-/// The registers that are known of a frame. Those of a caller's frame are known as far as a row says where they are.
+/// The known registers of a frame. Those of a caller's frame are known as far as a row says where they are.
 type Known = [Option<Value>; 64];
 
 impl Machine {

@@ -141,7 +141,7 @@ struct Unit {
     stream: u32,
     before: u64,
     after: Option<u64>,
-    /// What ended it, or its recording.
+    /// The event that ended it, or its recording.
     ended_by: &'static str,
 }
 

@@ -16,7 +16,7 @@ use memory::Memory;
 pub(super) struct Code {
     /// The level of instrumentation.
     level: InstrumentationLevel,
-    /// What it was compiled for ([`Instrumentation::session`](guest::Instrumentation::session)).
+    /// The session that it was compiled for ([`Instrumentation::session`](guest::Instrumentation::session)).
     session: u64,
     /// Number of executions after which a block is compiled; 0 for never.
     compile_threshold: u32,

@@ -166,7 +166,7 @@ pub(super) fn cycles(study: &TpchStudy, machine: usize) -> Table {
     table
 }
 
-/// What the talk of 1998 says, beside what this study finds of it. Its slides have no numbers but in charts.
+/// The findings of the talk of 1998 beside this study's. Its slides have no numbers but in charts.
 pub(super) fn findings_of_1998(study: &TpchStudy) -> Table {
     let columns =
         [("1998: TPC-D, Postgres95, R10000", Kind::Text), ("today", Kind::Text), ("value", Kind::Real(1))];
