@@ -7,7 +7,8 @@ use std::thread;
 
 use sha2::{Digest, Sha256};
 
-pub use crate::build_options::{BuildFolders, BuildProgress, Error, io_error, publish, unfinished};
+pub use crate::build_options::{BuildFolders, BuildProgress, Error, io_error};
+use crate::build_options::{publish, unfinished};
 use crate::interrupt::Caught;
 use crate::source::{self, SourceFile};
 use crate::steps::{BuildStep, is_installed};

@@ -1,10 +1,11 @@
 //! Builds the guest's kernel and its first process, or finds those built earlier. Each has a folder of its own, named by a hash of
 //! all that it is made from.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use lab::build::{BuildProgress, Error, io_error, publish, unfinished};
+use lab::build::{BuildProgress, Error, io_error};
 use lab::interrupt::Caught;
 use lab::steps::{BuildStep, is_installed};
 use lab::toolchain::{BYTE_WORD, Toolchain};
@@ -36,6 +37,9 @@ const TOOLS: [(&str, &str); 7] = [
     ("cc", "gcc"),
 ];
 
+/// The file in a build's folder that has the number of completed steps.
+const STEPS_DONE: &str = ".steps-done";
+
 /// The commands of a build: what they do, to what, and how. They are executed in a new folder with the sources.
 type Steps = [(&'static str, &'static str, &'static str)];
 
@@ -45,7 +49,7 @@ const KERNEL_STEPS: &Steps = &[
     (
         "unpacking",
         "the kernel's sources",
-        "mkdir source && tar xf linux_*.tar.* -C source --strip-components=1 --exclude='*.rst' --exclude='*.yaml' \
+        "rm -rf source && mkdir source && tar xf linux_*.tar.* -C source --strip-components=1 --exclude='*.rst' --exclude='*.yaml' \
          --exclude='*.dts' --exclude='*.dtsi' --exclude='*/tools/testing/*' --exclude='*/arch/[b-z]*/*.[chS]' \
          --exclude='*/drivers/gpu/*.[ch]' --exclude='*/drivers/net/*/*.[ch]' && \
          cp offsets.c source/arch/alpha/kernel/recorder-offsets.c",
@@ -115,7 +119,8 @@ pub struct GuestKernel {
     pub offsets: String,
 }
 
-/// Builds a kernel and the first process, or finds those made earlier in `FOLDER/system`. An interrupted build leaves nothing.
+/// Builds a kernel and the first process, or finds those made earlier in `FOLDER/system`. A build that was interrupted or
+/// killed is continued.
 pub fn build(
     folder: &Path,
     sources: Option<&Path>,
@@ -141,7 +146,12 @@ pub fn build(
     let kernel =
         job.find_or_make(&format!("kernel-{made_from}"), &sources, KERNEL_STEPS, &flags, |work| {
             let link = work.join(&name);
-            std::os::unix::fs::symlink(&archive, &link).map_err(io_error("creating", &link))
+            match std::os::unix::fs::symlink(&archive, &link) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    Err(io_error("creating", &link)(error))
+                }
+                _ => Ok(()),
+            }
         })?;
     let sources = [("init.c", INIT)];
     let made_from = hash(&[&compiler], &sources, INIT_STEPS);
@@ -171,22 +181,40 @@ impl BuildJob<'_> {
         if complete.is_dir() {
             return Ok(complete);
         }
-        fs::create_dir_all(self.parent).map_err(io_error("creating", self.parent))?;
-        let work = unfinished(self.parent)?;
+        let work = self.parent.join(format!(".building-{name}"));
+        fs::create_dir_all(&work).map_err(io_error("creating", &work))?;
+        // Commands that build the same wait here, also for the steps of one that was killed.
+        let _lock = lock_for_children(&work).map_err(io_error("locking", &work))?;
+        if complete.is_dir() {
+            // Made meanwhile, and the folder anew after it.
+            let _ = fs::remove_dir(&work);
+            return Ok(complete);
+        }
         for (name, text) in sources {
-            let path = work.path().join(name);
+            let path = work.join(name);
             fs::write(&path, text).map_err(io_error("writing", &path))?;
         }
-        prepare(work.path())?;
-        for &(doing, what, command) in steps {
+        prepare(&work)?;
+        let done_file = work.join(STEPS_DONE);
+        let done = fs::read_to_string(&done_file).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+        for (number, &(doing, what, command)) in steps.iter().enumerate().skip(done) {
             self.interrupt.check()?;
             (self.progress)(BuildProgress::Step { build: NAME, doing, what });
             let command = with_flags(command, flags);
-            BuildStep { doing, what, command, shared: None }.carry_out(work.path(), self.interrupt)?;
+            BuildStep { doing, what, command, shared: None }.carry_out(&work, self.interrupt)?;
+            fs::write(&done_file, (number + 1).to_string()).map_err(io_error("writing", &done_file))?;
         }
-        publish(work, &complete)?;
+        fs::rename(&work, &complete).map_err(io_error("creating", &complete))?;
         Ok(complete)
     }
+}
+
+/// Locks a folder until this process has ended, and those that it starts.
+fn lock_for_children(folder: &Path) -> io::Result<File> {
+    let lock = File::open(folder)?;
+    lock.lock()?;
+    rustix::io::fcntl_setfd(&lock, rustix::io::FdFlags::empty())?;
+    Ok(lock)
 }
 
 /// A command with the compiler's switches.
@@ -247,5 +275,25 @@ mod tests {
         let text =
             "\t.ascii \"->stack 16384 THREAD_SIZE\"\n\tret\n.ascii \"->pid $1160 offsetof(struct x, y)\"\n";
         assert_eq!(offsets(text), "stack=4000,pid=488");
+    }
+
+    #[test]
+    fn an_interrupted_build_is_continued() {
+        let folder = tempfile::tempdir().unwrap();
+        let interrupt = Caught::new();
+        let job = BuildJob { parent: folder.path(), interrupt: &interrupt, progress: &|_| {} };
+        let steps: &Steps = &[
+            ("making", "the first file", "echo x >> first"),
+            ("making", "the second file", "test -e ../ready && cp source second"),
+        ];
+        let build = || job.find_or_make("thing", &[("source", "text")], steps, "", |_| Ok(()));
+        assert!(build().is_err());
+        fs::write(folder.path().join("ready"), "").unwrap();
+        let complete = build().unwrap();
+        let read = |name: &str| fs::read_to_string(complete.join(name)).unwrap();
+        assert_eq!((&*read("first"), &*read("second")), ("x\n", "text"), "the first step is done once");
+        assert_eq!(build().unwrap(), complete);
+        let entries = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(entries, 2, "nothing but the build is left");
     }
 }

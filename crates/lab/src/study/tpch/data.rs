@@ -11,7 +11,8 @@ use tpchgen::generators::{
     PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 
-use crate::build::{Error, io_error, publish, unfinished};
+use crate::build::{Error, io_error};
+use crate::build_options::{publish, unfinished};
 
 const SCHEMA: &str = include_str!("../../../../../workloads/tpch/schema.sql");
 const INDEXES: &str = include_str!("../../../../../workloads/tpch/indexes.sql");
