@@ -379,7 +379,12 @@ impl Tracer {
         if let Some(delivery) = self.session.delivery() {
             delivery.define_objects(lock(objects.table()).objects());
         }
+        let awaits = marks.iter().any(|mark| matches!(mark, Mark::LockAwaited(_)));
         marks.into_iter().for_each(|mark| self.mark(mark));
+        // What the holder of a lock executes from now on is executed while this thread waits.
+        if awaits && self.session.delivery().is_some() {
+            self.flush_records();
+        }
     }
 
     /// The last instruction was recorded. Corrects the marks that were made before that was known: a unit that was
