@@ -368,10 +368,10 @@ impl Session {
         let host = end.and_then(|_| self.memory.host(address, length));
         let host = host.ok_or_else(|| std::io::Error::from_raw_os_error(libc::EFAULT))?;
         // The host's kernel writes even if the page's protection forbids the program to.
-        let host = host as u64;
-        let write = || OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(bytes, host);
-        // No thread of the program may see the descriptor.
-        linux::apart(write).ok_or_else(|| std::io::Error::from_raw_os_error(libc::EAGAIN))??;
+        // The program is stopped, so that no thread of it sees the descriptor. A thread with descriptors of its own
+        // would close copies of the program's, by which the kernel ends mq_notify's registration (ipc/mqueue.c).
+        let memory = OpenOptions::new().write(true).open("/proc/self/mem")?;
+        memory.write_all_at(bytes, host as u64)?;
         self.memory.code_changed();
         Ok(())
     }
