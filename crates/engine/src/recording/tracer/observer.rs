@@ -151,6 +151,10 @@ impl Tracer {
         if REPLACING.contains(&number) && self.instructions > 0 {
             self.flush();
         }
+        // Threads wait for each other in system calls: who holds and awaits locks must be known in their order.
+        if self.objects.is_some() && self.session.delivery().is_some() {
+            self.flush_records();
+        }
     }
 
     pub(in crate::recording) fn discontinuity(&mut self) {
