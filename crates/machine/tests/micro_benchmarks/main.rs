@@ -13,7 +13,20 @@ mod table;
 
 use std::fmt;
 
-use described::Described;
+use described::{Core, Described};
+
+/// The machines whose cores and memories differ: the table shows them, and sweeps change them. Others differ by the clock alone,
+/// or only `sharing` and `caches` take them.
+const DIFFERENT_MACHINES: &[&str] = &[
+    "dec3000",
+    "alphastation500",
+    "alpha21264",
+    "origin200",
+    "r10000",
+    "pentium-pro-core",
+    "present-day",
+    "present-day-core",
+];
 
 /// A program that is measured on machines.
 pub struct MicroBenchmark {
@@ -54,6 +67,16 @@ impl fmt::Display for Expected {
             Expected::Between(from, to) => write!(f, "{from} to {to}"),
         }
     }
+}
+
+/// A micro-benchmark of machines that have a core.
+fn bench(
+    section: &'static str,
+    name: impl Into<String>,
+    case: impl Fn(&Described, &Core) -> Option<(f64, Expected)> + 'static,
+) -> MicroBenchmark {
+    let case = move |described: &Described| case(described, &described.core()?);
+    MicroBenchmark { name: name.into(), section, case: Box::new(case) }
 }
 
 /// All of them, in the order of the table.

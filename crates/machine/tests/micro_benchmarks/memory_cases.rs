@@ -6,19 +6,10 @@ use pathlength_machine::{Holds, OutOfOrder, Replacement, TimingModel};
 
 use super::described::{Core, execution, share_units, width};
 use super::loops::{Alike, DATA, Program, each, each_of};
-use super::{Described, Expected, MicroBenchmark};
+use super::{Described, Expected, MicroBenchmark, bench};
 
 /// Levels of the machines that come with the crate.
 const LEVELS: usize = 4;
-
-fn bench(
-    section: &'static str,
-    name: impl Into<String>,
-    case: impl Fn(&Described, &Core) -> Option<(f64, Expected)> + 'static,
-) -> MicroBenchmark {
-    let case = move |described: &Described| case(described, &described.core()?);
-    MicroBenchmark { name: name.into(), section, case: Box::new(case) }
-}
 
 /// All of them.
 pub fn all() -> Vec<MicroBenchmark> {

@@ -6,7 +6,7 @@ use pathlength_machine::pipeline::PerfectMemory;
 
 use super::described::{Core, execution, issued_together, traps_are_imprecise, width};
 use super::loops::{Program, each_of};
-use super::{Described, Expected, MicroBenchmark};
+use super::{Described, Expected, MicroBenchmark, bench};
 
 /// A class, an instruction that needs its own result, and one that does not.
 const OPERATIONS: &[(&str, InstructionClass, &str, &str)] = &[
@@ -35,15 +35,6 @@ const INDEPENDENT: &[(&str, InstructionClass, &str)] = &[
     ("amask", Logical, "amask r20,rNUMBER"),
     ("rpcc", Miscellaneous, "rpcc rNUMBER"),
 ];
-
-fn bench(
-    section: &'static str,
-    name: impl Into<String>,
-    case: impl Fn(&Described, &Core) -> Option<(f64, Expected)> + 'static,
-) -> MicroBenchmark {
-    let case = move |described: &Described| case(described, &described.core()?);
-    MicroBenchmark { name: name.into(), section, case: Box::new(case) }
-}
 
 /// All of them.
 pub fn all() -> Vec<MicroBenchmark> {

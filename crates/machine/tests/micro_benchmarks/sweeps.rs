@@ -8,6 +8,7 @@ use events::{Block, Consumer, Thread};
 use pathlength_machine::{Machine, Setting, TimingModel};
 use toml::{Table, Value};
 
+use super::DIFFERENT_MACHINES;
 use super::assembler::assemble;
 use super::described::Described;
 
@@ -94,18 +95,6 @@ const ANOMALIES: &[(&str, &str, f64)] = &[
     // A load that is issued later leaves the entry for an outstanding line to another one (a scheduling anomaly, as Graham's); with 60
     // entries there is none.
     ("pentium-pro-core", "loads.forward", 0.0001),
-];
-
-/// The machines whose cores and memories differ.
-const MACHINES: &[&str] = &[
-    "dec3000",
-    "alphastation500",
-    "alpha21264",
-    "origin200",
-    "r10000",
-    "pentium-pro-core",
-    "present-day",
-    "present-day-core",
 ];
 
 /// The description of a machine with its base.
@@ -232,7 +221,7 @@ fn cycles(machine: &Machine, walk: &Walk) -> u64 {
 fn sweeps_are_monotone() {
     let walk = walk(1);
     let (mut wrong, mut unknown, mut swept) = (Vec::new(), BTreeSet::new(), 0);
-    for described in Described::all().iter().filter(|one| MACHINES.contains(&one.name)) {
+    for described in Described::all().iter().filter(|one| DIFFERENT_MACHINES.contains(&one.name)) {
         let name = described.name;
         let base = cycles(&described.machine, &walk) as f64;
         let mut fields = Vec::new();

@@ -3,20 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Described, all};
-
-/// Machines that have the same core and memory as another one but for the clock, or that only `sharing` and `caches` use, are
-/// measured, too; the table shows the others.
-const SHOWN: &[&str] = &[
-    "dec3000",
-    "alphastation500",
-    "alpha21264",
-    "origin200",
-    "r10000",
-    "pentium-pro-core",
-    "present-day",
-    "present-day-core",
-];
+use super::{DIFFERENT_MACHINES, Described, all};
 
 const HEAD: &str = "# Micro-benchmarks
 
@@ -51,11 +38,11 @@ fn formulas_and_table() {
             let _ = writeln!(
                 text,
                 "{blank}## {section}\n\n| | {} |\n|---|{}",
-                SHOWN.join(" | "),
-                "---|".repeat(SHOWN.len())
+                DIFFERENT_MACHINES.join(" | "),
+                "---|".repeat(DIFFERENT_MACHINES.len())
             );
         }
-        let mut row = vec!["-".to_owned(); SHOWN.len()];
+        let mut row = vec!["-".to_owned(); DIFFERENT_MACHINES.len()];
         for described in &machines {
             let Some((measured, expected)) = (one.case)(described) else { continue };
             cases += 1;
@@ -66,7 +53,7 @@ fn formulas_and_table() {
                     one.section, one.name, described.name
                 );
             }
-            if let Some(place) = SHOWN.iter().position(|name| *name == described.name) {
+            if let Some(place) = DIFFERENT_MACHINES.iter().position(|name| *name == described.name) {
                 row[place] = number(measured);
             }
         }
