@@ -277,23 +277,25 @@ fn without_qualifiers(key: &str) -> &str {
     if rest.ends_with(')') { rest } else { key }
 }
 
+/// Where the bracket opens that a text's last closing one closes.
+fn last_opening(text: &str, opening: char, closing: char) -> Option<usize> {
+    let mut depth = 0;
+    let found = text.char_indices().rev().find(|&(_, c)| {
+        depth += i32::from(c == closing) - i32::from(c == opening);
+        depth == 0
+    });
+    found.map(|(at, _)| at)
+}
+
 /// `f(int) const` as `f`.
 fn without_parameters(key: &str) -> &str {
     let call = without_qualifiers(key);
     if !call.ends_with(')') {
         return key;
     }
-    let mut depth = 0;
-    let start = call.char_indices().rev().find(|&(_, c)| {
-        depth += match c {
-            ')' => 1,
-            '(' => -1,
-            _ => 0,
-        };
-        depth == 0
-    });
+    let start = last_opening(call, '(', ')');
     match start {
-        Some((at, _)) if at > 0 && !call.ends_with("(anonymousnamespace)") => &call[..at],
+        Some(at) if at > 0 && !call.ends_with("(anonymousnamespace)") => &call[..at],
         _ => key,
     }
 }
@@ -303,16 +305,8 @@ fn without_last_arguments(key: &str) -> &str {
     if !key.ends_with('>') || is_operator(key) {
         return key;
     }
-    let mut depth = 0;
-    let start = key.char_indices().rev().find(|&(_, c)| {
-        depth += match c {
-            '>' => 1,
-            '<' => -1,
-            _ => 0,
-        };
-        depth == 0
-    });
-    start.map_or(key, |(at, _)| key[..at].trim_end_matches("::"))
+    let start = last_opening(key, '<', '>');
+    start.map_or(key, |at| key[..at].trim_end_matches("::"))
 }
 
 /// `ns::box<int>::put<long>` as `ns::box::put`.
