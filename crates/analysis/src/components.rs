@@ -8,7 +8,7 @@ use wildmatch::WildMatch;
 
 use crate::names::FunctionName;
 use crate::profile::Profile;
-use crate::table::{Kind, Table};
+use table::{Kind, Table};
 
 /// The rules that come with Pathlength, by name.
 const BUILT_IN: [(&str, &str); 2] = [

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analysis::table::Table;
 use clap::ValueEnum;
 use lab::build::{BuildFolders, BuildProgress};
 use lab::study::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
@@ -13,6 +12,7 @@ use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
 use system::study::{SystemProgram, SystemStudySettings};
+use table::Table;
 
 use super::selected_machines::SelectedMachines;
 use crate::arguments::{StudyName, StudyOptions};

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use analysis::replay::summary::EXACT_TABLES;
-use analysis::table::{Kind, Table};
 use anyhow::Context;
 use engine::Plan;
 use lab::study::StudyProgress;
@@ -13,6 +12,7 @@ use system::job::{GuestResult, SharedFile};
 use system::kernel::{self, GuestKernel, KernelConfiguration};
 use system::machine::{GuestHardware, OutputStream};
 use system::prepared::{GuestSetup, PreparedGuest};
+use table::{Kind, Table};
 
 use crate::arguments::{
     GuestOptions, KernelInstructions, KernelOptions, ProgramOptions, SystemBuildOptions, SystemCommand,

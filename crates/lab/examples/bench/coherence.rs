@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::table::{Kind, Value};
+use table::{Kind, Value};
 use trace::Trace;
 
 use crate::measure::{self, Job, Runner, best};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use analysis::table::{Kind, Value};
 use pathlength_lab::debian;
+use table::{Kind, Value};
 
 use crate::measure::{self, Job, QEMU, Runner, SYSROOT, best};
 use crate::record::Record;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use analysis::table::Kind;
+use table::Kind;
 
 use crate::measure::{Job, QEMU, Runner, SYSROOT, Used, best_of_each, measure};
 use crate::record::Record;

@@ -5,9 +5,9 @@ use std::io::{Stdout, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use analysis::table::{Kind, Table, Value};
 use report::{Format, TableWriter};
 use serde_json::{Value as Json, json};
+use table::{Kind, Table, Value};
 
 use crate::Error;
 use crate::options::Options;

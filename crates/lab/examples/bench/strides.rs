@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use analysis::table::Kind;
 use pathlength_lab::build::{BuildFolders, build};
 use pathlength_lab::toolchain::ORIGINAL;
 use pathlength_lab::workload::Workload;
+use table::Kind;
 
 use crate::measure::{self, Job, Runner, best};
 use crate::record::Record;

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::io::{self, PipeReader};
 
-use analysis::table::Kind;
 use engine::Plan;
 use system::job::SharedFile;
 use system::kernel::{self, KernelConfiguration};
 use system::machine::{GuestHardware, ReportedAccesses};
 use system::prepared::{GuestSetup, PreparedGuest};
+use table::Kind;
 
 use crate::measure::{SYSROOT, Used, best_of_each, measure_here};
 use crate::record::Record;

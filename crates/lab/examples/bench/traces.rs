@@ -1,6 +1,6 @@
 //! What traces cost: recording a few transactions, and all of them.
 
-use analysis::table::Kind;
+use table::Kind;
 use trace::Trace;
 
 use crate::measure::{self, Job, Runner, best};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 use crate::Error;
 use crate::build::FOLDER;

@@ -10,9 +10,9 @@ use analysis::mix::{self, Mix};
 use analysis::paper;
 use analysis::profile::{Profile, function_differences};
 use analysis::run_counts::{RunCounts, RunDescription};
-use analysis::table::{Kind, Table, Value};
 use engine::{Family, UnitOfWork};
 use report::{Block, Page, Section};
+use table::{Kind, Table, Value};
 
 use super::database::StudyProgress;
 use super::error::Error;

@@ -26,8 +26,8 @@ use std::fs;
 use std::path::Path;
 
 use analysis::statics::ImageStatics;
-use analysis::table::Table;
 use image::Image;
+use table::Table;
 
 pub use self::byteword_server::{ServerStudy, ServerStudySettings, byteword_server};
 use self::database::DatabaseBuilds;

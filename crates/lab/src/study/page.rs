@@ -2,8 +2,8 @@
 //! evidence in the paper's order.
 
 use analysis::paper;
-use analysis::table::Table;
 use report::{Arrangement, Block, Chart, Error, Figure, Page, Section};
+use table::Table;
 
 use super::{ModeResult, Study, schemes, tables};
 
@@ -100,8 +100,8 @@ fn answer_chart(study: &Study) -> Result<Chart, Error> {
     let mut table = tables::answer(study);
     // The chart's bars are named by study and mode together.
     for row in &mut table.rows {
-        let text = |value: &analysis::table::Value| match value {
-            analysis::table::Value::Text(text) => text.clone(),
+        let text = |value: &table::Value| match value {
+            table::Value::Text(text) => text.clone(),
             _ => String::new(),
         };
         row[0] = format!("{} ({})", text(&row[0]), text(&row[1])).into();
@@ -225,7 +225,7 @@ fn mode(result: &ModeResult) -> Result<Section, Error> {
     let mut by_change = instructions.clone();
     by_change.rows.pop();
     by_change.rows.sort_by_key(|row| match row[3] {
-        analysis::table::Value::Integer(delta) => std::cmp::Reverse(delta.unsigned_abs()),
+        table::Value::Integer(delta) => std::cmp::Reverse(delta.unsigned_abs()),
         _ => std::cmp::Reverse(0),
     });
     by_change.rows.extend(instructions.rows.last().cloned());

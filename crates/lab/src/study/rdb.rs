@@ -8,9 +8,9 @@ use analysis::alignment::{self, AlignmentFaults};
 use analysis::models::{self, Rows};
 use analysis::run_counts::RunDescription;
 use analysis::samples::{with_errors, without_calls};
-use analysis::table::{Kind, Table, Value};
 use engine::{Configuration, Plan, Sampling, UnitOfWork};
 use report::{Arrangement, Block, Figure, Page, Section};
+use table::{Kind, Table, Value};
 
 use super::database::{StudyProgress, lock};
 use super::environment::{LIBRARY, PROCESSORS, check_library, repeatable};
@@ -315,7 +315,7 @@ impl RdbStudy {
             blocks: self.findings.last().cloned().map(Block::Table).into_iter().collect(),
         });
         let figure = |value: f64, label: &str| Figure {
-            value: analysis::table::separated(&format!("{value:.0}")),
+            value: table::separated(&format!("{value:.0}")),
             label: label.into(),
         };
         Ok(Page {

@@ -1,9 +1,9 @@
 //! The paper's three schemes, each a build on a machine, and the time of a transaction in them.
 
-use analysis::table::{Kind, Table, Value};
 use engine::{Configuration, Plan, UnitPlan};
 use machine::{Cause, Cycles, Demand, Machine, Storage, TimingModel, WarmUp};
 use serde::{Deserialize, Serialize};
+use table::{Kind, Table, Value};
 
 use super::{Error, ModeResult, Setting, Study, StudyRun};
 use crate::live;

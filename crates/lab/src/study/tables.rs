@@ -4,8 +4,8 @@ use analysis::mix::{self, Mix};
 use analysis::paper;
 use analysis::profile;
 use analysis::statics;
-use analysis::table::{Column, Kind, Table, Value};
 use analysis::units::{PathLength, path_lengths};
+use table::{Column, Kind, Table, Value};
 
 use super::{ModeResult, Study, StudyRun, schemes};
 

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use analysis::classes::{ClassProfiles, UnitClass};
 use analysis::components::Components;
 use analysis::run_counts::{RunCounts, RunDescription};
-use analysis::table::{Kind, Table};
 use engine::{ClassPlan, Configuration, Plan, UnitOfWork};
 use machine::{Machine, TimingModel};
 use report::{Arrangement, Block, Page, Section};
+use table::{Kind, Table};
 
 use self::machines::OnMachine;
 use super::database::{DatabaseBuilds, StudyProgress, check_success};
@@ -333,7 +333,7 @@ impl TpccStudy {
     }
 }
 
-fn without_total(table: &Table) -> Vec<Vec<analysis::table::Value>> {
+fn without_total(table: &Table) -> Vec<Vec<table::Value>> {
     table.rows[..table.rows.len() - usize::from(table.total)].to_vec()
 }
 

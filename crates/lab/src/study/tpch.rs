@@ -13,9 +13,9 @@ mod sqlite;
 mod statements;
 mod tables;
 
-use analysis::table::Table;
 use machine::Machine;
 use report::Page;
+use table::Table;
 
 use self::data::TableFiles;
 use self::database::{Answered, TpchDatabase};

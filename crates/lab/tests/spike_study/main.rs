@@ -177,8 +177,8 @@ fn the_compiler_has_learnt(one: &ProgramResult) {
 fn shares_of_a_figure_are_complete() {
     let study = study(small("small-figures", &[SOURCE], &[TARGET]), folders()).unwrap();
     let tables = study.tables();
-    let real = |value: &analysis::table::Value| match value {
-        analysis::table::Value::Real(value) => *value,
+    let real = |value: &table::Value| match value {
+        table::Value::Real(value) => *value,
         other => panic!("{other:?} is no share"),
     };
     let find = |name: &str| tables.iter().find(|table| table.name == name).unwrap();

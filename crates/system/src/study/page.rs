@@ -8,7 +8,7 @@ use super::{SystemStudy, tables};
 /// The report as a page.
 pub fn page(study: &SystemStudy) -> Result<Page, Error> {
     let scopes = Scope::ALL.map(Scope::name);
-    let chart = |table: &analysis::table::Table| bars(table, "program", &scopes, Arrangement::Grouped);
+    let chart = |table: &table::Table| bars(table, "program", &scopes, Arrangement::Grouped);
     let blocks = tables::block_sizes(study);
     let mut sections = vec![
         section("Instruction counts", &[COUNTS], vec![Block::Table(tables::instructions(study))]),
@@ -49,7 +49,7 @@ fn section(heading: &str, paragraphs: &[&str], blocks: Vec<Block>) -> Section {
 /// A chart of the smallest caches, and a table of all.
 fn miss_blocks(
     study: &SystemStudy,
-    chart: impl Fn(&analysis::table::Table) -> Result<report::Chart, Error>,
+    chart: impl Fn(&table::Table) -> Result<report::Chart, Error>,
 ) -> Result<Vec<Block>, Error> {
     let charts =
         (0..2.min(CACHES.len())).map(|cache| chart(&tables::miss_rate(study, cache)).map(Block::Chart));

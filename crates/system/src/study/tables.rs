@@ -1,6 +1,6 @@
 //! The tables of the study.
 
-use analysis::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 use trace::ExecutionMode;
 
 use super::measure::{CACHES, Counted, KINDS, Scope, ScopeCounts};

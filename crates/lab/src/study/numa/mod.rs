@@ -7,8 +7,8 @@ mod tables;
 
 use std::path::PathBuf;
 
-use analysis::table::Table;
 use report::Page;
+use table::Table;
 use trace::Trace;
 use trace::interleave::Assignment;
 

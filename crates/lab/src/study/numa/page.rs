@@ -12,11 +12,11 @@ const CHANGES: &str = include_str!("../../../../../workloads/postgresql/cache-li
 pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
     let [before, after] = tables::steps_here(study);
     let figure = |value: f64, label: &str| Figure {
-        value: analysis::table::separated(&format!("{value:.0}")),
+        value: table::separated(&format!("{value:.0}")),
         label: label.into(),
     };
     let clients = CLIENTS[CLIENTS.len() - 1];
-    let section = |heading: &str, text: &str, tables: Vec<analysis::table::Table>| {
+    let section = |heading: &str, text: &str, tables: Vec<table::Table>| {
         let blocks = std::iter::once(Block::Paragraph(text.into()));
         Section {
             heading: heading.into(),

@@ -2,8 +2,8 @@
 
 use analysis::models::{ExecutionPart, Rows};
 use analysis::sharing::{self, SharingAnalysis, interconnect_operation_name};
-use analysis::table::{Kind, Table, Value};
 use machine::InterconnectOperation;
+use table::{Kind, Table, Value};
 use trace::Trace;
 use trace::interleave::Assignment;
 

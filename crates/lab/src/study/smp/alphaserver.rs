@@ -1,12 +1,12 @@
 //! Commercial and technical workloads on an AlphaServer 4100: issuing and stalls, misses, requests on the bus, and where the
 //! time goes.
 
-use analysis::table::{Kind, Table, Value};
 use machine::{Cause, Machine, PipelineSide, ProcessorCause, TimingModel, Transaction};
+use table::{Kind, Table, Value};
 
 use super::machines::MachineVariant;
 use super::measured::{self, BusJob, BusMeasured, CacheMisses, in_parallel};
-use super::table::{commands_table, table_of};
+use super::table_forms::{commands_table, table_of};
 use super::workloads::{RecordedWorkload, WorkloadKind};
 use crate::study::database::StudyProgress;
 use crate::study::error::Error;

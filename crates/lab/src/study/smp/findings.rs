@@ -1,7 +1,7 @@
 //! What the studies concluded, beside what was found here, and whether it holds here.
 
-use analysis::table::{Kind, Table};
 use machine::{CoherenceState, ProcessorRequest, Transaction};
+use table::{Kind, Table};
 
 use super::alphaserver::{AlphaServerResults, WorkloadMeasured, shared_requests};
 use super::machines::SPEEDS;

@@ -11,10 +11,10 @@ mod pentium_pro;
 mod pentium_pro_tables;
 mod printed;
 mod settings;
-mod table;
+mod table_forms;
 mod workloads;
 
-use analysis::table::Table;
+use table::Table;
 
 use self::alphaserver::AlphaServerResults;
 use self::pentium_pro::PentiumProResults;

@@ -1,7 +1,7 @@
 //! The report of the study of multiprocessors as a page.
 
-use analysis::table::Table;
 use report::{Arrangement, Block, Error, Figure, Page, Section};
+use table::Table;
 
 use super::SmpStudy;
 use super::alphaserver::ALLOCATION;

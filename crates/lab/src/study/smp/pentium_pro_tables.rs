@@ -1,13 +1,13 @@
 //! The tables of the study of the quad Pentium Pro, each with the printed values beside those found here.
 
-use analysis::table::{Kind, Table, Value};
 use machine::{CoherenceState, ProcessorCause, ProcessorRequest, Transaction};
+use table::{Kind, Table, Value};
 
 use super::machines::{L2_SIZES, PROCESSORS, SPEEDS};
 use super::measured::BusMeasured;
 use super::pentium_pro::{ALONE, BASE, BusConfiguration, CoreMeasured, FIGURES, PentiumProResults};
 use super::printed;
-use super::table::{commands_table, printed_value, table_of};
+use super::table_forms::{commands_table, printed_value, table_of};
 
 /// The columns of printed values, each beside the one found here.
 fn beside(names: &[&str], kind: Kind) -> Vec<(String, Kind)> {

@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use analysis::table::{Kind, Table, Value};
 use spike::hot_cold::{Category, Outcome};
 use spike::layout::threshold;
 use spike::optimize::Optimized;
 use spike::program::BlockId;
 use spike::statistics::{self, ProcedureStatistics};
+use table::{Kind, Table, Value};
 
 use super::measure::{LAYOUTS, MACHINES};
 use super::tables::{name, of_programs, processors};

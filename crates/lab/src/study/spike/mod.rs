@@ -15,7 +15,7 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-use analysis::table::Table;
+use table::Table;
 
 use super::database::lock;
 use super::environment::check_library;

@@ -1,7 +1,7 @@
 //! The report as a page.
 
-use analysis::table::{Table, Value};
 use report::{Arrangement, Block, Chart, Error, Figure, Page, Section};
+use table::{Table, Value};
 
 use super::{SpikeStudy, figures, paper, tables};
 

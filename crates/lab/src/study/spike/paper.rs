@@ -1,7 +1,7 @@
 //! What the paper found, beside what was found here.
 
-use analysis::table::{Kind, Table, Value};
 use spike::hot_cold::{Category, Outcome};
+use table::{Kind, Table, Value};
 
 use super::figures::{self, Profiled, percent};
 use super::tables::{change, name};

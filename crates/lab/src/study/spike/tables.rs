@@ -1,7 +1,7 @@
 //! The results as tables: what each optimization wins.
 
-use analysis::table::{Kind, Table, Value};
 use machine::Machine;
+use table::{Kind, Table, Value};
 
 use super::measure::{CACHES, FEEDBACK, MACHINES, Measured, VARIANTS};
 use super::{ProgramResult, SpikeStudy};
@@ -104,7 +104,7 @@ pub(super) fn changes(study: &SpikeStudy) -> Table {
     });
     table.notes.push(format!(
         "A dash: the original misses less often than once in {} instructions; the last table has the numbers.",
-        analysis::table::separated(&RARE.to_string())
+        table::separated(&RARE.to_string())
     ));
     let titles = MACHINES.iter().filter_map(|name| Some(Machine::find(name).ok()?.title));
     table.notes.push(format!(

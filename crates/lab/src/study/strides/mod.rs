@@ -10,9 +10,9 @@ use analysis::models::ExecutionPart;
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::strides::{Bins, By, Count, Patterns, StrideSettings};
-use analysis::table::{Kind, Table};
 use engine::{Configuration, Plan, UnitPlan};
 use machine::{Caches, Machine};
+use table::{Kind, Table};
 use trace::Trace;
 
 use crate::build::{self, Build, BuildFolders, build};

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use analysis::models::{Together, WithClasses, class_sums};
-use analysis::table::{Column, Kind, Table, Value};
 use engine::{Configuration, Plan};
 use machine::{Caches, Machine, PerProcess, TimingModel};
 use serde::{Deserialize, Serialize};
+use table::{Column, Kind, Table, Value};
 
 use super::{CLASSES, DatabaseSystem, TpccStudySettings, class_name};
 use crate::family;

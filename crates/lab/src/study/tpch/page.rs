@@ -1,7 +1,7 @@
 //! The report of the study of TPC-H as a page.
 
-use analysis::table::Table;
 use report::{Arrangement, Block, Error, Figure, Page, Section};
+use table::Table;
 
 use super::findings::{CRITERIA, MISSES};
 use super::result::{MACHINES, TpchStudy};

@@ -1,6 +1,6 @@
 //! The tables of the study of TPC-H.
 
-use analysis::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 use super::findings::{CRITERIA, MISSES, Switch};
 use super::measured::{ComponentMeasured, StructureMisses};

@@ -7,7 +7,7 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-use analysis::table::Table;
+use table::Table;
 pub use vlm::Size;
 use vlm::memory;
 pub use vlm::study::Backing;

@@ -1,6 +1,6 @@
 //! The tables of the study of very large memory.
 
-use analysis::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 use vlm::Size;
 use vlm::study::{Backing, StudyRow};
 

@@ -1,6 +1,6 @@
 //! Tables of the study.
 
-use analysis::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 /// A table whose first column has texts.
 pub(super) fn table_of(name: &str, title: &str, first: &str, columns: &[(String, Kind)]) -> Table {
