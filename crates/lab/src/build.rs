@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 
 pub use crate::build_options::{BuildFolders, BuildProgress, Error, io_error};
 use crate::build_options::{publish, unfinished};
-use crate::interrupt::Caught;
 use crate::source::{self, SourceFile};
 use crate::steps::{BuildStep, is_installed};
 use crate::toolchain::{COMMON_FLAGS, Toolchain};
 use crate::workload::{BuildTarget, EditableSources, Recipe, Workload};
+use host::interrupt::InterruptGuard;
 
 /// The images of a workload, compiled with one set of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub(crate) fn build_from(
     let AddedFiles { sources: more, patches } = added;
     let plans = toolchains.iter().map(|&toolchain| Plan::new(workload, toolchain, &patches));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
-    let interrupt = &Caught::new();
+    let interrupt = &InterruptGuard::new();
     let mut sources = source::read(workload, options, progress).map_err(|error| interrupt.or(error))?;
     sources.extend(more);
     let sources = &sources;
@@ -120,7 +120,7 @@ pub(crate) fn build_from(
 struct Site<'a> {
     folder: &'a Path,
     progress: &'a (dyn Fn(BuildProgress) + Sync),
-    interrupt: &'a Caught,
+    interrupt: &'a InterruptGuard,
 }
 
 /// The prerequisites of a build, checked before sources are fetched.

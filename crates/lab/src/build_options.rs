@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use host::interrupt::Interrupted;
+
 use crate::scratch::ScratchFolder;
 
 /// The folders of a build.
@@ -122,4 +124,10 @@ pub fn publish(unfinished: ScratchFolder, folder: &Path) -> Result<(), Error> {
 pub fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_path_buf();
     move |error| Error::Io { doing, path, error }
+}
+
+impl From<Interrupted> for Error {
+    fn from(Interrupted: Interrupted) -> Error {
+        Error::Interrupted
+    }
 }

@@ -7,7 +7,6 @@ pub mod debian;
 pub mod edges;
 pub mod family;
 pub mod feedback;
-pub mod interrupt;
 pub mod isolated;
 pub mod live;
 pub mod measure;

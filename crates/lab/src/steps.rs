@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::build_options::{Error, io_error};
-use crate::interrupt::Caught;
+use host::interrupt::InterruptGuard;
 
 /// A command of a build, for the shell.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub fn is_installed(tool: &str) -> bool {
 
 impl BuildStep {
     /// Executes the command.
-    pub fn carry_out(&self, folder: &Path, interrupt: &Caught) -> Result<(), Error> {
+    pub fn carry_out(&self, folder: &Path, interrupt: &InterruptGuard) -> Result<(), Error> {
         const LINES_SHOWN: usize = 40;
         let run = || {
             let mut output = tempfile::tempfile()?;

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use host::interrupt::InterruptGuard;
 use lab::build::{BuildProgress, Error, io_error};
-use lab::interrupt::Caught;
 use lab::steps::{BuildStep, is_installed};
 use lab::toolchain::{BYTE_WORD, Toolchain};
 use sha2::{Digest, Sha256};
@@ -130,7 +130,7 @@ pub fn build(
     if let Some(&(tool, package)) = TOOLS.iter().find(|(tool, _)| !is_installed(tool)) {
         return Err(Error::NoTool { tool, package });
     }
-    let interrupt = Caught::new();
+    let interrupt = InterruptGuard::new();
     let archive = match sources {
         Some(folder) => lab::debian::archive(folder, PACKAGE, HOME)?,
         None => lab::debian::download(&folder.join("sources"), PACKAGE, HOME, progress)
@@ -163,7 +163,7 @@ pub fn build(
 /// Where builds are made.
 struct BuildJob<'a> {
     parent: &'a Path,
-    interrupt: &'a Caught,
+    interrupt: &'a InterruptGuard,
     progress: &'a dyn Fn(BuildProgress),
 }
 
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn an_interrupted_build_is_continued() {
         let folder = tempfile::tempdir().unwrap();
-        let interrupt = Caught::new();
+        let interrupt = InterruptGuard::new();
         let job = BuildJob { parent: folder.path(), interrupt: &interrupt, progress: &|_| {} };
         let steps: &Steps = &[
             ("making", "the first file", "echo x >> first"),

@@ -22,11 +22,11 @@ use super::environment::{PROCESSORS, check_library, repeatable};
 use super::error::Error;
 use crate::build::{Build, BuildFolders, build};
 use crate::family::{self, CountFolder};
-use crate::interrupt::Caught;
 use crate::isolated;
 use crate::measure::Ending;
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use crate::workload::Workload;
+use ::host::interrupt::InterruptGuard;
 
 /// A transaction in a server's process: from BEGIN to where the server is ready for the next one, whether this one was committed
 /// or rolled back.
@@ -71,7 +71,7 @@ pub(super) struct ServerBuilds {
     /// Where data are while servers run. It is removed at the end.
     folder: tempfile::TempDir,
     /// A study that is interrupted ends its servers and clients, and removes the folder.
-    interrupt: Caught,
+    interrupt: InterruptGuard,
     /// Keeps others out of the builds' folder.
     _lock: fs::File,
 }
@@ -118,7 +118,7 @@ impl ServerBuilds {
         let folder = tempfile::Builder::new().prefix("pathlength-").tempdir();
         let folder = folder.map_err(|error| Error::Server(format!("no temporary folder: {error}")))?;
         give_to_user(folder.path())?;
-        let interrupt = Caught::new();
+        let interrupt = InterruptGuard::new();
         Ok(ServerBuilds { builds, native, sysroot: sysroot.into(), folder, interrupt, _lock })
     }
 

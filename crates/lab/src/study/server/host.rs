@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::interrupt::Caught;
 use crate::study::error::Error;
+use ::host::interrupt::InterruptGuard;
 
 /// The user and the group `nobody`, which servers have if the user is root.
 const NOBODY: u32 = 65534;
@@ -36,7 +36,7 @@ impl HostProgram {
 
     /// Waits until it has ended with success, and returns what it printed. If the study is interrupted, the program
     /// is killed.
-    pub(super) fn finish(mut self, interrupt: &Caught) -> Result<Output, Error> {
+    pub(super) fn finish(mut self, interrupt: &InterruptGuard) -> Result<Output, Error> {
         let read = |mut file: fs::File| {
             let mut bytes = Vec::new();
             file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)

@@ -1,5 +1,5 @@
-//! Handles Ctrl-C and the like during a build, or a study of a server: their commands are ended, and this process continues,
-//! to remove partial results.
+//! Handles Ctrl-C and the like while other commands run, such as those of a build: they are ended, and this process
+//! continues, to remove partial results.
 
 use std::io;
 use std::mem;
@@ -10,36 +10,38 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::build_options::Error;
-
 /// The signals by which users, closed terminals and other programs end a command.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// Whether a signal came since the first of the present [`Caught`] values was made.
+/// Whether a signal came since the first of the present [`InterruptGuard`] values was made.
 static SEEN: AtomicBool = AtomicBool::new(false);
 
-/// The number of [`Caught`] values, and the signals' actions before the first.
+/// The number of [`InterruptGuard`] values, and the signals' actions before the first.
 static USERS: Mutex<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Mutex::new((0, Vec::new()));
 
-/// While a value exists, those signals do not end this process.
-pub struct Caught(());
+/// A signal asked this process to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
 
-impl Caught {
+/// While a value exists, those signals do not end this process.
+pub struct InterruptGuard(());
+
+impl InterruptGuard {
     /// Handles the signals from now on.
     #[allow(clippy::new_without_default)]
-    pub fn new() -> Caught {
+    pub fn new() -> InterruptGuard {
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
         users.0 += 1;
         if users.0 == 1 {
             SEEN.store(false, Ordering::Relaxed);
             users.1 = SIGNALS.into_iter().filter_map(|signal| Some((signal, install(signal)?))).collect();
         }
-        Caught(())
+        InterruptGuard(())
     }
 
     /// An error if a signal came.
-    pub fn check(&self) -> Result<(), Error> {
-        if SEEN.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    pub fn check(&self) -> Result<(), Interrupted> {
+        if SEEN.load(Ordering::Relaxed) { Err(Interrupted) } else { Ok(()) }
     }
 
     /// Undoes the handling in a process that was forked, and which others end.
@@ -48,8 +50,8 @@ impl Caught {
     }
 
     /// The error, or the interruption that caused it.
-    pub fn or(&self, error: Error) -> Error {
-        self.check().err().unwrap_or(error)
+    pub fn or<E: From<Interrupted>>(&self, error: E) -> E {
+        self.check().map_or_else(E::from, |()| error)
     }
 
     /// Waits for a command that leads a process group. After a signal the whole group is killed at
@@ -70,7 +72,7 @@ impl Caught {
     }
 }
 
-impl Drop for Caught {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
         users.0 -= 1;
