@@ -11,7 +11,6 @@ pub mod isolated;
 pub mod live;
 pub mod measure;
 pub mod objects;
-pub mod plugin_words;
 pub mod record;
 pub mod sampling;
 mod scratch;

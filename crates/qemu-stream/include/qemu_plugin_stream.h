@@ -1,5 +1,5 @@
 /* What plugins of QEMU have in common that write a stream of 64-bit words, in the host's order, to a pipe
- * (crates/lab/src/plugin_words.rs reads them): the words' highest bits, the buffer, and arguments NAME=NUMBER, in hexadecimal.
+ * (`src/lib.rs` reads them): the words' highest bits, the buffer, and arguments NAME=NUMBER, in hexadecimal.
  *
  * The declarations are those of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.2). */
 #include <errno.h>

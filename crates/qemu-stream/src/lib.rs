@@ -1,4 +1,5 @@
-//! The words that a plugin of QEMU writes to a pipe (`crates/preload-build/include/qemu_plugin_stream.h`).
+//! The words of 64 bits that a plugin of QEMU writes to a pipe, by `include/qemu_plugin_stream.h`. The plugins of
+//! `qemu-user` and `system` give them different meanings.
 
 use std::io::{self, Read};
 use std::ops::Range;
