@@ -28,8 +28,8 @@ test-python:
 # Fuzzing with random programs for SECONDS, or for numbers of SEQUENCES and PROGRAMS; SEED repeats a run.
 fuzz:
 	./setup fuzz
-	cargo build --release --locked --workspace --example fuzz --example run
-	target/release/examples/fuzz
+	cargo build --release --locked --workspace --bin fuzz --example run
+	target/release/fuzz
 
 # Coverage-guided fuzzing of the readers of files and packets: TARGET (elf, trace, machine, gdb, assembler, spike; all), SECONDS (60) each;
 # SEED makes the same inputs again.
@@ -42,8 +42,8 @@ fuzz-inputs:
 # TRANSACTIONS say how much, BASELINE is an older program to compare with. Results are kept in bench/runs.
 bench:
 	./setup bench
-	cargo build --release --locked --workspace --bins --example run --example bench
-	target/release/examples/bench $(PART)
+	cargo build --release --locked --workspace --bins --example run
+	target/release/bench $(PART)
 
 # PostgreSQL on the engine, with its own regression tests; not part of CI, as it takes long.
 postgresql-check: setup
@@ -59,8 +59,8 @@ clients-check: setup
 # Test suites of GCC, shells and tools, compared with qemu-alpha; SUITE and TEST select. Not part of CI, as it takes long.
 conformance:
 	./setup conformance
-	cargo build --release --locked --workspace --bins --example conformance
-	target/release/examples/conformance
+	cargo build --release --locked --workspace --bins
+	target/release/conformance
 
 # Samples of the traces of the study smp against complete simulations: do the intervals of 99 % hold? Not part of CI, as it takes long.
 sampling-check: setup

@@ -94,7 +94,7 @@ fn create(path: &Path) -> Result<(File, PendingName), Error> {
 }
 
 /// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
-pub(crate) fn out_of_reach(file: File) -> File {
+pub fn out_of_reach(file: File) -> File {
     linux::out_of_reach(file.into()).into()
 }
 

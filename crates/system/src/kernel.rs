@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use host::interrupt::InterruptGuard;
-use lab::build::{BuildProgress, Error, io_error};
-use lab::steps::{BuildStep, is_installed};
-use lab::toolchain::{BYTE_WORD, Toolchain};
 use sha2::{Digest, Sha256};
+use workloads::build::{BuildProgress, Error, io_error};
+use workloads::steps::{BuildStep, is_installed};
+use workloads::toolchain::{BYTE_WORD, Toolchain};
 
 const CONFIGURATION: &str = include_str!("kernel.config");
 /// What a kernel for several processors has beside that.
@@ -132,8 +132,8 @@ pub fn build(
     }
     let interrupt = InterruptGuard::new();
     let archive = match sources {
-        Some(folder) => lab::debian::archive(folder, PACKAGE, HOME)?,
-        None => lab::debian::download(&folder.join("sources"), PACKAGE, HOME, progress)
+        Some(folder) => workloads::debian::archive(folder, PACKAGE, HOME)?,
+        None => workloads::debian::download(&folder.join("sources"), PACKAGE, HOME, progress)
             .map_err(|error| interrupt.or(error))?,
     };
     let archive = std::path::absolute(&archive).map_err(io_error("finding", &archive))?;
@@ -264,7 +264,7 @@ mod tests {
         let of = |toolchain| KernelConfiguration { toolchain, ..KernelConfiguration::default() };
         let own = of(None).text();
         assert!(own.contains("CONFIG_ALPHA_EV67=y") && own == CONFIGURATION);
-        let original = of(Some(&lab::toolchain::ORIGINAL));
+        let original = of(Some(&workloads::toolchain::ORIGINAL));
         assert!(original.text().contains("CONFIG_ALPHA_GENERIC=y") && !original.text().contains("EV67=y"));
         let mut commands = KERNEL_STEPS.iter().map(|(_, _, command)| with_flags(command, &original.flags()));
         assert!(commands.any(|command| command.contains(" KCFLAGS='-mcpu=ev5 -mno-bwx' ")));

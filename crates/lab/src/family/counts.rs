@@ -18,8 +18,8 @@ use super::apart::Apart;
 use super::{describe, file_name};
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
-use crate::scratch::ScratchFolder;
 use host::interrupt::InterruptGuard;
+use workloads::scratch::ScratchFolder;
 
 /// What was counted in all processes of a program.
 #[derive(Debug)]

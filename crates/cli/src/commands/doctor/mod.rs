@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use image::Image;
-use lab::toolchain::{NATIVE, ORIGINAL};
 use table::{Kind, Table, Value};
+use workloads::toolchain::{NATIVE, ORIGINAL};
 
 use crate::arguments::DoctorOptions;
 
