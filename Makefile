@@ -48,13 +48,13 @@ bench:
 # PostgreSQL on the engine, with its own regression tests; not part of CI, as it takes long.
 postgresql-check: setup
 	cargo build --release --locked
-	PATHLENGTH=$(PATHLENGTH) workloads/postgresql-check
+	PATHLENGTH=$(PATHLENGTH) checks/postgresql-check
 
 # Clients of others against PostgreSQL while it is counted: pgbench, TPC-C and TPC-H. It needs go-tpc (GO_TPC) and tpchgen-cli (TPCHGEN);
 # not part of CI.
 clients-check: setup
 	cargo build --release --locked
-	PATHLENGTH=$(PATHLENGTH) workloads/clients-check
+	PATHLENGTH=$(PATHLENGTH) checks/clients-check
 
 # Test suites of GCC, shells and tools, compared with qemu-alpha; SUITE and TEST select. Not part of CI, as it takes long.
 conformance:
@@ -66,12 +66,12 @@ conformance:
 sampling-check: setup
 	cargo build --release --locked
 	$(PATHLENGTH) study smp --transactions 320
-	PATHLENGTH=$(PATHLENGTH) workloads/sampling-check
+	PATHLENGTH=$(PATHLENGTH) checks/sampling-check
 
 # stress-ng's stressors on the engine, natively and under qemu-alpha; not part of CI, as it takes long.
 stress-ng-check: setup
 	cargo build --release --locked
-	PATHLENGTH=$(PATHLENGTH) workloads/stress-ng-check
+	PATHLENGTH=$(PATHLENGTH) checks/stress-ng-check
 
 # Whole systems: builds the guest's kernel, unless it is there, and checks runs, counts and traces of it; not part of CI, as it takes long.
 system-check:
