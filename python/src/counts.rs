@@ -6,10 +6,10 @@ use analysis::profile::{Attribution, Profile, functions, image_shares};
 use analysis::table::Table;
 use analysis::units::{each_unit, path_lengths};
 use arrow_array::{StringArray, UInt32Array, UInt64Array};
-use lab::measure::{Counted, Ending};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
+use session::measure::{Counted, Ending};
 
 use crate::errors::{PathlengthError, failed};
 use crate::tables;

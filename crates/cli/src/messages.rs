@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use analysis::table::Table;
 use analysis::units::Phase;
-use lab::measure::Counted;
 use serde::Serialize;
+use session::measure::Counted;
 
 /// The variable with the descriptor's number.
 const VARIABLE: &str = "PATHLENGTH_MESSAGES";

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::scratch::ScratchFolder;
+use session::interrupt::Caught;
+use session::scratch::ScratchFolder;
 
 /// The folders of a build.
 #[derive(Clone, Debug)]
@@ -99,6 +100,18 @@ pub enum Error {
         /// The reason.
         error: io::Error,
     },
+}
+
+impl Error {
+    /// This error, or the interruption that caused it.
+    pub fn unless(self, caught: &Caught) -> Error {
+        check_interrupted(caught).err().unwrap_or(self)
+    }
+}
+
+/// An error if a signal came.
+pub fn check_interrupted(caught: &Caught) -> Result<(), Error> {
+    if caught.is_interrupted() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 /// A folder to fill and to [`publish`]; others may read it as they may read what else this user makes.

@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lab::build::{BuildProgress, Error, io_error};
-use lab::interrupt::Caught;
+use lab::build::{BuildProgress, Error, check_interrupted, io_error};
 use lab::steps::{BuildStep, is_installed};
 use lab::toolchain::{BYTE_WORD, Toolchain};
+use session::interrupt::Caught;
 use sha2::{Digest, Sha256};
 
 const CONFIGURATION: &str = include_str!("kernel.config");
@@ -134,7 +134,7 @@ pub fn build(
     let archive = match sources {
         Some(folder) => lab::debian::archive(folder, PACKAGE, HOME)?,
         None => lab::debian::download(&folder.join("sources"), PACKAGE, HOME, progress)
-            .map_err(|error| interrupt.or(error))?,
+            .map_err(|error| error.unless(&interrupt))?,
     };
     let archive = std::path::absolute(&archive).map_err(io_error("finding", &archive))?;
     let name = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -198,7 +198,7 @@ impl BuildJob<'_> {
         let done_file = work.join(STEPS_DONE);
         let done = fs::read_to_string(&done_file).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
         for (number, &(doing, what, command)) in steps.iter().enumerate().skip(done) {
-            self.interrupt.check()?;
+            check_interrupted(self.interrupt)?;
             (self.progress)(BuildProgress::Step { build: NAME, doing, what });
             let command = with_flags(command, flags);
             BuildStep { doing, what, command, shared: None }.carry_out(&work, self.interrupt)?;

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use lab::interrupt::Caught;
+use session::interrupt::Caught;
 use tempfile::TempDir;
 
 use crate::Error;
@@ -273,7 +273,9 @@ impl VirtualMachine {
         })?;
         drop(inherited);
         let status = interrupt.wait(&mut child).map_err(Error::Files)?;
-        interrupt.check().map_err(|_| Error::Interrupted)?;
+        if interrupt.is_interrupted() {
+            return Err(Error::Interrupted);
+        }
         if status.success() {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Crates whose files name no guest, with the exceptions: each guest's own folder, and a file that chooses the guest.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 17] = [
     ("image", &[]),
     ("events", &[]),
     ("trace", &[]),
@@ -13,6 +13,7 @@ const CRATES: [(&str, &[&str]); 16] = [
     ("report", &[]),
     ("cli", &[]),
     ("lab", &[]),
+    ("session", &[]),
     ("host", &[]),
     ("guest-memory", &[]),
     ("guest", &[]),

@@ -10,7 +10,7 @@ use analysis::table::Table;
 use analysis::units::{Phase, SteadyRules};
 use anyhow::bail;
 use engine::UnitOfWork;
-use lab::measure;
+use session::measure;
 
 use super::count::{code_rows, counted_configuration, named_rules, run_description, save, saved_path, show};
 use super::{

@@ -15,8 +15,8 @@ use analysis::table::{Table, Value, separated};
 use analysis::units::path_lengths;
 use anyhow::{Context, bail};
 use image::{Image, SymbolPattern};
-use lab::measure::{self, CountRequest};
 use report::Format;
+use session::measure::{self, CountRequest};
 use trace::Trace;
 
 use super::count::description;

@@ -8,8 +8,8 @@ use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::table::separated;
 use anyhow::Context;
-use lab::edges;
-use lab::measure::Ending;
+use session::edges;
+use session::measure::Ending;
 use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, Profile};
 use trace::Trace;
 

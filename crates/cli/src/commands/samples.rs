@@ -16,10 +16,10 @@ use analysis::samples::{
 use analysis::table::{Kind, Table};
 use anyhow::{Context, bail};
 use engine::Sampling;
-use lab::family::{self, CountFolder};
-use lab::measure::Ending;
-use lab::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
 use report::Format;
+use session::measure::Ending;
+use session::process_tree::{self, CountFolder};
+use session::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
 
 use self::live::LiveView;
 use super::calls::{chain_form, check_functions, write_chains};
@@ -200,7 +200,7 @@ impl SampleTables<'_> {
                 file_name(&process.program).into(),
                 share.into(),
                 process.samples.into(),
-                family::describe(&process.state).into(),
+                process_tree::describe(&process.state).into(),
             ]);
         }
         with_errors(table, self.summary.samples)

@@ -11,9 +11,9 @@ use analysis::table::{Table, separated};
 use anyhow::bail;
 use engine::{Configuration, Plan};
 use host::without_signals;
-use lab::live;
-use lab::measure::Ending;
 use machine::{Machine, Model, SamplingPlan, TimingModel, TimingModelError, WarmUp};
+use session::live;
+use session::measure::Ending;
 use trace::Trace;
 
 use super::selected_machines::SelectedMachines;

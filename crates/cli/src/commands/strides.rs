@@ -11,10 +11,10 @@ use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
 use analysis::table::Table;
 use anyhow::bail;
 use engine::{ClassPlan, Configuration, Plan, UnitPlan};
-use lab::startup::RequestedNames;
-use lab::{family, live};
 use machine::Machine;
 use report::{Block, Error, Page, Section};
+use session::startup::RequestedNames;
+use session::{live, process_tree};
 use trace::Trace;
 
 use super::processes::{family_notes, observe_running, observed_note};
@@ -155,9 +155,9 @@ fn observe_processes(
 ) -> anyhow::Result<ExitCode> {
     let observed = match &attached {
         Some(attached) => observe_running(attached, plan, live_strides, |_| ())?,
-        None => {
-            with_output_apart(&options.output, || family::observe(configuration, plan, live_strides, |_| ()))?
-        }
+        None => with_output_apart(&options.output, || {
+            process_tree::observe(configuration, plan, live_strides, |_| ())
+        })?,
     };
     protect_images(observed.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&observed.trace);

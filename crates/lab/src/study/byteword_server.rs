@@ -13,6 +13,7 @@ use analysis::run_counts::{RunCounts, RunDescription};
 use analysis::table::{Kind, Table, Value};
 use engine::{Family, UnitOfWork};
 use report::{Block, Page, Section};
+use session::process_tree;
 
 use super::database::StudyProgress;
 use super::error::Error;
@@ -21,7 +22,6 @@ use super::provenance_of;
 use super::server::{PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
 use super::tpcc::Terminals;
 use crate::build::BuildFolders;
-use crate::family;
 
 /// What to study.
 #[derive(Clone, Debug)]
@@ -126,10 +126,10 @@ fn transactions_of(
 ) -> Result<Transactions, Error> {
     family.rename_class(TRANSACTION, CLASS);
     family.rename_class(PROCESS_START, "(start of a process)");
-    let class = family::classes(&family).into_iter().find(|class| class.name == CLASS);
+    let class = process_tree::classes(&family).into_iter().find(|class| class.name == CLASS);
     match class.filter(|class| class.units() == u64::from(transactions)) {
         Some(class) => {
-            let owners = family::run_counts(&family, RunDescription::default(), None);
+            let owners = process_tree::run_counts(&family, RunDescription::default(), None);
             Ok(Transactions { class, owners })
         }
         None => {

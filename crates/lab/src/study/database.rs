@@ -9,14 +9,14 @@ use analysis::units::Phase;
 use engine::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use session::measure::Ending;
+use session::{forked_run, record};
 
 use super::environment::{PROCESSORS, check_library, repeatable};
 use super::error::Error;
 use crate::build::{self, Build, BuildFolders, build};
-use crate::measure::Ending;
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use crate::workload::Workload;
-use crate::{isolated, record};
 
 /// The progress of a study.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl DatabaseBuilds {
             let configuration =
                 repeatable(build.program.clone(), all.collect(), PROCESSORS[number], &self.sysroot);
             let started =
-                isolated::start(|tell: &mut (dyn FnMut(P) + Send)| run(configuration, number, tell));
+                forked_run::start(|tell: &mut (dyn FnMut(P) + Send)| run(configuration, number, tell));
             running.push((own, started.map_err(|error| Error::Run { build: build.name, mode, error })?));
         }
         let mut ended = Vec::new();

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{build, isolated};
+use session::forked_run;
+
+use crate::build;
 
 /// Why the study came to no result.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +21,7 @@ pub enum Error {
         /// The mode.
         mode: &'static str,
         /// What went wrong.
-        error: isolated::Error,
+        error: forked_run::Error,
     },
     /// The workload itself reported a failure.
     #[error("{build} build, {mode}: {reason}")]

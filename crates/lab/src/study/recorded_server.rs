@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::{Configuration, Plan, UnitPlan};
+use session::record;
 
 use super::database::StudyProgress;
 use super::error::Error;
 use super::server::{Client, ServerBuilds, ServerConnection, TRANSACTION};
 use super::tpcc::Terminals;
 use crate::build::{Build, BuildFolders};
-use crate::record;
 
 /// What runs are called in errors.
 const MODE: &str = "cached";

@@ -3,10 +3,10 @@
 use analysis::profile::Profile;
 use analysis::statics::ImageStatics;
 use analysis::units::Measurement;
+use session::measure::Counted;
 
 use super::schemes::SchemeTime;
 use crate::build::Build;
-use crate::measure::Counted;
 use crate::workload::Workload;
 
 /// A way to run the workload.

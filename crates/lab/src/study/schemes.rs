@@ -4,9 +4,9 @@ use analysis::table::{Kind, Table, Value};
 use engine::{Configuration, Plan, UnitPlan};
 use machine::{Cause, Cycles, Demand, Machine, Storage, TimingModel, WarmUp};
 use serde::{Deserialize, Serialize};
+use session::live;
 
 use super::{Error, ModeResult, Setting, Study, StudyRun};
-use crate::live;
 
 /// A build, and how it is executed.
 #[derive(Clone, Copy, Debug, PartialEq)]

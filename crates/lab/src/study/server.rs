@@ -15,16 +15,16 @@ use analysis::run_counts::RunDescription;
 use engine::{Configuration, Family, UnitOfWork};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use session::forked_run;
+use session::interrupt::Caught;
+use session::measure::Ending;
+use session::process_tree::{self, CountFolder};
 
 use self::host::{HostProgram, as_user, become_user, failed, give_to_user};
 use super::database::{StudyProgress, lock};
 use super::environment::{PROCESSORS, check_library, repeatable};
 use super::error::Error;
 use crate::build::{Build, BuildFolders, build};
-use crate::family::{self, CountFolder};
-use crate::interrupt::Caught;
-use crate::isolated;
-use crate::measure::Ending;
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use crate::workload::Workload;
 
@@ -265,7 +265,7 @@ impl ServerBuilds {
             run(&configuration)
         };
         let of_build = |error| Error::Run { build: build.name, mode: MODE, error };
-        Ok(RunningServer { data, port, running: isolated::start(run).map_err(of_build)? })
+        Ok(RunningServer { data, port, running: forked_run::start(run).map_err(of_build)? })
     }
 
     /// Waits for the end of a server, whose client has printed this.
@@ -329,7 +329,7 @@ impl ServerBuilds {
 
     /// The result, or the interruption that may have caused an error.
     fn unless_interrupted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
-        if self.interrupt.check().is_ok() { result } else { Err(Error::Interrupted) }
+        if self.interrupt.is_interrupted() { Err(Error::Interrupted) } else { result }
     }
 
     /// Where the server with these data writes what happens.
@@ -445,8 +445,8 @@ pub(super) fn count_server(
     work: &UnitOfWork,
 ) -> Result<(Family, Option<Ending>), String> {
     let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
-    let counted = family::count(configuration, work, &folder, &RunDescription::default());
-    counted.map(|it| (it.family, it.ending)).map_err(|error| error.to_string())
+    let counted = process_tree::count(configuration, work, &folder, &RunDescription::default());
+    counted.map(|it| (it.tree, it.ending)).map_err(|error| error.to_string())
 }
 
 /// The scheduler's time of a process and its children so far, in nanoseconds (proc(5): schedstat).
@@ -464,7 +464,7 @@ fn processor_ticks(process: i32) -> Vec<u64> {
 struct RunningServer<T> {
     data: String,
     port: u16,
-    running: isolated::Running<(T, Option<Ending>), ()>,
+    running: forked_run::ForkedRun<(T, Option<Ending>), ()>,
 }
 
 /// The name of the copy of the data that a server of a build has, one of several.

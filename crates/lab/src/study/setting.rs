@@ -8,12 +8,12 @@ use analysis::units::{Phase, SteadyRules};
 use engine::{Configuration, UnitOfWork};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use session::measure::{self, CountRequest, Counted};
 
 use super::database::{DatabaseBuilds, StudyProgress, check_success};
 use super::error::Error;
 use super::result::{Mode, StudyRun};
 use crate::build::BuildFolders;
-use crate::measure::{self, CountRequest, Counted};
 
 /// Transactions in a window: as many as lie between two checkpoints, for a transaction gets longer as
 /// the log does.

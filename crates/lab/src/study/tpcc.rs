@@ -16,13 +16,13 @@ use analysis::table::{Kind, Table};
 use engine::{ClassPlan, Configuration, Plan, UnitOfWork};
 use machine::{Machine, TimingModel};
 use report::{Arrangement, Block, Page, Section};
+use session::measure::{self, ClassesCounted};
 
 use self::machines::OnMachine;
 use super::database::{DatabaseBuilds, StudyProgress, check_success};
 use super::error::Error;
 use super::provenance;
 use crate::build::{Build, BuildFolders};
-use crate::measure::{self, ClassesCounted};
 
 /// A run: its transactions, in the order of their names, and who executed its instructions.
 struct CountedRun {

@@ -7,7 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::interrupt::Caught;
+use session::interrupt::Caught;
+
 use crate::study::error::Error;
 
 /// The user and the group `nobody`, which servers have if the user is root.
@@ -42,7 +43,7 @@ impl HostProgram {
             file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)
         };
         let status = interrupt.wait(&mut self.process).map_err(|error| failed(self.what, &error))?;
-        if interrupt.check().is_err() {
+        if interrupt.is_interrupted() {
             return Err(Error::Interrupted);
         }
         let [stdout, stderr] = self.printed.map(|file| read(file).unwrap_or_default());

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use session::forked_run;
+use session::measure::Ending;
+use session::record;
 use trace::Trace;
 
 use super::settings::SmpStudySettings;
 use crate::build::{Build, build};
-use crate::isolated;
-use crate::measure::Ending;
-use crate::record;
 use crate::study::database::{StudyProgress, check_success};
 use crate::study::environment::{PROCESSORS, repeatable};
 use crate::study::error::Error;
@@ -132,12 +132,12 @@ fn record_kernel(
         repeatable(build.program.clone(), arguments.collect(), PROCESSORS[BUILD], &settings.sysroot);
     let plan = unit_plan("iteration", 0);
     let unfinished = path.with_extension("unfinished");
-    let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<Ending, crate::measure::Error> {
+    let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<Ending, session::measure::Error> {
         let recording = record::record(&configuration, &plan, &unfinished);
         recording.map(|it| it.ending)
     };
     let of_run = |error| Error::Run { build: build.name, mode: MODE, error };
-    let (ending, output) = isolated::start(run).map_err(of_run)?.wait(&mut |()| {}).map_err(of_run)?;
+    let (ending, output) = forked_run::start(run).map_err(of_run)?.wait(&mut |()| {}).map_err(of_run)?;
     let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
     check_success(&ending, &output).map_err(failed)?;
     fs::rename(&unfinished, path).map_err(|error| Error::Files { path: path.into(), error })

@@ -13,13 +13,13 @@ use analysis::strides::{Bins, By, Count, Patterns, StrideSettings};
 use analysis::table::{Kind, Table};
 use engine::{Configuration, Plan, UnitPlan};
 use machine::{Caches, Machine};
+use session::measure::{self, Ending};
+use session::{live, record};
 use trace::Trace;
 
 use crate::build::{self, Build, BuildFolders, build};
-use crate::measure::{self, Ending};
 use crate::toolchain::ORIGINAL;
 use crate::workload::Workload;
-use crate::{live, record};
 
 use super::environment::{check_library, repeatable};
 use super::error::NoLibrary;

@@ -7,10 +7,10 @@ use analysis::table::{Column, Kind, Table, Value};
 use engine::{Configuration, Plan};
 use machine::{Caches, Machine, PerProcess, TimingModel};
 use serde::{Deserialize, Serialize};
+use session::measure::Ending;
+use session::process_tree;
 
 use super::{CLASSES, DatabaseSystem, TpccStudySettings, class_name};
-use crate::family;
-use crate::measure::Ending;
 use crate::study::models::Models;
 
 /// The machines on which transactions are simulated unless others are named: two of the nineties, of which one was measured with
@@ -65,7 +65,7 @@ pub(super) fn observe(
         caches: own.iter().map(|(_, machine)| Caches::new(machine)).collect(),
         times: own.iter().map(|(_, machine)| TimingModel::new(machine).expect("it was checked")).collect(),
     });
-    let observed = family::observe(configuration, plan, WithClasses::new(models), |_| ());
+    let observed = process_tree::observe(configuration, plan, WithClasses::new(models), |_| ());
     let observed = observed.map_err(|error| error.to_string())?;
     let WithClasses { model, classes } = &observed.model;
     let on_machine = |index: usize| {

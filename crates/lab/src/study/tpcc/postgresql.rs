@@ -9,14 +9,14 @@ use engine::{ClassPlan, ClassRule, Configuration, Family, Plan, UnitOfWork};
 use machine::Machine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use session::measure::Ending;
+use session::process_tree;
 use sha2::{Digest, Sha256};
 
 use super::{
     CLASSES, CountedRun, DatabaseSystem, MODE, StudyProgress, TpccStudy, TpccStudySettings, details,
     machines, never_called, summary,
 };
-use crate::family;
-use crate::measure::Ending;
 use crate::study::error::Error;
 use crate::study::provenance_of;
 use crate::study::server::{
@@ -86,13 +86,13 @@ fn classes(mut family: Family) -> Result<CountedRun, String> {
         family.rename_class(class, name);
     }
     family.rename_class(PROCESS_START, "(start of a process)");
-    let found = family::classes(&family);
+    let found = process_tree::classes(&family);
     let transaction = |(function, name): (&str, &str)| {
         let class = found.iter().find(|class| class.name == name).cloned();
         class.ok_or_else(|| never_called(function))
     };
     let transactions = CLASSES.into_iter().map(transaction).collect::<Result<_, _>>()?;
-    let owners = family::run_counts(&family, RunDescription::default(), None);
+    let owners = process_tree::run_counts(&family, RunDescription::default(), None);
     Ok(CountedRun { transactions, owners })
 }
 

@@ -7,14 +7,14 @@ use std::process::{Command, Output};
 
 use engine::{Configuration, Plan, UnitPlan};
 use machine::PerProcess;
+use session::measure::Ending;
+use session::process_tree;
 
 use super::data::{TABLES, TableFiles};
 use super::database::{Answered, MODE, TpchDatabase, TpchStudySettings};
 use super::measured::{FunctionComponents, MachineModels, Measured};
 use super::statements::{AccessPath, POSTGRESQL_PATHS, Statement};
 use crate::build::Build;
-use crate::family;
-use crate::measure::Ending;
 use crate::study::database::StudyProgress;
 use crate::study::error::Error;
 use crate::study::server::{Client, ServerBuilds, ServerConnection};
@@ -137,7 +137,8 @@ fn observe(
     let each = PerProcess::new(move || own.make().expect("it was possible before"));
     let plan =
         Plan { unit: Some(UnitPlan { function: UNIT.into(), skip: 0, units: None }), ..Plan::default() };
-    let observed = family::observe(configuration, &plan, each, |_| ()).map_err(|error| error.to_string())?;
+    let observed =
+        process_tree::observe(configuration, &plan, each, |_| ()).map_err(|error| error.to_string())?;
     let components = FunctionComponents::of(&observed.trace);
     let models = observed.model.models();
     let measured = observed.processes.iter().filter_map(|process| models.get(&process.process));

@@ -1,5 +1,5 @@
-//! Handles Ctrl-C and the like during a build, or a study of a server: their commands are ended, and this process continues,
-//! to remove partial results.
+//! Handles Ctrl-C and the like during a recording, a build or the run of a server: what it started is ended, and this process
+//! continues, to remove partial results.
 
 use std::io;
 use std::mem;
@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-
-use crate::build_options::Error;
 
 /// The signals by which users, closed terminals and other programs end a command.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
@@ -37,19 +35,14 @@ impl Caught {
         Caught(())
     }
 
-    /// An error if a signal came.
-    pub fn check(&self) -> Result<(), Error> {
-        if SEEN.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    /// Whether a signal came.
+    pub fn is_interrupted(&self) -> bool {
+        SEEN.load(Ordering::Relaxed)
     }
 
     /// Undoes the handling in a process that was forked, and which others end.
     pub fn restore(&self) {
         restore(&USERS.lock().unwrap_or_else(PoisonError::into_inner).1);
-    }
-
-    /// The error, or the interruption that caused it.
-    pub fn or(&self, error: Error) -> Error {
-        self.check().err().unwrap_or(error)
     }
 
     /// Waits for a command that leads a process group. After a signal the whole group is killed at
@@ -60,7 +53,7 @@ impl Caught {
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
             }
-            if self.check().is_err() {
+            if self.is_interrupted() {
                 // SAFETY: no memory is involved; the child has not been waited for, so the group is its.
                 unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
                 return child.wait();
