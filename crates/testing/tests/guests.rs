@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Crates whose files name no guest, with the exceptions: each guest's own folder, and a file that chooses the guest.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 18] = [
     ("image", &[]),
     ("events", &[]),
     ("trace", &[]),
@@ -12,7 +12,9 @@ const CRATES: [(&str, &[&str]); 16] = [
     ("analysis", &[]),
     ("report", &[]),
     ("cli", &[]),
-    ("lab", &[]),
+    ("studies", &[]),
+    ("session", &[]),
+    ("workloads", &[]),
     ("host", &[]),
     ("guest-memory", &[]),
     ("guest", &[]),

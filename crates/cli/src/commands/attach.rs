@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use engine::Plan;
-use lab::record;
+use session::record;
 
 use super::trace::{plan, report_size};
 use crate::arguments::AttachOptions;

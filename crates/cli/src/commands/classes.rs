@@ -9,7 +9,7 @@ use analysis::run_counts::RunCounts;
 use analysis::units::{Phase, SteadyRules};
 use anyhow::bail;
 use engine::UnitOfWork;
-use lab::measure;
+use session::measure;
 use table::Table;
 
 use super::count::{code_rows, counted_configuration, named_rules, run_description, save, saved_path, show};

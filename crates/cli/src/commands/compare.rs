@@ -14,8 +14,8 @@ use analysis::run_counts::{self, RunCounts};
 use analysis::units::path_lengths;
 use anyhow::{Context, bail};
 use image::{Image, SymbolPattern};
-use lab::measure::{self, CountRequest};
 use report::Format;
+use session::measure::{self, CountRequest};
 use table::{Table, Value, separated};
 use trace::Trace;
 

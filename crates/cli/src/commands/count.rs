@@ -12,7 +12,7 @@ use analysis::profile::{Profile, functions, image_shares};
 use analysis::run_counts::{RunCounts, RunDescription, process_table};
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
 use engine::Configuration;
-use lab::measure::{self, CountRequest, Counted};
+use session::measure::{self, CountRequest, Counted};
 use table::Table;
 use trace::EnvironmentSummary;
 
@@ -35,7 +35,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     if RunCounts::is_saved(options.program.path()) {
         return show_saved(options);
     }
-    if lab::family::is_folder(options.program.path()) {
+    if session::process_tree::is_folder(options.program.path()) {
         return family::show_folder(options);
     }
     if options.by == Some(By::Unit) && options.unit.unit.is_empty() {

@@ -6,7 +6,7 @@ use analysis::code_counts::{code_by_class, code_table};
 use analysis::run_counts::{ProcessSums, RunDescription};
 use anyhow::bail;
 use engine::{Family, ProcessState};
-use lab::family::{self, CountFolder};
+use session::process_tree::{self, CountFolder};
 use table::{Kind, Table};
 
 use super::classes;
@@ -30,19 +30,20 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let work = unit.map(|(work, _)| work).unwrap_or_default();
     let folder = CountFolder::new(saved_path(output))?;
     let description = run_description(&configuration, Vec::new());
-    let counted = with_output_apart(output, || family::count(&configuration, &work, &folder, &description))?;
+    let counted =
+        with_output_apart(output, || process_tree::count(&configuration, &work, &folder, &description))?;
     let mut notes: Vec<String> = counted.ending.as_ref().and_then(until).into_iter().collect();
     let mut folder = Some(folder);
-    if counted.family.processes.iter().any(|process| process.state == ProcessState::Running)
+    if counted.tree.processes.iter().any(|process| process.state == ProcessState::Running)
         && let Some(folder) = folder.take()
     {
         let path = folder.keep();
         let path = path.display();
         notes.push(format!("Processes that still run are counted until now, and count on in {path}: pathlength count {path} shows it."));
     }
-    protect_images(counted.family.counts.images.iter().map(|image| image.path.as_path()));
+    protect_images(counted.tree.counts.images.iter().map(|image| image.path.as_path()));
     let description = RunDescription { notes, ..description };
-    show(&counted.family, description, options, write_after_run)?;
+    show(&counted.tree, description, options, write_after_run)?;
     // A signal that ended the program will end this process, too.
     drop(folder);
     match &counted.ending {
@@ -63,7 +64,7 @@ pub fn attach(options: &CountOptions, process: u32) -> anyhow::Result<ExitCode> 
     let notes = vec![format!("Process {process} was counted while it ran.")];
     let description = RunDescription { notes, ..RunDescription::default() };
     let family =
-        family::count_running(process, options.children, &work, folder.path(), duration, &description)?;
+        process_tree::count_running(process, options.children, &work, folder.path(), duration, &description)?;
     protect_images(family.counts.images.iter().map(|image| image.path.as_path()));
     show(&family, named(description, &family), options, write)?;
     Ok(ExitCode::SUCCESS)
@@ -72,7 +73,7 @@ pub fn attach(options: &CountOptions, process: u32) -> anyhow::Result<ExitCode> 
 /// Shows what is in a folder of counts, whose command was killed.
 pub fn show_folder(options: &CountOptions) -> anyhow::Result<ExitCode> {
     check(options)?;
-    let (family, mut description) = family::read(options.program.path())?;
+    let (family, mut description) = process_tree::read(options.program.path())?;
     description.notes.push("These are the counts of a run that was interrupted.".into());
     show(&family, named(description, &family), options, write)?;
     Ok(ExitCode::SUCCESS)
@@ -105,7 +106,7 @@ fn show(
     write: impl Fn(&[Table], &OutputOptions) -> Result<(), report::Error>,
 ) -> anyhow::Result<()> {
     let rules = named_rules(options)?;
-    let counts = family::run_counts(family, description, rules.as_ref());
+    let counts = process_tree::run_counts(family, description, rules.as_ref());
     if !options.unit.unit.is_empty() && !counts.has_classes() {
         bail!("no unit of work ended: {} was never called", options.unit.unit.join(", "));
     }
@@ -114,7 +115,7 @@ fn show(
     }
     let code = match options.by {
         Some(By::Unit) => Some(unit_table(family, counts.processes())),
-        by => code_rows(by).map(|rows| match &family::classes(family)[..] {
+        by => code_rows(by).map(|rows| match &process_tree::classes(family)[..] {
             [] => code_table(rows, &family.counts, None),
             classes => code_by_class(rows, &family.counts, classes),
         }),

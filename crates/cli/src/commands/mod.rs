@@ -51,10 +51,10 @@ use std::process::ExitCode;
 
 use analysis::units::SteadyRules;
 use engine::{Clock, Configuration, Plan, Random, Settings, UnitOfWork};
-use lab::crash;
-use lab::measure::Ending;
-use lab::startup::{self, RequestedNames};
 use report::{Destination, Format};
+use session::crash;
+use session::measure::Ending;
+use session::startup::{self, RequestedNames};
 use table::{Table, separated};
 
 use crate::arguments::{EndingOptions, EngineOptions, OutputOptions, UnitOptions};

@@ -6,9 +6,9 @@ use analysis::call_tree::{ObjectReader, WithCallTree, lock_table, object_tables}
 use analysis::models::{ClassResults, DividedByClass, InstructionResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan};
-use lab::objects::ObjectRules;
 use machine::{Caches, InstructionCounts, MergeableModel, Model, PerProcess, TimingModel};
 use report::Format;
+use session::objects::ObjectRules;
 use trace::Trace;
 
 use super::by_class::ClassRequest;

@@ -7,8 +7,8 @@ use analysis::models::{self, InstructionResults, ProcessResults, Together};
 use anyhow::bail;
 use engine::{Configuration, Plan, ProcessState};
 use events::Consumer;
-use lab::family::{self, Observed, ObservedProcess};
 use machine::{Caches, MergeableModel, Model, PerProcess, WarmUp};
+use session::process_tree::{self, Observed, ObservedProcess};
 use trace::Trace;
 
 use super::calls::{self, CallsRequest};
@@ -165,7 +165,7 @@ pub fn observe_running<M: Consumer>(
     begin: impl FnOnce(&mut M),
 ) -> anyhow::Result<Observed<M>> {
     let AttachedProgram { process, children, duration } = *attached;
-    Ok(family::observe_running(process, children, plan, duration, model, begin)?)
+    Ok(process_tree::observe_running(process, children, plan, duration, model, begin)?)
 }
 
 /// The note on a program that ran already.
@@ -189,7 +189,7 @@ pub fn run<M: Model>(
     };
     let observed = match &options.attached {
         Some(attached) => observe_running(attached, &plan, model, begin)?,
-        None => with_output_apart(output, || family::observe(&configuration, &plan, model, begin))?,
+        None => with_output_apart(output, || process_tree::observe(&configuration, &plan, model, begin))?,
     };
     let part = simulate::note(options, &observed.trace);
     let mut notes: Vec<String> = observed.ending.as_ref().and_then(until).into_iter().collect();
@@ -252,7 +252,8 @@ impl<M: InstructionResults + MergeableModel> SimulatedProcesses<M> {
             };
             ProcessResults {
                 number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
-                program_and_end: known.map(|known| [known.program.clone(), family::describe(&known.state)]),
+                program_and_end: known
+                    .map(|known| [known.program.clone(), process_tree::describe(&known.state)]),
                 totals: machines.iter().map(of_machine).collect(),
             }
         };

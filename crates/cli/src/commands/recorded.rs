@@ -3,9 +3,9 @@
 use analysis::replay::Selection;
 use anyhow::Context;
 use engine::{Configuration, Plan};
-use lab::measure::Ending;
-use lab::record;
 use machine::Machine;
+use session::measure::Ending;
+use session::record;
 use trace::Trace;
 
 use super::simulate::{check_units, prepare, selection};

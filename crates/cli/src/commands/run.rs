@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use engine::{Configuration, End, Process, Recorder};
 use gdb::{Listener, Server};
-use lab::family::AttachedRings;
-use lab::{crash, measure};
+use session::process_tree::AttachedRings;
+use session::{crash, measure};
 
 use super::configuration;
 use crate::arguments::RunOptions;

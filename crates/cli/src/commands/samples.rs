@@ -15,10 +15,10 @@ use analysis::samples::{
 };
 use anyhow::{Context, bail};
 use engine::Sampling;
-use lab::family::{self, CountFolder};
-use lab::measure::Ending;
-use lab::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
 use report::Format;
+use session::measure::Ending;
+use session::process_tree::{self, CountFolder};
+use session::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
 use table::{Kind, Table};
 
 use self::live::LiveView;
@@ -200,7 +200,7 @@ impl SampleTables<'_> {
                 file_name(&process.program).into(),
                 share.into(),
                 process.samples.into(),
-                family::describe(&process.state).into(),
+                process_tree::describe(&process.state).into(),
             ]);
         }
         with_errors(table, self.summary.samples)

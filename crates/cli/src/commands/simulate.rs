@@ -10,9 +10,9 @@ use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Select
 use anyhow::bail;
 use engine::{Configuration, Plan};
 use host::without_signals;
-use lab::live;
-use lab::measure::Ending;
 use machine::{Machine, Model, SamplingPlan, TimingModel, TimingModelError, WarmUp};
+use session::live;
+use session::measure::Ending;
 use table::{Table, separated};
 use trace::Trace;
 

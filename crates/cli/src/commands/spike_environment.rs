@@ -40,7 +40,7 @@ fn libraries(engine: &EngineOptions, program: &Path) -> anyhow::Result<Vec<PathB
     // A file that is no image, or does not exist, is reported as that.
     image::Image::open(program)?;
     let configuration = configuration(engine, program, &[], true);
-    let images = lab::startup::images(&configuration).with_context(|| {
+    let images = session::startup::images(&configuration).with_context(|| {
         format!(
             "{}: its libraries cannot be found; does pathlength run start it? --env LD_LIBRARY_PATH=DIR names a folder",
             program.display()

@@ -10,10 +10,10 @@ use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Select
 use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
 use anyhow::bail;
 use engine::{ClassPlan, Configuration, Plan, UnitPlan};
-use lab::startup::RequestedNames;
-use lab::{family, live};
 use machine::Machine;
 use report::{Block, Error, Page, Section};
+use session::startup::RequestedNames;
+use session::{live, process_tree};
 use table::Table;
 use trace::Trace;
 
@@ -155,9 +155,9 @@ fn observe_processes(
 ) -> anyhow::Result<ExitCode> {
     let observed = match &attached {
         Some(attached) => observe_running(attached, plan, live_strides, |_| ())?,
-        None => {
-            with_output_apart(&options.output, || family::observe(configuration, plan, live_strides, |_| ()))?
-        }
+        None => with_output_apart(&options.output, || {
+            process_tree::observe(configuration, plan, live_strides, |_| ())
+        })?,
     };
     protect_images(observed.trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&observed.trace);

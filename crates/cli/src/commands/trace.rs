@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use engine::{Plan, UnitPlan};
 use indicatif::HumanCount;
-use lab::{record, startup};
+use session::{record, startup};
 
 use super::{check_ending, check_names, configuration, named, protect_images};
 use crate::arguments::{PlanOptions, TraceOptions};

@@ -31,7 +31,7 @@ pub fn count(configuration: &Configuration, is_parallel: bool) -> Result<Counted
     let folder = tempfile::tempdir().map_err(Error::Simulation)?;
     let forked = Arc::new(ForkedCounters { folder: folder.path().to_path_buf() });
     let (plan, model) = (Plan::default(), EdgeCounter::default());
-    let live = live::run_family(configuration, &plan, model, is_parallel, Some(forked))?;
+    let live = live::run_tree(configuration, &plan, model, is_parallel, Some(forked))?;
     let mut counts = live.model.into_counts();
     let added = add(folder.path(), &mut counts).map_err(Error::Simulation)?;
     Ok(CountedEdges {

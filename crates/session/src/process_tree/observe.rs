@@ -15,8 +15,8 @@ use events::{BlockId, Consumer, LABELS, Object, Thread};
 use rustix::fs::MemfdFlags;
 use trace::Trace;
 
-use super::apart::Apart;
-use super::dictionary::FamilyDictionary;
+use super::dictionary::TreeDictionary;
+use super::forked_tree::ForkedTree;
 use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessage};
 use super::rings::Rings;
 use super::{file_name, is_alive};
@@ -43,7 +43,7 @@ pub struct Observed<M> {
 /// A process that was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedProcess {
-    /// Its number in the family.
+    /// Its number in the process tree.
     pub number: ProcessNumber,
     /// The number that records have.
     pub process: u32,
@@ -69,15 +69,15 @@ pub fn observe<M: Consumer>(
 ) -> Result<Observed<M>, Error> {
     let (rings, _) = Rings::new().map_err(Error::Simulation)?;
     let dictionary = dictionary(&record::header(configuration, plan)).map_err(Error::Simulation)?;
-    let mut apart = Apart::run(true, || {
+    let mut forked = ForkedTree::run(true, || {
         let consumer = RingConsumer::first(rings.clone()).expect("no process has a ring yet");
         let forked = Arc::new(RingConsumers::first(rings.clone()));
-        Ok(live::run_family(configuration, plan, consumer, false, Some(forked))?.ending)
+        Ok(live::run_tree(configuration, plan, consumer, false, Some(forked))?.ending)
     })?;
     begin(&mut model);
     let mut collector = Collector::new(rings, model, dictionary);
-    collector.collect_until(|| apart.is_over(Duration::ZERO)).map_err(Error::Simulation)?;
-    let ending = apart.ending()?;
+    collector.collect_until(|| forked.is_over(Duration::ZERO)).map_err(Error::Simulation)?;
+    let ending = forked.ending()?;
     collector.finish(&configuration.program, ending).map_err(Error::Simulation)
 }
 
@@ -107,7 +107,7 @@ pub fn observe_running<M: Consumer>(
                 began.set(Some(Instant::now()));
             }
             let is_over = |began: Instant| time.is_some_and(|time| began.elapsed() >= time);
-            caught.check().is_err() || began.get().is_some_and(is_over)
+            caught.is_interrupted() || began.get().is_some_and(is_over)
         };
         engine::attach_observing(process, children, plan, &file, &is_enough)
     };
@@ -122,16 +122,16 @@ pub fn observe_running<M: Consumer>(
 }
 
 /// A dictionary in memory.
-fn dictionary(header: &trace::Header) -> io::Result<FamilyDictionary> {
+fn dictionary(header: &trace::Header) -> io::Result<TreeDictionary> {
     let file = File::from(rustix::fs::memfd_create("dictionary", MemfdFlags::CLOEXEC)?);
-    FamilyDictionary::new(record::out_of_reach(file), header)
+    TreeDictionary::new(record::out_of_reach(file), header)
 }
 
 /// Passes what processes execute to a model.
 struct Collector<M> {
     rings: Rings,
     model: M,
-    dictionary: FamilyDictionary,
+    dictionary: TreeDictionary,
     /// The processes that have rings, by these.
     processes: BTreeMap<usize, CollectedProcess>,
     /// Those that have ended.
@@ -190,7 +190,7 @@ impl CollectedProcess {
 
 impl<M: Consumer> Collector<M> {
     /// That has passed on nothing.
-    fn new(rings: Rings, model: M, dictionary: FamilyDictionary) -> Collector<M> {
+    fn new(rings: Rings, model: M, dictionary: TreeDictionary) -> Collector<M> {
         let (processes, ended, threads, objects) = Default::default();
         Collector { rings, model, dictionary, processes, ended, threads, objects }
     }

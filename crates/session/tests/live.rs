@@ -7,7 +7,7 @@ use engine::{Configuration, Plan, Settings};
 use events::record::Event;
 use events::{Block, BlockId, Consumer, HitFilter, Image, Thread};
 use machine::{Caches, Machine};
-use pathlength_lab::live;
+use pathlength_session::live;
 
 /// Caches, and the numbers of executions reported in each way.
 struct Told {

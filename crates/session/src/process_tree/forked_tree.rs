@@ -1,4 +1,4 @@
-//! Runs a program in a process of its own, so that this one sees the end of all processes of the program, however they end.
+//! Runs a program in a forked process, so that this one sees the end of all processes of the program, however they end.
 
 use std::fs::File;
 use std::io;
@@ -20,8 +20,8 @@ enum RunResult {
     Failed(String),
 }
 
-/// A program in a process of its own.
-pub struct Apart {
+/// A program whose first process is forked from this one.
+pub struct ForkedTree {
     process: libc::pid_t,
     /// The end of a pipe, whose other end each process of the program holds.
     alive: OwnedFd,
@@ -34,10 +34,10 @@ pub struct Apart {
     _watcher: Option<Watcher>,
 }
 
-impl Apart {
+impl ForkedTree {
     /// Begins to run a program, by `body`. This process must have no other thread. Signals by which users end commands are
     /// the program's from now on. With `ends_too`, the program's processes end if this one is killed.
-    pub fn run(ends_too: bool, body: impl FnOnce() -> Result<Ending, Error>) -> Result<Apart, Error> {
+    pub fn run(ends_too: bool, body: impl FnOnce() -> Result<Ending, Error>) -> Result<ForkedTree, Error> {
         let (alive, lives) = io::pipe().map_err(Error::Simulation)?;
         let [alive, lives] = [OwnedFd::from(alive), OwnedFd::from(lives)].map(linux::out_of_reach);
         let result = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC);
@@ -72,7 +72,7 @@ impl Apart {
             _ => drop(lives),
         }
         signals.to(process);
-        Ok(Apart { process, alive, result, signals, status: None, _watcher: watcher })
+        Ok(ForkedTree { process, alive, result, signals, status: None, _watcher: watcher })
     }
 
     /// Whether all processes have ended, or the user has enough: by a signal after the first process has ended, or by a

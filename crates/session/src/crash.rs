@@ -25,7 +25,7 @@ pub fn is_crash(signal: i32) -> bool {
 /// The register with the return address, by its name in the calling conventions of Alpha and RISC-V.
 const RETURN_ADDRESS: &str = "ra";
 
-/// The signal; for a crash also the address, the place in the program and the registers, over several lines.
+/// The signal; for a crash also the address, the location in the program and the registers, over several lines.
 pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
     let mut text = format!("the program was ended by {}", signal_name(crash.signal));
     if let Some(address) = crash.address {
@@ -45,7 +45,8 @@ pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
     let registers: Vec<(&str, u64)> = (0..32).map(register).collect();
     let return_address = registers.iter().copied().filter(|&(name, _)| name == RETURN_ADDRESS);
     for (name, address) in [("pc", cpu.pc())].into_iter().chain(return_address) {
-        write!(text, "\n  {name:4} {address:016x}  {}", place(address, images)).expect("a string takes all");
+        write!(text, "\n  {name:4} {address:016x}  {}", location(address, images))
+            .expect("a string takes all");
     }
     for row in registers.chunks(4) {
         text.push_str("\n ");
@@ -57,7 +58,7 @@ pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
 }
 
 /// The function and source line of an address, if they can be found.
-fn place(address: u64, images: &[LoadedImage]) -> String {
+fn location(address: u64, images: &[LoadedImage]) -> String {
     let holds = |image: &&LoadedImage| (image.start..image.end).contains(&address);
     let Some(loaded) = images.iter().rev().find(holds) else { return "in no image".into() };
     let file = loaded.path.file_name().unwrap_or(loaded.path.as_os_str()).to_string_lossy();

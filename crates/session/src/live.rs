@@ -34,18 +34,18 @@ pub fn run<M: Consumer + 'static>(
     model: M,
     is_parallel: bool,
 ) -> Result<Live<M>, Error> {
-    run_family(configuration, plan, model, is_parallel, None)
+    run_tree(configuration, plan, model, is_parallel, None)
 }
 
 /// As [`run`]; processes that the program forks are observed by consumers of their own, if any.
-pub fn run_family<M: Consumer + 'static>(
+pub fn run_tree<M: Consumer + 'static>(
     configuration: &Configuration,
     plan: &Plan,
     model: M,
     is_parallel: bool,
     forked: Option<Arc<dyn ForkedConsumer>>,
 ) -> Result<Live<M>, Error> {
-    let has_family = forked.is_some();
+    let has_forked = forked.is_some();
     // The program cannot access files that were opened before its process was created.
     let file = record::out_of_reach(in_memory().map_err(Error::Simulation)?);
     let dictionary = linux::high_copy(file.as_raw_fd());
@@ -59,7 +59,7 @@ pub fn run_family<M: Consumer + 'static>(
     let recorder = recorder.map_err(Error::Simulation)?;
     let (recorded, ending) = record::run(&mut process, recorder, configuration, Error::Simulation)?;
     // Of several processes, others may come to the place where recording begins.
-    if !(has_family && plan.from.is_some()) {
+    if !(has_forked && plan.from.is_some()) {
         record::check_reached(&recorded, plan)?;
     }
     let model =

@@ -8,7 +8,7 @@ use engine::{Configuration, Counter, End, Place, Process};
 use events::LoadedImage;
 use image::Image;
 
-use crate::isolated::{self, Running};
+use crate::forked_run::{self, ForkedRun};
 use crate::measure::Error;
 
 /// Names in a program.
@@ -83,7 +83,7 @@ fn is_variable(name: &str) -> bool {
 }
 
 /// Whether a program may load further images while it runs.
-pub(crate) fn may_load_images(configuration: &Configuration) -> bool {
+pub fn may_load_images(configuration: &Configuration) -> bool {
     let Some(images) = images(configuration) else { return true };
     let open = |image: LoadedImage| Some((image.clone(), Image::open(&image.path).ok()?));
     loads_more(&images.into_iter().filter_map(open).collect::<Vec<_>>())
@@ -117,7 +117,7 @@ pub fn images(configuration: &Configuration) -> Option<Vec<LoadedImage>> {
         };
         Ok::<_, engine::Error>((matches!(end, End::Exited(0)), process.images))
     };
-    let running: Running<(bool, Vec<LoadedImage>), ()> = isolated::start(run).ok()?;
+    let running: ForkedRun<(bool, Vec<LoadedImage>), ()> = forked_run::start(run).ok()?;
     let ((is_whole, images), said) = running.wait(&mut |()| {}).ok()?;
     (is_whole && !said.contains("=> not found")).then_some(images)
 }

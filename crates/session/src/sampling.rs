@@ -22,8 +22,8 @@ use image::Image as ImageFile;
 use rustix::fs::MemfdFlags;
 use trace::{Header, Trace};
 
-use crate::family::{self, FamilyDictionary};
 use crate::measure::{Ending, Error};
+use crate::process_tree::{self, TreeDictionary};
 use crate::record::{self, AttachFailure};
 
 /// What is sampled, and how.
@@ -61,7 +61,7 @@ pub struct SampledProfile {
 /// A process that was sampled.
 #[derive(Clone, Debug)]
 pub struct SampledProcess {
-    /// Its number in the family.
+    /// Its number in the process tree.
     pub number: ProcessNumber,
     /// The host's number.
     pub host_process: u32,
@@ -78,15 +78,16 @@ pub struct SampledProcess {
 pub fn sample(
     configuration: &Configuration,
     request: SampleRequest,
-    folder: &family::CountFolder,
+    folder: &process_tree::CountFolder,
     show: &mut dyn FnMut(&SampledFolder),
 ) -> Result<(SampledProfile, Option<Ending>), Error> {
     let description = RunDescription::default();
     let mut sampled = SampledFolder::new(folder.path());
-    let ending = family::count_watched(configuration, &request.work(), folder, &description, &mut || {
-        sampled.refresh();
-        show(&sampled);
-    })?;
+    let ending =
+        process_tree::count_watched(configuration, &request.work(), folder, &description, &mut || {
+            sampled.refresh();
+            show(&sampled);
+        })?;
     let header = record::header(configuration, &engine::Plan::default());
     let profile = sampled.profile(header, request, folder.path())?;
     Ok((profile, ending))
@@ -102,7 +103,7 @@ pub fn sample_running(
     show: &mut dyn FnMut(&SampledFolder),
 ) -> Result<SampledProfile, AttachFailure> {
     let mut sampled = SampledFolder::new(folder);
-    family::attach_watched(process, children, &request.work(), (folder, time), &mut || {
+    process_tree::attach_watched(process, children, &request.work(), (folder, time), &mut || {
         sampled.refresh();
         show(&sampled);
     })?;
@@ -115,7 +116,7 @@ pub fn sample_running(
 
 /// The samples in a folder so far.
 pub struct SampledFolder {
-    family: SampledFamily,
+    tree: SampledFamily,
     /// All programs, each with all of its samples.
     pub programs: Vec<SampledProgram>,
     /// Why the folder cannot be read any more.
@@ -125,12 +126,12 @@ pub struct SampledFolder {
 impl SampledFolder {
     /// The samples in a folder.
     fn new(folder: &Path) -> SampledFolder {
-        SampledFolder { family: SampledFamily::new(folder), programs: Vec::new(), failure: None }
+        SampledFolder { tree: SampledFamily::new(folder), programs: Vec::new(), failure: None }
     }
 
     /// Adds the new samples.
     fn refresh(&mut self) {
-        match self.family.new_samples() {
+        match self.tree.new_samples() {
             Ok(programs) => self.add(programs),
             Err(error) => self.failure = Some(error.to_string()),
         }
@@ -189,7 +190,7 @@ fn make(
     counts: Option<&Counts>,
 ) -> io::Result<SampledProfile> {
     let file = rustix::fs::memfd_create("dictionary", MemfdFlags::CLOEXEC)?;
-    let dictionary = FamilyDictionary::new(record::out_of_reach(File::from(file)), header)?;
+    let dictionary = TreeDictionary::new(record::out_of_reach(File::from(file)), header)?;
     let mut maker = Maker {
         dictionary,
         calls: WithCallTree::new(SampleCounts::default()),
@@ -237,7 +238,7 @@ pub fn describe(sampling: Sampling) -> String {
 }
 
 struct Maker {
-    dictionary: FamilyDictionary,
+    dictionary: TreeDictionary,
     calls: WithCallTree<SampleCounts>,
     instructions: SampledInstructions,
     summary: SampleSummary,

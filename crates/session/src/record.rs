@@ -50,7 +50,7 @@ fn not_written(path: &Path, reason: io::Error) -> Error {
 
 /// Runs a program to its end with a recorder, and checks whether it has what the plan names. `failed` makes the error if
 /// recording failed.
-pub(crate) fn run(
+pub fn run(
     process: &mut Process,
     mut recorder: Recorder,
     configuration: &Configuration,
@@ -68,7 +68,7 @@ pub(crate) fn run(
 }
 
 /// Whether the program came to what was to be recorded.
-pub(crate) fn check_reached(recorded: &Recorded, plan: &Plan) -> Result<(), Error> {
+pub fn check_reached(recorded: &Recorded, plan: &Plan) -> Result<(), Error> {
     match (&plan.from, &plan.unit) {
         (Some(from), _) if !recorded.has_begun => Err(Error::NeverReached(from.to_string())),
         (_, Some(unit)) if recorded.units <= unit.skip => Err(Error::TooFewUnits {
@@ -81,7 +81,7 @@ pub(crate) fn check_reached(recorded: &Recorded, plan: &Plan) -> Result<(), Erro
 }
 
 /// The trace header for a plan.
-pub(crate) fn header(configuration: &Configuration, plan: &Plan) -> Header {
+pub fn header(configuration: &Configuration, plan: &Plan) -> Header {
     let arguments = configuration.arguments.iter().map(|one| one.to_string_lossy().into()).collect();
     let environment = Some(EnvironmentSummary::new(&configuration.environment));
     Header { environment, ..plan.header(configuration.program.clone(), arguments, configuration.model) }
@@ -98,12 +98,12 @@ pub fn out_of_reach(file: File) -> File {
     linux::out_of_reach(file.into()).into()
 }
 
-/// Records a running process of the engine, and with `family` those that it has forked, into a
+/// Records a running process of the engine, and with `children` those that it has forked, into a
 /// file: until Ctrl-C, its end, the end of the plan, or for a duration. The file replaces an existing one as soon as it
 /// has records.
 pub fn attach(
     process: u32,
-    family: bool,
+    children: bool,
     plan: &Plan,
     duration: Option<Duration>,
     path: &Path,
@@ -123,9 +123,9 @@ pub fn attach(
             began.set(Some(Instant::now()));
         }
         let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
-        caught.check().is_err() || began.get().is_some_and(is_over)
+        caught.is_interrupted() || began.get().is_some_and(is_over)
     };
-    let attached = engine::attach(process, family, plan, &file, &is_enough);
+    let attached = engine::attach(process, children, plan, &file, &is_enough);
     let attached = attached.map_err(|error| match error {
         AttachError::Failed(..) => AttachFailure::from(not_written(path, io::Error::other(error))),
         error => error.into(),

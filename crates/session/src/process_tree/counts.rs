@@ -14,18 +14,18 @@ use analysis::run_counts::{ProcessSums, ProcessWork, RunCounts, RunDescription};
 use engine::{Configuration, CountedProcess, Family, FamilyCounter, Process, ProcessNumber, UnitOfWork};
 use serde::Serialize;
 
-use super::apart::Apart;
+use super::forked_tree::ForkedTree;
 use super::{describe, file_name};
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
+use crate::scratch::ScratchFolder;
 use host::interrupt::InterruptGuard;
-use workloads::scratch::ScratchFolder;
 
 /// What was counted in all processes of a program.
 #[derive(Debug)]
-pub struct FamilyCounted {
+pub struct CountedTree {
     /// The counts.
-    pub family: Family,
+    pub tree: Family,
     /// How the first process ended, if it did.
     pub ending: Option<Ending>,
 }
@@ -42,10 +42,10 @@ pub fn count(
     work: &UnitOfWork,
     folder: &CountFolder,
     description: &RunDescription,
-) -> Result<FamilyCounted, Error> {
+) -> Result<CountedTree, Error> {
     let ending = count_watched(configuration, work, folder, description, &mut || ())?;
-    let family = Family::read(folder.path()).map_err(|error| Error::Simulation(io::Error::other(error)))?;
-    Ok(FamilyCounted { family, ending })
+    let tree = Family::read(folder.path()).map_err(|error| Error::Simulation(io::Error::other(error)))?;
+    Ok(CountedTree { tree, ending })
 }
 
 /// The same without reading the counts. `watch` is called every now and then.
@@ -57,11 +57,12 @@ pub fn count_watched(
     watch: &mut dyn FnMut(),
 ) -> Result<Option<Ending>, Error> {
     write_json(&folder.path().join(DESCRIPTION), description).map_err(Error::Simulation)?;
-    let mut apart = Apart::run(!folder.is_lasting(), || count_first(configuration, work, folder.path()))?;
-    while !apart.is_over(PAUSE) {
+    let mut forked =
+        ForkedTree::run(!folder.is_lasting(), || count_first(configuration, work, folder.path()))?;
+    while !forked.is_over(PAUSE) {
         watch();
     }
-    apart.ending()
+    forked.ending()
 }
 
 /// Counts a program that runs already, and with `children` the processes that it has forked, in `folder`: until it ends,
@@ -102,7 +103,7 @@ pub fn attach_watched(
         }
         watch.borrow_mut()();
         let is_over = |began: Instant| time.is_some_and(|time| began.elapsed() >= time);
-        caught.check().is_err() || began.get().is_some_and(is_over)
+        caught.is_interrupted() || began.get().is_some_and(is_over)
     };
     engine::attach_counting(process, children, work, &opened, &is_enough)?;
     Ok(())
@@ -110,10 +111,10 @@ pub fn attach_watched(
 
 /// What is in a folder of counts, whose command was killed or still runs.
 pub fn read(folder: &Path) -> Result<(Family, RunDescription), Error> {
-    let family = Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
+    let tree = Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
     let description = fs::read(folder.join(DESCRIPTION)).ok();
     let description = description.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    Ok((family, description))
+    Ok((tree, description))
 }
 
 /// Whether a path is a folder of counts.
@@ -122,10 +123,10 @@ pub fn is_folder(path: &Path) -> bool {
 }
 
 /// The units of each class, the classes in the order of the instructions in them.
-pub fn classes(family: &Family) -> Vec<UnitClass> {
+pub fn classes(tree: &Family) -> Vec<UnitClass> {
     let mut classes: Vec<UnitClass> = Vec::new();
-    for (name, executions) in &family.classes {
-        let units = family.units.iter().filter(|unit| unit.class == *name);
+    for (name, executions) in &tree.classes {
+        let units = tree.units.iter().filter(|unit| unit.class == *name);
         classes.push(UnitClass::of(name, units.map(|unit| unit.instructions).collect(), executions.clone()));
     }
     classes.retain(|class| class.units() > 0);
@@ -134,27 +135,27 @@ pub fn classes(family: &Family) -> Vec<UnitClass> {
 }
 
 /// The run by classes of units and kinds of processes; the rules say which kinds there are.
-pub fn run_counts(family: &Family, description: RunDescription, rules: Option<&Components>) -> RunCounts {
+pub fn run_counts(tree: &Family, description: RunDescription, rules: Option<&Components>) -> RunCounts {
     let mut work = Vec::new();
-    for (process, sums) in family.processes.iter().zip(processes(family)) {
+    for (process, sums) in tree.processes.iter().zip(processes(tree)) {
         work.push(ProcessWork { sums, executions: &process.executions, in_units: &process.in_units });
     }
-    RunCounts::of_owners(description, &family.counts, &classes(family), work, rules)
+    RunCounts::of_owners(description, &tree.counts, &classes(tree), work, rules)
 }
 
 /// The processes, for tables.
-pub fn processes(family: &Family) -> Vec<ProcessSums> {
-    let mut units = vec![0; family.processes.len()];
-    family.units.iter().for_each(|unit| units[unit.process as usize] += 1);
+pub fn processes(tree: &Family) -> Vec<ProcessSums> {
+    let mut units = vec![0; tree.processes.len()];
+    tree.units.iter().for_each(|unit| units[unit.process as usize] += 1);
     let sums = |(process, units): (&CountedProcess, u64)| ProcessSums {
         number: process.number.to_string(),
         program: process.programs.last().map_or_else(String::new, |path| file_name(path)),
         kind: String::new(),
         end: describe(&process.state),
-        instructions: process.instructions(&family.counts),
+        instructions: process.instructions(&tree.counts),
         units,
     };
-    family.processes.iter().zip(units).map(sums).collect()
+    tree.processes.iter().zip(units).map(sums).collect()
 }
 
 fn write_json(path: &Path, what: &impl Serialize) -> io::Result<()> {
@@ -171,11 +172,11 @@ fn count_first(configuration: &Configuration, work: &UnitOfWork, folder: &Path) 
 
 /// A folder for counts: beside the file that they are saved to, or else a temporary one. It is removed when this is dropped.
 #[derive(Debug)]
-pub struct CountFolder(Option<CountPlace>);
+pub struct CountFolder(Option<CountLocation>);
 
-/// Where counts are while processes count.
+/// The folder in which processes count.
 #[derive(Debug)]
-enum CountPlace {
+enum CountLocation {
     /// Beside the file.
     Saved(PathBuf),
     /// In a temporary folder.
@@ -187,7 +188,7 @@ impl CountFolder {
     pub fn new(saved: Option<&Path>) -> Result<CountFolder, Error> {
         let Some(saved) = saved else {
             let made = ScratchFolder::new(&std::env::temp_dir(), "pathlength-count-", 0o700);
-            return Ok(CountFolder(Some(CountPlace::Scratch(made.map_err(Error::Simulation)?))));
+            return Ok(CountFolder(Some(CountLocation::Scratch(made.map_err(Error::Simulation)?))));
         };
         let mut name = saved.file_name().unwrap_or_default().to_os_string();
         name.push(".d");
@@ -195,7 +196,7 @@ impl CountFolder {
         match fs::create_dir(&path) {
             Ok(()) => {
                 let path = std::path::absolute(&path).map_err(Error::Simulation)?;
-                Ok(CountFolder(Some(CountPlace::Saved(path))))
+                Ok(CountFolder(Some(CountLocation::Saved(path))))
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::FolderExists { path }),
             Err(reason) => Err(Error::NotWritten { path, reason, is_partial: false }),
@@ -205,22 +206,22 @@ impl CountFolder {
     /// Leaves it, for processes that still count there.
     pub fn keep(mut self) -> PathBuf {
         match self.0.take() {
-            Some(CountPlace::Saved(path)) => path,
-            Some(CountPlace::Scratch(folder)) => folder.keep(),
+            Some(CountLocation::Saved(path)) => path,
+            Some(CountLocation::Scratch(folder)) => folder.keep(),
             None => PathBuf::new(),
         }
     }
 
     /// Whether its counts can be read if this process is killed.
     fn is_lasting(&self) -> bool {
-        matches!(self.0, Some(CountPlace::Saved(_)))
+        matches!(self.0, Some(CountLocation::Saved(_)))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         match &self.0 {
-            Some(CountPlace::Saved(path)) => path,
-            Some(CountPlace::Scratch(folder)) => folder.path(),
+            Some(CountLocation::Saved(path)) => path,
+            Some(CountLocation::Scratch(folder)) => folder.path(),
             None => Path::new(""),
         }
     }
@@ -228,7 +229,7 @@ impl CountFolder {
 
 impl Drop for CountFolder {
     fn drop(&mut self) {
-        if let Some(CountPlace::Saved(path)) = &self.0 {
+        if let Some(CountLocation::Saved(path)) = &self.0 {
             let _ = fs::remove_dir_all(path);
         }
     }

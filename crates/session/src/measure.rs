@@ -186,19 +186,19 @@ pub enum Error {
 
 impl Error {
     /// No image has the function.
-    pub(crate) fn no_such_function(function: &str, images: &[LoadedImage]) -> Error {
+    pub fn no_such_function(function: &str, images: &[LoadedImage]) -> Error {
         let similar = similar_functions(function, images);
         Error::NoSuchFunction { function: function.into(), images: names(images), similar }
     }
 
     /// No image has the symbol of a place.
-    pub(crate) fn no_such_place(place: &engine::Place, images: &[LoadedImage]) -> Error {
+    pub fn no_such_place(place: &engine::Place, images: &[LoadedImage]) -> Error {
         let similar = place.symbol().map(|symbol| similar_functions(symbol, images)).unwrap_or_default();
         Error::NoSuchPlace { place: place.to_string(), images: names(images), similar }
     }
 
     /// No image has a variable of this name.
-    pub(crate) fn no_such_array(name: &str, images: &[LoadedImage]) -> Error {
+    pub fn no_such_array(name: &str, images: &[LoadedImage]) -> Error {
         let similar =
             similar_in(images, name, |image| image.variables().into_iter().map(|it| it.name).collect());
         Error::NoSuchArray { name: name.into(), images: names(images), similar }

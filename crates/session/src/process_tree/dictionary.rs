@@ -12,7 +12,7 @@ use guest::Guest;
 use trace::{Function, Process, Trace, Writer};
 
 /// The definitions of all processes, each of them once.
-pub struct FamilyDictionary {
+pub struct TreeDictionary {
     /// What writes the trace that has the definitions.
     process: Arc<Process>,
     /// The trace's file.
@@ -21,12 +21,12 @@ pub struct FamilyDictionary {
     image_numbers: HashMap<(PathBuf, u64, u64, u64), u32>,
 }
 
-impl FamilyDictionary {
+impl TreeDictionary {
     /// Without definitions, written to an empty file that was opened for appending.
-    pub fn new(file: File, header: &trace::Header) -> io::Result<FamilyDictionary> {
+    pub fn new(file: File, header: &trace::Header) -> io::Result<TreeDictionary> {
         let writer = Writer::new(file.try_clone()?, header)?;
         let process = Process::new(&writer, 0, std::process::id());
-        Ok(FamilyDictionary { process, file, images: Vec::new(), image_numbers: HashMap::new() })
+        Ok(TreeDictionary { process, file, images: Vec::new(), image_numbers: HashMap::new() })
     }
 
     /// The number of an image, which is defined for the consumer if it is new.

@@ -1,8 +1,8 @@
 //! All processes of a program: counted, or observed by models.
 
-mod apart;
 mod counts;
 mod dictionary;
+mod forked_tree;
 mod forwarding;
 mod messages;
 mod observe;
@@ -14,10 +14,10 @@ use std::path::Path;
 use engine::ProcessState;
 
 pub use self::counts::{
-    CountFolder, FamilyCounted, attach_watched, classes, count, count_running, count_watched, is_folder,
+    CountFolder, CountedTree, attach_watched, classes, count, count_running, count_watched, is_folder,
     processes, read, run_counts,
 };
-pub(crate) use self::dictionary::FamilyDictionary;
+pub(crate) use self::dictionary::TreeDictionary;
 pub use self::messages::AttachedRings;
 pub use self::observe::{Observed, ObservedProcess, observe, observe_running};
 

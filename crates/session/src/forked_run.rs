@@ -34,8 +34,8 @@ enum Message<T, P> {
     Failed(String),
 }
 
-/// A run in progress, which reports its progress as `P`, and returns a `T`.
-pub struct Running<T, P> {
+/// A run in a forked process, which reports its progress as `P`, and returns a `T`.
+pub struct ForkedRun<T, P> {
     process: libc::pid_t,
     messages: BufReader<File>,
     output: File,
@@ -45,7 +45,7 @@ pub struct Running<T, P> {
 /// Starts a process that runs a program. The program's standard output is kept, its standard input is empty.
 pub fn start<T: Serialize, P: Serialize, E: ToString>(
     run: impl FnOnce(&mut (dyn FnMut(P) + Send)) -> Result<T, E>,
-) -> Result<Running<T, P>, Error> {
+) -> Result<ForkedRun<T, P>, Error> {
     start_reading(Path::new("/dev/null"), run)
 }
 
@@ -53,7 +53,7 @@ pub fn start<T: Serialize, P: Serialize, E: ToString>(
 pub fn start_reading<T: Serialize, P: Serialize, E: ToString>(
     input: &Path,
     run: impl FnOnce(&mut (dyn FnMut(P) + Send)) -> Result<T, E>,
-) -> Result<Running<T, P>, Error> {
+) -> Result<ForkedRun<T, P>, Error> {
     // The program in the child has none of these descriptors, nor those of concurrent runs.
     let output = out_of_reach(tempfile::tempfile().map_err(Error::Start)?);
     let input = out_of_reach(File::open(input).map_err(Error::Start)?);
@@ -70,7 +70,7 @@ pub fn start_reading<T: Serialize, P: Serialize, E: ToString>(
         }
         _ => {
             let messages = BufReader::new(File::from(read));
-            Ok(Running { process, messages, output, types: PhantomData })
+            Ok(ForkedRun { process, messages, output, types: PhantomData })
         }
     }
 }
@@ -105,10 +105,10 @@ fn child<T: Serialize, P: Serialize, E: ToString>(
     unsafe { libc::_exit(0) }
 }
 
-/// The place of one of these that has told something that was not read, or has ended: the first of them. Waits until there is
+/// The index of one of these that has told something that was not read, or has ended: the first of them. Waits until there is
 /// one. Their results must be all that they tell.
-pub fn first_done<T, P>(running: &[Running<T, P>]) -> usize {
-    let poll = |one: &Running<T, P>| libc::pollfd {
+pub fn first_done<T, P>(running: &[ForkedRun<T, P>]) -> usize {
+    let poll = |one: &ForkedRun<T, P>| libc::pollfd {
         fd: one.messages.get_ref().as_raw_fd(),
         events: libc::POLLIN,
         revents: 0,
@@ -119,14 +119,14 @@ pub fn first_done<T, P>(running: &[Running<T, P>]) -> usize {
     polled.iter().position(|one| one.revents != 0).unwrap_or(0)
 }
 
-impl<T: DeserializeOwned, P: DeserializeOwned> Running<T, P> {
+impl<T: DeserializeOwned, P: DeserializeOwned> ForkedRun<T, P> {
     /// Waits for the end, and calls `progress` meanwhile. Returns the result and the program's output.
     pub fn wait(self, progress: &mut dyn FnMut(P)) -> Result<(T, String), Error> {
         let (done, output) = self.wait_for_bytes(progress)?;
         Ok((done, String::from_utf8_lossy(&output).into_owned()))
     }
 
-    /// As [`Running::wait`], for output that need not be text.
+    /// As [`ForkedRun::wait`], for output that need not be text.
     pub fn wait_for_bytes(mut self, progress: &mut dyn FnMut(P)) -> Result<(T, Vec<u8>), Error> {
         let mut result = None;
         let mut line = Vec::new();

@@ -1,0 +1,16 @@
+//! Runs programs, attaches to processes and replays traces; counts, records or simulates what they execute.
+//!
+//! Everything here is below the command line, and knows neither workloads nor studies.
+
+pub mod crash;
+pub mod edges;
+pub mod forked_run;
+pub mod live;
+pub mod measure;
+pub mod objects;
+pub mod process_tree;
+pub mod record;
+pub mod sampling;
+pub mod scratch;
+pub mod startup;
+pub mod surroundings;
