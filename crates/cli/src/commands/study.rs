@@ -12,9 +12,9 @@ use lab::study::tpch;
 use lab::study::vlm::Backing;
 use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
+use session::machines::SelectedMachines;
 use system::study::{SystemProgram, SystemStudySettings};
 
-use super::selected_machines::SelectedMachines;
 use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
 
