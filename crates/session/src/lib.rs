@@ -2,15 +2,21 @@
 //!
 //! Everything here is below the command line, and knows neither workloads nor studies.
 
+pub mod console;
 pub mod crash;
 pub mod edges;
 pub mod forked_run;
+pub mod input;
 pub mod live;
+pub mod machines;
 pub mod measure;
 pub mod objects;
 pub mod process_tree;
+pub mod program;
 pub mod record;
 pub mod sampling;
 pub mod scratch;
+pub mod simulation;
 pub mod startup;
 pub mod surroundings;
+pub mod tables;

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
 use report::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
+use crate::input::AttachedProgram;
 use crate::measure::{self, Ending, Error};
 use host::interrupt::InterruptGuard;
 
@@ -98,16 +99,10 @@ pub fn out_of_reach(file: File) -> File {
     linux::out_of_reach(file.into()).into()
 }
 
-/// Records a running process of the engine, and with `children` those that it has forked, into a
-/// file: until Ctrl-C, its end, the end of the plan, or for a duration. The file replaces an existing one as soon as it
+/// Records a running process of the engine into a file: until Ctrl-C, its end, the end of the plan, or for a duration. The file replaces an existing one as soon as it
 /// has records.
-pub fn attach(
-    process: u32,
-    children: bool,
-    plan: &Plan,
-    duration: Option<Duration>,
-    path: &Path,
-) -> Result<Attached, AttachFailure> {
+pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
+    let &AttachedProgram { process, children, duration } = attached;
     let (file, name) = create(path)?;
     let caught = InterruptGuard::new();
     let began = Cell::new(None);

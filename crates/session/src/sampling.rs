@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use analysis::call_tree::WithCallTree;
 use analysis::export::{ChainSample, ThreadSamples};
@@ -22,6 +21,7 @@ use image::Image as ImageFile;
 use rustix::fs::MemfdFlags;
 use trace::{Header, Trace};
 
+use crate::input::AttachedProgram;
 use crate::measure::{Ending, Error};
 use crate::process_tree::{self, TreeDictionary};
 use crate::record::{self, AttachFailure};
@@ -93,23 +93,23 @@ pub fn sample(
     Ok((profile, ending))
 }
 
-/// Samples a program that runs already, and with `children` the processes that it has forked, in a folder: until it ends, the
+/// Samples a program that runs already in a folder: until it ends, the
 /// user ends the command, or the time is over. The program goes on.
 pub fn sample_running(
-    process: u32,
-    children: bool,
+    attached: &AttachedProgram,
     request: SampleRequest,
-    (folder, time): (&Path, Option<Duration>),
+    folder: &Path,
     show: &mut dyn FnMut(&SampledFolder),
 ) -> Result<SampledProfile, AttachFailure> {
     let mut sampled = SampledFolder::new(folder);
-    process_tree::attach_watched(process, children, &request.work(), (folder, time), &mut || {
+    process_tree::attach_watched(attached, &request.work(), folder, &mut || {
         sampled.refresh();
         show(&sampled);
     })?;
     sampled.refresh();
     let program = sampled.programs.first().and_then(|program| program.images.first());
-    let program = program.map_or(PathBuf::from(format!("process {process}")), |image| image.path.clone());
+    let program =
+        program.map_or(PathBuf::from(format!("process {}", attached.process)), |image| image.path.clone());
     let header = engine::Plan::default().header(program, Vec::new(), isa::Cpu::Ev67);
     Ok(sampled.profile(header, request, folder)?)
 }

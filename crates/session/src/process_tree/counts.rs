@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::forked_tree::ForkedTree;
 use super::{describe, file_name};
+use crate::input::AttachedProgram;
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
 use crate::scratch::ScratchFolder;
@@ -65,29 +66,27 @@ pub fn count_watched(
     forked.ending()
 }
 
-/// Counts a program that runs already, and with `children` the processes that it has forked, in `folder`: until it ends,
+/// Counts a program that runs already in `folder`: until it ends,
 /// the user ends the command, or the time is over. The program goes on.
 pub fn count_running(
-    process: u32,
-    children: bool,
+    attached: &AttachedProgram,
     work: &UnitOfWork,
     folder: &Path,
-    time: Option<Duration>,
     description: &RunDescription,
 ) -> Result<Family, AttachFailure> {
     write_json(&folder.join(DESCRIPTION), description).map_err(Error::Simulation)?;
-    attach_watched(process, children, work, (folder, time), &mut || ())?;
+    attach_watched(attached, work, folder, &mut || ())?;
     Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
 }
 
 /// The same without reading the counts. `watch` is called every now and then.
 pub fn attach_watched(
-    process: u32,
-    children: bool,
+    attached: &AttachedProgram,
     work: &UnitOfWork,
-    (folder, time): (&Path, Option<Duration>),
+    folder: &Path,
     watch: &mut dyn FnMut(),
 ) -> Result<(), AttachFailure> {
+    let &AttachedProgram { process, children, duration } = attached;
     let open = || {
         // The program's user writes there.
         let user = fs::metadata(Path::new("/proc").join(process.to_string()));
@@ -102,7 +101,7 @@ pub fn attach_watched(
             began.set(Some(Instant::now()));
         }
         watch.borrow_mut()();
-        let is_over = |began: Instant| time.is_some_and(|time| began.elapsed() >= time);
+        let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
         caught.is_interrupted() || began.get().is_some_and(is_over)
     };
     engine::attach_counting(process, children, work, &opened, &is_enough)?;

@@ -20,6 +20,7 @@ use super::forked_tree::ForkedTree;
 use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessage};
 use super::rings::Rings;
 use super::{file_name, is_alive};
+use crate::input::AttachedProgram;
 use crate::measure::{Ending, Error};
 use crate::record::AttachFailure;
 use crate::{live, record};
@@ -81,16 +82,15 @@ pub fn observe<M: Consumer>(
     collector.finish(&configuration.program, ending).map_err(Error::Simulation)
 }
 
-/// The same of a program that runs already, and with `children` the processes that it has forked: until it ends, the user ends
+/// The same of a program that runs already: until it ends, the user ends
 /// the command, or the time is over. The program goes on.
 pub fn observe_running<M: Consumer>(
-    process: u32,
-    children: bool,
+    attached: &AttachedProgram,
     plan: &Plan,
-    time: Option<Duration>,
     mut model: M,
     begin: impl FnOnce(&mut M),
 ) -> Result<Observed<M>, AttachFailure> {
+    let &AttachedProgram { process, children, duration } = attached;
     let (rings, file) = Rings::new().map_err(Error::Simulation)?;
     let program = PathBuf::from(format!("process {process}"));
     let header = plan.header(program.clone(), Vec::new(), isa::Cpu::Ev67);
@@ -106,7 +106,7 @@ pub fn observe_running<M: Consumer>(
             if has_begun && began.get().is_none() {
                 began.set(Some(Instant::now()));
             }
-            let is_over = |began: Instant| time.is_some_and(|time| began.elapsed() >= time);
+            let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
             caught.is_interrupted() || began.get().is_some_and(is_over)
         };
         engine::attach_observing(process, children, plan, &file, &is_enough)

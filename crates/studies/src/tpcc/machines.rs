@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::models::{Together, WithClasses, class_sums};
+use analysis::models::{SummedOverProcesses, WithClasses, class_sums};
 use engine::{Configuration, Plan};
 use machine::{Caches, Machine, PerProcess, TimingModel};
 use serde::{Deserialize, Serialize};
@@ -69,8 +69,8 @@ pub(super) fn observe(
     let observed = observed.map_err(|error| error.to_string())?;
     let WithClasses { model, classes } = &observed.model;
     let on_machine = |index: usize| {
-        let caches = Together(model.all_models().map(|models| &models.caches[index]).collect());
-        let times = Together(model.all_models().map(|models| &models.times[index]).collect());
+        let caches = SummedOverProcesses(model.all_models().map(|models| &models.caches[index]).collect());
+        let times = SummedOverProcesses(model.all_models().map(|models| &models.times[index]).collect());
         let (misses, cycles) = (class_sums(&caches, classes), class_sums(&times, classes));
         let transaction = |(_, name): &(&str, &str)| {
             let misses = misses.iter().find(|class| class_name(class.name) == *name)?;

@@ -1,37 +1,38 @@
 //! `pathlength count --children`: the instructions of all processes of a program.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::code_counts::{code_by_class, code_table};
 use analysis::run_counts::{ProcessSums, RunDescription};
 use anyhow::bail;
-use engine::{Family, ProcessState};
+use engine::{Configuration, Family, ProcessState};
+use session::input::AttachedProgram;
 use session::process_tree::{self, CountFolder};
+use session::program::{check_ending, check_names, protect_images, until};
 use table::{Kind, Table};
 
-use super::classes;
-use super::count::{self, code_rows, counted_configuration, named_rules, run_description, save, saved_path};
-use super::{
-    check_ending, check_names, named_in_unit, protect_images, until, with_output_apart, write,
-    write_after_run,
-};
+use super::count::{self, code_rows, named_rules, run_description, save, saved_path};
+use super::{classes, named_in_unit};
 use crate::arguments::{By, CountOptions, OutputOptions};
+use crate::console::{OutputApart, write, write_after_run};
 
 /// Runs the program, counts all processes, and writes the tables.
-pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
+pub fn run(options: &CountOptions, configuration: Configuration) -> anyhow::Result<ExitCode> {
     check(options)?;
     // Errors of the rules are reported before the program runs.
     named_rules(options)?;
     let output = &options.output;
     output.check(options.by.is_none() && saved_path(output).is_none())?;
-    let configuration = counted_configuration(options);
     let unit = classes::unit_of_work(options);
     check_names(&configuration, &named_in_unit(unit.as_ref()))?;
     let work = unit.map(|(work, _)| work).unwrap_or_default();
     let folder = CountFolder::new(saved_path(output))?;
     let description = run_description(&configuration, Vec::new());
-    let counted =
-        with_output_apart(output, || process_tree::count(&configuration, &work, &folder, &description))?;
+    let apart = OutputApart::begin(output);
+    let counted = process_tree::count(&configuration, &work, &folder, &description);
+    drop(apart);
+    let counted = counted?;
     let mut notes: Vec<String> = counted.ending.as_ref().and_then(until).into_iter().collect();
     let mut folder = Some(folder);
     if counted.tree.processes.iter().any(|process| process.state == ProcessState::Running)
@@ -47,41 +48,39 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     // A signal that ended the program will end this process, too.
     drop(folder);
     match &counted.ending {
-        Some(ending) => check_ending(ending, options.program.path(), &options.ending),
+        Some(ending) => check_ending(ending, &configuration.program, &options.ending.expected()),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
 /// Counts a program that runs already, and writes the tables. The program goes on.
-pub fn attach(options: &CountOptions, process: u32) -> anyhow::Result<ExitCode> {
+pub fn attach(options: &CountOptions, attached: &AttachedProgram) -> anyhow::Result<ExitCode> {
     check(options)?;
     named_rules(options)?;
     let output = &options.output;
     output.check(options.by.is_none() && saved_path(output).is_none())?;
     let work = classes::unit_of_work(options).map(|(work, _)| work).unwrap_or_default();
     let folder = CountFolder::new(saved_path(output))?;
-    let duration = options.program.duration;
-    let notes = vec![format!("Process {process} was counted while it ran.")];
+    let notes = vec![format!("Process {} was counted while it ran.", attached.process)];
     let description = RunDescription { notes, ..RunDescription::default() };
-    let family =
-        process_tree::count_running(process, options.children, &work, folder.path(), duration, &description)?;
-    protect_images(family.counts.images.iter().map(|image| image.path.as_path()));
-    show(&family, named(description, &family), options, write)?;
+    let tree = process_tree::count_running(attached, &work, folder.path(), &description)?;
+    protect_images(tree.counts.images.iter().map(|image| image.path.as_path()));
+    show(&tree, named(description, &tree), options, write)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Shows what is in a folder of counts, whose command was killed.
-pub fn show_folder(options: &CountOptions) -> anyhow::Result<ExitCode> {
+pub fn show_folder(options: &CountOptions, path: &Path) -> anyhow::Result<ExitCode> {
     check(options)?;
-    let (family, mut description) = process_tree::read(options.program.path())?;
+    let (tree, mut description) = process_tree::read(path)?;
     description.notes.push("These are the counts of a run that was interrupted.".into());
-    show(&family, named(description, &family), options, write)?;
+    show(&tree, named(description, &tree), options, write)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The description with the program that the first process executes, if it ran already when counting began.
-fn named(mut description: RunDescription, family: &Family) -> RunDescription {
-    let program = family.processes.first().and_then(|process| process.programs.last());
+fn named(mut description: RunDescription, tree: &Family) -> RunDescription {
+    let program = tree.processes.first().and_then(|process| process.programs.last());
     if let Some(path) = program.filter(|_| description.program.is_empty()) {
         description.program = path.to_string_lossy().into_owned();
     }
@@ -100,13 +99,13 @@ fn check(options: &CountOptions) -> anyhow::Result<()> {
 }
 
 fn show(
-    family: &Family,
+    tree: &Family,
     description: RunDescription,
     options: &CountOptions,
     write: impl Fn(&[Table], &OutputOptions) -> Result<(), report::Error>,
 ) -> anyhow::Result<()> {
     let rules = named_rules(options)?;
-    let counts = process_tree::run_counts(family, description, rules.as_ref());
+    let counts = process_tree::run_counts(tree, description, rules.as_ref());
     if !options.unit.unit.is_empty() && !counts.has_classes() {
         bail!("no unit of work ended: {} was never called", options.unit.unit.join(", "));
     }
@@ -114,17 +113,17 @@ fn show(
         return save(&counts, path);
     }
     let code = match options.by {
-        Some(By::Unit) => Some(unit_table(family, counts.processes())),
-        by => code_rows(by).map(|rows| match &process_tree::classes(family)[..] {
-            [] => code_table(rows, &family.counts, None),
-            classes => code_by_class(rows, &family.counts, classes),
+        Some(By::Unit) => Some(unit_table(tree, counts.processes())),
+        by => code_rows(by).map(|rows| match &process_tree::classes(tree)[..] {
+            [] => code_table(rows, &tree.counts, None),
+            classes => code_by_class(rows, &tree.counts, classes),
         }),
     };
     count::show(&counts, code, rules, options, write)
 }
 
 /// A row for each unit of work, in the order in which those of each process ended.
-fn unit_table(family: &Family, processes: &[ProcessSums]) -> Table {
+fn unit_table(tree: &Family, processes: &[ProcessSums]) -> Table {
     let columns = [
         ("process", Kind::Text),
         ("thread", Kind::Count),
@@ -133,7 +132,7 @@ fn unit_table(family: &Family, processes: &[ProcessSums]) -> Table {
         ("ended", Kind::Text),
     ];
     let mut table = Table::new("units", "Units of work", &columns);
-    for unit in &family.units {
+    for unit in &tree.units {
         table.row(vec![
             processes[unit.process as usize].number.clone().into(),
             u64::from(unit.thread).into(),

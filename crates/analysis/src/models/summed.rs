@@ -1,4 +1,4 @@
-//! The results of several processes, each with a model of its own, together.
+//! The sums of the results of several processes, each with a model of its own.
 
 use events::BlockId;
 use machine::predictor::PredictionCount;
@@ -12,27 +12,27 @@ use table::{Column, Kind, Table, Value};
 
 /// Models of the same machine, one for each process. Their results are added up.
 #[derive(Debug)]
-pub struct Together<'a, M>(pub Vec<&'a M>);
+pub struct SummedOverProcesses<'a, M>(pub Vec<&'a M>);
 
-impl<M> Clone for Together<'_, M> {
+impl<M> Clone for SummedOverProcesses<'_, M> {
     fn clone(&self) -> Self {
-        Together(self.0.clone())
+        SummedOverProcesses(self.0.clone())
     }
 }
 
-impl<'a, M> From<&'a M> for Together<'a, M> {
-    fn from(model: &'a M) -> Together<'a, M> {
-        Together(vec![model])
+impl<'a, M> From<&'a M> for SummedOverProcesses<'a, M> {
+    fn from(model: &'a M) -> SummedOverProcesses<'a, M> {
+        SummedOverProcesses(vec![model])
     }
 }
 
-impl<'a, M> Together<'a, M> {
+impl<'a, M> SummedOverProcesses<'a, M> {
     fn sum(&self, of: impl Fn(&M) -> u64) -> u64 {
         self.0.iter().map(|model| of(model)).sum()
     }
 }
 
-impl<M: MergeableModel> Together<'_, M> {
+impl<M: MergeableModel> SummedOverProcesses<'_, M> {
     /// What the results of all instructions add up to, in the columns of [`InstructionResults::columns`].
     pub fn totals(&self) -> Vec<u64> {
         let add = |mut sums: Vec<u64>, more: Vec<u64>| {
@@ -43,7 +43,7 @@ impl<M: MergeableModel> Together<'_, M> {
     }
 }
 
-impl<M: InstructionResults> InstructionResults for Together<'_, M> {
+impl<M: InstructionResults> InstructionResults for SummedOverProcesses<'_, M> {
     const WHAT: &'static str = M::WHAT;
     const UNIT_EVENT: usize = M::UNIT_EVENT;
 
@@ -52,6 +52,9 @@ impl<M: InstructionResults> InstructionResults for Together<'_, M> {
     }
 
     fn units(&self, name: &str, title: &str) -> Table {
+        if let [model] = &self.0[..] {
+            return model.units(name, title);
+        }
         let mut tables = self.0.iter().map(|model| model.units(name, title));
         let mut table = tables.next().expect("a machine has a model");
         // Units are numbered from 0 in all processes together, and their number is the first column.
@@ -81,7 +84,7 @@ impl<M: InstructionResults> InstructionResults for Together<'_, M> {
     }
 }
 
-impl Together<'_, Caches> {
+impl SummedOverProcesses<'_, Caches> {
     /// Instructions executed.
     pub(super) fn instructions(&self) -> u64 {
         self.sum(Caches::instructions)
@@ -108,7 +111,7 @@ impl Together<'_, Caches> {
     }
 }
 
-impl Together<'_, TimingModel> {
+impl SummedOverProcesses<'_, TimingModel> {
     /// All cycles, as if the processes had been executed one after the other.
     pub(super) fn cycles(&self) -> Cycles {
         let mut sum = Cycles::default();
