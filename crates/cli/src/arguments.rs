@@ -17,6 +17,7 @@ mod objects;
 mod output;
 mod program;
 mod qemu;
+mod questions;
 mod samples;
 mod sharing;
 mod show;
@@ -34,7 +35,7 @@ pub use count::{By, CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
 pub use faults::{FaultRows, FaultsOptions};
-pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
+pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, MachineSettings,
     MachinesOptions, MrcOptions, ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
@@ -45,6 +46,7 @@ pub use program::{
     AttachedProgram, CountedProgram, FileOptions, ProfiledProgram, ProgramOptions, RunningProgram, parse,
 };
 pub use qemu::QemuOptions;
+pub use questions::QUESTIONS;
 pub use samples::SampleRows;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
