@@ -180,7 +180,7 @@ fn every_command_is_in_the_reference_once() {
         assert!(page.contains("\n## Examples\n\n```text\npathlength "), "{page}");
     }
     let page = run("man --format markdown mrc").quiet_success();
-    assert!(page.contains("- `--streams <STREAM>`"), "{page}");
+    assert!(page.contains("- `--streams <STREAMS>`"), "{page}");
 }
 
 #[test]

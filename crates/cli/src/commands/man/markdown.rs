@@ -9,8 +9,7 @@ use crate::arguments::QUESTIONS;
 
 /// The page of one command.
 pub fn page(command: &Command) -> String {
-    let name = name(command).replace('-', " ");
-    let mut page = format!("# {name}\n\n");
+    let mut page = format!("# {}\n\n", command.get_bin_name().unwrap_or_else(|| command.get_name()));
     let about = command.get_long_about().or(command.get_about());
     paragraph(&mut page, &about.map(ToString::to_string).unwrap_or_default());
     let usage = command.clone().render_usage().to_string();
