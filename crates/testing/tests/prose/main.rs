@@ -14,9 +14,8 @@ const MOST_WORDS: usize = 45;
 const LONGEST_LINE: usize = 160;
 
 /// Documents with long sentences and long lines, and how many of each. No number may grow.
-const LONG: [(&str, usize, usize); 30] = [
+const LONG: [(&str, usize, usize); 29] = [
     ("ARCHITECTURE.md", 2, 0),
-    ("CHANGELOG.md", 16, 47),
     ("CONTRIBUTING.md", 1, 0),
     ("docs/design/branch-log.md", 1, 0),
     ("docs/design/cache-model.md", 4, 0),
