@@ -20,6 +20,7 @@ mod models;
 mod objects;
 mod output;
 mod qemu;
+mod questions;
 mod samples;
 mod sharing;
 mod show;
@@ -38,7 +39,7 @@ pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
 pub use faults::{FaultRows, FaultsOptions};
 pub use input::{InputFile, InputOptions, MachineName, ProcessId, ProgramOptions, parse, words_of};
-pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
+pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventModel, EventOptions,
     MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, SimulationOptions, SizesOptions, TimeOptions,
@@ -46,6 +47,7 @@ pub use models::{
 pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions};
 pub use qemu::QemuOptions;
+pub use questions::QUESTIONS;
 pub use samples::SampleRows;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
