@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use analysis::run_counts::RunCounts;
 use trace::Trace;
 
+use crate::attached_program::AttachedProgram;
 use crate::process_tree;
 
 /// An input, as the file that is named, or the number of a process, decides.
@@ -26,17 +26,6 @@ pub enum Input {
     Attached(AttachedProgram),
     /// The counts of a run: a file, or the folder that an interrupted run left.
     SavedCounts(PathBuf),
-}
-
-/// A program to attach to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttachedProgram {
-    /// The number of its process.
-    pub process: u32,
-    /// Whether the processes that it has forked belong to it.
-    pub children: bool,
-    /// How long it is observed, if not until Ctrl-C.
-    pub duration: Option<Duration>,
 }
 
 /// Arguments for a file that takes none.

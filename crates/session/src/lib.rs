@@ -2,6 +2,7 @@
 //!
 //! Everything here is below the command line, and knows neither workloads nor studies.
 
+pub mod attached_program;
 pub mod console;
 pub mod crash;
 pub mod edges;

@@ -11,7 +11,7 @@ use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recor
 use report::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
-use crate::input::AttachedProgram;
+use crate::attached_program::AttachedProgram;
 use crate::measure::{self, Ending, Error};
 use host::interrupt::InterruptGuard;
 

@@ -21,7 +21,7 @@ use image::Image as ImageFile;
 use rustix::fs::MemfdFlags;
 use trace::{Header, Trace};
 
-use crate::input::AttachedProgram;
+use crate::attached_program::AttachedProgram;
 use crate::measure::{Ending, Error};
 use crate::process_tree::{self, TreeDictionary};
 use crate::record::{self, AttachFailure};

@@ -16,7 +16,8 @@ use anyhow::bail;
 use clap::error::Result;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches};
 use report::protect;
-use session::input::{AttachedProgram, Input};
+use session::attached_program::AttachedProgram;
+use session::input::Input;
 use trace::Trace;
 
 use super::Arguments;

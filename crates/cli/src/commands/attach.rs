@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use engine::Plan;
-use session::input::AttachedProgram;
+use session::attached_program::AttachedProgram;
 use session::record;
 
 use super::trace::report_size;

@@ -7,7 +7,7 @@ use analysis::code_counts::{code_by_class, code_table};
 use analysis::run_counts::{ProcessSums, RunDescription};
 use anyhow::bail;
 use engine::{Configuration, Family, ProcessState};
-use session::input::AttachedProgram;
+use session::attached_program::AttachedProgram;
 use session::process_tree::{self, CountFolder};
 use session::program::{check_ending, check_names, protect_images, until};
 use table::{Kind, Table};

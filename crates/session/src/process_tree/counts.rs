@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::forked_tree::ForkedTree;
 use super::{describe, file_name};
-use crate::input::AttachedProgram;
+use crate::attached_program::AttachedProgram;
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
 use crate::scratch::ScratchFolder;

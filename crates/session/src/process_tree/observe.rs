@@ -20,7 +20,7 @@ use super::forked_tree::ForkedTree;
 use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessage};
 use super::rings::Rings;
 use super::{file_name, is_alive};
-use crate::input::AttachedProgram;
+use crate::attached_program::AttachedProgram;
 use crate::measure::{Ending, Error};
 use crate::record::AttachFailure;
 use crate::{live, record};

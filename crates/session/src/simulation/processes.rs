@@ -6,7 +6,7 @@ use engine::ProcessState;
 use machine::{Model, WarmUp};
 
 use super::{PlannedRun, Simulated, Simulation, is_parallel};
-use crate::input::AttachedProgram;
+use crate::attached_program::AttachedProgram;
 use crate::process_tree::{self, ObservedProcess};
 use crate::program::until;
 
