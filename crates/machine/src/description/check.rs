@@ -2,10 +2,10 @@
 
 use super::error::{Checked, require};
 use super::{Cache, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
-use crate::out_of_order::OutOfOrder;
-use crate::pipeline::{Emulation, Pipeline};
-use crate::predictor::Predictor;
-use crate::storage::Storage;
+use crate::core::out_of_order::OutOfOrder;
+use crate::core::pipeline::{Emulation, Pipeline};
+use crate::core::predictor::Predictor;
+use crate::throughput::Storage;
 
 /// The greatest number of lines or entries of a structure.
 const MOST_LINES: u64 = 1 << 24;

@@ -14,10 +14,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::out_of_order::OutOfOrder;
-use crate::pipeline::{Emulation, Pipeline};
-use crate::predictor::Predictor;
-use crate::storage::Storage;
+use crate::core::out_of_order::OutOfOrder;
+use crate::core::pipeline::{Emulation, Pipeline};
+use crate::core::predictor::Predictor;
+use crate::throughput::Storage;
 
 use built_in::KNOWN;
 pub use built_in::names;

@@ -3,7 +3,7 @@
 use events::record::{Entries, Entry, Mark, Shape};
 use events::{Block, BlockId, Consumer, Thread};
 
-use crate::per_thread::{PerThread, Sums};
+use crate::observe::per_thread::{PerThread, Sums};
 use crate::{MergeableModel, Model};
 
 /// Executions of blocks, and the instructions, loads and stores of each unit of work.

@@ -4,7 +4,7 @@ use events::Block;
 
 use super::base_registers::BlockEffect;
 use super::rules::{Access, CoreInstruction, CoreRules};
-use crate::predictor::BlockEnd;
+use crate::core::predictor::BlockEnd;
 
 /// A block.
 pub(super) struct CoreBlock {

@@ -8,7 +8,7 @@ use isa::{InstructionSet, MemoryAccess};
 
 use super::base_registers::RegisterEffect;
 use super::rules::{CoreInstruction, CoreRules};
-use crate::predictor::BlockEnd;
+use crate::core::predictor::BlockEnd;
 
 /// An instruction of the code.
 #[derive(Clone, Copy, Debug)]

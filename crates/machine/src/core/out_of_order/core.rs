@@ -14,9 +14,9 @@ use super::ports::Ports;
 use super::rules::{Access, CoreInstruction, CoreRules, NOTHING, REGISTERS};
 use super::store_queue::StoreQueue;
 use super::window::NEVER;
-use crate::pipeline::registers::NONE;
-use crate::pipeline::{Cause, CycleTotals, LEVELS, MemorySystem, ServedBy, SiteCycles, Timing};
-use crate::predictor::{BlockEnd, PredictorState, SpeculativeState};
+use crate::core::pipeline::registers::NONE;
+use crate::core::pipeline::{Cause, CycleTotals, LEVELS, MemorySystem, ServedBy, SiteCycles, Timing};
+use crate::core::predictor::{BlockEnd, PredictorState, SpeculativeState};
 
 /// The times of an instruction.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,7 +1,7 @@
 //! What an out-of-order core counts beside cycles: what held dispatch, what the wrong paths did, and what misses would cost
 //! if nothing overlapped.
 
-use crate::pipeline::{LEVELS, MAX_ISSUE};
+use crate::core::pipeline::{LEVELS, MAX_ISSUE};
 
 /// The structures that can be full when an instruction is dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use isa::InstructionClass;
 use serde::Deserialize;
 
+use crate::core::pipeline::{MAX_ISSUE, check_latency};
 use crate::description::{Checked, require};
-use crate::pipeline::{MAX_ISSUE, check_latency};
 
 /// An out-of-order core.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::counts::OutOfOrderCounts;
 use super::description::Fetch;
-use crate::pipeline::{Cause, LEVELS, MemorySystem, Timing};
+use crate::core::pipeline::{Cause, LEVELS, MemorySystem, Timing};
 
 /// What an instruction waits for in turn: until which cycle, and for what cause.
 pub(super) type Wait = (u64, Cause);

@@ -2,8 +2,8 @@
 
 use super::base_registers::BaseRegisters;
 use super::core::OutOfOrderCore;
-use crate::pipeline::MemorySystem;
-use crate::predictor::BlockEnd;
+use crate::core::pipeline::MemorySystem;
+use crate::core::predictor::BlockEnd;
 
 impl<M: MemorySystem> OutOfOrderCore<M> {
     /// Updates caches and predictors by a block, whose accesses have these addresses.

@@ -5,8 +5,8 @@ use super::fetch::Wait;
 use super::outstanding::LineState;
 use super::rules::{CoreInstruction, REGISTERS};
 use super::store_queue::QueuedStore;
-use crate::pipeline::registers::NONE;
-use crate::pipeline::{Cause, LEVELS, MemorySystem, ServedBy};
+use crate::core::pipeline::registers::NONE;
+use crate::core::pipeline::{Cause, LEVELS, MemorySystem, ServedBy};
 
 impl<M: MemorySystem> OutOfOrderCore<M> {
     /// Executes a load. Returns when its data are there.

@@ -3,8 +3,8 @@
 use super::core::{OutOfOrderCore, Settings};
 use super::counts::{LastDispatch, NonOverlapped, OutOfOrderCounts};
 use crate::PipelineSide;
-use crate::pipeline::{CycleTotals, Cycles, LEVELS, MemorySystem, SiteCycles};
-use crate::predictor::PredictorState;
+use crate::core::pipeline::{CycleTotals, Cycles, LEVELS, MemorySystem, SiteCycles};
+use crate::core::predictor::PredictorState;
 
 impl<M: MemorySystem> OutOfOrderCore<M> {
     /// The branch predictor.

@@ -5,7 +5,7 @@ use super::description::ExecutionOrder;
 use super::fetch::Wait;
 use super::rules::{Access, CoreInstruction};
 use crate::PipelineSide;
-use crate::pipeline::{Cause, MemorySystem};
+use crate::core::pipeline::{Cause, MemorySystem};
 
 impl<M: MemorySystem> OutOfOrderCore<M> {
     /// Retires an instruction that is completed in this cycle, and attributes the cycles until then. Returns its cycle.

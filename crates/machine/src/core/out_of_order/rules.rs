@@ -3,7 +3,7 @@
 use isa::{Cpu, InstructionClass, InstructionSet};
 
 use super::description::{ExecutionOrder, OutOfOrder};
-use crate::pipeline::registers::{NONE, number};
+use crate::core::pipeline::registers::{NONE, number};
 
 /// The registers of both kinds, as [`number`] numbers them.
 pub(super) const REGISTERS: usize = 64;

@@ -10,8 +10,8 @@ use super::counts::OutOfOrderCounts;
 use super::outstanding::LineState;
 use super::rules::{Access, CoreInstruction};
 use super::window::NEVER;
-use crate::pipeline::{LEVELS, MemorySystem, ServedBy};
-use crate::predictor::BlockEnd;
+use crate::core::pipeline::{LEVELS, MemorySystem, ServedBy};
+use crate::core::predictor::BlockEnd;
 
 impl<M: MemorySystem> OutOfOrderCore<M> {
     /// Follows the path that was predicted after a block, until its last instruction is executed in cycle `resolved`.

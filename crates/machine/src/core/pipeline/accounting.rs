@@ -7,8 +7,8 @@ use super::any_core::AnyCore;
 use super::cycles::{CAUSES, Cycles};
 use super::memory::MemorySystem;
 use super::resolve::ResolvedBatch;
-use crate::per_thread::{PerThread, Sums};
-use crate::sampling::WindowSampler;
+use crate::observe::per_thread::{PerThread, Sums};
+use crate::observe::sampling::WindowSampler;
 
 /// The cycles that one unit of work took.
 #[derive(Clone, Debug, PartialEq, Eq)]

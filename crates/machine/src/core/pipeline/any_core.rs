@@ -7,8 +7,8 @@ use super::cycles::Cycles;
 use super::issue::SiteCycles;
 use super::memory::MemorySystem;
 use super::resolve::L1Miss;
-use crate::out_of_order::OutOfOrderCore;
-use crate::predictor::PredictorState;
+use crate::core::out_of_order::OutOfOrderCore;
+use crate::core::predictor::PredictorState;
 
 /// A core of either kind.
 pub(super) enum AnyCore<M> {

@@ -1,7 +1,7 @@
 //! The memory system of a machine with caches and TLBs.
 
 use super::memory::{MemorySystem, ServedBy};
-use crate::hierarchy::{self, Hierarchy};
+use crate::memory::hierarchy::{self, Hierarchy};
 use crate::{Machine, TranslationBuffer};
 
 /// The caches and TLBs of a machine.

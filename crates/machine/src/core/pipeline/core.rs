@@ -20,7 +20,7 @@ use super::rules::STORE;
 use super::segment::BlockSegment;
 use super::timing_outcome::CycleTotals;
 use super::transition_cache::{TransitionCache, TransitionKey};
-use crate::predictor::PredictorState;
+use crate::core::predictor::PredictorState;
 
 /// A block, as the pipeline sees it.
 struct Block {

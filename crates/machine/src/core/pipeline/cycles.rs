@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::description::MAX_ISSUE;
-use crate::sampling::{Estimate, WindowSums};
+use crate::observe::sampling::{Estimate, WindowSums};
 
 /// Levels beyond L1 that are distinguished; the last one includes all beyond it.
 pub(crate) const LEVELS: usize = 6;

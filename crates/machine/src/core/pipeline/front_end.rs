@@ -7,7 +7,7 @@ use super::description::Pipeline;
 use super::memory::{ServedBy, Timing};
 use super::resolve::L1Miss;
 use super::scoreboard::EPOCH;
-use crate::predictor::{BlockEnd, PredictorState};
+use crate::core::predictor::{BlockEnd, PredictorState};
 
 /// The number of no line.
 const NOWHERE: u64 = u64::MAX;

@@ -17,7 +17,7 @@ use super::scoreboard::{NO_GROUP, Register, Scoreboard};
 use super::segment::BlockSegment;
 use super::state::{Horizon, PipelineState};
 use super::timing_outcome::OutcomeDetails;
-use crate::predictor::PredictorState;
+use crate::core::predictor::PredictorState;
 
 /// The cycles of one instruction of a program: those in which it was the first to be issued, and those that
 /// were spent waiting for it.

@@ -15,9 +15,9 @@ use super::issue::SiteCycles;
 use super::memory::{MemorySystem, PerfectMemory, Timing};
 use super::resolve::Resolver;
 use super::worker::{BATCH_WORDS, Worker};
-use crate::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
-use crate::predictor::{Predictions, PredictorState};
-use crate::sampling::{SamplingPlan, WindowSampler};
+use crate::core::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
+use crate::core::predictor::{Predictions, PredictorState};
+use crate::observe::sampling::{SamplingPlan, WindowSampler};
 use crate::{Cache, Machine, MergeableModel, Model};
 
 /// Why a machine has no timing model.

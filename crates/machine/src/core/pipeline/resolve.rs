@@ -5,7 +5,7 @@ use events::Block;
 use events::record::Event;
 
 use super::memory::{MemorySystem, ServedBy};
-use crate::block_template::BlockTemplates;
+use crate::memory::block_template::BlockTemplates;
 
 /// A request that L1 did not serve at once.
 #[derive(Clone, Copy, Debug)]

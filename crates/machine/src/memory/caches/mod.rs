@@ -5,7 +5,7 @@ mod tally;
 
 use events::{Block, Consumer, HitFilter, Thread, UnfilteredAccess};
 
-use crate::block_template::{BlockTemplate, BlockTemplates};
+use crate::memory::block_template::{BlockTemplate, BlockTemplates};
 use crate::{CacheCounts, Hierarchy, Machine, MergeableModel, MissClass, Model, Request, Write};
 use simulation::Simulation;
 use tally::Tally;

@@ -6,8 +6,8 @@ use events::UnfilteredAccess;
 use events::record::Event;
 
 use super::Tally;
-use crate::block_template::{BlockTemplate, BlockTemplates, TemplateAccess};
-use crate::hierarchy::AddressMap;
+use crate::memory::block_template::{BlockTemplate, BlockTemplates, TemplateAccess};
+use crate::memory::hierarchy::AddressMap;
 use crate::{Hierarchy, Request};
 
 /// The parts of [`Caches`](super::Caches) that records change.

@@ -4,7 +4,7 @@ use std::mem::take;
 
 use events::record::Mark;
 
-use crate::per_thread::{PerThread, Sums};
+use crate::observe::per_thread::{PerThread, Sums};
 use crate::{Hierarchy, MissClass, Request, Served};
 
 /// The counts of a cache model.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use events::record::Mapping;
 
-use crate::hierarchy::Hierarchy;
+use crate::memory::hierarchy::Hierarchy;
 
 /// Logarithm of the size of a page, which is copied as a whole: Alpha's.
 const PAGE_SHIFT: u32 = 13;

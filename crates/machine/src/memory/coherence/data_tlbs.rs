@@ -1,7 +1,7 @@
 //! The data TLBs (translation lookaside buffers) of a multiprocessor: each processor looks its virtual addresses up in its own one.
 
 use crate::description::Machine;
-use crate::hierarchy::{Hierarchy, Tags};
+use crate::memory::hierarchy::{Hierarchy, Tags};
 
 /// The TLBs of data of several processors, and how often pages were missing.
 ///

@@ -1,7 +1,7 @@
 //! The private caches of one processor, and their hit filter.
 
 use crate::description::{Cache, Replacement};
-use crate::hierarchy::{Evicted, Tags};
+use crate::memory::hierarchy::{Evicted, Tags};
 
 /// The private caches of data of a processor, from the innermost to the one that observes the bus, and its instruction cache, if
 /// instructions come through the same ones beyond it.

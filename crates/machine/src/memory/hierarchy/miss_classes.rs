@@ -2,7 +2,7 @@
 
 use super::LruStack;
 use crate::description::Machine;
-use crate::line_numbering::LineNumbering;
+use crate::memory::line_numbering::LineNumbering;
 
 /// Why an access misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

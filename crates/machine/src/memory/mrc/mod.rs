@@ -8,10 +8,10 @@ use std::mem::take;
 use events::record::Event;
 use events::{Block, Consumer, Thread};
 
-use crate::block_template::{BlockTemplates, TemplateAccess};
 use crate::description::{HintedRegions, Holds};
-use crate::hierarchy::{Hierarchy, LruStack, PageMap};
-use crate::line_numbering::{LineNumbering, NumberedLine};
+use crate::memory::block_template::{BlockTemplates, TemplateAccess};
+use crate::memory::hierarchy::{Hierarchy, LruStack, PageMap};
+use crate::memory::line_numbering::{LineNumbering, NumberedLine};
 use crate::{Error, MergeableModel, Model};
 #[cfg(target_arch = "x86_64")]
 use move_to_front::Avx2;

@@ -5,7 +5,7 @@ use std::array::from_mut;
 use events::Words;
 
 use super::move_to_front::{MoveToFront, Portable};
-use crate::line_numbering::NumberedLine;
+use crate::memory::line_numbering::NumberedLine;
 
 /// The greatest number of ways.
 const MAX_WAYS: usize = 8;

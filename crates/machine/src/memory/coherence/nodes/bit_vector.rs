@@ -1,7 +1,7 @@
 //! A directory with a bit for each node, as in present-day machines.
 
 use super::interconnect::{Exchange, InterconnectOperation};
-use crate::coherence::line_numbers::bit;
+use crate::memory::coherence::line_numbers::bit;
 
 /// What the home node knows of a line's copies in other nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

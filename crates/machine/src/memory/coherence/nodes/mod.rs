@@ -12,7 +12,7 @@ pub use self::interconnect::{Exchange, InterconnectOperation};
 use self::sci::SharingList;
 use super::line_numbers::{LineNumbers, bit, processors};
 use crate::description::{Directory, Nodes, Placement};
-use crate::hierarchy::Tags;
+use crate::memory::hierarchy::Tags;
 
 /// Logarithm of the size of a page, all of which is in one node's memory: Alpha's.
 const PAGE_SHIFT: u32 = 13;

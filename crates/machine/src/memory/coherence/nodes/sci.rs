@@ -1,7 +1,7 @@
 //! SCI's directory (IEEE 1596-1992): the home node's memory has the head of a list of the nodes with a copy.
 
 use super::interconnect::{Exchange, InterconnectOperation};
-use crate::coherence::line_numbers::bit;
+use crate::memory::coherence::line_numbers::bit;
 
 /// A line's list. The home node itself is in none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
