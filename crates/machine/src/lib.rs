@@ -17,17 +17,17 @@ pub use core::pipeline::{
 };
 pub use core::predictor::Predictions;
 pub use description::{
-    Bus, BusProcessor, Cache, Coherence, Crossing, Directory, Error, FarCache, HintedRegion, HintedRegions,
-    Holds, Machine, MainMemory, Nodes, Placement, Prefetch, Processor, Protocol, Replacement, Setting, Sweep,
-    TranslationBuffer, Write, WriteBuffer, names,
+    Bus, BusProcessor, Cache, Coherence, Crossing, Error, FarCache, HintedRegion, HintedRegions, Holds,
+    Machine, MainMemory, Nodes, Placement, Processor, Setting, Sweep, TranslationBuffer, Write, WriteBuffer,
+    names,
 };
 pub use memory::caches::{Caches, Structure, UnitMisses};
 pub use memory::coherence::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceCheck, CoherenceState, CoherentMemory,
-    CopyLosses, DataTlbs, Decision, Exchange, InterconnectOperation, NodeCounts, NodeMemory,
-    ProcessorRequest, RequestStates, SharingClass, StateCounts, TransitionCause,
+    CopyLosses, DataTlbs, Decision, Directory, Exchange, InterconnectOperation, NodeCounts, NodeMemory,
+    ProcessorRequest, Protocol, RequestStates, SharingClass, StateCounts, TransitionCause,
 };
-pub use memory::hierarchy::{CacheCounts, Hierarchy, MissClass, Request, Served};
+pub use memory::hierarchy::{CacheCounts, Hierarchy, MissClass, Prefetch, Replacement, Request, Served};
 pub use memory::mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use multiprocessor::{
     BusClock, BusUse, InterconnectClock, InterconnectUse, Multiprocessor, NextStep, ProcessorCause,

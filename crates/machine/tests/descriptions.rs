@@ -176,7 +176,12 @@ fn a_syntax_error_is_reported_with_its_line() {
         ("size = \"8K\"", "size = \"8Q\"", "a number of bytes, as 32, \"8K\" or \"2M\""),
         ("size = \"8K\"", "size = \"99999999999G\"", "a number of bytes"),
         ("size = \"8K\"", "size = -1", "a number of bytes"),
-        ("\"round-robin\"", "\"best\"", "unknown variant `best`"),
+        (
+            "\"round-robin\"",
+            "\"best\"",
+            "\"best\" is no replacement policy: give lru, fifo, round-robin, random, not-last-used",
+        ),
+        ("\"round-robin\"", "3", "expected the name of a replacement policy: lru, fifo,"),
         ("title = \"A machine\"", "title = ", "line 2"),
     ];
     for (from, to, said) in table {
@@ -279,7 +284,10 @@ fn wrong_settings_are_rejected_with_what_there_is() {
         ),
         ("dcache.size=big", "dcache.size=big: invalid value: string \"big\", expected a number of bytes"),
         ("dcache.size=none", "dcache.size=none: missing field `size`"),
-        ("dcache.replacement=best", "unknown variant `best`, expected one of `lru`,"),
+        (
+            "dcache.replacement=best",
+            "dcache.replacement=best: \"best\" is no replacement policy: give lru, fifo,",
+        ),
         ("dcache=16K", "dcache: dcache has several fields: name one of them"),
         ("memory=1", "memory: memory has several fields: name one of them"),
         ("dcache.size.bytes=1", "dcache.size.bytes=1: size has no fields"),

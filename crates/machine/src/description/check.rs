@@ -1,10 +1,11 @@
 //! Checks that a described machine is possible.
 
 use super::error::{Checked, require};
-use super::{Cache, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
+use super::{Cache, Holds, Machine, TranslationBuffer, Write};
 use crate::core::out_of_order::OutOfOrder;
 use crate::core::pipeline::{Emulation, Pipeline};
 use crate::core::predictor::Predictor;
+use crate::memory::hierarchy::{Prefetch, Replacement};
 use crate::throughput::Storage;
 
 /// The greatest number of lines or entries of a structure.

@@ -1,4 +1,4 @@
-//! What every predictor of directions does.
+//! The trait of all predictors of directions, and the branches that they predict.
 
 /// A conditional branch as a predictor sees it.
 #[derive(Clone, Copy, Debug)]
@@ -36,17 +36,4 @@ pub(super) trait DirectionPredictor: Send {
 
     /// A line was filled into L1.
     fn refilled(&mut self, _line: u64, _bytes: u64) {}
-}
-
-/// Backward branches are taken, forward ones are not.
-pub(super) struct StaticPredictor;
-
-impl DirectionPredictor for StaticPredictor {
-    fn predict(&self, branch: ConditionalBranch) -> bool {
-        branch.is_backward()
-    }
-
-    fn train(&mut self, branch: ConditionalBranch, _is_taken: bool) -> bool {
-        branch.is_backward()
-    }
 }

@@ -8,6 +8,8 @@ mod gshare;
 mod indirect;
 mod path;
 mod return_stack;
+mod scheme;
+mod static_prediction;
 mod tage;
 mod target_buffer;
 mod tournament;
@@ -19,11 +21,13 @@ use crate::description::{Checked, require};
 
 pub(crate) use block_end::BlockEnd;
 use counters::Counters;
-use direction::{ConditionalBranch, DirectionPredictor, StaticPredictor};
+use direction::{ConditionalBranch, DirectionPredictor};
 pub use indirect::TargetCache;
 use indirect::{JumpPath, JumpTargets};
 pub(crate) use path::SpeculativeState;
 use return_stack::ReturnStack;
+pub use scheme::PredictorScheme;
+use static_prediction::StaticPredictor;
 use target_buffer::BranchTargets;
 pub use target_buffer::TargetBuffer;
 
@@ -91,25 +95,6 @@ pub struct TaggedTables {
     pub tag_bits: u8,
     /// Branches whose directions find an entry, of each table: ascending.
     pub histories: Vec<u32>,
-}
-
-/// How the direction of conditional branches is predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PredictorScheme {
-    /// Backward branches are taken, forward ones are not.
-    Static,
-    /// Saturating counters, found by the branch's address but for the two lowest bits (bimodal).
-    #[serde(alias = "bimodal")]
-    Counters,
-    /// Saturating counters, found by the address and the directions of the last branches.
-    Gshare,
-    /// Saturating counters, found by the last directions of all branches (GAs) or of the branch (PAs), and by its address.
-    TwoLevel,
-    /// One predictor by the branch's own history, one by that of all branches, and a choice between them.
-    Tournament,
-    /// Tables with tags for histories of several lengths.
-    Tage,
 }
 
 /// Predictions and mispredictions.

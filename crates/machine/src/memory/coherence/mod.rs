@@ -11,6 +11,7 @@ mod line_numbers;
 mod line_record;
 mod nodes;
 mod private_caches;
+mod protocol;
 
 pub use address_spaces::AddressSpaces;
 pub use check::CoherenceCheck;
@@ -19,9 +20,10 @@ pub use counts::{
     TransitionCause,
 };
 pub use data_tlbs::DataTlbs;
-pub use nodes::{Exchange, InterconnectOperation, NodeCounts, NodeMemory};
+pub use nodes::{Directory, Exchange, InterconnectOperation, NodeCounts, NodeMemory};
+pub use protocol::Protocol;
 
-use crate::description::{Coherence, Machine, Protocol};
+use crate::description::{Coherence, Machine};
 use line_numbers::{LineNumbers, bit, processors};
 use line_record::{LineRecord, NOT_COUNTED, SharedBytes};
 use private_caches::{CacheAccess, PrivateCaches};
@@ -231,7 +233,7 @@ impl CoherentMemory {
         }
         let mut event = match (before, is_store) {
             (CoherenceState::Invalid, false) => {
-                Some(self.read(processor, line, number, used, self.protocol != Protocol::Msi))
+                Some(self.read(processor, line, number, used, self.protocol.loaded_alone()))
             }
             (CoherenceState::Invalid, true) => Some(self.read_for_ownership(processor, line, number, used)),
             (_, false) | (CoherenceState::Modified, true) => None,
@@ -283,7 +285,7 @@ impl CoherentMemory {
         let before = self.records[number as usize].state_of(processor);
         self.counts.requests.add(ProcessorRequest::Fetch, before);
         let is_miss = before == CoherenceState::Invalid;
-        let mut event = is_miss.then(|| self.read(processor, line, number, used, false));
+        let mut event = is_miss.then(|| self.read(processor, line, number, used, CoherenceState::Shared));
         if let Some(event) = &mut event {
             event.exchange = self.obtain(processor, line, number, false);
         }
@@ -294,14 +296,21 @@ impl CoherentMemory {
         event
     }
 
-    /// A load or a fetch that missed. Without other copies its own can become Exclusive.
-    fn read(&mut self, processor: u8, line: u64, number: u32, used: u64, can_be_exclusive: bool) -> BusEvent {
+    /// A load or a fetch that missed. `if_alone` is the state of its copy if there is no other.
+    fn read(
+        &mut self,
+        processor: u8,
+        line: u64,
+        number: u32,
+        used: u64,
+        if_alone: CoherenceState,
+    ) -> BusEvent {
         self.counts.reads += 1;
         let supplier = self.take_from_owner(line, number, false);
         let class = self.classify(processor, number, used, false);
         let record = &mut self.records[number as usize];
-        if record.holders == 0 && can_be_exclusive {
-            (record.owner, record.state) = (Some(processor), CoherenceState::Exclusive);
+        if record.holders == 0 && if_alone != CoherenceState::Shared {
+            (record.owner, record.state) = (Some(processor), if_alone);
         }
         record.holders |= bit(processor);
         BusEvent { class, supplier, ..BusEvent::new(BusOperation::Read, number) }
@@ -336,9 +345,9 @@ impl CoherentMemory {
         let owner = record.owner?;
         let before = record.state;
         if !invalidates {
-            let after = match (before.is_dirty(), self.protocol) {
-                (true, Protocol::Moesi) => CoherenceState::Owned,
-                _ => CoherenceState::Shared,
+            let after = match before.is_dirty() {
+                true => self.protocol.dirty_after_read(),
+                false => CoherenceState::Shared,
             };
             record.state = after;
             if after == CoherenceState::Shared {

@@ -1,6 +1,7 @@
 //! The private caches of one processor, and their hit filter.
 
-use crate::description::{Cache, Replacement};
+use crate::description::Cache;
+use crate::memory::hierarchy::Replacement;
 use crate::memory::hierarchy::{Evicted, Tags};
 
 /// The private caches of data of a processor, from the innermost to the one that observes the bus, and its instruction cache, if

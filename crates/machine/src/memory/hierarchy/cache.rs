@@ -1,12 +1,11 @@
 //! The state of a cache or a TLB: contents, victim, stream and write buffers, counts.
 
-use std::ops::Range;
-
 use super::Request;
 use super::page_map::PageMap;
+use super::prefetch::PrefetcherState;
 use super::tags::{Evicted, Tags};
 use super::write_buffer::WriteBufferState;
-use crate::description::{Cache, Machine, Prefetch, TranslationBuffer, Write};
+use crate::description::{Cache, Machine, TranslationBuffer, Write};
 
 /// CacheCounts of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,7 +70,7 @@ pub struct CacheState {
     pub shift: u32,
     pub write: Write,
     pub write_allocates: bool,
-    pub prefetch: Option<Prefetch>,
+    pub prefetcher: PrefetcherState,
     /// The caches that it includes: evicting a line here invalidates it there.
     pub includes: Vec<usize>,
     /// The write buffer.
@@ -81,8 +80,6 @@ pub struct CacheState {
     most_victims: usize,
     /// Whether it has neither prefetch nor victim nor write buffer.
     pub is_plain: bool,
-    /// The stream buffer: lines prefetched.
-    pub stream: Range<u64>,
 }
 
 impl CacheState {
@@ -96,7 +93,7 @@ impl CacheState {
             shift: cache.line.ilog2(),
             write: cache.write,
             write_allocates: cache.allocate_on_write,
-            prefetch: cache.prefetch,
+            prefetcher: PrefetcherState::new(cache.prefetch),
             includes: cache.includes.iter().filter_map(index_of).collect(),
             write_buffer: WriteBufferState::new(
                 cache.write_buffer.map_or(0, |buffer| buffer.entries as usize),
@@ -104,14 +101,13 @@ impl CacheState {
             victims: Vec::new(),
             most_victims: cache.victim_lines as usize,
             is_plain: cache.prefetch.is_none() && cache.victim_lines == 0 && cache.write_buffer.is_none(),
-            stream: 0..0,
         }
     }
 
-    /// Whether the victim or the stream buffer has any line.
+    /// Whether the victim buffer or the prefetcher has any line.
     #[inline]
     pub fn has_side_buffer_lines(&self) -> bool {
-        !self.victims.is_empty() || !self.stream.is_empty()
+        !self.victims.is_empty() || !self.prefetcher.is_empty()
     }
 
     /// Whether the write buffer has a store to the line of an address.
@@ -120,9 +116,9 @@ impl CacheState {
         self.write_buffer.holds(address >> self.shift)
     }
 
-    /// Whether the victim or the stream buffer has a line.
+    /// Whether the victim buffer or the prefetcher has a line.
     pub fn buffers_line(&self, key: u64) -> bool {
-        self.stream.contains(&key) || self.victims.iter().any(|victim| victim.key == key)
+        self.prefetcher.holds(key) || self.victims.iter().any(|victim| victim.key == key)
     }
 
     /// Takes a line out of the victim buffer. Returns whether it was dirty, if it was there.
@@ -140,15 +136,6 @@ impl CacheState {
         }
         self.victims.push(evicted);
         (self.victims.len() > self.most_victims).then(|| self.victims.remove(0))
-    }
-
-    /// Takes a line, and those before it, out of the stream buffer. Returns how many were taken.
-    pub fn take_from_stream(&mut self, key: u64) -> Option<u64> {
-        let first = self.stream.start;
-        self.stream.contains(&key).then(|| {
-            self.stream.start = key + 1;
-            key + 1 - first
-        })
     }
 }
 

@@ -1,12 +1,14 @@
 //! The miss path: from an access that L1 or the first TLB does not serve at once, through the levels to
 //! memory, with write-backs, victim, stream and write buffers.
 
+use std::ops::Range;
+
 use super::cache::CacheState;
 use super::l1::L1Outcome;
 use super::request::At;
 use super::tags::Evicted;
 use super::{DATA, Hierarchy, INSTRUCTIONS, Path, Request, Served, SimpleL1};
-use crate::description::{Prefetch, Write};
+use crate::description::Write;
 
 impl Hierarchy {
     /// Translates an address. Returns how many TLBs missed.
@@ -161,9 +163,9 @@ impl Hierarchy {
     #[inline(never)]
     fn fill_from_stream(&mut self, simple: SimpleL1, at: At, address: u64, request: Request) -> Served {
         let cache = &mut self.caches[at.index];
-        if let Some(taken) = cache.take_from_stream(address >> cache.shift) {
+        if let Some(lines) = cache.prefetcher.take(address >> cache.shift) {
             cache.counts.from_stream += 1;
-            self.prefetch(at, taken);
+            self.prefetch(at, lines);
             return Served { cache_misses: 1, level: 0, tlb_misses: 0 };
         }
         let served =
@@ -278,42 +280,39 @@ impl Hierarchy {
     #[inline(always)]
     fn prefetch_after_miss(&mut self, at: At, address: u64) {
         let cache = &mut self.caches[at.index];
-        let (line, shift) = (address >> cache.shift, cache.shift);
-        match cache.prefetch {
-            None => {}
-            Some(Prefetch::NextLines(lines)) => {
-                for line in line + 1..=line + u64::from(lines) {
-                    if !self.holds(at, line) {
-                        if let Some(next) = self.next_level(at) {
-                            self.read(next, line << shift, Request::Prefetch);
-                        }
-                        self.fill(at, line << shift, false);
-                    }
+        match cache.prefetcher.miss(address >> cache.shift) {
+            (lines, _) if lines.is_empty() => {}
+            (lines, true) => self.prefetch_into_cache(at, lines),
+            (lines, false) => self.prefetch(at, lines),
+        }
+    }
+
+    /// Prefetches lines into a cache itself.
+    fn prefetch_into_cache(&mut self, at: At, lines: Range<u64>) {
+        let shift = self.caches[at.index].shift;
+        for line in lines {
+            if !self.holds(at, line) {
+                if let Some(next) = self.next_level(at) {
+                    self.read(next, line << shift, Request::Prefetch);
                 }
-            }
-            Some(Prefetch::Stream(lines)) => {
-                cache.stream = line + 1..line + 1;
-                self.prefetch(at, lines.into());
+                self.fill(at, line << shift, false);
             }
         }
     }
 
-    /// Prefetches this number of lines into the stream buffer of a cache.
-    fn prefetch(&mut self, at: At, lines: u64) {
-        let cache = &mut self.caches[at.index];
-        let (first, shift) = (cache.stream.end, cache.shift);
-        let end = first + lines;
-        cache.stream.end = end;
+    /// Prefetches lines that the prefetcher of a cache holds.
+    fn prefetch(&mut self, at: At, lines: Range<u64>) {
+        let shift = self.caches[at.index].shift;
         let Some(next) = self.next_level(at) else { return };
         // Lines within one line of the next level are a single use of it.
         let shift_between = self.caches[next.index].shift.saturating_sub(shift);
-        let (mut line, mut uses) = (first, 0);
-        while line < end {
+        let (mut line, mut uses) = (lines.start, 0);
+        while line < lines.end {
             self.read(next, line << shift, Request::Prefetch);
             line = ((line >> shift_between) + 1) << shift_between;
             uses += 1;
         }
-        self.caches[next.index].counts.requests[Request::Prefetch as usize] += lines - uses;
+        self.caches[next.index].counts.requests[Request::Prefetch as usize] += lines.end - lines.start - uses;
     }
 
     /// Takes a line that a cache has missed from its victim or stream buffer.
@@ -333,9 +332,9 @@ impl Hierarchy {
             cache.counts.from_victims += 1;
             is_dirty |= was_dirty;
         } else {
-            let taken = cache.take_from_stream(key)?;
+            let lines = cache.prefetcher.take(key)?;
             cache.counts.from_stream += 1;
-            self.prefetch(at, taken);
+            self.prefetch(at, lines);
         }
         self.fill(at, address, is_dirty);
         Some(Served { cache_misses: at.depth as u8 + 1, level: at.depth as u8, tlb_misses: 0 })

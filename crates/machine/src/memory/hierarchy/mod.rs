@@ -7,6 +7,7 @@ mod lru_stack;
 mod miss_classes;
 mod miss_path;
 mod page_map;
+mod prefetch;
 mod recent;
 mod request;
 mod shared;
@@ -15,7 +16,7 @@ mod write_buffer;
 
 use events::Words;
 
-use crate::description::{Crossing, Machine, Prefetch, Write};
+use crate::description::{Crossing, Machine, Write};
 pub use cache::CacheCounts;
 use cache::{BufferState, CacheState};
 use deferred_misses::DeferredMisses;
@@ -25,8 +26,10 @@ pub(crate) use lru_stack::LruStack;
 pub use miss_classes::MissClass;
 use miss_classes::MissClassifier;
 pub(crate) use page_map::{ADDRESS_BITS, PageMap};
+pub use prefetch::Prefetch;
 pub use request::Request;
 use shared::Shared;
+pub use tags::replacement::Replacement;
 pub(crate) use tags::{Evicted, Tags};
 
 /// Which level served an access.

@@ -1,17 +1,16 @@
 //! Nodes with a part of the memory each: which operations on the interconnect keep them coherent
 //! ([design](../../../../../docs/design/multiprocessors.md)).
 
-mod bit_vector;
+mod directory;
 mod interconnect;
-mod sci;
 
 use std::collections::HashMap;
 
-use self::bit_vector::SharerBits;
+pub use self::directory::Directory;
+use self::directory::{DirectoryEntry, DirectoryEntryState};
 pub use self::interconnect::{Exchange, InterconnectOperation};
-use self::sci::SharingList;
 use super::line_numbers::{LineNumbers, bit, processors};
-use crate::description::{Directory, Nodes, Placement};
+use crate::description::{Nodes, Placement};
 use crate::memory::hierarchy::Tags;
 
 /// Logarithm of the size of a page, all of which is in one node's memory: Alpha's.
@@ -79,14 +78,8 @@ impl NodeCounts {
 #[derive(Clone, Debug)]
 struct NodeLine {
     home: u8,
-    copies: Copies,
-}
-
-/// The copies of a line in other nodes than its home.
-#[derive(Clone, Debug)]
-enum Copies {
-    Sci(SharingList),
-    BitVector(SharerBits),
+    /// Its copies in other nodes.
+    copies: DirectoryEntryState,
 }
 
 /// What has changed because a node needed a line.
@@ -97,50 +90,6 @@ pub(super) struct Obtained {
     pub is_alone: bool,
     /// The line that the node's far cache evicted.
     pub evicted: Option<u64>,
-}
-
-impl Copies {
-    fn is_memory_valid(&self) -> bool {
-        match self {
-            Copies::Sci(list) => list.is_memory_valid(),
-            Copies::BitVector(bits) => bits.is_memory_valid(),
-        }
-    }
-
-    fn is_alone(&self, node: Option<u8>) -> bool {
-        match self {
-            Copies::Sci(list) => list.is_alone(node),
-            Copies::BitVector(bits) => bits.is_alone(node),
-        }
-    }
-
-    fn sharers(&self) -> u64 {
-        match self {
-            Copies::Sci(list) => list.sharers(),
-            Copies::BitVector(bits) => bits.sharers(),
-        }
-    }
-
-    fn read(&mut self, node: Option<u8>, home_has_copies: bool, exchange: &mut Exchange) {
-        match self {
-            Copies::Sci(list) => list.read(node, exchange),
-            Copies::BitVector(bits) => bits.read(node, home_has_copies, exchange),
-        }
-    }
-
-    fn write(&mut self, node: Option<u8>, has_copy: bool, exchange: &mut Exchange) -> u64 {
-        match self {
-            Copies::Sci(list) => list.write(node, exchange),
-            Copies::BitVector(bits) => bits.write(node, has_copy, exchange),
-        }
-    }
-
-    fn evict(&mut self, node: u8, exchange: &mut Exchange) {
-        match self {
-            Copies::Sci(list) => list.roll_out(node, exchange),
-            Copies::BitVector(bits) => bits.evict(node, exchange),
-        }
-    }
 }
 
 impl NodeMemory {
@@ -205,10 +154,7 @@ impl NodeMemory {
             };
             let page = line >> (PAGE_SHIFT - self.line_shift);
             let home = *self.homes.entry(page).or_insert(next);
-            let copies = match self.directory {
-                Directory::Sci => Copies::Sci(SharingList::default()),
-                Directory::BitVector => Copies::BitVector(SharerBits::default()),
-            };
+            let copies = DirectoryEntryState::new(self.directory);
             self.lines.push(NodeLine { home, copies });
         }
         number
@@ -242,10 +188,8 @@ impl NodeMemory {
         } else if !is_store && !has_copy {
             copies.read(remote, others_have_copies, &mut exchange);
         }
-        if let Copies::BitVector(bits) = copies
-            && is_store
-        {
-            bits.store();
+        if is_store {
+            copies.store();
         }
         let is_alone = copies.is_alone(remote);
         self.count_request(node, remote.is_some(), has_copy);
@@ -285,10 +229,7 @@ impl NodeMemory {
         let line = place >> self.line_shift;
         let Some(number) = self.numbers.find(line) else { return (Vec::new(), true) };
         let copies = &self.lines[number as usize].copies;
-        let nodes = match copies {
-            Copies::Sci(list) => list.nodes().to_vec(),
-            Copies::BitVector(_) => self.holders(line).collect(),
-        };
+        let nodes = copies.list().map_or_else(|| self.holders(line).collect(), <[u8]>::to_vec);
         (nodes, copies.is_memory_valid())
     }
 
@@ -305,7 +246,7 @@ impl NodeMemory {
         let nodes = processors(holders).fold(0, |mask, processor| mask | bit(self.node_of(processor)));
         let is_included = nodes & !bit(*home) & !cached == 0;
         let is_known = cached & !copies.sharers() == 0;
-        let is_exact = matches!(copies, Copies::BitVector(_)) || cached == copies.sharers();
+        let is_exact = !copies.is_exact() || cached == copies.sharers();
         let may_store = writer.is_none_or(|writer| {
             let node = self.node_of(writer);
             copies.is_alone((node != *home).then_some(node))

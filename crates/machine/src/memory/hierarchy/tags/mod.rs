@@ -4,14 +4,14 @@
 //! Using a key twice in a row is the same as using it once, whatever the replacement policy.
 
 mod matching;
-mod replacement;
+pub mod replacement;
 
 use events::Words;
 
-use crate::description::Replacement;
 pub use matching::matches;
-pub use replacement::{INITIAL_ORDER, MAX_ORDERED_WAYS, least_recent_way, move_to_front};
-use replacement::{ReplacementState, least_recent};
+use replacement::lru::least_recent;
+pub use replacement::lru::{INITIAL_ORDER, MAX_ORDERED_WAYS, least_recent_way, move_to_front};
+use replacement::{Replacement, ReplacementPolicy, ReplacementState};
 
 /// The contents of a slot: a key of at most 62 bits, and the dirty bit in bit 0.
 type Entry = u64;
@@ -74,7 +74,7 @@ impl Tags {
         let (sets_of_keys, ways) = (sets as usize, ways as usize);
         let slots = sets_of_keys * ways;
         let order = ReplacementState::new(sets_of_keys, ways, replacement, has_times);
-        let has_times = has_times || matches!(order, ReplacementState::LruTimes);
+        let has_times = has_times || matches!(order, ReplacementState::LruTimes(_));
         let times = Words::new(if has_times { slots } else { 0 });
         let stride = match ways {
             1 => 0,
@@ -132,7 +132,7 @@ impl Tags {
                 return false;
             }
             let way = ways.trailing_zeros();
-            move_to_front(&mut orders[set], way.into());
+            move_to_front(&mut orders.0[set], way.into());
             self.entries[set * MAX_ORDERED_WAYS + way as usize] |= u64::from(makes_dirty);
             self.last = key;
             return true;
@@ -171,7 +171,7 @@ impl Tags {
 
     /// Whether replacement goes by the times of uses.
     pub fn is_lru_by_time(&self) -> bool {
-        matches!(self.order, ReplacementState::LruTimes)
+        matches!(self.order, ReplacementState::LruTimes(_))
     }
 
     /// When each slot was last used.
@@ -194,9 +194,9 @@ impl Tags {
         let set = self.set(key);
         let first = set * self.ways;
         match &self.order {
-            ReplacementState::DirectMapped => first,
-            ReplacementState::LruTimes => first + least_recent(&self.times[first..first + self.ways]),
-            ReplacementState::LruOrder(orders) => first + least_recent_way(orders[set], self.ways),
+            ReplacementState::DirectMapped(_) => first,
+            ReplacementState::LruTimes(_) => first + least_recent(&self.times[first..first + self.ways]),
+            ReplacementState::LruOrder(orders) => first + least_recent_way(orders.0[set], self.ways),
             _ => self.choose_victim_slow(set),
         }
     }

@@ -1,7 +1,8 @@
 //! A directory with a bit for each node, as in present-day machines.
 
-use super::interconnect::{Exchange, InterconnectOperation};
+use super::DirectoryEntry;
 use crate::memory::coherence::line_numbers::bit;
+use crate::memory::coherence::nodes::interconnect::{Exchange, InterconnectOperation};
 
 /// What the home node knows of a line's copies in other nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,13 +16,24 @@ pub struct SharerBits {
 }
 
 impl SharerBits {
+    /// The owner sends the line to the node that asked, and to memory.
+    fn take_from_owner(&mut self, exchange: &mut Exchange) {
+        if self.owner.take().is_some() {
+            exchange.add(InterconnectOperation::Forward);
+            exchange.hops += 1;
+        }
+        self.is_dirty = false;
+    }
+}
+
+impl DirectoryEntry for SharerBits {
     /// Whether the home node's memory may be read.
-    pub fn is_memory_valid(&self) -> bool {
+    fn is_memory_valid(&self) -> bool {
         self.owner.is_none()
     }
 
     /// Whether a node may store without asking: None is the home node.
-    pub fn is_alone(&self, node: Option<u8>) -> bool {
+    fn is_alone(&self, node: Option<u8>) -> bool {
         match node {
             None => self.sharers == 0,
             Some(node) => self.owner == Some(node),
@@ -29,12 +41,17 @@ impl SharerBits {
     }
 
     /// The nodes that may have copies, as a mask.
-    pub fn sharers(&self) -> u64 {
+    fn sharers(&self) -> u64 {
         self.sharers
     }
 
+    /// Nodes evict unchanged copies without a message.
+    fn is_exact(&self) -> bool {
+        false
+    }
+
     /// A node without a copy reads the line. It owns it if nobody else has one.
-    pub fn read(&mut self, node: Option<u8>, home_has_copies: bool, exchange: &mut Exchange) {
+    fn read(&mut self, node: Option<u8>, home_has_copies: bool, exchange: &mut Exchange) {
         let Some(node) = node else {
             exchange.wait(InterconnectOperation::Read);
             (self.owner, self.is_dirty) = (None, false);
@@ -47,17 +64,8 @@ impl SharerBits {
         self.sharers |= bit(node);
     }
 
-    /// The owner sends the line to the node that asked, and to memory.
-    fn take_from_owner(&mut self, exchange: &mut Exchange) {
-        if self.owner.take().is_some() {
-            exchange.add(InterconnectOperation::Forward);
-            exchange.hops += 1;
-        }
-        self.is_dirty = false;
-    }
-
     /// A node stores that may not yet. Returns the nodes that lose their copies.
-    pub fn write(&mut self, node: Option<u8>, has_copy: bool, exchange: &mut Exchange) -> u64 {
+    fn write(&mut self, node: Option<u8>, has_copy: bool, exchange: &mut Exchange) -> u64 {
         let lost = self.sharers & !node.map_or(0, bit);
         let was_owned = self.owner.is_some();
         match (node, was_owned) {
@@ -78,12 +86,12 @@ impl SharerBits {
     }
 
     /// The owner stores without asking.
-    pub fn store(&mut self) {
+    fn store(&mut self) {
         self.is_dirty = self.owner.is_some();
     }
 
     /// A node's far cache evicts the line: nobody is told of an unchanged copy that others may have, too.
-    pub fn evict(&mut self, node: u8, exchange: &mut Exchange) {
+    fn evict(&mut self, node: u8, exchange: &mut Exchange) {
         if self.owner != Some(node) {
             return;
         }
