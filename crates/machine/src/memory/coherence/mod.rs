@@ -1,5 +1,5 @@
 //! Private caches of several processors, kept coherent by a snooping bus: every operation on the bus, and which misses
-//! are due to sharing, true or false ([design](../../../../docs/design/multiprocessors.md)).
+//! are due to sharing, true or false ([design](../../../../../docs/design/multiprocessors.md)).
 
 mod address_spaces;
 mod between_nodes;
@@ -12,6 +12,7 @@ mod line_record;
 mod nodes;
 mod private_caches;
 mod protocol;
+mod state;
 
 pub use address_spaces::AddressSpaces;
 pub use check::CoherenceCheck;
@@ -22,42 +23,12 @@ pub use counts::{
 pub use data_tlbs::DataTlbs;
 pub use nodes::{Directory, Exchange, InterconnectOperation, NodeCounts, NodeMemory};
 pub use protocol::Protocol;
+pub use state::CoherenceState;
 
 use crate::description::{Coherence, Machine};
 use line_numbers::{LineNumbers, bit, processors};
 use line_record::{LineRecord, NOT_COUNTED, SharedBytes};
 use private_caches::{CacheAccess, PrivateCaches};
-
-/// The state of a processor's copy of a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CoherenceState {
-    /// There is no copy.
-    #[default]
-    Invalid,
-    /// Other caches may have a copy.
-    Shared,
-    /// The only copy, as in memory.
-    Exclusive,
-    /// Others may have copies; memory is stale, and this cache supplies the line.
-    Owned,
-    /// The only copy; memory is stale.
-    Modified,
-}
-
-impl CoherenceState {
-    /// All states, in order.
-    pub const ALL: [CoherenceState; 5] = [
-        CoherenceState::Invalid,
-        CoherenceState::Shared,
-        CoherenceState::Exclusive,
-        CoherenceState::Owned,
-        CoherenceState::Modified,
-    ];
-
-    fn is_dirty(self) -> bool {
-        matches!(self, CoherenceState::Owned | CoherenceState::Modified)
-    }
-}
 
 /// An access that needed the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Nodes with a part of the memory each: which operations on the interconnect keep them coherent
-//! ([design](../../../../../docs/design/multiprocessors.md)).
+//! ([design](../../../../../../docs/design/multiprocessors.md)).
 
 mod directory;
 mod interconnect;

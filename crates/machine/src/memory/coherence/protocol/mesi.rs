@@ -1,6 +1,6 @@
 //! MESI (M. Papamarcos and J. Patel, ISCA 1984): the only copy of a line is Exclusive when it was loaded.
 
-use super::SnoopingProtocol;
+use super::snooping::SnoopingProtocol;
 use crate::memory::coherence::CoherenceState;
 
 /// MESI: a store to an Exclusive line needs no bus operation.

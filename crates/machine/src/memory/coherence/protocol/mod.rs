@@ -3,11 +3,13 @@
 mod mesi;
 mod moesi;
 mod msi;
+mod snooping;
 
 use serde::{Deserialize, Deserializer};
 
 use super::CoherenceState;
 use crate::description::choice::{Choice, by_name};
+use snooping::SnoopingProtocol;
 
 /// A snooping protocol: the states that a line can have in a private cache, beside Invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +32,6 @@ impl<'de> Deserialize<'de> for Protocol {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Protocol, D::Error> {
         by_name(from)
     }
-}
-
-/// The decisions in which write-invalidate protocols differ.
-trait SnoopingProtocol {
-    /// The state of a line that a load has missed and no other cache has.
-    const LOADED_ALONE: CoherenceState;
-
-    /// The state of a dirty line after another processor has read it: Owned, or Shared once it is written to memory.
-    const DIRTY_AFTER_READ: CoherenceState;
 }
 
 impl Protocol {

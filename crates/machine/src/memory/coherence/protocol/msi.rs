@@ -1,6 +1,6 @@
 //! MSI: a copy is Modified or Shared.
 
-use super::SnoopingProtocol;
+use super::snooping::SnoopingProtocol;
 use crate::memory::coherence::CoherenceState;
 
 /// MSI: each first store to a line needs a bus operation.

@@ -1,6 +1,7 @@
 //! Prefetchers, a file each: which lines a cache prefetches when it misses, and where they wait.
 
 mod next_lines;
+mod prefetcher;
 mod stream_buffer;
 
 use std::ops::Range;
@@ -10,6 +11,7 @@ use serde::de::{Deserializer, Error};
 
 use crate::description::choice::{self, Choice};
 use next_lines::NextLines;
+use prefetcher::Prefetcher;
 use stream_buffer::StreamBuffer;
 
 /// Prefetching, as a machine's file describes it.
@@ -44,33 +46,6 @@ impl<'de> Deserialize<'de> for Prefetch {
             let names = names.collect::<Vec<_>>().join(" or ");
             D::Error::custom(format!("{value} is no prefetching: give {names}"))
         })
-    }
-}
-
-/// What a cache prefetches. Lines are numbered by their addresses.
-pub trait Prefetcher {
-    /// Whether prefetched lines are filled into the cache; if not, the prefetcher holds them.
-    const FILLS_CACHE: bool;
-
-    /// The cache missed a line that the prefetcher does not hold. Returns the lines to prefetch.
-    fn miss(&mut self, line: u64) -> Range<u64>;
-
-    /// Whether it holds no lines.
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        true
-    }
-
-    /// Whether it holds a line.
-    #[inline(always)]
-    fn holds(&self, _line: u64) -> bool {
-        false
-    }
-
-    /// The cache missed a line: takes it if the prefetcher holds it. Returns the lines to prefetch then.
-    #[inline(always)]
-    fn take(&mut self, _line: u64) -> Option<Range<u64>> {
-        None
     }
 }
 

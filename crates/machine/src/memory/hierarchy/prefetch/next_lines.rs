@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Prefetcher;
+use super::prefetcher::Prefetcher;
 
 /// Prefetches this number of lines after one that missed.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Prefetcher;
+use super::prefetcher::Prefetcher;
 
 /// A buffer of successive lines.
 #[derive(Debug)]

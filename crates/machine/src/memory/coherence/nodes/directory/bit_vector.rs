@@ -1,6 +1,6 @@
 //! A directory with a bit for each node, as in present-day machines.
 
-use super::DirectoryEntry;
+use super::entry::DirectoryEntry;
 use crate::memory::coherence::line_numbers::bit;
 use crate::memory::coherence::nodes::interconnect::{Exchange, InterconnectOperation};
 

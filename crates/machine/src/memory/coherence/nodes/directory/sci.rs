@@ -1,6 +1,6 @@
 //! SCI's directory (IEEE 1596-1992): the home node's memory has the head of a list of the nodes with a copy.
 
-use super::DirectoryEntry;
+use super::entry::DirectoryEntry;
 use crate::memory::coherence::line_numbers::bit;
 use crate::memory::coherence::nodes::interconnect::{Exchange, InterconnectOperation};
 

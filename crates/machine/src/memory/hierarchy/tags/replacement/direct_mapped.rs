@@ -1,6 +1,6 @@
 //! Sets of one way: there is nothing to choose.
 
-use super::ReplacementPolicy;
+use super::policy::ReplacementPolicy;
 
 /// The only way of a set is the victim.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! First in, first out.
 
-use super::{ReplacementPolicy, following};
+use super::policy::{ReplacementPolicy, following};
 
 /// Per set, the way that is replaced next.
 #[derive(Debug)]

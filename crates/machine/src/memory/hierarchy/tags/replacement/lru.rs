@@ -1,6 +1,6 @@
 //! Least recently used, by the times of uses or by the order of a set's ways.
 
-use super::ReplacementPolicy;
+use super::policy::ReplacementPolicy;
 
 /// The victim is the slot with the smallest time, which [`Tags`](crate::memory::hierarchy::Tags) keep.
 #[derive(Debug)]

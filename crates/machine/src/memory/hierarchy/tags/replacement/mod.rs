@@ -4,6 +4,7 @@ mod direct_mapped;
 mod fifo;
 pub mod lru;
 mod not_last_used;
+mod policy;
 mod random;
 
 use serde::{Deserialize, Deserializer};
@@ -13,6 +14,7 @@ use direct_mapped::DirectMapped;
 use fifo::Fifo;
 use lru::{FEW_ENTRIES, LruOrder, LruTimes, MAX_ORDERED_WAYS};
 use not_last_used::NotLastUsed;
+pub use policy::ReplacementPolicy;
 use random::Random;
 
 /// The replacement policy. Free entries are filled first.
@@ -44,27 +46,6 @@ impl<'de> Deserialize<'de> for Replacement {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Replacement, D::Error> {
         by_name(from)
     }
-}
-
-/// The state of a replacement policy for all sets. A way's slot is the set's number times the number of ways, plus the way.
-pub trait ReplacementPolicy {
-    /// A slot of a set is used or filled. Returns whether the victim pointer moved.
-    #[inline(always)]
-    fn touch(&mut self, _set: usize, _ways: usize, _slot: usize) -> bool {
-        false
-    }
-
-    /// The way at the victim pointer of a set, for a policy that has one which uses move.
-    #[inline(always)]
-    fn pointer(&self, _set: usize) -> Option<usize> {
-        None
-    }
-
-    /// The way of a full set that is the victim.
-    fn choose_victim(&mut self, set: usize, ways: usize) -> usize;
-
-    /// A slot of a set is free from now on.
-    fn remove(&mut self, _set: usize, _ways: usize, _slot: usize) {}
 }
 
 /// The state of one of the policies. [`Tags`](super::Tags) take shortcuts for those of direct-mapped and LRU caches.
@@ -125,9 +106,4 @@ impl ReplacementPolicy for ReplacementState {
     fn remove(&mut self, set: usize, ways: usize, slot: usize) {
         with_policy!(self, policy => policy.remove(set, ways, slot))
     }
-}
-
-#[inline(always)]
-fn following(way: u32, ways: usize) -> u32 {
-    if way as usize + 1 == ways { 0 } else { way + 1 }
 }

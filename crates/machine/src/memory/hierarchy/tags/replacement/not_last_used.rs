@@ -1,6 +1,6 @@
 //! Not last used: a victim pointer, as in the 21064's and 21164's TLBs.
 
-use super::{ReplacementPolicy, following};
+use super::policy::{ReplacementPolicy, following};
 
 /// Per set, a victim pointer, which moves on when the way that it points to is used.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Pseudo-random replacement, with the same sequence in each run.
 
-use super::ReplacementPolicy;
+use super::policy::ReplacementPolicy;
 
 /// The state of the generator.
 #[derive(Debug)]
