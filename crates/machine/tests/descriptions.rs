@@ -1,7 +1,7 @@
 //! Descriptions of machines: valid ones, and the errors of invalid ones.
 
 use events::{Block, Consumer, Thread};
-use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Setting, Sweep, Write};
+use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Setting, Sweep, WritePolicy};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -60,8 +60,8 @@ fn a_valid_description_is_read() {
     assert_eq!(names, ["icache", "dcache", "scache"]);
     let [icache, dcache, scache] = &machine.caches[..] else { unreachable!() };
     assert_eq!((icache.size, icache.sets(), icache.prefetch), (8192, 256, Some(Prefetch::Stream(4))));
-    assert_eq!((dcache.write, dcache.write_buffer.unwrap().entries), (Write::Through, 6));
-    assert_eq!((scache.sets(), scache.replacement, scache.write), (512, Replacement::Fifo, Write::Back));
+    assert_eq!((dcache.write, dcache.write_buffer.unwrap().entries), (WritePolicy::Through, 6));
+    assert_eq!((scache.sets(), scache.replacement, scache.write), (512, Replacement::Fifo, WritePolicy::Back));
     assert_eq!(machine.translation_buffers[0].ways(), 64);
 }
 
@@ -258,7 +258,7 @@ fn settings_change_fields() {
     let machine = Machine::find_with("alphaserver8400", &settings).unwrap();
     let cache = |name| machine.caches.iter().find(|cache| cache.name == name).unwrap();
     let (dcache, scache) = (cache("dcache"), cache("scache"));
-    assert_eq!((dcache.size, dcache.write_buffer, dcache.write), (16 << 10, None, Write::Back));
+    assert_eq!((dcache.size, dcache.write_buffer, dcache.write), (16 << 10, None, WritePolicy::Back));
     assert_eq!((scache.replacement, cache("icache").prefetch), (Replacement::Lru, Some(Prefetch::Stream(8))));
     assert_eq!((machine.processor.clock_mhz, machine.pipeline.unwrap().loads.outstanding), (600.5, 8));
     assert_eq!(machine.title, "Changed: with an equals sign (=)");

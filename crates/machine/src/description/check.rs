@@ -1,7 +1,7 @@
 //! Checks that a described machine is possible.
 
 use super::error::{Checked, require};
-use super::{Cache, Holds, Machine, TranslationBuffer, Write};
+use super::{Cache, Holds, Machine, TranslationBuffer, WritePolicy};
 use crate::core::out_of_order::OutOfOrder;
 use crate::core::pipeline::{Emulation, Pipeline};
 use crate::core::predictor::Predictor;
@@ -94,7 +94,7 @@ fn cache_alone(cache: &Cache) -> Checked {
             format!("{entries} is not 1 to 1024"),
         )?;
         let reason = "only a cache that writes through has a write buffer: others write back lines";
-        require(cache.write == Write::Through, field("write_buffer"), reason)?;
+        require(cache.write == WritePolicy::Through, field("write_buffer"), reason)?;
     }
     if let Some(Prefetch::NextLines(lines) | Prefetch::Stream(lines)) = cache.prefetch {
         require((1..=64).contains(&lines), field("prefetch"), format!("{lines} is not 1 to 64 lines"))?;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::error::{Checked, require};
-use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, Write};
+use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, WritePolicy};
 use crate::memory::coherence::Protocol;
 
 /// How the private caches of several processors are kept coherent.
@@ -81,7 +81,7 @@ impl Coherence {
         )?;
         let bus = self.private_caches(caches).pop().expect("there is a cache of data");
         let reason = format!("{} observes the bus, and must have write = \"back\"", bus.name);
-        require(bus.write == Write::Back, format!("caches.{}.write", bus.name), reason)?;
+        require(bus.write == WritePolicy::Back, format!("caches.{}.write", bus.name), reason)?;
         let reason = format!("{} observes the bus, and must allocate the lines that are stored to", bus.name);
         require(bus.allocate_on_write, format!("caches.{}.allocate_on_write", bus.name), reason)?;
         self.nodes.as_ref().map_or(Ok(()), |nodes| nodes.check(bus, self.protocol))

@@ -33,7 +33,7 @@ pub struct Cache {
     pub replacement: Replacement,
     /// The write policy.
     #[serde(default)]
-    pub write: Write,
+    pub write: WritePolicy,
     /// Whether a store that misses allocates the line.
     #[serde(default)]
     pub allocate_on_write: bool,
@@ -111,7 +111,7 @@ pub enum Holds {
 /// The write policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Write {
+pub enum WritePolicy {
     /// Write-back: a store makes the line dirty, and a dirty line is written to the next level when it is evicted.
     #[default]
     Back,

@@ -27,7 +27,7 @@ pub use coherence::Coherence;
 pub use error::Error;
 pub(crate) use error::{Checked, require};
 pub use granularity::{HintedRegion, HintedRegions};
-pub use hierarchy::{Cache, Crossing, Holds, MainMemory, TranslationBuffer, Write, WriteBuffer};
+pub use hierarchy::{Cache, Crossing, Holds, MainMemory, TranslationBuffer, WritePolicy, WriteBuffer};
 pub use nodes::{FarCache, Nodes, Placement};
 use setting::NONE;
 pub use setting::{Setting, Sweep};

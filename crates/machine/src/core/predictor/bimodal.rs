@@ -1,17 +1,17 @@
 //! Counters found by the branch's address (J. E. Smith, 1981).
 
-use super::counters::Counters;
+use super::counters::SaturatingCounters;
 use super::direction::{ConditionalBranch, DirectionPredictor};
 
 /// A counter for each branch, as far as the table has room.
 pub(super) struct Bimodal {
-    counters: Counters,
+    counters: SaturatingCounters,
     /// Counters are kept with the lines of L1. Of each, whether its line was filled since its branch was executed.
     refilled: Option<Vec<bool>>,
 }
 
 impl Bimodal {
-    pub fn new(counters: Counters, entries: u32, reset_by_refill: bool) -> Bimodal {
+    pub fn new(counters: SaturatingCounters, entries: u32, reset_by_refill: bool) -> Bimodal {
         Bimodal { counters, refilled: reset_by_refill.then(|| vec![false; entries as usize]) }
     }
 }

@@ -2,16 +2,16 @@
 
 /// A table of saturating counters; the upper half of their values predicts taken branches.
 #[derive(Clone, Debug)]
-pub(super) struct Counters {
+pub(super) struct SaturatingCounters {
     values: Vec<u8>,
     highest: u8,
 }
 
-impl Counters {
+impl SaturatingCounters {
     /// This number of counters, a power of two; all are weakly not taken.
-    pub fn new(entries: u32, bits: u8) -> Counters {
+    pub fn new(entries: u32, bits: u8) -> SaturatingCounters {
         let highest = ((1u16 << bits) - 1) as u8;
-        Counters { values: vec![highest / 2; entries as usize], highest }
+        SaturatingCounters { values: vec![highest / 2; entries as usize], highest }
     }
 
     /// The place of a number in the table, by its low bits.

@@ -1,11 +1,11 @@
 //! Counters found by the branch's address and the directions of the last branches (McFarling, 1993).
 
-use super::counters::Counters;
+use super::counters::SaturatingCounters;
 use super::direction::{ConditionalBranch, DirectionPredictor};
 
 /// The predictor gshare.
 pub(super) struct Gshare {
-    pub counters: Counters,
+    pub counters: SaturatingCounters,
     /// Branches whose directions are mixed with the address.
     pub history: u32,
 }

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use crate::description::{Checked, require};
 
 pub(crate) use block_end::BlockEnd;
-use counters::Counters;
+use counters::SaturatingCounters;
 use direction::{ConditionalBranch, DirectionPredictor};
 pub use indirect::TargetCache;
 use indirect::{JumpPath, JumpTargets};
@@ -171,7 +171,7 @@ impl Predictor {
 
     /// The predictor of directions.
     fn direction(&self) -> Box<dyn DirectionPredictor> {
-        let counters = || Counters::new(self.entries, self.bits);
+        let counters = || SaturatingCounters::new(self.entries, self.bits);
         let history = self.history.into();
         match (self.scheme, &self.local, &self.tagged) {
             (PredictorScheme::Gshare, ..) => Box::new(gshare::Gshare { counters: counters(), history }),
@@ -179,7 +179,7 @@ impl Predictor {
                 Box::new(two_level::TwoLevel::new(counters(), self.histories, history))
             }
             (PredictorScheme::Tournament, Some(local), _) => {
-                let own = Counters::new(local.entries, local.bits);
+                let own = SaturatingCounters::new(local.entries, local.bits);
                 Box::new(tournament::Tournament {
                     local: two_level::TwoLevel::new(own, local.histories, local.history.into()),
                     global: two_level::TwoLevel::new(counters(), 0, history),

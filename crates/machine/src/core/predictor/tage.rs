@@ -1,6 +1,6 @@
 //! TAGE: tables of tagged counters for histories of geometric lengths (Seznec and Michaud, 2006).
 
-use super::counters::Counters;
+use super::counters::SaturatingCounters;
 use super::direction::{ConditionalBranch, DirectionPredictor};
 
 /// A tagged entry.
@@ -22,7 +22,7 @@ struct TaggedTable {
 
 /// The predictor TAGE.
 pub(super) struct Tage {
-    base: Counters,
+    base: SaturatingCounters,
     /// With ascending lengths of history.
     tables: Vec<TaggedTable>,
     index_bits: u32,
@@ -49,7 +49,7 @@ fn fold(mut history: u128, bits: u32) -> u64 {
 
 impl Tage {
     /// Tables of `entries` for each of these lengths of history, at most 16.
-    pub fn new(base: Counters, entries: u32, tag_bits: u32, histories: &[u32]) -> Tage {
+    pub fn new(base: SaturatingCounters, entries: u32, tag_bits: u32, histories: &[u32]) -> Tage {
         let table =
             |&history: &u32| TaggedTable { entries: vec![TaggedEntry::default(); entries as usize], history };
         Tage {

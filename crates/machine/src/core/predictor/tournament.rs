@@ -1,7 +1,7 @@
 //! A predictor by the branch's own history and one by the history of all branches, and counters that choose between them
 //! (McFarling, 1993; the 21264's).
 
-use super::counters::Counters;
+use super::counters::SaturatingCounters;
 use super::direction::{ConditionalBranch, DirectionPredictor};
 use super::two_level::TwoLevel;
 
@@ -10,7 +10,7 @@ pub(super) struct Tournament {
     pub local: TwoLevel,
     pub global: TwoLevel,
     /// Found by the history of all branches; taken stands for the global predictor.
-    pub choice: Counters,
+    pub choice: SaturatingCounters,
     /// The number of directions that find a choice.
     pub history: u32,
 }

@@ -1,12 +1,12 @@
 //! Counters found by the last directions of all branches, or of the branch itself, and by its address (Yeh and Patt, 1991:
 //! GAs and PAs).
 
-use super::counters::Counters;
+use super::counters::SaturatingCounters;
 use super::direction::{ConditionalBranch, DirectionPredictor};
 
 /// A two-level predictor.
 pub(super) struct TwoLevel {
-    counters: Counters,
+    counters: SaturatingCounters,
     /// The number of directions in a history.
     length: u32,
     /// The histories of branches (PAs); none if all branches share theirs (GAs).
@@ -15,7 +15,7 @@ pub(super) struct TwoLevel {
 
 impl TwoLevel {
     /// With `histories` registers of `length` directions; 0 registers for the history of all branches.
-    pub fn new(counters: Counters, histories: u32, length: u32) -> TwoLevel {
+    pub fn new(counters: SaturatingCounters, histories: u32, length: u32) -> TwoLevel {
         TwoLevel { counters, length, own: vec![0; histories as usize] }
     }
 

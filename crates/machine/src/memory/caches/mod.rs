@@ -6,7 +6,7 @@ mod tally;
 use events::{Block, Consumer, HitFilter, Thread, UnfilteredAccess};
 
 use crate::memory::block_template::{BlockTemplate, BlockTemplates};
-use crate::{CacheCounts, Hierarchy, Machine, MergeableModel, MissClass, Model, Request, Write};
+use crate::{CacheCounts, Hierarchy, Machine, MergeableModel, MissClass, Model, Request, WritePolicy};
 use simulation::Simulation;
 use tally::Tally;
 pub use tally::UnitMisses;
@@ -167,16 +167,16 @@ impl Consumer for Caches {
         let stores = self.hierarchy.stores();
         let mut simulation = self.simulation();
         match stores {
-            Write::Back => simulation.run::<BACK>(records),
-            Write::Through => simulation.run::<THROUGH>(records),
-            Write::Ignored => simulation.run::<IGNORED>(records),
+            WritePolicy::Back => simulation.run::<BACK>(records),
+            WritePolicy::Through => simulation.run::<THROUGH>(records),
+            WritePolicy::Ignored => simulation.run::<IGNORED>(records),
         };
         self.publish();
     }
 
     fn hit_filter(&mut self) -> Option<HitFilter> {
         self.publish();
-        let is_ignored = self.hierarchy.stores() == Write::Ignored;
+        let is_ignored = self.hierarchy.stores() == WritePolicy::Ignored;
         self.hierarchy.hit_filter(if is_ignored {
             consume_reported::<IGNORED>
         } else {
@@ -222,9 +222,9 @@ impl Model for Caches {
     }
 }
 
-const BACK: u8 = Write::Back as u8;
-const THROUGH: u8 = Write::Through as u8;
-const IGNORED: u8 = Write::Ignored as u8;
+const BACK: u8 = WritePolicy::Back as u8;
+const THROUGH: u8 = WritePolicy::Through as u8;
+const IGNORED: u8 = WritePolicy::Ignored as u8;
 
 impl Caches {
     fn simulation(&mut self) -> Simulation<'_> {

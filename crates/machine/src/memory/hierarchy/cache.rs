@@ -5,7 +5,7 @@ use super::page_map::PageMap;
 use super::prefetch::PrefetcherState;
 use super::tags::{Evicted, Tags};
 use super::write_buffer::WriteBufferState;
-use crate::description::{Cache, Machine, TranslationBuffer, Write};
+use crate::description::{Cache, Machine, TranslationBuffer, WritePolicy};
 
 /// CacheCounts of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct CacheState {
     pub counts: CacheCounts,
     /// Shift from an address to a line's number.
     pub shift: u32,
-    pub write: Write,
+    pub write: WritePolicy,
     pub write_allocates: bool,
     pub prefetcher: PrefetcherState,
     /// The caches that it includes: evicting a line here invalidates it there.

@@ -8,7 +8,7 @@ use super::l1::L1Outcome;
 use super::request::At;
 use super::tags::Evicted;
 use super::{DATA, Hierarchy, INSTRUCTIONS, Request, Served, side_of};
-use crate::description::Write;
+use crate::description::WritePolicy;
 
 /// The associativity of L1 for which misses can be deferred.
 const WAYS: usize = 8;
@@ -21,7 +21,7 @@ struct Miss {
     place: u64,
     /// The instruction.
     site: u32,
-    /// The processor's request; or [`Request::Write`] for the write-back of the line whose number `place` is.
+    /// The processor's request; or [`Request::WritePolicy`] for the write-back of the line whose number `place` is.
     request: Request,
 }
 
@@ -59,7 +59,7 @@ impl Hierarchy {
         }
         let side = side_of(request);
         let place = address ^ self.address_maps[side].asid;
-        let makes_dirty = request == Request::Store && self.stores == Write::Back;
+        let makes_dirty = request == Request::Store && self.stores == WritePolicy::Back;
         match self.l1[side].access_fast::<WAYS>(place, makes_dirty, now) {
             L1Outcome::TlbMiss => return false,
             L1Outcome::Hit => {}

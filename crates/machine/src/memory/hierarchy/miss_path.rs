@@ -8,7 +8,7 @@ use super::l1::L1Outcome;
 use super::request::At;
 use super::tags::Evicted;
 use super::{DATA, Hierarchy, INSTRUCTIONS, Path, Request, Served, SimpleL1};
-use crate::description::Write;
+use crate::description::WritePolicy;
 
 impl Hierarchy {
     /// Translates an address. Returns how many TLBs missed.
@@ -79,10 +79,10 @@ impl Hierarchy {
         let Some(at) = self.at(side, 0) else { return Served::default() };
         let write = self.caches[at.index].write;
         let is_store = request == Request::Store;
-        if !self.touch(at, address, request, is_store && write == Write::Back) {
+        if !self.touch(at, address, request, is_store && write == WritePolicy::Back) {
             return self.access_beyond_l1(at, address, request);
         }
-        if is_store && write == Write::Through {
+        if is_store && write == WritePolicy::Through {
             self.write_through(at, address);
         }
         Served::default()
@@ -94,10 +94,10 @@ impl Hierarchy {
         let cache = &mut self.caches[at.index];
         let (write, write_allocates) = (cache.write, cache.write_allocates);
         cache.counts.misses[request as usize] += 1;
-        if request != Request::Store || write == Write::Ignored {
+        if request != Request::Store || write == WritePolicy::Ignored {
             return self.allocate(at, address, request, false);
         }
-        let is_back = write == Write::Back;
+        let is_back = write == WritePolicy::Back;
         let served = if write_allocates {
             self.allocate(at, address, request, is_back)
         } else if let Some(served) = self.take_from_side_buffers(at, address, is_back) {
@@ -108,7 +108,7 @@ impl Hierarchy {
             }
             Served { cache_misses: 1, level: 1, tlb_misses: 0 }
         };
-        if write == Write::Through {
+        if write == WritePolicy::Through {
             self.write_through(at, address);
         }
         served
@@ -127,7 +127,7 @@ impl Hierarchy {
             return None;
         }
         self.now += 1;
-        let makes_dirty = request == Request::Store && self.stores == Write::Back;
+        let makes_dirty = request == Request::Store && self.stores == WritePolicy::Back;
         match self.l1[side].access(address, makes_dirty, self.now) {
             L1Outcome::TlbMiss => None,
             L1Outcome::Hit => Some(Served::default()),
@@ -364,7 +364,7 @@ impl Hierarchy {
         let (first, length) = (evicted.key << cache.shift, 1 << cache.shift);
         let is_dirty = evicted.is_dirty | self.back_invalidate(at.index, first, length);
         let cache = &mut self.caches[at.index];
-        if is_dirty && cache.write == Write::Back {
+        if is_dirty && cache.write == WritePolicy::Back {
             cache.counts.written_back += 1;
             let shift = cache.shift;
             if let Some(next) = self.next_level(at) {
@@ -395,7 +395,7 @@ impl Hierarchy {
     /// Writes to a cache, for the level before it, a whole line or a part of one.
     fn write(&mut self, at: At, address: u64, is_whole: bool) {
         let CacheState { write, write_allocates, .. } = self.caches[at.index];
-        let is_back = write == Write::Back;
+        let is_back = write == WritePolicy::Back;
         if !self.lookup(at, address, Request::Write, is_back)
             && self.take_from_side_buffers(at, address, is_back).is_none()
         {
@@ -409,7 +409,7 @@ impl Hierarchy {
                 self.fill(at, address, is_back);
             }
         }
-        if write == Write::Through {
+        if write == WritePolicy::Through {
             self.write_through(at, address);
         }
     }

@@ -16,7 +16,7 @@ mod write_buffer;
 
 use events::Words;
 
-use crate::description::{Crossing, Machine, Write};
+use crate::description::{Crossing, Machine, WritePolicy};
 pub use cache::CacheCounts;
 use cache::{BufferState, CacheState};
 use deferred_misses::DeferredMisses;
@@ -105,11 +105,11 @@ impl SimpleL1 {
         let has_stream = side == INSTRUCTIONS && matches!(cache.prefetch, Some(Prefetch::Stream(_)));
         // Where other caches back-invalidate lines, the victim must not depend on the order of fills, and
         // must not be dirty.
-        let has_fixed_victim = cache.ways == 1 && cache.write == Write::Through && !has_stream;
+        let has_fixed_victim = cache.ways == 1 && cache.write == WritePolicy::Through && !has_stream;
         let has_no_side_effects = cache.victim_lines == 0
             && (cache.prefetch.is_none() || has_stream)
             && (has_fixed_victim || !is_included_elsewhere(machine, &cache.name));
-        let allocates_on_write = cache.allocate_on_write && cache.write != Write::Through;
+        let allocates_on_write = cache.allocate_on_write && cache.write != WritePolicy::Through;
         has_no_side_effects.then_some(SimpleL1 { index, next_level, has_stream, allocates_on_write })
     }
 }
@@ -136,7 +136,7 @@ pub struct Hierarchy {
     /// Of instructions, and of data.
     paths: [Path; 2],
     /// The write policy of L1's data cache.
-    stores: Write,
+    stores: WritePolicy,
     /// Of each side, its L1 cache if that is a [`SimpleL1`].
     simple: [Option<SimpleL1>; 2],
     /// Whether an access to data can back-invalidate instructions in L1.
@@ -351,7 +351,7 @@ impl Hierarchy {
     }
 
     /// The write policy of L1's data cache.
-    pub(crate) fn stores(&self) -> Write {
+    pub(crate) fn stores(&self) -> WritePolicy {
         self.stores
     }
 
@@ -366,9 +366,9 @@ impl Hierarchy {
         is_store: bool,
         now: u64,
     ) -> bool {
-        let makes_dirty = is_store & (stores == Write::Back as u8);
+        let makes_dirty = is_store & (stores == WritePolicy::Back as u8);
         let is_l1_hit = self.l1[DATA].touch(address_map, address, makes_dirty, now);
-        if stores == Write::Through as u8 && is_l1_hit & is_store {
+        if stores == WritePolicy::Through as u8 && is_l1_hit & is_store {
             self.write_through_from_l1(address ^ address_map.asid);
         }
         is_l1_hit

@@ -3,7 +3,7 @@
 use events::{FilterTable, HitFilter, UnfilteredAccess, Words};
 
 use super::{DATA, Hierarchy, INSTRUCTIONS};
-use crate::description::Write;
+use crate::description::WritePolicy;
 
 /// The shared words.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ impl Hierarchy {
         let Shared { now, consumer, records } = self.shared.as_ref().filter(|_| self.is_order_free())?;
         let [code, data] = [INSTRUCTIONS, DATA].map(|side| self.l1[side].side());
         let dirty = match self.stores {
-            Write::Ignored => None,
-            Write::Back => Some(self.l1[DATA].entries()),
-            Write::Through => return None,
+            WritePolicy::Ignored => None,
+            WritePolicy::Back => Some(self.l1[DATA].entries()),
+            WritePolicy::Through => return None,
         };
         let (now, consumer, keep) = (now.address(), consumer.address(), now.keep());
         let records = records.address();
