@@ -67,7 +67,7 @@ pub enum Ending {
 
 impl Ending {
     /// Of a program that had these images.
-    pub(crate) fn new(end: End, images: &[LoadedImage]) -> Ending {
+    pub fn new(end: End, images: &[LoadedImage]) -> Ending {
         match end {
             End::Exited(status) => Ending::Exited(status),
             End::Killed(crash) => {

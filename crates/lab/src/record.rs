@@ -11,8 +11,8 @@ use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recor
 use report::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
-use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
+use host::interrupt::InterruptGuard;
 
 /// A finished recording.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ fn create(path: &Path) -> Result<(File, PendingName), Error> {
 }
 
 /// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
-pub(crate) fn out_of_reach(file: File) -> File {
+pub fn out_of_reach(file: File) -> File {
     linux::out_of_reach(file.into()).into()
 }
 
@@ -109,7 +109,7 @@ pub fn attach(
     path: &Path,
 ) -> Result<Attached, AttachFailure> {
     let (file, name) = create(path)?;
-    let caught = Caught::new();
+    let caught = InterruptGuard::new();
     let began = Cell::new(None);
     let has_records = || Trace::open(name.written_path()).is_ok_and(|trace| !trace.chunks().is_empty());
     let is_named = Cell::new(!name.is_pending());

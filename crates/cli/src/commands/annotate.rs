@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use analysis::annotate::{AnnotateRequest, annotate, expensive_lines};
 use analysis::models::InstructionResults;
-use analysis::table::Table;
 use anyhow::bail;
 use machine::{Caches, InstructionCounts, Model, TimingModel};
 use report::{Block, Format, Page, Section};
+use table::Table;
 
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};

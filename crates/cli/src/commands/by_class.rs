@@ -9,10 +9,10 @@ use analysis::models::{
     self, ClassResults, DividedByClass, InstructionResults, Rows, Together, UnitClasses, WithClasses,
     by_class, mean_units, tables_of_classes, units_of_classes,
 };
-use analysis::table::Table;
 use anyhow::bail;
 use engine::{ClassPlan, Configuration, Plan};
 use machine::{MergeableModel, Model, PerProcess};
+use table::Table;
 use trace::Trace;
 
 use super::calls::{ChainForm, chain_form, check_functions, draw_chains, write_profile};

@@ -10,12 +10,12 @@ use analysis::call_tree::{
 };
 use analysis::export::{collapsed, pprof, write_callgrind};
 use analysis::models::{self, InstructionResults};
-use analysis::table::Column;
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use machine::{InstructionCounts, MergeableModel, Model, PerProcess};
 use report::{FlameGraph, Format};
+use table::Column;
 use trace::Trace;
 
 use super::by_class::ClassRequest;

@@ -6,11 +6,11 @@ use analysis::classes::ClassProfiles;
 use analysis::code_counts::code_by_class;
 use analysis::components::Components;
 use analysis::run_counts::RunCounts;
-use analysis::table::Table;
 use analysis::units::{Phase, SteadyRules};
 use anyhow::bail;
 use engine::UnitOfWork;
 use lab::measure;
+use table::Table;
 
 use super::count::{code_rows, counted_configuration, named_rules, run_description, save, saved_path, show};
 use super::{

@@ -10,10 +10,10 @@ use analysis::environment::describe_environment;
 use analysis::mix;
 use analysis::profile::{Profile, functions, image_shares};
 use analysis::run_counts::{RunCounts, RunDescription, process_table};
-use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
 use engine::Configuration;
 use lab::measure::{self, CountRequest, Counted};
+use table::Table;
 use trace::EnvironmentSummary;
 
 use super::{

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use analysis::code_counts::{code_by_class, code_table};
 use analysis::run_counts::{ProcessSums, RunDescription};
-use analysis::table::{Kind, Table};
 use anyhow::bail;
 use engine::{Family, ProcessState};
 use lab::family::{self, CountFolder};
+use table::{Kind, Table};
 
 use super::classes;
 use super::count::{self, code_rows, counted_configuration, named_rules, run_description, save, saved_path};

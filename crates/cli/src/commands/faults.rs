@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use analysis::alignment::{self, AlignmentFaults, FaultCounts};
 use analysis::models::{self, ExecutionPart, tables_of_classes};
-use analysis::table::Table;
 use report::{Block, Page, Section};
+use table::Table;
 
 use super::by_class::{self, ClassRequest};
 use super::calls::{self, CallsRequest};

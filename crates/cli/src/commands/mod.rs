@@ -49,13 +49,13 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::table::{Table, separated};
 use analysis::units::SteadyRules;
 use engine::{Clock, Configuration, Plan, Random, Settings, UnitOfWork};
 use lab::crash;
 use lab::measure::Ending;
 use lab::startup::{self, RequestedNames};
 use report::{Destination, Format};
+use table::{Table, separated};
 
 use crate::arguments::{EndingOptions, EngineOptions, OutputOptions, UnitOptions};
 use crate::messages::{self, Message};

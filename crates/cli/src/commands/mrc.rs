@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::models::{self, ClassCurves, TotalsByClass};
-use analysis::table::Table;
 use anyhow::Context;
 use clap::ValueEnum;
 use machine::{Holds, MissRatioCurves, PerProcess};
 use report::{Block, Error, Format, Page, Section};
+use table::Table;
 
 use super::by_class::ClassRequest;
 use super::processes;

@@ -220,7 +220,7 @@ impl<M: InstructionResults + MergeableModel> SimulatedProcesses<M> {
     }
 
     /// The tables with these rows.
-    fn tables(&self, rows: Option<ResultRows>, selected: &SelectedMachines) -> Vec<analysis::table::Table> {
+    fn tables(&self, rows: Option<ResultRows>, selected: &SelectedMachines) -> Vec<table::Table> {
         let trace = &self.simulated.trace;
         match rows {
             None | Some(ResultRows::Process) => {

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use analysis::table::separated;
 use anyhow::Context;
 use lab::edges;
 use lab::measure::Ending;
 use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, Profile};
+use table::separated;
 use trace::Trace;
 
 use super::simulate::is_parallel;

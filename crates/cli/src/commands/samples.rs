@@ -13,13 +13,13 @@ use analysis::replay::Dictionary;
 use analysis::samples::{
     SampleCounts, SampleSummary, SampledInstructions, summary, system_calls, with_errors, without_calls,
 };
-use analysis::table::{Kind, Table};
 use anyhow::{Context, bail};
 use engine::Sampling;
 use lab::family::{self, CountFolder};
 use lab::measure::Ending;
 use lab::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
 use report::Format;
+use table::{Kind, Table};
 
 use self::live::LiveView;
 use super::calls::{chain_form, check_functions, write_chains};

@@ -7,10 +7,10 @@ use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
 use analysis::replay::{Dictionary, Filter, ReplayOrder};
 use analysis::sharing::{self, SharingAnalysis};
-use analysis::table::{Table, separated};
 use anyhow::{anyhow, bail};
 use engine::Plan;
 use machine::{Bus, BusProcessor, Coherence, CoherentMemory, Multiprocessor, SamplingPlan};
+use table::{Table, separated};
 use trace::interleave::{Assignment, Schedule};
 use trace::{Chunk, Trace};
 

@@ -13,10 +13,10 @@ use analysis::replay::{
     Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Replay, ReplayOrder,
     SelectedInstructions, Selection, Visitor,
 };
-use analysis::table::Table;
 use anyhow::Context;
 use events::record::Mark;
 use report::{Destination, Format, StandardStream, StreamWriter, TableWriter};
+use table::Table;
 use trace::Trace;
 
 use super::protect_images;

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use analysis::models::Rows;
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use analysis::table::{Table, separated};
 use anyhow::bail;
 use engine::{Configuration, Plan};
 use host::without_signals;
 use lab::live;
 use lab::measure::Ending;
 use machine::{Machine, Model, SamplingPlan, TimingModel, TimingModelError, WarmUp};
+use table::{Table, separated};
 use trace::Trace;
 
 use super::selected_machines::SelectedMachines;

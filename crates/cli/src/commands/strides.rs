@@ -8,13 +8,13 @@ use analysis::models::{ExecutionPart, tables_of_classes};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
-use analysis::table::Table;
 use anyhow::bail;
 use engine::{ClassPlan, Configuration, Plan, UnitPlan};
 use lab::startup::RequestedNames;
 use lab::{family, live};
 use machine::Machine;
 use report::{Block, Error, Page, Section};
+use table::Table;
 use trace::Trace;
 
 use super::processes::{family_notes, observe_running, observed_note};

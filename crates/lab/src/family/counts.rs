@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use super::apart::Apart;
 use super::{describe, file_name};
-use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
-use crate::scratch::ScratchFolder;
+use host::interrupt::InterruptGuard;
+use workloads::scratch::ScratchFolder;
 
 /// What was counted in all processes of a program.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub fn attach_watched(
         File::open(folder)
     };
     let opened = open().map_err(Error::Simulation)?;
-    let (caught, began, watch) = (Caught::new(), Cell::new(None), RefCell::new(watch));
+    let (caught, began, watch) = (InterruptGuard::new(), Cell::new(None), RefCell::new(watch));
     let is_enough = |has_begun| {
         // The time begins when all count.
         if has_begun && began.get().is_none() {

@@ -20,10 +20,10 @@ use super::dictionary::FamilyDictionary;
 use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessage};
 use super::rings::Rings;
 use super::{file_name, is_alive};
-use crate::interrupt::Caught;
 use crate::measure::{Ending, Error};
 use crate::record::AttachFailure;
 use crate::{live, record};
+use host::interrupt::InterruptGuard;
 
 /// A program that was observed with all of its processes.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub fn observe_running<M: Consumer>(
     let dictionary = dictionary(&header).map_err(Error::Simulation)?;
     begin(&mut model);
     let mut collector = Collector::new(rings, model, dictionary);
-    let caught = Caught::new();
+    let caught = InterruptGuard::new();
     // The connection is served by another thread: processes wait for room in their rings before they say that they have ended.
     let client = || {
         let began = Cell::new(None);

@@ -1,0 +1,11 @@
+//! The workloads, as a table, and their builds: sources, toolchains, and what is kept until something changes.
+
+pub mod build;
+pub mod build_options;
+pub mod debian;
+pub mod feedback;
+pub mod scratch;
+mod source;
+pub mod steps;
+pub mod toolchain;
+pub mod workload;
