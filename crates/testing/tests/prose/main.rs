@@ -1,4 +1,5 @@
-//! The documents: their links lead somewhere, on code hosts and on the site; sentences and lines are short.
+//! The documents: their links lead somewhere, on code hosts and on the site; sentences and lines are short; versions of formats are
+//! those of the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -155,4 +156,47 @@ fn sentences_and_lines_are_short() {
         );
     }
     assert!(sentences_read > 2000, "{sentences_read} sentences");
+}
+
+/// Formats of files: where a source states the version, what stands before the number, and what does in the changelog's table.
+const FORMATS: [(&str, &str, &str); 6] = [
+    ("crates/trace/src/container.rs", "const VERSION: u32 = ", "| traces | the file's header: "),
+    (
+        "crates/analysis/src/run_counts/file.rs",
+        "b\"pathlength counts ",
+        "the first line: `pathlength counts ",
+    ),
+    (
+        "crates/spike/src/profile/mod.rs",
+        "const VERSION: u32 = ",
+        "| profiles for `spike`, and its database | a number in each: ",
+    ),
+    (
+        "crates/spike-environment/src/database.rs",
+        "const VERSION: i64 = ",
+        "| profiles for `spike`, and its database | a number in each: ",
+    ),
+    ("crates/spike/src/counts.rs", "b\"PLCOUNT\\x0", "branch logs | the last byte of the first eight: "),
+    (
+        "crates/spike/src/branch_log/log.rs",
+        "b\"PLBRLOG\\x0",
+        "branch logs | the last byte of the first eight: ",
+    ),
+];
+
+#[test]
+fn changelog_has_the_versions_of_formats() {
+    let changelog = std::fs::read_to_string(root().join("CHANGELOG.md")).expect("the changelog");
+    let number = |text: &str, before: &str| {
+        // A constant may be the beginning of another one.
+        let numbers = text.match_indices(before).map(|(at, _)| &text[at + before.len()..]);
+        let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
+        numbers.map(digits).find(|digits| !digits.is_empty())
+    };
+    for (source, before, in_changelog) in FORMATS {
+        let text = std::fs::read_to_string(root().join(source)).expect("a source");
+        let version = number(&text, before);
+        assert!(version.is_some(), "{source} has no {before}");
+        assert_eq!(version, number(&changelog, in_changelog), "the version of {source}, and CHANGELOG.md's");
+    }
 }
