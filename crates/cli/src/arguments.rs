@@ -381,7 +381,7 @@ What is executed belongs to the object of the innermost call of a function that 
 stands beside its own part, without what the objects below cost. The sum of all own parts, with what is outside of objects, is \
 the whole run. Calls that are left by longjmp end when control is next seen in an older frame.
 
-Rules are a file; those for PostgreSQL are objects/postgresql.toml. Expressions in it are of C: $1 is the first argument of the \
+Rules are a file; those for PostgreSQL are data/objects/postgresql.toml. Expressions in it are of C: $1 is the first argument of the \
 function, and its type is that of the program's debug information (compile with -g)."
     )]
     Objects(ObjectsOptions),

@@ -6,6 +6,7 @@ mod disposition;
 mod errno;
 pub mod fault;
 mod fork;
+pub mod interrupt;
 mod mailbox;
 mod signal;
 mod signal_stack;

@@ -16,9 +16,10 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use host::interrupt::InterruptGuard;
 use isa::{DESCRIBED_SETS, DescribedSet, InstructionSet};
 use object::{Architecture, Object};
-use session::interrupt::Caught;
+
 use trace::{Header, Writer};
 
 pub use convert::{ConvertedRun, convert};
@@ -143,7 +144,7 @@ pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, C
         command.arg("-L").arg(sysroot);
     }
     command.arg(&program.path).args(&program.arguments);
-    let interrupt = Caught::new();
+    let interrupt = InterruptGuard::new();
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::NoEmulator(emulator.into()),
         _ => Error::Start(error),
@@ -169,7 +170,7 @@ pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, C
 
 /// Waits for the emulator, and ends it if a signal asks this process to end. It shares this process's terminal, and with it its
 /// process group.
-fn wait(child: &mut Child, interrupt: &Caught) -> io::Result<ExitStatus> {
+fn wait(child: &mut Child, interrupt: &InterruptGuard) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);

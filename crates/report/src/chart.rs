@@ -8,8 +8,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use analysis::table::{Kind, Table, Value};
 use serde_json::json;
+use table::{Kind, Table, Value};
 
 use crate::json::Cell;
 use crate::{Error, cells};

@@ -2,7 +2,7 @@
 //! Parquet, and, with [`Chart`]s, a [`Page`] of HTML that opens with no network.
 //!
 //! ```
-//! use analysis::table::{Kind, Table};
+//! use table::{Kind, Table};
 //! use pathlength_report::{Format, render};
 //! let mut table = Table::new("length", "Path length", &[("build", Kind::Text), ("instructions", Kind::Count)]);
 //! table.row(vec!["original".into(), 58_800_u64.into()]);
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{fmt, str::FromStr};
 
-use analysis::table::{self, Table};
+use table::Table;
 
 mod arrow;
 mod cells;

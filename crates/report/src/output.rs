@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use analysis::table::Table;
+use table::Table;
 
 use crate::file::{self, check_not_input, check_writable, is_stream, parent};
 use crate::names::{slug, unused};

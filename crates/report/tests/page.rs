@@ -1,11 +1,11 @@
 //! A page is one file, needs no network, and shows names unchanged.
 
-use analysis::table::{Kind, Table, Value};
 use pathlength_report::{
     Arrangement, Block, Chart, Error, Figure, Format, Page, Section, bars, differences, render, shares,
     sizes, strip,
 };
 use serde_json::json;
+use table::{Kind, Table, Value};
 
 const HOSTILE: &str = "</script><script>alert('x')</script><!-- \"&amp; `x`";
 

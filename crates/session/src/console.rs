@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use analysis::table::Table;
+use table::Table;
 use analysis::units::Phase;
 use report::Format;
 

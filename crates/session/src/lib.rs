@@ -7,7 +7,6 @@ pub mod crash;
 pub mod edges;
 pub mod forked_run;
 pub mod input;
-pub mod interrupt;
 pub mod live;
 pub mod machines;
 pub mod measure;

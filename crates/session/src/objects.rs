@@ -13,8 +13,8 @@ use crate::startup;
 
 /// The rules that come with Pathlength, by name.
 const BUILT_IN: [(&str, &str); 2] = [
-    ("postgresql", include_str!("../../../objects/postgresql.toml")),
-    ("sqlite", include_str!("../../../objects/sqlite.toml")),
+    ("postgresql", include_str!("../../../data/objects/postgresql.toml")),
+    ("sqlite", include_str!("../../../data/objects/sqlite.toml")),
 ];
 
 /// Rules for objects of several kinds.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analysis::table::separated;
+use table::separated;
 use engine::{Clock, Configuration, Plan, Random, Settings};
 
 use crate::crash;

@@ -12,7 +12,7 @@ use report::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
 use crate::input::AttachedProgram;
-use crate::interrupt::Caught;
+use host::interrupt::InterruptGuard;
 use crate::measure::{self, Ending, Error};
 
 /// A finished recording.
@@ -104,7 +104,7 @@ pub fn out_of_reach(file: File) -> File {
 pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
     let &AttachedProgram { process, children, duration } = attached;
     let (file, name) = create(path)?;
-    let caught = Caught::new();
+    let caught = InterruptGuard::new();
     let began = Cell::new(None);
     let has_records = || Trace::open(name.written_path()).is_ok_and(|trace| !trace.chunks().is_empty());
     let is_named = Cell::new(!name.is_pending());

@@ -231,7 +231,7 @@ pub fn describe(sampling: Sampling) -> String {
             format!("every {} ms of a thread's processor time", nanoseconds as f64 / 1e6)
         }
         Sampling::Instructions(instructions) => {
-            let instructions = analysis::table::separated(&instructions.to_string());
+            let instructions = table::separated(&instructions.to_string());
             format!("every {instructions} instructions of a thread, on average")
         }
     }

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use session::interrupt::Caught;
+use host::interrupt::InterruptGuard;
 use tempfile::TempDir;
 
 use crate::Error;
@@ -228,7 +228,7 @@ impl VirtualMachine {
         }
         let disk = File::create(self.path("disk")).map_err(Error::Files)?;
         disk.set_len(DISK_BYTES).map_err(Error::Files)?;
-        let interrupt = Caught::new();
+        let interrupt = InterruptGuard::new();
         let mut errors = tempfile::tempfile().map_err(Error::Files)?;
         let mut command = Command::new(EMULATOR);
         self.describe(&mut command, determinism);

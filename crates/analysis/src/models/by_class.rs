@@ -9,7 +9,7 @@ use machine::{MergeableModel, Model};
 
 use super::{ExecutionPart, InstructionResults, SummedOverProcesses, named};
 use crate::run_counts::OUTSIDE_UNITS;
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 /// The classes of units of work, as a program gives them.
 #[derive(Clone, Debug, Default)]

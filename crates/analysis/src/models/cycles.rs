@@ -6,8 +6,8 @@ use machine::{Cause, Machine, PipelineSide, TimingModel, UnitCycles};
 
 use super::sampled::sampled_times;
 use super::{InstructionResults, SummedOverProcesses, UnitResults, file_stem, named, out_of_order};
-use crate::table::{Column, Kind, Table, Value, separated};
 use crate::units::sorted_by_number;
+use table::{Column, Kind, Table, Value, separated};
 
 /// Stalls, with DEC's words for them.
 pub(super) const FRONT_END: &str = "front-end stall (dry)";

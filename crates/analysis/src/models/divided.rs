@@ -10,7 +10,7 @@ use machine::{MergeableModel, Model, PerProcess};
 
 use super::{ExecutionPart, InstructionResults, SummedOverProcesses, UnitClasses, UnitResults};
 use crate::run_counts::OUTSIDE_UNITS;
-use crate::table::{Column, Table};
+use table::{Column, Table};
 
 /// A model for each process and machine, whose results by instruction are divided among the classes of units of work.
 ///

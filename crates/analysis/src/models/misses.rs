@@ -4,8 +4,8 @@ use events::BlockId;
 use machine::{Caches, MissClass, UnitMisses};
 
 use super::{InstructionResults, SummedOverProcesses, UnitResults, file_stem, per_thousand};
-use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
+use table::{Column, Kind, Table, Value};
 
 /// The classes of misses that have columns.
 const CLASSES: [(MissClass, &str); 3] = [

@@ -23,7 +23,7 @@ use trace::Trace;
 
 use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 pub use by_class::{
     ClassSum, UnitClasses, WithClasses, by_class, class_sums, mean_units, tables_of_classes, units_of_classes,

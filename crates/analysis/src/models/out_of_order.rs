@@ -4,7 +4,7 @@ use machine::{Machine, NonOverlapped, OutOfOrderCounts, Resource, TimingModel};
 
 use super::SummedOverProcesses;
 use super::cycles::{percent, ratio};
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// The cycles if nothing overlapped: each event at its full penalty, beside the cycles that were needed.
 pub(super) fn non_overlapped(

@@ -8,7 +8,7 @@ use machine::{
 };
 
 use super::{InstructionResults, UnitResults, named};
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 /// Models of the same machine, one for each process. Their results are added up.
 #[derive(Debug)]

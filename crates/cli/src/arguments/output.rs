@@ -4,10 +4,10 @@ use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use analysis::table::{Column, Table, Value, separated};
 use anyhow::bail;
 use clap::Args;
 use report::{Destination, Format, StandardStream};
+use table::{Column, Table, Value, separated};
 
 /// The output of tables.
 #[derive(Clone, Debug, Args)]

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use analysis::annotate::{AnnotateRequest, annotate, expensive_lines};
 use analysis::models::InstructionResults;
-use analysis::table::Table;
+use table::Table;
 use machine::{Caches, InstructionCounts, MergeableModel};
 use report::{Block, Page, Section};
 use session::console::check_output;

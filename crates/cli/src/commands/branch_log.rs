@@ -8,12 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table, Value};
 use anyhow::{Context, bail, ensure};
 use spike::branch_log::log::{LogHeader, MOST_IMAGES, POSITION, SWITCH};
 use spike::branch_log::{BlockCounts, LoggedImage, Plan, Reconstruction, Step, reconstruct};
 use spike::optimize;
 use spike::profile::Profile;
+use table::{Kind, Table, Value};
 
 use super::spike::{count, number, share, write_image};
 use crate::arguments::{BranchLogCommand, InputFile, LogRows, PatchOptions, ReconstructOptions};

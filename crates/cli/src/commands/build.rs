@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table};
 use anyhow::Context;
-use lab::build::{self, build_patched};
-use lab::study::StudyProgress;
-use lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
-use lab::workload::Workload;
+use studies::StudyProgress;
+use table::{Kind, Table};
+use workloads::build::{self, build_patched};
+use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
+use workloads::workload::Workload;
 
 use crate::arguments::BuildOptions;
 use crate::progress::Steps;

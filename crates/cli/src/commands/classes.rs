@@ -6,7 +6,7 @@ use analysis::classes::ClassProfiles;
 use analysis::code_counts::code_by_class;
 use analysis::components::Components;
 use analysis::run_counts::RunCounts;
-use analysis::table::Table;
+use table::Table;
 use analysis::units::{Phase, SteadyRules};
 use anyhow::bail;
 use engine::{Configuration, UnitOfWork};

@@ -11,7 +11,7 @@ use analysis::names::check_executed;
 use analysis::pairing::Pairing;
 use analysis::profile::{FunctionName, Profile, function_differences, image_shares};
 use analysis::run_counts::{self, RunCounts};
-use analysis::table::{Table, Value, separated};
+use table::{Table, Value, separated};
 use analysis::units::path_lengths;
 use anyhow::{Context, bail};
 use image::{Image, SymbolPattern};

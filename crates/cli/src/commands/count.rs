@@ -11,7 +11,7 @@ use analysis::environment::describe_environment;
 use analysis::mix;
 use analysis::profile::{Profile, functions, image_shares};
 use analysis::run_counts::{self, RunCounts, RunDescription, process_table};
-use analysis::table::Table;
+use table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
 use anyhow::bail;
 use engine::Configuration;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use analysis::code_counts::{code_by_class, code_table};
 use analysis::run_counts::{ProcessSums, RunDescription};
-use analysis::table::{Kind, Table};
+use table::{Kind, Table};
 use anyhow::bail;
 use engine::{Configuration, Family, ProcessState};
 use session::input::AttachedProgram;

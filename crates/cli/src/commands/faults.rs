@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use analysis::alignment::{self, AlignmentFaults, FaultCounts};
 use analysis::models::{ExecutionPart, tables_of_classes};
-use analysis::table::Table;
+use table::Table;
 use report::{Block, Page, Section};
 use session::machines::SelectedMachines;
 use session::simulation::{Needs, Simulated, Simulation};

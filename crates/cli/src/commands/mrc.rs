@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use analysis::models::{self, ClassCurves, TotalsByClass};
-use analysis::table::Table;
+use table::Table;
 use anyhow::Context;
 use clap::ValueEnum;
 use machine::{Holds, MissRatioCurves, PerProcess};

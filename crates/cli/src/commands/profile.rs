@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use analysis::table::separated;
 use anyhow::Context;
 use session::edges;
 use session::input::Input;
@@ -15,6 +14,7 @@ use session::measure::Ending;
 use session::program::check_ending;
 use session::simulation::is_parallel;
 use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, Profile};
+use table::separated;
 use trace::Trace;
 
 use crate::arguments::ProfileOptions;

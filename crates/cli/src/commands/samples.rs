@@ -13,7 +13,7 @@ use analysis::replay::Dictionary;
 use analysis::samples::{
     SampleCounts, SampleSummary, SampledInstructions, summary, system_calls, with_errors, without_calls,
 };
-use analysis::table::{Kind, Table};
+use table::{Kind, Table};
 use anyhow::{Context, bail};
 use engine::Sampling;
 use report::Format;

@@ -6,7 +6,7 @@ use analysis::models::{ExecutionPart, Rows};
 use analysis::multiprocessor;
 use analysis::replay::ReplayOrder;
 use analysis::sharing::{self, SharingAnalysis};
-use analysis::table::{Table, separated};
+use table::{Table, separated};
 use anyhow::{anyhow, bail};
 use machine::{Bus, BusProcessor, Coherence, CoherentMemory, Multiprocessor, SamplingPlan};
 use session::machines::SelectedMachines;

@@ -13,7 +13,7 @@ use analysis::replay::{
     Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Replay, ReplayOrder,
     SelectedInstructions, Selection, Visitor,
 };
-use analysis::table::Table;
+use table::Table;
 use anyhow::Context;
 use events::record::Mark;
 use report::{Destination, Format, StandardStream, StreamWriter, TableWriter};

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table, Value, separated};
 use anyhow::Context;
 use spike::hot_cold::{Category, Outcome};
 use spike::layout::{BlockOrder, ProcedureOrder, Steps};
@@ -15,6 +14,7 @@ use spike::optimize::{self, Optimized, Options};
 use spike::profile::matching::{self, LEAST_SHARE, Matched, Method};
 use spike::profile::{ImageProfile, IndirectCall, Profile};
 use spike::program::Program;
+use table::{Kind, Table, Value, separated};
 
 use super::spike_environment;
 use crate::arguments::{

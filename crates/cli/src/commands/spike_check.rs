@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table, Value};
 use anyhow::Context;
 use spike::check::{self, Category, Checked, Difference, Report};
+use table::{Kind, Table, Value};
 
 use crate::arguments::{CheckImagesOptions, OutputOptions, ReportRows};
 

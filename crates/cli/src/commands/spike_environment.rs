@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use analysis::table::{Kind, Table, Value};
 use anyhow::Context;
 use spike::optimize::Options;
 use spike_environment::{ApplicationView, Environment, ImageView, Made, Phase, Substitutes};
 use spike_manager::{Manager, Settings};
+use table::{Kind, Table, Value};
 
 use super::run as run_command;
 use super::spike::{count, number};

@@ -8,7 +8,6 @@ use analysis::models::{ExecutionPart, tables_of_classes};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
-use analysis::table::Table;
 use anyhow::bail;
 use engine::{ClassPlan, Configuration, Plan, UnitPlan};
 use machine::Machine;
@@ -20,6 +19,7 @@ use session::program::{check_ending, check_names, left_out, names_in, protect_im
 use session::simulation::{is_parallel, process_notes};
 use session::startup::RequestedNames;
 use session::{live, process_tree};
+use table::Table;
 use trace::Trace;
 
 use super::show::{replay_selected, report_problems, selection};

@@ -4,15 +4,15 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use analysis::replay::summary::EXACT_TABLES;
-use analysis::table::{Kind, Table};
 use anyhow::Context;
 use engine::Plan;
-use lab::study::StudyProgress;
+use studies::StudyProgress;
 use system::Converted;
 use system::job::{GuestResult, SharedFile};
 use system::kernel::{self, GuestKernel, KernelConfiguration};
 use system::machine::{GuestHardware, OutputStream};
 use system::prepared::{GuestSetup, PreparedGuest};
+use table::{Kind, Table};
 
 use crate::arguments::{
     GuestOptions, KernelInstructions, KernelOptions, ProgramOptions, SystemBuildOptions, SystemCommand,
@@ -52,15 +52,15 @@ fn build_kernel(options: &KernelOptions) -> anyhow::Result<GuestKernel> {
         has_several_processors: options.processors > 1,
         toolchain: match options.kernel {
             KernelInstructions::Ev67 => None,
-            KernelInstructions::ByteWord => Some(&lab::toolchain::BYTE_WORD),
-            KernelInstructions::Original => Some(&lab::toolchain::ORIGINAL),
+            KernelInstructions::ByteWord => Some(&workloads::toolchain::BYTE_WORD),
+            KernelInstructions::Original => Some(&workloads::toolchain::ORIGINAL),
         },
     };
     let steps = Steps::new();
     steps.animate();
     let kernel = kernel::build(&options.folder, options.sources.as_deref(), configuration, &|progress| {
         // A kernel that is there needs no message.
-        if !matches!(progress, lab::build::BuildProgress::Done { .. }) {
+        if !matches!(progress, workloads::build::BuildProgress::Done { .. }) {
             steps.show(&StudyProgress::Building(progress));
         }
     });

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use analysis::call_tree::find_event;
 use analysis::distribution::{DistributionRequest, distribution_tables};
 use analysis::models::InstructionResults;
-use analysis::table::{Table, Value, separated};
+use table::{Table, Value, separated};
 use analysis::unit_blocks::{ComparedUnits, WithUnitBlocks, difference_tables};
 use anyhow::bail;
 use machine::{Caches, InstructionCounts, MergeableModel};
@@ -129,7 +129,7 @@ fn figures(distribution: &Table) -> Vec<Figure> {
     let Value::Text(event) = &row[0] else { return Vec::new() };
     let cells = distribution.columns.iter().zip(row);
     let shown = cells.filter(|(column, _)| ["p50", "p99", "maximum"].contains(&column.name.as_str()));
-    let figure = |(column, value): (&analysis::table::Column, &Value)| match value {
+    let figure = |(column, value): (&table::Column, &Value)| match value {
         Value::Integer(number) => {
             Some(Figure { value: separated(&number.to_string()), label: format!("{event}, {}", column.name) })
         }

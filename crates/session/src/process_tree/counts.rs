@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::forked_tree::ForkedTree;
 use super::{describe, file_name};
 use crate::input::AttachedProgram;
-use crate::interrupt::Caught;
+use host::interrupt::InterruptGuard;
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
 use crate::scratch::ScratchFolder;
@@ -94,7 +94,7 @@ pub fn attach_watched(
         File::open(folder)
     };
     let opened = open().map_err(Error::Simulation)?;
-    let (caught, began, watch) = (Caught::new(), Cell::new(None), RefCell::new(watch));
+    let (caught, began, watch) = (InterruptGuard::new(), Cell::new(None), RefCell::new(watch));
     let is_enough = |has_begun| {
         // The time begins when all count.
         if has_begun && began.get().is_none() {

@@ -21,7 +21,7 @@ use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessa
 use super::rings::Rings;
 use super::{file_name, is_alive};
 use crate::input::AttachedProgram;
-use crate::interrupt::Caught;
+use host::interrupt::InterruptGuard;
 use crate::measure::{Ending, Error};
 use crate::record::AttachFailure;
 use crate::{live, record};
@@ -97,7 +97,7 @@ pub fn observe_running<M: Consumer>(
     let dictionary = dictionary(&header).map_err(Error::Simulation)?;
     begin(&mut model);
     let mut collector = Collector::new(rings, model, dictionary);
-    let caught = Caught::new();
+    let caught = InterruptGuard::new();
     // The connection is served by another thread: processes wait for room in their rings before they say that they have ended.
     let client = || {
         let began = Cell::new(None);

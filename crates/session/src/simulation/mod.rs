@@ -275,7 +275,7 @@ impl Simulation<'_> {
                 0 => "caches begin empty, and".to_string(),
                 calls => format!(
                     "{} warm up and are not counted, and caches",
-                    analysis::table::separated(&calls.to_string())
+                    table::separated(&calls.to_string())
                 ),
             };
             return Some(format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::models::UnitClasses;
-use analysis::table::Table;
+use table::Table;
 use anyhow::bail;
 use report::Page;
 use trace::Trace;

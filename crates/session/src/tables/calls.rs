@@ -10,7 +10,7 @@ use analysis::call_tree::{
 };
 use analysis::export::{collapsed, pprof, write_callgrind};
 use analysis::models::InstructionResults;
-use analysis::table::Column;
+use table::Column;
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;

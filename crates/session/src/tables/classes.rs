@@ -7,7 +7,7 @@ use analysis::models::{
     self, ClassResults, DividedByClass, InstructionResults, Rows, WithClasses, by_class, mean_units,
     tables_of_classes, units_of_classes,
 };
-use analysis::table::Table;
+use table::Table;
 use anyhow::bail;
 use machine::{MergeableModel, PerProcess};
 

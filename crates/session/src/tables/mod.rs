@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use analysis::call_tree::{CallRows, EntryRows};
 use analysis::models::{self, InstructionResults, ProcessResults, Rows, SummedOverProcesses};
-use analysis::table::Table;
+use table::Table;
 use anyhow::bail;
 use machine::{MergeableModel, PerProcess};
 

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use analysis::models::{
     SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, varying_columns,
 };
-use analysis::table::Table;
 use anyhow::{Context, bail};
 use machine::{Caches, Machine, MergeableModel, ParallelModels, PerProcess, Setting, Sweep, TimingModel};
 use report::{Arrangement, Block, Chart, Page, Section};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use table::Table;
 use trace::Trace;
 
 use super::NOTHING_SIMULATED;

@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table, Value};
 use image::Image;
-use lab::toolchain::{NATIVE, ORIGINAL};
+use table::{Kind, Table, Value};
+use workloads::toolchain::{NATIVE, ORIGINAL};
 
 use crate::arguments::DoctorOptions;
 
