@@ -33,7 +33,7 @@ mod units;
 
 pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
 pub use compare::{CompareOptions, GateOptions};
-pub use count::{By, CountOptions, StaticOptions, UnitOptions};
+pub use count::{CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
 pub use export::{ExportOptions, Form};
 pub use faults::{FaultRows, FaultsOptions};

@@ -3,6 +3,7 @@
 //! Everything here is below the command line, and knows neither workloads nor studies.
 
 pub mod console;
+pub mod counting;
 pub mod crash;
 pub mod edges;
 pub mod forked_run;

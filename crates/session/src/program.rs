@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use table::separated;
 use engine::{Clock, Configuration, Plan, Random, Settings};
+use table::separated;
 
 use crate::crash;
 use crate::measure::Ending;

@@ -12,8 +12,8 @@ use report::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
 use crate::input::AttachedProgram;
-use host::interrupt::InterruptGuard;
 use crate::measure::{self, Ending, Error};
+use host::interrupt::InterruptGuard;
 
 /// A finished recording.
 #[derive(Clone, Debug)]

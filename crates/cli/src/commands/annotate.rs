@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use analysis::annotate::{AnnotateRequest, annotate, expensive_lines};
 use analysis::models::InstructionResults;
-use table::Table;
 use machine::{Caches, InstructionCounts, MergeableModel};
 use report::{Block, Page, Section};
 use session::console::check_output;
 use session::machines::timing_models;
 use session::simulation::{Needs, Simulation};
+use table::Table;
 
 use super::models::models_of;
 use crate::arguments::{AnnotateOptions, ClassOptions, EventModel};

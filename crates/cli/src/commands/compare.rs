@@ -10,23 +10,18 @@ use analysis::mix;
 use analysis::names::check_executed;
 use analysis::pairing::Pairing;
 use analysis::profile::{FunctionName, Profile, function_differences, image_shares};
-use analysis::run_counts::{self, RunCounts};
-use table::{Table, Value, separated};
+use analysis::run_counts::RunCounts;
 use analysis::units::path_lengths;
 use anyhow::{Context, bail};
 use image::{Image, SymbolPattern};
 use report::Format;
-use session::console::RunProgress;
-use session::measure::{self, CountRequest};
-use session::program::{check_ending, check_names, protect_images};
-use trace::Trace;
+use session::counting::{count_steady, counts_of_trace, names_in_work, run_counts_of};
+use session::input::Input;
+use session::program::{check_ending, check_names};
+use table::{Table, Value, separated};
 
-use super::count::description;
-use super::show::report_problems;
-use super::{named_in_unit, unit};
 use crate::arguments::{CompareOptions, GateOptions, words_of};
-use crate::console::{CommandRun, write, write_after_run};
-use crate::messages;
+use crate::console::{CommandConsole, write, write_after_run};
 
 /// The exit status if the second side executes too much more than the first.
 const ABOVE: u8 = 3;
@@ -57,20 +52,18 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     output.check(true)?;
     // Check the second program before a long run of the first.
-    for program in [&options.program_a, &options.program_b] {
-        if RunCounts::is_saved(program) || Trace::is_trace(program) {
-            continue;
+    let (a, b) = (input(options, &options.program_a)?, input(options, &options.program_b)?);
+    for input in [&a, &b] {
+        let Input::Program { path, arguments } = input else { continue };
+        Image::open(path)?;
+        let configuration = options.engine.program().configuration(path, arguments, true);
+        if let Some((work, _)) = options.unit.work(&[]) {
+            check_names(&configuration, &names_in_work(&work)).with_context(|| path.display().to_string())?;
         }
-        Image::open(program)?;
-        let configuration =
-            options.engine.program().configuration(program, &words_of(&options.arguments), true);
-        let unit = unit(&options.unit);
-        check_names(&configuration, &named_in_unit(unit.as_ref()))
-            .with_context(|| program.display().to_string())?;
     }
     let [label_a, label_b] = labels(&options.program_a, &options.program_b);
-    let a = side(options, &options.program_a, label_a)?;
-    let b = side(options, &options.program_b, label_b)?;
+    let a = side(options, &a, label_a)?;
+    let b = side(options, &b, label_b)?;
     for (side, other) in [(&a, &b), (&b, &a)] {
         if let (Some(unit), None) = (side.counts.unit(), other.counts.unit()) {
             bail!("{} has units of work, calls of '{unit}', and {} has none", side.label, other.label);
@@ -187,32 +180,34 @@ fn is_above(gate: &GateOptions, span: &str, [a, b]: &[Profile; 2]) -> anyhow::Re
     Ok(true)
 }
 
-fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Result<Side> {
-    if RunCounts::is_saved(program) {
-        return Ok(Side { label, counts: RunCounts::open(program)?, has_run: false, has_failed: false });
+/// A side's input. Only programs have arguments.
+fn input(options: &CompareOptions, path: &Path) -> anyhow::Result<Input> {
+    match Input::of_file(path, &[])? {
+        Input::Program { path, .. } => Ok(Input::Program { path, arguments: words_of(&options.arguments) }),
+        input => Ok(input),
     }
-    if Trace::is_trace(program) {
-        let trace = Trace::open(program)?;
-        let (counts, problems) = run_counts::of_trace(&trace)?;
-        report_problems(&trace, program);
-        problems.iter().for_each(|problem| messages::report_problem(&problem.to_string()));
-        let has_failed = !problems.is_empty() || !trace.problems().is_empty();
-        return Ok(Side { label, counts, has_run: false, has_failed });
+}
+
+fn side(options: &CompareOptions, input: &Input, label: String) -> anyhow::Result<Side> {
+    let console = CommandConsole::new(&options.output, None);
+    match input {
+        Input::SavedCounts(path) => {
+            Ok(Side { label, counts: RunCounts::open(path)?, has_run: false, has_failed: false })
+        }
+        Input::Trace(path) => {
+            let (counts, is_whole) = counts_of_trace(&console, path)?;
+            Ok(Side { label, counts, has_run: false, has_failed: !is_whole })
+        }
+        Input::Attached(_) => bail!("{input} cannot be compared while it runs: save its counts first"),
+        Input::Program { path, arguments } => {
+            let configuration = options.engine.program().configuration(path, arguments, true);
+            let counted = count_steady(&console, configuration, options.unit.work(&[]));
+            let (configuration, counted) = counted.with_context(|| path.display().to_string())?;
+            let ended = check_ending(&counted.ending, path, &options.ending.expected())?;
+            let counts = run_counts_of(&configuration, options.unit.unit.first(), counted);
+            Ok(Side { label, counts, has_run: true, has_failed: ended != ExitCode::SUCCESS })
+        }
     }
-    let mut configuration =
-        options.engine.program().configuration(program, &words_of(&options.arguments), true);
-    let run = CommandRun::begin(&options.output, true);
-    configuration.settings.executed = run.instructions();
-    let request = CountRequest { configuration, unit: unit(&options.unit) };
-    let counted = measure::count(&request, &mut |seen, phase| run.unit(seen, phase));
-    drop(run);
-    let counted = counted.with_context(|| program.display().to_string())?;
-    let has_failed = check_ending(&counted.ending, program, &options.ending.expected())? != ExitCode::SUCCESS;
-    protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
-    let description = description(&request.configuration, &counted);
-    let unit = options.unit.unit.first().map(String::as_str);
-    let counts = RunCounts::new(description, &counted.counts, unit.zip(counted.measurement));
-    Ok(Side { label, counts, has_run: true, has_failed })
 }
 
 /// Leaves only the rows of a table that changed, those that changed most first.

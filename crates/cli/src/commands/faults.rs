@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use analysis::alignment::{self, AlignmentFaults, FaultCounts};
 use analysis::models::{ExecutionPart, tables_of_classes};
-use table::Table;
 use report::{Block, Page, Section};
 use session::machines::SelectedMachines;
 use session::simulation::{Needs, Simulated, Simulation};
 use session::tables::{ModelTables, write_classes};
+use table::Table;
 
 use crate::arguments::{FaultRows, FaultsOptions};
 use crate::console::CommandConsole;
@@ -47,14 +47,8 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
         Some(FaultRows::Time) => alignment::over_time(faults, ExecutionPart::Whole),
         Some(_) => alignment::by_line(faults, trace),
         None => {
-            let mut lines = [alignment::by_line(faults, trace)];
-            let sorted = options.rows.sort(&mut lines);
-            let usual = output.summary_rows(LINES);
-            options.rows.shorten(&mut lines[0], usual, "--by line shows all lines");
-            let [lines] = lines;
-            simulated.write_as_they_are(simulation.console, vec![alignment::summary(faults), lines])?;
-            sorted?;
-            return simulated.finish(simulation);
+            let tables = vec![alignment::summary(faults), alignment::by_line(faults, trace)];
+            return simulated.write_summary(simulation, tables, (1, LINES, "--by line shows all lines"));
         }
     };
     match page {

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use analysis::models::{self, ClassCurves, TotalsByClass};
-use table::Table;
 use anyhow::Context;
 use clap::ValueEnum;
 use machine::{Holds, MissRatioCurves, PerProcess};
@@ -12,6 +11,7 @@ use session::console::check_output;
 use session::machines::SelectedMachines;
 use session::simulation::{Needs, Simulated, Simulation};
 use session::tables::NOTHING_SIMULATED;
+use table::Table;
 
 use crate::arguments::{MrcOptions, ReferenceStream, SizesOptions};
 use crate::console::CommandConsole;

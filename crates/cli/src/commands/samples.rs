@@ -13,7 +13,6 @@ use analysis::replay::Dictionary;
 use analysis::samples::{
     SampleCounts, SampleSummary, SampledInstructions, summary, system_calls, with_errors, without_calls,
 };
-use table::{Kind, Table};
 use anyhow::{Context, bail};
 use engine::Sampling;
 use report::Format;
@@ -25,6 +24,7 @@ use session::program::{check_ending, until};
 use session::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
 use session::simulation::{KnownProcesses, Simulated};
 use session::tables::{CallsRequest, ResultRows};
+use table::{Kind, Table};
 
 use self::live::LiveView;
 use crate::arguments::{ProfileOptions, SampleRows};

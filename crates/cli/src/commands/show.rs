@@ -13,12 +13,12 @@ use analysis::replay::{
     Accesses, Addresses, Dictionary, Executed, Filter, FunctionTrace, Listing, Replay, ReplayOrder,
     SelectedInstructions, Selection, Visitor,
 };
-use table::Table;
 use anyhow::Context;
 use events::record::Mark;
 use report::{Destination, Format, StandardStream, StreamWriter, TableWriter};
 use session::program::protect_images;
 use session::simulation::report_damage;
+use table::Table;
 use trace::Trace;
 
 use crate::arguments::{ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};

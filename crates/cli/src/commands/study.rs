@@ -14,9 +14,9 @@ use studies::vlm::Backing;
 use table::Table;
 use workloads::build::{BuildFolders, BuildProgress};
 
-use session::machines::SelectedMachines;
 use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
+use session::machines::SelectedMachines;
 
 /// The results of a study: a summary for the terminal, all tables, and the report.
 type Results = (Vec<Table>, Vec<Table>, Page);

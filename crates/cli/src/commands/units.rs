@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use analysis::call_tree::find_event;
 use analysis::distribution::{DistributionRequest, distribution_tables};
 use analysis::models::InstructionResults;
-use table::{Table, Value, separated};
 use analysis::unit_blocks::{ComparedUnits, WithUnitBlocks, difference_tables};
 use anyhow::bail;
 use machine::{Caches, InstructionCounts, MergeableModel};
@@ -13,6 +12,7 @@ use report::{Arrangement, Block, Figure, Format, Page, Section};
 use session::console::check_output;
 use session::machines::timing_models;
 use session::simulation::{Needs, Simulated, Simulation};
+use table::{Table, Value, separated};
 
 use super::models::models_of;
 use crate::arguments::{ClassOptions, EventModel, UnitsOptions};

@@ -58,7 +58,9 @@ fn counts_of_a_trace_are_those_of_the_run() {
     let counts = folder.path("run.counts");
     run(&format!("count -o {} {trace}", counts.display())).quiet_success();
     assert_eq!(tables(&format!("count {}", counts.display())), tables(&format!("count {trace}")));
-    for (options, part) in [("--by line", "no lines"), ("--unit work", "--unit and --class are for a program")] {
+    for (options, part) in
+        [("--by line", "no lines"), ("--unit work", "--unit and --class are for a program")]
+    {
         let failure = run(&format!("count {options} {trace}")).failure();
         assert!(failure.contains(part), "{failure}");
     }

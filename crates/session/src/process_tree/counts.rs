@@ -17,10 +17,10 @@ use serde::Serialize;
 use super::forked_tree::ForkedTree;
 use super::{describe, file_name};
 use crate::input::AttachedProgram;
-use host::interrupt::InterruptGuard;
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
 use crate::scratch::ScratchFolder;
+use host::interrupt::InterruptGuard;
 
 /// What was counted in all processes of a program.
 #[derive(Debug)]

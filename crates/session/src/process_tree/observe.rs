@@ -21,10 +21,10 @@ use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessa
 use super::rings::Rings;
 use super::{file_name, is_alive};
 use crate::input::AttachedProgram;
-use host::interrupt::InterruptGuard;
 use crate::measure::{Ending, Error};
 use crate::record::AttachFailure;
 use crate::{live, record};
+use host::interrupt::InterruptGuard;
 
 /// A program that was observed with all of its processes.
 #[derive(Debug)]

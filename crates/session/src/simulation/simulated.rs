@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::models::UnitClasses;
-use table::Table;
 use anyhow::bail;
 use report::Page;
+use table::Table;
 use trace::Trace;
 
 use super::{KnownProcesses, Simulation};
@@ -81,6 +81,20 @@ impl<M> Simulated<M> {
             last.notes.extend(self.all_notes().cloned());
         }
         console.write(&tables, self.ending.is_some())
+    }
+
+    /// Writes the tables of a summary, of which `long` is sorted, and shortened for people; `all` says how to see all of it. Returns
+    /// the exit status.
+    pub fn write_summary(
+        &self,
+        simulation: &Simulation,
+        mut tables: Vec<Table>,
+        (long, usual, all): (usize, usize, &str),
+    ) -> anyhow::Result<ExitCode> {
+        let sorted = simulation.console.arrange_summary(&mut tables[long], usual, all);
+        self.write_as_they_are(simulation.console, tables)?;
+        sorted?;
+        self.finish(simulation)
     }
 
     /// Writes a page with the notes. Returns the exit status.

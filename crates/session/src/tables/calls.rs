@@ -10,11 +10,11 @@ use analysis::call_tree::{
 };
 use analysis::export::{collapsed, pprof, write_callgrind};
 use analysis::models::InstructionResults;
-use table::Column;
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use report::{FlameGraph, Format};
+use table::Column;
 use trace::Trace;
 
 use super::{ModelSet, ResultRows};

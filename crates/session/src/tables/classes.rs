@@ -7,9 +7,9 @@ use analysis::models::{
     self, ClassResults, DividedByClass, InstructionResults, Rows, WithClasses, by_class, mean_units,
     tables_of_classes, units_of_classes,
 };
-use table::Table;
 use anyhow::bail;
 use machine::{MergeableModel, PerProcess};
+use table::Table;
 
 use super::{ModelSet, ModelTables, ResultRows, Summary};
 use crate::simulation::{OWN_PROCESSORS, PlannedRun, Simulated, Simulation};

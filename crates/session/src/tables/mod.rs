@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 use analysis::call_tree::{CallRows, EntryRows};
 use analysis::models::{self, InstructionResults, ProcessResults, Rows, SummedOverProcesses};
-use table::Table;
 use anyhow::bail;
 use machine::{MergeableModel, PerProcess};
+use table::Table;
 
 pub use self::calls::{CallTreeOutput, CallsRequest, ChainForm};
 pub use self::classes::{ClassPart, write_classes, write_divided};
