@@ -32,10 +32,10 @@ mod trace;
 mod units;
 
 pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
-pub use compare::{CompareOptions, GateOptions};
+pub use compare::CompareOptions;
 pub use count::{CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
-pub use export::{ExportOptions, Form};
+pub use export::ExportOptions;
 pub use faults::{FaultRows, FaultsOptions};
 pub use input::{InputFile, InputOptions, MachineName, ProcessId, ProgramOptions, parse, words_of};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions};

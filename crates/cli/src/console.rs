@@ -36,8 +36,8 @@ impl Console for CommandConsole<'_> {
         Box::new(CommandRun::begin(self.output, may_have_thread))
     }
 
-    fn begin_replay(&self, instructions: u64) -> Box<dyn ReplayProgress> {
-        Box::new(CommandReplay(Replaying::new(instructions, true)))
+    fn begin_replay(&self, instructions: u64, is_shown: bool) -> Box<dyn ReplayProgress> {
+        Box::new(CommandReplay(Replaying::new(instructions, is_shown)))
     }
 
     fn report_problem(&self, problem: &str) {

@@ -16,8 +16,8 @@ pub trait Console {
     /// that is forked from this process must find no other thread in it: `may_have_thread` says whether it may.
     fn begin_run(&self, may_have_thread: bool) -> Box<dyn RunProgress>;
 
-    /// The replay of so many instructions begins.
-    fn begin_replay(&self, instructions: u64) -> Box<dyn ReplayProgress>;
+    /// The replay of so many instructions begins; it is not shown if the output needs the terminal.
+    fn begin_replay(&self, instructions: u64, is_shown: bool) -> Box<dyn ReplayProgress>;
 
     /// A part of a trace cannot be read, and is left out.
     fn report_problem(&self, problem: &str);

@@ -2,10 +2,12 @@
 //!
 //! Everything here is below the command line, and knows neither workloads nor studies.
 
+pub mod comparison;
 pub mod console;
 pub mod counting;
 pub mod crash;
 pub mod edges;
+pub mod export;
 pub mod forked_run;
 pub mod input;
 pub mod live;
@@ -19,5 +21,7 @@ pub mod sampling;
 pub mod scratch;
 pub mod simulation;
 pub mod startup;
+pub mod strides;
 pub mod surroundings;
 pub mod tables;
+pub mod views;

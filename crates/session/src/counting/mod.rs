@@ -23,8 +23,8 @@ use crate::process_tree::is_folder;
 use crate::program::{
     ExpectedEnding, ProgramSettings, check_ending, check_names, left_out, protect_images, until,
 };
-use crate::simulation::report_damage;
 use crate::startup::RequestedNames;
+use crate::views::report_damage;
 
 /// The rows of a table of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,7 +246,7 @@ pub fn run_counts_of(configuration: &Configuration, unit: Option<&String>, count
 pub fn counts_of_trace(console: &dyn Console, path: &Path) -> anyhow::Result<(RunCounts, bool)> {
     let trace = Trace::open(path)?;
     let (counts, problems) = run_counts::of_trace(&trace)?;
-    report_damage(&|problem| console.report_problem(problem), &trace, path);
+    report_damage(console, &trace, path);
     problems.iter().for_each(|problem| console.report_problem(&problem.to_string()));
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
     Ok((counts, problems.is_empty() && trace.problems().is_empty()))
