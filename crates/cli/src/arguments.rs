@@ -41,12 +41,12 @@ pub use input::{InputFile, InputOptions, MachineName, ProcessId, ProgramOptions,
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventModel, EventOptions,
-    MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, SimulationOptions, SizesOptions, TimeOptions,
+    MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions,
+    SizesOptions, TimeOptions,
 };
 pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions};
 pub use qemu::QemuOptions;
-pub use samples::SampleRows;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{

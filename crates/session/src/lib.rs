@@ -17,6 +17,7 @@ pub mod objects;
 pub mod process_tree;
 pub mod program;
 pub mod record;
+pub mod sampled_tables;
 pub mod sampling;
 pub mod scratch;
 pub mod simulation;

@@ -11,13 +11,12 @@ use session::simulation::Needs;
 use session::tables::{ModelTables, ResultRows};
 
 use crate::arguments::CallsOptions;
-use crate::console::CommandConsole;
 
 /// Counts calls in the trace or the program, and writes the tables.
 pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
-    let (output, calls) = (&options.output, options.calls.request());
-    let console = CommandConsole::new(output, Some(&options.rows));
-    let simulation = options.input.simulation(&options.classes, SelectedMachines::default(), &console)?;
+    let (output, calls) = (&options.results.output, options.results.calls.request());
+    let console = options.results.console();
+    let simulation = options.results.simulation(SelectedMachines::default(), &console)?;
     let rows = options.by.map(|by| by.results(true));
     let tree = ResultRows::Calls(CallRows::Tree);
     let has_summary = rows.is_none() && !simulation.has_classes();
