@@ -15,7 +15,7 @@ pub mod objects;
 pub mod plugin_words;
 pub mod record;
 pub mod sampling;
-mod scratch;
+pub mod scratch;
 mod source;
 pub mod startup;
 pub mod steps;

@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use isa::{DESCRIBED_SETS, DescribedSet, InstructionSet};
 use lab::interrupt::Caught;
+use lab::scratch::temporary_folder;
 use object::{Architecture, Object};
 use trace::{Header, Writer};
 
@@ -123,7 +124,7 @@ pub fn instruction_set(path: &Path) -> Result<&'static DescribedSet, Error> {
 pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, ConvertedRun), Error> {
     let set = instruction_set(&program.path)?;
     let (file, name) = report::create(output)?;
-    let folder = tempfile::Builder::new().prefix("pathlength-qemu-").tempdir().map_err(Error::Start)?;
+    let folder = temporary_folder("qemu").map_err(Error::Start)?;
     let plugin = folder.path().join("recorder.so");
     fs::write(&plugin, RECORDER).map_err(Error::Start)?;
     fs::set_permissions(&plugin, Permissions::from_mode(0o700)).map_err(Error::Start)?;

@@ -5,6 +5,7 @@ use anyhow::Context;
 use engine::{Configuration, Plan};
 use lab::measure::Ending;
 use lab::record;
+use lab::scratch::temporary_folder;
 use machine::Machine;
 use trace::Trace;
 
@@ -46,7 +47,7 @@ impl RecordedInput {
         output: &OutputOptions,
         (mut configuration, plan): (Configuration, Plan),
     ) -> anyhow::Result<RecordedInput> {
-        let folder = tempfile::tempdir().context("there is no folder for a temporary trace")?;
+        let folder = temporary_folder("trace").context("there is no folder for a temporary trace")?;
         let path = folder.path().join("trace");
         if let Some(AttachedProgram { process, children, duration }) = options.attached {
             record::attach(process, children, &plan, duration, &path)?;

@@ -1,7 +1,7 @@
 //! `pathlength show`: the contents of a trace.
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use analysis::replay::{
 use analysis::table::Table;
 use anyhow::Context;
 use events::record::Mark;
-use report::{Destination, Format, StandardStream, StreamWriter, TableWriter};
+use report::{Format, OutputFolder, StandardStream, StreamWriter, TableWriter};
 use trace::Trace;
 
 use super::protect_images;
@@ -92,56 +92,58 @@ pub fn report_problems(trace: &Trace, path: &Path) {
 /// Writes all addresses, or those of each process in a table of its own.
 fn addresses(replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
     let (format, destination) = (options.output.format(), options.output.destination());
+    let mut is_whole = true;
+    let mut table = |replay: &Replay, name: &str, out: &mut (dyn Write + Send)| {
+        let is_quiet = destination.path.is_some();
+        is_whole &= table_of_addresses(replay, &options.selection, name, format, is_quiet, out)?;
+        Ok(())
+    };
     if !options.separate {
-        return table_of_addresses(replay, &options.selection, "addresses", format, destination);
+        report::write_long("addresses", format, destination, |out| table(replay, "addresses", out))?;
+        return Ok(is_whole);
     }
-    if let Some(folder) = destination.path {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    }
+    let mut folder = destination.path.map(OutputFolder::new).transpose()?;
     report::check(true, format, destination.path)?;
     let trace = replay.dictionary.trace;
     let processes: BTreeSet<u32> = trace.streams().iter().map(|stream| stream.process).collect();
-    let mut is_whole = true;
     for process in processes {
         let filter = replay.filter.of_process(trace, process);
         let name = format!("addresses-process-{process}");
-        is_whole &= table_of_addresses(
-            &Replay { filter: &filter, ..*replay },
-            &options.selection,
-            &name,
-            format,
-            destination,
-        )?;
+        let replay = Replay { filter: &filter, ..*replay };
+        match &mut folder {
+            Some(folder) => folder.write_table(&name, format, |out| table(&replay, &name, out))?,
+            None => report::write_long(&name, format, destination, |out| table(&replay, &name, out))?,
+        }
     }
+    folder.map_or(Ok(()), OutputFolder::commit)?;
     Ok(is_whole)
 }
 
+/// Writes a table of addresses. Returns whether the trace could be read as a whole.
 fn table_of_addresses(
     replay: &Replay,
     selection: &SelectionOptions,
     name: &str,
     format: Format,
-    destination: Destination,
-) -> anyhow::Result<bool> {
-    let mut is_whole = true;
-    report::write_long(name, format, destination, |out| {
-        let mut table_writer: Option<TableWriter<_>> = None;
-        let mut out = Some(out);
-        let sink = |part: &Table| -> io::Result<()> {
-            let written = match (&mut table_writer, out.take()) {
-                (Some(table_writer), _) => table_writer.write(part),
-                (none, out) => {
-                    let out = out.expect("begun once");
-                    TableWriter::begin(part, format, out).map(|begun| *none = Some(begun))
-                }
-            };
-            written.map_err(report::Error::into_io)
+    is_quiet: bool,
+    out: &mut (dyn Write + Send),
+) -> Result<bool, report::Error> {
+    let mut table_writer: Option<TableWriter<_>> = None;
+    let mut out = Some(out);
+    let sink = |part: &Table| -> io::Result<()> {
+        let written = match (&mut table_writer, out.take()) {
+            (Some(table_writer), _) => table_writer.write(part),
+            (none, out) => {
+                let out = out.expect("begun once");
+                TableWriter::begin(part, format, out).map(|begun| *none = Some(begun))
+            }
         };
-        let mut addresses = Addresses::new(replay, name, sink);
-        is_whole = replay_selected(replay, selection, &mut addresses, destination.path.is_some())?;
-        addresses.finish()?;
-        table_writer.map_or(Ok(()), TableWriter::finish)
-    })?;
+        written.map_err(report::Error::into_io)
+    };
+    let mut addresses = Addresses::new(replay, name, sink);
+    let is_whole = replay_selected(replay, selection, &mut addresses, is_quiet)?;
+    addresses.finish()?;
+    table_writer.map_or(Ok(()), TableWriter::finish)?;
     Ok(is_whole)
 }
 

@@ -7,6 +7,7 @@ use analysis::replay::summary::EXACT_TABLES;
 use analysis::table::{Kind, Table};
 use anyhow::Context;
 use engine::Plan;
+use lab::scratch::temporary_folder;
 use lab::study::StudyProgress;
 use system::Converted;
 use system::job::{GuestResult, SharedFile};
@@ -92,7 +93,7 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
-    let folder = tempfile::tempdir()?;
+    let folder = temporary_folder("trace")?;
     let path = folder.path().join("system.trace");
     let names: Vec<&str> = match &options.tables[..] {
         [] if plan.unit.is_some() => TABLES.into_iter().chain(["units"]).collect(),

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use analysis::run_counts::RunDescription;
 use engine::{Configuration, Family, UnitOfWork};
+use report::ScratchFolder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,6 +26,7 @@ use crate::family::{self, CountFolder};
 use crate::interrupt::Caught;
 use crate::isolated;
 use crate::measure::Ending;
+use crate::scratch::temporary_folder;
 use crate::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use crate::workload::Workload;
 
@@ -69,7 +71,7 @@ pub(super) struct ServerBuilds {
     native: Build,
     sysroot: PathBuf,
     /// Where data are while servers run. It is removed at the end.
-    folder: tempfile::TempDir,
+    folder: ScratchFolder,
     /// A study that is interrupted ends its servers and clients, and removes the folder.
     interrupt: Caught,
     /// Keeps others out of the builds' folder.
@@ -115,7 +117,7 @@ impl ServerBuilds {
         let builds: [Build; 2] = builds.try_into().expect("two are left");
         let _lock = lock(&folders.folder.join(workload.name).join("runs"))?;
         // The name of a socket may not be long.
-        let folder = tempfile::Builder::new().prefix("pathlength-").tempdir();
+        let folder = temporary_folder("server");
         let folder = folder.map_err(|error| Error::Server(format!("no temporary folder: {error}")))?;
         give_to_user(folder.path())?;
         let interrupt = Caught::new();

@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 
 use engine::{Plan, UnitPlan};
 use lab::build::{Build, BuildFolders, BuildProgress, build};
+use lab::scratch::temporary_folder;
 use lab::study::StudyProgress;
 use lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
 
@@ -321,7 +322,7 @@ impl ProgramFolder<'_> {
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         let guest = PreparedGuest::new::<StudyError>(&setup, (&path, &words), || Ok(kernel.clone()))?;
         guest.check_names(&plan)?;
-        let folder = tempfile::tempdir().map_err(crate::Error::Files)?;
+        let folder = temporary_folder("trace").map_err(crate::Error::Files)?;
         let trace = folder.path().join("system.trace");
         let (result, converted) = guest.trace(&plan, &trace, &mut |_, _| {})?;
         if result.status != 0 {

@@ -17,6 +17,7 @@ use trace::Trace;
 
 use crate::build::{self, Build, BuildFolders, build};
 use crate::measure::{self, Ending};
+use crate::scratch::temporary_folder;
 use crate::toolchain::ORIGINAL;
 use crate::workload::Workload;
 use crate::{live, record};
@@ -196,7 +197,7 @@ fn check(ending: &Ending, of: Loop) -> Result<(), Error> {
 
 /// How a call of the loop accesses its arrays.
 fn walks(configuration: &Configuration, of: Loop) -> Result<Vec<Walk>, Error> {
-    let folder = tempfile::tempdir()?;
+    let folder = temporary_folder("trace")?;
     let path = folder.path().join("call.trace");
     check(&record::record(configuration, &plan(of), &path)?.ending, of)?;
     arrays(&path)
