@@ -103,9 +103,7 @@ pub fn read_image(path: &Path) -> Result<Image, image::Error> {
 pub fn apart<T: Send>(what: impl FnOnce() -> T + Send) -> Option<T> {
     let body = || leave_guests_table().then(what);
     std::thread::scope(|scope| {
-        // Guest signals must be delivered to guest threads.
-        let thread = host::without_signals(|| std::thread::Builder::new().spawn_scoped(scope, body));
-        let thread = thread.ok()?;
+        let thread = host::spawn_scoped(scope, "apart", body).ok()?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
