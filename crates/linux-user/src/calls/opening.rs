@@ -31,21 +31,10 @@ struct Opening {
     resolve: Option<u64>,
 }
 
-/// open(path, flags, mode)
-pub fn open<G: Abi>(call: &mut Call<G>) -> Outcome {
-    open_at(call, libc::AT_FDCWD as u64, 0)
-}
-
 /// openat(directory, path, flags, mode)
 pub fn openat<G: Abi>(call: &mut Call<G>) -> Outcome {
-    let directory = call.arguments[0];
-    open_at(call, directory, 1)
-}
-
-fn open_at<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> Outcome {
-    let flags = G::OPEN.host(call.arguments[first + 1]) as i32;
-    let mode = call.arguments[first + 2];
-    let path = call.path(first)?;
+    let [directory, _, flags, mode, ..] = call.arguments;
+    let (path, flags) = (call.path(1)?, G::OPEN.host(flags) as i32);
     open_path(call, Opening { directory, path, flags, mode, resolve: None })
 }
 
