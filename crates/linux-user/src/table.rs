@@ -20,6 +20,8 @@ pub enum Action<G: Abi> {
     Wait(libc::c_long, &'static [Argument], Interrupted),
     /// Calls a function.
     Handle(fn(&mut Call<G>) -> Outcome),
+    /// Calls the function of a call that takes a directory first, which is the working directory here.
+    HandleHere(fn(&mut Call<G>) -> Outcome),
     /// Fails with ENOSYS, which programs can handle.
     Refuse,
 }
@@ -31,6 +33,11 @@ impl<G: Abi> Action<G> {
             Action::Pass(number, arguments) => call.pass(*number, arguments),
             Action::Wait(number, arguments, interrupted) => call.pass_wait(*number, arguments, *interrupted),
             Action::Handle(handler) => handler(call),
+            Action::HandleHere(handler) => {
+                call.arguments.rotate_right(1);
+                call.arguments[0] = libc::AT_FDCWD as u64;
+                handler(call)
+            }
             Action::Refuse => Err(Errno(libc::ENOSYS)),
         }
     }

@@ -8,10 +8,10 @@ use analysis::export::pprof::Pprof;
 use analysis::export::{self, Callgrind, Firefox, InstructionSink, Instructions};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use report::{Error, Format, InstructionTable, StandardStream};
+use report::{Error, Format, InstructionTable, OutputFolder, StandardStream};
 use trace::Trace;
 use trace::export::{ChampSim, Din};
 
@@ -159,11 +159,12 @@ fn tables(console: &dyn Console, replay: &Replay, output: Option<&Path>) -> anyh
     report::check(true, Format::Parquet, output)?;
     let mut is_whole = true;
     let Some(directory) = output else { bail!("several tables need a directory: name one with -o") };
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    report::write_long(INSTRUCTIONS, Format::Parquet, output.into(), |out| {
+    let mut folder = OutputFolder::new(directory)?;
+    folder.write_table(INSTRUCTIONS, Format::Parquet, |out| {
         each(console, replay, InstructionTable::new(trace, out)?, true, &mut is_whole)?.finish()
     })?;
-    report::write_all(&small, Format::Parquet, output)?;
+    folder.write_tables(&small, Format::Parquet)?;
+    folder.commit()?;
     Ok(is_whole)
 }
 

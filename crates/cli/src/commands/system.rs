@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use analysis::replay::summary::EXACT_TABLES;
 use anyhow::Context;
 use engine::Plan;
+use session::scratch::temporary_folder;
 use session::views::{selected_tables, summary_tables};
 use studies::StudyProgress;
 use system::Converted;
@@ -94,7 +95,7 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
-    let folder = tempfile::tempdir()?;
+    let folder = temporary_folder("trace")?;
     let path = folder.path().join("system.trace");
     let names: Vec<&str> = match &options.tables[..] {
         [] if plan.unit.is_some() => TABLES.into_iter().chain(["units"]).collect(),
