@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use analysis::annotate::{AnnotateRequest, annotate, expensive_lines};
 use analysis::models::InstructionResults;
 use analysis::table::Table;
-use anyhow::bail;
 use machine::{Caches, InstructionCounts, Model, TimingModel};
-use report::{Block, Format, Page, Section};
+use report::{Block, Page, Section};
 
 use super::selected_machines::SelectedMachines;
 use super::simulate::{Simulated, simulate};
@@ -17,13 +16,7 @@ use crate::arguments::{AnnotateOptions, RowOptions};
 /// Runs the program, or reads the trace, and writes a table for each function.
 pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    match output.page() {
-        Some(_) if output.format() != Format::Table => {
-            bail!("a page has no other format: leave out --format {}", output.format())
-        }
-        Some(_) => {}
-        None => output.check(options.functions.len() != 1)?,
-    }
+    output.check(options.functions.len() != 1)?;
     let machine = |name| SelectedMachines::find_one(name, &options.settings);
     let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
     match (&caches.machines[..], &time.machines[..]) {

@@ -35,7 +35,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     calls::check_functions(&options.calls, rows)?;
     let has_classes = options.classes.are_wanted(rows, &input.plan.unit);
     let several = if options.by.is_some() { options.machines.len() > 1 } else { has_classes };
-    output.check(several)?;
+    calls::check_output(output, several, rows)?;
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let make = if options.classify { Caches::classified } else { Caches::new };
     let model: Vec<Caches> = selected.machines.iter().map(make).collect();

@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use machine::{InstructionCounts, MergeableModel, Model, PerProcess};
-use report::{FlameGraph, Format};
+use report::{FileForm, FlameGraph};
 use trace::Trace;
 
 use super::by_class::ClassRequest;
@@ -31,7 +31,11 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
     let rows = options.by.map(|by| by.results(true));
     let has_classes = options.classes.are_wanted(rows, &options.input.plan.unit);
-    output.check(options.by.is_none() && !has_classes)?;
+    check_output(
+        output,
+        options.by.is_none() && !has_classes,
+        rows.or(Some(ResultRows::Calls(CallRows::Tree))),
+    )?;
     if options.by.is_some() || has_classes {
         check_functions(&options.calls, rows)?;
     }
@@ -211,6 +215,9 @@ pub fn check_functions(options: &CallOptions, rows: Option<ResultRows>) -> anyho
     Ok(())
 }
 
+/// The forms that only call chains have.
+const CHAIN_FORMS: [FileForm; 4] = [FileForm::Svg, FileForm::Collapsed, FileForm::Pprof, FileForm::Callgrind];
+
 /// What call chains are written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainForm {
@@ -226,6 +233,38 @@ pub enum ChainForm {
     Callgrind,
 }
 
+impl ChainForm {
+    /// The form of a file; none if it is not one of call chains.
+    fn of(form: FileForm) -> Option<ChainForm> {
+        Some(match form {
+            FileForm::Svg => ChainForm::Svg,
+            FileForm::Page => ChainForm::Html,
+            FileForm::Collapsed => ChainForm::Collapsed,
+            FileForm::Pprof => ChainForm::Pprof,
+            FileForm::Callgrind => ChainForm::Callgrind,
+            FileForm::Tables(_) | FileForm::SavedCounts | FileForm::Foreign => return None,
+        })
+    }
+}
+
+/// Checks the output of a command that writes tables, or else the call tree in the forms of call chains.
+pub fn check_output(output: &OutputOptions, several: bool, rows: Option<ResultRows>) -> anyhow::Result<()> {
+    check_form(output, rows)?;
+    Ok(output.check_or(several, &CHAIN_FORMS)?)
+}
+
+/// Whether the rows are those of the form, if it is one of call chains alone.
+fn check_form(output: &OutputOptions, rows: Option<ResultRows>) -> anyhow::Result<()> {
+    match output.form() {
+        Some((form, path))
+            if CHAIN_FORMS.contains(&form) && rows != Some(ResultRows::Calls(CallRows::Tree)) =>
+        {
+            bail!("{} shows the call tree: give --by call-tree", path.display())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The form that the name of the output asks for, if it is one of call chains.
 pub fn chain_form<'o>(
     columns: &[Column],
@@ -233,23 +272,10 @@ pub fn chain_form<'o>(
     output: &'o OutputOptions,
     rows: Option<ResultRows>,
 ) -> anyhow::Result<Option<(ChainForm, &'o Path)>> {
-    let path = output.path.as_deref();
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let form = path.and_then(|path| match path.extension()?.to_str()? {
-        "gz" if name(path).ends_with(".pb.gz") => Some((ChainForm::Pprof, path)),
-        "svg" => Some((ChainForm::Svg, path)),
-        "html" => Some((ChainForm::Html, path)),
-        "folded" => Some((ChainForm::Collapsed, path)),
-        "callgrind" => Some((ChainForm::Callgrind, path)),
-        _ => None,
-    });
+    check_form(output, rows)?;
+    let is_tree = rows == Some(ResultRows::Calls(CallRows::Tree));
+    let form = output.form().filter(|_| is_tree).and_then(|(form, path)| Some((ChainForm::of(form)?, path)));
     let is_picture = matches!(form, Some((ChainForm::Svg | ChainForm::Html, _)));
-    if form.is_some() && rows != Some(ResultRows::Calls(CallRows::Tree)) {
-        bail!("{} shows the call tree: give --by call-tree", path.unwrap_or(Path::new("")).display());
-    }
-    if form.is_some() && output.format() != Format::Table {
-        bail!("the name of the file decides its form: leave out --format {}", output.format());
-    }
     if form.is_none() && options.event.is_some() {
         bail!(
             "--event is for flame graphs, collapsed stacks and pprof: give -o NAME.svg, NAME.html, NAME.folded or NAME.pb.gz"

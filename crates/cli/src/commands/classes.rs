@@ -11,6 +11,7 @@ use analysis::units::{Phase, SteadyRules};
 use anyhow::bail;
 use engine::UnitOfWork;
 use lab::measure;
+use report::FileForm;
 
 use super::count::{code_rows, counted_configuration, named_rules, run_description, save, saved_path, show};
 use super::{
@@ -43,7 +44,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         bail!("--cache is for the steady state of a single unit: leave it out");
     }
     let output = &options.output;
-    output.check(options.by.is_none() && saved_path(output).is_none())?;
+    output.check_or(options.by.is_none(), &[FileForm::SavedCounts])?;
     // Errors of the rules are reported before the program runs.
     let rules = named_rules(options)?;
     let mut configuration = counted_configuration(options);

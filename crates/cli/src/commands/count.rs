@@ -14,6 +14,7 @@ use analysis::table::Table;
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
 use engine::Configuration;
 use lab::measure::{self, CountRequest, Counted};
+use report::FileForm;
 use trace::EnvironmentSummary;
 
 use super::{
@@ -64,7 +65,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     }
     let rules = named_rules(options)?;
     let output = &options.output;
-    output.check(options.by.is_none() && saved_path(output).is_none())?;
+    output.check_or(options.by.is_none(), &[FileForm::SavedCounts])?;
     let configuration = counted_configuration(options);
     let mut request = CountRequest { configuration, unit: unit(&options.unit) };
     check_names(&request.configuration, &named_in_unit(request.unit.as_ref()))?;
@@ -219,7 +220,7 @@ fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
 
 /// The file, if its name asks for saved counts.
 pub(super) fn saved_path(output: &OutputOptions) -> Option<&Path> {
-    output.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "counts"))
+    output.file_of(FileForm::SavedCounts)
 }
 
 pub(super) fn save(counts: &RunCounts, path: &Path) -> anyhow::Result<()> {

@@ -8,6 +8,7 @@ use analysis::table::{Kind, Table};
 use anyhow::bail;
 use engine::{Family, ProcessState};
 use lab::family::{self, CountFolder};
+use report::FileForm;
 
 use super::classes;
 use super::count::{self, code_rows, counted_configuration, named_rules, run_description, save, saved_path};
@@ -23,7 +24,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     // Errors of the rules are reported before the program runs.
     named_rules(options)?;
     let output = &options.output;
-    output.check(options.by.is_none() && saved_path(output).is_none())?;
+    output.check_or(options.by.is_none(), &[FileForm::SavedCounts])?;
     let configuration = counted_configuration(options);
     let unit = classes::unit_of_work(options);
     check_names(&configuration, &named_in_unit(unit.as_ref()))?;
@@ -56,7 +57,7 @@ pub fn attach(options: &CountOptions, process: u32) -> anyhow::Result<ExitCode> 
     check(options)?;
     named_rules(options)?;
     let output = &options.output;
-    output.check(options.by.is_none() && saved_path(output).is_none())?;
+    output.check_or(options.by.is_none(), &[FileForm::SavedCounts])?;
     let work = classes::unit_of_work(options).map(|(work, _)| work).unwrap_or_default();
     let folder = CountFolder::new(saved_path(output))?;
     let duration = options.program.duration;

@@ -23,12 +23,10 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let children = options.children || input.attached.is_some();
     let output = &options.output;
     let page = output.page().filter(|_| options.by == Some(FaultRows::Time));
-    if page.is_none() {
-        output.check(options.by.is_none())?;
-    }
     let has_classes =
         options.by == Some(FaultRows::Class) || options.classes.are_wanted(None, &input.plan.unit);
     let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));
+    calls::check_output(output, options.by.is_none(), rows)?;
     calls::check_functions(&options.calls, rows)?;
     let (rows_shown, none) = (&options.rows, SelectedMachines::default());
     if has_classes {

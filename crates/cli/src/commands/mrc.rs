@@ -8,7 +8,7 @@ use analysis::table::Table;
 use anyhow::Context;
 use clap::ValueEnum;
 use machine::{Holds, MissRatioCurves, PerProcess};
-use report::{Block, Error, Format, Page, Section};
+use report::{Block, Error, Page, Section};
 
 use super::by_class::ClassRequest;
 use super::processes;
@@ -38,13 +38,7 @@ pub fn run(
     let SizesOptions { streams, line_size, largest, granularity_hints } = sizes;
     let streams = ReferenceStream::value_variants().iter().filter(|stream| streams.contains(stream));
     let holds: Vec<Holds> = streams.map(|&stream| stream.into()).collect();
-    match page {
-        Some(_) if output.format() != Format::Table => {
-            anyhow::bail!("a page has no other format: leave out --format {}", output.format())
-        }
-        Some(_) => {}
-        None => output.check(holds.len() > 1)?,
-    }
+    output.check(holds.len() > 1)?;
     if granularity_hints.is_some() && *line_size < SMALLEST_PAGE {
         anyhow::bail!(
             "--granularity-hints are of pages, and lines have {line_size} bytes: add --line-size 8K"

@@ -19,10 +19,10 @@ use engine::Sampling;
 use lab::family::{self, CountFolder};
 use lab::measure::Ending;
 use lab::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
-use report::Format;
+use report::{FileForm, Format};
 
 use self::live::LiveView;
-use super::calls::{chain_form, check_functions, write_chains};
+use super::calls::{chain_form, check_functions, check_output, write_chains};
 use super::simulate::Simulated;
 use super::{check_ending, configuration, until, with_output_apart};
 use crate::arguments::{ProfileOptions, ResultRows, RowOptions, SampleRows};
@@ -34,8 +34,8 @@ const SUMMARY_ROWS: usize = 15;
 pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     let (output, samples) = (&options.output, &options.samples);
     let is_firefox = is_firefox(options);
-    output.check(samples.by.is_none() && !is_firefox)?;
     let rows = samples.by.and_then(|by| by.results(samples.inclusive));
+    check_output(output, samples.by.is_none() && !is_firefox, rows)?;
     let columns = SampleCounts::default().columns();
     let form = match is_firefox {
         true => None,
@@ -77,9 +77,8 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
 
 /// Whether the samples are written for the Firefox Profiler.
 fn is_firefox(options: &ProfileOptions) -> bool {
-    let path = options.output.path.as_deref();
-    let is_json = path.is_some_and(|path| path.extension().is_some_and(|extension| extension == "json"));
-    is_json && options.output.format() == Format::Table
+    let is_json = options.output.file_of(FileForm::Tables(Format::Json)).is_some();
+    is_json && options.output.explicit_format().is_none()
 }
 
 /// What was sampled.

@@ -11,7 +11,7 @@ use analysis::models::{
 use analysis::table::Table;
 use anyhow::{Context, bail};
 use machine::{Caches, Machine, MergeableModel, ParallelModels, PerProcess, Setting, TimingModel};
-use report::{Arrangement, Block, Chart, Format, Page, Section};
+use report::{Arrangement, Block, Chart, Page, Section};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use trace::Trace;
@@ -95,18 +95,7 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<Configuration>> 
     {
         bail!("--sweep {} is given twice: give all values at once", first.field());
     }
-    let is_picture =
-        output.path.as_deref().is_some_and(|path| path.extension().is_some_and(|it| it == "svg"));
-    if is_picture {
-        bail!("the charts of a sweep are a page: name it with -o NAME.html");
-    }
-    match output.page() {
-        Some(_) if output.format() != Format::Table => {
-            bail!("a page has no other format: leave out --format {}", output.format())
-        }
-        Some(_) => {}
-        None => output.check(false)?,
-    }
+    output.check(false)?;
     let mut combinations: Vec<Vec<Setting>> = vec![Vec::new()];
     for sweep in sweeps {
         let with = |before: &[Setting], setting: &Setting| [before, std::slice::from_ref(setting)].concat();

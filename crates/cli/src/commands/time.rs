@@ -33,8 +33,8 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
         return sweep::cycles(&request);
     }
     let several = options.by.is_none() || options.machines.len() > 1;
-    output.check(several)?;
     let rows = options.by.map(|by| by.results(options.inclusive));
+    calls::check_output(output, several, rows)?;
     calls::check_functions(&options.calls, rows)?;
     let selected = SelectedMachines::find(&options.machines, &options.settings.settings)?;
     let times = selected.machines.iter().map(timing_model(options.sample)).collect::<Result<Vec<_>, _>>()?;

@@ -20,13 +20,7 @@ use crate::arguments::{ResultRows, RowOptions, UnitsOptions};
 /// Runs the program, or reads the trace, and writes the tables.
 pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
     let output = &options.output;
-    match output.page() {
-        Some(_) if output.format() != Format::Table => {
-            bail!("a page has no other format: leave out --format {}", output.format())
-        }
-        Some(_) => {}
-        None => output.check(true)?,
-    }
+    output.check(true)?;
     if options.input.plan.unit.is_empty() && !Trace::is_trace(options.input.file.path()) {
         bail!("name the function whose calls are the units of work with --unit FUNCTION");
     }

@@ -33,6 +33,7 @@ mod isolation;
 mod misses;
 mod names;
 mod objects;
+mod output_forms;
 mod outputs;
 mod profiles;
 mod qemu;
