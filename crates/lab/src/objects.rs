@@ -154,7 +154,9 @@ impl ObjectRules {
             let (found, problems) = check_objects(rules, image, &file);
             functions += found;
             if let Some(problem) = problems.first() {
-                return Err(self.does_not_fit(problem.to_string()));
+                let needs = rules.iter().find_map(|rule| rule.needs.as_ref());
+                let needs = needs.map_or(String::new(), |needs| format!("; they need {needs}"));
+                return Err(self.does_not_fit(format!("{problem}{needs}")));
             }
         }
         if functions == 0 && !startup::may_load_images(configuration) {
