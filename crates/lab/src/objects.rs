@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use engine::{Configuration, ObjectRule, check_objects};
+use engine::{Configuration, ObjectRule, Plan, StructureRule, check_objects};
 use image::Image;
 use serde::Deserialize;
 
@@ -26,6 +26,9 @@ pub struct ObjectRules {
     images: Vec<String>,
     #[serde(rename = "rule")]
     rules: Vec<ObjectRule>,
+    /// Where a program that runs already has lists of what it has allocated.
+    #[serde(default, rename = "structure")]
+    structures: Vec<StructureRule>,
     /// What users call them.
     #[serde(skip)]
     name: PathBuf,
@@ -108,6 +111,13 @@ impl ObjectRules {
         let paths = mapped.chain(command.split('\0')).map(Path::new);
         ObjectRules::of_images(paths)
             .ok_or_else(|| ObjectRulesError::NoneFit(format!("process {process}").into()))
+    }
+
+    /// The plan for a process that runs already: with blocks of the heap those, too, that it has allocated before, as far as built-in
+    /// rules know where it lists them.
+    pub fn plan_of_process(process: u32, plan: &Plan) -> Plan {
+        let rules = if plan.heap { ObjectRules::of_process(process).ok() } else { None };
+        Plan { structures: rules.map_or(Vec::new(), |rules| rules.structures), ..plan.clone() }
     }
 
     /// The built-in rules for programs with one of these images.

@@ -13,6 +13,7 @@ use trace::{EnvironmentSummary, Header, Trace, Writer};
 
 use crate::interrupt::Caught;
 use crate::measure::{self, Ending, Error};
+use crate::objects::ObjectRules;
 
 /// A finished recording.
 #[derive(Clone, Debug)]
@@ -125,7 +126,8 @@ pub fn attach(
         let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
         caught.check().is_err() || began.get().is_some_and(is_over)
     };
-    let attached = engine::attach(process, family, plan, &file, &is_enough);
+    let plan = ObjectRules::plan_of_process(process, plan);
+    let attached = engine::attach(process, family, &plan, &file, &is_enough);
     let attached = attached.map_err(|error| match error {
         AttachError::Failed(..) => AttachFailure::from(not_written(path, io::Error::other(error))),
         error => error.into(),

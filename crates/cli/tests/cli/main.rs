@@ -48,6 +48,7 @@ mod spike;
 mod spike_environment;
 mod spike_manager;
 mod spike_sqlite;
+mod sqlite_plans;
 mod strides;
 mod study;
 mod support;

@@ -37,7 +37,7 @@ const COMMANDS: [(&str, &str); 31] = [
     ("mrc", "./prog work"),
     ("time", "--machine dec3000 ./prog work"),
     ("time", "--machine dec3000 --by function ./prog work"),
-    ("profile", "--sample --every 1000i ./prog work"),
+    ("profile", "--sample --every 1000 ./prog work"),
     ("machines", ""),
     ("doctor", ""),
 ];
@@ -45,12 +45,12 @@ const COMMANDS: [(&str, &str); 31] = [
 /// Ends of names, and how a file of the form begins. Collapsed stacks have no fixed beginning.
 const FORMS: [(&str, &[&str]); 9] = [
     ("csv", &[]),
-    ("json", &["{", "["]),
-    ("parquet", &["PAR1"]),
-    ("md", &["**", "|", "#"]),
     ("html", &["<!DOCTYPE html>"]),
     ("svg", &["<svg", "<?xml"]),
     ("folded", &[]),
+    ("json", &["{", "["]),
+    ("parquet", &["PAR1"]),
+    ("md", &["**", "|", "#"]),
     ("counts", &[]),
     ("png", &["never"]),
 ];
@@ -111,8 +111,12 @@ fn names_of_outputs_decide_their_form_in_every_command() {
     let folder = Folder::new();
     let before = listing(folder.0.path());
     let mut written = 0;
-    for (command, rest) in COMMANDS {
-        for (end, begins) in FORMS {
+    for (number, (command, rest)) in COMMANDS.into_iter().enumerate() {
+        // The first forms of all commands, and the others in turns.
+        let turn = |index: usize| index < 4 || (index + number) % 3 == 0;
+        for (end, begins) in
+            FORMS.into_iter().enumerate().filter(|(index, _)| turn(*index)).map(|(_, form)| form)
+        {
             let (name, words) = (format!("out.{end}"), format!("{command} -o out.{end} {rest}"));
             let outcome = folder.run(&words);
             let file = folder.path(&name);
@@ -130,8 +134,8 @@ fn names_of_outputs_decide_their_form_in_every_command() {
             assert_eq!(listing(folder.0.path()), before, "{words}");
         }
     }
-    // CSV of one table, JSON, Markdown and pages are written by nearly all.
-    assert!(written > 4 * COMMANDS.len(), "{written}");
+    // Pages are written by nearly all, CSV by those with one table, and one or two of the other forms.
+    assert!(written > 2 * COMMANDS.len(), "{written}");
 }
 
 /// Every command with options of tables is in the list above.

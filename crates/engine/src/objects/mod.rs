@@ -5,6 +5,7 @@ mod rules;
 mod site;
 mod statements;
 mod steps;
+mod structures;
 mod table;
 
 use std::collections::{BTreeMap, HashSet};
@@ -21,6 +22,8 @@ pub use self::rules::ObjectRule;
 pub use self::site::check_objects;
 use self::site::{ObjectSite, sites};
 use self::steps::{KnownSteps, StepSite, SteppedCall};
+pub use self::structures::StructureRule;
+pub(crate) use self::structures::StructureSites;
 pub(crate) use self::table::ObjectTable;
 use crate::lock;
 use crate::places::entries;

@@ -1,7 +1,9 @@
 //! Functions at whose entries calls for objects begin, with the compiled expressions of their rules.
 
 use events::LoadedImage;
-use image::{CompiledExpression, EvaluationPoint, Expression, ExpressionError, ExpressionTypes, Image};
+use image::{
+    CallState, CompiledExpression, EvaluationPoint, Expression, ExpressionError, ExpressionTypes, Image,
+};
 
 use super::Entered;
 use super::rules::{NamePiece, NameTemplate, ObjectRule};
@@ -102,7 +104,7 @@ impl ObjectSite {
 
 impl CompiledTemplate {
     /// The text of all pieces; none if one has no value.
-    pub(super) fn text(&self, entered: &Entered) -> Option<String> {
+    pub(super) fn text(&self, entered: &dyn CallState) -> Option<String> {
         let piece = |piece: &CompiledPiece| match piece {
             CompiledPiece::Text(text) => Some(text.clone()),
             CompiledPiece::Value(values, is_labelled) => {
