@@ -71,6 +71,10 @@ impl Console for CommandConsole<'_> {
         self.output.format()
     }
 
+    fn explicit_format(&self) -> Option<Format> {
+        self.output.explicit_format()
+    }
+
     fn is_program(&self) -> bool {
         messages::is_connected()
     }

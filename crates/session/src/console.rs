@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use analysis::units::Phase;
-use report::Format;
+use report::{FileForm, Format};
 use table::Table;
 
 use crate::measure::Counted;
@@ -40,6 +40,9 @@ pub trait Console {
     /// The format of tables.
     fn format(&self) -> Format;
 
+    /// The format that was asked for, if it is not the name of the file that says it.
+    fn explicit_format(&self) -> Option<Format>;
+
     /// Whether a program receives the tables, which gets the summary beside other tables, and decides itself what an exit status
     /// means.
     fn is_program(&self) -> bool;
@@ -68,7 +71,18 @@ pub trait Console {
 
     /// The file, if its name asks for a page of HTML.
     fn page(&self) -> Option<&Path> {
-        self.path().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
+        self.file_of(FileForm::Page)
+    }
+
+    /// The form that the file's name asks for, and the file.
+    fn form(&self) -> Option<(FileForm, &Path)> {
+        let path = self.path()?;
+        Some((FileForm::of(path)?, path))
+    }
+
+    /// The file, if its name asks for this form.
+    fn file_of(&self, form: FileForm) -> Option<&Path> {
+        self.form().filter(|(named, _)| *named == form).map(|(_, path)| path)
     }
 }
 
@@ -90,13 +104,21 @@ pub trait ReplayProgress {
     fn advance(&self, instructions: u64);
 }
 
-/// Before the work that computes it: whether a page, one table or several can be written.
-pub fn check_output(console: &dyn Console, several: bool) -> anyhow::Result<()> {
-    match console.page() {
-        Some(_) if console.format() != Format::Table => {
-            anyhow::bail!("a page has no other format: leave out --format {}", console.format())
-        }
-        Some(_) => Ok(()),
-        None => Ok(report::check(several, console.format(), console.path())?),
+/// Before the work that computes them: whether one table, or several, can be written.
+pub fn check_output(console: &dyn Console, several: bool) -> Result<(), report::Error> {
+    report::check(several, console.format(), console.path())
+}
+
+/// The same of a command that writes files of these forms, too, which an explicit format does not go with.
+pub fn check_output_or(
+    console: &dyn Console,
+    several: bool,
+    forms: &[FileForm],
+) -> Result<(), report::Error> {
+    let named = console.form().filter(|(form, _)| forms.contains(form));
+    match (named, console.explicit_format()) {
+        (None, _) => check_output(console, several),
+        (Some((_, path)), Some(format)) => Err(report::Error::OtherForm { path: path.into(), format }),
+        (Some((_, path)), None) => report::check_file(path),
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use engine::{Configuration, ObjectRule, check_objects};
+use engine::{Configuration, ObjectRule, Plan, StructureRule, check_objects};
 use image::Image;
 use serde::Deserialize;
 
@@ -26,6 +26,9 @@ pub struct ObjectRules {
     images: Vec<String>,
     #[serde(rename = "rule")]
     rules: Vec<ObjectRule>,
+    /// Where a program that runs already has lists of what it has allocated.
+    #[serde(default, rename = "structure")]
+    structures: Vec<StructureRule>,
     /// What users call them.
     #[serde(skip)]
     name: PathBuf,
@@ -110,6 +113,13 @@ impl ObjectRules {
             .ok_or_else(|| ObjectRulesError::NoneFit(format!("process {process}").into()))
     }
 
+    /// The plan for a process that runs already: with blocks of the heap those, too, that it has allocated before, as far as built-in
+    /// rules know where it lists them.
+    pub fn plan_of_process(process: u32, plan: &Plan) -> Plan {
+        let rules = if plan.heap { ObjectRules::of_process(process).ok() } else { None };
+        Plan { structures: rules.map_or(Vec::new(), |rules| rules.structures), ..plan.clone() }
+    }
+
     /// The built-in rules for programs with one of these images.
     fn of_images<'p>(images: impl Iterator<Item = &'p Path>) -> Option<ObjectRules> {
         let name = |path: &Path| {
@@ -154,7 +164,9 @@ impl ObjectRules {
             let (found, problems) = check_objects(rules, image, &file);
             functions += found;
             if let Some(problem) = problems.first() {
-                return Err(self.does_not_fit(problem.to_string()));
+                let needs = rules.iter().find_map(|rule| rule.needs.as_ref());
+                let needs = needs.map_or(String::new(), |needs| format!("; they need {needs}"));
+                return Err(self.does_not_fit(format!("{problem}{needs}")));
             }
         }
         if functions == 0 && !startup::may_load_images(configuration) {

@@ -13,6 +13,7 @@ use trace::{EnvironmentSummary, Header, Trace, Writer};
 
 use crate::attached_program::AttachedProgram;
 use crate::measure::{self, Ending, Error};
+use crate::objects::ObjectRules;
 use host::interrupt::InterruptGuard;
 
 /// A finished recording.
@@ -120,7 +121,8 @@ pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<At
         let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
         caught.is_interrupted() || began.get().is_some_and(is_over)
     };
-    let attached = engine::attach(process, children, plan, &file, &is_enough);
+    let plan = ObjectRules::plan_of_process(process, plan);
+    let attached = engine::attach(process, children, &plan, &file, &is_enough);
     let attached = attached.map_err(|error| match error {
         AttachError::Failed(..) => AttachFailure::from(not_written(path, io::Error::other(error))),
         error => error.into(),

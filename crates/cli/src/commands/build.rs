@@ -14,6 +14,7 @@ use crate::progress::Steps;
 
 /// Builds for both of Alpha's instruction sets and for the host, and lists the programs.
 pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
+    options.output.check(false)?;
     let workload = Workload::named(&options.workload).context("no such workload")?;
     let places = build::BuildFolders { folder: options.folder.clone(), sources: options.sources.clone() };
     let steps = Steps::new();

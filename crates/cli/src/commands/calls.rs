@@ -8,21 +8,22 @@ use machine::InstructionCounts;
 use session::console::SUMMARY_FUNCTIONS;
 use session::machines::SelectedMachines;
 use session::simulation::Needs;
-use session::tables::{ModelTables, ResultRows};
+use session::tables::{ModelTables, ResultRows, check_chain_output};
 
 use crate::arguments::CallsOptions;
 
 /// Counts calls in the trace or the program, and writes the tables.
 pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
-    let (output, calls) = (&options.results.output, options.results.calls.request());
+    let calls = options.results.calls.request();
     let console = options.results.console();
     let simulation = options.results.simulation(SelectedMachines::default(), &console)?;
     let rows = options.by.map(|by| by.results(true));
     let tree = ResultRows::Calls(CallRows::Tree);
     let has_summary = rows.is_none() && !simulation.has_classes();
-    output.check(has_summary)?;
+    let is_tree = rows.is_none_or(|rows| rows == tree);
+    check_chain_output(&console, has_summary, is_tree)?;
     let columns = InstructionCounts::new().columns();
-    let form = calls.chain_form(&console, &columns, rows.is_none_or(|rows| rows == tree))?;
+    let form = calls.chain_form(&console, &columns, is_tree)?;
     if !has_summary {
         let tables = ModelTables { simulation: &simulation, rows: rows.or(Some(tree)), calls: &calls };
         return tables.write(|| vec![InstructionCounts::new()], &|_| Vec::new());

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::alignment::{self, AlignmentFaults, FaultCounts};
+use analysis::call_tree::CallRows;
 use analysis::models::{ExecutionPart, tables_of_classes};
 use report::{Block, Page, Section};
 use session::machines::SelectedMachines;
 use session::simulation::{Needs, Simulated, Simulation};
-use session::tables::{ModelTables, write_classes};
+use session::tables::{ModelTables, ResultRows, check_chain_output, write_classes};
 use table::Table;
 
 use crate::arguments::{FaultRows, FaultsOptions};
@@ -22,14 +23,13 @@ const RATE: &str = "per 1,000 instructions";
 pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let output = &options.results.output;
     let page = output.page().filter(|_| options.by == Some(FaultRows::Time));
-    if page.is_none() {
-        output.check(options.by.is_none())?;
-    }
     let console = options.results.console();
     let simulation = &options.results.simulation(SelectedMachines::default(), &console)?;
     let has_classes = options.by == Some(FaultRows::Class) || simulation.has_classes();
     let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));
     let calls = &options.results.calls.request();
+    let is_tree = rows == Some(ResultRows::Calls(CallRows::Tree));
+    check_chain_output(&console, options.by.is_none(), is_tree)?;
     calls.check_rows(rows)?;
     match options.by {
         Some(by) if rows.is_none() && has_classes => return by_data_or_time(simulation, by, page),

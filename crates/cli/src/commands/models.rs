@@ -1,9 +1,10 @@
 //! What `caches` and `time` have in common: machines, the execution, rows of tables.
 
+use analysis::call_tree::CallRows;
 use machine::Machine;
 use session::machines::SelectedMachines;
 use session::simulation::Simulation;
-use session::tables::{CallsRequest, ModelTables, ResultRows, SweepRequest};
+use session::tables::{CallsRequest, ModelTables, ResultRows, SweepRequest, check_chain_output};
 
 use crate::arguments::ModelOptions;
 use crate::console::CommandConsole;
@@ -48,9 +49,10 @@ impl<'a> ModelCommand<'a> {
     }
 
     /// Whether the tables can be written. `is_long` says whether a summary has several.
-    pub fn check_output(&self, simulation: &Simulation, is_long: bool) -> Result<(), report::Error> {
+    pub fn check_output(&self, simulation: &Simulation, is_long: bool) -> anyhow::Result<()> {
         let several = if self.rows.is_some() { simulation.machines.names.len() > 1 } else { is_long };
-        report::check(several, simulation.console.format(), simulation.console.path())
+        let is_tree = self.rows == Some(ResultRows::Calls(CallRows::Tree));
+        check_chain_output(simulation.console, several, is_tree)
     }
 
     /// The tables.

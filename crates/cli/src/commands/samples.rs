@@ -12,7 +12,7 @@ use analysis::replay::Dictionary;
 use analysis::samples::SampleCounts;
 use anyhow::bail;
 use engine::Sampling;
-use report::Format;
+use report::{FileForm, Format};
 use session::input::Input;
 use session::measure::Ending;
 use session::process_tree::CountFolder;
@@ -20,7 +20,7 @@ use session::program::{check_ending, until};
 use session::sampled_tables::{SampledRows, SampledTables};
 use session::sampling::{self, SampleRequest, SampledFolder, SampledProfile};
 use session::simulation::{KnownProcesses, Simulated};
-use session::tables::ResultRows;
+use session::tables::{ResultRows, check_chain_output};
 
 use self::live::LiveView;
 use crate::arguments::ProfileOptions;
@@ -30,7 +30,6 @@ use crate::console::{CommandConsole, OutputApart};
 pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     let (output, samples) = (&options.output, &options.samples);
     let is_firefox = is_firefox(options);
-    output.check(samples.by.is_none() && !is_firefox)?;
     let rows = samples.by.map(|by| by.results(samples.inclusive));
     let results = match rows {
         Some(SampledRows::Results(rows)) => Some(rows),
@@ -39,6 +38,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     let columns = SampleCounts::default().columns();
     let (calls, console) = (options.calls.request(), CommandConsole::new(output, Some(&options.rows)));
     let is_tree = results == Some(ResultRows::Calls(CallRows::Tree));
+    check_chain_output(&console, samples.by.is_none() && !is_firefox, is_tree)?;
     let form = match is_firefox {
         true => None,
         false => calls.chain_form(&console, &columns, is_tree)?,
@@ -84,9 +84,8 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
 
 /// Whether the samples are written for the Firefox Profiler.
 fn is_firefox(options: &ProfileOptions) -> bool {
-    let path = options.output.path.as_deref();
-    let is_json = path.is_some_and(|path| path.extension().is_some_and(|extension| extension == "json"));
-    is_json && options.output.format() == Format::Table
+    let is_json = options.output.file_of(FileForm::Tables(Format::Json)).is_some();
+    is_json && options.output.explicit_format().is_none()
 }
 
 /// What was sampled.

@@ -289,6 +289,7 @@ pub fn manager(options: &ManagerOptions) -> anyhow::Result<ExitCode> {
 
 /// Lists applications, or the images of one.
 pub fn list(options: &ListOptions) -> anyhow::Result<ExitCode> {
+    options.output.check(false)?;
     let mut environment = options.database.open()?;
     say_collected(&mut environment)?;
     let table = match &options.application {

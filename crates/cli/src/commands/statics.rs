@@ -10,6 +10,7 @@ use crate::arguments::{InputFile, StaticOptions};
 
 /// Writes the tables of the images named.
 pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
+    options.output.check(!options.against.is_empty())?;
     let build = read(&options.images)?;
     let mut tables = if options.against.is_empty() {
         vec![statics::images("images", "Images", &build)]

@@ -69,6 +69,31 @@ fn models_observe_a_running_program_which_goes_on() {
     assert!(!program.table("count", "--by function --duration 0.1").is_empty());
 }
 
+/// What the program allocated before is called as its own index of shared memory calls it.
+#[test]
+fn structures_of_a_running_server_have_names() {
+    let program = Running::of("run :ev56/postgres", "postgres");
+    let data = program.table("sharing", "--children --by data --processors 2 --duration 0.5");
+    let names = column(&data, "data");
+    for name in ["Buffer Descriptors", "XLOG Ctl"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    assert!(!names.contains(&"Backend Statistics"), "{names:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("live.trace");
+    let id = program.0.id().to_string();
+    let mut attach = pathlength(["attach", "--heap", &id, "-o"]);
+    let mut recording = attach.arg(&trace).stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    // SAFETY: a plain system call on numbers.
+    unsafe { libc::kill(recording.id() as i32, libc::SIGINT) };
+    recording.wait().unwrap();
+    run(&format!("check {}", trace.display())).quiet_success();
+    let strides = program.table("strides", "--by array --duration 0.3");
+    let is_known = |row: &Vec<String>| row.iter().any(|cell| cell == "Buffer Descriptors");
+    assert!(strides.iter().any(is_known), "{strides:?}");
+}
+
 #[test]
 fn units_of_a_running_program_have_classes() {
     let program = Running::new();

@@ -16,7 +16,9 @@ use anyhow::bail;
 use engine::{Configuration, UnitOfWork};
 use trace::{EnvironmentSummary, Trace};
 
-use crate::console::Console;
+use report::FileForm;
+
+use crate::console::{Console, check_output_or};
 use crate::input::Input;
 use crate::measure::{self, CountRequest, Counted};
 use crate::process_tree::is_folder;
@@ -122,8 +124,7 @@ impl Counting<'_> {
 
     /// Before the work: whether the tables can be written.
     fn check_output(&self) -> Result<(), report::Error> {
-        let several = self.rows.is_none() && self.saved_path().is_none();
-        report::check(several, self.console.format(), self.console.path())
+        check_output_or(self.console, self.rows.is_none(), &[FileForm::SavedCounts])
     }
 
     /// Checks before a program runs whether the functions and variables of units exist in it.
@@ -206,7 +207,7 @@ impl Counting<'_> {
 
     /// The file, if its name asks for saved counts.
     fn saved_path(&self) -> Option<&Path> {
-        self.console.path().filter(|path| path.extension().is_some_and(|extension| extension == "counts"))
+        self.console.file_of(FileForm::SavedCounts)
     }
 }
 

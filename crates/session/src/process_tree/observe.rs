@@ -22,6 +22,7 @@ use super::rings::Rings;
 use super::{file_name, is_alive};
 use crate::attached_program::AttachedProgram;
 use crate::measure::{Ending, Error};
+use crate::objects::ObjectRules;
 use crate::record::AttachFailure;
 use crate::{live, record};
 use host::interrupt::InterruptGuard;
@@ -90,6 +91,7 @@ pub fn observe_running<M: Consumer>(
     mut model: M,
     begin: impl FnOnce(&mut M),
 ) -> Result<Observed<M>, AttachFailure> {
+    let plan = &ObjectRules::plan_of_process(attached.process, plan);
     let &AttachedProgram { process, children, duration } = attached;
     let (rings, file) = Rings::new().map_err(Error::Simulation)?;
     let program = PathBuf::from(format!("process {process}"));

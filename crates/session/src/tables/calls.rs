@@ -13,12 +13,12 @@ use analysis::models::InstructionResults;
 use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use report::{FlameGraph, Format};
+use report::{FileForm, FlameGraph};
 use table::Column;
 use trace::Trace;
 
 use super::{ModelSet, ResultRows};
-use crate::console::Console;
+use crate::console::{Console, check_output_or};
 use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
 
 /// The calls whose costs are shown.
@@ -50,6 +50,25 @@ pub enum ChainForm {
     Callgrind,
 }
 
+/// The forms that only call chains have.
+const CHAIN_FORMS: [FileForm; 4] = [FileForm::Svg, FileForm::Collapsed, FileForm::Pprof, FileForm::Callgrind];
+
+/// Checks the output of a command that writes tables, or else the call tree in the forms of call chains.
+pub fn check_chain_output(console: &dyn Console, several: bool, is_call_tree: bool) -> anyhow::Result<()> {
+    check_chain_form(console, is_call_tree)?;
+    Ok(check_output_or(console, several, &CHAIN_FORMS)?)
+}
+
+/// Whether the rows are those of the form, if it is one of call chains alone.
+fn check_chain_form(console: &dyn Console, is_call_tree: bool) -> anyhow::Result<()> {
+    match console.form() {
+        Some((form, path)) if CHAIN_FORMS.contains(&form) && !is_call_tree => {
+            bail!("{} shows the call tree: give --by call-tree", path.display())
+        }
+        _ => Ok(()),
+    }
+}
+
 impl CallsRequest {
     /// Whether --function can select from these rows.
     pub fn check_rows(&self, rows: Option<ResultRows>) -> anyhow::Result<()> {
@@ -68,23 +87,10 @@ impl CallsRequest {
         columns: &[Column],
         is_call_tree: bool,
     ) -> anyhow::Result<Option<CallTreeOutput<'o>>> {
-        let path = console.path();
-        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let form = path.and_then(|path| match path.extension()?.to_str()? {
-            "gz" if name(path).ends_with(".pb.gz") => Some((ChainForm::Pprof, path)),
-            "svg" => Some((ChainForm::Svg, path)),
-            "html" => Some((ChainForm::Html, path)),
-            "folded" => Some((ChainForm::Collapsed, path)),
-            "callgrind" => Some((ChainForm::Callgrind, path)),
-            _ => None,
-        });
+        check_chain_form(console, is_call_tree)?;
+        let form = console.form().filter(|_| is_call_tree);
+        let form = form.and_then(|(form, path)| Some((ChainForm::of(form)?, path)));
         let is_picture = matches!(form, Some((ChainForm::Svg | ChainForm::Html, _)));
-        if form.is_some() && !is_call_tree {
-            bail!("{} shows the call tree: give --by call-tree", path.unwrap_or(Path::new("")).display());
-        }
-        if form.is_some() && console.format() != Format::Table {
-            bail!("the name of the file decides its form: leave out --format {}", console.format());
-        }
         if form.is_none() && self.event.is_some() {
             bail!(
                 "--event is for flame graphs, collapsed stacks and pprof: give -o NAME.svg, NAME.html, NAME.folded or NAME.pb.gz"
@@ -180,6 +186,18 @@ fn read_chains(path: &Path) -> anyhow::Result<CallChains> {
 }
 
 impl ChainForm {
+    /// The form of a file; none if it is not one of call chains.
+    fn of(form: FileForm) -> Option<ChainForm> {
+        Some(match form {
+            FileForm::Svg => ChainForm::Svg,
+            FileForm::Page => ChainForm::Html,
+            FileForm::Collapsed => ChainForm::Collapsed,
+            FileForm::Pprof => ChainForm::Pprof,
+            FileForm::Callgrind => ChainForm::Callgrind,
+            FileForm::Tables(_) | FileForm::SavedCounts | FileForm::Foreign => return None,
+        })
+    }
+
     /// Whether it has the costs of single instructions.
     pub(super) fn is_profile(self) -> bool {
         matches!(self, ChainForm::Pprof | ChainForm::Callgrind)

@@ -17,7 +17,7 @@ use anyhow::bail;
 use machine::{MergeableModel, PerProcess};
 use table::Table;
 
-pub use self::calls::{CallTreeOutput, CallsRequest, ChainForm};
+pub use self::calls::{CallTreeOutput, CallsRequest, ChainForm, check_chain_output};
 pub use self::classes::{ClassPart, write_classes, write_divided};
 pub use self::curves::CurvesRequest;
 pub use self::model_set::{ModelSet, NOTHING_SIMULATED};

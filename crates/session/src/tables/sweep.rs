@@ -99,11 +99,6 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
     {
         bail!("--sweep {} is given twice: give all values at once", first.field());
     }
-    let path = simulation.console.path();
-    let is_picture = path.is_some_and(|path| path.extension().is_some_and(|it| it == "svg"));
-    if is_picture {
-        bail!("the charts of a sweep are a page: name it with -o NAME.html");
-    }
     check_output(simulation.console, false)?;
     let mut combinations: Vec<Vec<Setting>> = vec![Vec::new()];
     for sweep in sweeps {
