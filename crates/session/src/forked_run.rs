@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::record::out_of_reach;
+use crate::descriptors::out_of_reach;
 
 /// Why the run of another process failed.
 #[derive(Debug, thiserror::Error)]

@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod console;
 pub mod counting;
 pub mod crash;
+pub mod descriptors;
 pub mod edges;
 pub mod export;
 pub mod forked_run;

@@ -47,7 +47,7 @@ pub fn run_tree<M: Consumer + 'static>(
 ) -> Result<Live<M>, Error> {
     let has_forked = forked.is_some();
     // The program cannot access files that were opened before its process was created.
-    let file = record::out_of_reach(in_memory().map_err(Error::Simulation)?);
+    let file = crate::descriptors::out_of_reach(in_memory().map_err(Error::Simulation)?);
     let dictionary = linux::high_copy(file.as_raw_fd());
     let dictionary =
         dictionary.map(File::from).ok_or_else(|| Error::Simulation(io::Error::last_os_error()))?;

@@ -12,6 +12,7 @@ use report::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
 use crate::attached_program::AttachedProgram;
+use crate::descriptors;
 use crate::measure::{self, Ending, Error};
 use crate::objects::ObjectRules;
 use host::interrupt::InterruptGuard;
@@ -92,12 +93,7 @@ pub fn header(configuration: &Configuration, plan: &Plan) -> Header {
 /// Creates the file, to which all processes that are recorded append.
 fn create(path: &Path) -> Result<(File, PendingName), Error> {
     let (file, name) = report::create(path)?;
-    Ok((out_of_reach(file), name.renumbered(linux::out_of_reach)))
-}
-
-/// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
-pub fn out_of_reach(file: File) -> File {
-    linux::out_of_reach(file.into()).into()
+    Ok((descriptors::out_of_reach(file), name.renumbered(linux::out_of_reach)))
 }
 
 /// Records a running process of the engine into a file: until Ctrl-C, its end, the end of the plan, or for a duration. The file replaces an existing one as soon as it

@@ -190,7 +190,7 @@ fn make(
     counts: Option<&Counts>,
 ) -> io::Result<SampledProfile> {
     let file = rustix::fs::memfd_create("dictionary", MemfdFlags::CLOEXEC)?;
-    let dictionary = TreeDictionary::new(record::out_of_reach(File::from(file)), header)?;
+    let dictionary = TreeDictionary::new(crate::descriptors::out_of_reach(File::from(file)), header)?;
     let mut maker = Maker {
         dictionary,
         calls: WithCallTree::new(SampleCounts::default()),

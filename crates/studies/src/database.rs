@@ -10,7 +10,7 @@ use engine::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use session::measure::Ending;
-use session::{forked_run, record};
+use session::{descriptors, forked_run};
 use workloads::build::{self, Build, BuildFolders, build};
 use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use workloads::workload::Workload;
@@ -121,7 +121,7 @@ pub(crate) fn check_success(ending: &Ending, output: &str) -> Result<(), String>
 pub(crate) fn lock(folder: &Path) -> Result<fs::File, Error> {
     let failed = |error| Error::Files { path: folder.into(), error };
     fs::create_dir_all(folder).map_err(failed)?;
-    let lock = record::out_of_reach(fs::File::create(folder.join("lock")).map_err(failed)?);
+    let lock = descriptors::out_of_reach(fs::File::create(folder.join("lock")).map_err(failed)?);
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(fs::TryLockError::WouldBlock) => Err(Error::Busy(folder.into())),

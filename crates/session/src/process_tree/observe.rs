@@ -126,7 +126,7 @@ pub fn observe_running<M: Consumer>(
 /// A dictionary in memory.
 fn dictionary(header: &trace::Header) -> io::Result<TreeDictionary> {
     let file = File::from(rustix::fs::memfd_create("dictionary", MemfdFlags::CLOEXEC)?);
-    TreeDictionary::new(record::out_of_reach(file), header)
+    TreeDictionary::new(crate::descriptors::out_of_reach(file), header)
 }
 
 /// Passes what processes execute to a model.
