@@ -102,7 +102,7 @@ impl Simulation<'_> {
         let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
         let chunks = trace.chunks().iter().filter(|chunk| is_wanted(chunk));
         let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
-        let progress = self.console.begin_replay(instructions.saturating_mul(processors.len() as u64));
+        let progress = self.console.begin_replay(instructions.saturating_mul(processors.len() as u64), true);
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         for &processors in processors {
             let mut model = new_model(processors);
