@@ -152,6 +152,7 @@ fn every_legend_says_how_many_names_fit_into_a_line() {
     let columns = [("size", Kind::Count), ("fully associative", Kind::Real(3)), ("2 ways", Kind::Real(3))];
     let mut table = Table::new("curve", "Misses", &columns);
     table.row(vec![1024_u64.into(), 2.5.into(), 2.0.into()]);
+    table.row(vec![2048_u64.into(), 1.5.into(), 1.0.into()]);
     let names = ["fully associative", "2 ways"];
     let all = [
         bars(&table, "size", &names, Arrangement::Grouped).unwrap(),

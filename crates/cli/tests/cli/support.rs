@@ -58,7 +58,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "sampled.c", "sampled", &["-O1"]);
         compile(&folder, switches, "shared.c", "shared", &["-pthread"]);
         compile(&folder, switches, "shares.c", "shares", &[]);
-        compile(&folder, switches, "shmem_index.c", "postgres", &[]);
+        compile(&folder, switches, "shmem_index.c dynahash.c", "postgres", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);
         compile(&folder, switches, "store.cc", "store", &[]);
         compile(&folder, switches, "sleeps.c", "sleeps", &[]);
@@ -77,14 +77,15 @@ fn make_guests() -> PathBuf {
 }
 
 fn compile(folder: &Path, build: &[&str], source: &str, output: &str, more: &[&str]) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/guests").join(source);
-    let compiler = match source.extension().and_then(|extension| extension.to_str()) {
-        Some("f90") => "alpha-linux-gnu-gfortran",
-        Some("cc") => "alpha-linux-gnu-g++",
+    let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/guests");
+    let compiler = match source.rsplit_once('.') {
+        Some((_, "f90")) => "alpha-linux-gnu-gfortran",
+        Some((_, "cc")) => "alpha-linux-gnu-g++",
         _ => "alpha-linux-gnu-gcc",
     };
     let mut command = Command::new(compiler);
-    command.current_dir(folder).args(["-O1", "-g", "-w"]).args(build).arg(source).args(["-o", output]);
+    command.current_dir(folder).args(["-O1", "-g", "-w"]).args(build).args(["-o", output]);
+    command.args(source.split(' ').map(|name| guests.join(name)));
     let made = command.args(more).output().expect("the cross compilers are needed: run ./setup");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }

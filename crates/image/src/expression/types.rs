@@ -174,17 +174,13 @@ impl<'a, 'd> Types<'a, 'd> {
 
     /// The definition of a type, in this unit or else in another one.
     pub(super) fn named(&self, unit: usize, name: &str) -> Option<TypeRef> {
-        let is_type = |tag| {
-            matches!(
-                tag,
-                dw::DW_TAG_structure_type
-                    | dw::DW_TAG_union_type
-                    | dw::DW_TAG_class_type
-                    | dw::DW_TAG_enumeration_type
-                    | dw::DW_TAG_typedef
-                    | dw::DW_TAG_base_type
-            )
-        };
+        let is_other =
+            |tag| matches!(tag, dw::DW_TAG_enumeration_type | dw::DW_TAG_typedef | dw::DW_TAG_base_type);
+        self.definition(unit, name, |tag| is_structure(tag) || is_other(tag))
+    }
+
+    /// The definition of a type of some kind, in this unit or else in another one.
+    fn definition(&self, unit: usize, name: &str, is_type: impl Fn(gimli::DwTag) -> bool) -> Option<TypeRef> {
         let others = (0..self.units.len()).filter(|&other| other != unit);
         std::iter::once(unit).chain(others).find_map(|unit| {
             let found = self.find(unit, |entry| {
@@ -273,8 +269,9 @@ impl<'a, 'd> Types<'a, 'd> {
         if entry.attr_value(dw::DW_AT_declaration).is_none() {
             return of;
         }
+        // Names for types have a space of their own: the same name may be that of a declaration here.
         let name = self.name(of.unit, entry);
-        name.and_then(|name| self.named(of.unit, &name)).unwrap_or(of)
+        name.and_then(|name| self.definition(of.unit, &name, is_structure)).unwrap_or(of)
     }
 
     fn enumerators(&self, of: TypeRef) -> Arc<[(i64, String)]> {
@@ -337,6 +334,10 @@ impl<'a, 'd> Types<'a, 'd> {
     pub(super) fn member_names(&self, structure: TypeRef) -> Vec<String> {
         self.children(structure).iter().filter_map(|child| self.name(structure.unit, child)).collect()
     }
+}
+
+fn is_structure(tag: gimli::DwTag) -> bool {
+    matches!(tag, dw::DW_TAG_structure_type | dw::DW_TAG_union_type | dw::DW_TAG_class_type)
 }
 
 fn enumerator_value(entry: &Entry) -> Option<i64> {

@@ -1,8 +1,7 @@
 /* A server with an index of its shared memory as PostgreSQL has one, a hash table: two processes change two of its structures. Its image is
-   called postgres. */
+   called postgres. The table is defined in dynahash.c, and only declared here. */
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,20 +12,16 @@ typedef struct HASHELEMENT {
 } HASHELEMENT;
 typedef HASHELEMENT *HASHBUCKET;
 typedef HASHBUCKET *HASHSEGMENT;
-typedef struct HASHHDR {
-    long entries;
-    uint32_t max_bucket;
-} HASHHDR;
-typedef struct HTAB {
-    HASHHDR *hctl;
-    HASHSEGMENT *dir;
-} HTAB;
+typedef struct HTAB HTAB;
 typedef struct {
     char key[48];
     void *location;
     size_t size;
     size_t allocated_size;
 } ShmemIndexEnt;
+
+HTAB *make_table(void *header, HASHSEGMENT *segments, HASHBUCKET *buckets);
+HASHBUCKET *bucket_of(HTAB *table, const char *name);
 
 static HTAB *ShmemIndex;
 static char *memory;
@@ -40,7 +35,7 @@ static void *allocate(size_t size) {
 __attribute__((noinline)) void *ShmemInitStruct(const char *name, size_t size, char *found) {
     HASHELEMENT *element = allocate(16 + sizeof(ShmemIndexEnt));
     ShmemIndexEnt *entry = (ShmemIndexEnt *)((char *)element + 16);
-    HASHBUCKET *bucket = &ShmemIndex->dir[0][strlen(name) % (ShmemIndex->hctl->max_bucket + 1)];
+    HASHBUCKET *bucket = bucket_of(ShmemIndex, name);
     strcpy(entry->key, name);
     entry->size = entry->allocated_size = size;
     entry->location = allocate(size);
@@ -53,11 +48,7 @@ __attribute__((noinline)) void *ShmemInitStruct(const char *name, size_t size, c
 int main(void) {
     char found;
     memory = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ShmemIndex = malloc(sizeof *ShmemIndex);
-    ShmemIndex->hctl = allocate(sizeof(HASHHDR));
-    ShmemIndex->hctl->max_bucket = 2;
-    ShmemIndex->dir = allocate(sizeof(HASHSEGMENT));
-    ShmemIndex->dir[0] = allocate(3 * sizeof(HASHBUCKET));
+    ShmemIndex = make_table(allocate(64), allocate(8), allocate(64));
     volatile long *descriptors = ShmemInitStruct("Buffer Descriptors", 4096, &found);
     volatile long *control = ShmemInitStruct("XLOG Ctl", 512, &found);
     /* In the same bucket as the first one, and never used. */
