@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, LazyLock};
 
-use analysis::replay::{Access, Executed, Replay, Visitor};
+use analysis::replay::{AccessInstruction, Executed, Replay, Visitor};
 use arrow_array::builder::{ArrayBuilder, PrimitiveBuilder, UInt8Builder, UInt32Builder, UInt64Builder};
 use arrow_array::types::Int8Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int8Array, RecordBatch, StringArray};
@@ -132,6 +132,6 @@ impl<P: FnMut(RecordBatch) -> io::Result<()>> Visitor for Rows<'_, P> {
 }
 
 /// The index of [`KINDS`].
-fn kind(access: &Access) -> i8 {
+fn kind(access: &AccessInstruction) -> i8 {
     if access.is_store { 2 } else { 1 }
 }

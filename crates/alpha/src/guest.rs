@@ -11,7 +11,7 @@ use crate::semantics;
 
 impl Guest for Cpu {
     type Model = isa::Cpu;
-    type Instruction = DecodedInstruction;
+    type GuestInstruction = DecodedInstruction;
     type Exception = Exception;
 
     const INSTRUCTION_SET: &'static dyn InstructionSet = &isa::Alpha;

@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use isa::Op;
 
 use crate::bytes::*;
-use crate::cpu::{Cpu, Exception, Lock, register::*};
+use crate::cpu::{Cpu, Exception, LoadLock, register::*};
 pub use crate::decoded_instruction::DecodedInstruction;
 use crate::float;
 use crate::pal;
@@ -267,7 +267,7 @@ fn load_locked<const SIZE: usize>(cpu: &mut Cpu, memory: &Memory, address: u64) 
     }
     let loaded = memory.load::<SIZE>(address)?;
     let value = if SIZE == 4 { long(loaded) } else { loaded };
-    cpu.lock = Lock { address, value };
+    cpu.lock = LoadLock { address, value };
     Ok(value)
 }
 
@@ -282,7 +282,7 @@ fn store_conditional<const SIZE: usize>(
     if !address.is_multiple_of(SIZE as u64) {
         return Err(Exception::Unaligned(address).into());
     }
-    let lock = std::mem::replace(&mut cpu.lock, Lock::NONE);
+    let lock = std::mem::replace(&mut cpu.lock, LoadLock::NONE);
     if lock.address != address {
         return Ok(0);
     }

@@ -8,7 +8,7 @@ use memory::Memory;
 pub const INSTRUCTION_SET: &dyn InstructionSet = <Cpu as guest::Guest>::INSTRUCTION_SET;
 
 /// A block of the guest's instructions.
-pub type Block = guest::Block<Cpu>;
+pub type DecodedBlock = guest::DecodedBlock<Cpu>;
 /// Blocks of the guest's instructions.
 pub type BlockCache = guest::BlockCache<Cpu>;
 /// Why an instruction of the guest could not complete.
@@ -21,11 +21,11 @@ pub type SharedKernel = linux::SharedKernel<Cpu>;
 /// The kernel state, while a thread holds the lock.
 pub type KernelGuard<'a> = linux::KernelGuard<'a, Cpu>;
 /// The kernel state of a thread.
-pub type Thread = linux::Thread<Cpu>;
+pub type KernelThread = linux::KernelThread<Cpu>;
 /// How a process ends or is replaced.
-pub type Ending = linux::Ending<Cpu>;
+pub type ProcessEnding = linux::ProcessEnding<Cpu>;
 /// How a program ended.
-pub type End = linux::End<Cpu>;
+pub type ProgramEnd = linux::ProgramEnd<Cpu>;
 /// The end of a program by a signal.
 pub type Crash = linux::Crash<Cpu>;
 

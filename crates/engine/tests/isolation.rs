@@ -5,7 +5,7 @@ use std::fs;
 use std::ops::Range;
 
 use alpha::cpu::{Cpu, register};
-use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
+use linux::{self, Control, Kernel, KernelThread, SharedKernel, SystemSettings};
 use memory::{Backing, Memory};
 
 const PAGE: u64 = <Cpu as linux::Abi>::LAYOUT.page;
@@ -27,7 +27,7 @@ const EFAULT: u64 = 14;
 
 struct Guest {
     kernel: SharedKernel<Cpu>,
-    thread: Thread<Cpu>,
+    thread: KernelThread<Cpu>,
     cpu: Cpu,
     memory: Memory,
 }
@@ -38,8 +38,8 @@ impl Guest {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(SCRATCH, ROOM + PAGE, protection, false, Backing::Anonymous).unwrap();
         let cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
-        let thread = Thread::first();
-        let kernel = SharedKernel::new(Kernel::new(Settings::default(), &thread));
+        let thread = KernelThread::first();
+        let kernel = SharedKernel::new(Kernel::new(SystemSettings::default(), &thread));
         Guest { kernel, thread, cpu, memory }
     }
 

@@ -2,7 +2,7 @@
 //! which must restore every register; and the virtual clock.
 
 use alpha::cpu::{Cpu, Exception, register};
-use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
+use linux::{self, Control, Kernel, KernelThread, SharedKernel, SystemSettings};
 use memory::{Backing, Memory};
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ const ADDRESS_SPACE: u64 = <Cpu as linux::Abi>::LAYOUT.bytes;
 /// A process without a program, with some pages mapped for arguments.
 struct Guest {
     kernel: SharedKernel<Cpu>,
-    thread: Thread<Cpu>,
+    thread: KernelThread<Cpu>,
     cpu: Cpu,
     memory: Memory,
 }
@@ -27,8 +27,8 @@ impl Guest {
         memory.map_anonymous(SCRATCH, SCRATCH_BYTES, protection, false, Backing::Anonymous).unwrap();
         let mut cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
         cpu.r[register::SP] = SCRATCH + SCRATCH_BYTES;
-        let thread = Thread::first();
-        let kernel = SharedKernel::new(Kernel::new(Settings::default(), &thread));
+        let thread = KernelThread::first();
+        let kernel = SharedKernel::new(Kernel::new(SystemSettings::default(), &thread));
         Guest { kernel, thread, cpu, memory }
     }
 

@@ -24,13 +24,13 @@ const MAX_OPEN_FILES: usize = 64;
 pub struct Files {
     /// The folder in which absolute paths are searched first.
     sysroot: PathBuf,
-    open: BTreeMap<u32, (PathBuf, FileIdentity)>,
+    open: BTreeMap<u32, (PathBuf, DeviceInode)>,
 }
 
 /// Device and inode.
-type FileIdentity = (u64, u64);
+type DeviceInode = (u64, u64);
 
-fn identity(status: &Metadata) -> FileIdentity {
+fn identity(status: &Metadata) -> DeviceInode {
     (status.dev(), status.ino())
 }
 
@@ -59,7 +59,7 @@ impl Files {
 
 impl GdbTarget {
     /// The host's file for the program's path, and its identity, if the program has mapped it.
-    fn mapped(&self, name: &[u8]) -> HostIoResult<(PathBuf, FileIdentity), GdbTarget> {
+    fn mapped(&self, name: &[u8]) -> HostIoResult<(PathBuf, DeviceInode), GdbTarget> {
         let path = self.files.locate(name);
         let file = identity(&std::fs::metadata(&path)?);
         let same = |mapped: PathBuf| std::fs::metadata(mapped).is_ok_and(|mapped| identity(&mapped) == file);

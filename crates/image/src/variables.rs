@@ -38,12 +38,12 @@ pub struct Element {
     pub size: u64,
     /// The members of a structure, ascending by their offsets, with those of structures in it. Unions have none, as it is not
     /// known which of their members is in use.
-    pub members: Vec<Member>,
+    pub members: Vec<StructureMember>,
 }
 
 /// A member of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct StructureMember {
     /// Its name, with those of the structures that it is in: `header.length`.
     pub name: String,
     /// Its distance from the beginning of the structure in bytes.
@@ -133,7 +133,7 @@ fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Varia
     // Units after a damaged one cannot be found; a damaged entry ends its unit.
     while let Ok(Some(header)) = units.next() {
         if let Ok(unit) = dwarf.unit(header) {
-            let types = Types { dwarf: &dwarf, unit: &unit, members_left: Cell::new(MOST_MEMBERS) };
+            let types = UnitTypes { dwarf: &dwarf, unit: &unit, members_left: Cell::new(MOST_MEMBERS) };
             let _ = types.variables(&mut variables);
         }
     }
@@ -141,14 +141,14 @@ fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Varia
 }
 
 /// A unit of debug information.
-struct Types<'a, 'd> {
+struct UnitTypes<'a, 'd> {
     dwarf: &'d Dwarf<Slice<'a>>,
     unit: &'d Unit<Slice<'a>>,
     /// How many members may still be read.
     members_left: Cell<usize>,
 }
 
-impl<'a> Types<'a, '_> {
+impl<'a> UnitTypes<'a, '_> {
     fn variables(&self, variables: &mut Vec<Variable>) -> Result<(), Error> {
         // The names of the enclosing entries, by depth.
         let mut scopes: Vec<(isize, String)> = Vec::new();
@@ -226,7 +226,7 @@ impl<'a> Types<'a, '_> {
     }
 
     /// The members of a structure.
-    fn members(&self, structure: UnitOffset, depth: u32) -> Vec<Member> {
+    fn members(&self, structure: UnitOffset, depth: u32) -> Vec<StructureMember> {
         let mut members = Vec::new();
         let Ok(mut tree) = self.unit.entries_tree(Some(structure)) else { return members };
         let Ok(root) = tree.root() else { return members };
@@ -244,7 +244,7 @@ impl<'a> Types<'a, '_> {
     }
 
     /// Adds a member, or the members of the structure that it is.
-    fn member(&self, entry: &Entry<'a>, depth: u32, members: &mut Vec<Member>) -> Option<()> {
+    fn member(&self, entry: &Entry<'a>, depth: u32, members: &mut Vec<StructureMember>) -> Option<()> {
         let number = |name| entry.attr_value(name).and_then(|value| value.udata_value());
         let offset = match number(dw::DW_AT_data_member_location) {
             Some(offset) => offset,
@@ -255,12 +255,12 @@ impl<'a> Types<'a, '_> {
         self.complete(&mut own, entry.attr_value(dw::DW_AT_type)?, depth + 1)?;
         let inner = own.element.take().filter(|element| own.shape.is_empty() && !element.members.is_empty());
         match inner {
-            Some(structure) => members.extend(structure.members.into_iter().map(|inner| Member {
+            Some(structure) => members.extend(structure.members.into_iter().map(|inner| StructureMember {
                 name: if own.name.is_empty() { inner.name } else { format!("{}.{}", own.name, inner.name) },
                 offset: offset.saturating_add(inner.offset),
                 ..inner
             })),
-            None => members.push(Member { name: own.name, offset, size: own.size }),
+            None => members.push(StructureMember { name: own.name, offset, size: own.size }),
         }
         Some(())
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use image::Image;
 use libc as h;
 
-use crate::procfs::{self, Entry};
+use crate::procfs::{self, ProcEntry};
 use host::Errno;
 
 /// Number of reserved descriptors, if the limit allows that many.
@@ -295,7 +295,7 @@ pub fn kinds(number: h::c_long) -> Option<&'static str> {
 
 /// The arguments with which a host call may be made for the guest, and the memory to which they point.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedArguments {
     /// The arguments.
     pub words: [u64; 6],
     _paths: Vec<CString>,
@@ -322,8 +322,8 @@ impl Instead {
 ///
 /// # Safety
 /// Path arguments of the host's call must be NUL-terminated strings or null, and openat2's `struct open_how` readable.
-pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<Checked, Errno> {
-    let mut checked = Checked { words: *arguments, _paths: Vec::new() };
+pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<CheckedArguments, Errno> {
+    let mut checked = CheckedArguments { words: *arguments, _paths: Vec::new() };
     let Some(kinds) = kinds(number) else {
         // A call without an entry: no argument may be a reserved descriptor.
         let ours = |&argument: &u64| is_reserved(argument) && argument < TOP;
@@ -389,13 +389,13 @@ pub fn check_path(directory: RawFd, path: &CStr, follows: bool) -> Result<Option
         let Some(target) = target else { break };
         if procfs::is_folder(directory, folder_of(&path)) {
             match link_entry(directory, &path)? {
-                Entry::Of(id, name) if name == "exe" && procfs::runs_engine(id) => {
+                ProcEntry::Of(id, name) if name == "exe" && procfs::runs_engine(id) => {
                     let proc = procfs::directory().ok_or(Errno(h::EACCES))?.as_raw_fd();
                     return Ok(Some(Instead { directory: proc, path: procfs::executable(id) }));
                 }
                 // The kernel follows it to the object itself.
-                Entry::Of(..) => break,
-                Entry::General(_) => {}
+                ProcEntry::Of(..) => break,
+                ProcEntry::General(_) => {}
             }
         }
         if target.starts_with(b"/") {
@@ -414,9 +414,9 @@ pub fn folder_of(path: &[u8]) -> &[u8] {
 }
 
 /// Which link of /proc a path is; ENOENT if it leads to the engine.
-pub fn link_entry(directory: RawFd, path: &[u8]) -> Result<Entry, Errno> {
+pub fn link_entry(directory: RawFd, path: &[u8]) -> Result<ProcEntry, Errno> {
     let entry = procfs::identify_link(directory, path)?;
-    if let Entry::Of(id, name) = &entry {
+    if let ProcEntry::Of(id, name) = &entry {
         let is_engines = match name.split_once('/') {
             Some(("fd", number)) => {
                 let number = number.parse();

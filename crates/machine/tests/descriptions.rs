@@ -61,7 +61,10 @@ fn a_valid_description_is_read() {
     let [icache, dcache, scache] = &machine.caches[..] else { unreachable!() };
     assert_eq!((icache.size, icache.sets(), icache.prefetch), (8192, 256, Some(Prefetch::Stream(4))));
     assert_eq!((dcache.write, dcache.write_buffer.unwrap().entries), (WritePolicy::Through, 6));
-    assert_eq!((scache.sets(), scache.replacement, scache.write), (512, Replacement::Fifo, WritePolicy::Back));
+    assert_eq!(
+        (scache.sets(), scache.replacement, scache.write),
+        (512, Replacement::Fifo, WritePolicy::Back)
+    );
     assert_eq!(machine.translation_buffers[0].ways(), 64);
 }
 

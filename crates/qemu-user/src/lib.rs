@@ -60,7 +60,7 @@ pub enum Error {
     Plugin(String),
     /// The stream cannot be read.
     #[error(transparent)]
-    Stream(#[from] stream::StreamError),
+    Stream(#[from] stream::EmulatorStreamError),
     /// The stream names a thread that has not begun.
     #[error("the recorder's stream is damaged: thread {0} has not begun")]
     UnknownThread(u16),

@@ -44,10 +44,12 @@ pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Res
 /// stream several tables are printed one after the other as text, or are one array of JSON.
 pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> Result<(), Error> {
     match place(tables.len() != 1, format, destination.path)? {
-        Place::Stream => to_standard_stream(tables, format, destination),
-        Place::Directory(path) => to_directory(tables, format, path),
-        Place::File(path) if is_page(path) => write_file(path, |out| Page::of_tables(tables).write(out)),
-        Place::File(path) => {
+        TableDestination::Stream => to_standard_stream(tables, format, destination),
+        TableDestination::Directory(path) => to_directory(tables, format, path),
+        TableDestination::File(path) if is_page(path) => {
+            write_file(path, |out| Page::of_tables(tables).write(out))
+        }
+        TableDestination::File(path) => {
             write_file(path, |out| to_stream(tables, format, terminal::Style::default(), out))
         }
     }
@@ -58,11 +60,11 @@ pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> R
 pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(), Error> {
     output.map_or(Ok(()), check_not_input)?;
     let (path, directory) = match place(several, format, output)? {
-        Place::Stream => return Ok(()),
-        Place::File(path) if is_stream(path) => return Ok(()),
-        Place::File(path) => (path, parent(path)),
+        TableDestination::Stream => return Ok(()),
+        TableDestination::File(path) if is_stream(path) => return Ok(()),
+        TableDestination::File(path) => (path, parent(path)),
         // Missing directories will be created.
-        Place::Directory(path) => {
+        TableDestination::Directory(path) => {
             (path, path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(".")))
         }
     };
@@ -70,7 +72,7 @@ pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(),
 }
 
 /// Where tables go.
-enum Place<'a> {
+enum TableDestination<'a> {
     Stream,
     File(&'a Path),
     Directory(&'a Path),
@@ -81,20 +83,22 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "html")
 }
 
-fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'_>, Error> {
+fn place(several: bool, format: Format, output: Option<&Path>) -> Result<TableDestination<'_>, Error> {
     match output {
         Some(path) if is_page(path) && !path.is_dir() && format != Format::Table => {
             Err(Error::PageFormat(format))
         }
-        Some(path) if path.is_dir() || (several && !format.is_text()) => Ok(Place::Directory(path)),
-        Some(path) => Ok(Place::File(path)),
+        Some(path) if path.is_dir() || (several && !format.is_text()) => {
+            Ok(TableDestination::Directory(path))
+        }
+        Some(path) => Ok(TableDestination::File(path)),
         None if several && matches!(format, Format::Csv | Format::Parquet) => {
             Err(Error::NeedsDirectory(format))
         }
         None if format == Format::Parquet && StandardStream::Output.is_terminal() => {
             Err(Error::BinaryToTerminal("Parquet"))
         }
-        None => Ok(Place::Stream),
+        None => Ok(TableDestination::Stream),
     }
 }
 
@@ -151,14 +155,14 @@ pub fn write_long(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
     match place(false, format, destination.path)? {
-        Place::File(path) if is_page(path) => Err(Error::TooLongForPage),
-        Place::File(path) => write_file(path, write),
-        Place::Directory(path) => {
+        TableDestination::File(path) if is_page(path) => Err(Error::TooLongForPage),
+        TableDestination::File(path) => write_file(path, write),
+        TableDestination::Directory(path) => {
             let file = format!("{}.{}", slug(name), extension(format));
             fs::create_dir_all(path).map_err(|error| Error::File { path: path.into(), error })?;
             write_file(&path.join(file), write)
         }
-        Place::Stream => {
+        TableDestination::Stream => {
             let mut out = open_stream(destination.stream, destination.is_paged)?;
             write(&mut out)?;
             Ok(out.flush()?)

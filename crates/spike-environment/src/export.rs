@@ -10,7 +10,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::files;
 use crate::making::mode;
-use crate::rows::{Application, Phase};
+use crate::rows::{Application, ApplicationPhase};
 
 impl Environment {
     /// Writes the optimized images of an application into a folder, under their own names. Returns their paths.
@@ -18,8 +18,8 @@ impl Environment {
         let mut exported = Vec::new();
         for image in self.images_of(application)? {
             let (image, _) = self.refresh(&image)?;
-            let version = self.version_path(&image, &image.identity.hash, Phase::Optimized);
-            if !self.has_version(&image, Phase::Optimized)? || !version.exists() {
+            let version = self.version_path(&image, &image.identity.hash, ApplicationPhase::Optimized);
+            if !self.has_version(&image, ApplicationPhase::Optimized)? || !version.exists() {
                 continue;
             }
             let target = folder.join(image.path.file_name().unwrap_or_default());

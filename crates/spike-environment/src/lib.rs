@@ -20,6 +20,6 @@ pub use collect::Collected;
 pub use environment::Environment;
 pub use error::Error;
 pub use making::Made;
-pub use rows::{Application, Phase};
+pub use rows::{Application, ApplicationPhase};
 pub use substitutes::Substitutes;
 pub use views::{ApplicationView, ImageView};

@@ -37,12 +37,12 @@ struct Job {
 struct Progress {
     output: Vec<u8>,
     /// Seconds that it took, and how it ended.
-    end: Option<(f64, Ending)>,
+    end: Option<(f64, JobEnding)>,
 }
 
 /// How a job ended.
 #[derive(Clone, Debug, Serialize)]
-struct Ending {
+struct JobEnding {
     succeeded: bool,
     description: String,
 }
@@ -54,7 +54,7 @@ pub struct JobView {
     title: String,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    end: Option<Ending>,
+    end: Option<JobEnding>,
     /// The last line of its output.
     line: String,
 }
@@ -113,7 +113,7 @@ impl Jobs {
             while let Ok(count @ 1..) = output.read(&mut bytes) {
                 job.progress().append(&bytes[..count]);
             }
-            let end = child.wait().map_or_else(|error| Ending::failed(&error), Ending::of);
+            let end = child.wait().map_or_else(|error| JobEnding::failed(&error), JobEnding::of);
             job.progress().end = Some((job.began.elapsed().as_secs_f64(), end));
         });
         Ok(id)
@@ -166,18 +166,18 @@ impl Progress {
     }
 }
 
-impl Ending {
-    fn of(status: ExitStatus) -> Ending {
+impl JobEnding {
+    fn of(status: ExitStatus) -> JobEnding {
         let description = match (status.code(), status.signal()) {
             (Some(0), _) => "done".into(),
             (Some(code), _) => format!("failed: exit status {code}"),
             (None, Some(signal)) => format!("ended by signal {signal}"),
             (None, None) => "ended".into(),
         };
-        Ending { succeeded: status.success(), description }
+        JobEnding { succeeded: status.success(), description }
     }
 
-    fn failed(error: &std::io::Error) -> Ending {
-        Ending { succeeded: false, description: format!("lost: {error}") }
+    fn failed(error: &std::io::Error) -> JobEnding {
+        JobEnding { succeeded: false, description: format!("lost: {error}") }
     }
 }

@@ -11,7 +11,7 @@ const MAGIC: [u8; 8] = *b"PLCOUNT\x01";
 
 /// What a file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct CountsHeader {
     /// A hash of the instrumented code, and of the original one.
     pub id: u64,
     /// The number of places for the last targets of calls, which are before the counters.
@@ -22,7 +22,7 @@ pub struct Header {
     pub update: Update,
 }
 
-impl Header {
+impl CountsHeader {
     /// A file without executions.
     pub fn empty_file(&self) -> Vec<u8> {
         let mut file = MAGIC.to_vec();

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use gimli::{DwEhPe, EndianSlice, LittleEndian, Reader, constants};
 
 use crate::elf::Elf;
-use crate::program::{BlockId, CodeMap, Exit, Frozen, Program};
-use crate::unwind::Frames;
+use crate::program::{BlockId, CodeExit, CodeExtent, Frozen, Program};
+use crate::unwind::UnwindingTables;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -61,8 +61,8 @@ struct LocatedSite {
     action: u64,
 }
 
-/// Reads all tables that [`Frames`] name and that are encoded as compilers encode them.
-pub fn read(elf: &Elf, code: &CodeMap, frames: &Frames) -> Vec<Located> {
+/// Reads all tables that [`UnwindingTables`] name and that are encoded as compilers encode them.
+pub fn read(elf: &Elf, code: &CodeExtent, frames: &UnwindingTables) -> Vec<Located> {
     let named = frames.tables.iter().filter_map(|frame| Some((frame, frame.exceptions?)));
     named.filter_map(|(frame, address)| table(elf, code, frame.start, frame.end, address)).collect()
 }
@@ -117,7 +117,7 @@ pub fn assign(program: &mut Program, all: Vec<Located>) {
         // A procedure may begin with a branch, which is no instruction of its block.
         let block = &program.blocks[entry as usize];
         let branch = match &block.exit {
-            Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+            CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
             _ => None,
         };
         let Some(first) = block.instructions.first().or(branch) else { continue };
@@ -151,7 +151,7 @@ fn unsigned(input: &mut Slice, encoding: DwEhPe) -> Option<u64> {
     }
 }
 
-fn table(elf: &Elf, code: &CodeMap, start: u64, end: u64, address: u64) -> Option<Located> {
+fn table(elf: &Elf, code: &CodeExtent, start: u64, end: u64, address: u64) -> Option<Located> {
     let section = elf.sections.iter().find(|section| section.contains(address))?;
     let data = elf.data(section);
     let mut input = Slice::new(data.get((address - section.address) as usize..)?, LittleEndian);

@@ -41,10 +41,10 @@ const TOOLS: [(&str, &str); 7] = [
 const STEPS_DONE: &str = ".steps-done";
 
 /// The commands of a build: what they do, to what, and how. They are executed in a new folder with the sources.
-type Steps = [(&'static str, &'static str, &'static str)];
+type BuildSteps = [(&'static str, &'static str, &'static str)];
 
 /// How the kernel is built. `{flags}` stands for the compiler's switches.
-const KERNEL_STEPS: &Steps = &[
+const KERNEL_STEPS: &BuildSteps = &[
     // Most of the archive are other architectures and documents.
     (
         "unpacking",
@@ -80,7 +80,7 @@ const KERNEL_STEPS: &Steps = &[
 ];
 
 /// How the first process is built.
-const INIT_STEPS: &Steps = &[(
+const INIT_STEPS: &BuildSteps = &[(
     "compiling",
     "the guest's first process",
     "alpha-linux-gnu-gcc -O2 -static -Wl,--no-relax -mcpu=ev67 -s -Wall -Wextra -o init init.c",
@@ -173,7 +173,7 @@ impl BuildJob<'_> {
         &self,
         name: &str,
         sources: &[(&str, &str)],
-        steps: &Steps,
+        steps: &BuildSteps,
         flags: &str,
         prepare: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<PathBuf, Error> {
@@ -244,7 +244,7 @@ fn offsets(assembler: &str) -> String {
 }
 
 /// Stands for all that something is made from.
-fn hash(texts: &[&str], sources: &[(&str, &str)], steps: &Steps) -> String {
+fn hash(texts: &[&str], sources: &[(&str, &str)], steps: &BuildSteps) -> String {
     let sources = sources.iter().map(|(_, text)| *text);
     let steps = steps.iter().map(|(_, _, command)| *command);
     let mut digest = Sha256::new();
@@ -282,7 +282,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let interrupt = InterruptGuard::new();
         let job = BuildJob { parent: folder.path(), interrupt: &interrupt, progress: &|_| {} };
-        let steps: &Steps = &[
+        let steps: &BuildSteps = &[
             ("making", "the first file", "echo x >> first"),
             ("making", "the second file", "test -e ../ready && cp source second"),
         ];

@@ -25,7 +25,7 @@ pub enum Error {
 
 /// A part of a trace that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct TraceProblem {
     /// Its offset in the file in bytes.
     pub offset: u64,
     /// The error, as a message for users.

@@ -13,14 +13,14 @@ pub struct Heaps {
     /// By process: the end and the array of each block, by its start.
     processes: Vec<BTreeMap<u64, (u64, u32)>>,
     /// By thread.
-    threads: HashMap<u32, State>,
+    threads: HashMap<u32, HeapThreadState>,
     /// The number of blocks in all heaps.
     blocks: usize,
 }
 
 /// The state of a thread between its heap marks.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct HeapThreadState {
     caller: u64,
     size: u64,
     /// The block that was freed.

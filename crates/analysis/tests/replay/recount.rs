@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use events::record::{Mark, Shape};
+use events::record::{Mark, RecordShape};
 use isa::Flags;
 use pathlength_analysis::mix;
 use pathlength_analysis::replay::Selection;
@@ -139,8 +139,9 @@ pub fn made() -> impl Strategy<Value = Made> {
                 match item {
                     Item::Block(block, addresses) => {
                         *block %= blocks.len();
-                        addresses
-                            .truncate(Shape::new(&isa::Alpha, &blocks[*block].1, false).accesses as usize);
+                        addresses.truncate(
+                            RecordShape::new(&isa::Alpha, &blocks[*block].1, false).accesses as usize,
+                        );
                     }
                     // Their numbers rise, by more than one where other threads do some.
                     Item::Mark(Mark::UnitBegins(number)) => {

@@ -50,7 +50,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::units::SteadyRules;
-use engine::{Clock, Configuration, Plan, Random, Settings, UnitOfWork};
+use engine::{Clock, Configuration, Plan, RandomSource, SystemSettings, UnitOfWork};
 use lab::crash;
 use lab::measure::Ending;
 use lab::startup::{self, RequestedNames};
@@ -67,18 +67,21 @@ fn configuration(
     arguments: &[OsString],
     repeatable: bool,
 ) -> Configuration {
-    let (clock, random) =
-        if repeatable { (Clock::Virtual, Random::Seeded(0)) } else { (Clock::Host, Random::Host) };
+    let (clock, random) = if repeatable {
+        (Clock::Virtual, RandomSource::Seeded(0))
+    } else {
+        (Clock::Host, RandomSource::Host)
+    };
     let host_environment = host_environment(engine, &["run".into()]).unwrap_or_else(|error| {
         text::message!("note: host programs cannot start Alpha programs: {error}");
         Vec::new()
     });
-    let settings = Settings {
+    let settings = SystemSettings {
         sysroot: Some(engine.sysroot.clone()),
         clock,
         random,
         host_environment,
-        ..Settings::default()
+        ..SystemSettings::default()
     };
     Configuration {
         program: program.into(),

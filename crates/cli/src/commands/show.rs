@@ -15,7 +15,7 @@ use analysis::replay::{
 };
 use anyhow::Context;
 use events::record::Mark;
-use report::{Destination, Format, StandardStream, StreamWriter, TableWriter};
+use report::{Destination, Format, PagedStream, StandardStream, TableWriter};
 use table::Table;
 use trace::Trace;
 
@@ -77,7 +77,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// Standard output, with a pager on a terminal.
-fn stdout(options: &ShowOptions) -> io::Result<StreamWriter> {
+fn stdout(options: &ShowOptions) -> io::Result<PagedStream> {
     report::open_stream(StandardStream::Output, options.output.destination().is_paged)
 }
 

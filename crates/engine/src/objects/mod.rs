@@ -22,7 +22,7 @@ use self::site::{ObjectSite, sites};
 pub(crate) use self::table::ObjectTable;
 use crate::lock;
 use crate::places::entries;
-use crate::platform::{Block, Cpu};
+use crate::platform::{Cpu, DecodedBlock};
 
 /// The name of an object that cannot be named.
 const UNNAMED: &str = "(unnamed)";
@@ -148,7 +148,7 @@ impl ObjectCalls {
     }
 
     /// Whether [`ObjectCalls::enter`] must be called for each execution of the block: for entries and for return addresses.
-    pub(crate) fn must_report(&self, block: &Block) -> bool {
+    pub(crate) fn must_report(&self, block: &DecodedBlock) -> bool {
         self.sites.contains_key(&block.address) || self.returns.contains(&block.address)
     }
 
@@ -158,7 +158,7 @@ impl ObjectCalls {
     }
 
     /// Control is at the first instruction of a block.
-    pub(crate) fn enter(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
+    pub(crate) fn enter(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) {
         if let Some(call) = self.open.last() {
             let is_back = block.address == call.return_address && cpu.stack_pointer() == call.stack_pointer;
             // A call may be left by other means than its return, as by longjmp.
@@ -173,7 +173,7 @@ impl ObjectCalls {
 
     /// Ends the calls that have returned or were left.
     #[cold]
-    fn leave(&mut self, block: &Block, cpu: &Cpu) {
+    fn leave(&mut self, block: &DecodedBlock, cpu: &Cpu) {
         let stack_pointer = cpu.stack_pointer();
         let is_over = |call: &OpenCall| {
             let is_back = block.address == call.return_address && stack_pointer == call.stack_pointer;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::platform::{Cpu, Kernel};
 use linux::Abi;
-use linux::loader::{self, LoadError, Program};
+use linux::loader::{self, LoadError, ProgramToLoad};
 use memory::Memory;
 
 /// Why a program could not be loaded.
@@ -46,7 +46,7 @@ pub(super) fn load(
     environment: &[OsString],
 ) -> Result<(), LoadError> {
     let file = kernel.substitute(path, path);
-    let program = Program {
+    let program = ProgramToLoad {
         path,
         file: &file,
         name: path.as_os_str(),

@@ -1,12 +1,12 @@
 //! The syntax of expressions: a part of C's.
 
-use super::{ExpressionError, Term};
+use super::{ExpressionError, ExpressionTerm};
 
 /// The most operations of an expression.
 const MOST_OPERATIONS: usize = 128;
 
 /// Reads a text.
-pub(super) fn parse(text: &str) -> Result<Term, ExpressionError> {
+pub(super) fn parse(text: &str) -> Result<ExpressionTerm, ExpressionError> {
     let mut parser = Parser { text, at: 0, operations: 0 };
     let term = parser.sum()?;
     match parser.rest() {
@@ -65,7 +65,7 @@ impl<'t> Parser<'t> {
         if self.operations > MOST_OPERATIONS { Err(self.wrong("it is too long")) } else { Ok(()) }
     }
 
-    fn sum(&mut self) -> Result<Term, ExpressionError> {
+    fn sum(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         let mut sum = self.product()?;
         loop {
             let sign = match self.rest() {
@@ -75,33 +75,33 @@ impl<'t> Parser<'t> {
                 _ => break,
             };
             self.at += 1;
-            sum = Term::Sum(Box::new(sum), sign, Box::new(self.product()?));
+            sum = ExpressionTerm::Sum(Box::new(sum), sign, Box::new(self.product()?));
         }
         Ok(sum)
     }
 
-    fn product(&mut self) -> Result<Term, ExpressionError> {
+    fn product(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         let mut product = self.prefixed()?;
         while self.takes("*") {
             self.count()?;
-            let Term::Number(factor) = self.primary()? else {
+            let ExpressionTerm::Number(factor) = self.primary()? else {
                 return Err(self.wrong("only numbers follow '*'"));
             };
-            product = Term::Product(Box::new(product), factor);
+            product = ExpressionTerm::Product(Box::new(product), factor);
         }
         Ok(product)
     }
 
-    fn prefixed(&mut self) -> Result<Term, ExpressionError> {
+    fn prefixed(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         self.count()?;
         if self.takes("*") {
-            return Ok(Term::Pointee(Box::new(self.prefixed()?)));
+            return Ok(ExpressionTerm::Pointee(Box::new(self.prefixed()?)));
         }
         let before = self.at;
         if self.takes("(")
             && let Some(of) = self.type_name()
         {
-            return Ok(Term::Cast(of, Box::new(self.prefixed()?)));
+            return Ok(ExpressionTerm::Cast(of, Box::new(self.prefixed()?)));
         }
         self.at = before;
         self.suffixed()
@@ -119,38 +119,38 @@ impl<'t> Parser<'t> {
         (pointers > 0 && self.takes(")")).then_some(TypeName { name, pointers })
     }
 
-    fn suffixed(&mut self) -> Result<Term, ExpressionError> {
+    fn suffixed(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         let mut term = self.primary()?;
         loop {
             self.count()?;
             // What is accessed says whether it is a pointer.
             if self.takes("->") || self.takes(".") {
-                term = Term::Member(Box::new(term), self.name()?.into());
+                term = ExpressionTerm::Member(Box::new(term), self.name()?.into());
             } else if self.takes("[") {
                 let index = self.sum()?;
                 self.expect("]")?;
-                term = Term::Element(Box::new(term), Box::new(index));
+                term = ExpressionTerm::Element(Box::new(term), Box::new(index));
             } else {
                 return Ok(term);
             }
         }
     }
 
-    fn primary(&mut self) -> Result<Term, ExpressionError> {
+    fn primary(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         if self.takes("(") {
             let inner = self.sum()?;
             self.expect(")")?;
             return Ok(inner);
         }
         if self.takes("$i") {
-            return Ok(Term::Index);
+            return Ok(ExpressionTerm::Index);
         }
         if self.takes("$") {
             let number = self.run(|c| c.is_ascii_digit()).parse().ok();
             let number: usize = number
                 .filter(|number| (1..=super::ARGUMENTS).contains(number))
                 .ok_or_else(|| self.wrong("arguments are $1 to $6"))?;
-            return Ok(Term::Argument(number - 1));
+            return Ok(ExpressionTerm::Argument(number - 1));
         }
         if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
             let digits = self.run(|c| c.is_ascii_alphanumeric());
@@ -158,11 +158,13 @@ impl<'t> Parser<'t> {
                 Some(digits) => i64::from_str_radix(digits, 16),
                 None => digits.parse(),
             };
-            return number.map(Term::Number).map_err(|_| self.wrong(&format!("'{digits}' is no number")));
+            return number
+                .map(ExpressionTerm::Number)
+                .map_err(|_| self.wrong(&format!("'{digits}' is no number")));
         }
         match self.rest() {
             "" => Err(self.wrong("an argument is missing, such as $1")),
-            _ => Ok(Term::Variable(self.name()?.into())),
+            _ => Ok(ExpressionTerm::Variable(self.name()?.into())),
         }
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct TypeRef {
 
 /// What a type is.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum TypeKind {
     /// A number of so many bytes.
     Number { bytes: u64, is_signed: bool },
     /// A character.
@@ -215,11 +215,11 @@ impl<'a, 'd> Types<'a, 'd> {
     }
 
     /// What a type is, without names for it and qualifiers.
-    pub(super) fn kind(&self, of: TypeRef) -> Kind {
-        self.kind_within(of).unwrap_or(Kind::Other)
+    pub(super) fn kind(&self, of: TypeRef) -> TypeKind {
+        self.kind_within(of).unwrap_or(TypeKind::Other)
     }
 
-    fn kind_within(&self, mut of: TypeRef) -> Option<Kind> {
+    fn kind_within(&self, mut of: TypeRef) -> Option<TypeKind> {
         for _ in 0..LONGEST_CHAIN {
             let entry = self.entry(of)?;
             let bytes = || entry.attr_value(dw::DW_AT_byte_size)?.udata_value();
@@ -235,30 +235,30 @@ impl<'a, 'd> Types<'a, 'd> {
                 }
                 dw::DW_TAG_base_type => self.number(&entry, bytes()?),
                 dw::DW_TAG_enumeration_type => {
-                    Kind::Enumeration { bytes: bytes()?, names: self.enumerators(of) }
+                    TypeKind::Enumeration { bytes: bytes()?, names: self.enumerators(of) }
                 }
-                dw::DW_TAG_pointer_type => Kind::Pointer(inner()),
-                dw::DW_TAG_array_type => Kind::Array(inner()?, self.elements(of)),
+                dw::DW_TAG_pointer_type => TypeKind::Pointer(inner()),
+                dw::DW_TAG_array_type => TypeKind::Array(inner()?, self.elements(of)),
                 dw::DW_TAG_structure_type | dw::DW_TAG_union_type | dw::DW_TAG_class_type => {
-                    Kind::Structure(self.defined(of, &entry))
+                    TypeKind::Structure(self.defined(of, &entry))
                 }
-                _ => Kind::Other,
+                _ => TypeKind::Other,
             });
         }
         None
     }
 
-    fn number(&self, entry: &Entry<'a>, bytes: u64) -> Kind {
+    fn number(&self, entry: &Entry<'a>, bytes: u64) -> TypeKind {
         let Some(AttributeValue::Encoding(encoding)) = entry.attr_value(dw::DW_AT_encoding) else {
-            return Kind::Other;
+            return TypeKind::Other;
         };
         match encoding {
-            dw::DW_ATE_signed_char | dw::DW_ATE_unsigned_char if bytes == 1 => Kind::Character,
-            dw::DW_ATE_signed => Kind::Number { bytes, is_signed: true },
+            dw::DW_ATE_signed_char | dw::DW_ATE_unsigned_char if bytes == 1 => TypeKind::Character,
+            dw::DW_ATE_signed => TypeKind::Number { bytes, is_signed: true },
             dw::DW_ATE_unsigned | dw::DW_ATE_boolean | dw::DW_ATE_UTF => {
-                Kind::Number { bytes, is_signed: false }
+                TypeKind::Number { bytes, is_signed: false }
             }
-            _ => Kind::Other,
+            _ => TypeKind::Other,
         }
     }
 
@@ -287,12 +287,12 @@ impl<'a, 'd> Types<'a, 'd> {
     /// The bytes of a type.
     pub(super) fn size(&self, of: TypeRef) -> Option<u64> {
         match self.kind(of) {
-            Kind::Number { bytes, .. } | Kind::Enumeration { bytes, .. } => Some(bytes),
-            Kind::Character => Some(1),
-            Kind::Pointer(_) => Some(8),
-            Kind::Array(element, count) => self.size(element)?.checked_mul(count?),
-            Kind::Structure(at) => self.entry(at)?.attr_value(dw::DW_AT_byte_size)?.udata_value(),
-            Kind::Other => None,
+            TypeKind::Number { bytes, .. } | TypeKind::Enumeration { bytes, .. } => Some(bytes),
+            TypeKind::Character => Some(1),
+            TypeKind::Pointer(_) => Some(8),
+            TypeKind::Array(element, count) => self.size(element)?.checked_mul(count?),
+            TypeKind::Structure(at) => self.entry(at)?.attr_value(dw::DW_AT_byte_size)?.udata_value(),
+            TypeKind::Other => None,
         }
     }
 
@@ -319,7 +319,7 @@ impl<'a, 'd> Types<'a, 'd> {
                 Some(found) if found == name => Some(TypedMember { offset, of }),
                 Some(_) if child.tag() == dw::DW_TAG_member => None,
                 _ => {
-                    let Kind::Structure(inner) = self.kind(of) else { return None };
+                    let TypeKind::Structure(inner) = self.kind(of) else { return None };
                     let found = self.member_within(inner, name, depth + 1)?;
                     Some(TypedMember { offset: offset.checked_add(found.offset)?, ..found })
                 }

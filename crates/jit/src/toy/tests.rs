@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 
 use events::BlockId;
-use guest::interpreter::{self, Limits, Next};
+use guest::interpreter::{self, InterpreterExit, Limits};
 use guest::records::Records;
 use guest::{BlockCache, Callbacks, Debugged, Instrumentation, InstrumentationLevel, Observer, Stop};
 use memory::{Backing, Layout};
@@ -174,10 +174,10 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
             );
             interpret_first = false;
             match next {
-                Next::Reached => {}
-                Next::Full => self.flush(),
-                Next::Stop(Stop::SystemCall) => self.has_ended = true,
-                Next::Code(id) => match self.execute(id, compile_threshold) {
+                InterpreterExit::Reached => {}
+                InterpreterExit::Full => self.flush(),
+                InterpreterExit::Stop(Stop::SystemCall) => self.has_ended = true,
+                InterpreterExit::Code(id) => match self.execute(id, compile_threshold) {
                     Some(UNWIND) => return UNWIND,
                     Some(address) => (interpret_first, self.toy.pc) = (address == self.toy.pc, address),
                     None => interpret_first = true,

@@ -7,14 +7,14 @@ use events::record::{Entries, Entry, Event, Mark};
 use isa::InstructionSet;
 use tempfile::NamedTempFile;
 use trace::check::{Rule, check};
-use trace::{Header, Process, StreamWriter, Trace, Writer};
+use trace::{Header, ProcessDictionary, StreamWriter, Trace, Writer};
 
 use super::instruction_set::ToySet;
 use super::tests::{ACCESSES, CODE, DATA, MEMORY, ROUNDS, Runner, VALUES, load};
 
 /// The execution of a block: where it begins in the program, the number of its instructions, its addresses and values.
 #[derive(Clone, Debug, PartialEq)]
-struct Executed {
+struct ToyExecution {
     at: u64,
     instructions: usize,
     addresses: Vec<u64>,
@@ -26,11 +26,11 @@ const BEFORE_SECOND_CALL: u64 = 2 + 1 + 5;
 pub(super) const OF_ROUND: u64 = 1 + 5 + 1 + 2 + 2;
 
 /// What the program executes, worked out by hand.
-fn expected(has_values: bool) -> Vec<Executed> {
+fn expected(has_values: bool) -> Vec<ToyExecution> {
     let mut all = Vec::new();
     let mut executed = |at, instructions, addresses: &[u64], values: &[u64]| {
         let values = if has_values { values.to_vec() } else { Vec::new() };
-        all.push(Executed { at, instructions, addresses: addresses.to_vec(), values });
+        all.push(ToyExecution { at, instructions, addresses: addresses.to_vec(), values });
     };
     let mut sum = 0_u64;
     for round in 0..ROUNDS {
@@ -58,7 +58,7 @@ fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempF
     let header =
         Header { instruction_set: ToySet.name().into(), has_values: LEVEL == VALUES, ..Header::default() };
     let writer = Writer::with_sets(open, &header, &[&ToySet]).expect("a header");
-    let process = Process::new(&writer, 0, 1);
+    let process = ProcessDictionary::new(&writer, 0, 1);
     for (id, block) in runner.cache.blocks().iter().enumerate() {
         let number = process.block(events::Block::new(&ToySet, block.address, block.words.clone()), || None);
         assert_eq!(number.expect("a block") as usize, id);
@@ -82,7 +82,7 @@ pub(super) fn trace<const LEVEL: u8>(is_compiled: bool) -> Trace {
 }
 
 /// The executions in a trace, whose last entry is the system call's mark.
-fn executions(trace: &Trace) -> Vec<Executed> {
+fn executions(trace: &Trace) -> Vec<ToyExecution> {
     let (mut words, mut all) = (Vec::new(), Vec::new());
     trace.read(0, &mut words).expect("records");
     let mut entries = Entries::new(&words, trace.shapes());
@@ -92,7 +92,7 @@ fn executions(trace: &Trace) -> Vec<Executed> {
             break;
         };
         let block = &trace.blocks()[execution.block as usize];
-        all.push(Executed {
+        all.push(ToyExecution {
             at: block.address - CODE,
             instructions: block.words.len(),
             addresses: execution.addresses.to_vec(),

@@ -97,7 +97,7 @@ impl AlternateStack {
 }
 
 /// The contents of a signal frame other than registers.
-pub struct Frame<'a, T> {
+pub struct SignalFrame<'a, T> {
     /// The guest's number of the signal.
     pub signal: i32,
     /// Its siginfo.
@@ -112,7 +112,7 @@ pub struct Frame<'a, T> {
     pub trap_arguments: T,
 }
 
-impl<T> Frame<'_, T> {
+impl<T> SignalFrame<'_, T> {
     /// The end of the stack on which the frame is written, for a stack pointer and SA_ONSTACK.
     pub fn stack_end(&self, stack_pointer: u64, on_stack: u64) -> u64 {
         let on_alternate =

@@ -9,10 +9,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::abi::Abi;
 use crate::abi::layout::u64_at;
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Call, CallOutcome};
 use crate::state::fd::Special;
-use crate::state::settings::Random;
+use crate::state::settings::RandomSource;
 use crate::{proc_files, procfs, reserved};
 use host::Errno;
 
@@ -32,17 +32,17 @@ struct Opening {
 }
 
 /// open(path, flags, mode)
-pub fn open<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn open<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     open_at(call, libc::AT_FDCWD as u64, 0)
 }
 
 /// openat(directory, path, flags, mode)
-pub fn openat<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn openat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let directory = call.arguments[0];
     open_at(call, directory, 1)
 }
 
-fn open_at<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> Outcome {
+fn open_at<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> CallOutcome {
     let flags = G::OPEN.host(call.arguments[first + 1]) as i32;
     let mode = call.arguments[first + 2];
     let path = call.path(first)?;
@@ -50,7 +50,7 @@ fn open_at<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> Outcome 
 }
 
 /// openat2(directory, path, how, size of how)
-pub fn openat2<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn openat2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     /// `struct open_how`: flags, mode and restrictions on path resolution.
     const HOW_BYTES: u64 = 24;
     const EINVAL: Errno = Errno(libc::EINVAL);
@@ -77,7 +77,7 @@ pub fn openat2<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// Opens a path for the guest.
-fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> Outcome {
+fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> CallOutcome {
     let path = opening.path.clone();
     let descriptor = match call.kernel.is_watched() {
         true => open_unseen(call, opening)?,
@@ -86,7 +86,7 @@ fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> Outcome {
     if call.kernel.settings.substitution.is_some() && call.kernel.interpreter.contains(&call.cpu.pc()) {
         call.kernel.substitute_opened(descriptor as i32)?;
     }
-    if call.kernel.settings.random != Random::Host
+    if call.kernel.settings.random != RandomSource::Host
         && let Some(special) = Special::file(path.as_bytes())
     {
         call.kernel.special.insert(descriptor as i32, special);
@@ -96,7 +96,7 @@ fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> Outcome {
 
 impl Opening {
     /// Makes the call with these flags.
-    fn open<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> Outcome {
+    fn open<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> CallOutcome {
         let (directory, path) = (self.directory, self.path.as_ptr() as u64);
         let mode =
             if flags & (libc::O_CREAT | TEMPORARY) != 0 || flags == self.flags { self.mode } else { 0 };
@@ -112,7 +112,7 @@ impl Opening {
 }
 
 /// Opens a path so that no other thread can use a descriptor of a file that the guest must not have.
-fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> Outcome {
+fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> CallOutcome {
     const MOST_LINKS: usize = 40;
     let flags = opening.flags;
     if flags & libc::O_PATH != 0 || flags & NEW == NEW || flags & TEMPORARY != 0 {
@@ -140,7 +140,7 @@ fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> Outcome {
 }
 
 /// Opens the file of a descriptor that was opened with O_PATH, at the same number.
-fn open_found<G: Abi>(call: &mut Call<G>, found: RawFd, flags: i32, mode: u64) -> Outcome {
+fn open_found<G: Abi>(call: &mut Call<G>, found: RawFd, flags: i32, mode: u64) -> CallOutcome {
     // SAFETY: the guest has not received the descriptor. Unless another takes its number it must be closed.
     let found = unsafe { OwnedFd::from_raw_fd(found) };
     let number = found.as_raw_fd();
@@ -162,7 +162,7 @@ fn open_found<G: Abi>(call: &mut Call<G>, found: RawFd, flags: i32, mode: u64) -
     proc_files::put(opened, found, flags)
 }
 
-fn open_link<G: Abi>(call: &mut Call<G>, number: RawFd, flags: i32, mode: u64) -> Outcome {
+fn open_link<G: Abi>(call: &mut Call<G>, number: RawFd, flags: i32, mode: u64) -> CallOutcome {
     let directory = procfs::directory().ok_or(Errno(libc::ENOENT))?.as_raw_fd() as u64;
     let link = CString::new(format!("thread-self/fd/{number}")).expect("digits");
     let arguments = [directory, link.as_ptr() as u64, flags as u64, mode, 0, 0];

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::{Checked, require};
+use super::error::{CheckResult, require};
 use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, WritePolicy};
 use crate::memory::coherence::Protocol;
 
@@ -48,7 +48,7 @@ impl Coherence {
     }
 
     /// Names the field that is wrong, and says why.
-    pub(super) fn check(&self, caches: &[Cache], buffers: &[TranslationBuffer]) -> Checked {
+    pub(super) fn check(&self, caches: &[Cache], buffers: &[TranslationBuffer]) -> CheckResult {
         let path: Vec<&Cache> = caches.iter().filter(|cache| cache.holds.has(false)).collect();
         let names: Vec<&str> = path.iter().map(|cache| cache.name.as_str()).collect();
         require(!path.is_empty(), "coherence", "there is no cache of data to keep coherent")?;

@@ -6,7 +6,7 @@ mod interconnect;
 mod processor;
 mod sampling;
 
-use events::record::{Event, Mark, Shape};
+use events::record::{Event, Mark, RecordShape};
 use events::{Block, BlockId, Thread};
 use isa::InstructionClass;
 
@@ -58,7 +58,7 @@ pub struct Multiprocessor {
     /// Logarithm of the bytes of an instruction line; None if fetches are not simulated.
     fetch_shift: Option<u32>,
     blocks: Vec<TimedBlock>,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     processors: Vec<ProcessorState>,
     /// What is executed in time; everything without it.
     sampler: Option<ProcessorSampler>,
@@ -134,7 +134,7 @@ impl Multiprocessor {
             }),
             accesses: accesses.map(|access| (access.size, access.is_store)).collect(),
         });
-        self.shapes.push(Shape::new(set, &block.words, false));
+        self.shapes.push(RecordShape::new(set, &block.words, false));
     }
 
     /// What comes next.

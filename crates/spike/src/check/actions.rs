@@ -3,10 +3,10 @@
 use isa::Op;
 
 use super::convention::{CLOBBERED, GP, PV, RA, SYSTEM_ARGUMENTS, bit, range};
-use super::machine::{Action, Event, Machine};
-use super::proof::{Checked, Places, Proof};
+use super::machine::{Action, MachineEvent, SymbolicMachine};
+use super::proof::{Checked, Proof, ProofPoint};
 use super::tables;
-use super::term::{Node, Value};
+use super::term::{Node, OffsetTerm};
 use crate::assemble;
 
 /// Bounds of numbers that are kept.
@@ -16,10 +16,10 @@ impl Proof<'_> {
     /// Compares a pair of actions. Returns whether the path ends or divides.
     pub(super) fn act(
         &mut self,
-        from: &Places,
+        from: &ProofPoint,
         actions: (Action, Action),
-        original: &mut Machine,
-        optimized: &mut Machine,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
     ) -> Checked<bool> {
         match actions {
             (Action::Invalid(reason), _) | (_, Action::Invalid(reason)) => Err(reason.into()),
@@ -72,10 +72,10 @@ impl Proof<'_> {
     /// Compares events. Returns whether the path ends.
     fn event(
         &mut self,
-        old: Event,
-        new: Event,
-        original: &mut Machine,
-        optimized: &mut Machine,
+        old: MachineEvent,
+        new: MachineEvent,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
     ) -> Checked<bool> {
         if old.op != new.op || old.function != new.function {
             return Err(format!("{} became {}", old.op.mnemonic(), new.op.mnemonic()));
@@ -101,7 +101,7 @@ impl Proof<'_> {
             // What the same operation computes of the same operands is the same.
             (false, Some(_)) => {
                 let [a, b] = old.operands;
-                let node = Node::Operation(old.op, old.function as u16, [a, b, Value::constant(0)]);
+                let node = Node::Operation(old.op, old.function as u16, [a, b, OffsetTerm::constant(0)]);
                 self.context.terms.value(node)
             }
             _ => self.context.terms.value(Node::Result(memory, 0)),
@@ -121,11 +121,11 @@ impl Proof<'_> {
 
     fn jump(
         &mut self,
-        from: &Places,
-        (target, pc): (Value, u64),
-        other: Value,
-        original: &Machine,
-        optimized: &Machine,
+        from: &ProofPoint,
+        (target, pc): (OffsetTerm, u64),
+        other: OffsetTerm,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
     ) -> Checked<()> {
         if !self.is_same(target, other) {
             return Err(self.differ("jumps go to", target, other));

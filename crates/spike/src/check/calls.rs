@@ -4,9 +4,9 @@ use super::convention::{
     ARGUMENTS, CLOBBERED, DIVIDE_ARGUMENTS, DIVIDE_CHANGED, DIVIDE_LINK, GP, PRESERVED, PV, RA, SP, ZEROS,
     bit, registers,
 };
-use super::machine::{Action, Machine};
-use super::proof::{Entry, Proof};
-use super::term::{Node, Side, Symbol, Value};
+use super::machine::{Action, SymbolicMachine};
+use super::proof::{ProcedureEntry, Proof};
+use super::term::{Node, OffsetTerm, Side, TermNumber};
 use isa::Op;
 
 type Checked<T> = Result<T, String>;
@@ -17,12 +17,12 @@ impl Proof<'_> {
         let Action::Call { target: old, .. } = old else { return false };
         let new = match new {
             Action::Call { target, .. } | Action::Jump(target, _) => target,
-            Action::Branch(to) => Value::address(to),
+            Action::Branch(to) => OffsetTerm::address(to),
             _ => return false,
         };
         match (self.resolve(old, Side::Original), self.resolve(new, Side::Optimized)) {
             (Some(old), Some(new)) => {
-                let known = Entry { original: old, optimized: new };
+                let known = ProcedureEntry { original: old, optimized: new };
                 self.images.hints.get(&new) == Some(&old) || self.entries.contains(&known)
             }
             (None, None) => self.is_same(old, new),
@@ -31,7 +31,7 @@ impl Proof<'_> {
     }
 
     /// The code that a value is the address of, if it is known.
-    fn resolve(&self, value: Value, side: Side) -> Option<u64> {
+    fn resolve(&self, value: OffsetTerm, side: Side) -> Option<u64> {
         let code = match side {
             Side::Original => &self.images.original,
             Side::Optimized => &self.images.optimized,
@@ -70,7 +70,7 @@ impl Proof<'_> {
     }
 
     /// The procedures that both call, if they are known.
-    pub(super) fn known_targets(&self, old: Value, new: Value) -> Option<(u64, u64)> {
+    pub(super) fn known_targets(&self, old: OffsetTerm, new: OffsetTerm) -> Option<(u64, u64)> {
         Some((self.resolve(old, Side::Original)?, self.resolve(new, Side::Optimized)?))
     }
 
@@ -84,7 +84,7 @@ impl Proof<'_> {
                 "calls {optimized:#x}, which is {hint:#x} of the original, not {original:#x}"
             ));
         }
-        self.entries.insert(Entry { original, optimized });
+        self.entries.insert(ProcedureEntry { original, optimized });
         Ok(())
     }
 
@@ -93,8 +93,8 @@ impl Proof<'_> {
         &mut self,
         old: Action,
         new: Action,
-        original: &mut Machine,
-        optimized: &mut Machine,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
     ) -> Checked<bool> {
         let Action::Call { link, target, back } = old else { return Ok(true) };
         let Action::Call { link: other_link, target: other, back: other_back } = new else { return Ok(true) };
@@ -104,8 +104,8 @@ impl Proof<'_> {
         let changed = self.enter((link, target), other, original, optimized)?;
         self.check_registers(bit(SP), original, optimized)?;
         self.after_call(changed, original, optimized);
-        original.set(link, Value::address(back), &self.context);
-        optimized.set(link, Value::address(other_back), &self.context);
+        original.set(link, OffsetTerm::address(back), &self.context);
+        optimized.set(link, OffsetTerm::address(other_back), &self.context);
         Ok(self.returns(back))
     }
 
@@ -118,10 +118,10 @@ impl Proof<'_> {
     /// Checks what a called procedure gets. Returns the registers that it may change.
     fn enter(
         &mut self,
-        (link, target): (u8, Value),
-        other: Value,
-        original: &Machine,
-        optimized: &Machine,
+        (link, target): (u8, OffsetTerm),
+        other: OffsetTerm,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
     ) -> Checked<u64> {
         let known = self.known_targets(target, other);
         match known {
@@ -144,7 +144,7 @@ impl Proof<'_> {
         let Some((old, _)) = known else { return Ok(CLOBBERED) };
         self.check_registers(bit(GP), original, optimized)?;
         let Some(callee) = self.images.owner(old) else { return Ok(CLOBBERED) };
-        let is_kept = original.get(GP) == Value::address(callee.gp);
+        let is_kept = original.get(GP) == OffsetTerm::address(callee.gp);
         Ok(callee.changes & !if is_kept { bit(GP) } else { 0 } | bit(RA))
     }
 
@@ -158,13 +158,13 @@ impl Proof<'_> {
     }
 
     /// Notes whether the address of the frame is passed on.
-    fn note_frame(&mut self, original: &Machine) {
+    fn note_frame(&mut self, original: &SymbolicMachine) {
         let stack = self.context.stack;
         self.context.is_frame_used |= original.inlined.is_empty()
             && registers(ARGUMENTS).any(|register| original.get(register).symbol == stack);
     }
 
-    fn after_call(&mut self, changed: u64, original: &mut Machine, optimized: &mut Machine) {
+    fn after_call(&mut self, changed: u64, original: &mut SymbolicMachine, optimized: &mut SymbolicMachine) {
         let memory = self.context.terms.fresh();
         self.context.memory = memory;
         self.forget(changed, memory, original, optimized);
@@ -174,9 +174,9 @@ impl Proof<'_> {
     pub(super) fn forget(
         &mut self,
         changed: u64,
-        memory: Symbol,
-        original: &mut Machine,
-        optimized: &mut Machine,
+        memory: TermNumber,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
     ) {
         for register in registers(changed & !ZEROS) {
             let value = self.context.terms.value(Node::Result(memory, register));
@@ -199,12 +199,12 @@ impl Proof<'_> {
         &mut self,
         old: Action,
         new: Action,
-        original: &mut Machine,
-        optimized: &mut Machine,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
     ) -> Checked<()> {
         let (Action::Call { link, target, back }, other) = (old, new) else { return Ok(()) };
         let other = match other {
-            Action::Branch(to) => Value::address(to),
+            Action::Branch(to) => OffsetTerm::address(to),
             Action::Jump(to, _) => to,
             _ => return Ok(()),
         };
@@ -224,7 +224,7 @@ impl Proof<'_> {
         }
         self.changes.tail_calls = true;
         self.after_call(changed, original, optimized);
-        original.set(RA, Value::address(back), &self.context);
+        original.set(RA, OffsetTerm::address(back), &self.context);
         let returned = self.entry_value(RA, Side::Optimized);
         optimized.set(RA, returned, &self.context);
         match original.advance(&self.images.original, &mut self.context) {
@@ -234,7 +234,12 @@ impl Proof<'_> {
     }
 
     /// Whether a branch to an entry is a tail call, before which nothing of the procedure's frame is left.
-    pub(super) fn is_tail_call(&mut self, original: &Machine, optimized: &Machine, to: (u64, u64)) -> bool {
+    pub(super) fn is_tail_call(
+        &mut self,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+        to: (u64, u64),
+    ) -> bool {
         let is_known = self.images.original.entries.contains_key(&to.0);
         is_known
             && self.check_clean(original, optimized).is_ok()
@@ -242,7 +247,11 @@ impl Proof<'_> {
     }
 
     /// Whether everything that belongs to the caller is as it was at the entry.
-    pub(super) fn check_clean(&mut self, original: &Machine, optimized: &Machine) -> Checked<()> {
+    pub(super) fn check_clean(
+        &mut self,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+    ) -> Checked<()> {
         for (side, machine) in [(Side::Original, original), (Side::Optimized, optimized)] {
             for register in registers(PRESERVED | bit(RA) | bit(SP)) {
                 let expected = self.entry_value(register, side);

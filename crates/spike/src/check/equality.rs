@@ -1,13 +1,13 @@
 //! What must be equal in both images: values, registers before calls, and registers when a procedure returns.
 
 use super::convention::{CLOBBERED, GP, PRESERVED, RA, RESULTS, SP, ZEROS, bit, registers};
-use super::machine::Machine;
-use super::proof::{Checked, Entry, Proof};
-use super::term::{Node, Side, Value, register_name};
+use super::machine::SymbolicMachine;
+use super::proof::{Checked, ProcedureEntry, Proof};
+use super::term::{Node, OffsetTerm, Side, register_name};
 
 impl Proof<'_> {
     /// Whether the same is in a register of both.
-    pub(super) fn is_same(&mut self, old: Value, new: Value) -> bool {
+    pub(super) fn is_same(&mut self, old: OffsetTerm, new: OffsetTerm) -> bool {
         if old == new {
             return old.as_address().is_none_or(|address| !self.images.leaders.contains(&address));
         }
@@ -31,7 +31,7 @@ impl Proof<'_> {
     /// Whether two addresses are of the same code.
     fn is_same_code(&mut self, old: u64, new: u64) -> bool {
         if self.images.original.entries.contains_key(&old) && self.images.optimized.contains(new) {
-            self.entries.insert(Entry { original: old, optimized: new });
+            self.entries.insert(ProcedureEntry { original: old, optimized: new });
             return true;
         }
         self.images.labels.get(&old).is_some_and(|all| all.contains(&new))
@@ -41,8 +41,8 @@ impl Proof<'_> {
     pub(super) fn check_registers(
         &mut self,
         set: u64,
-        original: &Machine,
-        optimized: &Machine,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
     ) -> Checked<()> {
         for register in registers(set & !ZEROS) {
             let (old, new) = (original.get(register), optimized.get(register));
@@ -53,13 +53,18 @@ impl Proof<'_> {
         Ok(())
     }
 
-    pub(super) fn differ(&self, what: &str, old: Value, new: Value) -> String {
+    pub(super) fn differ(&self, what: &str, old: OffsetTerm, new: OffsetTerm) -> String {
         let show = |value| self.context.terms.show(value);
         format!("{what} {}, not {}", show(new), show(old))
     }
 
     /// What is required when control returns to the caller.
-    pub(super) fn check_return(&mut self, link: u8, original: &Machine, optimized: &Machine) -> Checked<()> {
+    pub(super) fn check_return(
+        &mut self,
+        link: u8,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+    ) -> Checked<()> {
         let (changes, keeps_gp) = match self.procedure() {
             Some(procedure) => (procedure.changes, procedure.keeps_gp),
             None => (CLOBBERED, true),
@@ -78,7 +83,11 @@ impl Proof<'_> {
     }
 
     /// Whether preserved registers and the stack pointer are as they were at the entry.
-    pub(super) fn check_preserved(&mut self, original: &Machine, optimized: &Machine) -> Checked<()> {
+    pub(super) fn check_preserved(
+        &mut self,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+    ) -> Checked<()> {
         for register in registers(PRESERVED | bit(SP)) {
             let (old, new) = (original.get(register), optimized.get(register));
             let [expected, own] =

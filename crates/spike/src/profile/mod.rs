@@ -14,7 +14,7 @@ pub use collect::{EdgeCounter, EdgeCounts};
 pub use file::read;
 pub use signature::signature;
 
-use crate::program::{Exit, ExternalCall, Program};
+use crate::program::{CodeExit, ExternalCall, Program};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -115,8 +115,8 @@ impl ImageProfile {
             }
             for (block, number) in blocks().zip(0..) {
                 match &block.exit {
-                    Exit::Conditional { count, .. } if *count > 0 => one.taken.push((number, *count)),
-                    Exit::Jump { counts, .. } => {
+                    CodeExit::Conditional { count, .. } if *count > 0 => one.taken.push((number, *count)),
+                    CodeExit::Jump { counts, .. } => {
                         let counts = counts.iter().zip(0..).filter(|(count, _)| **count > 0);
                         one.jumps.extend(counts.map(|(&count, target)| (number, target, count)));
                     }
@@ -176,13 +176,13 @@ impl ImageProfile {
             let block_of = |number: u32| procedure.blocks.get(number as usize).copied();
             for &(number, taken) in &one.taken {
                 let Some(block) = block_of(number) else { continue };
-                if let Exit::Conditional { count, .. } = &mut program.blocks[block as usize].exit {
+                if let CodeExit::Conditional { count, .. } = &mut program.blocks[block as usize].exit {
                     *count = taken;
                 }
             }
             for &(number, target, times) in &one.jumps {
                 let Some(block) = block_of(number) else { continue };
-                if let Exit::Jump { counts, .. } = &mut program.blocks[block as usize].exit
+                if let CodeExit::Jump { counts, .. } = &mut program.blocks[block as usize].exit
                     && let Some(count) = counts.get_mut(target as usize)
                 {
                     *count = times;

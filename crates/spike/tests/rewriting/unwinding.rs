@@ -31,7 +31,7 @@ fn versions(image: &Path, seed: u64) -> [(&'static str, Vec<u8>); 3] {
     let program = optimize::open(image).unwrap();
     let counted = instrument::instrument(program, counts.as_os_str().as_bytes(), Update::Atomic).unwrap();
     std::fs::write(counts, counted.counts).unwrap();
-    let mut plan = branch_log::Plan::new(optimize::open(image).unwrap(), 0, CAPACITY);
+    let mut plan = branch_log::LogImage::new(optimize::open(image).unwrap(), 0, CAPACITY);
     let id = plan.hash(0).unwrap();
     let (logging, switch) = plan.write(id, log.as_os_str().as_bytes()).unwrap();
     let header = LogHeader { id, switches: vec![switch], capacity: CAPACITY };

@@ -10,7 +10,7 @@ use engine::{Configuration, Plan, Process};
 use machine::{Caches, Machine, TimingModel};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use spike::layout::Steps;
+use spike::layout::LayoutSteps;
 use spike::optimize::{self, Optimized, Options};
 use spike::profile::{EdgeCounts, IndirectCall};
 use spike::program::Program;
@@ -36,10 +36,10 @@ pub struct Variant {
 }
 
 const LAYOUT: Options =
-    Options { layout: Steps::ALL, strip_nops: true, linkage: false, hot_cold: false, inlining: false };
+    Options { layout: LayoutSteps::ALL, strip_nops: true, linkage: false, hot_cold: false, inlining: false };
 
 const fn steps(chain: bool, split: bool, order: bool) -> Option<Options> {
-    Some(Options { layout: Steps { chain, split, order, ..Steps::NONE }, ..LAYOUT })
+    Some(Options { layout: LayoutSteps { chain, split, order, ..LayoutSteps::NONE }, ..LAYOUT })
 }
 
 /// The original, and one optimization after another.

@@ -14,7 +14,7 @@ const UNRESOLVED: EntryReason = EntryReason::SystemCall(UNKNOWN_CALL);
 
 /// What was executed for a reason; None stands for the program itself.
 #[derive(Debug, Default)]
-struct ReasonCounts {
+struct ReasonExecutions {
     reason: Option<EntryReason>,
     entries: u64,
     /// Executions, by block.
@@ -24,7 +24,7 @@ struct ReasonCounts {
 /// Counts of a thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadCounts {
-    reasons: Vec<ReasonCounts>,
+    reasons: Vec<ReasonExecutions>,
     numbers: BTreeMap<Option<EntryReason>, usize>,
     /// The reason of what is executed: an index of `reasons`.
     current: usize,
@@ -54,7 +54,7 @@ impl ThreadCounts {
     /// A block was executed.
     #[inline]
     pub fn count(&mut self, block: BlockId) {
-        let ReasonCounts { reason, blocks, .. } = &mut self.reasons[self.current];
+        let ReasonExecutions { reason, blocks, .. } = &mut self.reasons[self.current];
         if *reason == Some(UNRESOLVED)
             && let Some(unresolved) = &mut self.unresolved
         {
@@ -86,7 +86,7 @@ impl ThreadCounts {
         let next = self.reasons.len();
         let number = *self.numbers.entry(reason).or_insert(next);
         if number == next {
-            self.reasons.push(ReasonCounts { reason, ..ReasonCounts::default() });
+            self.reasons.push(ReasonExecutions { reason, ..ReasonExecutions::default() });
         }
         number
     }
@@ -95,7 +95,7 @@ impl ThreadCounts {
     pub fn condensed(&self, accesses: impl Fn(BlockId) -> usize) -> CondensedRecords {
         let mut records = CondensedRecords::default();
         for &number in self.numbers.values() {
-            let ReasonCounts { reason, entries, blocks } = &self.reasons[number];
+            let ReasonExecutions { reason, entries, blocks } = &self.reasons[number];
             if *entries == 0 && blocks.iter().all(|&times| times == 0) {
                 continue;
             }

@@ -6,7 +6,7 @@ use isa::InstructionClass;
 use serde::Deserialize;
 
 use crate::core::pipeline::{MAX_ISSUE, check_latency};
-use crate::description::{Checked, require};
+use crate::description::{CheckResult, require};
 
 /// An out-of-order core.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -32,7 +32,7 @@ pub struct OutOfOrder {
     /// Loads.
     pub loads: LoadQueue,
     /// Stores.
-    pub stores: StoreQueue,
+    pub stores: StoreQueueSize,
     /// Cycles from the retirement of a call of the system until the next instruction is fetched.
     #[serde(default)]
     pub system_call: u32,
@@ -109,7 +109,7 @@ pub enum UnknownStores {
 /// Stores of an out-of-order core.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StoreQueue {
+pub struct StoreQueueSize {
     /// Entries of the store queue: until the data are written to L1.
     pub queue: u32,
     /// A store is issued when its address is there, and takes its data later.
@@ -203,7 +203,7 @@ impl OutOfOrder {
     }
 
     /// Names the field that is wrong, and says why.
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> CheckResult {
         let fetch = &self.fetch;
         let widths = [
             ("fetch.width", fetch.width, 32),
@@ -252,7 +252,7 @@ impl OutOfOrder {
         self.check_classes()
     }
 
-    fn check_classes(&self) -> Checked {
+    fn check_classes(&self) -> CheckResult {
         let names = self.stations.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         for (name, &entries) in &self.stations {
             let reason = format!("{entries} is not 1 to {MOST}");

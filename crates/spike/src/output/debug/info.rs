@@ -8,7 +8,7 @@ use gimli::{
 
 use super::abbreviations::AbbreviationWriter;
 use super::input::{Slice, damaged, section};
-use super::lines::LineWriter;
+use super::lines::LineTableWriter;
 use super::lists::{ListKind, ListWriter};
 use super::moves::Moves;
 use crate::elf::Elf;
@@ -23,7 +23,7 @@ pub fn rewrite(elf: &Elf, moves: &Moves) -> Result<Vec<(&'static str, Vec<u8>)>,
         range_lists: RangeLists::new(read(".debug_ranges").into(), read(".debug_rnglists").into()),
         location_lists: LocationLists::new(read(".debug_loc").into(), read(".debug_loclists").into()),
         out: section(elf, ".debug_info").to_vec(),
-        lines: LineWriter::default(),
+        lines: LineTableWriter::default(),
         ranges: ListWriter::new(ListKind::Ranges),
         locations: ListWriter::new(ListKind::Locations),
     };
@@ -60,13 +60,13 @@ struct Rewriter<'a> {
     range_lists: RangeLists<Slice<'a>>,
     location_lists: LocationLists<Slice<'a>>,
     out: Vec<u8>,
-    lines: LineWriter,
+    lines: LineTableWriter,
     ranges: ListWriter,
     locations: ListWriter,
 }
 
 /// An attribute of an entry, and where its bytes end in the section.
-type Placed<'a> = (Attribute<Slice<'a>>, usize);
+type PlacedAttribute<'a> = (Attribute<Slice<'a>>, usize);
 
 impl<'a> Rewriter<'a> {
     fn unit(
@@ -94,7 +94,7 @@ impl<'a> Rewriter<'a> {
         self.put(place, &new_abbreviations.to_le_bytes());
         let mut entries = unit.entries_raw(abbreviations, None).map_err(&failed)?;
         let mut base = None;
-        let mut attributes: Vec<Placed> = Vec::new();
+        let mut attributes: Vec<PlacedAttribute> = Vec::new();
         while !entries.is_empty() {
             let Some(abbreviation) = entries.read_abbreviation().map_err(&failed)? else { continue };
             attributes.clear();
@@ -116,7 +116,7 @@ impl<'a> Rewriter<'a> {
     fn entry(
         &mut self,
         tag: DwTag,
-        attributes: &[Placed<'a>],
+        attributes: &[PlacedAttribute<'a>],
         encoding: Encoding,
         base: u64,
     ) -> Result<(), String> {
@@ -239,7 +239,7 @@ impl<'a> Rewriter<'a> {
 }
 
 /// The lowest address that an entry gives.
-fn lowest(attributes: &[Placed]) -> Option<u64> {
+fn lowest(attributes: &[PlacedAttribute]) -> Option<u64> {
     let low = attributes.iter().find(|one| one.0.name() == constants::DW_AT_low_pc)?;
     match low.0.value() {
         AttributeValue::Addr(address) => Some(address),
