@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check clients-check sampling-check stress-ng-check system-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist site setup postgresql-check clients-check sampling-check stress-ng-check system-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -87,6 +87,12 @@ dist:
 test-dist:
 	./setup test-dist
 	packaging/test-dist
+
+# The documentation as a site, build/site/html.
+site:
+	./setup site
+	cargo build --locked --workspace --bins
+	docs/site/make
 
 lint:
 	cargo fmt --all --check

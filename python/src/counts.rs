@@ -5,10 +5,10 @@ use analysis::mix;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
 use analysis::units::{each_unit, path_lengths};
 use arrow_array::{StringArray, UInt32Array, UInt64Array};
-use lab::measure::{Counted, Ending};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
+use session::measure::{Counted, Ending};
 use table::Table;
 
 use crate::errors::{PathlengthError, failed};

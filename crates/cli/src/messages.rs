@@ -8,8 +8,8 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
 use analysis::units::Phase;
-use lab::measure::Counted;
 use serde::Serialize;
+use session::measure::Counted;
 use table::Table;
 
 /// The variable with the descriptor's number.

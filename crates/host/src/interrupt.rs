@@ -1,4 +1,4 @@
-//! Handles Ctrl-C and the like while other commands run, such as those of a build: they are ended, and this process
+//! Handles Ctrl-C and the like during a recording, a build or the run of a server: what it started is ended, and this process
 //! continues, to remove partial results.
 
 use std::io;
@@ -19,10 +19,6 @@ static SEEN: AtomicBool = AtomicBool::new(false);
 /// The number of [`InterruptGuard`] values, and the signals' actions before the first.
 static USERS: Mutex<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Mutex::new((0, Vec::new()));
 
-/// A signal asked this process to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interrupted;
-
 /// While a value exists, those signals do not end this process.
 pub struct InterruptGuard(());
 
@@ -39,19 +35,14 @@ impl InterruptGuard {
         InterruptGuard(())
     }
 
-    /// An error if a signal came.
-    pub fn check(&self) -> Result<(), Interrupted> {
-        if SEEN.load(Ordering::Relaxed) { Err(Interrupted) } else { Ok(()) }
+    /// Whether a signal came.
+    pub fn is_interrupted(&self) -> bool {
+        SEEN.load(Ordering::Relaxed)
     }
 
     /// Undoes the handling in a process that was forked, and which others end.
     pub fn restore(&self) {
         restore(&USERS.lock().unwrap_or_else(PoisonError::into_inner).1);
-    }
-
-    /// The error, or the interruption that caused it.
-    pub fn or<E: From<Interrupted>>(&self, error: E) -> E {
-        self.check().map_or_else(E::from, |()| error)
     }
 
     /// Waits for a command that leads a process group. After a signal the whole group is killed at
@@ -62,7 +53,7 @@ impl InterruptGuard {
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
             }
-            if self.check().is_err() {
+            if self.is_interrupted() {
                 // SAFETY: no memory is involved; the child has not been waited for, so the group is its.
                 unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
                 return child.wait();

@@ -19,6 +19,7 @@ use std::time::{Duration, SystemTime};
 use host::interrupt::InterruptGuard;
 use isa::{DESCRIBED_SETS, DescribedSet, InstructionSet};
 use object::{Architecture, Object};
+
 use trace::{Header, Writer};
 
 pub use convert::{ConvertedRun, convert};
@@ -156,7 +157,9 @@ pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, C
         let status = wait(&mut child, &interrupt);
         (converting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), status)
     });
-    interrupt.check().map_err(|_| Error::Interrupted)?;
+    if interrupt.is_interrupted() {
+        return Err(Error::Interrupted);
+    }
     let (converted, status) = (converted?, status.map_err(Error::Start)?);
     if converted.is_cut && converted.instructions == 0 {
         return Err(Error::Plugin(format!("{emulator} ended with {status}")));
@@ -172,7 +175,7 @@ fn wait(child: &mut Child, interrupt: &InterruptGuard) -> io::Result<ExitStatus>
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if interrupt.check().is_err() {
+        if interrupt.is_interrupted() {
             child.kill()?;
         }
         thread::sleep(PAUSE);

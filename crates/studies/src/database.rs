@@ -9,15 +9,14 @@ use analysis::units::Phase;
 use engine::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::environment::{PROCESSORS, check_library, repeatable};
-use crate::error::Error;
-use lab::isolated;
-use lab::measure::Ending;
-use lab::record;
+use session::measure::Ending;
+use session::{forked_run, record};
 use workloads::build::{self, Build, BuildFolders, build};
 use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use workloads::workload::Workload;
+
+use crate::environment::{PROCESSORS, check_library, repeatable};
+use crate::error::Error;
 
 /// The progress of a study.
 #[derive(Clone, Debug)]
@@ -93,7 +92,7 @@ impl DatabaseBuilds {
             let configuration =
                 repeatable(build.program.clone(), all.collect(), PROCESSORS[number], &self.sysroot);
             let started =
-                isolated::start(|tell: &mut (dyn FnMut(P) + Send)| run(configuration, number, tell));
+                forked_run::start(|tell: &mut (dyn FnMut(P) + Send)| run(configuration, number, tell));
             running.push((own, started.map_err(|error| Error::Run { build: build.name, mode, error })?));
         }
         let mut ended = Vec::new();

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use lab::isolated;
+use session::forked_run;
 use workloads::build;
 
 /// Why the study came to no result.
@@ -20,7 +20,7 @@ pub enum Error {
         /// The mode.
         mode: &'static str,
         /// What went wrong.
-        error: isolated::Error,
+        error: forked_run::Error,
     },
     /// The workload itself reported a failure.
     #[error("{build} build, {mode}: {reason}")]

@@ -15,9 +15,9 @@ use table::{Kind, Table, Value};
 use crate::database::{StudyProgress, lock};
 use crate::environment::{LIBRARY, PROCESSORS, check_library, repeatable};
 use crate::error::Error;
-use lab::family::{self, CountFolder};
-use lab::measure::{self, Ending};
-use lab::sampling::{self, SampleRequest};
+use session::measure::{self, Ending};
+use session::process_tree::{self, CountFolder};
+use session::sampling::{self, SampleRequest};
 use workloads::build::{Build, BuildFolders, build};
 use workloads::toolchain::BYTE_WORD;
 use workloads::workload::Workload;
@@ -173,8 +173,8 @@ fn measure_step(
     for (phase, faults) in PHASES.iter().zip(&mut faults) {
         let unit = engine::UnitPlan { function: (*phase).into(), skip: 0, units: None };
         let plan = Plan { unit: Some(unit), heap: true, ..Plan::default() };
-        let observed =
-            family::observe(&configuration, &plan, AlignmentFaults::new(), |_| ()).map_err(simulation)?;
+        let observed = process_tree::observe(&configuration, &plan, AlignmentFaults::new(), |_| ())
+            .map_err(simulation)?;
         succeeded(observed.ending.as_ref()).map_err(failed)?;
         let number = if *phase == PHASES[0] { ITEMS } else { settings.transactions };
         *faults = observed.model.counts.totals().faults as f64 / f64::from(number);
@@ -199,12 +199,12 @@ fn measure_step(
 fn path_lengths(configuration: &Configuration, settings: &RdbStudySettings) -> Result<[f64; 2], String> {
     let work = UnitOfWork { functions: PHASES.map(String::from).into(), ..UnitOfWork::default() };
     let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
-    let counted = family::count(configuration, &work, &folder, &RunDescription::default());
+    let counted = process_tree::count(configuration, &work, &folder, &RunDescription::default());
     let counted = counted.map_err(|error| error.to_string())?;
     succeeded(counted.ending.as_ref())?;
     let numbers = [ITEMS, settings.transactions];
     let sum = |phase: &str| -> u64 {
-        counted.family.units.iter().filter(|unit| unit.class == phase).map(|unit| unit.instructions).sum()
+        counted.tree.units.iter().filter(|unit| unit.class == phase).map(|unit| unit.instructions).sum()
     };
     Ok([0, 1].map(|phase| sum(PHASES[phase]) as f64 / f64::from(numbers[phase])))
 }

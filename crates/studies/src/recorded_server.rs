@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::{Configuration, Plan, UnitPlan};
+use session::record;
+use workloads::build::{Build, BuildFolders};
 
 use crate::database::StudyProgress;
 use crate::error::Error;
 use crate::server::{Client, ServerBuilds, ServerConnection, TRANSACTION};
 use crate::tpcc::Terminals;
-use lab::record;
-use workloads::build::{Build, BuildFolders};
 
 /// What runs are called in errors.
 const MODE: &str = "cached";

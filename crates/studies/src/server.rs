@@ -15,18 +15,18 @@ use analysis::run_counts::RunDescription;
 use engine::{Configuration, Family, UnitOfWork};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use session::forked_run;
+use session::measure::Ending;
+use session::process_tree::{self, CountFolder};
+use workloads::build::{Build, BuildFolders, build};
+use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
+use workloads::workload::Workload;
 
 use self::host::{HostProgram, as_user, become_user, failed, give_to_user};
 use crate::database::{StudyProgress, lock};
 use crate::environment::{PROCESSORS, check_library, repeatable};
 use crate::error::Error;
 use ::host::interrupt::InterruptGuard;
-use lab::family::{self, CountFolder};
-use lab::isolated;
-use lab::measure::Ending;
-use workloads::build::{Build, BuildFolders, build};
-use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
-use workloads::workload::Workload;
 
 /// A transaction in a server's process: from BEGIN to where the server is ready for the next one, whether this one was committed
 /// or rolled back.
@@ -265,7 +265,7 @@ impl ServerBuilds {
             run(&configuration)
         };
         let of_build = |error| Error::Run { build: build.name, mode: MODE, error };
-        Ok(RunningServer { data, port, running: isolated::start(run).map_err(of_build)? })
+        Ok(RunningServer { data, port, running: forked_run::start(run).map_err(of_build)? })
     }
 
     /// Waits for the end of a server, whose client has printed this.
@@ -329,7 +329,7 @@ impl ServerBuilds {
 
     /// The result, or the interruption that may have caused an error.
     fn unless_interrupted<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
-        if self.interrupt.check().is_ok() { result } else { Err(Error::Interrupted) }
+        if self.interrupt.is_interrupted() { Err(Error::Interrupted) } else { result }
     }
 
     /// Where the server with these data writes what happens.
@@ -448,8 +448,8 @@ pub(crate) fn count_server(
     work: &UnitOfWork,
 ) -> Result<(Family, Option<Ending>), String> {
     let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
-    let counted = family::count(configuration, work, &folder, &RunDescription::default());
-    counted.map(|it| (it.family, it.ending)).map_err(|error| error.to_string())
+    let counted = process_tree::count(configuration, work, &folder, &RunDescription::default());
+    counted.map(|it| (it.tree, it.ending)).map_err(|error| error.to_string())
 }
 
 /// The scheduler's time of a process and its children so far, in nanoseconds (proc(5): schedstat).
@@ -467,7 +467,7 @@ fn processor_ticks(process: i32) -> Vec<u64> {
 struct RunningServer<T> {
     data: String,
     port: u16,
-    running: isolated::Running<(T, Option<Ending>), ()>,
+    running: forked_run::ForkedRun<(T, Option<Ending>), ()>,
 }
 
 /// The name of the copy of the data that a server of a build has, one of several.

@@ -21,7 +21,7 @@ use self::machines::OnMachine;
 use crate::database::{DatabaseBuilds, StudyProgress, check_success};
 use crate::error::Error;
 use crate::provenance::sqlite_provenance;
-use lab::measure::{self, ClassesCounted};
+use session::measure::{self, ClassesCounted};
 use workloads::build::{Build, BuildFolders};
 
 /// A run: its transactions, in the order of their names, and who executed its instructions.

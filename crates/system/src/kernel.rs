@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use host::interrupt::InterruptGuard;
 use sha2::{Digest, Sha256};
-use workloads::build::{BuildProgress, Error, io_error};
+use workloads::build::{BuildProgress, Error, check_interrupted, io_error};
 use workloads::steps::{BuildStep, is_installed};
 use workloads::toolchain::{BYTE_WORD, Toolchain};
 
@@ -134,7 +134,7 @@ pub fn build(
     let archive = match sources {
         Some(folder) => workloads::debian::archive(folder, PACKAGE, HOME)?,
         None => workloads::debian::download(&folder.join("sources"), PACKAGE, HOME, progress)
-            .map_err(|error| interrupt.or(error))?,
+            .map_err(|error| error.unless(&interrupt))?,
     };
     let archive = std::path::absolute(&archive).map_err(io_error("finding", &archive))?;
     let name = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -198,7 +198,7 @@ impl BuildJob<'_> {
         let done_file = work.join(STEPS_DONE);
         let done = fs::read_to_string(&done_file).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
         for (number, &(doing, what, command)) in steps.iter().enumerate().skip(done) {
-            self.interrupt.check()?;
+            check_interrupted(self.interrupt)?;
             (self.progress)(BuildProgress::Step { build: NAME, doing, what });
             let command = with_flags(command, flags);
             BuildStep { doing, what, command, shared: None }.carry_out(&work, self.interrupt)?;

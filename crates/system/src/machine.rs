@@ -273,7 +273,9 @@ impl VirtualMachine {
         })?;
         drop(inherited);
         let status = interrupt.wait(&mut child).map_err(Error::Files)?;
-        interrupt.check().map_err(|_| Error::Interrupted)?;
+        if interrupt.is_interrupted() {
+            return Err(Error::Interrupted);
+        }
         if status.success() {
             return Ok(());
         }

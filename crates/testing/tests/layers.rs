@@ -20,8 +20,8 @@ const LAYERS: [(&str, &[&str]); 8] = [
     (
         "drive",
         &[
+            "session",
             "workloads",
-            "lab",
             "system",
             "spike-environment",
             "spike-manager",
@@ -96,9 +96,9 @@ fn uses_of_higher_layers_are_found() {
     let one =
         |name: &str, used: &str| BTreeMap::from([(name.to_string(), BTreeSet::from([used.to_string()]))]);
     assert_eq!(upwards(&one("isa", "machine")), [("isa", "machine")]);
-    assert_eq!(upwards(&one("engine", "lab")), [("engine", "lab")]);
-    assert_eq!(upwards(&one("lab", "vlm")), [("lab", "vlm")]);
+    assert_eq!(upwards(&one("engine", "session")), [("engine", "session")]);
+    assert_eq!(upwards(&one("session", "vlm")), [("session", "vlm")]);
     assert!(upwards(&one("analysis", "machine")).is_empty());
-    assert!(upwards(&one("lab", "workloads")).is_empty());
+    assert!(upwards(&one("session", "workloads")).is_empty());
     assert!(upwards(&one("studies", "vlm")).is_empty());
 }

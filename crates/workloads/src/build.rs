@@ -5,15 +5,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use host::interrupt::InterruptGuard;
 use sha2::{Digest, Sha256};
 
-pub use crate::build_options::{BuildFolders, BuildProgress, Error, io_error};
+pub use crate::build_options::{BuildFolders, BuildProgress, Error, check_interrupted, io_error};
 use crate::build_options::{publish, unfinished};
 use crate::source::{self, SourceFile};
 use crate::steps::{BuildStep, is_installed};
 use crate::toolchain::{COMMON_FLAGS, Toolchain};
 use crate::workload::{BuildTarget, EditableSources, Recipe, Workload};
-use host::interrupt::InterruptGuard;
 
 /// The images of a workload, compiled with one set of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct Build {
 /// let workload = Workload::named("tpcb").unwrap();
 /// let builds = build(workload, &[ORIGINAL, BYTE_WORD], &options, &|progress| eprintln!("{progress:?}"))?;
 /// println!("{}", builds[0].program.display());
-/// # Ok::<(), workloads::build::Error>(())
+/// # Ok::<(), pathlength_workloads::build::Error>(())
 /// ```
 pub fn build(
     workload: &Workload,
@@ -100,7 +100,7 @@ pub fn build_from(
     let plans = toolchains.iter().map(|&toolchain| Plan::new(workload, toolchain, &patches));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let interrupt = &InterruptGuard::new();
-    let mut sources = source::read(workload, options, progress).map_err(|error| interrupt.or(error))?;
+    let mut sources = source::read(workload, options, progress).map_err(|error| error.unless(interrupt))?;
     sources.extend(more);
     let sources = &sources;
     let site = &Site { folder: &options.folder, progress, interrupt };
@@ -198,7 +198,7 @@ impl Plan {
         }
         let prepared = self.patching.as_ref().map_or(0, |patching| patching.prepared);
         for step in &self.all_steps()[prepared..] {
-            site.interrupt.check()?;
+            check_interrupted(site.interrupt)?;
             if let (Some(files), None) = (step.shared, &self.patching) {
                 let image = self.shared_image(step, files, sources, site)?;
                 let copy = unfinished.path().join(step.what);
@@ -234,7 +234,8 @@ impl Plan {
         // Another build that needs the image meanwhile waits for this one's.
         let lock = parent.join(format!(".{}-{}.lock", self.toolchain.name, step.what));
         let waited = File::create(&lock).and_then(|file| file.lock().map(|()| file));
-        let _lock = waited.map_err(io_error("locking", &lock)).map_err(|error| site.interrupt.or(error))?;
+        let _lock =
+            waited.map_err(io_error("locking", &lock)).map_err(|error| error.unless(site.interrupt))?;
         let folder = plan.carry_out(&parent, &sources, site)?;
         Ok(folder.join(step.what))
     }

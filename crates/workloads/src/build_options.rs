@@ -4,9 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use host::interrupt::Interrupted;
-
-use crate::scratch::ScratchFolder;
+use host::interrupt::InterruptGuard;
+use session::scratch::ScratchFolder;
 
 /// The folders of a build.
 #[derive(Clone, Debug)]
@@ -103,6 +102,18 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// This error, or the interruption that caused it.
+    pub fn unless(self, caught: &InterruptGuard) -> Error {
+        check_interrupted(caught).err().unwrap_or(self)
+    }
+}
+
+/// An error if a signal came.
+pub fn check_interrupted(caught: &InterruptGuard) -> Result<(), Error> {
+    if caught.is_interrupted() { Err(Error::Interrupted) } else { Ok(()) }
+}
+
 /// A folder to fill and to [`publish`]; others may read it as they may read what else this user makes.
 pub fn unfinished(parent: &Path) -> Result<ScratchFolder, Error> {
     ScratchFolder::new(parent, ".unfinished-", 0o777).map_err(io_error("creating a folder in", parent))
@@ -124,10 +135,4 @@ pub fn publish(unfinished: ScratchFolder, folder: &Path) -> Result<(), Error> {
 pub fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_path_buf();
     move |error| Error::Io { doing, path, error }
-}
-
-impl From<Interrupted> for Error {
-    fn from(Interrupted: Interrupted) -> Error {
-        Error::Interrupted
-    }
 }

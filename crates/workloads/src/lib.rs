@@ -4,7 +4,6 @@ pub mod build;
 pub mod build_options;
 pub mod debian;
 pub mod feedback;
-pub mod scratch;
 mod source;
 pub mod steps;
 pub mod toolchain;

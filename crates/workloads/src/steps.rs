@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::build_options::{Error, io_error};
 use host::interrupt::InterruptGuard;
+
+use crate::build_options::{Error, check_interrupted, io_error};
 
 /// A command of a build, for the shell.
 #[derive(Clone, Debug)]
@@ -56,7 +57,7 @@ impl BuildStep {
             Ok((status, text))
         };
         let (status, output) = run().map_err(io_error("running", Path::new("sh")))?;
-        interrupt.check()?;
+        check_interrupted(interrupt)?;
         if status.success() {
             return Ok(());
         }

@@ -1,12 +1,10 @@
 //! Options of `compare`.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
 
-use super::{EndingOptions, EngineOptions, OutputOptions, RowOptions, UnitOptions};
+use super::{EndingOptions, EngineOptions, InputFile, OutputOptions, RowOptions, UnitOptions};
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
@@ -24,12 +22,12 @@ pub struct CompareOptions {
     #[command(flatten)]
     pub gate: GateOptions,
     /// The program of one build; or saved counts; or a trace.
-    pub program_a: PathBuf,
+    pub program_a: InputFile,
     /// The program of the other build; or saved counts; or a trace.
-    pub program_b: PathBuf,
+    pub program_b: InputFile,
     /// Arguments of the programs that are run.
     #[arg(last = true, value_name = "ARG")]
-    pub arguments: Vec<OsString>,
+    pub arguments: Vec<InputFile>,
 }
 
 /// How much more may be executed.

@@ -1,11 +1,9 @@
 //! Options of `count` and `static`.
 
-use std::path::PathBuf;
-
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
-use super::{CountedProgram, EndingOptions, EngineOptions, OutputOptions, RowOptions};
+use super::{EndingOptions, EngineOptions, InputFile, InputOptions, OutputOptions, RowOptions};
 
 /// The unit of work.
 #[derive(Clone, Debug, Args)]
@@ -68,9 +66,6 @@ pub struct CountOptions {
     /// group that matches), FUNCTION() for the function's own name, MARK_*() for the rest of a name. Can be given several times.
     #[arg(long = "class", value_name = "RULE")]
     pub classes: Vec<engine::ClassRule>,
-    /// Count all processes: those that the program forks, and programs that they execute. All units are measured.
-    #[arg(long)]
-    pub children: bool,
     /// Let timeouts take N times as long by the host's clock, waiting for others take none of the program's time, and answers
     /// be found after one look in vain: a server with one client executes the same instructions in each run.
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -81,13 +76,13 @@ pub struct CountOptions {
     /// The rules by which functions belong to components: sqlite, postgresql, or a file of rules. Without this, those of a database
     /// whose images are in the run.
     #[arg(long, value_name = "NAME|FILE")]
-    pub components: Option<PathBuf>,
+    pub components: Option<InputFile>,
     #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
-    pub program: CountedProgram,
+    pub input: InputOptions,
 }
 
 /// Options of `static`.
@@ -95,10 +90,10 @@ pub struct CountOptions {
 pub struct StaticOptions {
     /// Executables and shared libraries.
     #[arg(required = true, value_name = "IMAGE")]
-    pub images: Vec<PathBuf>,
+    pub images: Vec<InputFile>,
     /// The same images of another build, to compare with.
     #[arg(long, num_args = 1.., value_name = "IMAGE")]
-    pub against: Vec<PathBuf>,
+    pub against: Vec<InputFile>,
     #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]

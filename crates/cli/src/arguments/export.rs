@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::SelectionOptions;
+use super::{InputFile, SelectionOptions};
 
 /// Other tools' formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -28,7 +28,7 @@ pub enum Form {
 pub struct ExportOptions {
     /// The trace.
     #[arg(value_name = "FILE")]
-    pub trace: PathBuf,
+    pub trace: InputFile,
     /// The format.
     #[arg(long = "to", value_name = "FORM")]
     pub form: Form,

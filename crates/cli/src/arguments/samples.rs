@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use engine::Sampling;
+use session::tables::ResultRows;
 
-use super::ResultRows;
 use super::models::Rows;
 
 /// The rows of a table of samples.
@@ -68,9 +68,6 @@ pub struct SampleOptions {
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     pub inclusive: bool,
-    /// With --attach, sample the processes that the program has forked, too. Those of a program that is run are always sampled.
-    #[arg(long, requires = "sample")]
-    pub children: bool,
 }
 
 /// A time with its unit, or a number of instructions.

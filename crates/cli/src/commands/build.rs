@@ -31,6 +31,6 @@ pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
             [build.name.into(), program, switches, build.compiler.clone(), sources].map(Into::into).to_vec(),
         );
     }
-    super::write(&[table], &options.output)?;
+    crate::console::write(&[table], &options.output)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use analysis::names::Names;
 use analysis::replay::{Dictionary, check};
 use anyhow::bail;
+use session::program::protect_images;
 use trace::Trace;
 
-use super::protect_images;
 use super::show::report_problems;
 use crate::arguments::CheckOptions;
 
@@ -23,7 +23,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let names = Names::of_trace(&trace);
     let found = trace::check::check(&trace);
     let tables = check::tables(&Dictionary::new(&trace, &names), &found);
-    super::write(&tables, output)?;
+    crate::console::write(&tables, output)?;
     report_problems(&trace, &options.trace);
     let is_right = found.violations == 0 && trace.problems().is_empty();
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -8,17 +8,16 @@ use analysis::components::Components;
 use analysis::run_counts::RunCounts;
 use analysis::units::{Phase, SteadyRules};
 use anyhow::bail;
-use engine::UnitOfWork;
-use lab::measure;
+use engine::{Configuration, UnitOfWork};
+use session::console::RunProgress;
+use session::measure;
+use session::program::{check_ending, check_names, left_out, protect_images, until};
 use table::Table;
 
-use super::count::{code_rows, counted_configuration, named_rules, run_description, save, saved_path, show};
-use super::{
-    check_ending, check_names, left_out, named_in_unit, protect_images, unit, until, with_output_apart,
-    write_after_run,
-};
+use super::count::{code_rows, named_rules, run_description, save, saved_path, show};
+use super::{named_in_unit, unit};
 use crate::arguments::{By, CountOptions};
-use crate::progress::LiveProgress;
+use crate::console::{CommandRun, write_after_run};
 
 /// The units of work and how they get their classes.
 pub(super) fn unit_of_work(options: &CountOptions) -> Option<(UnitOfWork, SteadyRules)> {
@@ -29,7 +28,7 @@ pub(super) fn unit_of_work(options: &CountOptions) -> Option<(UnitOfWork, Steady
 /// Whether there are tables by class with the rows that are asked for.
 pub(super) fn check_rows(options: &CountOptions) -> anyhow::Result<()> {
     match options.by {
-        Some(By::Unit) if !options.children => bail!(
+        Some(By::Unit) if !options.input.children => bail!(
             "with units of several classes, --by unit is a table of count --children, or of calls: pathlength calls --by unit"
         ),
         _ => Ok(()),
@@ -37,7 +36,7 @@ pub(super) fn check_rows(options: &CountOptions) -> anyhow::Result<()> {
 }
 
 /// Runs the program, counts all units, and writes the tables.
-pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
+pub fn run(options: &CountOptions, mut configuration: Configuration) -> anyhow::Result<ExitCode> {
     check_rows(options)?;
     if options.unit.cache.is_some() {
         bail!("--cache is for the steady state of a single unit: leave it out");
@@ -46,16 +45,13 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     output.check(options.by.is_none() && saved_path(output).is_none())?;
     // Errors of the rules are reported before the program runs.
     let rules = named_rules(options)?;
-    let mut configuration = counted_configuration(options);
     let unit = unit_of_work(options);
     check_names(&configuration, &named_in_unit(unit.as_ref()))?;
     let (work, _) = unit.expect("there are several");
-    let live = LiveProgress::new(output.takes_standard_output());
-    configuration.settings.executed = live.instructions();
-    let counted = with_output_apart(output, || {
-        measure::count_classes(&configuration, &work, &mut |seen| live.unit(seen, Phase::Measuring))
-    });
-    drop(live);
+    let run = CommandRun::begin(output, true);
+    configuration.settings.executed = run.instructions();
+    let counted = measure::count_classes(&configuration, &work, &mut |seen| run.unit(seen, Phase::Measuring));
+    drop(run);
     let counted = counted?;
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let unused = counted.never_called.iter().map(|name| format!("{name} was never called."));
@@ -68,7 +64,7 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         Some(path) => save(&counts, path)?,
         None => show(&counts, code(), rules, options, write_after_run)?,
     }
-    check_ending(&counted.ending, options.program.path(), &options.ending)
+    check_ending(&counted.ending, &configuration.program, &options.ending.expected())
 }
 
 pub(super) fn tables(

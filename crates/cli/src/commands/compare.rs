@@ -14,20 +14,19 @@ use analysis::run_counts::{self, RunCounts};
 use analysis::units::path_lengths;
 use anyhow::{Context, bail};
 use image::{Image, SymbolPattern};
-use lab::measure::{self, CountRequest};
 use report::Format;
+use session::console::RunProgress;
+use session::measure::{self, CountRequest};
+use session::program::{check_ending, check_names, protect_images};
 use table::{Table, Value, separated};
 use trace::Trace;
 
 use super::count::description;
 use super::show::report_problems;
-use super::{
-    check_ending, check_names, configuration, named_in_unit, protect_images, unit, with_output_apart, write,
-    write_after_run,
-};
-use crate::arguments::{CompareOptions, GateOptions};
+use super::{named_in_unit, unit};
+use crate::arguments::{CompareOptions, GateOptions, words_of};
+use crate::console::{CommandRun, write, write_after_run};
 use crate::messages;
-use crate::progress::LiveProgress;
 
 /// The exit status if the second side executes too much more than the first.
 const ABOVE: u8 = 3;
@@ -63,7 +62,8 @@ pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
             continue;
         }
         Image::open(program)?;
-        let configuration = configuration(&options.engine, program, &options.arguments, true);
+        let configuration =
+            options.engine.program().configuration(program, &words_of(&options.arguments), true);
         let unit = unit(&options.unit);
         check_names(&configuration, &named_in_unit(unit.as_ref()))
             .with_context(|| program.display().to_string())?;
@@ -199,16 +199,15 @@ fn side(options: &CompareOptions, program: &Path, label: String) -> anyhow::Resu
         let has_failed = !problems.is_empty() || !trace.problems().is_empty();
         return Ok(Side { label, counts, has_run: false, has_failed });
     }
-    let mut configuration = configuration(&options.engine, program, &options.arguments, true);
-    let live = LiveProgress::new(options.output.takes_standard_output());
-    configuration.settings.executed = live.instructions();
+    let mut configuration =
+        options.engine.program().configuration(program, &words_of(&options.arguments), true);
+    let run = CommandRun::begin(&options.output, true);
+    configuration.settings.executed = run.instructions();
     let request = CountRequest { configuration, unit: unit(&options.unit) };
-    let counted = with_output_apart(&options.output, || {
-        measure::count(&request, &mut |seen, phase| live.unit(seen, phase))
-    });
-    drop(live);
+    let counted = measure::count(&request, &mut |seen, phase| run.unit(seen, phase));
+    drop(run);
     let counted = counted.with_context(|| program.display().to_string())?;
-    let has_failed = check_ending(&counted.ending, program, &options.ending)? != ExitCode::SUCCESS;
+    let has_failed = check_ending(&counted.ending, program, &options.ending.expected())? != ExitCode::SUCCESS;
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
     let description = description(&request.configuration, &counted);
     let unit = options.unit.unit.first().map(String::as_str);

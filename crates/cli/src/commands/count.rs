@@ -1,5 +1,6 @@
 //! `pathlength count`: the instructions of a run, or of a unit of work, by image, group and function.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,20 +10,23 @@ use analysis::components::{Components, component_shares};
 use analysis::environment::describe_environment;
 use analysis::mix;
 use analysis::profile::{Profile, functions, image_shares};
-use analysis::run_counts::{RunCounts, RunDescription, process_table};
+use analysis::run_counts::{self, RunCounts, RunDescription, process_table};
 use analysis::units::{Measurement, Phase, each_unit, path_lengths, unsteady_note};
+use anyhow::bail;
 use engine::Configuration;
-use lab::measure::{self, CountRequest, Counted};
+use session::console::RunProgress;
+use session::input::Input;
+use session::measure::{self, CountRequest, Counted};
+use session::process_tree;
+use session::program::{check_ending, check_names, left_out, protect_images, until};
 use table::Table;
-use trace::EnvironmentSummary;
+use trace::{EnvironmentSummary, Trace};
 
-use super::{
-    check_ending, check_names, classes, configuration, family, left_out, named_in_unit, protect_images, unit,
-    until, with_output_apart, write, write_after_run,
-};
+use super::show::report_problems;
+use super::{classes, counted_tree, named_in_unit, unit};
 use crate::arguments::{By, CountOptions, OutputOptions};
+use crate::console::{CommandRun, write, write_after_run};
 use crate::messages::{self, Message};
-use crate::progress::LiveProgress;
 
 /// How many functions a summary lists.
 pub const SUMMARY_FUNCTIONS: usize = 15;
@@ -30,55 +34,65 @@ pub const SUMMARY_FUNCTIONS: usize = 15;
 /// One message is sent for this number of units.
 const MESSAGE_INTERVAL: u64 = 64;
 
-/// Runs the program, counts, and writes the tables.
+/// Runs the program, or takes the counts of a trace or saved ones, and writes the tables.
 pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
-    if RunCounts::is_saved(options.program.path()) {
-        return show_saved(options);
+    match &options.input.resolve()? {
+        Input::Trace(path) => show_trace(options, path),
+        Input::SavedCounts(path) if process_tree::is_folder(path) => counted_tree::show_folder(options, path),
+        Input::SavedCounts(path) => show_saved(options, path),
+        Input::Attached(attached) => {
+            check_units(options)?;
+            counted_tree::attach(options, attached)
+        }
+        Input::Program { path, arguments } => {
+            check_units(options)?;
+            count_program(options, path, arguments)
+        }
     }
-    if lab::family::is_folder(options.program.path()) {
-        return family::show_folder(options);
+}
+
+/// Whether options that need units of work have them.
+fn check_units(options: &CountOptions) -> anyhow::Result<()> {
+    if options.unit.unit.is_empty() {
+        if options.by == Some(By::Unit) {
+            bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
+        }
+        if !options.classes.is_empty() {
+            bail!("--class is the class of units of work: name their function with --unit FUNCTION");
+        }
     }
-    if options.by == Some(By::Unit) && options.unit.unit.is_empty() {
-        anyhow::bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
-    }
-    if !options.classes.is_empty() && options.unit.unit.is_empty() {
-        anyhow::bail!("--class is the class of units of work: name their function with --unit FUNCTION");
-    }
-    if options.program.duration.is_some() && options.program.attach.is_none() {
-        anyhow::bail!("--duration is for a program that runs already: name its process with --attach");
-    }
-    if let Some(process) = options.program.attach {
-        return family::attach(options, process);
-    }
-    if options.children {
-        return family::run(options);
+    Ok(())
+}
+
+/// Runs the program, counts, and writes the tables.
+fn count_program(options: &CountOptions, program: &Path, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let configuration = counted_configuration(options, program, arguments);
+    if options.input.children {
+        return counted_tree::run(options, configuration);
     }
     if options.by == Some(By::Process) {
-        anyhow::bail!("--by process needs the counts of all processes: add --children");
+        bail!("--by process needs the counts of all processes: add --children");
     }
     if options.unit.unit.len() > 1 || !options.classes.is_empty() {
-        return classes::run(options);
+        return classes::run(options, configuration);
     }
     if options.by == Some(By::Owner) {
-        anyhow::bail!("--by owner needs several owners: add --children, a second --unit, or --class");
+        bail!("--by owner needs several owners: add --children, a second --unit, or --class");
     }
     let rules = named_rules(options)?;
     let output = &options.output;
     output.check(options.by.is_none() && saved_path(output).is_none())?;
-    let configuration = counted_configuration(options);
     let mut request = CountRequest { configuration, unit: unit(&options.unit) };
     check_names(&request.configuration, &named_in_unit(request.unit.as_ref()))?;
-    let live = LiveProgress::new(output.takes_standard_output());
-    request.configuration.settings.executed = live.instructions();
-    let counted = with_output_apart(output, || {
-        measure::count(&request, &mut |seen, phase| {
-            live.unit(seen, phase);
-            if seen.is_multiple_of(MESSAGE_INTERVAL) || phase == Phase::Done {
-                messages::send(&Message::Units(seen, phase));
-            }
-        })
+    let run = CommandRun::begin(output, true);
+    request.configuration.settings.executed = run.instructions();
+    let counted = measure::count(&request, &mut |seen, phase| {
+        run.unit(seen, phase);
+        if seen.is_multiple_of(MESSAGE_INTERVAL) || phase == Phase::Done {
+            messages::send(&Message::Units(seen, phase));
+        }
     });
-    drop(live);
+    drop(run);
     let counted = counted?;
     if messages::is_connected() {
         messages::send(&Message::Counted(&counted));
@@ -87,7 +101,6 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         }
     }
     protect_images(counted.counts.images.iter().map(|image| image.path.as_path()));
-    let program = options.program.path();
     let ending = counted.ending.clone();
     let description = description(&request.configuration, &counted);
     let unit = options.unit.unit.first().map(String::as_str);
@@ -98,13 +111,12 @@ pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
         Some(path) => save(&counts, path)?,
         None => show(&counts, code, rules, options, write_after_run)?,
     }
-    check_ending(&ending, program, &options.ending)
+    check_ending(&ending, program, &options.ending.expected())
 }
 
 /// The configuration of the run.
-pub(super) fn counted_configuration(options: &CountOptions) -> Configuration {
-    let program = &options.program;
-    let mut configuration = configuration(&options.engine, program.path(), program.arguments(), true);
+fn counted_configuration(options: &CountOptions, program: &Path, arguments: &[OsString]) -> Configuration {
+    let mut configuration = options.engine.program().configuration(program, arguments, true);
     configuration.settings.dilation = options.time_dilation;
     configuration
 }
@@ -174,26 +186,42 @@ pub(super) fn show(
     sorted
 }
 
-fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
-    let path = options.program.path();
-    if !options.program.arguments().is_empty() || !options.unit.unit.is_empty() {
-        anyhow::bail!(
-            "{} holds saved counts: --unit and arguments are for a program that is run",
+/// Shows the counts of a trace.
+fn show_trace(options: &CountOptions, path: &Path) -> anyhow::Result<ExitCode> {
+    let trace = Trace::open(path)?;
+    let (counts, problems) = run_counts::of_trace(&trace)?;
+    report_problems(&trace, path);
+    problems.iter().for_each(|problem| messages::report_problem(&problem.to_string()));
+    protect_images(trace.images().iter().map(|image| image.path.as_path()));
+    let is_whole = problems.is_empty() && trace.problems().is_empty();
+    show_counts(options, path, counts)?;
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn show_saved(options: &CountOptions, path: &Path) -> anyhow::Result<ExitCode> {
+    show_counts(options, path, RunCounts::open(path)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows counts that were made before, or saves them.
+fn show_counts(options: &CountOptions, path: &Path, mut counts: RunCounts) -> anyhow::Result<()> {
+    if !options.unit.unit.is_empty() || !options.classes.is_empty() {
+        bail!(
+            "{} was recorded or counted before: --unit and --class are for a program that is run",
             path.display()
         );
     }
-    let mut counts = RunCounts::open(path)?;
     if options.by == Some(By::Process) && counts.processes().is_empty() {
-        anyhow::bail!("{} has one process: save all with count --children", path.display());
+        bail!("{} has one process: save all with count --children", path.display());
     }
     if options.by == Some(By::Unit) && counts.measurement().is_none() {
-        anyhow::bail!(
+        bail!(
             "{} has no single units of work: save it with count --unit FUNCTION of one process, without classes",
             path.display()
         );
     }
     if options.by == Some(By::Owner) && !counts.has_owners() {
-        anyhow::bail!(
+        bail!(
             "{} says nothing of who executed the instructions: save it with count --children, or with classes of units",
             path.display()
         );
@@ -202,19 +230,14 @@ fn show_saved(options: &CountOptions) -> anyhow::Result<ExitCode> {
         classes::check_rows(options)?;
     }
     if code_rows(options.by).is_some() {
-        anyhow::bail!(
-            "{} has functions, but no lines and addresses: count the program again",
-            path.display()
-        );
+        bail!("{} has functions, but no lines and addresses: count the program again", path.display());
     }
     if let Some(path) = saved_path(&options.output) {
-        save(&counts, path)?;
-        return Ok(ExitCode::SUCCESS);
+        return save(&counts, path);
     }
     let environment = counts.description.environment.as_ref().map(describe_environment);
     counts.description.notes.extend(environment.map(|it| format!("The environment of the run: {it}.")));
-    show(&counts, None, named_rules(options)?, options, write)?;
-    Ok(ExitCode::SUCCESS)
+    show(&counts, None, named_rules(options)?, options, write)
 }
 
 /// The file, if its name asks for saved counts.

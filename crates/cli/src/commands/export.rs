@@ -13,10 +13,10 @@ use anyhow::{Context, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use report::{Error, Format, InstructionTable, StandardStream};
+use session::program::protect_images;
 use trace::Trace;
 use trace::export::{ChampSim, Din};
 
-use super::protect_images;
 use super::show::{replay_into, report_problems, selection};
 use crate::arguments::{ExportOptions, Form};
 

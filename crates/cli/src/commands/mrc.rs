@@ -1,22 +1,20 @@
 //! `pathlength mrc`: miss-ratio curves, the misses of caches of all sizes.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::models::{self, ClassCurves, TotalsByClass};
 use anyhow::Context;
 use clap::ValueEnum;
 use machine::{Holds, MissRatioCurves, PerProcess};
-use report::{Block, Error, Format, Page, Section};
+use report::{Block, Error, Page, Section};
+use session::console::check_output;
+use session::machines::SelectedMachines;
+use session::simulation::{Needs, Simulated, Simulation};
+use session::tables::NOTHING_SIMULATED;
 use table::Table;
 
-use super::by_class::ClassRequest;
-use super::processes;
-use super::selected_machines::SelectedMachines;
-use super::simulate::{Simulated, simulate};
-use crate::arguments::{
-    ClassOptions, OutputOptions, ReferenceStream, RowOptions, SimulationOptions, SizesOptions,
-};
+use crate::arguments::{MrcOptions, ReferenceStream, SizesOptions};
+use crate::console::CommandConsole;
 
 /// Pages of a block, by Alpha's granularity hints.
 const BLOCKS: [u32; 3] = [8, 64, 512];
@@ -27,24 +25,12 @@ const SMALLEST_PAGE: u64 = 512;
 const OWN_CACHES: &str = "Each process has caches of its own, as if it had a processor to itself.";
 
 /// Simulates caches of all sizes on the trace or the program, and writes the tables, or a page of charts.
-pub fn run(
-    sizes: &SizesOptions,
-    output: &OutputOptions,
-    input: &SimulationOptions,
-    children: bool,
-    classes: &ClassOptions,
-) -> anyhow::Result<ExitCode> {
-    let page = output.page();
-    let SizesOptions { streams, line_size, largest, granularity_hints } = sizes;
+pub fn run(options: &MrcOptions) -> anyhow::Result<ExitCode> {
+    let SizesOptions { streams, line_size, largest, granularity_hints } = &options.sizes;
     let streams = ReferenceStream::value_variants().iter().filter(|stream| streams.contains(stream));
     let holds: Vec<Holds> = streams.map(|&stream| stream.into()).collect();
-    match page {
-        Some(_) if output.format() != Format::Table => {
-            anyhow::bail!("a page has no other format: leave out --format {}", output.format())
-        }
-        Some(_) => {}
-        None => output.check(holds.len() > 1)?,
-    }
+    let console = CommandConsole::new(&options.output, None);
+    check_output(&console, holds.len() > 1)?;
     if granularity_hints.is_some() && *line_size < SMALLEST_PAGE {
         anyhow::bail!(
             "--granularity-hints are of pages, and lines have {line_size} bytes: add --line-size 8K"
@@ -58,32 +44,25 @@ pub fn run(
             None => curves,
         })
     };
-    let has_classes = classes.are_wanted(None, &input.plan.unit);
-    let (simulated, mut curves) = if has_classes {
-        let request = ClassRequest {
-            input,
-            classes,
-            rows_shown: &RowOptions::default(),
-            output,
-            selected: &SelectedMachines::default(),
-            children,
-        };
-        by_class(&request, line_size, make)?
+    let simulation = &options.input.simulation(&options.classes, SelectedMachines::default(), &console)?;
+    let (mut simulated, mut curves) = if simulation.has_classes() {
+        by_class(simulation, line_size, make)?
     } else {
-        let simulated = run_models(output, input, children, make)?;
-        let curves = Curves::of_all(&simulated.model, line_size);
-        (simulated.with_model(()), curves)
+        let (simulated, model) = of_all(simulation, make)?;
+        (simulated, Curves::of_all(&model, line_size))
     };
+    if simulation.all_processes {
+        simulated.notes.push(OWN_CACHES.into());
+    }
     if let (Some(hinted), Some(last)) = (granularity_hints, curves.tables.last_mut()) {
         last.notes.push(format!(
             "An entry of {hinted} holds a block of up to 512 pages, and counts as a line in sizes."
         ));
     }
-    match page {
-        Some(path) => write_page(&simulated, curves, path)?,
-        None => simulated.write(curves.tables, &RowOptions::default(), output)?,
+    match options.output.page() {
+        Some(path) => simulated.write_page(simulation, page(&simulated.program(), curves)?, path),
+        None => simulated.write(simulation, curves.tables),
     }
-    simulated.finish(input)
 }
 
 /// The curves as tables, one for each stream, and what a page draws of them.
@@ -115,46 +94,37 @@ impl Curves {
 
 /// Simulates the models with the classes of units of work.
 fn by_class(
-    request: &ClassRequest,
+    simulation: &Simulation,
     line_size: u64,
     make: impl Fn() -> Result<MissRatioCurves, machine::Error> + Send + 'static,
 ) -> anyhow::Result<(Simulated<()>, Curves)> {
-    request.check(true)?;
+    simulation.check_classes(true)?;
     make()?;
     let divided = TotalsByClass::new(move || make().expect("it was possible before"));
-    let mut simulated = request.simulate(request.prepare()?, divided)?;
-    request.check_ended(&simulated, &simulated.model.classes)?;
-    simulated.notes.extend(request.children.then(|| OWN_CACHES.into()));
+    let simulated = simulation.run_with_classes(divided)?;
+    simulated.check_classes(simulation, &simulated.model.classes)?;
     let (simulated, divided) = simulated.take_model();
     let parts = divided.parts();
-    let whole = divided.models.into_merged().context(processes::NOTHING_SIMULATED)?;
+    let whole = divided.models.into_merged().context(NOTHING_SIMULATED)?;
     Ok((simulated, Curves::of_classes(&models::class_curves(&whole, parts), line_size)))
 }
 
 /// Simulates the model that `make` makes, or one for each process, whose counts are added up.
-fn run_models(
-    output: &OutputOptions,
-    input: &SimulationOptions,
-    children: bool,
+fn of_all(
+    simulation: &Simulation,
     make: impl Fn() -> Result<MissRatioCurves, machine::Error> + Send + 'static,
-) -> anyhow::Result<Simulated<MissRatioCurves>> {
-    let none = SelectedMachines::default();
+) -> anyhow::Result<(Simulated<()>, MissRatioCurves)> {
     let first = make()?;
-    if !children {
-        return simulate(input, output, None, &[], &none, first);
+    if !simulation.all_processes {
+        return Ok(simulation.run(Needs::default(), first)?.take_model());
     }
     let model = PerProcess::merging(move || make().expect("it was possible before"));
-    let (mut simulated, _) = processes::simulate_all(input, output, None, &[], &none, model)?;
-    simulated.notes.push(OWN_CACHES.into());
-    let (simulated, model) = simulated.take_model();
-    let model = model.into_merged().context(processes::NOTHING_SIMULATED)?;
-    Ok(simulated.with_model(model))
+    let (simulated, model) = simulation.run(Needs::default(), model)?.take_model();
+    Ok((simulated, model.into_merged().context(NOTHING_SIMULATED)?))
 }
 
 /// A page with a chart for each table.
-fn write_page(simulated: &Simulated<()>, curves: Curves, path: &Path) -> Result<(), Error> {
-    let header = simulated.trace.header();
-    let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+fn page(program: &str, curves: Curves) -> Result<Page, Error> {
     let lines: Vec<&str> = curves.lines.iter().map(String::as_str).collect();
     let section = |(table, drawn): (Table, Table)| {
         let chart = report::sizes(&drawn, "size", &lines, "misses per 1,000 instructions")?;
@@ -163,12 +133,10 @@ fn write_page(simulated: &Simulated<()>, curves: Curves, path: &Path) -> Result<
         let chart = chart.captioned(curves.caption);
         Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
     };
-    let page = Page {
+    Ok(Page {
         title: "Miss-ratio curves".into(),
         headline: format!("How large must a cache be for {program}?"),
         sections: curves.tables.into_iter().zip(curves.drawn).map(section).collect::<Result<_, Error>>()?,
-        provenance: simulated.provenance(),
         ..Page::default()
-    };
-    report::write_file(path, |out| page.write(out))
+    })
 }

@@ -15,17 +15,20 @@ use analysis::samples::{
 };
 use anyhow::{Context, bail};
 use engine::Sampling;
-use lab::family::{self, CountFolder};
-use lab::measure::Ending;
-use lab::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
 use report::Format;
+use session::console::Console;
+use session::input::Input;
+use session::measure::Ending;
+use session::process_tree::{self, CountFolder};
+use session::program::{check_ending, until};
+use session::sampling::{self, SampleRequest, SampledFolder, SampledProcess, SampledProfile};
+use session::simulation::{KnownProcesses, Simulated};
+use session::tables::{CallsRequest, ResultRows};
 use table::{Kind, Table};
 
 use self::live::LiveView;
-use super::calls::{chain_form, check_functions, write_chains};
-use super::simulate::Simulated;
-use super::{check_ending, configuration, until, with_output_apart};
-use crate::arguments::{ProfileOptions, ResultRows, RowOptions, SampleRows};
+use crate::arguments::{ProfileOptions, SampleRows};
+use crate::console::{CommandConsole, OutputApart};
 
 /// Rows of each table in the summary.
 const SUMMARY_ROWS: usize = 15;
@@ -37,28 +40,33 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     output.check(samples.by.is_none() && !is_firefox)?;
     let rows = samples.by.and_then(|by| by.results(samples.inclusive));
     let columns = SampleCounts::default().columns();
+    let (calls, console) = (options.calls.request(), CommandConsole::new(output, Some(&options.rows)));
+    let is_tree = rows == Some(ResultRows::Calls(CallRows::Tree));
     let form = match is_firefox {
         true => None,
-        false => chain_form(&columns, &options.calls, output, rows)?,
+        false => calls.chain_form(&console, &columns, is_tree)?,
     };
     if samples.by.is_some() {
-        check_functions(&options.calls, rows)?;
+        calls.check_rows(rows)?;
     }
-    if samples.children && options.file.attach.is_none() {
+    let input = options.input.resolve()?;
+    if options.input.children && input.attached().is_none() {
         text::message!(
             "note: all processes of a program that is run are sampled: --children is for --attach"
         );
     }
-    let Sampled { profile, ending, notes } = sample(options)?;
+    let Sampled { profile, ending, notes } = sample(options, &input)?;
     if profile.summary.samples == 0 {
         bail!(
             "there are no samples: the program used less processor time, or fewer instructions, than --every says"
         );
     }
-    let SampledProfile { calls, instructions, trace, summary, processes, threads } = profile;
-    let simulated = Simulated { model: calls, trace, part: None, notes, ending, is_whole: true };
-    if let Some((form, path)) = form {
-        write_chains(&simulated, &simulated.model.model, &options.calls, form, path)?;
+    let SampledProfile { calls: tree, instructions, trace, summary, processes, threads } = profile;
+    let known = KnownProcesses::new();
+    let simulated =
+        Simulated { model: tree, trace, part: None, notes, processes: known, ending, is_whole: true };
+    if let Some(output) = form {
+        calls.write_chains(&simulated, &simulated.model.model, output)?;
     } else if let Some(path) = output.path.as_deref().filter(|_| is_firefox) {
         let names = Names::of_trace(&simulated.trace);
         let dictionary = Dictionary::new(&simulated.trace, &names);
@@ -66,11 +74,11 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         simulated.protect();
         report::write_file(path, |out| Ok(write_samples(&dictionary, &threads, interval, out).map(drop)?))?;
     } else {
-        let made = SampleTables { options, simulated: &simulated, instructions, summary, processes };
-        made.write(rows)?;
+        let made = SampleTables { options, calls, simulated: &simulated, instructions, summary, processes };
+        made.write(rows, &console)?;
     }
     match &simulated.ending {
-        Some(ending) => check_ending(ending, options.file.path(), &options.ending),
+        Some(ending) => check_ending(ending, input.path().unwrap_or("".as_ref()), &options.ending.expected()),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -91,7 +99,7 @@ struct Sampled {
 }
 
 /// Samples what the options say.
-fn sample(options: &ProfileOptions) -> anyhow::Result<Sampled> {
+fn sample(options: &ProfileOptions, input: &Input) -> anyhow::Result<Sampled> {
     let sampling = options.samples.every;
     // Who counts the instructions between samples has the exact counts, too.
     let is_exact = options.samples.exact || matches!(sampling, Sampling::Instructions(_));
@@ -103,19 +111,24 @@ fn sample(options: &ProfileOptions) -> anyhow::Result<Sampled> {
             view.show(sampled);
         }
     };
-    if let Some(process) = options.file.attach {
-        let place = (folder.path(), options.file.duration);
-        let children = options.samples.children;
-        let profile = sampling::sample_running(process, children, request, place, &mut show)?;
-        let notes = vec![format!("Process {process} was sampled while it ran.")];
-        return Ok(Sampled { profile, ending: None, notes });
-    }
+    let (path, arguments) = match input {
+        Input::Program { path, arguments } => (path, arguments),
+        Input::Attached(attached) => {
+            let profile = sampling::sample_running(attached, request, folder.path(), &mut show)?;
+            let notes = vec![format!("Process {} was sampled while it ran.", attached.process)];
+            return Ok(Sampled { profile, ending: None, notes });
+        }
+        Input::Trace(_) | Input::SavedCounts(_) => {
+            bail!("{input} is no program: programs are sampled while they run")
+        }
+    };
     // Counts repeat if clock and random numbers do; samples by time never do.
     let repeats = matches!(sampling, Sampling::Instructions(_));
-    let (path, arguments) = (options.file.path(), options.file.arguments());
-    let configuration = configuration(&options.engine, path, arguments, repeats);
-    let (profile, ending) =
-        with_output_apart(&options.output, || sampling::sample(&configuration, request, &folder, &mut show))?;
+    let configuration = options.engine.program().configuration(path, arguments, repeats);
+    let apart = OutputApart::begin(&options.output);
+    let sampled = sampling::sample(&configuration, request, &folder, &mut show);
+    drop(apart);
+    let (profile, ending) = sampled?;
     let notes = ending.as_ref().and_then(until).into_iter().collect();
     Ok(Sampled { profile, ending, notes })
 }
@@ -123,6 +136,7 @@ fn sample(options: &ProfileOptions) -> anyhow::Result<Sampled> {
 /// Everything that tables are made of.
 struct SampleTables<'a> {
     options: &'a ProfileOptions,
+    calls: CallsRequest,
     simulated: &'a Simulated<WithCallTree<SampleCounts>>,
     instructions: SampledInstructions,
     summary: SampleSummary,
@@ -131,20 +145,20 @@ struct SampleTables<'a> {
 
 impl SampleTables<'_> {
     /// Writes the tables with these rows.
-    fn write(&self, rows: Option<ResultRows>) -> anyhow::Result<()> {
-        let selection = self.options.calls.selection();
-        selection.check(self.simulated.model.tree()).context("in the samples")?;
-        let tables = match (self.options.samples.by, rows) {
+    fn write(&self, rows: Option<ResultRows>, console: &CommandConsole) -> anyhow::Result<()> {
+        self.calls.selection.check(self.simulated.model.tree()).context("in the samples")?;
+        let mut tables = match (self.options.samples.by, rows) {
             (_, Some(ResultRows::Own(rows))) => vec![self.own(rows)],
             (_, Some(ResultRows::Calls(rows))) => vec![self.calls(rows)],
             (Some(SampleRows::SystemCall), _) => vec![system_calls(&self.summary)],
             (Some(_), _) => vec![self.by_process()],
             (None, _) => {
-                let tables = self.short();
-                return self.simulated.write(tables, &RowOptions::default(), &self.options.output);
+                return Ok(self.simulated.write_as_they_are(console, self.short())?);
             }
         };
-        self.simulated.write(tables, &self.options.rows, &self.options.output)
+        let sorted = console.arrange(&mut tables);
+        self.simulated.write_as_they_are(console, tables)?;
+        sorted
     }
 
     /// A summary, and the first rows of some tables.
@@ -174,8 +188,8 @@ impl SampleTables<'_> {
 
     /// The samples of calls, with all that is called. How often there were calls is not known.
     fn calls(&self, rows: CallRows) -> Table {
-        let (calls, selection) = (&self.simulated.model, self.options.calls.selection());
-        let table = call_tables(rows, &selection, calls, &[("", &calls.model)]).remove(0);
+        let calls = &self.simulated.model;
+        let table = call_tables(rows, &self.calls.selection, calls, &[("", &calls.model)]).remove(0);
         with_errors(without_calls(table), self.summary.samples)
     }
 
@@ -200,7 +214,7 @@ impl SampleTables<'_> {
                 file_name(&process.program).into(),
                 share.into(),
                 process.samples.into(),
-                family::describe(&process.state).into(),
+                process_tree::describe(&process.state).into(),
             ]);
         }
         with_errors(table, self.summary.samples)

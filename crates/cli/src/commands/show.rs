@@ -16,10 +16,11 @@ use analysis::replay::{
 use anyhow::Context;
 use events::record::Mark;
 use report::{Destination, Format, PagedStream, StandardStream, TableWriter};
+use session::program::protect_images;
+use session::simulation::report_damage;
 use table::Table;
 use trace::Trace;
 
-use super::protect_images;
 use crate::arguments::{ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 use crate::messages;
 use crate::progress::Replaying;
@@ -66,7 +67,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
                 let usual = options.output.summary_rows(ROWS).filter(|_| is_summary);
                 options.rows.shorten(table, usual, &all);
             }
-            super::write(&tables, &options.output)?;
+            crate::console::write(&tables, &options.output)?;
             sorted?;
             is_whole
         }
@@ -81,12 +82,9 @@ fn stdout(options: &ShowOptions) -> io::Result<PagedStream> {
     report::open_stream(StandardStream::Output, options.output.destination().is_paged)
 }
 
-/// Reports parts of the file that could not be read when it was opened.
+/// Reports parts of a trace's file that could not be read when it was opened.
 pub fn report_problems(trace: &Trace, path: &Path) {
-    for problem in trace.problems() {
-        let (path, offset) = (path.display(), problem.offset);
-        messages::report_problem(&format!("{path}: at byte {offset}: {}", problem.what));
-    }
+    report_damage(&messages::report_problem, trace, path);
 }
 
 /// Writes all addresses, or those of each process in a table of its own.

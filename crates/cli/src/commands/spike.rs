@@ -53,7 +53,7 @@ fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Re
         None => match_profile(&profile, file, &mut program, options)?,
     };
     let instructions = program.instructions();
-    let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
+    let problem = |problem| spike::Error::Unsuitable { path: options.image.to_path_buf(), problem };
     let optimized = optimize::optimize(program, &calls, settings(options)).map_err(problem)?;
     write_image(output, &optimized.bytes, &options.image)?;
     let tables = match options.by {
@@ -61,7 +61,7 @@ fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Re
         None if optimized.outcomes.is_empty() => vec![summary(&optimized, instructions)],
         None => vec![summary(&optimized, instructions), coverage(&optimized)],
     };
-    super::write(&tables, &options.report())?;
+    crate::console::write(&tables, &options.report())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -115,7 +115,7 @@ fn instrument(options: &InstrumentOptions, output: &Path) -> anyhow::Result<Exit
     let name =
         counts.file_name().with_context(|| format!("{}: is not the name of a file", counts.display()))?;
     let absolute = folder.join(name);
-    let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
+    let problem = |problem| spike::Error::Unsuitable { path: options.image.to_path_buf(), problem };
     let instrumented =
         spike::instrument::instrument(program, absolute.as_os_str().as_bytes(), options.update.into())
             .map_err(problem)?;

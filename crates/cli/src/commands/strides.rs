@@ -10,23 +10,21 @@ use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Select
 use analysis::strides::{self, Bins, By, LiveStrides, Patterns, StrideSettings};
 use anyhow::bail;
 use engine::{ClassPlan, Configuration, Plan, UnitPlan};
-use lab::startup::RequestedNames;
-use lab::{family, live};
 use machine::Machine;
 use report::{Block, Error, Page, Section};
+use session::console::RunProgress;
+use session::input::Input;
+use session::machines::SelectedMachines;
+use session::program::{check_ending, check_names, left_out, names_in, protect_images, until};
+use session::simulation::{is_parallel, process_notes};
+use session::startup::RequestedNames;
+use session::{live, process_tree};
 use table::Table;
 use trace::Trace;
 
-use super::processes::{family_notes, observe_running, observed_note};
-use super::selected_machines::SelectedMachines;
 use super::show::{replay_selected, report_problems, selection};
-use super::simulate::is_parallel;
-use super::{
-    check_ending, check_names, configuration, left_out, named, protect_images, until, with_output_apart,
-    write_after_run,
-};
-use crate::arguments::{AttachedProgram, ClassOptions, OutputOptions, PatternsOf, StridesOptions};
-use crate::progress::LiveProgress;
+use crate::arguments::{ClassOptions, OutputOptions, PatternsOf, StridesOptions};
+use crate::console::{CommandRun, write_after_run};
 
 /// Rows of the short table on a terminal, and charts of a page.
 const ROWS: usize = 20;
@@ -35,23 +33,22 @@ const ROWS: usize = 20;
 pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     options.output.check(false)?;
     let machines = match options.advice {
-        true => SelectedMachines::find(std::slice::from_ref(&options.machine), &[])?.machines,
+        true => SelectedMachines::find([&options.machine], &[])?.machines,
         false => Vec::new(),
     };
-    if Trace::is_trace(options.file.path()) {
-        replay(options, &machines)
-    } else {
-        observe(options, &machines)
+    match options.input.resolve()? {
+        Input::Trace(path) => replay(options, &path, &machines),
+        Input::SavedCounts(path) => bail!("{} holds saved counts, and no addresses", path.display()),
+        input => observe(options, &input, &machines),
     }
 }
 
 /// Counts the strides of a trace. Parts that cannot be read are reported, and make the exit status 1.
-fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
-    let file = options.file.path().display();
-    if !options.unit.is_empty() || has_classes(options) || !options.file.arguments().is_empty() {
-        bail!("{file} is a trace: --unit, --class, --by class and arguments are for a program that is run");
+fn replay(options: &StridesOptions, path: &Path, machines: &[Machine]) -> anyhow::Result<ExitCode> {
+    if !options.unit.is_empty() || has_classes(options) {
+        bail!("{} is a trace: --unit, --class and --by class are for a program that is run", path.display());
     }
-    let trace = Trace::open(options.file.path())?;
+    let trace = Trace::open(path)?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
@@ -67,8 +64,8 @@ fn replay(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exit
     for patterns in &mut all {
         is_whole &= replay_selected(&replay, &options.selection, patterns, true)?;
     }
-    write(&all, machines, Vec::new(), options, super::write)?;
-    report_problems(&trace, options.file.path());
+    write(&all, machines, Vec::new(), options, (path, crate::console::write))?;
+    report_problems(&trace, path);
     Ok(status(is_whole, &trace))
 }
 
@@ -77,15 +74,18 @@ fn status(is_whole: bool, trace: &Trace) -> ExitCode {
 }
 
 /// Counts the strides of a program while it runs.
-fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<ExitCode> {
-    let file = options.file.path().display();
+fn observe(options: &StridesOptions, input: &Input, machines: &[Machine]) -> anyhow::Result<ExitCode> {
     if selection(&options.selection) != Selection::default() {
         bail!(
-            "{file} is a program: while it runs, --unit is the only selection; for others record a trace first"
+            "{input} is a program: while it runs, --unit is the only selection; for others record a trace first"
         );
     }
-    let mut configuration =
-        configuration(&options.engine, options.file.path(), options.file.arguments(), true);
+    let none = Vec::new();
+    let (path, arguments) = match input {
+        Input::Program { path, arguments } => (path.as_path(), arguments),
+        _ => (Path::new(""), &none),
+    };
+    let mut configuration = options.engine.program().configuration(path, arguments, true);
     let units = units(options)?;
     let live_strides = counted(options).into_iter().map(|one| {
         let strides = LiveStrides::new(one.by, one.arrays, one.options);
@@ -93,21 +93,18 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     });
     let live_strides: Vec<LiveStrides> = live_strides.collect();
     let plan = Plan { heap: live_strides.iter().any(LiveStrides::wants_heap), ..units };
-    let attached = options.running.attached(options.children)?;
-    if attached.is_none() {
-        check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..named(&plan) })?;
+    if input.attached().is_none() {
+        check_names(&configuration, &RequestedNames { arrays: &options.arrays, ..names_in(&plan) })?;
     }
-    if options.children || attached.is_some() {
-        return observe_processes(options, machines, (&configuration, attached), &plan, live_strides);
+    if options.input.has_all_processes() {
+        return observe_processes(options, machines, (&configuration, input), &plan, live_strides);
     }
     if options.by == PatternsOf::Process {
         bail!("--by process needs the strides of all processes: add --children");
     }
-    let progress = LiveProgress::new(options.output.takes_standard_output());
+    let progress = CommandRun::begin(&options.output, true);
     configuration.settings.executed = progress.instructions();
-    let live = with_output_apart(&options.output, || {
-        live::run(&configuration, &plan, live_strides, is_parallel(None))
-    });
+    let live = live::run(&configuration, &plan, live_strides, is_parallel(None));
     drop(progress);
     let live = live?;
     protect_images(live.trace.images().iter().map(|image| image.path.as_path()));
@@ -116,13 +113,13 @@ fn observe(options: &StridesOptions, machines: &[Machine]) -> anyhow::Result<Exi
     let all: Vec<Patterns> =
         live.model.into_iter().map(|live_strides| Patterns::of_program(&dictionary, live_strides)).collect();
     let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
-    write(&all, machines, notes, options, write_after_run)?;
-    check_ending(&live.ending, options.file.path(), &options.ending)
+    write(&all, machines, notes, options, (path, write_after_run))?;
+    check_ending(&live.ending, path, &options.ending.expected())
 }
 
 /// Whether tables are to have classes of units of work.
 fn has_classes(options: &StridesOptions) -> bool {
-    options.by == PatternsOf::Class || options.classes.are_wanted(None, &options.unit)
+    options.by == PatternsOf::Class || !options.classes.classes.is_empty() || options.unit.len() > 1
 }
 
 /// The units of work that are counted, or whose classes are wanted.
@@ -149,14 +146,16 @@ fn units(options: &StridesOptions) -> anyhow::Result<Plan> {
 fn observe_processes(
     options: &StridesOptions,
     machines: &[Machine],
-    (configuration, attached): (&Configuration, Option<AttachedProgram>),
+    (configuration, input): (&Configuration, &Input),
     plan: &Plan,
     live_strides: Vec<LiveStrides>,
 ) -> anyhow::Result<ExitCode> {
-    let observed = match &attached {
-        Some(attached) => observe_running(attached, plan, live_strides, |_| ())?,
+    let attached = input.attached();
+    let observed = match attached {
+        Some(attached) => process_tree::observe_running(attached, plan, live_strides, |_| ())?,
         None => {
-            with_output_apart(&options.output, || family::observe(configuration, plan, live_strides, |_| ()))?
+            let _run = CommandRun::begin(&options.output, false);
+            process_tree::observe(configuration, plan, live_strides, |_| ())?
         }
     };
     protect_images(observed.trace.images().iter().map(|image| image.path.as_path()));
@@ -169,11 +168,11 @@ fn observe_processes(
     });
     let all: Vec<Patterns> = patterns.collect();
     let mut notes: Vec<String> = observed.ending.as_ref().and_then(until).into_iter().collect();
-    notes.extend(attached.as_ref().map(observed_note));
-    notes.extend(family_notes(&observed.processes, observed.left_out));
-    write(&all, machines, notes, options, write_after_run)?;
+    notes.extend(process_notes(attached, &observed.processes, observed.left_out));
+    let path = input.path().unwrap_or(Path::new(""));
+    write(&all, machines, notes, options, (path, write_after_run))?;
     match &observed.ending {
-        Some(ending) => check_ending(ending, options.file.path(), &options.ending),
+        Some(ending) => check_ending(ending, path, &options.ending.expected()),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -213,7 +212,7 @@ fn write(
     machines: &[Machine],
     notes: Vec<String>,
     options: &StridesOptions,
-    write: impl Fn(&[Table], &OutputOptions) -> Result<(), Error>,
+    (file, write): (&Path, impl Fn(&[Table], &OutputOptions) -> Result<(), Error>),
 ) -> anyhow::Result<()> {
     let path = options.output.path.as_deref();
     let patterns = match all {
@@ -226,13 +225,13 @@ fn write(
         [] => return Ok(()),
     };
     if let Some(name) = patterns.missing() {
-        let file = options.file.path().display();
+        let file = file.display();
         bail!(
             "no variable '{name}' is known in {file}; pathlength strides {file} lists those that are accessed"
         );
     }
     if let Some(path) = options.output.page() {
-        let page = page(patterns, options.file.path(), notes)?;
+        let page = page(patterns, file, notes)?;
         return Ok(report::write_file(path, |out| page.write(out))?);
     }
     let is_for_people = path.is_none() && options.output.format() == report::Format::Table;

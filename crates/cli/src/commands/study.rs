@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use report::Page;
+use session::machines::SelectedMachines;
 use studies::byteword::{MODES, Mode, StudySettings, byteword};
 use studies::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
 use studies::system::{SystemProgram, SystemStudySettings};
@@ -14,7 +15,6 @@ use studies::vlm::Backing;
 use table::Table;
 use workloads::build::{BuildFolders, BuildProgress};
 
-use super::selected_machines::SelectedMachines;
 use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
 

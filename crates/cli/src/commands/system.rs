@@ -18,6 +18,7 @@ use crate::arguments::{
     GuestOptions, KernelInstructions, KernelOptions, ProgramOptions, SystemBuildOptions, SystemCommand,
     SystemCountOptions, SystemRunOptions, SystemTraceOptions,
 };
+use crate::console::OutputApart;
 use crate::progress::Steps;
 
 /// The tables of `system count`.
@@ -42,7 +43,7 @@ fn build(options: &SystemBuildOptions) -> anyhow::Result<ExitCode> {
     for (what, path) in [("kernel", &kernel.image), ("first process", &kernel.init)] {
         table.row(vec![what.into(), path.display().to_string().into()]);
     }
-    super::write(&[table], &options.output)?;
+    crate::console::write(&[table], &options.output)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -75,7 +76,7 @@ fn run_program(options: &SystemRunOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
-    let plan = super::trace::plan(&options.plan)?;
+    let plan = options.plan.part().plan()?;
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
@@ -88,7 +89,7 @@ fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
 
 fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     options.output.check(options.tables.len() != 1)?;
-    let plan = super::trace::plan(&options.plan)?;
+    let plan = options.plan.part().plan()?;
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
@@ -100,9 +101,11 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
         given => given.iter().map(String::as_str).collect(),
     };
     let is_light = counts_suffice(&plan, options.guest.kernel.processors, &names);
-    let (result, mut converted) = super::with_output_apart(&options.output, || {
-        if is_light { guest.count(&path, &mut pass_on) } else { guest.trace(&plan, &path, &mut pass_on) }
-    })?;
+    let apart = OutputApart::begin(&options.output);
+    let recorded =
+        if is_light { guest.count(&path, &mut pass_on) } else { guest.trace(&plan, &path, &mut pass_on) };
+    drop(apart);
+    let (result, mut converted) = recorded?;
     take_out(&result, &options.guest.taken)?;
     let times = is_light.then(|| std::mem::take(&mut converted.times));
     let tables = super::show::summary_tables(&path, times)?;
@@ -114,7 +117,7 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
         let usual = options.output.summary_rows(ROWS).filter(|_| options.tables.is_empty());
         options.rows.shorten(table, usual, &all);
     }
-    super::write_after_run(&tables, &options.output)?;
+    crate::console::write_after_run(&tables, &options.output)?;
     sorted?;
     note_conversion(&converted, &plan);
     Ok(exit_code(result.status))
@@ -199,5 +202,5 @@ fn prepare(options: &GuestOptions, program: &ProgramOptions) -> anyhow::Result<P
         outputs: options.taken.clone(),
         folder: std::env::current_dir()?,
     };
-    PreparedGuest::new(&setup, (program.path(), program.arguments()), || build_kernel(&options.kernel))
+    PreparedGuest::new(&setup, (program.path(), &program.arguments()), || build_kernel(&options.kernel))
 }

@@ -53,6 +53,18 @@ fn models_observe_a_running_program_which_goes_on() {
         sum(&column(&objects, "own instructions")[row - 1..row])
     };
     assert!(own("again") > 100_000 && own("(outside)") < own("again"), "{objects:?}");
+    // Every command that simulates observes it.
+    let calls = program.table("calls", "--children --by function --duration 0.3");
+    let annotated = program.table("annotate", "--children --function work --duration 0.3");
+    for (table, name) in [(&calls, "work"), (&annotated, "request")] {
+        assert!(table.len() > 2, "{name}: {table:?}");
+    }
+    let curves = program.table("mrc", "--children --streams data --largest 2K --duration 0.3");
+    assert_eq!(column(&curves, "size").last(), Some(&"2048"), "{curves:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let options = "--children --unit request --duration 0.5";
+    outcome(program.attaching("units", options, &folder.path().join("units"))).noted_success();
+    assert!(fs::read_dir(folder.path().join("units")).unwrap().count() > 1);
     // It can be counted then.
     assert!(!program.table("count", "--by function --duration 0.1").is_empty());
 }
@@ -132,7 +144,8 @@ fn wrong_options_say_what_to_do() {
         ("caches".to_string(), 2, "required"),
         ("sharing --children :ev56/family".to_string(), 1, "--children goes with --attach"),
         ("faults --duration 1 :ev56/family".to_string(), 1, "with --attach"),
-        ("mrc --attach 1".to_string(), 2, "unexpected argument"),
+        ("mrc --attach 0".to_string(), 2, "a process has a number from 1"),
+        ("annotate --duration 1 :ev56/family".to_string(), 1, "with --attach"),
     ] {
         let outcome = run(&words);
         assert!(outcome.code() == code && outcome.stderr.contains(part), "{words}: {}", outcome.stderr);

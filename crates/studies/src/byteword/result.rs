@@ -3,11 +3,11 @@
 use analysis::profile::Profile;
 use analysis::statics::ImageStatics;
 use analysis::units::Measurement;
-
-use super::schemes::SchemeTime;
-use lab::measure::Counted;
+use session::measure::Counted;
 use workloads::build::Build;
 use workloads::workload::Workload;
+
+use super::schemes::SchemeTime;
 
 /// A way to run the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use table::{Kind, Table, Value};
 
 use super::{Error, ModeResult, Setting, Study, StudyRun};
-use lab::live;
+use session::live;
 
 /// A build, and how it is executed.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::provenance::provenance_of;
 use crate::server::{PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION};
 use crate::tpcc::Terminals;
-use lab::family;
+use session::process_tree;
 use workloads::build::BuildFolders;
 
 /// What to study.
@@ -126,10 +126,10 @@ fn transactions_of(
 ) -> Result<Transactions, Error> {
     family.rename_class(TRANSACTION, CLASS);
     family.rename_class(PROCESS_START, "(start of a process)");
-    let class = family::classes(&family).into_iter().find(|class| class.name == CLASS);
+    let class = process_tree::classes(&family).into_iter().find(|class| class.name == CLASS);
     match class.filter(|class| class.units() == u64::from(transactions)) {
         Some(class) => {
-            let owners = family::run_counts(&family, RunDescription::default(), None);
+            let owners = process_tree::run_counts(&family, RunDescription::default(), None);
             Ok(Transactions { class, owners })
         }
         None => {

@@ -8,12 +8,12 @@ use analysis::units::{Phase, SteadyRules};
 use engine::{Configuration, UnitOfWork};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use session::measure::{self, CountRequest, Counted};
+use workloads::build::BuildFolders;
 
 use super::result::{Mode, StudyRun};
 use crate::database::{DatabaseBuilds, StudyProgress, check_success};
 use crate::error::Error;
-use lab::measure::{self, CountRequest, Counted};
-use workloads::build::BuildFolders;
 
 /// Transactions in a window: as many as lie between two checkpoints, for a transaction gets longer as
 /// the log does.

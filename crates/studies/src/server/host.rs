@@ -42,7 +42,7 @@ impl HostProgram {
             file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)
         };
         let status = interrupt.wait(&mut self.process).map_err(|error| failed(self.what, &error))?;
-        if interrupt.check().is_err() {
+        if interrupt.is_interrupted() {
             return Err(Error::Interrupted);
         }
         let [stdout, stderr] = self.printed.map(|file| read(file).unwrap_or_default());

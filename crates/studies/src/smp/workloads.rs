@@ -4,7 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use session::measure::Ending;
+use session::{forked_run, record};
 use trace::Trace;
+use workloads::build::{Build, build};
+use workloads::toolchain::BYTE_WORD;
+use workloads::workload::Workload;
 
 use super::settings::SmpStudySettings;
 use crate::database::{StudyProgress, check_success};
@@ -12,12 +17,6 @@ use crate::environment::{PROCESSORS, repeatable};
 use crate::error::Error;
 use crate::recorded_server::{ServerLoad, ServerRecording, trace_folder, trace_name, unit_plan};
 use crate::server::ServerBuilds;
-use lab::isolated;
-use lab::measure::Ending;
-use lab::record;
-use workloads::build::{Build, build};
-use workloads::toolchain::BYTE_WORD;
-use workloads::workload::Workload;
 
 /// The kind of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,12 +131,12 @@ fn record_kernel(
         repeatable(build.program.clone(), arguments.collect(), PROCESSORS[BUILD], &settings.sysroot);
     let plan = unit_plan("iteration", 0);
     let unfinished = path.with_extension("unfinished");
-    let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<Ending, lab::measure::Error> {
+    let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<Ending, session::measure::Error> {
         let recording = record::record(&configuration, &plan, &unfinished);
         recording.map(|it| it.ending)
     };
     let of_run = |error| Error::Run { build: build.name, mode: MODE, error };
-    let (ending, output) = isolated::start(run).map_err(of_run)?.wait(&mut |()| {}).map_err(of_run)?;
+    let (ending, output) = forked_run::start(run).map_err(of_run)?.wait(&mut |()| {}).map_err(of_run)?;
     let failed = |reason| Error::Workload { build: build.name, mode: MODE, reason };
     check_success(&ending, &output).map_err(failed)?;
     fs::rename(&unfinished, path).map_err(|error| Error::Files { path: path.into(), error })

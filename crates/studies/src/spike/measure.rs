@@ -10,21 +10,19 @@ use engine::{Configuration, Plan, Process};
 use machine::{Caches, Machine, TimingModel};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use session::measure::Ending;
+use session::{edges, forked_run, live};
 use spike::layout::LayoutSteps;
 use spike::optimize::{self, Optimized, Options};
 use spike::profile::{EdgeCounts, IndirectCall};
 use spike::program::Program;
+use workloads::build::Build;
+use workloads::feedback;
 
 use super::{SpikeStudyError as Error, programs::StudyProgram};
 use crate::database::check_success;
 use crate::environment::repeatable;
 use crate::models::Models;
-use lab::edges;
-use lab::isolated;
-use lab::live;
-use lab::measure::Ending;
-use workloads::build::Build;
-use workloads::feedback;
 
 /// A variant of a program: what is optimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +55,7 @@ pub const VARIANTS: [Variant; 5] = [
 /// The number of the variant with hot-cold optimization and nothing after it.
 pub const HOT_COLD: usize = 2;
 
-/// Steps of the layout alone (the paper's Figure 10); all of them are a variant above.
+/// LayoutSteps of the layout alone (the paper's Figure 10); all of them are a variant above.
 pub const LAYOUTS: [Variant; 3] = [
     Variant { name: "chain blocks", options: steps(true, false, false) },
     Variant { name: "place procedures", options: steps(false, false, true) },
@@ -235,7 +233,7 @@ impl Place<'_> {
             let configuration =
                 feedback::training(configuration, build, profile).map_err(|error| error.to_string())?;
             let mut process = Process::new(&configuration).map_err(|error| error.to_string())?;
-            let end = lab::measure::run(&mut process, &mut (), &configuration);
+            let end = session::measure::run(&mut process, &mut (), &configuration);
             let end = end.map_err(|error| error.to_string())?;
             Ok(((), Ending::new(end, &process.images)))
         };
@@ -259,7 +257,7 @@ impl Place<'_> {
         let input = input.unwrap_or_else(|| "/dev/null".into());
         let run = |_: &mut (dyn FnMut(()) + Send)| measure(&configuration);
         let running =
-            isolated::start_reading(Path::new(&input), run).map_err(|error| failed(error.to_string()))?;
+            forked_run::start_reading(Path::new(&input), run).map_err(|error| failed(error.to_string()))?;
         let ended = running.wait_for_bytes(&mut |()| {});
         let ((measured, ending), output) = ended.map_err(|error| failed(error.to_string()))?;
         check_success(&ending, &String::from_utf8_lossy(&output)).map_err(failed)?;

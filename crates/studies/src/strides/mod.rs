@@ -15,9 +15,9 @@ use machine::{Caches, Machine};
 use table::{Kind, Table};
 use trace::Trace;
 
-use lab::live;
-use lab::measure::{self, Ending};
-use lab::record;
+use session::live;
+use session::measure::{self, Ending};
+use session::record;
 use workloads::build::{self, Build, BuildFolders, build};
 use workloads::toolchain::ORIGINAL;
 use workloads::workload::Workload;

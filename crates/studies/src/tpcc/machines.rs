@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::models::{Together, WithClasses, class_sums};
+use analysis::models::{SummedOverProcesses, WithClasses, class_sums};
 use engine::{Configuration, Plan};
 use machine::{Caches, Machine, PerProcess, TimingModel};
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use table::{Column, Kind, Table, Value};
 
 use super::{CLASSES, DatabaseSystem, TpccStudySettings, class_name};
 use crate::models::Models;
-use lab::family;
-use lab::measure::Ending;
+use session::measure::Ending;
+use session::process_tree;
 
 /// The machines on which transactions are simulated unless others are named: two of the nineties, of which one was measured with
 /// TPC-C, and one of today.
@@ -65,12 +65,12 @@ pub(super) fn observe(
         caches: own.iter().map(|(_, machine)| Caches::new(machine)).collect(),
         times: own.iter().map(|(_, machine)| TimingModel::new(machine).expect("it was checked")).collect(),
     });
-    let observed = family::observe(configuration, plan, WithClasses::new(models), |_| ());
+    let observed = process_tree::observe(configuration, plan, WithClasses::new(models), |_| ());
     let observed = observed.map_err(|error| error.to_string())?;
     let WithClasses { model, classes } = &observed.model;
     let on_machine = |index: usize| {
-        let caches = Together(model.all_models().map(|models| &models.caches[index]).collect());
-        let times = Together(model.all_models().map(|models| &models.times[index]).collect());
+        let caches = SummedOverProcesses(model.all_models().map(|models| &models.caches[index]).collect());
+        let times = SummedOverProcesses(model.all_models().map(|models| &models.times[index]).collect());
         let (misses, cycles) = (class_sums(&caches, classes), class_sums(&times, classes));
         let transaction = |(_, name): &(&str, &str)| {
             let misses = misses.iter().find(|class| class_name(class.name) == *name)?;

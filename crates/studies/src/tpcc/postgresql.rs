@@ -9,7 +9,10 @@ use engine::{ClassPlan, ClassRule, Configuration, Family, Plan, UnitOfWork};
 use machine::Machine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use session::measure::Ending;
+use session::process_tree;
 use sha2::{Digest, Sha256};
+use workloads::workload::{Source, Workload};
 
 use super::{
     CLASSES, CountedRun, DatabaseSystem, MODE, StudyProgress, TpccStudy, TpccStudySettings, details,
@@ -20,9 +23,6 @@ use crate::provenance::provenance_of;
 use crate::server::{
     Client, PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection, TRANSACTION, count_server,
 };
-use lab::family;
-use lab::measure::Ending;
-use workloads::workload::{Source, Workload};
 
 /// What a server's process executes when the terminals say that a steady state has begun.
 const STEADY_STATE: &str = "pg_backend_pid";
@@ -86,13 +86,13 @@ fn classes(mut family: Family) -> Result<CountedRun, String> {
         family.rename_class(class, name);
     }
     family.rename_class(PROCESS_START, "(start of a process)");
-    let found = family::classes(&family);
+    let found = process_tree::classes(&family);
     let transaction = |(function, name): (&str, &str)| {
         let class = found.iter().find(|class| class.name == name).cloned();
         class.ok_or_else(|| never_called(function))
     };
     let transactions = CLASSES.into_iter().map(transaction).collect::<Result<_, _>>()?;
-    let owners = family::run_counts(&family, RunDescription::default(), None);
+    let owners = process_tree::run_counts(&family, RunDescription::default(), None);
     Ok(CountedRun { transactions, owners })
 }
 

@@ -7,6 +7,9 @@ use std::process::{Command, Output};
 
 use engine::{Configuration, Plan, UnitPlan};
 use machine::PerProcess;
+use session::measure::Ending;
+use session::process_tree;
+use workloads::build::Build;
 
 use super::data::{TABLES, TableFiles};
 use super::database::{Answered, MODE, TpchDatabase, TpchStudySettings};
@@ -15,9 +18,6 @@ use super::statements::{AccessPath, POSTGRESQL_PATHS, Statement};
 use crate::database::StudyProgress;
 use crate::error::Error;
 use crate::server::{Client, ServerBuilds, ServerConnection};
-use lab::family;
-use lab::measure::Ending;
-use workloads::build::Build;
 
 /// The number of the build that is measured.
 const BYTE_WORD: usize = 1;
@@ -137,7 +137,8 @@ fn observe(
     let each = PerProcess::new(move || own.make().expect("it was possible before"));
     let plan =
         Plan { unit: Some(UnitPlan { function: UNIT.into(), skip: 0, units: None }), ..Plan::default() };
-    let observed = family::observe(configuration, &plan, each, |_| ()).map_err(|error| error.to_string())?;
+    let observed =
+        process_tree::observe(configuration, &plan, each, |_| ()).map_err(|error| error.to_string())?;
     let components = FunctionComponents::of(&observed.trace);
     let models = observed.model.models();
     let measured = observed.processes.iter().filter_map(|process| models.get(&process.process));

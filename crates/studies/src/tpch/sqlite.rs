@@ -5,6 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine::{Plan, UnitPlan};
+use session::measure::Ending;
+use session::{forked_run, live};
+use workloads::build::{Build, build};
+use workloads::toolchain::{BYTE_WORD, NATIVE};
+use workloads::workload::Workload;
 
 use super::data::TableFiles;
 use super::database::{Answered, MODE, TpchDatabase, TpchStudySettings};
@@ -13,12 +18,6 @@ use super::statements::{AccessPath, SQLITE_PATHS, Statement};
 use crate::database::{StudyProgress, check_success, lock};
 use crate::environment::{check_library, repeatable};
 use crate::error::Error;
-use lab::isolated;
-use lab::live;
-use lab::measure::Ending;
-use workloads::build::{Build, build};
-use workloads::toolchain::{BYTE_WORD, NATIVE};
-use workloads::workload::Workload;
 
 /// The builds, and the database that statements are asked of.
 pub(super) struct SqliteDatabase {
@@ -62,7 +61,7 @@ impl SqliteDatabase {
         &self,
         statement: &Statement,
         models_of: &MachineModels,
-    ) -> Result<isolated::Running<(Measured, Ending), ()>, Error> {
+    ) -> Result<forked_run::ForkedRun<(Measured, Ending), ()>, Error> {
         let file = self.write(statement)?;
         let arguments = vec!["run".into(), self.database.clone().into(), file.clone().into(), file.into()];
         let configuration = repeatable(self.alpha.program.clone(), arguments, isa::Cpu::Ev56, &self.sysroot);
@@ -73,10 +72,10 @@ impl SqliteDatabase {
                 .map_err(|error| error.to_string())?;
             Ok((FunctionComponents::of(&live.trace).measured(&live.model, &models_of.machines), live.ending))
         };
-        isolated::start(run).map_err(|error| self.failed(error))
+        forked_run::start(run).map_err(|error| self.failed(error))
     }
 
-    fn answer(&self, running: isolated::Running<(Measured, Ending), ()>) -> Result<Answered, Error> {
+    fn answer(&self, running: forked_run::ForkedRun<(Measured, Ending), ()>) -> Result<Answered, Error> {
         let ((measured, ending), rows) = running.wait(&mut |()| {}).map_err(|error| self.failed(error))?;
         let failed = |reason| Error::Workload { build: self.alpha.name, mode: MODE, reason };
         check_success(&ending, &rows).map_err(failed)?;
@@ -86,7 +85,7 @@ impl SqliteDatabase {
         Ok(Answered { measured, rows })
     }
 
-    fn failed(&self, error: isolated::Error) -> Error {
+    fn failed(&self, error: forked_run::Error) -> Error {
         Error::Run { build: self.alpha.name, mode: MODE, error }
     }
 
@@ -160,7 +159,7 @@ impl TpchDatabase for SqliteDatabase {
                 next += 1;
                 continue;
             }
-            let done = isolated::first_done(&running);
+            let done = forked_run::first_done(&running);
             answered[places.swap_remove(done)] = Some(self.answer(running.swap_remove(done))?);
         }
         Ok(answered.into_iter().flatten().collect())

@@ -8,7 +8,7 @@ mod edge;
 #[path = "../../../engine/tests/oracle/engine.rs"]
 mod engine;
 #[path = "../../../engine/tests/oracle/guest.rs"]
-#[expect(dead_code, reason = "the workload is compiled by lab")]
+#[expect(dead_code, reason = "the workload is compiled by `workloads`")]
 mod guest;
 #[path = "../../../engine/tests/oracle/lockstep.rs"]
 #[expect(dead_code, reason = "the databases say more than standard output")]

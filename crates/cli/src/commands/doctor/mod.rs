@@ -92,7 +92,7 @@ pub fn run(options: &DoctorOptions) -> anyhow::Result<ExitCode> {
         ),
     });
     checks.into_iter().for_each(|check| table.row(check.row()));
-    super::write(&[table], output)?;
+    crate::console::write(&[table], output)?;
     Ok(if needed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

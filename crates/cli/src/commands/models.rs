@@ -1,0 +1,64 @@
+//! What `caches` and `time` have in common: machines, the execution, rows of tables.
+
+use machine::Machine;
+use session::machines::SelectedMachines;
+use session::simulation::Simulation;
+use session::tables::{CallsRequest, ModelTables, ResultRows, SweepRequest};
+
+use crate::arguments::ModelOptions;
+use crate::console::CommandConsole;
+
+/// A command that writes tables of models of machines.
+pub struct ModelCommand<'a> {
+    options: &'a ModelOptions,
+    rows: Option<ResultRows>,
+    calls: CallsRequest,
+    machines: SelectedMachines,
+}
+
+impl<'a> ModelCommand<'a> {
+    /// With the machines that the options name.
+    pub fn new(options: &'a ModelOptions) -> anyhow::Result<ModelCommand<'a>> {
+        let machines = SelectedMachines::find(&options.machines, &options.settings.settings)?;
+        Ok(ModelCommand { options, rows: options.result_rows(), calls: options.calls.request(), machines })
+    }
+
+    /// Where tables go.
+    pub fn console(&self) -> CommandConsole<'a> {
+        CommandConsole::new(&self.options.output, Some(&self.options.rows))
+    }
+
+    /// The execution.
+    pub fn simulation<'c>(&self, console: &'c CommandConsole<'c>) -> anyhow::Result<Simulation<'c>> {
+        self.options.input.simulation(&self.options.classes, self.machines.clone(), console)
+    }
+
+    /// The sweep, if there is one.
+    pub fn sweep<'s>(&'s self, simulation: &'s Simulation) -> Option<SweepRequest<'s>> {
+        let settings = &self.options.settings;
+        let resume = settings.resume.as_deref();
+        let request =
+            || SweepRequest { simulation, settings: &settings.settings, sweeps: &settings.sweeps, resume };
+        (!settings.sweeps.is_empty()).then(request)
+    }
+
+    /// Whether the tables can be written. `is_long` says whether a summary has several.
+    pub fn check_output(&self, simulation: &Simulation, is_long: bool) -> Result<(), report::Error> {
+        let several = if self.rows.is_some() { simulation.machines.names.len() > 1 } else { is_long };
+        report::check(several, simulation.console.format(), simulation.console.path())
+    }
+
+    /// The tables.
+    pub fn tables<'s>(&'s self, simulation: &'s Simulation<'s>) -> ModelTables<'s> {
+        ModelTables { simulation, rows: self.rows, calls: &self.calls }
+    }
+}
+
+/// Makes a model for each machine.
+pub fn models_of<M>(
+    machines: &SelectedMachines,
+    new: impl Fn(&Machine) -> M + Clone + Send + 'static,
+) -> impl Fn() -> Vec<M> + Clone + Send + 'static {
+    let machines = machines.machines.clone();
+    move || machines.iter().map(&new).collect()
+}

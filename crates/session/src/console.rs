@@ -1,0 +1,69 @@
+//! The outside of a session: who sees progress and problems, and where tables go.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use analysis::units::Phase;
+use report::Format;
+use table::Table;
+
+/// A command, or another caller. Values that it returns for what begins are dropped at the end of that.
+pub trait Console {
+    /// A program begins to run. Where tables have standard output for themselves, the program's output goes elsewhere. A program
+    /// that is forked from this process must find no other thread in it: `may_have_thread` says whether it may.
+    fn begin_run(&self, may_have_thread: bool) -> Box<dyn RunProgress>;
+
+    /// The replay of so many instructions begins.
+    fn begin_replay(&self, instructions: u64) -> Box<dyn ReplayProgress>;
+
+    /// A part of a trace cannot be read, and is left out.
+    fn report_problem(&self, problem: &str);
+
+    /// Sorts and shortens tables as the caller wishes. Tables are shortened even if they cannot be sorted.
+    fn arrange(&self, tables: &mut [Table]) -> anyhow::Result<()>;
+
+    /// Writes tables: of a program that was run, where they do not mix with its output.
+    fn write(&self, tables: &[Table], has_run: bool) -> Result<(), report::Error>;
+
+    /// The file or folder for the output, instead of a stream.
+    fn path(&self) -> Option<&Path>;
+
+    /// The format of tables.
+    fn format(&self) -> Format;
+
+    /// Whether a program receives the tables, which gets the summary beside other tables, and decides itself what an exit status
+    /// means.
+    fn is_program(&self) -> bool;
+
+    /// The file, if its name asks for a page of HTML.
+    fn page(&self) -> Option<&Path> {
+        self.path().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
+    }
+}
+
+/// The progress of a run.
+pub trait RunProgress {
+    /// The counter of the program's instructions, if it is shown.
+    fn instructions(&self) -> Option<Arc<AtomicU64>>;
+
+    /// Another unit of work ended.
+    fn unit(&self, seen: u64, phase: Phase);
+}
+
+/// The progress of a replay.
+pub trait ReplayProgress {
+    /// Advances by this number of instructions.
+    fn advance(&self, instructions: u64);
+}
+
+/// Before the work that computes it: whether a page, one table or several can be written.
+pub fn check_output(console: &dyn Console, several: bool) -> anyhow::Result<()> {
+    match console.page() {
+        Some(_) if console.format() != Format::Table => {
+            anyhow::bail!("a page has no other format: leave out --format {}", console.format())
+        }
+        Some(_) => Ok(()),
+        None => Ok(report::check(several, console.format(), console.path())?),
+    }
+}
