@@ -21,7 +21,7 @@ pub type SharedKernel = linux::SharedKernel<Cpu>;
 /// The kernel state, while a thread holds the lock.
 pub type KernelGuard<'a> = linux::KernelGuard<'a, Cpu>;
 /// The kernel state of a thread.
-pub type KernelThread = linux::KernelThread<Cpu>;
+pub type Task = linux::Task<Cpu>;
 /// How a process ends or is replaced.
 pub type ProcessEnding = linux::ProcessEnding<Cpu>;
 /// How a program ended.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use events::LoadedImage;
 
-use crate::platform::{BlockCache, Cpu, Kernel, KernelThread, ProgramEnd, SharedKernel, reserve_memory};
+use crate::platform::{BlockCache, Cpu, Kernel, ProgramEnd, SharedKernel, Task, reserve_memory};
 use guest::Observer;
 use guest_thread::{GuestThread, SharedProcess};
 use linux::SystemSettings;
@@ -52,7 +52,7 @@ pub struct Process {
     pub unaligned: u64,
     /// Number of processes that the program and its children forked. Other observers observe those.
     pub forked: u64,
-    thread: KernelThread,
+    thread: Task,
     kernel: SharedKernel,
 }
 
@@ -60,7 +60,7 @@ impl Process {
     /// Loads the program; nothing runs yet. The thread that calls must be the one that runs it.
     pub fn new(configuration: &Configuration) -> Result<Process, Error> {
         let (memory, mut cpu) = (reserve_memory().map_err(Error::Memory)?, Cpu::default());
-        let thread = KernelThread::first();
+        let thread = Task::first();
         let mut kernel = Kernel::new(configuration.settings.clone(), &thread);
         let name = configuration.name.as_deref().unwrap_or(configuration.program.as_os_str());
         let mut arguments = vec![name.to_os_string()];

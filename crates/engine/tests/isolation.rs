@@ -5,7 +5,7 @@ use std::fs;
 use std::ops::Range;
 
 use alpha::cpu::{Cpu, register};
-use linux::{self, Control, Kernel, KernelThread, SharedKernel, SystemSettings};
+use linux::{self, Control, Kernel, SharedKernel, SystemSettings, Task};
 use memory::{Backing, Memory};
 
 const PAGE: u64 = <Cpu as linux::Abi>::LAYOUT.page;
@@ -27,7 +27,7 @@ const EFAULT: u64 = 14;
 
 struct Guest {
     kernel: SharedKernel<Cpu>,
-    thread: KernelThread<Cpu>,
+    thread: Task<Cpu>,
     cpu: Cpu,
     memory: Memory,
 }
@@ -38,7 +38,7 @@ impl Guest {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(SCRATCH, ROOM + PAGE, protection, false, Backing::Anonymous).unwrap();
         let cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
-        let thread = KernelThread::first();
+        let thread = Task::first();
         let kernel = SharedKernel::new(Kernel::new(SystemSettings::default(), &thread));
         Guest { kernel, thread, cpu, memory }
     }

@@ -2,7 +2,7 @@
 //! which must restore every register; and the virtual clock.
 
 use alpha::cpu::{Cpu, Exception, register};
-use linux::{self, Control, Kernel, KernelThread, SharedKernel, SystemSettings};
+use linux::{self, Control, Kernel, SharedKernel, SystemSettings, Task};
 use memory::{Backing, Memory};
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ const ADDRESS_SPACE: u64 = <Cpu as linux::Abi>::LAYOUT.bytes;
 /// A process without a program, with some pages mapped for arguments.
 struct Guest {
     kernel: SharedKernel<Cpu>,
-    thread: KernelThread<Cpu>,
+    thread: Task<Cpu>,
     cpu: Cpu,
     memory: Memory,
 }
@@ -27,7 +27,7 @@ impl Guest {
         memory.map_anonymous(SCRATCH, SCRATCH_BYTES, protection, false, Backing::Anonymous).unwrap();
         let mut cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
         cpu.r[register::SP] = SCRATCH + SCRATCH_BYTES;
-        let thread = KernelThread::first();
+        let thread = Task::first();
         let kernel = SharedKernel::new(Kernel::new(SystemSettings::default(), &thread));
         Guest { kernel, thread, cpu, memory }
     }

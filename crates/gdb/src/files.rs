@@ -21,7 +21,7 @@ const MAX_OPEN_FILES: usize = 64;
 
 /// Files that GDB has open for reading. They are opened anew for each read, so that the program finds no additional
 /// descriptor.
-pub struct Files {
+pub struct HostFiles {
     /// The folder in which absolute paths are searched first.
     sysroot: PathBuf,
     open: BTreeMap<u32, (PathBuf, DeviceInode)>,
@@ -34,10 +34,10 @@ fn identity(status: &Metadata) -> DeviceInode {
     (status.dev(), status.ino())
 }
 
-impl Files {
+impl HostFiles {
     /// None is open.
-    pub fn new(sysroot: &Path) -> Files {
-        Files { sysroot: sysroot.into(), open: BTreeMap::new() }
+    pub fn new(sysroot: &Path) -> HostFiles {
+        HostFiles { sysroot: sysroot.into(), open: BTreeMap::new() }
     }
 
     /// The host's file for the program's path.

@@ -28,7 +28,7 @@ use gdbstub::target::{self, TargetError, TargetResult};
 use guest::Guest;
 
 use crate::arch::{GuestArchitecture, GuestRegisters, from_gdb, to_gdb};
-use crate::files::Files;
+use crate::files::HostFiles;
 
 /// The program, as GDB sees it.
 pub struct GdbTarget {
@@ -40,13 +40,13 @@ pub struct GdbTarget {
     software: BTreeSet<u64>,
     hardware: BTreeSet<u64>,
     /// The files that GDB has open.
-    pub(crate) files: Files,
+    pub(crate) files: HostFiles,
 }
 
 impl GdbTarget {
     /// The program of a session.
     pub fn new(session: &Arc<DebugSession>, sysroot: &Path) -> GdbTarget {
-        let (orders, default, files) = (BTreeMap::new(), Order::Run, Files::new(sysroot));
+        let (orders, default, files) = (BTreeMap::new(), Order::Run, HostFiles::new(sysroot));
         let (software, hardware) = (BTreeSet::new(), BTreeSet::new());
         GdbTarget { session: session.clone(), orders, default, software, hardware, files }
     }

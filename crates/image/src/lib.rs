@@ -18,6 +18,7 @@ mod archive;
 mod code;
 mod debug_file;
 mod demangle;
+mod dwarf;
 mod dynamic;
 mod error;
 mod expression;

@@ -3,11 +3,12 @@
 use std::cell::Cell;
 
 use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, DwarfSections, EndianSlice, Error, LittleEndian,
-    Operation, Unit, UnitOffset, constants as dw,
+    AttributeValue, Dwarf, DwarfSections, EndianSlice, Error, LittleEndian, Operation, Unit, UnitOffset,
+    constants as dw,
 };
 
 use crate::demangle::demangle;
+use crate::dwarf::{DwarfEntry, DwarfSlice};
 use crate::symbols::Symbol;
 
 /// A variable, or other data with a name.
@@ -67,9 +68,6 @@ impl Variable {
         self.address.saturating_add(self.size)
     }
 }
-
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
-type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
 /// Types may refer to types so often: a damaged file may have them refer to themselves.
 const LONGEST_CHAIN: usize = 32;
@@ -142,8 +140,8 @@ fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Varia
 
 /// A unit of debug information.
 struct UnitTypes<'a, 'd> {
-    dwarf: &'d Dwarf<Slice<'a>>,
-    unit: &'d Unit<Slice<'a>>,
+    dwarf: &'d Dwarf<DwarfSlice<'a>>,
+    unit: &'d Unit<DwarfSlice<'a>>,
     /// How many members may still be read.
     members_left: Cell<usize>,
 }
@@ -174,7 +172,7 @@ impl<'a> UnitTypes<'a, '_> {
         Ok(())
     }
 
-    fn variable(&self, entry: &Entry<'a>, scope: Option<String>) -> Option<Variable> {
+    fn variable(&self, entry: &DwarfEntry<'a>, scope: Option<String>) -> Option<Variable> {
         let address = self.address(entry)?;
         // A definition refers to the declaration that has the rest.
         let reference =
@@ -189,7 +187,12 @@ impl<'a> UnitTypes<'a, '_> {
     }
 
     /// Follows the type of a variable, or of a member at this depth of structures.
-    fn complete(&self, variable: &mut Variable, of: AttributeValue<Slice<'a>>, depth: u32) -> Option<()> {
+    fn complete(
+        &self,
+        variable: &mut Variable,
+        of: AttributeValue<DwarfSlice<'a>>,
+        depth: u32,
+    ) -> Option<()> {
         let mut of = Some(of);
         for _ in 0..LONGEST_CHAIN {
             let entry = self.entry(of?)?;
@@ -244,7 +247,7 @@ impl<'a> UnitTypes<'a, '_> {
     }
 
     /// Adds a member, or the members of the structure that it is.
-    fn member(&self, entry: &Entry<'a>, depth: u32, members: &mut Vec<StructureMember>) -> Option<()> {
+    fn member(&self, entry: &DwarfEntry<'a>, depth: u32, members: &mut Vec<StructureMember>) -> Option<()> {
         let number = |name| entry.attr_value(name).and_then(|value| value.udata_value());
         let offset = match number(dw::DW_AT_data_member_location) {
             Some(offset) => offset,
@@ -279,9 +282,9 @@ impl<'a> UnitTypes<'a, '_> {
     }
 
     /// How many elements a dimension has, if that is constant.
-    fn count(&self, entry: &Entry<'a>) -> Option<u64> {
+    fn count(&self, entry: &DwarfEntry<'a>) -> Option<u64> {
         let number = |name| {
-            let value: AttributeValue<Slice> = entry.attr_value(name)?;
+            let value: AttributeValue<DwarfSlice> = entry.attr_value(name)?;
             // Without a sign what fits: compilers write bounds below zero with one.
             value.udata_value().map(u64::cast_signed).or(value.sdata_value())
         };
@@ -308,18 +311,18 @@ impl<'a> UnitTypes<'a, '_> {
             Some(AttributeValue::Language(language)) if fortran.contains(&language))
     }
 
-    fn entry(&self, reference: AttributeValue<Slice<'a>>) -> Option<Entry<'a>> {
+    fn entry(&self, reference: AttributeValue<DwarfSlice<'a>>) -> Option<DwarfEntry<'a>> {
         let AttributeValue::UnitRef(offset) = reference else { return None };
         self.unit.entry(offset).ok()
     }
 
-    fn name(&self, entry: &Entry<'a>) -> Option<String> {
+    fn name(&self, entry: &DwarfEntry<'a>) -> Option<String> {
         let name = self.dwarf.attr_string(self.unit, entry.attr_value(dw::DW_AT_name)?).ok()?;
         Some(name.to_string_lossy().into_owned())
     }
 
     /// The address of a variable that is at a fixed one.
-    fn address(&self, entry: &Entry<'a>) -> Option<u64> {
+    fn address(&self, entry: &DwarfEntry<'a>) -> Option<u64> {
         let AttributeValue::Exprloc(expression) = entry.attr_value(dw::DW_AT_location)? else { return None };
         let mut operations = expression.operations(self.unit.encoding());
         let base = match operations.next().ok()?? {

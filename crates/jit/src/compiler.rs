@@ -14,7 +14,7 @@ use crate::host::arena::CodeTable;
 use crate::host::assembler::Assembler;
 use crate::region;
 use crate::registers::RegisterMap;
-use crate::site::Site;
+use crate::site::FaultSite;
 use crate::stubs::{self, StubOffsets};
 
 /// Executions of a block in the interpreter after which it is compiled.
@@ -38,7 +38,7 @@ pub struct Compiler<G> {
     stubs: StubOffsets,
     code_table: CodeTable,
     /// By position in the arena.
-    sites: Vec<Site>,
+    sites: Vec<FaultSite>,
     map: Box<CodeMap>,
     stack_end: usize,
 }
@@ -112,7 +112,7 @@ impl<G: Emit> Compiler<G> {
         };
         REGIONS.fetch_add(1, Ordering::Relaxed);
         let start = (code - self.code_table.arena.start()) as u32;
-        let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
+        let moved = emitted.sites.iter().map(|site| FaultSite { position: start + site.position, ..*site });
         self.sites.extend(moved);
         if !emitted.instructions.is_empty() {
             self.map.add(start, emitted.instructions, start + emitted.code.len() as u32);
@@ -148,7 +148,7 @@ impl<G: Emit> Compiler<G> {
     }
 
     /// The site of the host instruction at `host`, which faulted.
-    pub fn site(&self, host: usize) -> Site {
+    pub fn site(&self, host: usize) -> FaultSite {
         let position = (host as u64 - self.code_table.arena.start()) as u32;
         let next = self.sites.partition_point(|site| site.position <= position);
         self.sites[next - 1]

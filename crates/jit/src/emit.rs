@@ -19,7 +19,7 @@ use crate::region::CodeRegion;
 use crate::registers::{
     INSTRUCTIONS, RECORD, RegisterMap, TIME, beside_record, host_field, instructions, stack_limit,
 };
-use crate::site::Site;
+use crate::site::FaultSite;
 use crate::stubs::StubOffsets;
 use crate::target::Target;
 
@@ -50,7 +50,7 @@ pub trait Emit: Target {
 pub(crate) struct Emitted {
     pub(crate) code: Vec<u8>,
     /// Where faults may come from, by position, ascending.
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<FaultSite>,
     /// Where control may enter: index in the region and position.
     pub(crate) entries: Vec<(usize, usize)>,
     /// Where each instruction's code begins, if a [`CodeMap`] is kept.
@@ -138,7 +138,7 @@ pub struct Emitter<'a, G: Emit> {
     pub(crate) flags: (u8, usize),
     /// Accesses in the block's record so far.
     pub(crate) accesses: i32,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<FaultSite>,
     pub(crate) instructions: Vec<MappedCode>,
     /// Whether a map of the code is kept.
     pub(crate) is_mapped: bool,

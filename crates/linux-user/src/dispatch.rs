@@ -10,7 +10,7 @@ use crate::calls::signal_delivery::ReturningCall;
 use crate::state::control::Control;
 use crate::state::kernel::Kernel;
 use crate::state::lock::KernelGuard;
-use crate::state::threads::KernelThread;
+use crate::state::threads::Task;
 use crate::table::{SystemCallAction, SystemCalls};
 
 /// The name of a system call.
@@ -26,7 +26,7 @@ pub fn system_call_name<G: SystemCalls>(number: u32) -> String {
 /// Executes the system call that the registers request. The program counter is already after the instruction.
 pub fn system_call<G: SystemCalls>(
     kernel: &mut KernelGuard<G>,
-    thread: &mut KernelThread<G>,
+    thread: &mut Task<G>,
     cpu: &mut G,
     memory: &Memory,
 ) -> Control {

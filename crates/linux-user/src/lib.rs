@@ -27,5 +27,5 @@ pub use state::lock::{KernelGuard, SharedKernel};
 pub use state::settings::{Clock, RandomSource, SystemSettings};
 pub use state::signals::{die, send_to_caller};
 pub use state::substitution::Substitution;
-pub use state::threads::{KernelThread, ProcessEnding, Start};
+pub use state::threads::{ProcessEnding, Start, Task};
 pub use table::SystemCalls;

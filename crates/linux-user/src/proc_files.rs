@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use crate::abi::Abi;
 use crate::procfs::{self, ProcEntry};
 use crate::state::kernel::Kernel;
-use crate::state::threads::KernelThread;
+use crate::state::threads::Task;
 use crate::{memory_file, proc_status};
 use host::Errno;
 use memory::{Backing, Memory, MemoryRegion};
@@ -38,7 +38,7 @@ fn flags_of(descriptor: RawFd) -> i32 {
 /// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see.
 pub fn replace<G: Abi>(
     kernel: &mut Kernel<G>,
-    caller: &KernelThread<G>,
+    caller: &Task<G>,
     memory: &Memory,
     descriptor: u64,
 ) -> Result<u64, Errno> {
@@ -104,7 +104,7 @@ pub fn stand_in<G: Abi>(
 /// The contents of a process's file for the guest, if they differ from those of the file that was opened.
 fn converted<G: Abi>(
     kernel: &Kernel<G>,
-    caller: &KernelThread<G>,
+    caller: &Task<G>,
     memory: &Memory,
     (id, name): (u32, &str),
     opened: &mut std::fs::File,

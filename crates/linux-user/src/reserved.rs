@@ -27,12 +27,12 @@ const TOP: u64 = 1 << 14;
 const MOST_LINKS: usize = 40;
 
 /// A soft and a hard limit of descriptors.
-pub type Limit = [u64; 2];
+pub type HostLimit = [u64; 2];
 
 /// The limit with which the engine started, and the first reserved number, which follows from it.
-static BEGINNING: OnceLock<(Limit, RawFd)> = OnceLock::new();
+static BEGINNING: OnceLock<(HostLimit, RawFd)> = OnceLock::new();
 
-fn beginning() -> (Limit, RawFd) {
+fn beginning() -> (HostLimit, RawFd) {
     *BEGINNING.get_or_init(|| {
         let limit = change_limit(None);
         (limit, first_below(limit[1]))
@@ -60,7 +60,7 @@ pub fn is_reserved_of(process: u32, descriptor: u64) -> bool {
 }
 
 /// The limit with which the engine started.
-pub fn inherited_limit() -> Limit {
+pub fn inherited_limit() -> HostLimit {
     beginning().0
 }
 
@@ -99,7 +99,7 @@ pub fn check_descriptor(descriptor: u64) -> Result<(), Errno> {
 }
 
 /// Sets the host's limit of descriptors, and returns the previous one.
-pub fn change_limit(new: Option<Limit>) -> Limit {
+pub fn change_limit(new: Option<HostLimit>) -> HostLimit {
     let mut old = [0u64; 2];
     let new = new.as_ref().map_or(0, |new| new.as_ptr() as u64);
     // SAFETY: the pointers are to 16 bytes each that outlive the call, or null.

@@ -21,20 +21,20 @@ const REMEMBERED: usize = 50;
 /// All jobs, the latest last.
 #[derive(Default)]
 pub struct Jobs {
-    jobs: Mutex<Vec<Arc<Job>>>,
+    jobs: Mutex<Vec<Arc<ManagerJob>>>,
 }
 
 /// A job.
-struct Job {
+struct ManagerJob {
     id: u64,
     title: String,
     process: Pid,
     began: Instant,
-    progress: Mutex<Progress>,
+    progress: Mutex<JobProgress>,
 }
 
 #[derive(Default)]
-struct Progress {
+struct JobProgress {
     output: Vec<u8>,
     /// Seconds that it took, and how it ended.
     end: Option<(f64, JobEnding)>,
@@ -68,11 +68,11 @@ pub struct JobOutput {
 }
 
 impl Jobs {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Job>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<ManagerJob>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, id: u64) -> Option<Arc<Job>> {
+    fn find(&self, id: u64) -> Option<Arc<ManagerJob>> {
         self.lock().iter().find(|job| job.id == id).cloned()
     }
 
@@ -99,7 +99,13 @@ impl Jobs {
             let mut jobs = self.lock();
             let id = jobs.last().map_or(1, |last| last.id + 1);
             let began = Instant::now();
-            let job = Arc::new(Job { id, title: prepared.title, process, began, progress: Mutex::default() });
+            let job = Arc::new(ManagerJob {
+                id,
+                title: prepared.title,
+                process,
+                began,
+                progress: Mutex::default(),
+            });
             jobs.push(job.clone());
             if jobs.len() > REMEMBERED {
                 let ended = jobs.iter().position(|job| job.progress().end.is_some());
@@ -140,8 +146,8 @@ impl Jobs {
     }
 }
 
-impl Job {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+impl ManagerJob {
+    fn progress(&self) -> MutexGuard<'_, JobProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,7 +164,7 @@ impl Job {
     }
 }
 
-impl Progress {
+impl JobProgress {
     fn append(&mut self, bytes: &[u8]) {
         self.output.extend_from_slice(bytes);
         let surplus = self.output.len().saturating_sub(KEPT);

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, EndianSlice, LittleEndian, Pointer,
+    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, LittleEndian, Pointer,
     RegisterRule, UnwindContext, UnwindSection,
 };
 
 use crate::elf::Elf;
 use crate::error::Problem;
-
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+use crate::section_bytes::SectionBytes;
 
 /// The row of code that no table describes.
 pub const NO_ROW: u32 = 0;
@@ -157,7 +156,7 @@ impl UnwindingTables {
     }
 }
 
-fn common(entry: &CommonInformationEntry<Slice>) -> Result<FrameHeader, Problem> {
+fn common(entry: &CommonInformationEntry<SectionBytes>) -> Result<FrameHeader, Problem> {
     let personality = entry.personality_with_encoding().map(|(encoding, pointer)| match pointer {
         Pointer::Direct(address) | Pointer::Indirect(address) => (encoding.0, address),
     });
@@ -174,7 +173,7 @@ fn common(entry: &CommonInformationEntry<Slice>) -> Result<FrameHeader, Problem>
     })
 }
 
-fn convert(row: &gimli::UnwindTableRow<usize>, tables: &EhFrame<Slice>) -> Result<UnwindRow, Problem> {
+fn convert(row: &gimli::UnwindTableRow<usize>, tables: &EhFrame<SectionBytes>) -> Result<UnwindRow, Problem> {
     let damaged = |error: gimli::Error| Problem::Damaged(format!(".eh_frame: {error}"));
     let expression = |expression: &gimli::UnwindExpression<usize>| {
         Ok::<_, Problem>(expression.get(tables).map_err(damaged)?.0.slice().to_vec())

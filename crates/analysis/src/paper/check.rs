@@ -295,10 +295,10 @@ fn byte_word(name: &str) -> bool {
 }
 
 /// A statement of the text: what it speaks of, the figure it gives, and how that follows.
-type Statement = (&'static str, &'static str, fn(&PaperMeasurements) -> f64);
+type PaperStatement = (&'static str, &'static str, fn(&PaperMeasurements) -> f64);
 
 #[rustfmt::skip]
-const STATEMENTS: &[Statement] = &[
+const STATEMENTS: &[PaperStatement] = &[
     ("% fewer instructions, scaled", "7", |m| decrease(&m.scaled, any)),
     ("% fewer instructions, cached", "4", |m| decrease(&m.cached, any)),
     ("% of scaled instructions that are new", "2.6", |m| share(&m.scaled[1], byte_word, any)),

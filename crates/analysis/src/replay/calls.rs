@@ -73,7 +73,7 @@ struct LeftStack {
 
 /// The calls that a thread is in.
 #[derive(Clone, Debug)]
-pub struct ThreadCalls {
+pub struct ActiveCalls {
     frames: Vec<CallFrame>,
     stack: u32,
     /// The number of stacks so far, less one.
@@ -86,9 +86,9 @@ pub struct ThreadCalls {
     forgotten: usize,
 }
 
-impl Default for ThreadCalls {
-    fn default() -> ThreadCalls {
-        ThreadCalls {
+impl Default for ActiveCalls {
+    fn default() -> ActiveCalls {
+        ActiveCalls {
             frames: Vec::new(),
             stack: 0,
             last_stack: 0,
@@ -101,7 +101,7 @@ impl Default for ThreadCalls {
     }
 }
 
-impl ThreadCalls {
+impl ActiveCalls {
     /// The depth of the current call: 0 in the function in which recording began.
     pub fn depth(&self) -> usize {
         self.frames.len().saturating_sub(1)
@@ -145,7 +145,7 @@ impl ThreadCalls {
     }
 
     /// Follows the execution of a block with these addresses of accesses. `is_sought` says which functions are selected
-    /// ([`ThreadCalls::is_inside`]).
+    /// ([`ActiveCalls::is_inside`]).
     pub fn block(
         &mut self,
         block: &BlockFacts,

@@ -11,7 +11,7 @@ use isa::InstructionSet;
 use trace::{Chunk, ExecutionMode, Trace};
 
 use super::accesses::Accesses;
-use super::calls::ThreadCalls;
+use super::calls::ActiveCalls;
 use super::dictionary::{CodePlace, Dictionary};
 use crate::names::{FunctionName, Names};
 use crate::similar::{hint, similar};
@@ -106,7 +106,7 @@ pub struct ReplayPosition {
     /// The number of earlier instructions.
     pub instructions: u64,
     unit: Option<u64>,
-    calls: ThreadCalls,
+    calls: ActiveCalls,
     /// Whether the last instruction was selected.
     last: bool,
     which: Vec<bool>,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use events::record::Mark;
 
 use super::text::ListingText;
-use super::{Arrival, Dictionary, Executed, ThreadCalls, Visitor};
+use super::{ActiveCalls, Arrival, Dictionary, Executed, Visitor};
 
 /// Calls deeper than this are not indented further; their depth is printed.
 const INDENTED: usize = 60;
@@ -14,7 +14,7 @@ const INDENTED: usize = 60;
 pub struct FunctionTrace<'a, W: Write> {
     dictionary: &'a Dictionary<'a>,
     text: ListingText<'a, W>,
-    calls: Vec<ThreadCalls>,
+    calls: Vec<ActiveCalls>,
 }
 
 impl<'a, W: Write> FunctionTrace<'a, W> {
@@ -24,7 +24,7 @@ impl<'a, W: Write> FunctionTrace<'a, W> {
         system_call: &'a dyn Fn(u32) -> String,
         out: W,
     ) -> FunctionTrace<'a, W> {
-        let calls = vec![ThreadCalls::default(); dictionary.trace.streams().len()];
+        let calls = vec![ActiveCalls::default(); dictionary.trace.streams().len()];
         FunctionTrace { dictionary, text: ListingText::new(dictionary.trace, system_call, out, 0), calls }
     }
 

@@ -18,7 +18,7 @@ mod text;
 
 pub use accesses::{AccessInstruction, Accesses};
 pub use addresses::Addresses;
-pub use calls::{Arrival, ThreadCalls};
+pub use calls::{ActiveCalls, Arrival};
 pub use dictionary::{BlockFacts, CodePlace, Dictionary, Transfer};
 pub(crate) use dictionary::{CodePlaces, label};
 pub use filter::{Filter, NotInTrace, SelectedInstructions, Selection};

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use events::record::Mark;
 use isa::InstructionSet;
 
-use super::{Arrival, BlockFacts, ThreadCalls};
+use super::{ActiveCalls, Arrival, BlockFacts};
 
 /// A value for each call that has not returned.
 #[derive(Clone, Debug)]
 pub struct CallStack<T> {
-    calls: ThreadCalls,
+    calls: ActiveCalls,
     /// The present stack's number.
     stack: u32,
     /// The entries of its calls, each with the index of its location.
@@ -23,7 +23,7 @@ pub struct CallStack<T> {
 impl<T> Default for CallStack<T> {
     fn default() -> CallStack<T> {
         CallStack {
-            calls: ThreadCalls::default(),
+            calls: ActiveCalls::default(),
             stack: 0,
             entries: Vec::new(),
             others: BTreeMap::new(),
@@ -43,7 +43,7 @@ impl<T> CallStack<T> {
         self.entries.last().map(|(_, value)| value)
     }
 
-    /// The number of the stack that the thread is on ([`ThreadCalls::stack`]).
+    /// The number of the stack that the thread is on ([`ActiveCalls::stack`]).
     pub fn number(&self) -> u32 {
         self.stack
     }

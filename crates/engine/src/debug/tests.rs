@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
-use crate::platform::KernelThread;
+use crate::platform::Task;
 
 /// Starts a program whose new threads run only if `default` is `Order::Run`.
 fn session() -> Arc<DebugSession> {
@@ -27,7 +27,7 @@ fn begins(session: &Arc<DebugSession>, patience: Duration) -> bool {
     let (goes_on, has_gone_on) = channel();
     let mut attached = DebugObserver::new(session);
     std::thread::spawn(move || {
-        attached.begin(KernelThread::first().address(), &mut Cpu::default());
+        attached.begin(Task::first().address(), &mut Cpu::default());
         goes_on.send(())
     });
     has_gone_on.recv_timeout(patience).is_ok()
@@ -57,7 +57,7 @@ fn a_thread_that_begins_when_the_program_ends_goes_on() {
 /// A signal handler is called twice from the same place. Once it stops at its second entry, once really before it.
 #[test]
 fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
-    let (session, address) = (session(), KernelThread::first().address());
+    let (session, address) = (session(), Task::first().address());
     let mut cpu = Cpu { pc: 0x1008, ..Cpu::default() };
     let debugged = DebuggedThread::new(address, ThreadRegisters::of(&cpu), Order::Run);
     session.lock().threads.insert(address.id, debugged);

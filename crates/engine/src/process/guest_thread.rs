@@ -9,8 +9,8 @@ use std::thread::{Builder, Scope};
 
 use super::load::{Error, load};
 use crate::platform::{
-    BlockCache, Cpu, Crash, Exception, Kernel, KernelGuard, KernelThread, ProcessEnding, ProgramEnd,
-    SharedKernel, die,
+    BlockCache, Cpu, Crash, Exception, Kernel, KernelGuard, ProcessEnding, ProgramEnd, SharedKernel, Task,
+    die,
 };
 use crate::sampling;
 use code::CodeExecution;
@@ -36,7 +36,7 @@ pub(super) struct SharedProcess<'scope, 'env> {
 /// A running guest thread, on a thread of the host.
 pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     shared: SharedProcess<'scope, 'env>,
-    thread: &'a mut KernelThread,
+    thread: &'a mut Task,
     cpu: &'a mut Cpu,
     cache: &'a mut BlockCache,
     observer: &'a mut O,
@@ -78,7 +78,7 @@ const NEVER: u64 = 1;
 impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, O> {
     pub(super) fn new(
         shared: SharedProcess<'scope, 'env>,
-        thread: &'a mut KernelThread,
+        thread: &'a mut Task,
         cpu: &'a mut Cpu,
         cache: &'a mut BlockCache,
         observer: &'a mut O,
@@ -254,7 +254,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         let begins = start.clone();
         let (sender, receiver) = mpsc::channel();
         let body = move || {
-            let mut thread = KernelThread::start(&begins);
+            let mut thread = Task::start(&begins);
             sender.send(thread.address()).expect("the thread that starts another waits for it");
             let process = thread.begin(&shared.kernel.lock());
             let runner = GuestThread::new(shared, &mut thread, &mut cpu, &mut cache, &mut observer);

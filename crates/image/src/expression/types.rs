@@ -4,13 +4,9 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, Error, LittleEndian, Unit, UnitHeader,
-    UnitOffset, constants as dw,
-};
+use gimli::{AttributeValue, Dwarf, Error, Unit, UnitHeader, UnitOffset, constants as dw};
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
-type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+use crate::dwarf::{DwarfEntry, DwarfSlice};
 
 /// Types may refer to types so often: a damaged file may have them refer to themselves.
 const LONGEST_CHAIN: usize = 32;
@@ -21,13 +17,13 @@ const MOST_CHILDREN: usize = 1 << 14;
 
 /// The debug information of an image.
 pub(super) struct Types<'a, 'd> {
-    dwarf: &'d Dwarf<Slice<'a>>,
+    dwarf: &'d Dwarf<DwarfSlice<'a>>,
     units: Vec<TypeUnit<'a>>,
 }
 
 struct TypeUnit<'a> {
-    header: UnitHeader<Slice<'a>>,
-    parsed: OnceCell<Option<Unit<Slice<'a>>>>,
+    header: UnitHeader<DwarfSlice<'a>>,
+    parsed: OnceCell<Option<Unit<DwarfSlice<'a>>>>,
     /// The addresses of its code.
     code: Vec<Range<u64>>,
 }
@@ -65,7 +61,7 @@ pub(super) struct TypedMember {
 }
 
 impl<'a, 'd> Types<'a, 'd> {
-    pub(super) fn new(dwarf: &'d Dwarf<Slice<'a>>) -> Types<'a, 'd> {
+    pub(super) fn new(dwarf: &'d Dwarf<DwarfSlice<'a>>) -> Types<'a, 'd> {
         let mut units = Vec::new();
         let mut headers = dwarf.units();
         // Units after a damaged one cannot be found.
@@ -84,20 +80,20 @@ impl<'a, 'd> Types<'a, 'd> {
         Types { dwarf, units }
     }
 
-    fn unit(&self, unit: usize) -> Option<&Unit<Slice<'a>>> {
+    fn unit(&self, unit: usize) -> Option<&Unit<DwarfSlice<'a>>> {
         let one = self.units.get(unit)?;
         one.parsed.get_or_init(|| self.dwarf.unit(one.header).ok()).as_ref()
     }
 
-    fn entry(&self, at: TypeRef) -> Option<Entry<'a>> {
+    fn entry(&self, at: TypeRef) -> Option<DwarfEntry<'a>> {
         self.unit(at.unit)?.entry(at.entry).ok()
     }
 
-    fn reference(&self, unit: usize, value: AttributeValue<Slice<'a>>) -> Option<TypeRef> {
+    fn reference(&self, unit: usize, value: AttributeValue<DwarfSlice<'a>>) -> Option<TypeRef> {
         match value {
             AttributeValue::UnitRef(entry) => Some(TypeRef { unit, entry }),
             AttributeValue::DebugInfoRef(offset) => {
-                let find = |header: &UnitHeader<Slice<'a>>| offset.to_unit_offset(header);
+                let find = |header: &UnitHeader<DwarfSlice<'a>>| offset.to_unit_offset(header);
                 let found = self.units.iter().enumerate();
                 let mut found = found.filter_map(|(unit, one)| Some((unit, find(&one.header)?)));
                 found.next().map(|(unit, entry)| TypeRef { unit, entry })
@@ -106,18 +102,18 @@ impl<'a, 'd> Types<'a, 'd> {
         }
     }
 
-    fn type_of(&self, unit: usize, entry: &Entry<'a>) -> Option<TypeRef> {
+    fn type_of(&self, unit: usize, entry: &DwarfEntry<'a>) -> Option<TypeRef> {
         self.reference(unit, entry.attr_value(dw::DW_AT_type)?)
     }
 
-    fn name(&self, unit: usize, entry: &Entry<'a>) -> Option<String> {
+    fn name(&self, unit: usize, entry: &DwarfEntry<'a>) -> Option<String> {
         let value = entry.attr_value(dw::DW_AT_name)?;
         let name = self.dwarf.attr_string(self.unit(unit)?, value).ok()?;
         Some(name.to_string_lossy().into_owned())
     }
 
     /// The entries directly below one.
-    fn children(&self, of: TypeRef) -> Vec<Entry<'a>> {
+    fn children(&self, of: TypeRef) -> Vec<DwarfEntry<'a>> {
         let mut found = Vec::new();
         let mut read = || -> Result<(), Error> {
             let Some(unit) = self.unit(of.unit) else { return Ok(()) };
@@ -156,7 +152,11 @@ impl<'a, 'd> Types<'a, 'd> {
     }
 
     /// The first entry of a unit that is as wanted.
-    fn find(&self, unit: usize, mut is_wanted: impl FnMut(&Entry<'a>) -> bool) -> Option<Entry<'a>> {
+    fn find(
+        &self,
+        unit: usize,
+        mut is_wanted: impl FnMut(&DwarfEntry<'a>) -> bool,
+    ) -> Option<DwarfEntry<'a>> {
         let mut entries = self.unit(unit)?.entries();
         while let Ok(Some(entry)) = entries.next_dfs() {
             if is_wanted(entry) {
@@ -248,7 +248,7 @@ impl<'a, 'd> Types<'a, 'd> {
         None
     }
 
-    fn number(&self, entry: &Entry<'a>, bytes: u64) -> TypeKind {
+    fn number(&self, entry: &DwarfEntry<'a>, bytes: u64) -> TypeKind {
         let Some(AttributeValue::Encoding(encoding)) = entry.attr_value(dw::DW_AT_encoding) else {
             return TypeKind::Other;
         };
@@ -263,7 +263,7 @@ impl<'a, 'd> Types<'a, 'd> {
     }
 
     /// The definition of a structure that is only declared here.
-    fn defined(&self, of: TypeRef, entry: &Entry<'a>) -> TypeRef {
+    fn defined(&self, of: TypeRef, entry: &DwarfEntry<'a>) -> TypeRef {
         if entry.attr_value(dw::DW_AT_declaration).is_none() {
             return of;
         }
@@ -273,7 +273,8 @@ impl<'a, 'd> Types<'a, 'd> {
 
     fn enumerators(&self, of: TypeRef) -> Arc<[(i64, String)]> {
         let children = self.children(of);
-        let enumerator = |entry: &Entry<'a>| Some((enumerator_value(entry)?, self.name(of.unit, entry)?));
+        let enumerator =
+            |entry: &DwarfEntry<'a>| Some((enumerator_value(entry)?, self.name(of.unit, entry)?));
         children.iter().filter_map(enumerator).collect()
     }
 
@@ -333,7 +334,7 @@ impl<'a, 'd> Types<'a, 'd> {
     }
 }
 
-fn enumerator_value(entry: &Entry) -> Option<i64> {
-    let value: AttributeValue<Slice> = entry.attr_value(dw::DW_AT_const_value)?;
+fn enumerator_value(entry: &DwarfEntry) -> Option<i64> {
+    let value: AttributeValue<DwarfSlice> = entry.attr_value(dw::DW_AT_const_value)?;
     value.sdata_value().or(value.udata_value().map(u64::cast_signed))
 }

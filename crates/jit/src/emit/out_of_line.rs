@@ -64,7 +64,7 @@ impl<G: Emit> Emitter<'_, G> {
             self.counter(|flow| if is_counted { flow.exit_after(block) } else { flow.exit_before(block) });
         let exit_counter = exit_counter.map(|counter| counter as u32);
         let (block, index) = (self.region.blocks[block], at as u32);
-        self.sites.push(Site { position, block, index, unextended, exit_counter });
+        self.sites.push(FaultSite { position, block, index, unextended, exit_counter });
     }
 
     pub(crate) fn write_out_of_line(&mut self, code: OutOfLine<G>) {

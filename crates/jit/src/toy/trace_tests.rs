@@ -10,7 +10,7 @@ use trace::check::{Rule, check};
 use trace::{Header, ProcessDictionary, StreamWriter, Trace, Writer};
 
 use super::instruction_set::ToySet;
-use super::tests::{ACCESSES, CODE, DATA, MEMORY, ROUNDS, Runner, VALUES, load};
+use super::tests::{ACCESSES, CODE, DATA, MEMORY, ROUNDS, ToyRunner, VALUES, load};
 
 /// The execution of a block: where it begins in the program, the number of its instructions, its addresses and values.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ fn expected(has_values: bool) -> Vec<ToyExecution> {
 }
 
 /// Writes records of a program's blocks, and a mark of the system call that ends it, to a trace file.
-fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempFile {
+fn write<const LEVEL: u8>(runner: &ToyRunner<LEVEL>, records: &[u64]) -> NamedTempFile {
     let file = NamedTempFile::new().expect("a file");
     let open = OpenOptions::new().append(true).open(file.path()).expect("the file");
     let header =
@@ -77,7 +77,7 @@ fn read(file: &NamedTempFile) -> Trace {
 /// A trace of the program.
 pub(super) fn trace<const LEVEL: u8>(is_compiled: bool) -> Trace {
     let memory = load();
-    let runner = Runner::<LEVEL>::new(&memory, is_compiled).run();
+    let runner = ToyRunner::<LEVEL>::new(&memory, is_compiled).run();
     read(&write(&runner, &runner.watcher.records))
 }
 
@@ -106,7 +106,7 @@ fn executions(trace: &Trace) -> Vec<ToyExecution> {
 /// Traces the program and compares the file's contents with what it must have.
 fn traced<const LEVEL: u8>(is_compiled: bool) {
     let memory = load();
-    let runner = Runner::<LEVEL>::new(&memory, is_compiled).run();
+    let runner = ToyRunner::<LEVEL>::new(&memory, is_compiled).run();
     assert_eq!(runner.entered > 0, is_compiled);
     let file = write(&runner, &runner.watcher.records);
     let trace = read(&file);
@@ -147,7 +147,7 @@ fn a_trace_has_the_values_of_instructions() {
 fn a_wrong_trace_is_found() {
     let _only = MEMORY.lock();
     let memory = load();
-    let runner = Runner::<ACCESSES>::new(&memory, true).run();
+    let runner = ToyRunner::<ACCESSES>::new(&memory, true).run();
     let records = &runner.watcher.records;
     let block = |at: u64| {
         let found = runner.cache.blocks().iter().position(|block| block.address == CODE + at);
@@ -177,7 +177,7 @@ fn a_wrong_trace_is_found() {
 fn a_trace_of_an_unknown_instruction_set_is_refused() {
     let _only = MEMORY.lock();
     let memory = load();
-    let runner = Runner::<ACCESSES>::new(&memory, false).run();
+    let runner = ToyRunner::<ACCESSES>::new(&memory, false).run();
     let file = write(&runner, &runner.watcher.records);
     let error = Trace::open(file.path()).expect_err("not Alpha's").to_string();
     let what = "a trace of the instruction set 'toy'; this pathlength reads those of alpha, alpha-system, ";

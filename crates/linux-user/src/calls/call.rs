@@ -10,7 +10,7 @@ use crate::reserved::{self, CheckedArguments};
 use crate::state::clock::{for_somebody_else, host_time};
 use crate::state::control::Control;
 use crate::state::lock::KernelGuard;
-use crate::state::threads::KernelThread;
+use crate::state::threads::Task;
 use host::Errno;
 use memory::Memory;
 
@@ -58,7 +58,7 @@ pub struct Call<'a, 'b, G: Abi> {
     /// The process's kernel state.
     pub kernel: &'a mut KernelGuard<'b, G>,
     /// The thread's kernel state.
-    pub thread: &'a mut KernelThread<G>,
+    pub thread: &'a mut Task<G>,
     /// The processor.
     pub cpu: &'a mut G,
     /// The guest's memory.

@@ -6,7 +6,7 @@ use crate::state::control::Control;
 use crate::state::kernel::Kernel;
 use crate::state::lock::KernelGuard;
 use crate::state::signals::{self, Default};
-use crate::state::threads::KernelThread;
+use crate::state::threads::Task;
 use host::{Errno, SignalInformation};
 use memory::Memory;
 
@@ -34,7 +34,7 @@ impl<G: Abi> ReturningCall<G> {
     }
 }
 
-impl<G: Abi> KernelThread<G> {
+impl<G: Abi> Task<G> {
     /// Delivers the recorded signal. Called between two instructions when [`host::pending`] is true.
     pub fn deliver(&mut self, kernel: &mut KernelGuard<G>, cpu: &mut G, memory: &Memory) -> Control {
         self.after_call(kernel, cpu, memory, ReturningCall::nothing())

@@ -28,7 +28,7 @@ use crate::state::rlimit::{self as limits, RESOURCE_COUNT};
 use crate::state::settings::{RandomSource, SystemSettings};
 use crate::state::signals::Actions;
 use crate::state::substitution::Originals;
-use crate::state::threads::{KernelThread, Threads};
+use crate::state::threads::{Task, Threads};
 use crate::state::timers::Timers;
 use crate::state::vfork::Parent;
 use crate::{loader, procfs};
@@ -99,7 +99,7 @@ pub struct Kernel<G: Abi> {
 
 impl<G: Abi> Kernel<G> {
     /// The state of a process before a program is loaded.
-    pub fn new(settings: SystemSettings, first: &KernelThread<G>) -> Kernel<G> {
+    pub fn new(settings: SystemSettings, first: &Task<G>) -> Kernel<G> {
         let random_state = match settings.random {
             RandomSource::Seeded(seed) => seed,
             RandomSource::Host => 0,

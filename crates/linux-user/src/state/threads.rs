@@ -17,7 +17,7 @@ use crate::state::control::{Execute, ProgramEnd};
 use crate::state::signals::Signals;
 
 /// The kernel state of a thread, apart from memory and registers.
-pub struct KernelThread<G: Abi> {
+pub struct Task<G: Abi> {
     pub(crate) signals: Signals<G>,
     /// The address at which 0 is stored and a waiter woken when the thread ends; 0 for none.
     pub(crate) clear_at_end: u64,
@@ -83,21 +83,21 @@ impl Start {
     }
 }
 
-impl<G: Abi> KernelThread<G> {
+impl<G: Abi> Task<G> {
     /// The calling thread as the first one of a process.
-    pub fn first() -> KernelThread<G> {
+    pub fn first() -> Task<G> {
         let address = host::adopt_thread(true);
         let signals = Signals::inherit();
-        KernelThread { signals, clear_at_end: 0, address, number: 0, reported: 0 }
+        Task { signals, clear_at_end: 0, address, number: 0, reported: 0 }
     }
 
     /// The calling thread, in which every signal is blocked, as a new guest thread. Until it is [added](Kernel::add)
     /// it belongs to no process.
-    pub fn start(start: &Start) -> KernelThread<G> {
+    pub fn start(start: &Start) -> Task<G> {
         let address = host::adopt_thread(false);
         let signals = Signals::new(start.mask);
         let clear_at_end = start.clear_at_end;
-        KernelThread { signals, clear_at_end, address, number: 0, reported: 0 }
+        Task { signals, clear_at_end, address, number: 0, reported: 0 }
     }
 
     /// A handle by which other threads reach it.
@@ -108,7 +108,7 @@ impl<G: Abi> KernelThread<G> {
 
 impl<G: Abi> Threads<G> {
     /// A process with one thread.
-    pub fn new(first: &KernelThread<G>) -> Threads<G> {
+    pub fn new(first: &Task<G>) -> Threads<G> {
         let ThreadHandle { id, .. } = first.address;
         let member = ListedThread { address: first.address, number: 0, robust_list: 0 };
         Threads { alive: BTreeMap::from([(id, member)]), first: id, begun: 1, ending: None }

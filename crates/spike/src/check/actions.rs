@@ -4,7 +4,7 @@ use isa::Op;
 
 use super::convention::{CLOBBERED, GP, PV, RA, SYSTEM_ARGUMENTS, bit, range};
 use super::machine::{Action, MachineEvent, SymbolicMachine};
-use super::proof::{Checked, Proof, ProofPoint};
+use super::proof::{Proof, ProofPoint, ProofResult};
 use super::tables;
 use super::term::{Node, OffsetTerm};
 use crate::assemble;
@@ -20,7 +20,7 @@ impl Proof<'_> {
         actions: (Action, Action),
         original: &mut SymbolicMachine,
         optimized: &mut SymbolicMachine,
-    ) -> Checked<bool> {
+    ) -> ProofResult<bool> {
         match actions {
             (Action::Invalid(reason), _) | (_, Action::Invalid(reason)) => Err(reason.into()),
             (Action::Event(old), Action::Event(new)) => self.event(old, new, original, optimized),
@@ -76,7 +76,7 @@ impl Proof<'_> {
         new: MachineEvent,
         original: &mut SymbolicMachine,
         optimized: &mut SymbolicMachine,
-    ) -> Checked<bool> {
+    ) -> ProofResult<bool> {
         if old.op != new.op || old.function != new.function {
             return Err(format!("{} became {}", old.op.mnemonic(), new.op.mnemonic()));
         }
@@ -126,7 +126,7 @@ impl Proof<'_> {
         other: OffsetTerm,
         original: &SymbolicMachine,
         optimized: &SymbolicMachine,
-    ) -> Checked<()> {
+    ) -> ProofResult<()> {
         if !self.is_same(target, other) {
             return Err(self.differ("jumps go to", target, other));
         }

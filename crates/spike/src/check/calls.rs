@@ -5,11 +5,9 @@ use super::convention::{
     bit, registers,
 };
 use super::machine::{Action, SymbolicMachine};
-use super::proof::{ProcedureEntry, Proof};
-use super::term::{Node, OffsetTerm, Side, TermNumber};
+use super::proof::{ProcedureEntry, Proof, ProofResult};
+use super::term::{ImageSide, Node, OffsetTerm, TermNumber};
 use isa::Op;
-
-type Checked<T> = Result<T, String>;
 
 impl Proof<'_> {
     /// Whether a call of the original is probably the same as what the optimized image does.
@@ -20,7 +18,7 @@ impl Proof<'_> {
             Action::Branch(to) => OffsetTerm::address(to),
             _ => return false,
         };
-        match (self.resolve(old, Side::Original), self.resolve(new, Side::Optimized)) {
+        match (self.resolve(old, ImageSide::Original), self.resolve(new, ImageSide::Optimized)) {
             (Some(old), Some(new)) => {
                 let known = ProcedureEntry { original: old, optimized: new };
                 self.images.hints.get(&new) == Some(&old) || self.entries.contains(&known)
@@ -31,24 +29,26 @@ impl Proof<'_> {
     }
 
     /// The code that a value is the address of, if it is known.
-    fn resolve(&self, value: OffsetTerm, side: Side) -> Option<u64> {
+    fn resolve(&self, value: OffsetTerm, side: ImageSide) -> Option<u64> {
         let code = match side {
-            Side::Original => &self.images.original,
-            Side::Optimized => &self.images.optimized,
+            ImageSide::Original => &self.images.original,
+            ImageSide::Optimized => &self.images.optimized,
         };
         if let Some(address) = value.as_address() {
             return code.contains(address).then(|| match side {
-                Side::Original => address,
-                Side::Optimized => self.behind_stub(address),
+                ImageSide::Original => address,
+                ImageSide::Optimized => self.behind_stub(address),
             });
         }
         let slot = match self.context.terms.node(value.symbol) {
-            Node::Procedure(address) if side == Side::Original && value.offset == 0 => return Some(address),
+            Node::Procedure(address) if side == ImageSide::Original && value.offset == 0 => {
+                return Some(address);
+            }
             Node::Load(Op::Ldq, _, slot) => slot,
             _ => return None,
         };
         let words = self.images.words.get(&slot.as_address()?).filter(|_| value.offset == 0)?;
-        Some(if side == Side::Original { words.0 } else { words.1 })
+        Some(if side == ImageSide::Original { words.0 } else { words.1 })
     }
 
     /// Where a jump over a long distance goes, if there is one at an address.
@@ -71,11 +71,11 @@ impl Proof<'_> {
 
     /// The procedures that both call, if they are known.
     pub(super) fn known_targets(&self, old: OffsetTerm, new: OffsetTerm) -> Option<(u64, u64)> {
-        Some((self.resolve(old, Side::Original)?, self.resolve(new, Side::Optimized)?))
+        Some((self.resolve(old, ImageSide::Original)?, self.resolve(new, ImageSide::Optimized)?))
     }
 
     /// Relies on the proof of an entry.
-    pub(super) fn require_entry(&mut self, original: u64, optimized: u64) -> Checked<()> {
+    pub(super) fn require_entry(&mut self, original: u64, optimized: u64) -> ProofResult<()> {
         if let Some(&hint) = self.images.hints.get(&optimized)
             && hint != original
             && !self.images.labels.get(&original).is_some_and(|all| all.contains(&optimized))
@@ -95,7 +95,7 @@ impl Proof<'_> {
         new: Action,
         original: &mut SymbolicMachine,
         optimized: &mut SymbolicMachine,
-    ) -> Checked<bool> {
+    ) -> ProofResult<bool> {
         let Action::Call { link, target, back } = old else { return Ok(true) };
         let Action::Call { link: other_link, target: other, back: other_back } = new else { return Ok(true) };
         if link != other_link {
@@ -122,7 +122,7 @@ impl Proof<'_> {
         other: OffsetTerm,
         original: &SymbolicMachine,
         optimized: &SymbolicMachine,
-    ) -> Checked<u64> {
+    ) -> ProofResult<u64> {
         let known = self.known_targets(target, other);
         match known {
             Some((old, new)) => self.require_entry(old, new)?,
@@ -201,7 +201,7 @@ impl Proof<'_> {
         new: Action,
         original: &mut SymbolicMachine,
         optimized: &mut SymbolicMachine,
-    ) -> Checked<()> {
+    ) -> ProofResult<()> {
         let (Action::Call { link, target, back }, other) = (old, new) else { return Ok(()) };
         let other = match other {
             Action::Branch(to) => OffsetTerm::address(to),
@@ -213,7 +213,7 @@ impl Proof<'_> {
         }
         let changed = self.enter((link, target), other, original, optimized)?;
         for register in registers(PRESERVED | bit(RA) | bit(SP)) {
-            let own = self.entry_value(register, Side::Optimized);
+            let own = self.entry_value(register, ImageSide::Optimized);
             if optimized.get(register) != own {
                 return Err(self.differ(
                     "a call became a jump, but a register is",
@@ -225,7 +225,7 @@ impl Proof<'_> {
         self.changes.tail_calls = true;
         self.after_call(changed, original, optimized);
         original.set(RA, OffsetTerm::address(back), &self.context);
-        let returned = self.entry_value(RA, Side::Optimized);
+        let returned = self.entry_value(RA, ImageSide::Optimized);
         optimized.set(RA, returned, &self.context);
         match original.advance(&self.images.original, &mut self.context) {
             Action::Jump(target, _) if target == returned => self.check_return(RA, original, optimized),
@@ -251,8 +251,8 @@ impl Proof<'_> {
         &mut self,
         original: &SymbolicMachine,
         optimized: &SymbolicMachine,
-    ) -> Checked<()> {
-        for (side, machine) in [(Side::Original, original), (Side::Optimized, optimized)] {
+    ) -> ProofResult<()> {
+        for (side, machine) in [(ImageSide::Original, original), (ImageSide::Optimized, optimized)] {
             for register in registers(PRESERVED | bit(RA) | bit(SP)) {
                 let expected = self.entry_value(register, side);
                 if machine.get(register) != expected {
@@ -265,7 +265,7 @@ impl Proof<'_> {
     }
 
     /// Compares the registers that both images save in the frame: the sets are complete when all paths have been executed.
-    pub(super) fn check_frame(&mut self) -> Checked<()> {
+    pub(super) fn check_frame(&mut self) -> ProofResult<()> {
         let [old, new] = &self.context.saves;
         self.changes.frame |= old != new;
         if let Some((place, register)) = new.difference(old).next() {

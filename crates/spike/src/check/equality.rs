@@ -2,8 +2,8 @@
 
 use super::convention::{CLOBBERED, GP, PRESERVED, RA, RESULTS, SP, ZEROS, bit, registers};
 use super::machine::SymbolicMachine;
-use super::proof::{Checked, ProcedureEntry, Proof};
-use super::term::{Node, OffsetTerm, Side, register_name};
+use super::proof::{ProcedureEntry, Proof, ProofResult};
+use super::term::{ImageSide, Node, OffsetTerm, register_name};
 
 impl Proof<'_> {
     /// Whether the same is in a register of both.
@@ -43,7 +43,7 @@ impl Proof<'_> {
         set: u64,
         original: &SymbolicMachine,
         optimized: &SymbolicMachine,
-    ) -> Checked<()> {
+    ) -> ProofResult<()> {
         for register in registers(set & !ZEROS) {
             let (old, new) = (original.get(register), optimized.get(register));
             if !self.is_same(old, new) {
@@ -64,7 +64,7 @@ impl Proof<'_> {
         link: u8,
         original: &SymbolicMachine,
         optimized: &SymbolicMachine,
-    ) -> Checked<()> {
+    ) -> ProofResult<()> {
         let (changes, keeps_gp) = match self.procedure() {
             Some(procedure) => (procedure.changes, procedure.keeps_gp),
             None => (CLOBBERED, true),
@@ -72,7 +72,7 @@ impl Proof<'_> {
         self.check_preserved(original, optimized)?;
         let free = if link == RA { changes & !RESULTS } else { bit(28) & changes };
         for register in registers(CLOBBERED & !(free | bit(GP))) {
-            let is_unchanged = [(Side::Original, original), (Side::Optimized, optimized)]
+            let is_unchanged = [(ImageSide::Original, original), (ImageSide::Optimized, optimized)]
                 .into_iter()
                 .all(|(side, machine)| machine.get(register) == self.entry_value(register, side));
             if !is_unchanged {
@@ -87,11 +87,11 @@ impl Proof<'_> {
         &mut self,
         original: &SymbolicMachine,
         optimized: &SymbolicMachine,
-    ) -> Checked<()> {
+    ) -> ProofResult<()> {
         for register in registers(PRESERVED | bit(SP)) {
             let (old, new) = (original.get(register), optimized.get(register));
             let [expected, own] =
-                [Side::Original, Side::Optimized].map(|side| self.entry_value(register, side));
+                [ImageSide::Original, ImageSide::Optimized].map(|side| self.entry_value(register, side));
             let is_fine = if old == expected { new == own } else { self.is_same(old, new) };
             if !is_fine {
                 return Err(self.differ(&format!("{} is", register_name(register)), old, new));

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::convention::{CLOBBERED, GP, PV, R31, RA};
 use super::machine::ImageCode;
-use super::term::Side;
+use super::term::ImageSide;
 use super::unwind_tables::UnwindTables;
 use crate::elf::Elf;
 use crate::error::Problem;
@@ -185,7 +185,7 @@ fn original_code(program: &Program) -> Result<ImageCode, Problem> {
         (program.code.address(start), words.iter().map(|&word| isa::decode(word)).collect())
     };
     Ok(ImageCode {
-        side: Side::Original,
+        side: ImageSide::Original,
         sections: program.code.ranges.iter().map(section).collect(),
         entries: HashMap::default(),
         starts: HashSet::default(),
@@ -199,7 +199,7 @@ fn optimized_code(elf: &Elf) -> Result<ImageCode, Problem> {
         (section.address, words.map(|word| isa::decode(u32::from_le_bytes(*word))).collect())
     });
     Ok(ImageCode {
-        side: Side::Optimized,
+        side: ImageSide::Optimized,
         sections: sections.collect(),
         entries: HashMap::default(),
         starts: HashSet::default(),

@@ -6,14 +6,14 @@ use isa::{Flags, Format, Instruction, Op, Operands};
 
 use super::context::ProofContext;
 use super::convention::{F31, R31, RA, SAVED, SP, bit, has, registers};
-use super::term::{Node, OffsetTerm, Side};
+use super::term::{ImageSide, Node, OffsetTerm};
 use super::unwind_tables::UnwindTables;
 
 /// The instructions of an image.
 #[derive(Debug)]
 pub struct ImageCode {
     /// Which image.
-    pub side: Side,
+    pub side: ImageSide,
     /// The first address of each section, and its instructions.
     pub sections: Vec<(u64, Vec<Option<Instruction>>)>,
     /// Where procedures are entered, and the address of the same entry in the original.
@@ -193,13 +193,13 @@ impl SymbolicMachine {
                 return None;
             }
             let Some(one) = code.at(self.pc) else { return Some(Action::Invalid("no instruction")) };
-            if code.side == Side::Optimized {
+            if code.side == ImageSide::Optimized {
                 context.covered.insert(self.pc);
             }
             match self.execute(one, code, context) {
                 MachineStep::Next => {
                     self.pc += 4;
-                    if code.side == Side::Original && code.starts.contains(&self.pc) {
+                    if code.side == ImageSide::Original && code.starts.contains(&self.pc) {
                         return Some(Action::End);
                     }
                 }
@@ -380,8 +380,8 @@ impl SymbolicMachine {
         let symbol = context.terms.symbol(Node::Load(one.op, context.memory, address));
         let unwound = self.unwound(self.pc, code, context);
         match code.side {
-            Side::Original => context.terms.mark_loaded(symbol, unwound),
-            Side::Optimized => context.new_loads.push((symbol, unwound)),
+            ImageSide::Original => context.terms.mark_loaded(symbol, unwound),
+            ImageSide::Optimized => context.new_loads.push((symbol, unwound)),
         }
         self.set(register, OffsetTerm::of(symbol), context);
         MachineStep::Next
@@ -392,7 +392,7 @@ impl SymbolicMachine {
         one: Instruction,
         register: u8,
         address: OffsetTerm,
-        side: Side,
+        side: ImageSide,
         context: &mut ProofContext,
     ) -> MachineStep {
         let value = self.get(register);
@@ -402,7 +402,7 @@ impl SymbolicMachine {
             && self.is_save(register, value, slot, context)
         {
             context.saves[side as usize].insert((slot, register));
-            if self.inlined.is_empty() && side == Side::Original {
+            if self.inlined.is_empty() && side == ImageSide::Original {
                 context.own_saves.insert(slot);
             }
             match self.slots.binary_search_by_key(&slot, |one| one.0) {
@@ -422,7 +422,13 @@ impl SymbolicMachine {
     }
 
     /// Notes an access to the frame that is no save or restore.
-    fn note_access(&self, one: Instruction, address: OffsetTerm, side: Side, context: &mut ProofContext) {
+    fn note_access(
+        &self,
+        one: Instruction,
+        address: OffsetTerm,
+        side: ImageSide,
+        context: &mut ProofContext,
+    ) {
         let Some(at) = context.in_frame(address).filter(|&at| at < 0) else { return };
         let is_below = context.in_frame(self.get(SP)).is_some_and(|lowest| at < lowest);
         context.is_below_stack[side as usize] |= is_below;

@@ -13,7 +13,7 @@ use super::convention::{ARGUMENTS, GP, PRESERVED, PV, RA, SP, ZEROS, bit, has, r
 use super::images::{Images, OriginalProcedure};
 use super::machine::{Action, SymbolicMachine};
 use super::relation::PairState;
-use super::term::{BASE, Node, OffsetTerm, Side, Terms, register_name};
+use super::term::{BASE, ImageSide, Node, OffsetTerm, Terms, register_name};
 
 /// An entry of a procedure in both images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +76,8 @@ impl ProofPoint {
     }
 }
 
-pub(super) type Checked<T> = Result<T, String>;
+/// A result, or the reason why there is no proof.
+pub(super) type ProofResult<T> = Result<T, String>;
 
 /// The proof while it is being made.
 pub struct Proof<'a> {
@@ -116,13 +117,13 @@ impl<'a> Proof<'a> {
 
     fn run(&mut self) -> Result<(), Difference> {
         let first = (self.entry.original, self.entry.optimized);
-        let mut original = self.initial(Side::Original, first.0);
-        let mut optimized = self.initial(Side::Optimized, first.1);
+        let mut original = self.initial(ImageSide::Original, first.0);
+        let mut optimized = self.initial(ImageSide::Optimized, first.1);
         if self.reach_second_entry(&mut original, &mut optimized) {
             return Ok(());
         }
-        let original = self.initial(Side::Original, first.0);
-        let optimized = self.initial(Side::Optimized, first.1);
+        let original = self.initial(ImageSide::Original, first.0);
+        let optimized = self.initial(ImageSide::Optimized, first.1);
         let start = ProofPoint::new(&original, &optimized);
         self.states.insert(
             start.clone(),
@@ -162,7 +163,7 @@ impl<'a> Proof<'a> {
     }
 
     /// The state at the entry.
-    fn initial(&mut self, side: Side, pc: u64) -> SymbolicMachine {
+    fn initial(&mut self, side: ImageSide, pc: u64) -> SymbolicMachine {
         let registers = std::array::from_fn(|register| {
             let register = register as u8;
             match register {
@@ -203,7 +204,7 @@ impl<'a> Proof<'a> {
             original.advance_until(&images.original, &mut self.context, |pc| pc == second).is_none()
                 && optimized.advance_until(&images.optimized, &mut self.context, is_second).is_none();
         let gp = OffsetTerm::address(procedure.gp);
-        let before = [(Side::Original, &*original), (Side::Optimized, &*optimized)];
+        let before = [(ImageSide::Original, &*original), (ImageSide::Optimized, &*optimized)];
         let is_clean = before.into_iter().all(|(side, machine)| {
             let first = self.initial(side, machine.pc);
             let is_kept =
@@ -218,7 +219,7 @@ impl<'a> Proof<'a> {
     }
 
     /// What a register held at the entry.
-    pub(super) fn entry_value(&mut self, register: u8, side: Side) -> OffsetTerm {
+    pub(super) fn entry_value(&mut self, register: u8, side: ImageSide) -> OffsetTerm {
         let unread = ARGUMENTS & !self.images.needs.get(&self.entry.original).copied().unwrap_or(ARGUMENTS);
         let side = Some(side).filter(|_| has(PRESERVED | unread | bit(PV), register));
         self.context.terms.value(Node::Entry(register, side))
@@ -230,7 +231,7 @@ impl<'a> Proof<'a> {
         from: &ProofPoint,
         original: &mut SymbolicMachine,
         optimized: &mut SymbolicMachine,
-    ) -> Checked<()> {
+    ) -> ProofResult<()> {
         let mut passed = BTreeSet::new();
         loop {
             // A loop without a condition.
@@ -298,7 +299,7 @@ impl<'a> Proof<'a> {
     }
 
     /// Loads of the optimized image must be loads of the original, as others could fail.
-    fn check_loads(&mut self) -> Checked<()> {
+    fn check_loads(&mut self) -> ProofResult<()> {
         for (symbol, unwound) in std::mem::take(&mut self.context.new_loads) {
             let Some(expected) = self.context.terms.loaded(symbol) else {
                 let load = self.context.terms.show(OffsetTerm::of(symbol));
@@ -318,7 +319,7 @@ impl<'a> Proof<'a> {
         actions: (Action, Action),
         original: &SymbolicMachine,
         optimized: &SymbolicMachine,
-    ) -> Checked<()> {
+    ) -> ProofResult<()> {
         let (old, new) = actions;
         if std::mem::discriminant(&old) != std::mem::discriminant(&new) || matches!(old, Action::Branch(_)) {
             return Ok(());
@@ -337,7 +338,7 @@ impl<'a> Proof<'a> {
         to: (u64, u64),
         original: &SymbolicMachine,
         optimized: &SymbolicMachine,
-    ) -> Checked<()> {
+    ) -> ProofResult<()> {
         if self.images.hints.get(&to.1) == Some(&to.0) && self.is_tail_call(original, optimized, to) {
             self.entries.insert(ProcedureEntry { original: to.0, optimized: to.1 });
             return Ok(());
@@ -377,7 +378,7 @@ impl<'a> Proof<'a> {
 }
 
 /// Compares the registers that unwinders find.
-fn check_unwound(original: u64, optimized: u64) -> Checked<()> {
+fn check_unwound(original: u64, optimized: u64) -> ProofResult<()> {
     match registers(original & !optimized).next() {
         None => Ok(()),
         Some(register) => Err(format!("an unwinder does not find the caller's {}", register_name(register))),

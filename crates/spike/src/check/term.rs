@@ -30,7 +30,7 @@ const DEEPEST: u16 = 100;
 
 /// One of the two images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub enum Side {
+pub enum ImageSide {
     /// The original image.
     Original,
     /// The optimized one.
@@ -45,7 +45,7 @@ pub enum Node {
     /// See [`BASE`].
     Base,
     /// What a register held when the procedure was entered; of a preserved one, in one of the images.
-    Entry(u8, Option<Side>),
+    Entry(u8, Option<ImageSide>),
     /// Anything.
     Variable(u32),
     /// The result of an operation with these qualifiers.

@@ -8,13 +8,13 @@ use super::term::{Node, OffsetTerm};
 use crate::unwind::{FrameAddress, UnwindRow, UnwindRule};
 
 /// The known registers of a frame. Those of a caller's frame are known as far as a row says where they are.
-type Known = [Option<OffsetTerm>; 64];
+type KnownValue = [Option<OffsetTerm>; 64];
 
 impl SymbolicMachine {
     /// The registers of the procedure's caller that an unwinder finds from the instruction at an address on: preserved ones, the
     /// return address and the stack pointer.
     pub fn unwound(&self, address: u64, code: &ImageCode, context: &mut ProofContext) -> u64 {
-        let mut known: Known = self.registers.map(Some);
+        let mut known: KnownValue = self.registers.map(Some);
         let mut at = address;
         // Calls that are carried out here have frames of their own.
         for _ in 0..=self.inlined.len() {
@@ -33,7 +33,7 @@ impl SymbolicMachine {
     }
 
     /// The registers of the caller of a frame.
-    fn caller(&self, row: &UnwindRow, known: &Known, context: &ProofContext) -> Option<Known> {
+    fn caller(&self, row: &UnwindRow, known: &KnownValue, context: &ProofContext) -> Option<KnownValue> {
         let register = |number: u16| known.get(usize::from(number)).copied().flatten();
         let frame = match row.frame_address {
             FrameAddress::Register(number, offset) => register(number)?.plus(offset as u64),

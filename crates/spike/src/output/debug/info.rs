@@ -7,15 +7,16 @@ use gimli::{
 };
 
 use super::abbreviations::AbbreviationWriter;
-use super::input::{Slice, damaged, section};
+use super::input::{damaged, section};
 use super::lines::LineTableWriter;
 use super::lists::{ListKind, ListWriter};
 use super::moves::Moves;
 use crate::elf::Elf;
+use crate::section_bytes::SectionBytes;
 
 /// Makes all sections that refer to code.
 pub fn rewrite(elf: &Elf, moves: &Moves) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
-    let read = |name| Slice::new(section(elf, name), LittleEndian);
+    let read = |name| SectionBytes::new(section(elf, name), LittleEndian);
     let info = DebugInfo::from(read(".debug_info"));
     let mut rewriter = Rewriter {
         moves,
@@ -57,8 +58,8 @@ pub fn rewrite(elf: &Elf, moves: &Moves) -> Result<Vec<(&'static str, Vec<u8>)>,
 struct Rewriter<'a> {
     moves: &'a Moves<'a>,
     lines_section: &'a [u8],
-    range_lists: RangeLists<Slice<'a>>,
-    location_lists: LocationLists<Slice<'a>>,
+    range_lists: RangeLists<SectionBytes<'a>>,
+    location_lists: LocationLists<SectionBytes<'a>>,
     out: Vec<u8>,
     lines: LineTableWriter,
     ranges: ListWriter,
@@ -66,12 +67,12 @@ struct Rewriter<'a> {
 }
 
 /// An attribute of an entry, and where its bytes end in the section.
-type PlacedAttribute<'a> = (Attribute<Slice<'a>>, usize);
+type PlacedAttribute<'a> = (Attribute<SectionBytes<'a>>, usize);
 
 impl<'a> Rewriter<'a> {
     fn unit(
         &mut self,
-        unit: &UnitHeader<Slice<'a>>,
+        unit: &UnitHeader<SectionBytes<'a>>,
         abbreviations: &gimli::Abbreviations,
         new_abbreviations: u32,
     ) -> Result<(), String> {
@@ -182,7 +183,7 @@ impl<'a> Rewriter<'a> {
         base: u64,
     ) -> Result<u32, String> {
         let failed = damaged("lists of ranges");
-        let none = DebugAddr::from(Slice::new(&[], LittleEndian));
+        let none = DebugAddr::from(SectionBytes::new(&[], LittleEndian));
         let list = self.range_lists.ranges(offset, encoding, base, &none, DebugAddrBase(0));
         let mut list = list.map_err(&failed)?;
         let mut ranges = Vec::new();
@@ -200,7 +201,7 @@ impl<'a> Rewriter<'a> {
         base: u64,
     ) -> Result<u32, String> {
         let failed = damaged("lists of locations");
-        let none = DebugAddr::from(Slice::new(&[], LittleEndian));
+        let none = DebugAddr::from(SectionBytes::new(&[], LittleEndian));
         let list = self.location_lists.locations(offset, encoding, base, &none, DebugAddrBase(0));
         let mut list = list.map_err(&failed)?;
         let mut entries: Vec<((u64, u64), Vec<u8>)> = Vec::new();
@@ -219,7 +220,7 @@ impl<'a> Rewriter<'a> {
     /// Addresses of code in an expression: places in it, and new addresses.
     fn code_addresses(
         &self,
-        expression: Expression<Slice<'a>>,
+        expression: Expression<SectionBytes<'a>>,
         encoding: Encoding,
     ) -> Result<Vec<(usize, u64)>, String> {
         if !expression.0.slice().contains(&constants::DW_OP_addr.0) {
