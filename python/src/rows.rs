@@ -14,7 +14,7 @@ use events::record::address_of_word;
 /// Rows of a batch, and those of a block more.
 const ROWS: usize = 1 << 16;
 
-/// What an instruction does to memory: the column `kind` refers to these.
+/// The effect of an instruction on memory: the column `kind` refers to these.
 const KINDS: [&str; 3] = ["other", "load", "store"];
 
 /// The columns; without values the last is left out.

@@ -34,7 +34,7 @@ pub mod register {
 pub struct LoadLock {
     /// Where; a multiple of 4, or [`LoadLock::NONE`]'s.
     pub address: u64,
-    /// What was there.
+    /// The value there.
     pub value: u64,
 }
 
@@ -50,7 +50,7 @@ pub enum FloatStatus {
     Nearest,
     /// Rounding towards zero, nothing noted.
     Chopped,
-    /// What it was after the last operation.
+    /// Its value after the last operation.
     Noted,
 }
 
@@ -111,7 +111,7 @@ impl Default for Cpu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exception {
     /// A load, store or instruction fetch that memory refused.
-    Memory(memory::Fault),
+    Memory(guest_memory::Fault),
     /// A load-locked or store-conditional at an unaligned address.
     Unaligned(u64),
     /// No such instruction, or not on this CPU.
@@ -132,8 +132,8 @@ pub enum Exception {
     Gentrap,
 }
 
-impl From<memory::Fault> for Exception {
-    fn from(fault: memory::Fault) -> Exception {
+impl From<guest_memory::Fault> for Exception {
+    fn from(fault: guest_memory::Fault) -> Exception {
         Exception::Memory(fault)
     }
 }

@@ -2,8 +2,8 @@
 
 use events::record::Register;
 use guest::{Break, CallingConvention, Guest, HostSide};
+use guest_memory::Memory;
 use isa::{InstructionSet, Op};
-use memory::Memory;
 
 use crate::cpu::{Cpu, Exception, register};
 use crate::decoded_instruction::DecodedInstruction;

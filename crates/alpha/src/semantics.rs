@@ -1,5 +1,5 @@
-//! What each instruction does: one line an instruction (Alpha Architecture Reference Manual,
-//! chapter 4). This is the reference that everything faster is compared with.
+//! The semantics of each instruction: one line an instruction (Alpha Architecture Reference Manual, chapter 4). This is the
+//! reference that everything faster is compared with.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -10,7 +10,7 @@ use crate::cpu::{Cpu, Exception, LoadLock, register::*};
 pub use crate::decoded_instruction::DecodedInstruction;
 use crate::float;
 use crate::pal;
-use memory::Memory;
+use guest_memory::Memory;
 
 /// Why a block was left before the next one could begin.
 pub type Break = guest::Break<Exception>;
@@ -313,8 +313,8 @@ fn call_pal(function: i64, cpu: &mut Cpu) -> Result<(), Break> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use guest_memory::Layout;
     use isa::{Format, evaluate};
-    use memory::Layout;
     use proptest::prelude::*;
 
     /// Integer operate instructions that [`evaluate`] omits: they are rare, and traces contain their results.

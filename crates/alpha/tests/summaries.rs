@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use guest::{Break, Guest, Instruction};
+use guest_memory::{Backing, Layout, Memory};
 use isa::encode::{self, SecondOperand};
 use isa::{
     Alpha, Format, InstructionSet, InstructionSummary, IntegerResult, Op, Qualifiers, Register,
     SourceOperand, TransferTarget, ValuePrediction,
 };
-use memory::{Backing, Layout, Memory};
 use pathlength_alpha::cpu::Cpu;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -147,7 +147,7 @@ impl ClassProfiles {
         table
     }
 
-    /// What owners are.
+    /// The heading of the column of owners.
     fn first_column(&self) -> &'static str {
         if self.classes().is_empty() { "process kind" } else { "class" }
     }

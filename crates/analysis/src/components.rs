@@ -27,7 +27,8 @@ pub struct Components {
     /// the first that has the function.
     #[serde(default, rename = "component")]
     rules: Vec<ComponentRule>,
-    /// What processes do, by functions that no others execute. The first rule with a function that a process has executed decides.
+    /// Kinds of processes, by functions that no others execute. The first rule with a function that a process has executed
+    /// decides.
     #[serde(default, rename = "process")]
     processes: Vec<ProcessRule>,
 }
@@ -42,7 +43,7 @@ struct ProcessRule {
     functions: Vec<Pattern>,
 }
 
-/// What belongs to a component.
+/// The code that belongs to a component.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ComponentRule {

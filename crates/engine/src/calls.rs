@@ -11,7 +11,7 @@ use crate::platform::{Cpu, DecodedBlock};
 use crate::unit_class::ClassRule;
 use crate::unit_name::{UnitEnd, UnitName};
 use guest::{CallingConvention, Guest, Instruction};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// The functions of a unit of work.
 pub fn unit_functions(unit: &str) -> Vec<String> {
@@ -47,8 +47,8 @@ pub(crate) struct ThreadUnits {
 /// switched to another stack, unless it is on the one that the thread began with.
 const SMALLEST_STACK: u64 = 32 << 10;
 
-/// What the entry of a function means. At an address with several, units end before they begin, and have begun when they get
-/// their class.
+/// The meaning of a function's entry. At an address with several, units end before they begin, and have begun when they get their
+/// class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EntryRole {
     /// The unit of this number ends, or the call at whose return it ends begins.
@@ -162,7 +162,7 @@ impl ThreadUnits {
         self.entries.dedup();
     }
 
-    /// What an address is an entry for.
+    /// The roles of an address as an entry.
     fn roles_at(&self, address: u64) -> &[(u64, EntryRole)] {
         let first = self.entries.partition_point(|(entry, _)| *entry < address);
         let end = self.entries[first..].partition_point(|(entry, _)| *entry == address);

@@ -13,7 +13,7 @@ use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use crate::sampling::Sampling;
 use crate::unit_class::ClassRule;
 use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
-use memory::Memory;
+use guest_memory::Memory;
 use serde::{Deserialize, Serialize};
 
 /// A growing array of counts.
@@ -380,7 +380,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
             return;
         }
         // An image that cannot be read any more has no symbols.
-        let Ok(file) = linux::read_image(&image.path) else { return };
+        let Ok(file) = linux_user::read_image(&image.path) else { return };
         self.calls.mapped(image, &file);
         for (name, address) in gauges.iter().zip(&mut self.gauges) {
             if name.may_be_in(image)

@@ -38,7 +38,7 @@ pub use family::{
 };
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
-pub use linux::{Clock, RandomSource, Substitution, SystemSettings};
+pub use linux_user::{Clock, RandomSource, Substitution, SystemSettings};
 pub use objects::{ObjectRule, check_objects};
 pub use places::{Name as SymbolName, NoPlace, ProgramLocation, entries as function_entries};
 pub use platform::{Cpu, Crash, ProgramEnd, die, reserve_memory, system_call_name};

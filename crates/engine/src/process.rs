@@ -13,11 +13,11 @@ use events::LoadedImage;
 
 use crate::platform::{BlockCache, Cpu, Kernel, ProgramEnd, SharedKernel, Task, reserve_memory};
 use guest::Observer;
+use guest_memory::Memory;
 use guest_thread::{GuestThread, SharedProcess};
-use linux::SystemSettings;
+use linux_user::SystemSettings;
 pub use load::Error;
 use load::{check_permission, load};
-use memory::Memory;
 
 /// The program to run, and its environment.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use guest_memory::Memory;
 use image::Image;
-use memory::Memory;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ const ARGUMENTS: usize = 6;
 pub struct ClassRule {
     text: String,
     function: Name,
-    /// What the class is taken from.
+    /// The source of the class.
     source: ArgumentSource,
 }
 
@@ -151,7 +151,7 @@ fn text_at(address: u64, memory: &Memory) -> Option<Vec<u8>> {
     memory.read_string(address, LONGEST).ok().flatten()
 }
 
-/// What a pattern finds: the name of the first named group that takes part, or else the first group, or else all that matches.
+/// The result of a pattern: the name of the first named group that takes part, or else the first group, or else all that matches.
 fn part<'t>(pattern: &'t Regex, text: &'t str) -> Option<&'t str> {
     let captures = pattern.captures(text)?;
     let named = pattern.capture_names().flatten().find(|name| captures.name(name).is_some());

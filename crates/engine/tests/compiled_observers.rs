@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use alpha::BlockCache;
 use alpha::cpu::Cpu;
 use events::{Counts, Unit};
-use memory::Memory;
+use guest_memory::Memory;
 use pathlength_engine::{
     Configuration, Debugged, Event, Instrumentation, InstrumentationLevel, Observer, Process, SystemSettings,
     UnitCounter, UnitOfWork,

@@ -2,12 +2,12 @@
 //! which must restore every register; and the virtual clock.
 
 use alpha::cpu::{Cpu, Exception, register};
-use linux::{self, Control, Kernel, SharedKernel, SystemSettings, Task};
-use memory::{Backing, Memory};
+use guest_memory::{Backing, Memory};
+use linux_user::{self, Control, Kernel, SharedKernel, SystemSettings, Task};
 use proptest::prelude::*;
 
-const PAGE: u64 = <Cpu as linux::Abi>::LAYOUT.page;
-const ADDRESS_SPACE: u64 = <Cpu as linux::Abi>::LAYOUT.bytes;
+const PAGE: u64 = <Cpu as linux_user::Abi>::LAYOUT.page;
+const ADDRESS_SPACE: u64 = <Cpu as linux_user::Abi>::LAYOUT.bytes;
 
 /// A process without a program, with some pages mapped for arguments.
 struct Guest {
@@ -36,7 +36,7 @@ impl Guest {
     fn make_call(&mut self) -> Control {
         let mut kernel = self.kernel.lock();
         self.thread.report(&mut kernel, self.cpu.instructions);
-        linux::system_call(&mut kernel, &mut self.thread, &mut self.cpu, &self.memory)
+        linux_user::system_call(&mut kernel, &mut self.thread, &mut self.cpu, &self.memory)
     }
 
     /// The result, or the error number.

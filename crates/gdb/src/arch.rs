@@ -5,7 +5,7 @@ use engine::debug::ThreadRegisters;
 use gdbstub::arch;
 use gdbstub::common::Signal;
 use guest::DebuggerRegisters;
-use linux::Abi;
+use linux_user::Abi;
 
 /// The architecture.
 pub enum GuestArchitecture {}

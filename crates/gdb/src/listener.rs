@@ -13,7 +13,7 @@ pub struct Connection {
 
 impl Connection {
     fn new(socket: OwnedFd) -> Connection {
-        Connection { stream: linux::out_of_reach(socket).into() }
+        Connection { stream: linux_user::out_of_reach(socket).into() }
     }
 
     /// The socket.
@@ -39,7 +39,7 @@ impl Listener {
     pub fn bind(place: &str) -> Result<Listener> {
         if place.contains('/') {
             let socket = UnixListener::bind(place)?;
-            let socket = Socket::Unix(linux::out_of_reach(socket.into()).into());
+            let socket = Socket::Unix(linux_user::out_of_reach(socket.into()).into());
             return Ok(Listener { socket, address: place.into() });
         }
         let invalid =
@@ -48,7 +48,7 @@ impl Listener {
         let (_, port) = place.rsplit_once(':').ok_or_else(invalid)?;
         port.parse::<u16>().map_err(|_| invalid())?;
         let addresses: Vec<_> = place.to_socket_addrs()?.collect();
-        let listener = TcpListener::from(linux::out_of_reach(TcpListener::bind(&addresses[..])?.into()));
+        let listener = TcpListener::from(linux_user::out_of_reach(TcpListener::bind(&addresses[..])?.into()));
         let address = listener.local_addr()?.to_string();
         Ok(Listener { socket: Socket::Tcp(listener), address })
     }

@@ -35,7 +35,7 @@ pub struct MemoryRegion {
     pub shared: bool,
     /// Its backing.
     pub backing: Backing,
-    /// What it shows, if that is not zeroed memory of its own.
+    /// The object that it shows, if it is not zeroed memory of its own.
     pub object: Option<MappedObject>,
 }
 

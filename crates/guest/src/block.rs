@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::BlockId;
-use memory::{Fault, Memory, SEGV_ACCERR, SEGV_MAPERR};
+use guest_memory::{Fault, Memory, SEGV_ACCERR, SEGV_MAPERR};
 
 use crate::counters::BlockCounters;
 use crate::guest::{Guest, Instruction};
@@ -315,7 +315,7 @@ impl<G: Guest> BlockCache<G> {
     }
 }
 
-/// What the compiler does with blocks.
+/// The methods for the compiler.
 #[cfg(target_arch = "x86_64")]
 impl<G: Guest> BlockCache<G> {
     /// Starts the count of executions anew, since the block could not be compiled now.

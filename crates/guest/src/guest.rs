@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use events::record::Register;
+use guest_memory::{Fault, Memory};
 use isa::InstructionSet;
-use memory::{Fault, Memory};
 
 use crate::host_side::HostSide;
 

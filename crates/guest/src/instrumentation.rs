@@ -1,7 +1,7 @@
 //! The level of instrumentation: how much of the execution is reported, and of which blocks.
 
 use events::{BlockId, HitFilter};
-use memory::Memory;
+use guest_memory::Memory;
 
 use crate::block::DecodedBlock;
 use crate::guest::Guest;
@@ -43,7 +43,7 @@ impl InstrumentationLevel {
     }
 }
 
-/// What must be reported to an observer: the lower the level, and the fewer the blocks, the faster the program runs.
+/// The events that must be reported to an observer: the lower the level, and the fewer the blocks, the faster the program runs.
 pub trait Instrumentation<G: Guest> {
     /// The highest level that the observer needs. The lower it is, the faster the program runs.
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Blocks;

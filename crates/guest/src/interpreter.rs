@@ -2,7 +2,7 @@
 
 use events::BlockId;
 use events::record::Event;
-use memory::Memory;
+use guest_memory::Memory;
 
 use crate::block::BlockCache;
 use crate::guest::{Break, Guest, Instruction};

@@ -1,7 +1,7 @@
 //! Observers of a program's execution: the events that they are notified of.
 
 use events::{BlockId, LoadedImage, ProcessEnd};
-use memory::Memory;
+use guest_memory::Memory;
 
 use crate::block::{BlockCache, DecodedBlock};
 use crate::debugger::Debugged;

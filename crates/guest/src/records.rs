@@ -49,7 +49,7 @@ impl Records {
         }
     }
 
-    /// What was written; the thread begins anew.
+    /// The words written so far; the thread begins anew.
     pub fn take<G: Guest>(&mut self, guest: &mut G) -> &[u64] {
         let (first, _) = self.place();
         // SAFETY: `attach` set the pointer into this buffer, and records advance it up to `records_end` and

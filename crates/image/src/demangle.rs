@@ -68,7 +68,7 @@ impl DemangledForm {
     }
 }
 
-/// What a thunk of C++ is called before the name of the function that it goes to, and that one's encoding:
+/// The text before the function's name in the name of a thunk of C++, and the encoding of the function that it goes to:
 /// `_ZThn16_` and `_ZTv0_n24_` precede it (Itanium C++ ABI, 5.1.4.5).
 fn thunk(symbol: &str) -> Option<(&'static str, &str)> {
     let offset = |text| -> Option<&str> {

@@ -285,7 +285,7 @@ impl Image {
         &self.code
     }
 
-    /// What its instructions are.
+    /// The instruction set of its code.
     pub fn instruction_set(&self) -> &'static dyn InstructionSet {
         self.instruction_set
     }

@@ -16,7 +16,7 @@ pub struct Instruction {
     pub word: u32,
 }
 
-/// What an instruction that does nothing is called.
+/// The name of an instruction that does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Nop {
     /// An integer operation without traps into register 31, as `bis $31,$31,$31`.

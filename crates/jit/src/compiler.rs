@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use events::{BlockId, HitFilter};
 use guest::flow::FlowCounters;
 use guest::{BlockCache, CodeAddresses, DecodedBlock, InstrumentationLevel};
-use memory::Memory;
+use guest_memory::Memory;
 
 use crate::code_map::CodeMap;
 use crate::emit::{self, Emit};

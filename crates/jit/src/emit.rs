@@ -5,10 +5,10 @@
 //! Instructions are translated one by one, and each is executed completely or not at all: when one faults, the
 //! registers have the values from before it.
 
-use ::memory::Memory;
 use events::UnfilteredAccess;
 use guest::flow::FlowCounters;
 use guest::{BlockCache, DecodedBlock, HostSide};
+use guest_memory::Memory;
 
 use crate::bounds_check_elimination;
 use crate::code_map::{self, MappedCode, NO_INSTRUCTION};

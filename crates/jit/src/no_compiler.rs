@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use events::{BlockId, HitFilter};
 use guest::{BlockCache, DecodedBlock, Guest, HostSide, InstrumentationLevel};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// As in the compiler.
 pub const COMPILE_THRESHOLD: u32 = 0;

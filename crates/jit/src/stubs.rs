@@ -57,7 +57,7 @@ impl StubOffsets {
     }
 }
 
-/// What the host's calling convention wants preserved.
+/// The registers that the host's calling convention wants preserved.
 const PRESERVED: [HostRegister; 6] = [RBP, RBX, R12, R13, R14, R15];
 
 /// The word above the host's return address: where the guest's call returns to.

@@ -1,4 +1,4 @@
-//! What the compiler must know of a guest, apart from the translation of its instructions.
+//! The facts of a guest that the compiler needs, apart from the translation of its instructions.
 
 use guest::{DecodedBlock, Guest};
 
@@ -47,7 +47,7 @@ pub struct Exits {
 pub struct GuestAccess {
     /// The register.
     pub base: u8,
-    /// What is added to it: less than 32 KB.
+    /// The constant that is added to it: less than 32 KB.
     pub displacement: i32,
     /// Bytes.
     pub size: u8,

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use guest_memory::Memory;
 use host::Errno;
-use memory::Memory;
 
 use crate::calls::call::Call;
 use crate::calls::signal_delivery::ReturningCall;

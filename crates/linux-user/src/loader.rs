@@ -16,7 +16,7 @@ use events::LoadedImage;
 use image::{Image, ImageKind, Segment};
 
 use crate::abi::Abi;
-use memory::{Backing, Layout, Memory};
+use guest_memory::{Backing, Layout, Memory};
 
 /// Why a program could not be loaded.
 #[derive(Debug, thiserror::Error)]

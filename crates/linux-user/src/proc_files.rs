@@ -11,11 +11,11 @@ use crate::procfs::{self, ProcEntry};
 use crate::state::kernel::Kernel;
 use crate::state::threads::Task;
 use crate::{memory_file, proc_status};
+use guest_memory::{Backing, Memory, MemoryRegion};
 use host::Errno;
-use memory::{Backing, Memory, MemoryRegion};
 
-/// What the guest may see of a process's folder: files and folders that show nothing of an engine's memory, registers,
-/// reads and times, or that are converted. A kernel may be built without any other.
+/// The entries of a process's folder that the guest may see: files and folders that show nothing of an engine's memory,
+/// registers, reads and times, or that are converted. A kernel may be built without any other.
 #[rustfmt::skip]
 const SHOWN: &[&str] = &[
     "", "arch_status", "attr", "auxv", "autogroup", "cgroup", "children", "cmdline", "comm", "coredump_filter",
@@ -68,8 +68,8 @@ pub fn replace<G: Abi>(
     }
 }
 
-/// What the guest gets when it opens a file that shows memory: None for a file that shows none. Fails if it must not
-/// get anything; so does a file that is not in the engine's own /proc, since nobody knows what it shows.
+/// The file that the guest gets when it opens one that shows memory: None for a file that shows none. Fails if it must not get
+/// anything; so does a file that is not in the engine's own /proc, since nobody knows what it shows.
 pub fn stand_in<G: Abi>(
     kernel: &mut Kernel<G>,
     entry: Option<&ProcEntry>,

@@ -1,4 +1,4 @@
-//! What /proc says of a guest's process: its memory, threads, signals, limits and times. The host's files say that of the
+//! The files of /proc on a guest's process: its memory, threads, signals, limits and times. The host's files say that of the
 //! engine's process.
 //!
 //! All memory that a program has mapped counts as resident: which pages the host has in memory depends on the host, and
@@ -12,7 +12,7 @@ use crate::loader::STACK;
 use crate::state::clock::{SECOND, UPTIME};
 use crate::state::kernel::Kernel;
 use crate::state::threads::Task;
-use memory::{Backing, Memory};
+use guest_memory::{Backing, Memory};
 
 /// Clock ticks per second (`USER_HZ`).
 const TICKS: u64 = 100;

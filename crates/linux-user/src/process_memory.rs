@@ -1,8 +1,8 @@
 //! Access control to other processes' memory: guests' memory is accessible, their engines' is not.
 
 use crate::procfs;
+use guest_memory::Memory;
 use host::Errno;
-use memory::Memory;
 
 /// The accessible part of a process's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 
 use crate::reserved;
+use guest_memory::WINDOW;
 use host::Errno;
-use memory::WINDOW;
 
 /// `f_type` of the file system of /proc (linux/magic.h).
 const MAGIC: u64 = 0x9fa0;

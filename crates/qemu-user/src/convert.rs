@@ -28,7 +28,7 @@ const LONGEST: u64 = 16;
 /// Words of a thread that are passed on at once.
 const ENOUGH_WORDS: usize = 1 << 16;
 
-/// What was converted.
+/// The result of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvertedRun {
     /// Instructions in the trace.

@@ -26,7 +26,7 @@ pub use convert::{ConvertedRun, convert};
 
 /// The plugin.
 const RECORDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));
-/// What the names of QEMU's emulators begin with.
+/// The prefix of the names of QEMU's emulators.
 const EMULATORS: &str = "qemu-";
 /// Between two looks at the emulator.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -3,7 +3,7 @@
 
 use isa::DescribedKind;
 
-/// What the code of an instruction says of control: its kind, and the distance to its target if it has one.
+/// The transfer of control that the code of an instruction describes: its kind, and the distance to its target if it has one.
 pub(crate) type TransferCode = (DescribedKind, Option<i64>);
 
 /// A classifier of instructions; None for an instruction set that it does not know.

@@ -21,7 +21,7 @@ pub struct Chart {
     pub name: String,
     /// The title, one line.
     pub title: String,
-    /// What to see in it.
+    /// The caption: the observation to make.
     pub caption: String,
     /// The specification, complete with data.
     pub spec: serde_json::Value,

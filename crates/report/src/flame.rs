@@ -33,7 +33,7 @@ input{font:inherit;max-width:100%;box-sizing:border-box}p{margin:.6rem 0}\
 /// A flame graph.
 #[derive(Clone, Debug)]
 pub struct FlameGraph<'a> {
-    /// What it shows: one line.
+    /// The title: one line.
     pub title: &'a str,
     /// The call chains.
     pub chains: &'a CallChains,
@@ -124,7 +124,7 @@ impl FlameGraph<'_> {
         }
     }
 
-    /// What a frame is, for those who point at it.
+    /// The explanation of a frame for a reader who points at it.
     fn explanation(&self, chain: &CallChain, total: u64) -> String {
         let number = |number: u64| separated(&number.to_string());
         let share = |part: u64| 100.0 * part as f64 / total.max(1) as f64;

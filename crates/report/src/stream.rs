@@ -44,7 +44,7 @@ pub struct PagedStream {
 /// A pager that runs.
 struct Pager {
     process: Child,
-    /// What Ctrl-C did before.
+    /// The handler of Ctrl-C before.
     interrupt: libc::sighandler_t,
 }
 

@@ -96,7 +96,7 @@ fn create(path: &Path) -> Result<(File, PendingName), Error> {
 
 /// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
 pub fn out_of_reach(file: File) -> File {
-    linux::out_of_reach(file.into()).into()
+    linux_user::out_of_reach(file.into()).into()
 }
 
 /// Records a running process of the engine into a file: until Ctrl-C, its end, the end of the plan, or for a duration. The file replaces an existing one as soon as it

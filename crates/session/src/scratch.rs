@@ -32,7 +32,7 @@ impl ScratchFolder {
         let folder = builder.prefix(prefix).permissions(Permissions::from_mode(mode)).tempdir_in(parent)?;
         let lock = File::open(folder.path())?;
         lock.lock_shared()?;
-        Ok(ScratchFolder { folder, _lock: linux::out_of_reach(lock.into()) })
+        Ok(ScratchFolder { folder, _lock: linux_user::out_of_reach(lock.into()) })
     }
 
     /// Where it is.

@@ -18,7 +18,7 @@ use crate::rows::{ApplicationPhase, ImageRow};
 /// How hard zstd tries.
 const LEVEL: i32 = 3;
 
-/// What was collected of an image.
+/// The profile collected of an image.
 #[derive(Clone, Debug)]
 pub struct Collected {
     /// The image.

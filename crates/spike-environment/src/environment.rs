@@ -18,7 +18,7 @@ pub struct Environment {
     pub(crate) connection: Connection,
 }
 
-/// What became of an image's file since it was last read.
+/// The state of an image's file compared with when it was last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
     Same,

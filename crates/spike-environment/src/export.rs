@@ -1,4 +1,4 @@
-//! What leaves the database.
+//! Exports from the database.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! What distinguishes a file from what it was before.
+//! The properties that distinguish a file from its former contents.
 
 use std::fs::{self, Metadata};
 use std::io;

@@ -19,7 +19,7 @@ use crate::rows::{Application, ApplicationPhase, ImageRow};
 /// Why there is no version of an image whose file was removed.
 pub(crate) const MISSING: &str = "the file does not exist any more";
 
-/// What became of an image for which a version was to be made.
+/// The result for an image of which a version was to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
     /// The image.

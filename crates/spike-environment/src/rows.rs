@@ -63,7 +63,7 @@ pub struct Application {
     pub(crate) id: i64,
     /// Its name.
     pub name: String,
-    /// What is executed when the program is started.
+    /// The version that is executed when the program is started.
     pub phase: ApplicationPhase,
 }
 

@@ -1,4 +1,4 @@
-//! What the engine loads in place of registered images.
+//! The images that the engine loads in place of registered ones.
 
 use std::fs::File;
 use std::io::Read;

@@ -15,7 +15,7 @@ use crate::rows::{Application, ApplicationPhase, ImageRow};
 pub struct ApplicationView {
     /// Its name.
     pub name: String,
-    /// What is executed when its program is started.
+    /// The version that is executed when its program is started.
     pub phase: ApplicationPhase,
     /// Its images, the program first.
     pub images: Vec<ImageView>,
@@ -50,11 +50,11 @@ pub struct ImageView {
     pub optimized_code: Option<u64>,
     /// The share of the executed instructions, in percent, that the optimized version does without.
     pub removed: Option<f64>,
-    /// What there is to know: why it cannot be optimized, that it has changed.
+    /// A note: why it cannot be optimized, or that it has changed.
     pub note: String,
 }
 
-/// What the database has of an image's versions.
+/// The versions of an image in the database.
 #[derive(Default)]
 struct Versions {
     instrumented: bool,

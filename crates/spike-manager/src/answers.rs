@@ -35,7 +35,7 @@ const HEADERS: [(&str, &str); 4] = [
 /// More than any request has.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What the page shows.
+/// The contents of the page.
 #[derive(Serialize)]
 struct PageState {
     folder: String,

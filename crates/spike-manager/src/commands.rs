@@ -1,4 +1,4 @@
-//! What the page can ask for, and the command lines for it.
+//! The requests of the page, and the command lines for them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -6,10 +6,10 @@ use crate::instrument::Update;
 pub const PAGE: u64 = 0x2000;
 /// Bytes before the counters.
 pub const HEADER_BYTES: u32 = 64;
-/// What files begin with; the last byte is the version of the format.
+/// The first bytes of a file; the last one is the version of the format.
 const MAGIC: [u8; 8] = *b"PLCOUNT\x01";
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountsHeader {
     /// A hash of the instrumented code, and of the original one.

@@ -16,11 +16,11 @@ pub type CallSiteId = u32;
 /// The exception tables of an image that are understood.
 #[derive(Clone, Debug, Default)]
 pub struct Exceptions {
-    /// What tables say apart from places in the code.
+    /// The contents of tables apart from addresses of code.
     pub tables: Vec<ExceptionTable>,
     /// The index of the table at each address.
     pub by_address: HashMap<u64, u32>,
-    /// What they say of code.
+    /// The call sites that they describe.
     pub call_sites: Vec<CallSite>,
 }
 
@@ -33,7 +33,7 @@ pub struct CallSite {
     pub action: u64,
 }
 
-/// What a table says apart from places in the code.
+/// The contents of a table apart from addresses of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExceptionTable {
     /// The actions, as they are encoded.

@@ -10,7 +10,7 @@ use crate::profile::{ImageProfile, IndirectCall, Profile};
 use crate::program::{CodeBlock, CodeExit, LENGTH, PredictedTarget, Program, Reference};
 use crate::{Error, Problem, lift, output};
 
-/// What to do.
+/// The optimizations to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The steps of code layout.
@@ -48,7 +48,7 @@ pub struct Optimized {
     pub linkage: linkage::LinkageReduction,
     /// The largest count of a block that hot-cold optimization and layout took for cold.
     pub threshold: u64,
-    /// What became of each procedure; empty without hot-cold optimization.
+    /// The outcome of each procedure; empty without hot-cold optimization.
     pub outcomes: Vec<ProcedureOutcome>,
 }
 

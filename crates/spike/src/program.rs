@@ -49,9 +49,9 @@ pub struct Program {
     pub global_pointers: Vec<GlobalPointer>,
     /// Words of the data that hold addresses of code.
     pub data: Vec<DataReference>,
-    /// What unwinders know.
+    /// The unwinding tables.
     pub frames: UnwindingTables,
-    /// What is done about exceptions.
+    /// The exception tables.
     pub exceptions: Exceptions,
     /// The counters of an instrumented image.
     pub counters: Option<CounterSegment>,
@@ -72,7 +72,7 @@ pub struct ExternalCall {
     pub count: u64,
 }
 
-/// What the hint of a jump through a register tells the processor.
+/// The meaning of the hint in a jump through a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredictedTarget {
     /// The first instruction of a block.
@@ -202,13 +202,13 @@ pub struct LiftedInstruction {
     pub word: u32,
     /// The number of the original instruction, or [`NO_ORIGIN`].
     pub origin: u32,
-    /// What it refers to.
+    /// The code or data that it refers to.
     pub reference: Reference,
     /// The state of the frame before it ([`UnwindingTables::rows`]).
     pub frame: u32,
 }
 
-/// What an instruction refers to, so that a field of it must be computed.
+/// The code or data that an instruction refers to, so that a field of it must be computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reference {
     /// Nothing that moves.
@@ -239,7 +239,7 @@ pub enum Reference {
 pub struct ImageCounter {
     /// Its distance from the first byte of the counters.
     pub offset: u32,
-    /// What it is addressed from.
+    /// The anchor from which it is addressed.
     pub anchor: Anchor,
 }
 
@@ -258,7 +258,7 @@ pub enum Anchor {
     Scaled(u8, BlockId),
 }
 
-/// What an instrumented image has in addition.
+/// The additional segment of an instrumented image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterSegment {
     /// Bytes of the counters.

@@ -1,4 +1,4 @@
-//! What procedures of a profiled program are like: how large, how branched, how they loop and call (the paper's Figures 1 to
+//! Statistics of the procedures of a profiled program: how large, how branched, how they loop and call (the paper's Figures 1 to
 //! 6, 17 and 20).
 
 mod loops;

@@ -116,7 +116,7 @@ enum Use {
     Written,
 }
 
-/// What an instruction does with the register, if anything.
+/// The use of the register by an instruction, if it uses it.
 fn uses(instruction: &LiftedInstruction) -> Option<Use> {
     let Some(one) = isa::Alpha.summary(instruction.word) else { return Some(Use::Read) };
     let has = |registers: &[Option<Register>]| registers.contains(&Some(Register::Integer(SCRATCH)));

@@ -1,10 +1,10 @@
-//! What unwinders know of the original code: for each instruction, where the caller's registers are.
+//! The unwinding tables of the original code: for each instruction, where the caller's registers are.
 
 use std::collections::HashMap;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, LittleEndian, Pointer,
-    RegisterRule, UnwindContext, UnwindSection,
+    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, LittleEndian, Pointer, RegisterRule,
+    UnwindContext, UnwindSection,
 };
 
 use crate::elf::Elf;
@@ -63,11 +63,11 @@ pub enum UnwindRule {
     Register(u16),
     /// In memory, at the address that a DWARF expression gives.
     Expression(Vec<u8>),
-    /// What a DWARF expression gives.
+    /// The value of a DWARF expression.
     ValueExpression(Vec<u8>),
 }
 
-/// What tables have in common.
+/// The fields that tables have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     /// The factor of offsets.

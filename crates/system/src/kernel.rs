@@ -12,7 +12,7 @@ use workloads::steps::{BuildStep, is_installed};
 use workloads::toolchain::{BYTE_WORD, Toolchain};
 
 const CONFIGURATION: &str = include_str!("kernel.config");
-/// What a kernel for several processors has beside that.
+/// The additional configuration of a kernel for several processors.
 const SEVERAL_PROCESSORS: &str = "\n# Several processors.\nCONFIG_SMP=y\nCONFIG_NR_CPUS=4\n";
 /// The guest's machine in the configuration, and what stands for it where the compiler's instruction set is given.
 const OWN_MACHINE: &str = "CONFIG_ALPHA_DP264=y\n# CONFIG_ALPHA_GENERIC is not set\nCONFIG_ALPHA_EV67=y\n";
@@ -26,7 +26,7 @@ const NAME: &str = "kernel";
 const PACKAGE: &str = "linux";
 const HOME: &str = "Linux (https://www.kernel.org)";
 
-/// What the build needs, with the packages that have it.
+/// The tools that the build needs, with their packages.
 const TOOLS: [(&str, &str); 7] = [
     ("alpha-linux-gnu-gcc", "gcc-alpha-linux-gnu"),
     ("make", "make"),
@@ -223,7 +223,7 @@ fn with_flags(command: &str, flags: &str) -> String {
 }
 
 impl GuestKernel {
-    /// What the builds left in their folders.
+    /// The files that the builds left in their folders.
     fn open(kernel: &Path, init: &Path) -> Result<GuestKernel, Error> {
         let path = kernel.join("recorder-offsets.s");
         let text = fs::read_to_string(&path).map_err(io_error("reading", &path))?;

@@ -21,10 +21,10 @@ const TIME: u64 = 946_684_800;
 /// The program's standard input in the guest.
 const INPUT: &str = "/.stdin";
 
-/// What a program is run with.
+/// The setup in which a program is run.
 #[derive(Clone, Debug)]
 pub struct GuestSetup {
-    /// What the guest is made of.
+    /// The hardware of the guest.
     pub hardware: GuestHardware,
     /// Where its disk is mounted, if it has one.
     pub disk: Option<PathBuf>,

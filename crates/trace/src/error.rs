@@ -18,7 +18,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault, and where it is.
         what: String,
     },
 }

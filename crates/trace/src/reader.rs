@@ -245,7 +245,7 @@ impl Trace {
         &self.unit_classes
     }
 
-    /// What was recorded, and how.
+    /// The header: the recorded program, and how it was recorded.
     pub fn header(&self) -> &Header {
         &self.header
     }

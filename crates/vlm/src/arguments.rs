@@ -124,7 +124,7 @@ pub enum VlmCommand {
     TouchFile { descriptor: i32, size: u64 },
 }
 
-/// What `add` and `modify` can set.
+/// The options that `add` and `modify` can set.
 #[derive(Debug, Args)]
 pub struct EntryOptions {
     /// The size of its pages [default: 2M]

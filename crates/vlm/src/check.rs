@@ -22,7 +22,7 @@ pub enum Severity {
     Note,
 }
 
-/// What was found, and what to do about it.
+/// A finding, and advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VlmFinding {
     /// How much it matters.

@@ -1,4 +1,4 @@
-//! What the subcommands do.
+//! The subcommands.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

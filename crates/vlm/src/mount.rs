@@ -25,7 +25,7 @@ pub struct Mount {
     pub page_size: Size,
     /// The most it can hold.
     pub size: Size,
-    /// What it has reserved.
+    /// The size that it has reserved.
     pub reserve: Size,
 }
 

@@ -37,7 +37,7 @@ pub struct Reservations<'r> {
     _lock: File,
 }
 
-/// What `apply` does, or did, for an entry.
+/// The action of `apply` for an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReservationStep {
     /// Reserves the memory.
@@ -63,7 +63,7 @@ impl<'r> Reservations<'r> {
         Ok(Reservations { registry, _lock: lock })
     }
 
-    /// What `apply` will do for each entry, or why it cannot do all of it; changes nothing.
+    /// The actions of `apply` for each entry, or why it cannot carry out all of them; changes nothing.
     pub fn plan(&self, entries: &[&'r RegistryEntry]) -> Result<Vec<(&'r RegistryEntry, ReservationStep)>> {
         let mut plan = Vec::new();
         let mut needed = Vec::new();
@@ -186,7 +186,7 @@ impl<'r> Reservations<'r> {
 pub struct Freed {
     /// The section's size.
     pub size: Size,
-    /// What stayed in the pool, because other programs had taken pages of the pool.
+    /// The size that stayed in the pool, because other programs had taken pages of the pool.
     pub stayed: Size,
 }
 

@@ -38,7 +38,7 @@ const SECTION: &str = "section";
 const PREPARED: &str = "prepared";
 const PREPARING: &str = "preparing";
 
-/// What a mapping allows.
+/// The accesses that a mapping allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Loads and stores. Page tables are shared, unless the registry says otherwise.

@@ -24,7 +24,7 @@ use crate::reservation::check_rights;
 use crate::verify::{Toucher, read_pages, report_faults};
 use crate::{Allocation, PageTables, Registry, RegistryEntry, Reservations, Section, Size, memory};
 
-/// What the memory consists of.
+/// The memory's backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// Pages of 4 KiB, without transparent huge pages.
@@ -46,10 +46,10 @@ impl Backing {
     }
 }
 
-/// What is measured.
+/// The settings of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What the memory consists of.
+    /// The backings of memory that are measured.
     pub backings: Vec<Backing>,
     /// The sizes of sections.
     pub sizes: Vec<Size>,
@@ -62,7 +62,7 @@ pub struct Settings {
 /// A measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyRow {
-    /// What the memory consisted of.
+    /// The backing of the memory.
     pub backing: Backing,
     /// How much it was.
     pub size: Size,
@@ -338,7 +338,7 @@ impl Drop for StudySection {
     }
 }
 
-/// What a process of the study does with a descriptor that it inherited.
+/// The work of a process of the study with a descriptor that it inherited.
 pub fn touch_file(descriptor: i32, size: u64) -> Result<()> {
     let failed =
         |error: rustix::io::Errno| Error::io("map", format!("descriptor {descriptor}").as_ref())(error);

@@ -1,4 +1,4 @@
-//! What the check of alignment needs of a block, computed once when the block is defined.
+//! Facts of a block that the check of alignment needs, computed once when the block is defined.
 
 use events::Block;
 use events::record::address_of_word;

@@ -22,7 +22,7 @@ pub struct FaultCounts {
     pub(super) fix_ups: FixUps,
 }
 
-/// What was counted of an access of a block.
+/// Counts of an access of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AccessFaults {
     /// Faults.
@@ -90,7 +90,7 @@ impl FaultCounts {
         accesses.zip(self.accesses[block as usize].iter().copied())
     }
 
-    /// What is executed next belongs to a thread.
+    /// Executions that follow belong to a thread.
     pub(super) fn enter(&mut self, thread: u32) {
         self.threads.enter(thread, self.total);
     }

@@ -41,7 +41,7 @@ pub struct AlignmentFaults {
 
 type FaultsByData = BTreeMap<AccessedData, DataFaults>;
 
-/// What is accessed: an index of [`MemoryLayout::arrays`], and a member of the structure.
+/// The accessed data: an index of [`MemoryLayout::arrays`], and a member of the structure.
 type AccessedData = (u32, Option<usize>);
 
 /// The faults of accesses to the same data.

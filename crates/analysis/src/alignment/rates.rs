@@ -21,7 +21,7 @@ pub(super) struct FaultRates {
     length: u64,
     /// The number of instructions at the end of the open window.
     end: u64,
-    /// What `counts` have already.
+    /// The part of the totals that `counts` have already.
     divided: AlignmentTotals,
     /// By the first instruction of a window, which may have become a part of a longer one.
     counts: ClassSums<u64, AlignmentTotals>,
@@ -71,7 +71,7 @@ impl FaultRates {
         }
     }
 
-    /// What is counted now and is in no window yet belongs to the open one, and to the unit of work of this thread.
+    /// Counts that are in no window yet belong to the open one, and to the unit of work of this thread.
     pub fn divide(&mut self, thread: u32, totals: AlignmentTotals) {
         let new = totals.since(&self.divided);
         if new != AlignmentTotals::default() {

@@ -156,7 +156,7 @@ pub fn rates_by_class(faults: &AlignmentFaults) -> Table {
     table
 }
 
-/// What faults have in common.
+/// The properties that faults have in common.
 #[derive(Clone, Debug, Default)]
 struct FaultGroup {
     faults: u64,
@@ -256,7 +256,7 @@ impl AlignmentFaults {
         (location, self.names.name(block.image, address))
     }
 
-    /// What would avoid the faults.
+    /// A change that would avoid the faults.
     fn suggestion(&self, group: &FaultGroup) -> String {
         let size = group.size();
         let variable = match most(&group.data) {

@@ -11,7 +11,7 @@ pub struct CallCosts<'a, R> {
     pub(super) tree: &'a CallTree,
     pub(super) results: &'a R,
     pub(super) columns: Vec<Column>,
-    /// What everything costs.
+    /// The cost of everything.
     pub(super) total: Vec<u64>,
     /// By node, how often it was called.
     calls: Vec<u64>,
@@ -62,7 +62,7 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
         CallCosts { tree, results, columns, total, calls, own, inclusive }
     }
 
-    /// What a node's own instructions cost.
+    /// The cost of a node's own instructions.
     pub fn own(&self, node: NodeId) -> &[u64] {
         &self.own[node as usize]
     }
@@ -72,12 +72,12 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
         self.calls[node as usize]
     }
 
-    /// What a node costs with everything that it calls.
+    /// The cost of a node with everything that it calls.
     pub fn inclusive(&self, node: NodeId) -> &[u64] {
         &self.inclusive[node as usize]
     }
 
-    /// What everything costs.
+    /// The cost of everything.
     pub fn total(&self) -> &[u64] {
         &self.total
     }

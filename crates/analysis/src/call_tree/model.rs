@@ -33,7 +33,7 @@ pub struct WithCallTree<M> {
     records: Vec<u64>,
 }
 
-/// What decides to which node of the tree an execution belongs, for each thread.
+/// The rule that assigns an execution to a node of the tree, with its state for each thread.
 enum Followed {
     /// The function that is executed, and its callers.
     Calls(HashMap<u32, ThreadCalls>),
@@ -136,7 +136,7 @@ impl<M> WithCallTree<M> {
         &self.tree
     }
 
-    /// What the model's blocks are instances of, by the model's number.
+    /// The instance of each of the model's blocks, by the model's number.
     pub fn instances(&self) -> &[Instance] {
         &self.instances.all
     }

@@ -10,7 +10,7 @@ use crate::models::{InstructionResults, named};
 use crate::names::{NotExecuted, check_executed};
 use table::{Kind, Table, Value, separated};
 
-/// What the rows of a table of calls are.
+/// The rows of a table of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallRows {
     /// Functions, with everything that they call.

@@ -89,7 +89,7 @@ struct CallgrindFrame {
     place: u32,
     /// The call that led here; none if that was not recorded.
     call: Option<usize>,
-    /// What the thread had cost before.
+    /// The cost of the thread before.
     before: Cost,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Callgrind<'a> {
         name.as_ref().map_or_else(|| writer::UNKNOWN.into(), |name| name.function.clone())
     }
 
-    /// What each instruction of a block that was executed cost.
+    /// The cost of each instruction of each executed block.
     fn executed(&self) -> impl Iterator<Item = (BlockId, Vec<Cost>)> {
         (0..self.whole.len()).filter_map(|block| {
             let parts = self.parts.get(&(block as BlockId));

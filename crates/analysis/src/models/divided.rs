@@ -36,7 +36,7 @@ type InstructionRows = Vec<Vec<u64>>;
 /// The number of instances of what is executed outside of units; those of units are numbered from 1.
 const OUTSIDE: usize = 0;
 
-/// What the models' blocks are instances of.
+/// The instances of the models' blocks.
 #[derive(Default)]
 struct ModelInstances {
     /// By group and block.
@@ -145,7 +145,7 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
         groups.iter().for_each(|group| self.divide(process, group, &mut taken));
     }
 
-    /// What a process's models have counted of a group since its unit began belongs to the unit's class, if the unit has ended.
+    /// Counts by a process's models of a group since its unit began belong to the unit's class, if the unit has ended.
     fn divide(
         &mut self,
         process: u32,

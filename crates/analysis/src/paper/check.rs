@@ -1,4 +1,4 @@
-//! What the paper prints against what follows from its own measurements.
+//! The paper's figures against those that follow from its own measurements.
 
 use super::{
     TABLE_6, TABLE_9, TABLE_10, TABLE_11, TABLE_12, THROUGHPUT, cached, lines, number, pairs, scaled,
@@ -22,7 +22,7 @@ pub struct PaperFinding {
     pub subject: String,
     /// The printed value.
     pub printed: String,
-    /// What follows from the measurements.
+    /// The figure that follows from the measurements.
     pub follows: String,
 }
 

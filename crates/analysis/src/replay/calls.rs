@@ -40,7 +40,7 @@ struct CallFrame {
     inside: bool,
 }
 
-/// What preceded the next block.
+/// The event before the next block.
 #[derive(Clone, Copy, Debug)]
 enum Before {
     /// Nothing recorded.

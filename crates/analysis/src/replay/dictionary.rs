@@ -36,7 +36,7 @@ pub struct BlockFacts {
     /// Whether it begins at an entry of its function: at its first instruction, or at the second entry that functions of
     /// some instruction sets have.
     pub at_entry: bool,
-    /// What its last instruction does.
+    /// The transfer of control by its last instruction.
     pub transfer: Transfer,
     /// How it uses the stack pointer.
     pub(crate) stack: StackUse,

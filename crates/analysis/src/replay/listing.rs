@@ -35,7 +35,7 @@ pub struct Listing<'a, W: Write> {
 struct ListingLine {
     /// Address, word, mnemonic and operands.
     text: String,
-    /// What it does to registers; None for a word that is no instruction.
+    /// Its effect on registers; None for a word that is no instruction.
     registers: Option<RegisterEffect>,
     has_value: bool,
     effect: EffectKind,

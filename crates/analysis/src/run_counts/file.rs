@@ -29,7 +29,7 @@ pub enum ReadError {
     Damaged(PathBuf, DamagedCounts),
 }
 
-/// What is wrong in a file of counts.
+/// The fault in a file of counts.
 #[derive(Debug, thiserror::Error)]
 pub enum DamagedCounts {
     /// A later version, or none.

@@ -25,7 +25,7 @@ use crate::profile::{Attribution, Profile};
 use crate::units::Measurement;
 use table::{Kind, Table, Value};
 
-/// What was run. There is no date: the same run has the same counts, and its file the same bytes.
+/// The program that was run. There is no date: the same run has the same counts, and its file the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDescription {
     /// The program's path, as it was given.
@@ -44,7 +44,7 @@ pub struct RunDescription {
 /// The counts of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunCounts {
-    /// What was run.
+    /// The program that was run.
     pub description: RunDescription,
     /// The images, by which two runs are paired.
     pub images: Vec<ImageIdentity>,
@@ -67,7 +67,7 @@ pub struct ProcessSums {
     pub number: String,
     /// The program that it executed last.
     pub program: String,
-    /// What it does there, by the rules for a database: checkpointer.
+    /// Its task there, by the rules for a database: checkpointer.
     #[serde(default)]
     pub kind: String,
     /// Instructions executed.
@@ -235,7 +235,7 @@ impl RunCounts {
         }
     }
 
-    /// What [`RunCounts::profile`] is of, for titles.
+    /// The executions that [`RunCounts::profile`] covers, for titles.
     pub fn span(&self) -> &'static str {
         if self.unit.is_some() { "a unit of work" } else { "the run" }
     }

@@ -39,7 +39,7 @@ pub(super) struct ClassTotals {
     pub(super) sums: InstructionSums,
 }
 
-/// What the processes of a kind executed outside of units.
+/// Executions outside of units by the processes of a kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct OutsideSums {
     kind: String,
@@ -164,7 +164,8 @@ impl RunCounts {
         classes.chain(outside).collect()
     }
 
-    /// What is outside of units, if there are any, is named so, and by the kind of its processes if there are several.
+    /// The name of executions outside of units, if there are any: it says so, with the kind of its processes if there are
+    /// several.
     fn outside_name(&self, kind: &str) -> String {
         match (self.has_classes(), self.owners.outside.len()) {
             (true, 1) => OUTSIDE_UNITS.into(),
@@ -195,7 +196,7 @@ fn add(sums: &mut BTreeMap<BlockId, u64>, executions: impl IntoIterator<Item = (
     executions.into_iter().for_each(|(id, n)| *sums.entry(id).or_default() += n);
 }
 
-/// What was executed outside of units. A process that was killed may have counted a unit's last block, and not its own.
+/// Executions outside of units. A process that was killed may have counted a unit's last block, and not its own.
 fn difference<'a>(
     all: &'a BTreeMap<BlockId, u64>,
     within: &'a BTreeMap<BlockId, u64>,

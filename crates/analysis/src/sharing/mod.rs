@@ -86,7 +86,7 @@ struct CodeAccess {
     base: u8,
 }
 
-/// What was counted of accesses that have something in common.
+/// Counts of accesses that have something in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SharingCounts {
     /// By [`SharingClass`].
@@ -127,7 +127,7 @@ struct AccessKey {
     writer: Option<LineWriter>,
 }
 
-/// What such accesses access, and their counts.
+/// The data of such accesses, and their counts.
 #[derive(Clone, Debug)]
 struct SharedAccess {
     key: AccessKey,
@@ -296,7 +296,7 @@ impl SharingAnalysis {
         sums
     }
 
-    /// What rows are sorted by: operations on the interconnect, or on the bus of a machine that has only one.
+    /// The count by which rows are sorted: operations on the interconnect, or on the bus of a machine that has only one.
     fn weight(&self, counts: &SharingCounts) -> u64 {
         match self.nodes() {
             Some(_) => counts.exchanged(),

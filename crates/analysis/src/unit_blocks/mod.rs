@@ -1,4 +1,4 @@
-//! What single units of work executed: the executions of blocks in the slowest one, the median one, and those asked for.
+//! Executions of single units of work: those of blocks in the slowest one, the median one, and those asked for.
 //!
 //! They are counted in the same pass as everything else: a program that changes its files does something else when it is
 //! run again.

@@ -18,7 +18,7 @@ pub const FUNCTIONS: [(&str, u64); 4] = [("main", 0x1000), ("f", 0x1100), ("g", 
 /// Records in a chunk: few, so that there are many chunks.
 const CHUNK: usize = 7;
 
-/// What a thread's records are made of.
+/// An item of a thread's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// An execution of a block: its index, addresses and values.

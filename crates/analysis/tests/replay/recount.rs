@@ -106,7 +106,7 @@ fn word() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// What may end a block: branches, a call, a return, a jump, a system call, or nothing of the kind.
+/// Instructions that may end a block: branches, a call, a return, a jump, a system call, or nothing of the kind.
 const LAST: [u32; 8] =
     [0xe420_0002, 0xc3e0_0003, 0xd340_0010, 0x6bfa_8001, 0x6be0_0000, 0x83, 0x47f0_0410, 0xe420_0000];
 

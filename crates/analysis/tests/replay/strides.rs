@@ -284,7 +284,7 @@ impl Program {
     }
 }
 
-/// What a trace has at most.
+/// The greatest numbers of a trace.
 #[test]
 fn blocks_may_be_long() {
     let mut strides = Strides::new(StrideSettings::default());

@@ -15,8 +15,8 @@ use guest::CallingConvention;
 use guest::{
     Debugged, DebuggerHook, Instruction, Instrumentation, InstrumentationLevel, Observer, SignalHook,
 };
+use guest_memory::Memory;
 use host::ThreadHandle;
-use memory::Memory;
 
 /// The observer of a debugged thread. It observes blocks at breakpoints only, and every instruction while the thread
 /// is stepped or has watchpoints.
@@ -69,7 +69,7 @@ impl DebugObserver {
         self.order = debugged.order.clone();
         if let Some(signal) = debugged.signal.take() {
             debugged.sent = Some(signal);
-            linux::send_to_caller::<Cpu>(signal);
+            linux_user::send_to_caller::<Cpu>(signal);
         }
         if resume_count != self.resume_count {
             // A step into a signal handler ends before the handler's first instruction.

@@ -28,8 +28,8 @@ use self::breakpoints::Breakpoints;
 use crate::platform::{Cpu, INSTRUCTION_SET, ProgramEnd};
 use crate::process::Process;
 use guest::CallingConvention;
+use guest_memory::{Backing, Memory};
 use host::ThreadHandle;
-use memory::{Backing, Memory};
 
 /// The reason for which a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub enum DebugEvent {
     Ended(ProgramEnd),
 }
 
-/// What a thread does when the program is resumed.
+/// The action of a thread when the program is resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Run.

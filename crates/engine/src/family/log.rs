@@ -39,7 +39,7 @@ impl fmt::Display for ProcessNumber {
     }
 }
 
-/// What one program did in one process: a process that executes another program begins another log.
+/// The log of one program in one process: a process that executes another program begins another log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct LogName {
     pub(super) process: ProcessNumber,
@@ -146,7 +146,7 @@ impl Log {
         let directory = unsafe { BorrowedFd::borrow_raw(folder) };
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::TRUNC;
         let file = openat(directory, name.file(), flags, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH)?;
-        let mut log = Log { file: linux::out_of_reach(file).into(), bytes: 0 };
+        let mut log = Log { file: linux_user::out_of_reach(file).into(), bytes: 0 };
         log.append(&[LogEntry::Began { host_process: std::process::id(), inherited }])?;
         Ok(log)
     }

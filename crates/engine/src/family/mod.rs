@@ -27,7 +27,7 @@ use crate::lock;
 use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use crate::sampling::{self, Sampler, Sampling};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// Counts a thread in the folder of its family.
 pub struct FamilyCounter {
@@ -57,7 +57,7 @@ impl FamilyCounter {
     /// Counts the first process in a folder, and units of work. Its processes are numbered from `number` on.
     pub fn new(folder: OwnedFd, number: ProcessNumber, work: UnitOfWork) -> io::Result<FamilyCounter> {
         // Open as long as this process and those that it forks.
-        let folder = linux::out_of_reach(folder).into_raw_fd();
+        let folder = linux_user::out_of_reach(folder).into_raw_fd();
         let name = LogName { process: number, program: 0 };
         let program = LoggedProgram::new(folder, name.clone(), None)?;
         let calls = ThreadUnits::new(&work.functions, &work.classes);
@@ -273,7 +273,7 @@ impl FamilyCounter {
 /// Finds the functions of an image. One that cannot be read any more has no symbols.
 fn map(calls: &mut ThreadUnits, image: &LoadedImage) {
     if calls.may_be_in(image)
-        && let Ok(file) = linux::read_image(&image.path)
+        && let Ok(file) = linux_user::read_image(&image.path)
     {
         calls.mapped(image, &file);
     }

@@ -29,7 +29,7 @@ pub(super) struct LoggedProgram {
     classes: HashMap<String, u32>,
     sums: Vec<ClassBlockCounts>,
     /// The engine's descriptors are open as long as this exists.
-    _descriptors: linux::DescriptorOwner,
+    _descriptors: linux_user::DescriptorOwner,
 }
 
 impl LoggedProgram {
@@ -44,7 +44,7 @@ impl LoggedProgram {
             images: 0,
             classes: HashMap::new(),
             sums: Vec::new(),
-            _descriptors: linux::DescriptorOwner::new(),
+            _descriptors: linux_user::DescriptorOwner::new(),
         })
     }
 

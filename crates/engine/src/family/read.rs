@@ -43,7 +43,7 @@ pub struct Family {
     pub classes: BTreeMap<String, BTreeMap<BlockId, u64>>,
 }
 
-/// What a process executed.
+/// The executions of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedProcess {
     /// Its number in the family.
@@ -129,7 +129,7 @@ pub(super) struct Replays<'a> {
 }
 
 impl<'a> Replays<'a> {
-    /// What all entries of a log say.
+    /// The contents of a whole log.
     pub(super) fn whole(&mut self, name: &LogName) -> Replayed {
         let mut part = (0, Replayed::default());
         self.go_on(&mut part, name, u64::MAX, 0);
@@ -150,7 +150,7 @@ impl<'a> Replays<'a> {
         }
     }
 
-    /// What a process begins with that inherits from another one's log.
+    /// The initial state of a process that inherits from another one's log.
     fn inherited(&mut self, Inherited { log, bytes, thread }: &Inherited, depth: usize) -> Replayed {
         let Some((name, entries)) = self.logs.0.get_key_value(log) else { return Replayed::default() };
         // Children come in the order in which they were forked. If not, the log is replayed from its beginning.
@@ -178,7 +178,7 @@ fn entries(bytes: &[u8]) -> Vec<(u64, LogEntry)> {
     lines.map_while(entry).collect()
 }
 
-/// What the entries of a log say.
+/// The contents of a log's entries.
 #[derive(Default)]
 pub(super) struct Replayed {
     pub(super) host_process: u32,
@@ -206,7 +206,7 @@ pub(super) struct ReplayedClass {
 }
 
 impl Replayed {
-    /// What a child of this program begins with, which one of its threads forked.
+    /// The initial state of a child that one of this program's threads forked.
     fn inherited(&self, thread: u32) -> Replayed {
         let (numbers, terms) = match self.threads.get(&thread) {
             Some(forked) => (forked.numbers.clone(), forked.terms.clone()),

@@ -25,7 +25,7 @@ pub struct SampledProgram {
     pub host_process: u32,
     /// How the process has ended, if it has.
     pub state: ProcessState,
-    /// What it has mapped.
+    /// The images that it has mapped.
     pub images: Vec<LoadedImage>,
     /// Its threads.
     pub threads: Vec<NewSamples>,

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 use events::LoadedImage;
 use events::record::Mark;
 use guest::CallingConvention;
+use guest_memory::Memory;
 use image::{CallState, Image};
-use memory::Memory;
 
 use self::rules::ObjectRole;
 pub use self::rules::ObjectRule;

@@ -17,8 +17,8 @@ use code::CodeExecution;
 use events::ProcessEnd;
 use guest::records::Records;
 use guest::{DebuggerHook, InstrumentationLevel, Observer, Stop};
-use linux::{Abi, Control, Start};
-use memory::Memory;
+use guest_memory::Memory;
+use linux_user::{Abi, Control, Start};
 
 /// State shared by the threads of a process.
 #[derive(Clone, Copy)]
@@ -177,7 +177,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             Control::Start(_) if kernel.is_ending() => {}
             Control::Start(start) => {
                 let id = self.start(&mut kernel, &start);
-                linux::started_thread(self.cpu, id);
+                linux_user::started_thread(self.cpu, id);
             }
             Control::ExitThread(own) => status = Some(own),
             Control::Exit(status) => kernel.end(ProcessEnding::End(ProgramEnd::Exited(status)), self.thread),
@@ -220,7 +220,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     fn serve(&mut self, kernel: &mut KernelGuard, stop: Stop<Exception>) -> Control {
         let (thread, cpu, memory) = (&mut *self.thread, &mut *self.cpu, self.shared.memory);
         match stop {
-            Stop::SystemCall => linux::system_call(kernel, thread, cpu, memory),
+            Stop::SystemCall => linux_user::system_call(kernel, thread, cpu, memory),
             Stop::Exception(exception) => thread.raise(kernel, cpu, memory, exception),
             Stop::Signal => thread.deliver(kernel, cpu, memory),
             Stop::InstructionBarrier => {
@@ -345,7 +345,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 }
 
-/// What follows the end of a thread.
+/// The next step after the end of a thread.
 enum After {
     /// Nothing: the process continues without it.
     Gone,

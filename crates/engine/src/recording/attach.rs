@@ -142,7 +142,7 @@ impl AttachServer {
             AttachRequest::Observe(plan, number) => {
                 let dictionary = rustix::fs::memfd_create("dictionary", rustix::fs::MemfdFlags::CLOEXEC)?;
                 let writer =
-                    Writer::new(linux::out_of_reach(dictionary).into(), &self.header(&plan, images))?;
+                    Writer::new(linux_user::out_of_reach(dictionary).into(), &self.header(&plan, images))?;
                 let numbers = SharedCounters::map(Some(&numbers))?;
                 let session =
                     RecordingSession::observed(plan, writer, numbers, (&*self.consumers, file, number))?;

@@ -221,7 +221,7 @@ impl ConsumerThread {
         let (give_back, returned) = sync_channel(QUEUED_BUFFERS + 2);
         let body = move || {
             // Files that the consumer opens must not appear among the guest's descriptors.
-            linux::leave_guests_table();
+            linux_user::leave_guests_table();
             while let Some((thread, mut buffer)) =
                 waiting.recv().ok().filter(|(_, buffer)| !buffer.is_empty())
             {

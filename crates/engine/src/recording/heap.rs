@@ -9,7 +9,7 @@ use isa::{TransferKind, TransferTarget};
 use crate::places::entries;
 use crate::platform::{Cpu, DecodedBlock};
 use guest::CallingConvention;
-use memory::Memory;
+use guest_memory::Memory;
 
 /// An allocation function. Arguments are numbered from 0.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
-//! What a process maps, as marks: which object from which offset on, shared or private.
+//! The mappings of a process, as marks: which object from which offset on, shared or private.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::record::{LARGEST, MappingEvent, Mark};
-use memory::{Backing, Memory, MemoryRegion};
+use guest_memory::{Backing, Memory, MemoryRegion};
 
 use super::session::RecordingSession;
 use crate::lock;

@@ -26,7 +26,7 @@ use self::session::{RecordingSession, RecordingState};
 use self::tracer::Tracer;
 use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// The observer that records a thread, if a recording is active.
 pub struct Recorder {

@@ -13,7 +13,7 @@ use crate::platform::Cpu;
 use crate::unit_class::ClassRule;
 use guest::Guest;
 
-/// What to record of a program; by default all of it.
+/// The part of a program that is recorded; by default all of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Recording begins when control first reaches this place; a number counts the instructions of a thread.
@@ -77,7 +77,7 @@ impl std::fmt::Display for Missing {
 pub struct ClassPlan {
     /// The functions of units: [`UnitOfWork::functions`](crate::UnitOfWork::functions).
     pub functions: Vec<String>,
-    /// What gives a unit its class. A unit without one is of the class of its function.
+    /// The rules that give a unit its class. A unit without one is of the class of its function.
     pub rules: Vec<ClassRule>,
 }
 

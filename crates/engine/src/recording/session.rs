@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use events::{Consumer, LoadedImage};
 use image::Image;
-use linux::DescriptorOwner;
+use linux_user::DescriptorOwner;
 use trace::{ProcessDictionary, Writer};
 
 use super::Recorded;
@@ -106,7 +106,7 @@ pub(super) struct RecordingSession {
     connection: Mutex<Option<AttachConnection>>,
     /// The images in the trace's dictionary.
     images: Mutex<Vec<LoadedImage>>,
-    /// What is mapped, as far as it is recorded.
+    /// The mappings, as far as they are recorded.
     mappings: RecordedMappings,
     /// Number of instructions recorded by threads that have ended.
     instructions: AtomicU64,
@@ -286,7 +286,7 @@ impl RecordingSession {
         slots.iter().position(is_it).map(|index| index as u32 + 1)
     }
 
-    /// What is mapped, as far as it is recorded.
+    /// The mappings, as far as they are recorded.
     pub(super) fn mappings(&self) -> &RecordedMappings {
         &self.mappings
     }
@@ -313,7 +313,7 @@ impl RecordingSession {
         self.instructions.fetch_add(instructions, Ordering::Relaxed);
     }
 
-    /// What was recorded so far by threads that have ended.
+    /// The recording so far of threads that have ended.
     pub(super) fn recorded(&self) -> Recorded {
         Recorded {
             instructions: self.instructions.load(Ordering::Relaxed),

@@ -20,7 +20,7 @@ use crate::lock;
 use crate::objects::ObjectCalls;
 use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use guest::{Guest, InstrumentationLevel};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// The number of a block that has no number in the trace yet.
 const UNKNOWN: BlockId = BlockId::MAX;

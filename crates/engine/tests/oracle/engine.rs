@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use alpha::cpu::Cpu;
 use alpha::{BlockCache, DecodedBlock};
 use events::{BlockId, Counts, LoadedImage, Unit};
-use memory::Memory;
+use guest_memory::Memory;
 use pathlength_engine::{
     Configuration, Debugged, Instrumentation, Observer, Process, SystemSettings, UnitCounter, UnitOfWork,
 };
@@ -31,7 +31,7 @@ pub struct Run {
     pub unit: Option<String>,
 }
 
-/// What is reported of each instruction.
+/// The facts that are reported of each instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Detail {
     /// Nothing.
@@ -81,7 +81,7 @@ pub struct Step {
     pub registers: Vec<u64>,
 }
 
-/// What there is to say after the run.
+/// The summary after the run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Summary {
     pub end: String,
@@ -124,7 +124,7 @@ impl Engine {
         [self.child.id().into(), self.thread]
     }
 
-    /// What the engine wrote to standard error.
+    /// The engine's output to standard error.
     fn stderr(&self) -> String {
         std::fs::read_to_string(self.run.output("engine.stderr")).unwrap_or_default()
     }

@@ -45,7 +45,7 @@ enum ExpressionTerm {
     Sum(Box<ExpressionTerm>, i64, Box<ExpressionTerm>),
 }
 
-/// What is wrong with an expression.
+/// The fault of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     /// It is none.

@@ -22,7 +22,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// What has not been read, without the blanks before it.
+    /// The text that has not been read, without the blanks before it.
     fn rest(&mut self) -> &'t str {
         let rest = self.text[self.at..].trim_start();
         self.at = self.text.len() - rest.len();

@@ -35,7 +35,7 @@ pub(super) struct TypeRef {
     entry: UnitOffset,
 }
 
-/// What a type is.
+/// The kind of a type.
 #[derive(Clone, Debug)]
 pub(super) enum TypeKind {
     /// A number of so many bytes.
@@ -214,7 +214,7 @@ impl<'a, 'd> Types<'a, 'd> {
         })
     }
 
-    /// What a type is, without names for it and qualifiers.
+    /// The kind of a type, without names for it and qualifiers.
     pub(super) fn kind(&self, of: TypeRef) -> TypeKind {
         self.kind_within(of).unwrap_or(TypeKind::Other)
     }

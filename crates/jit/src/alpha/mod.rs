@@ -3,10 +3,10 @@
 
 use std::mem::offset_of;
 
-use ::memory::Memory;
 use alpha::cpu::{Cpu, register};
 use alpha::pal;
 use alpha::{DecodedBlock, DecodedInstruction};
+use guest_memory::Memory;
 use isa::{Flags, Op};
 
 use crate::emit::{self, Emit, OutOfLine};

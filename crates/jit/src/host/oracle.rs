@@ -1,5 +1,5 @@
-//! What the assembler should have written, by an independent disassembler (iced-x86): the forms of instructions with
-//! two operands as a table, and the decoding of an instruction in the terms of the assembler.
+//! The code that the assembler should have written, by an independent disassembler (iced-x86): the forms of instructions with two
+//! operands as a table, and the decoding of an instruction in the terms of the assembler.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register as X86};
 

@@ -8,8 +8,8 @@ use std::mem::offset_of;
 
 use events::record::Register as Named;
 use guest::{Break, DecodedBlock, Guest, HostSide, Instruction};
+use guest_memory::{Fault, Memory};
 use isa::InstructionSet;
-use memory::{Fault, Memory};
 
 use crate::emit::{self, Emit};
 use crate::host::assembler::*;

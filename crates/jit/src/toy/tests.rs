@@ -8,7 +8,7 @@ use events::BlockId;
 use guest::interpreter::{self, InterpreterExit, Limits};
 use guest::records::Records;
 use guest::{BlockCache, Callbacks, Debugged, Instrumentation, InstrumentationLevel, Observer, Stop};
-use memory::{Backing, Layout};
+use guest_memory::{Backing, Layout};
 
 use super::*;
 use crate::{Compiler, Exit, UNWIND};
@@ -66,7 +66,7 @@ fn program() -> (Vec<u8>, [(u64, u64, u64); 6]) {
     (parts.concat(), blocks)
 }
 
-/// What is observed, at a level of its own.
+/// An observer, at a level of its own.
 pub(super) struct ToyWatcher<const LEVEL: u8> {
     executions: BTreeMap<BlockId, u64>,
     pub records: Vec<u64>,
@@ -264,7 +264,7 @@ pub(super) fn load() -> Memory {
     memory
 }
 
-/// What the program computes.
+/// The result of the program.
 fn expected_sum() -> u64 {
     (0..ROUNDS).map(|number| number * number).sum::<u64>().wrapping_sub((1..=ROUNDS).sum())
 }

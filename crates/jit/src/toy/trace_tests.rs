@@ -25,7 +25,7 @@ struct ToyExecution {
 const BEFORE_SECOND_CALL: u64 = 2 + 1 + 5;
 pub(super) const OF_ROUND: u64 = 1 + 5 + 1 + 2 + 2;
 
-/// What the program executes, worked out by hand.
+/// The executions of the program, worked out by hand.
 fn expected(has_values: bool) -> Vec<ToyExecution> {
     let mut all = Vec::new();
     let mut executed = |at, instructions, addresses: &[u64], values: &[u64]| {

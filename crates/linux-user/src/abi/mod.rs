@@ -1,5 +1,5 @@
-//! What a guest's Linux ABI is: the trait [`Abi`], and a folder for each guest that implements it. System calls whose
-//! numbers, layouts or results are those of one guest have their handlers in its folder, too.
+//! The Linux ABI of a guest: the trait [`Abi`], and a folder for each guest that implements it. System calls whose numbers,
+//! layouts or results are those of one guest have their handlers in its folder, too.
 
 mod alpha;
 pub(crate) mod arguments;
@@ -10,8 +10,8 @@ pub(crate) mod signals;
 use std::fmt::Debug;
 
 use guest::CallingConvention;
+use guest_memory::{Fault, Layout, Memory};
 use host::{Errno, SignalInformation};
-use memory::{Fault, Layout, Memory};
 
 use arguments::{FcntlArgument, IoctlArgument};
 use flags::FlagBits;

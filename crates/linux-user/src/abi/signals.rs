@@ -1,4 +1,4 @@
-//! What the ABI of a guest and the delivery of signals tell each other.
+//! The data that a guest's ABI and the delivery of signals exchange.
 
 use host::SignalInformation;
 
@@ -20,7 +20,7 @@ pub struct SignalDescription {
     pub number: i32,
     /// Its name: `SIGSEGV`.
     pub name: &'static str,
-    /// What it is sent for.
+    /// The reason for which it is sent.
     pub meaning: &'static str,
     /// Whether it dumps core, which means that the program crashed.
     pub dumps_core: bool,

@@ -13,8 +13,8 @@ use crate::calls::call::{Call, CallOutcome};
 use crate::reserved::check_descriptor;
 use crate::state::aio::{AioContext, BLOCK_BYTES, ControlBlock};
 use crate::state::clock::timespec;
+use guest_memory::Backing;
 use host::Errno;
-use memory::Backing;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 const EFAULT: Errno = Errno(libc::EFAULT);

@@ -11,8 +11,8 @@ use crate::state::clock::{for_somebody_else, host_time};
 use crate::state::control::Control;
 use crate::state::lock::KernelGuard;
 use crate::state::threads::Task;
+use guest_memory::Memory;
 use host::Errno;
-use memory::Memory;
 
 /// The result of a system call.
 pub type CallOutcome = Result<u64, Errno>;

@@ -5,8 +5,8 @@ use crate::abi::layout::{Record, u64_at};
 use crate::calls::call::RestartRule::Fails;
 use crate::calls::call::{Call, CallOutcome};
 use crate::state::clock::timespec;
+use guest_memory::{Backing, MappedObject};
 use host::Errno;
-use memory::{Backing, MappedObject};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 

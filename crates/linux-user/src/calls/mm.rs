@@ -14,8 +14,8 @@ use crate::loader::STACK;
 use crate::state::heap::ProgramHeap;
 use crate::state::substitution::identity;
 use crate::{memory_file, procfs, reserved};
+use guest_memory::{Backing, Layout, Memory};
 use host::Errno;
-use memory::{Backing, Layout, Memory};
 
 /// PROT_READ, PROT_WRITE, PROT_EXEC, PROT_SEM.
 const PROTECTIONS: u64 = 0xf;
@@ -294,7 +294,7 @@ pub fn mremap<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 /// Linux merges adjacent mappings with the same properties.
 fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
     let Some((_, first)) = memory.region_at(start) else { return false };
-    let alike = |region: &memory::MemoryRegion| {
+    let alike = |region: &guest_memory::MemoryRegion| {
         region.protection == first.protection
             && region.shared == first.shared
             && std::mem::discriminant(&region.backing) == std::mem::discriminant(&first.backing)

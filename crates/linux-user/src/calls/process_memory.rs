@@ -5,8 +5,8 @@ use crate::abi::Abi;
 use crate::calls::call::{Call, CallOutcome};
 use crate::process_memory::TargetMemory;
 use crate::{procfs, reserved};
+use guest_memory::WINDOW;
 use host::Errno;
-use memory::WINDOW;
 
 /// Makes the host's call with vectors on both sides.
 pub fn transfer<G: Abi>(

@@ -5,8 +5,8 @@ use crate::abi::layout::{Record, u64_at};
 use crate::calls::call::{Call, CallOutcome};
 use crate::reserved;
 use crate::state::rlimit::{RESOURCE_COUNT, most_descriptors};
+use guest_memory::{Backing, Memory, MemoryRegion};
 use host::Errno;
-use memory::{Backing, Memory, MemoryRegion};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 

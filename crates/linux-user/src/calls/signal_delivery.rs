@@ -7,8 +7,8 @@ use crate::state::kernel::Kernel;
 use crate::state::lock::KernelGuard;
 use crate::state::signals::{self, Default};
 use crate::state::threads::Task;
+use guest_memory::Memory;
 use host::{Errno, SignalInformation};
-use memory::Memory;
 
 /// A system call that is about to return, which a signal may restart.
 pub struct ReturningCall<G: Abi> {

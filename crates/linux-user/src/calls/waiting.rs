@@ -24,7 +24,7 @@ impl<G: Abi> Call<'_, '_, G> {
         timeout.map(|timeout| timespec(if is_sleep { timeout } else { self.kernel.dilated(timeout) }))
     }
 
-    /// What the host has left of such a timeout, in nanoseconds of the program.
+    /// The rest of such a timeout that the host reports, in nanoseconds of the program.
     fn rest(&self, left: Option<[u64; 2]>, is_sleep: bool) -> Option<u64> {
         let left = left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds);
         left.map(|left| if is_sleep { left } else { self.kernel.undilated(left) })

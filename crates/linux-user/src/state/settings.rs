@@ -29,7 +29,7 @@ pub struct SystemSettings {
     pub host_environment: Vec<OsString>,
     /// Where the process stores the number of instructions that it has executed, several times a second.
     pub executed: Option<Arc<AtomicU64>>,
-    /// What images are loaded in place of others.
+    /// The images that are loaded in place of others.
     pub substitution: Option<Arc<dyn Substitution>>,
 }
 

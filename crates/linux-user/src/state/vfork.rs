@@ -5,8 +5,8 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use guest_memory::Memory;
 use host::Errno;
-use memory::Memory;
 
 /// Number of bytes above the stack pointer that are shared.
 const SHARED_BYTES: usize = 1 << 16;

@@ -29,7 +29,7 @@ pub struct Bus {
     pub outstanding: u32,
 }
 
-/// What a processor does until its misses are served.
+/// The behaviour of a processor until its misses are served.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusProcessor {

@@ -20,7 +20,7 @@ pub struct Coherence {
     pub flushes: Vec<String>,
     /// The bus, if its time is described.
     pub bus: Option<Bus>,
-    /// What processors do until the bus has served them.
+    /// The behaviour of processors until the bus has served them.
     pub processor: Option<BusProcessor>,
     /// The nodes, if not all processors share one memory.
     pub nodes: Option<Nodes>,

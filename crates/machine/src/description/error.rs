@@ -24,7 +24,7 @@ pub enum Error {
     Setting {
         /// The setting, as `dcache.size=16K`.
         setting: String,
-        /// What is wrong with it.
+        /// The fault of it.
         reason: String,
     },
     /// No machine is possible with this value.
@@ -32,7 +32,7 @@ pub enum Error {
     Impossible {
         /// The field, as `caches.dcache.ways`.
         field: String,
-        /// What is wrong with its value.
+        /// The fault of its value.
         reason: String,
     },
 }

@@ -36,7 +36,7 @@ pub use setting::{Setting, Sweep};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// What machine it is, in one line.
+    /// The machine, in one line.
     pub title: String,
     /// The processor as a whole.
     pub processor: Processor,

@@ -15,7 +15,7 @@ use crate::memory::hierarchy::Replacement;
 pub struct Nodes {
     /// Processors of a node. The number of nodes follows from the number of processors.
     pub processors: u32,
-    /// What a line's home node knows of its copies.
+    /// The directory: the knowledge of a line's home node about its copies.
     pub directory: Directory,
     /// Which node's memory a page is in.
     #[serde(default)]

@@ -48,7 +48,7 @@ impl SamplingPlan {
     }
 }
 
-/// What happens to the present instructions.
+/// The treatment of the present instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SamplingPhase {
     FunctionalWarming,
@@ -65,7 +65,7 @@ pub struct Estimate {
     pub error: f64,
 }
 
-/// What the windows of a sample have measured, as sums of `N` counts: the first one is of everything, the others of its parts.
+/// The measurements in the windows of a sample, as sums of `N` counts: the first one is of everything, the others of its parts.
 #[derive(Clone, Debug)]
 pub struct WindowSums<const N: usize> {
     /// The number of windows.
@@ -247,7 +247,7 @@ impl<const N: usize> WindowSampler<N> {
         self.window.1.iter_mut().zip(counts).for_each(|(before, added)| *before += added);
     }
 
-    /// What was measured, if the execution ends with these counts.
+    /// The measurements, if the execution ends with these counts.
     pub fn ended(&self, counts: [u64; N]) -> WindowSums<N> {
         let mut sampled = self.sampled.clone();
         if self.phase == SamplingPhase::Measured {

@@ -37,7 +37,7 @@ impl TreeDictionary {
             consumer.map(&image);
             self.process.add_image(image.clone());
             // An image that cannot be read any more has no functions.
-            let file = linux::read_image(&image.path).ok().map(Arc::new);
+            let file = linux_user::read_image(&image.path).ok().map(Arc::new);
             images.push((image, file));
             images.len() as u32 - 1
         })

@@ -2,7 +2,7 @@
 
 use crate::counts::{PAGE, word};
 
-/// What files begin with; the last byte is the version of the format.
+/// The first bytes of a file; the last one is the version of the format.
 const MAGIC: [u8; 8] = *b"PLBRLOG\x01";
 const ID: usize = 8;
 const IMAGES: usize = 16;
@@ -30,7 +30,7 @@ pub const PROCESS_SHIFT: u32 = 32;
 /// The lowest bit of the lap.
 pub const LAP_SHIFT: u32 = 54;
 
-/// What a log says of itself.
+/// The header of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHeader {
     /// A hash of the images that were patched.
@@ -109,7 +109,7 @@ impl LogHeader {
         Ok(LogHeader { id: word(file, ID), switches, capacity })
     }
 
-    /// What a file with this header holds.
+    /// The state of a file with this header.
     pub fn state(&self, file: &[u8]) -> LogState {
         let (made, capacity) = (word(file, POSITION), 1 << self.capacity);
         LogState { is_on: word(file, SWITCH) != 0, made, held: made.min(capacity), capacity }

@@ -90,7 +90,7 @@ impl LogImage {
         LogImage { program, layout: CodeLayout { fragments }, extents, capacity, places, calls, summary }
     }
 
-    /// What was inserted.
+    /// A summary of the insertions.
     pub fn summary(&self) -> PatchSummary {
         self.summary
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::instrument::editor::{Editor, ProcedureFacts};
 use crate::program::{BlockId, CodeBlock, CodeExit, Program};
 
-/// What a record says.
+/// The meaning of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordMeaning {
     /// This block begins.

@@ -15,7 +15,7 @@ use crate::program::{BlockId, CodeBlock, CodeExit, LENGTH, LiftedInstruction, Pr
 pub struct LoggedImage {
     /// The original image.
     pub(super) program: Program,
-    /// What each distance of a record stands for.
+    /// The meaning of each distance of a record.
     places: HashMap<u32, RecordMeaning>,
     known: KnownPlaces,
     /// The original addresses of the blocks, and their numbers of instructions.
@@ -49,7 +49,7 @@ pub struct ReconstructedStep {
     pub begins: bool,
 }
 
-/// What a reconstruction found.
+/// The result of a reconstruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconstruction {
     /// Records that were read.
@@ -99,7 +99,7 @@ impl LoggedImage {
     }
 }
 
-/// What is known of a thread in an image.
+/// The knowledge of a thread in an image.
 #[derive(Clone, Debug, Default)]
 struct LoggedThread {
     /// The block that it executed last.

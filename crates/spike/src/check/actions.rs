@@ -158,11 +158,11 @@ impl Proof<'_> {
 
 /// The function of the privileged architecture library after which nothing follows.
 const HALT: u32 = 0;
-/// What system calls may change.
+/// The registers that system calls may change.
 const SYSTEM_CHANGED: u64 =
     CLOBBERED & !(range(16, 18) | bit(21) | bit(RA) | bit(PV) | bit(GP)) & range(0, 31);
 
-/// What a function of the privileged architecture library reads.
+/// The registers that a function of the privileged architecture library reads.
 fn system_arguments(function: u32) -> u64 {
     match function {
         // A stop, a breakpoint, an instruction barrier, a read of the thread pointer.

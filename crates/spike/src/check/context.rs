@@ -1,4 +1,5 @@
-//! What a proof collects on all paths: the expressions, accesses to the frame, loads, and the instructions that were executed.
+//! The facts that a proof collects on all paths: the expressions, accesses to the frame, loads, and the instructions that were
+//! executed.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use rustc_hash::FxHashSet as HashSet;
 use super::convention::SP;
 use super::term::{Node, OffsetTerm, TermNumber, Terms};
 
-/// What a proof collects on all paths.
+/// The facts that a proof collects on all paths.
 #[derive(Debug)]
 pub struct ProofContext {
     /// The expressions.

@@ -9,7 +9,7 @@ use crate::elf::Elf;
 use crate::lift;
 use crate::program::{DataForm, LENGTH, Program};
 
-/// What a comparison of data found.
+/// The result of a comparison of data.
 #[derive(Debug, Default)]
 pub struct DataComparison {
     /// Places where it is not the same.

@@ -1,4 +1,4 @@
-//! What must be equal in both images: values, registers before calls, and registers when a procedure returns.
+//! The values that must be equal in both images: results, registers before calls, and registers when a procedure returns.
 
 use super::convention::{CLOBBERED, GP, PRESERVED, RA, RESULTS, SP, ZEROS, bit, registers};
 use super::machine::SymbolicMachine;
@@ -58,7 +58,7 @@ impl Proof<'_> {
         format!("{what} {}, not {}", show(new), show(old))
     }
 
-    /// What is required when control returns to the caller.
+    /// The requirements when control returns to the caller.
     pub(super) fn check_return(
         &mut self,
         link: u8,

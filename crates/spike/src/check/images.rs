@@ -207,7 +207,7 @@ fn optimized_code(elf: &Elf) -> Result<ImageCode, Problem> {
     })
 }
 
-/// What a procedure does, and which others it goes on to.
+/// The effect of a procedure, and the others that it goes on to.
 #[derive(Clone, Default)]
 struct ProcedureEffect {
     changes: u64,

@@ -49,7 +49,7 @@ impl ImageCode {
     }
 }
 
-/// What a machine does that others can see, or where control divides.
+/// An action of a machine that others can observe, or a division of control.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// A store, a barrier, an operation that may trap, or anything else whose order counts.
@@ -58,7 +58,7 @@ pub enum Action {
     Conditional {
         /// The operation.
         op: Op,
-        /// What it tests.
+        /// The value that it tests.
         operand: OffsetTerm,
         /// Where to if the condition holds.
         taken: u64,
@@ -128,7 +128,7 @@ pub struct Inlined {
     pub back: u64,
     /// The stack pointer at the call.
     pub stack: OffsetTerm,
-    /// What registers held that the procedure must leave as they are, and the return address.
+    /// The initial values of registers that the procedure must preserve, and the return address.
     pub saved: [OffsetTerm; SAVED.count_ones() as usize],
 }
 
@@ -136,7 +136,7 @@ pub struct Inlined {
 const LONGEST: usize = 100_000;
 
 impl SymbolicMachine {
-    /// What a register holds.
+    /// The value of a register.
     pub fn get(&self, register: u8) -> OffsetTerm {
         self.registers[register as usize]
     }

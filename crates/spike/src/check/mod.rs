@@ -28,7 +28,7 @@ use images::Images;
 use proof::Proof;
 pub use proof::{Changes, Difference, ProcedureEntry};
 
-/// What was proved of a procedure.
+/// The result of the proof of a procedure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProofCategory {
     /// The same instructions, perhaps in other places.
@@ -72,7 +72,7 @@ impl ProofCategory {
         }
     }
 
-    /// What it means, for tables.
+    /// Its meaning, for tables.
     pub fn meaning(self) -> &'static str {
         match self {
             ProofCategory::Moved => "proved: the same instructions in other places",
@@ -96,18 +96,18 @@ impl ProofCategory {
     }
 }
 
-/// What was found out about a procedure of the original.
+/// The findings on a procedure of the original.
 #[derive(Clone, Debug)]
 pub struct CheckedProcedure {
     /// Its name.
     pub name: String,
-    /// What was proved.
+    /// The result of the proof.
     pub category: ProofCategory,
     /// Why the first of its entries that could not be proved was not.
     pub difference: Option<(ProcedureEntry, Difference)>,
 }
 
-/// What was found out about two images.
+/// The findings on two images.
 #[derive(Clone, Debug)]
 pub struct ComparisonReport {
     /// The procedures of the original.

@@ -31,7 +31,7 @@ fn registers(all: &[Option<Register>]) -> u64 {
     all.iter().flatten().map(bit).fold(0, |set, one| set | one)
 }
 
-/// What a block reads before it writes it, and what it writes.
+/// The registers that a block reads before it writes them, and those that it writes.
 fn own(block: &CodeBlock) -> (u64, u64) {
     let branch = match &block.exit {
         CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
@@ -44,7 +44,7 @@ fn own(block: &CodeBlock) -> (u64, u64) {
     })
 }
 
-/// What is read after a block.
+/// The registers that are read after a block.
 fn after(program: &Program, block: &CodeBlock, needs: &[u64]) -> u64 {
     let target = |target: &BranchTarget| target.block().map_or(ARGUMENTS, |block| needs[block as usize]);
     let called = block.instructions.last().map_or(0, |last| callee(program, last, needs));
@@ -58,7 +58,7 @@ fn after(program: &Program, block: &CodeBlock, needs: &[u64]) -> u64 {
     called | next
 }
 
-/// What the called procedure reads, if an instruction is a call or a jump to one.
+/// The registers that the called procedure reads, if an instruction is a call or a jump to one.
 fn callee(program: &Program, last: &LiftedInstruction, needs: &[u64]) -> u64 {
     let Some(one) = isa::decode(last.word) else { return ARGUMENTS };
     if !one.op.is(isa::Flags::BRANCH) || one.op.is(isa::Flags::RETURN) {

@@ -24,7 +24,7 @@ pub struct ProcedureEntry {
     pub optimized: u64,
 }
 
-/// What the optimizer did to the code that a proof has gone through.
+/// The changes by the optimizer in the code that a proof has gone through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Fewer or other instructions.
@@ -51,7 +51,7 @@ pub struct Difference {
 /// A proof.
 #[derive(Debug)]
 pub struct Proved {
-    /// What was changed.
+    /// The changes.
     pub changes: Changes,
     /// The entries whose proof it relies on.
     pub entries: Vec<ProcedureEntry>,
@@ -218,7 +218,7 @@ impl<'a> Proof<'a> {
         is_there && is_clean
     }
 
-    /// What a register held at the entry.
+    /// The value of a register at the entry.
     pub(super) fn entry_value(&mut self, register: u8, side: ImageSide) -> OffsetTerm {
         let unread = ARGUMENTS & !self.images.needs.get(&self.entry.original).copied().unwrap_or(ARGUMENTS);
         let side = Some(side).filter(|_| has(PRESERVED | unread | bit(PV), register));

@@ -1,6 +1,6 @@
-//! What holds whenever control is at a pair of places: both states as expressions over common unknowns. Two paths that
-//! meet are generalized (anti-unification): expressions keep what they have in common, and where they differ an unknown
-//! stands for every pair of them, so that what was equal in both images on both paths stays equal.
+//! The invariant at a pair of locations: both states as expressions over common unknowns. Two paths that meet are generalized
+//! (anti-unification): expressions keep what they have in common, and where they differ an unknown stands for every pair of them,
+//! so that what was equal in both images on both paths stays equal.
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
@@ -144,7 +144,7 @@ struct Join<'a> {
     /// The unknown for each pair of expressions with this difference of their constants.
     variables: HashMap<(TermNumber, TermNumber, u64), TermNumber>,
     done: HashMap<(TermNumber, TermNumber), Option<TermNumber>>,
-    /// What sums and values that are none have in common, unless it is an unknown.
+    /// The common parts of sums and of values that are none, unless they are unknowns.
     sums: Option<HashMap<(TermNumber, OffsetTerm), OffsetTerm>>,
 }
 
@@ -190,8 +190,8 @@ impl Join<'_> {
         OffsetTerm { symbol, offset: old.offset }
     }
 
-    /// What a sum and a value that is none have in common. It depends on the difference of their constants only, so that
-    /// two registers that differ by a constant on both paths differ by it afterwards.
+    /// The common part of a sum and a value that is none. It depends on the difference of their constants only, so that two
+    /// registers that differ by a constant on both paths differ by it afterwards.
     fn sums(&mut self, old: OffsetTerm, new: OffsetTerm) -> Option<OffsetTerm> {
         let constant = old.offset;
         let (old, new) = (OffsetTerm::of(old.symbol), new.plus(constant.wrapping_neg()));
@@ -213,7 +213,7 @@ impl Join<'_> {
         Some(joined.plus(constant))
     }
 
-    /// What two expressions have in common, unless they are of different kinds.
+    /// The common part of two expressions, unless they are of different kinds.
     fn symbol(&mut self, old: TermNumber, new: TermNumber) -> Option<TermNumber> {
         if old == new {
             return Some(old);
@@ -311,7 +311,7 @@ mod tests {
         PairState { original: machine.clone(), optimized: machine, memory: context.memory, generalized: 0 }
     }
 
-    /// What is shared is taken apart once.
+    /// Shared expressions are taken apart once.
     #[test]
     fn sums_of_sums_take_linear_time() {
         let mut terms = Terms::new();

@@ -69,8 +69,8 @@ fn table(terms: &Terms, target: OffsetTerm) -> Option<AddressTable> {
     Some(AddressTable { address, bytes, index: is_scaled.then_some(index) })
 }
 
-/// What the words of a table refer to. Without a bound of the index, the table ends where no word refers to code of the
-/// procedure.
+/// The addresses that the words of a table refer to. Without a bound of the index, the table ends where no word refers to code of
+/// the procedure.
 fn words(
     images: &Images,
     table: AddressTable,

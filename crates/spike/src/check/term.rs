@@ -44,15 +44,15 @@ pub enum Node {
     Zero,
     /// See [`BASE`].
     Base,
-    /// What a register held when the procedure was entered; of a preserved one, in one of the images.
+    /// The value of a register when the procedure was entered; of a preserved one, in one of the images.
     Entry(u8, Option<ImageSide>),
     /// Anything.
     Variable(u32),
     /// The result of an operation with these qualifiers.
     Operation(Op, u16, [OffsetTerm; 3]),
-    /// What a load finds at an address in this memory.
+    /// The result of a load from an address in this memory.
     Load(Op, TermNumber, OffsetTerm),
-    /// What this register holds after something happened that made this memory.
+    /// The value of this register after the event that made this memory.
     Result(TermNumber, u8),
     /// The address of a procedure, wherever it is: that in the original.
     Procedure(u64),

@@ -1,4 +1,4 @@
-//! What unwinders find at an instruction: the tables of an image say where the caller's frame and registers are, and the state
+//! The view of unwinders at an instruction: the tables of an image say where the caller's frame and registers are, and the state
 //! of the symbolic execution says what is there. What they find by the original's tables they must find by the optimized image's.
 
 use super::context::ProofContext;

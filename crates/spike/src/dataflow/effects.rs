@@ -1,4 +1,4 @@
-//! What an instruction reads and writes.
+//! The registers that an instruction reads and writes.
 
 use isa::{Format, InstructionSet, Op};
 

@@ -11,7 +11,7 @@ use crate::program::{BlockId, BranchTarget, CodeBlock, CodeExit, LiftedInstructi
 #[derive(Clone, Debug, Default)]
 pub struct Liveness {
     live: HashMap<BlockId, RegisterSet>,
-    /// What is live when the procedure returns.
+    /// The registers that are live when the procedure returns.
     returns: RegisterSet,
 }
 
@@ -66,7 +66,7 @@ impl Liveness {
         }
     }
 
-    /// What is live when control leaves the procedure.
+    /// The registers that are live when control leaves the procedure.
     fn leaving(&self, last: Option<&LiftedInstruction>) -> RegisterSet {
         match last.and_then(LiftedInstruction::op) {
             Some(Op::Ret) => self.returns,
@@ -76,7 +76,7 @@ impl Liveness {
     }
 }
 
-/// What a block reads before it writes it, and what it writes.
+/// The registers that a block reads before it writes them, and those that it writes.
 fn whole(program: &Program, block: &CodeBlock) -> (RegisterSet, RegisterSet) {
     block.instructions.iter().rev().fold(
         (RegisterSet::NONE, RegisterSet::NONE),

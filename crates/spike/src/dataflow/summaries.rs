@@ -1,4 +1,4 @@
-//! What procedures may change, all that they call included.
+//! The registers that procedures may change, with all that they call.
 
 use super::{RegisterSet, effects};
 use crate::program::{BranchTarget, GP, ProcedureId, Program, Reference};

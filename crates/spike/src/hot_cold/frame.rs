@@ -26,7 +26,7 @@ pub struct HotFrame {
     exists: HashMap<BlockId, bool>,
 }
 
-/// What was removed from the hot part, in executions.
+/// Executions that were removed from the hot part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Saves and restores.
@@ -439,7 +439,7 @@ impl Renaming<'_> {
     }
 }
 
-/// What is live at the beginning of a stub.
+/// The registers that are live at the beginning of a stub.
 fn outside_of(program: &Program, stub: BlockId, outside: &dyn Fn(BlockId) -> RegisterSet) -> RegisterSet {
     let liveness = crate::dataflow::Liveness::new(program, &[stub], RegisterSet::RETURN, outside);
     liveness.before(stub).unwrap_or(RegisterSet::ALL)

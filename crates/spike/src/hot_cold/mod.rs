@@ -23,7 +23,7 @@ const SMALLEST_SHARE: f64 = 0.000_1;
 /// A block is cold if control comes to it less often than once in so many calls of its procedure.
 const COLD_RATIO: u64 = 100;
 
-/// What became of a procedure (the paper's Figure 15).
+/// The outcome of a procedure (the paper's Figure 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HotColdCategory {
     /// Its hot part is shorter now.
@@ -100,7 +100,7 @@ impl HotColdReduction {
     }
 }
 
-/// What became of a procedure.
+/// The outcome of a procedure.
 #[derive(Clone, Debug)]
 pub struct ProcedureOutcome {
     /// The procedure.
@@ -117,7 +117,7 @@ pub struct ProcedureOutcome {
     pub hot_size: usize,
     /// Instructions of the stubs.
     pub stub_size: usize,
-    /// What was removed.
+    /// The executions that were removed.
     pub reduction: HotColdReduction,
 }
 

@@ -38,7 +38,7 @@ pub struct ExitStub {
     pub to: BlockId,
 }
 
-/// What to restore if a region is given up.
+/// The code to restore if a region is given up.
 pub struct Undo {
     blocks: Vec<(BlockId, CodeBlock)>,
     block_count: usize,

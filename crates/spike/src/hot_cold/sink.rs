@@ -100,7 +100,7 @@ fn sink_from(
     saved
 }
 
-/// What a sequence of instructions does.
+/// The effect of a sequence of instructions.
 struct Later {
     reads: RegisterSet,
     writes: RegisterSet,

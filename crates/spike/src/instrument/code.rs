@@ -8,7 +8,7 @@ use super::registers::{CANDIDATES, Set};
 use crate::program::{Anchor, BlockId, GP, ImageCounter, LiftedInstruction, Reference, SP, ZERO};
 use crate::unwind::{FrameAddress, NO_ROW, UnwindingTables};
 
-/// What inserted code does.
+/// The action of inserted code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertedAction {
     /// Adds one to a counter.

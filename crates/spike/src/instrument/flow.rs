@@ -13,7 +13,7 @@ const OUTSIDE: usize = 0;
 /// The instructions of a counter. One on a branch that is taken has another branch.
 const COUNTER_COST: u64 = 5;
 
-/// What an edge of the graph is.
+/// The meaning of an edge of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The executions of a block.
@@ -42,7 +42,7 @@ const FREQUENT: u64 = ENTRY / 5;
 pub struct ProcedureFlow {
     /// The edges.
     pub edges: Vec<FlowEdge>,
-    /// What each is.
+    /// The meaning of each.
     pub meanings: Vec<Meaning>,
     /// The number of vertices.
     pub vertices: usize,

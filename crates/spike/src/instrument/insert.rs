@@ -21,7 +21,7 @@ const MOST_BEFORE_JUMP: u64 = 14;
 pub struct Inserter {
     /// The program.
     pub editor: Editor,
-    /// What was inserted.
+    /// A summary of the insertions.
     pub summary: InstrumentationSummary,
     /// The routines of this part of the code.
     pub routines: CounterRoutines,

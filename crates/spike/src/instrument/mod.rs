@@ -31,7 +31,7 @@ use spanning_tree::SpanningTree;
 use start::MappedFile;
 pub use update::Update;
 
-/// What counts a program's executions.
+/// The means by which a program's executions are counted.
 #[derive(Debug)]
 pub struct InstrumentationPlan {
     program: Program,
@@ -99,7 +99,7 @@ pub struct Instrumented {
     pub bytes: Vec<u8>,
     /// The file for its counts, with no executions.
     pub counts: Vec<u8>,
-    /// What was inserted.
+    /// A summary of the insertions.
     pub summary: InstrumentationSummary,
 }
 

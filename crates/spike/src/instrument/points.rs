@@ -1,4 +1,4 @@
-//! What holds where blocks of a procedure begin: whether the global pointer is in its register, and whether code may be
+//! Facts at the beginnings of a procedure's blocks: whether the global pointer is in its register, and whether code may be
 //! inserted there.
 
 use isa::{Flags, InstructionSet, Op, Register};

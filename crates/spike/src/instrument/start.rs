@@ -76,7 +76,7 @@ fn entry(elf: &Elf) -> Result<u64, Problem> {
 /// The file that an image maps.
 #[derive(Clone, Copy, Debug)]
 pub struct MappedFile<'a> {
-    /// What the second word of the file must be.
+    /// The required second word of the file.
     pub id: u64,
     /// Its bytes, a multiple of a page.
     pub size: u64,
@@ -87,7 +87,7 @@ pub struct MappedFile<'a> {
     pub first_counter: Option<u64>,
     /// Whether each process has a page of its own before the file, which is empty in a child.
     pub has_own_page: bool,
-    /// What the user is told if the file cannot be mapped.
+    /// The message to the user if the file cannot be mapped.
     pub message: &'a str,
 }
 

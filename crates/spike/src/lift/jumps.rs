@@ -11,7 +11,7 @@ use isa::{InstructionSet, Op, Register};
 use crate::lift::relocations::FoundRelocations;
 use crate::program::{BlockId, CodeExit, Frozen, GP, LiftedInstruction, PV, ProcedureId, Program, Reference};
 
-/// What defines the register of a jump.
+/// The definition of the register of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Definition {
     /// A table, by its contents or by its distance from the global pointer.

@@ -1,4 +1,4 @@
-//! What relocations say of the code and of pointers to it.
+//! Facts about code, and pointers to it, that relocations tell.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ use crate::program::{CodeExtent, DataForm, GP};
 /// `LITUSE`: the loaded address is that of a procedure that is called, by the standard convention or by a private one.
 const USE_CALL: [i64; 2] = [3, 6];
 
-/// What the relocations say.
+/// The facts that the relocations tell.
 #[derive(Debug, Default)]
 pub struct FoundRelocations {
     /// Computations of the global pointer: the number of the first instruction, the second one, the value.

@@ -88,7 +88,7 @@ fn count(next: &mut Vec<(BlockId, u64)>, block: BlockId) {
 }
 
 impl EdgeCounter {
-    /// What was counted.
+    /// The counts.
     pub fn into_counts(self) -> EdgeCounts {
         self.counts
     }

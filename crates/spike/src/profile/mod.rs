@@ -51,7 +51,7 @@ pub struct ProcedureProfile {
     /// How often each block was executed; empty if none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<u64>,
-    /// What the blocks are like, if one was executed, so that those of a later build can be recognized.
+    /// The shapes of the blocks, if one was executed, so that those of a later build can be recognized.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shapes: Vec<BlockShape>,
     /// Conditional branches: the block, and how often the branch was taken.
@@ -68,7 +68,7 @@ pub struct ProcedureProfile {
     pub external: Vec<(u32, u16, u64)>,
 }
 
-/// What a block is like.
+/// The shape of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockShape {
     /// A hash of the instructions, without addresses and what follows from the layout of data.

@@ -1,4 +1,4 @@
-//! What tells procedures and images apart.
+//! Signatures that tell procedures and images apart.
 
 use std::collections::HashMap;
 
@@ -52,7 +52,7 @@ pub fn code(program: &Program) -> String {
     format!("{:016x}", hash.0)
 }
 
-/// What the blocks of a procedure are like.
+/// The shapes of the blocks of a procedure.
 pub fn shapes(program: &Program, procedure: &Procedure) -> Vec<BlockShape> {
     let number: HashMap<BlockId, u32> = procedure.blocks.iter().copied().zip(0..).collect();
     let shape = |&id: &BlockId| {

@@ -181,7 +181,7 @@ const EXPLAINED: [(&str, &str); 13] = [
     ("main", "half of an address in a register that has the same half"),
 ];
 
-/// What became of planted errors.
+/// The outcome of planted errors.
 #[derive(Debug, Default)]
 struct Planted {
     found: usize,

@@ -14,7 +14,7 @@ const SYSROOT: &str = "/usr/alpha-linux-gnu";
 pub struct Outcome {
     /// The exit status, if it was not killed.
     pub status: Option<i32>,
-    /// What it wrote.
+    /// Its output.
     pub output: String,
 }
 

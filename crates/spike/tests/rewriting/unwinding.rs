@@ -22,7 +22,7 @@ const BUILDS: [&[&str]; 5] = [
 /// The power of two of branches that a log has room for.
 const CAPACITY: u32 = 16;
 
-/// What the tools make of an image, each with its name.
+/// The images that the tools make of one, each with its name.
 fn versions(image: &Path, seed: u64) -> [(&'static str, Vec<u8>); 3] {
     let mut program = lift::lift(std::fs::read(image).unwrap()).unwrap();
     give_random_counts(&mut program, seed);

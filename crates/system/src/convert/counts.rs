@@ -12,7 +12,7 @@ use events::record::{CALLSYS, Event, Mark};
 /// The reason of a system call whose number the kernel has not looked up yet.
 const UNRESOLVED: EntryReason = EntryReason::SystemCall(UNKNOWN_CALL);
 
-/// What was executed for a reason; None stands for the program itself.
+/// Executions for a reason; None stands for the program itself.
 #[derive(Debug, Default)]
 struct ReasonExecutions {
     reason: Option<EntryReason>,
@@ -28,7 +28,7 @@ pub(super) struct ThreadCounts {
     numbers: BTreeMap<Option<EntryReason>, usize>,
     /// The reason of what is executed: an index of `reasons`.
     current: usize,
-    /// What was executed for the innermost unresolved system call; None if there is none.
+    /// Executions for the innermost unresolved system call; None if there is none.
     unresolved: Option<Vec<BlockId>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct CondensedRecords {
 }
 
 impl ThreadCounts {
-    /// What follows is executed for this reason, which is new if `is_entry`.
+    /// Executions that follow are for this reason, which is new if `is_entry`.
     pub fn enter(&mut self, reason: Option<EntryReason>, is_entry: bool) {
         self.current = self.number(reason);
         self.reasons[self.current].entries += u64::from(is_entry);

@@ -78,7 +78,7 @@ pub(super) struct ExtentBlock {
     pub block_end: Option<CallTransfer>,
 }
 
-/// What was executed of a block.
+/// The executed part of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ExecutedExtent {
     /// The number of its first instructions that were executed.

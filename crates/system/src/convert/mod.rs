@@ -43,7 +43,7 @@ pub struct GuestImages {
     pub programs: Vec<PathBuf>,
 }
 
-/// What was converted.
+/// The result of a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
     /// Instructions in the trace.
@@ -160,7 +160,7 @@ struct GuestProcessor {
     seen: Vec<ReportedAccess>,
     /// The number of those that were only counted.
     counted: usize,
-    /// What is recorded of this block, if it is to be.
+    /// The recorded part of this block, if it is recorded.
     portion: Option<RecordedPortion>,
 }
 

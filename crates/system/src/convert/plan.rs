@@ -16,7 +16,7 @@ use super::images::{ImageFiles, PlacedImage};
 /// Return addresses that are kept of a thread; of a deeper recursion the oldest are forgotten.
 const MOST_FRAMES: usize = 1 << 16;
 
-/// What an address means.
+/// The meaning of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PlaceRole {
     UnitEnds,
@@ -48,12 +48,12 @@ impl RecordedPortion {
     pub const WHOLE: RecordedPortion = RecordedPortion { first: 0, limit: usize::MAX };
 }
 
-/// What is to be done with a block that a thread enters.
+/// The treatment of a block that a thread enters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlannedBlock {
     /// Marks before it.
     pub marks: Vec<Mark>,
-    /// What is recorded of it; None if nothing is.
+    /// The recorded part of it; None if nothing is.
     pub portion: Option<RecordedPortion>,
 }
 
@@ -155,7 +155,7 @@ impl FollowedPlan {
         roles
     }
 
-    /// What the instructions of a block mean.
+    /// The roles of the instructions of a block.
     fn roles(
         &mut self,
         process: u32,

@@ -27,7 +27,7 @@ pub(crate) struct ValueStep {
     pub has_value: bool,
 }
 
-/// What predicts a value.
+/// The source of a prediction of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PredictionSource {
     History,

@@ -160,7 +160,7 @@ fn parents(trace: &Trace, is_wanted: impl Fn(&Chunk) -> bool) -> HashMap<u32, u3
     parents
 }
 
-/// What a stream waits for.
+/// The reason for which a stream waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// Nothing.
@@ -172,7 +172,7 @@ enum Waits {
     ForOthers,
 }
 
-/// What a processor does in its turn.
+/// The action of a processor in its turn.
 #[derive(Debug)]
 pub enum Turn<'a> {
     /// It executes these records.
@@ -183,7 +183,7 @@ pub enum Turn<'a> {
     Over,
 }
 
-/// What a stream has executed in a turn.
+/// The part of a stream that was executed in a turn.
 struct TurnTaken {
     instructions: u64,
     /// A unit of work has ended, and the stream makes room for others.

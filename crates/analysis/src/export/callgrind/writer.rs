@@ -11,7 +11,7 @@ use crate::names::Names;
 /// The tools' placeholder for unknown names.
 pub const UNKNOWN: &str = "???";
 
-/// What is written: the costs of each function's instructions and calls. A cost has a number for each event.
+/// A profile to be written: the costs of each function's instructions and calls. A cost has a number for each event.
 #[derive(Default)]
 pub struct CallgrindProfile {
     /// The short name of each event, and a description, if it has one.

@@ -36,7 +36,7 @@ pub struct ValueType {
     pub unit: i64,
 }
 
-/// What was counted at a location in a chain of calls.
+/// Counts at a location in a chain of calls.
 #[derive(Clone, PartialEq, Message)]
 pub struct PprofSample {
     /// The chain, the innermost location first.

@@ -54,7 +54,7 @@ impl Summary<'_> {
         tables
     }
 
-    /// What other results than the tables are made from.
+    /// The totals from which results other than the tables are made.
     pub fn totals(mut self) -> SummaryTotals {
         self.end();
         let blocks = self.dictionary.trace.blocks();

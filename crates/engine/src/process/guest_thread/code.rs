@@ -9,8 +9,8 @@ use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use guest::MAX_BLOCK_INSTRUCTIONS;
 use guest::interpreter::{self, InterpreterExit, Limits, Stop};
 use guest::{Callbacks, InstrumentationLevel, Observer};
+use guest_memory::Memory;
 use jit::{Compiler, Exit, UNWIND};
-use memory::Memory;
 
 /// How the blocks in a cache are executed.
 pub(super) struct CodeExecution {

@@ -59,7 +59,7 @@ pub enum AttachError {
     Host(u32, io::Error),
 }
 
-/// What was recorded of attached processes.
+/// The recording of attached processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     /// Number of instructions.

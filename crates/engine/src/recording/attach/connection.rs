@@ -36,7 +36,7 @@ impl AttachConnection {
         if peer.uid != ours && !peer.uid.is_root() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        Ok(AttachConnection { stream: linux::out_of_reach(stream.into()).into() })
+        Ok(AttachConnection { stream: linux_user::out_of_reach(stream.into()).into() })
     }
 
     /// Sends an answer. Errors are ignored.
@@ -66,7 +66,7 @@ impl AttachConnection {
         let [file, numbers] = descriptors.and_then(|two| two.try_into().ok()).ok_or_else(wrong)?;
         let text = String::from_utf8(bytes[..received.bytes].to_vec()).map_err(|_| wrong())?;
         let request = text.strip_suffix('\n').ok_or_else(wrong)?.to_string();
-        Ok((request, [file, numbers].map(linux::out_of_reach)))
+        Ok((request, [file, numbers].map(linux_user::out_of_reach)))
     }
 
     /// Whether the other end has disconnected or has ended the session.
@@ -80,7 +80,7 @@ impl AttachConnection {
 
     /// A handle to wait for that on another thread.
     pub(in super::super) fn end(&self) -> Option<ConnectionEnd> {
-        let stream = linux::high_copy(self.stream.as_raw_fd())?;
+        let stream = linux_user::high_copy(self.stream.as_raw_fd())?;
         Some(ConnectionEnd { stream: stream.into() })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use events::LoadedImage;
-use linux::DescriptorOwner;
+use linux_user::DescriptorOwner;
 
 use super::connection::{AttachConnection, ConnectionEnd};
 use super::messages::AttachAnswer;
@@ -16,7 +16,7 @@ use crate::lock;
 use crate::platform::BlockCache;
 use guest::Instrumentation;
 
-/// What the counters of a process share.
+/// The state that the counters of a process share.
 pub(in super::super) struct CountSession {
     member: FamilyMember,
     folder: OwnedFd,

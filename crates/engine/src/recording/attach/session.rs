@@ -1,4 +1,4 @@
-//! What a client that attached wants: a recording, or counts.
+//! The request of a client that attached: a recording, or counts.
 
 use std::sync::{Arc, Weak};
 

@@ -12,7 +12,7 @@ use super::{Tracer, UNKNOWN};
 use crate::objects::ObjectCalls;
 use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use guest::InstrumentationLevel;
-use memory::Memory;
+use guest_memory::Memory;
 
 impl Tracer {
     /// The level of instrumentation from a block on; and whether everything before must be reported first.
@@ -180,7 +180,7 @@ impl Tracer {
 
     pub(in crate::recording) fn mapped(&mut self, image: &LoadedImage) {
         // An image that cannot be read any more has no symbols.
-        let file = linux::read_image(&image.path).ok().map(Arc::new);
+        let file = linux_user::read_image(&image.path).ok().map(Arc::new);
         if let Some(file) = &file {
             self.calls.mapped(image, file);
             self.addresses.mapped(&self.session.plan, image, file);

@@ -19,8 +19,8 @@ mod two_results;
 mod unimplemented;
 
 use alpha::cpu::{Cpu, Exception, LoadLock, register};
+use guest_memory::{Fault, Layout, Memory};
 use host::Errno;
-use memory::{Fault, Layout, Memory};
 
 use super::Abi;
 use super::arguments::{FcntlArgument, IoctlArgument};

@@ -2,8 +2,8 @@
 //! `asm/sigcontext.h`).
 
 use alpha::cpu::{Cpu, register};
+use guest_memory::{Fault, Memory};
 use host::Errno;
-use memory::{Fault, Memory};
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};

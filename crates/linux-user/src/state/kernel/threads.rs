@@ -1,7 +1,7 @@
 //! The threads of a process: adding, ending and replacing them.
 
+use guest_memory::{Fault, Memory};
 use host::{SignalInformation, ThreadHandle};
-use memory::{Fault, Memory};
 
 use super::Kernel;
 use crate::abi::Abi;

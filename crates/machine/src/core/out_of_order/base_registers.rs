@@ -1,12 +1,12 @@
-//! What is known of integer registers: traces have no values, but the address of each access, and so its base register;
-//! sums with constants follow. Loads of wrong paths access the cache if their base register is known.
+//! The knowledge of integer registers: traces have no values, but the address of each access, and so its base register; sums with
+//! constants follow. Loads of wrong paths access the cache if their base register is known.
 
 use events::Block;
 use isa::{InstructionSet, IntegerResult, MemoryAccess, SourceOperand};
 
 const REGISTERS: usize = 32;
 
-/// What one instruction does to integer registers.
+/// The effect of one instruction on integer registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BaseEffect {
     result: Option<(u8, IntegerResult)>,
@@ -23,7 +23,7 @@ enum BaseOrigin {
     Access(u32, u64),
 }
 
-/// What a block does to integer registers.
+/// The effect of a block on integer registers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BlockEffect {
     known: Box<[(u8, BaseOrigin)]>,

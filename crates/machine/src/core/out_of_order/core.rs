@@ -483,7 +483,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         }
     }
 
-    /// What waits for an instruction that is executed in an order.
+    /// Makes later instructions wait for one that is executed in an order.
     #[inline(always)]
     fn order(&mut self, instruction: &CoreInstruction, completed: u64, retired: u64) {
         match instruction.order {

@@ -73,7 +73,7 @@ pub struct Fetch {
 pub struct LoadQueue {
     /// Entries of the load queue.
     pub queue: u32,
-    /// What a load does while older stores have unknown addresses.
+    /// The behaviour of a load while older stores have unknown addresses.
     pub unknown_stores: UnknownStores,
     /// Loads, by the low bits of their addresses, that were replayed, and wait from then on; 0 if there is no such table.
     #[serde(default)]
@@ -95,7 +95,7 @@ pub struct LoadQueue {
     pub outstanding_memory: Option<u32>,
 }
 
-/// What a load does while the addresses of older stores are unknown.
+/// The behaviour of a load while the addresses of older stores are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownStores {
@@ -137,7 +137,7 @@ pub struct ExecutionClass {
     pub beyond_cache: u32,
     /// A unit that is not pipelined, and works for this number of cycles.
     pub occupies: Option<OccupiedUnit>,
-    /// What it waits for, and what waits for it.
+    /// The instructions that it waits for, and those that wait for it.
     #[serde(default)]
     pub order: ExecutionOrder,
 }

@@ -1,4 +1,4 @@
-//! What a core has counted.
+//! The counts of a core.
 
 use super::core::{CoreSettings, OutOfOrderCore};
 use super::counts::{LastDispatch, NonOverlapped, OutOfOrderCounts};
@@ -30,7 +30,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         self.emulated
     }
 
-    /// What is counted beside cycles.
+    /// The counts beside cycles.
     pub fn counts(&self) -> OutOfOrderCounts {
         let mut counts = self.counts.clone();
         { self.last_dispatch }.finish(&mut counts);

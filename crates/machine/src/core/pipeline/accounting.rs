@@ -48,7 +48,7 @@ impl Sums for InstructionCycles {
 /// A pipeline, with the cycles of each thread and unit of work.
 pub(super) struct Accounting<M> {
     pub core: AnyCore<M>,
-    /// What is simulated in detail; everything without it.
+    /// The windows that are simulated in detail; everything without it.
     pub sampler: Option<WindowSampler<CAUSES>>,
     /// The current thread.
     thread: Thread,

@@ -58,7 +58,7 @@ struct Transition {
 
 const _: () = assert!(mem::size_of::<Transition>() == 64);
 
-/// What an outcome holds itself.
+/// The part of an outcome that it holds itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inline {
     All,

@@ -36,7 +36,7 @@ pub struct AddressSpaces {
 struct AddressSpace {
     /// The number in the places of pages that it gets from now on.
     number: u32,
-    /// What shows objects, by the first address.
+    /// The ranges that show objects, by the first address.
     ranges: BTreeMap<u64, ObjectRange>,
     /// The pages of its own, or of a fork, by their number.
     pages: HashMap<u64, MemoryPage>,

@@ -1,6 +1,5 @@
 //! Reading the original debug information.
 
-
 use crate::elf::Elf;
 
 /// The contents of a section; empty if there is none.

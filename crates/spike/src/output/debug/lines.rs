@@ -27,7 +27,7 @@ struct LineTableRow {
     discriminator: u64,
 }
 
-/// What the program's encoding depends on.
+/// The parameters on which the program's encoding depends.
 #[derive(Clone, Copy)]
 struct Parameters {
     minimum_length: u64,

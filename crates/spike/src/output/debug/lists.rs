@@ -15,7 +15,7 @@ pub struct ListWriter {
     kind: ListKind,
 }
 
-/// What a list has.
+/// The kind of a list's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListKind {
     /// Ranges.
