@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use isa::Op;
-use isa::encode::{Operand, memory, operate};
+use isa::encode::{SecondOperand, memory, operate};
 
 const TEXT: u64 = 0x1_2000_0000;
 const DATA: u64 = 0x1_4000_0000;
@@ -22,7 +22,7 @@ pub fn write(path: &Path) -> std::io::Result<()> {
     let (ra, sp, zero) = (1, 30, 31);
     let one = [
         memory(Op::Stq, ra, sp, -8),
-        operate(Op::Addq, ra, Operand::Literal(1), ra),
+        operate(Op::Addq, ra, SecondOperand::Literal(1), ra),
         memory(Op::Ldq, ra, sp, -8),
     ];
     let fault = memory(Op::Ldq, ra, zero, 0);

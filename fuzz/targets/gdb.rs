@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use engine::{Configuration, End, Process, Settings};
+use engine::{Configuration, ProgramEnd, Process, SystemSettings};
 use gdb::{Listener, Server};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use pathlength_fuzz::guest;
@@ -83,7 +83,7 @@ fn serve(sent: &[u8]) {
         scope.spawn(|| talk(client, sent));
         scope.spawn(|| watch(has_ended));
         let end = process.run(&mut server.observer()).expect("it runs");
-        assert!(matches!(end, End::Killed(_)), "{end:?}");
+        assert!(matches!(end, ProgramEnd::Killed(_)), "{end:?}");
         server.end(&end);
         drop(ended);
     });
@@ -113,6 +113,6 @@ fn configuration(program: PathBuf) -> Configuration {
         arguments: vec![],
         environment: vec![],
         model: isa::Cpu::Ev67,
-        settings: Settings::default(),
+        settings: SystemSettings::default(),
     }
 }

@@ -14,7 +14,7 @@ mod traces;
 
 use pyo3::prelude::*;
 
-/// What `pathlength` is made from.
+/// The native part of `pathlength`.
 #[pymodule]
 mod _pathlength {
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! What models of machines find out of a trace.
+//! Models of machines on a trace.
 
 use analysis::models::{self, Rows};
 use machine::{Caches, Machine, TimingModel};
@@ -61,7 +61,7 @@ pub fn time<'py>(
     dict(py, simulate(py, trace, selection, warm_up, time, all, progress)?)
 }
 
-/// What rows are called in Python.
+/// The names of rows in Python.
 const ROWS: [(&str, Rows); 4] = [
     ("function", Rows::Function),
     ("line", Rows::Line),

@@ -273,17 +273,19 @@ impl Visitor for Items<'_> {
             record::Mark::Heap(record::Heap::Freed(address)) => ("heap_freed", Some(address)),
             record::Mark::Heap(record::Heap::Copied(process)) => ("heap_copied", Some(process.into())),
             record::Mark::Heap(record::Heap::Gone) => ("heap_gone", None),
-            record::Mark::Mapping(record::Mapping::Start(address)) => ("mapping_start", Some(address)),
-            record::Mark::Mapping(record::Mapping::Size(bytes)) => ("mapping_size", Some(bytes)),
-            record::Mark::Mapping(record::Mapping::Shared(object)) => ("mapping_shared", Some(object.into())),
-            record::Mark::Mapping(record::Mapping::Private(object)) => {
+            record::Mark::Mapping(record::MappingEvent::Start(address)) => ("mapping_start", Some(address)),
+            record::Mark::Mapping(record::MappingEvent::Size(bytes)) => ("mapping_size", Some(bytes)),
+            record::Mark::Mapping(record::MappingEvent::Shared(object)) => {
+                ("mapping_shared", Some(object.into()))
+            }
+            record::Mark::Mapping(record::MappingEvent::Private(object)) => {
                 ("mapping_private", Some(object.into()))
             }
-            record::Mark::Mapping(record::Mapping::Offset(bytes)) => ("mapping_offset", Some(bytes)),
-            record::Mark::Mapping(record::Mapping::Copied(process)) => {
+            record::Mark::Mapping(record::MappingEvent::Offset(bytes)) => ("mapping_offset", Some(bytes)),
+            record::Mark::Mapping(record::MappingEvent::Copied(process)) => {
                 ("mapping_copied", Some(process.into()))
             }
-            record::Mark::Mapping(record::Mapping::Gone) => ("mapping_gone", None),
+            record::Mark::Mapping(record::MappingEvent::Gone) => ("mapping_gone", None),
             record::Mark::Exception(exception) => (exception_name(exception), None),
             record::Mark::PalCall(function) => ("pal_call", Some(function.into())),
             record::Mark::PalReturn => ("pal_return", None),

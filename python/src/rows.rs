@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, LazyLock};
 
-use analysis::replay::{Access, Executed, Replay, Visitor};
+use analysis::replay::{AccessInstruction, Executed, Replay, Visitor};
 use arrow_array::builder::{ArrayBuilder, PrimitiveBuilder, UInt8Builder, UInt32Builder, UInt64Builder};
 use arrow_array::types::Int8Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int8Array, RecordBatch, StringArray};
@@ -14,7 +14,7 @@ use events::record::address_of_word;
 /// Rows of a batch, and those of a block more.
 const ROWS: usize = 1 << 16;
 
-/// What an instruction does to memory: the column `kind` refers to these.
+/// The effect of an instruction on memory: the column `kind` refers to these.
 const KINDS: [&str; 3] = ["other", "load", "store"];
 
 /// The columns; without values the last is left out.
@@ -132,6 +132,6 @@ impl<P: FnMut(RecordBatch) -> io::Result<()>> Visitor for Rows<'_, P> {
 }
 
 /// The index of [`KINDS`].
-fn kind(access: &Access) -> i8 {
+fn kind(access: &AccessInstruction) -> i8 {
     if access.is_store { 2 } else { 1 }
 }

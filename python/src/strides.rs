@@ -9,7 +9,7 @@ use crate::errors::choose;
 use crate::replays::{self, Selection};
 use crate::traces::{Trace, dict};
 
-/// What series are called in Python.
+/// The names of series in Python.
 const SERIES: [(&str, By); 5] = [
     ("array", By::Array),
     ("line", By::Line),

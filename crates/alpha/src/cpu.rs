@@ -31,16 +31,16 @@ pub mod register {
 /// The address and value of the last load-locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Lock {
-    /// Where; a multiple of 4, or [`Lock::NONE`]'s.
+pub struct LoadLock {
+    /// Where; a multiple of 4, or [`LoadLock::NONE`]'s.
     pub address: u64,
-    /// What was there.
+    /// The value there.
     pub value: u64,
 }
 
-impl Lock {
+impl LoadLock {
     /// No load-locked since the last store-conditional.
-    pub const NONE: Lock = Lock { address: 1, value: 0 };
+    pub const NONE: LoadLock = LoadLock { address: 1, value: 0 };
 }
 
 /// Values of MXCSR, which sets rounding and masks of the host's vector unit and records exceptions.
@@ -50,7 +50,7 @@ pub enum FloatStatus {
     Nearest,
     /// Rounding towards zero, nothing noted.
     Chopped,
-    /// What it was after the last operation.
+    /// Its value after the last operation.
     Noted,
 }
 
@@ -78,7 +78,7 @@ pub struct Cpu {
     /// The thread's unique value (PALcode rduniq and wruniq): its thread pointer.
     pub unique: u64,
     /// Set by a load-locked, cleared by a store-conditional.
-    pub lock: Lock,
+    pub lock: LoadLock,
     /// Flag of RS and RC.
     pub interrupt_flag: bool,
     /// Instructions executed, up to the end of the block that runs.
@@ -97,7 +97,7 @@ impl Default for Cpu {
             fpcr: crate::fpcr::INITIAL_FPCR,
             ieee_control: 0,
             unique: 0,
-            lock: Lock::NONE,
+            lock: LoadLock::NONE,
             interrupt_flag: false,
             instructions: 0,
             unaligned: 0,
@@ -111,7 +111,7 @@ impl Default for Cpu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exception {
     /// A load, store or instruction fetch that memory refused.
-    Memory(memory::Fault),
+    Memory(guest_memory::Fault),
     /// A load-locked or store-conditional at an unaligned address.
     Unaligned(u64),
     /// No such instruction, or not on this CPU.
@@ -132,8 +132,8 @@ pub enum Exception {
     Gentrap,
 }
 
-impl From<memory::Fault> for Exception {
-    fn from(fault: memory::Fault) -> Exception {
+impl From<guest_memory::Fault> for Exception {
+    fn from(fault: guest_memory::Fault) -> Exception {
         Exception::Memory(fault)
     }
 }

@@ -2,8 +2,8 @@
 
 use events::record::Register;
 use guest::{Break, CallingConvention, Guest, HostSide};
+use guest_memory::Memory;
 use isa::{InstructionSet, Op};
-use memory::Memory;
 
 use crate::cpu::{Cpu, Exception, register};
 use crate::decoded_instruction::DecodedInstruction;
@@ -11,7 +11,7 @@ use crate::semantics;
 
 impl Guest for Cpu {
     type Model = isa::Cpu;
-    type Instruction = DecodedInstruction;
+    type GuestInstruction = DecodedInstruction;
     type Exception = Exception;
 
     const INSTRUCTION_SET: &'static dyn InstructionSet = &isa::Alpha;

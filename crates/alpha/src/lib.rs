@@ -13,6 +13,6 @@ pub mod semantics;
 pub use decoded_instruction::DecodedInstruction;
 
 /// A block of Alpha's instructions.
-pub type Block = ::guest::Block<cpu::Cpu>;
+pub type DecodedBlock = ::guest::DecodedBlock<cpu::Cpu>;
 /// Blocks of Alpha's instructions.
 pub type BlockCache = ::guest::BlockCache<cpu::Cpu>;

@@ -1,16 +1,16 @@
-//! What each instruction does: one line an instruction (Alpha Architecture Reference Manual,
-//! chapter 4). This is the reference that everything faster is compared with.
+//! The semantics of each instruction: one line an instruction (Alpha Architecture Reference Manual, chapter 4). This is the
+//! reference that everything faster is compared with.
 
 use std::sync::atomic::{Ordering, fence};
 
 use isa::Op;
 
 use crate::bytes::*;
-use crate::cpu::{Cpu, Exception, Lock, register::*};
+use crate::cpu::{Cpu, Exception, LoadLock, register::*};
 pub use crate::decoded_instruction::DecodedInstruction;
 use crate::float;
 use crate::pal;
-use memory::Memory;
+use guest_memory::Memory;
 
 /// Why a block was left before the next one could begin.
 pub type Break = guest::Break<Exception>;
@@ -267,7 +267,7 @@ fn load_locked<const SIZE: usize>(cpu: &mut Cpu, memory: &Memory, address: u64) 
     }
     let loaded = memory.load::<SIZE>(address)?;
     let value = if SIZE == 4 { long(loaded) } else { loaded };
-    cpu.lock = Lock { address, value };
+    cpu.lock = LoadLock { address, value };
     Ok(value)
 }
 
@@ -282,7 +282,7 @@ fn store_conditional<const SIZE: usize>(
     if !address.is_multiple_of(SIZE as u64) {
         return Err(Exception::Unaligned(address).into());
     }
-    let lock = std::mem::replace(&mut cpu.lock, Lock::NONE);
+    let lock = std::mem::replace(&mut cpu.lock, LoadLock::NONE);
     if lock.address != address {
         return Ok(0);
     }
@@ -313,8 +313,8 @@ fn call_pal(function: i64, cpu: &mut Cpu) -> Result<(), Break> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use guest_memory::Layout;
     use isa::{Format, evaluate};
-    use memory::Layout;
     use proptest::prelude::*;
 
     /// Integer operate instructions that [`evaluate`] omits: they are rare, and traces contain their results.

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use guest::{Break, Guest, Instruction};
-use isa::encode::{self, Operand};
+use guest_memory::{Backing, Layout, Memory};
+use isa::encode::{self, SecondOperand};
 use isa::{
     Alpha, Format, InstructionSet, InstructionSummary, IntegerResult, Op, Qualifiers, Register,
     SourceOperand, TransferTarget, ValuePrediction,
 };
-use memory::{Backing, Layout, Memory};
 use pathlength_alpha::cpu::Cpu;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -39,14 +39,14 @@ fn fields() -> impl Strategy<Value = Fields> {
 /// The word of an instruction with these fields; register 31 is in the fields that have to be so.
 fn word(op: Op, fields: &Fields) -> u32 {
     let Fields { registers: [a, b, c], literal, displacement, function } = *fields;
-    let second = literal.map_or(Operand::Register(b), Operand::Literal);
+    let second = literal.map_or(SecondOperand::Register(b), SecondOperand::Literal);
     let mut candidates =
         [(a, b), (ZERO, b), (a, ZERO), (a, a)].into_iter().flat_map(|(a, b)| match op.format() {
             Format::Memory => vec![encode::memory(op, a, b, displacement)],
             Format::MemoryFunction => vec![encode::memory_function(op, a, b)],
             Format::MemoryJump => vec![encode::jump(op, a, b, 0)],
             Format::Branch => vec![encode::branch(op, a, 4 * i64::from(displacement))],
-            Format::Operate => [second, Operand::Register(b), Operand::Literal(1)]
+            Format::Operate => [second, SecondOperand::Register(b), SecondOperand::Literal(1)]
                 .into_iter()
                 .flat_map(|second| [a, ZERO].map(|a| encode::operate(op, a, second, c)))
                 .collect(),

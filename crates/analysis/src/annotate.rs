@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use events::BlockId;
-use image::{Location, SymbolPattern};
+use image::{SourceLocation, SymbolPattern};
 use isa::InstructionSet;
 use trace::Trace;
 
@@ -26,7 +26,7 @@ pub struct AnnotateRequest {
 }
 
 /// The results of an execution's instructions.
-struct Costs {
+struct AnnotatedCosts {
     /// By image and run-time address: the instruction's word, and its results.
     instructions: HashMap<(Option<u32>, u64), (u32, Vec<u64>)>,
     /// The functions that were executed, the most expensive first.
@@ -51,7 +51,7 @@ pub fn annotate<R: InstructionResults>(
     request: &AnnotateRequest,
 ) -> Result<Vec<Table>, NotExecuted> {
     let names = Names::of_trace(trace);
-    let costs = Costs::new(results, trace, &names);
+    let costs = AnnotatedCosts::new(results, trace, &names);
     let mut files = SourceFiles::new(&request.folders);
     let is_wanted = |function: &&ExecutedFunction| {
         let is_named = |given: &String| function.name.is_named(&SymbolPattern::new(given));
@@ -117,8 +117,8 @@ fn add_values(sum: &mut [Value], more: &[Value]) {
     }
 }
 
-impl Costs {
-    fn new<R: InstructionResults>(results: &R, trace: &Trace, names: &Names) -> Costs {
+impl AnnotatedCosts {
+    fn new<R: InstructionResults>(results: &R, trace: &Trace, names: &Names) -> AnnotatedCosts {
         let mut instructions: HashMap<(Option<u32>, u64), (u32, Vec<u64>)> = HashMap::new();
         let width = results.columns().len();
         for (id, block) in trace.blocks().iter().enumerate() {
@@ -143,7 +143,7 @@ impl Costs {
         }
         let mut functions: Vec<ExecutedFunction> = functions.into_values().collect();
         functions.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name)));
-        Costs { instructions, functions, total, instruction_set: trace.instruction_set() }
+        AnnotatedCosts { instructions, functions, total, instruction_set: trace.instruction_set() }
     }
 
     /// The instructions of a function, executed or not, with their results.
@@ -171,7 +171,7 @@ fn table<R: InstructionResults>(
     function: &ExecutedFunction,
     results: &R,
     names: &Names,
-    costs: &Costs,
+    costs: &AnnotatedCosts,
     files: &mut SourceFiles,
 ) -> Table {
     let columns = [("line", Kind::Text), ("address", Kind::Address), ("share", Kind::Percent(1))];
@@ -197,7 +197,7 @@ fn table<R: InstructionResults>(
         run.iter().for_each(|(.., row)| add(&mut sum, row));
         add(&mut total, &sum);
         let first = run.first().and_then(|(address, ..)| location(*address));
-        if let Some(Location { file, line: Some(line) }) = first {
+        if let Some(SourceLocation { file, line: Some(line) }) = first {
             let place = format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file));
             table.row(cells(Some(place), None, &sum, files.line(&file, line)));
         }

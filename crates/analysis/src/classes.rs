@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::components::Components;
 use crate::mix;
 use crate::profile::Profile;
-use crate::run_counts::{Owner, RunCounts};
+use crate::run_counts::{InstructionOwner, RunCounts};
 pub use crate::unit_class::UnitClass;
 use crate::units::PathLength;
 use table::{Kind, Table, Value};
 
 /// The mean unit of a class.
-fn mean(class: &Owner) -> Profile {
+fn mean(class: &InstructionOwner) -> Profile {
     let mut mean = class.all.clone();
     let units = class.lengths.len() as f64;
     mean.instructions.values_mut().chain(mean.functions.values_mut()).for_each(|n| *n /= units);
@@ -23,7 +23,7 @@ fn mean(class: &Owner) -> Profile {
 /// The mean unit of each class, and the rest of the run.
 pub struct ClassProfiles {
     /// Classes, then kinds of processes.
-    owners: Vec<Owner>,
+    owners: Vec<InstructionOwner>,
     /// Of each class.
     means: Vec<Profile>,
     total: f64,
@@ -38,7 +38,7 @@ impl ClassProfiles {
     }
 
     /// The owners that are classes.
-    fn classes(&self) -> &[Owner] {
+    fn classes(&self) -> &[InstructionOwner] {
         &self.owners[..self.means.len()]
     }
 
@@ -105,7 +105,7 @@ impl ClassProfiles {
             let shown = columns.iter().zip(cells).filter(|((name, _), _)| is_shown(name));
             shown.map(|(_, cell)| cell).collect::<Vec<Value>>()
         };
-        let units = |owner: &Owner| match owner.processes {
+        let units = |owner: &InstructionOwner| match owner.processes {
             None => Value::from(owner.lengths.len() as u64),
             Some(_) => Value::Missing,
         };
@@ -147,7 +147,7 @@ impl ClassProfiles {
         table
     }
 
-    /// What owners are.
+    /// The heading of the column of owners.
     fn first_column(&self) -> &'static str {
         if self.classes().is_empty() { "process kind" } else { "class" }
     }
@@ -261,8 +261,9 @@ pub fn owner_differences(labels: [&str; 2], runs: [&RunCounts; 2]) -> Table {
     let [a, b] = owners
         .each_ref()
         .map(|owners| owners.iter().map(|owner| (owner.name.as_str(), owner)).collect::<BTreeMap<_, _>>());
-    let value = |owner: Option<&&Owner>| owner.map(|it| it.all.total / it.lengths.len().max(1) as f64);
-    let units = |owner: Option<&&Owner>| match owner {
+    let value =
+        |owner: Option<&&InstructionOwner>| owner.map(|it| it.all.total / it.lengths.len().max(1) as f64);
+    let units = |owner: Option<&&InstructionOwner>| match owner {
         Some(owner) if owner.processes.is_none() => Value::from(owner.lengths.len() as u64),
         _ => Value::Missing,
     };

@@ -11,7 +11,7 @@ use crate::unit_class::UnitClass;
 use crate::units::Measurement;
 use table::{Kind, Table, Value};
 
-/// What the rows are.
+/// The kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeRows {
     /// Lines of source.

@@ -26,8 +26,9 @@ pub struct Components {
     /// The rules. Of a function whose file of source is known, the first rule with this file decides, if there is one; or else
     /// the first that has the function.
     #[serde(default, rename = "component")]
-    rules: Vec<Rule>,
-    /// What processes do, by functions that no others execute. The first rule with a function that a process has executed decides.
+    rules: Vec<ComponentRule>,
+    /// Kinds of processes, by functions that no others execute. The first rule with a function that a process has executed
+    /// decides.
     #[serde(default, rename = "process")]
     processes: Vec<ProcessRule>,
 }
@@ -42,10 +43,10 @@ struct ProcessRule {
     functions: Vec<Pattern>,
 }
 
-/// What belongs to a component.
+/// The code that belongs to a component.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct ComponentRule {
     /// The component's name.
     name: String,
     /// Patterns of the files in which functions are defined, as debug information names them.
@@ -120,13 +121,13 @@ impl Components {
     /// The component of a function that is defined in a file, if that is known: its image's name, if there is no rule for it.
     pub fn of<'a>(&'a self, function: &'a FunctionName, file: Option<&str>) -> &'a str {
         let fits = |patterns: &[Pattern], name: &str| patterns.is_empty() || matches(patterns, name);
-        let has_image = |rule: &&Rule| fits(&rule.images, &function.image);
+        let has_image = |rule: &&ComponentRule| fits(&rule.images, &function.image);
         let rules = || self.rules.iter().filter(has_image);
         let by_file = file.and_then(|file| rules().find(|rule| matches(&rule.sources, file)));
         let by_function = || {
             // Of a function that the compiler has split or specialized, the name in the source.
             let source_name = function.function.split('.').next().unwrap_or_default();
-            let is_of_files = |rule: &Rule| rule.functions.is_empty() && !rule.sources.is_empty();
+            let is_of_files = |rule: &ComponentRule| rule.functions.is_empty() && !rule.sources.is_empty();
             rules().find(|rule| !is_of_files(rule) && fits(&rule.functions, source_name))
         };
         by_file.or_else(by_function).map_or(&function.image, |rule| &rule.name)

@@ -126,8 +126,8 @@ pub fn group_shares(name: &str, title: &str, mixes: &[(&str, &Mix)]) -> Table {
     table
 }
 
-/// What a scaled unit of work executes more than a cached one, in two builds; only instructions
-/// with a difference (Table 14).
+/// Instructions that a scaled unit of work executes more than a cached one, in two builds; only instructions with a difference
+/// (Table 14).
 pub fn scaled_minus_cached(
     name: &str,
     title: &str,

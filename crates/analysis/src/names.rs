@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use events::{Counts, LoadedImage};
 pub use image::demangle;
-use image::{Image, Location, SymbolPattern, Variable};
+use image::{Image, SourceLocation, SymbolPattern, Variable};
 use trace::Trace;
 
 use crate::similar::{hint, similar};
@@ -63,12 +63,12 @@ pub struct NamedCode {
 /// The images of a run or a trace, their files opened when first needed.
 #[derive(Default)]
 pub struct Names {
-    images: Vec<Loaded>,
+    images: Vec<LoadedNames>,
     /// By image, first address, and whether it is a function: one can begin where its section does.
     places: RefCell<HashMap<(u32, u64, bool), NamedCode>>,
 }
 
-struct Loaded {
+struct LoadedNames {
     image: LoadedImage,
     /// The build id that the file must have, if it is known.
     build_id: Option<Vec<u8>>,
@@ -81,22 +81,22 @@ struct Loaded {
 impl Names {
     /// Of the images that were mapped in a run.
     pub fn of_counts(counts: &Counts) -> Names {
-        Names::new(counts.images.iter().map(|image| Loaded::new(image.clone())).collect())
+        Names::new(counts.images.iter().map(|image| LoadedNames::new(image.clone())).collect())
     }
 
     /// For the images of a trace: by their files if those are unchanged, otherwise by the functions that the
     /// trace names.
     pub fn of_trace(trace: &Trace) -> Names {
-        Names::new(images_of(trace).iter().map(Loaded::of_trace).collect())
+        Names::new(images_of(trace).iter().map(LoadedNames::of_trace).collect())
     }
 
-    fn new(images: Vec<Loaded>) -> Names {
+    fn new(images: Vec<LoadedNames>) -> Names {
         Names { images, places: RefCell::default() }
     }
 
     /// Adds an image of a program that runs.
     pub fn add(&mut self, image: &events::Image) {
-        self.images.push(Loaded::of_trace(image));
+        self.images.push(LoadedNames::of_trace(image));
     }
 
     /// The file name of an image; `(none)` for code outside images.
@@ -113,16 +113,16 @@ impl Names {
         let (start, found) = loaded.find(address, file)?;
         let new = || {
             let function = match found {
-                Found::Function(symbol) => image::demangle(symbol).into_owned(),
-                Found::Section(section) => format!("({section})"),
+                FoundCode::Function(symbol) => image::demangle(symbol).into_owned(),
+                FoundCode::Section(section) => format!("({section})"),
             };
             let symbol = match found {
-                Found::Function(symbol) => Some(symbol.into()),
-                Found::Section(_) => None,
+                FoundCode::Function(symbol) => Some(symbol.into()),
+                FoundCode::Section(_) => None,
             };
             NamedCode { name: Arc::new(FunctionName { image: self.image(image), function }), symbol, start }
         };
-        let key = (index, start, matches!(found, Found::Function(_)));
+        let key = (index, start, matches!(found, FoundCode::Function(_)));
         Some(self.places.borrow_mut().entry(key).or_insert_with(new).clone())
     }
 
@@ -154,7 +154,7 @@ impl Names {
     }
 
     /// The line of source that the instruction at a run-time address comes from.
-    pub fn location(&self, image: Option<u32>, address: u64) -> Option<Location> {
+    pub fn location(&self, image: Option<u32>, address: u64) -> Option<SourceLocation> {
         let index = image?;
         let bias = self.images.get(index as usize)?.image.bias;
         self.file(index)?.as_ref()?.location(address.wrapping_sub(bias))
@@ -192,7 +192,7 @@ impl Names {
     fn file(&self, index: u32) -> Option<&Option<Arc<Image>>> {
         let loaded = self.images.get(index as usize)?;
         let open = || {
-            let same = |other: &&Loaded| other.image.path == loaded.image.path;
+            let same = |other: &&LoadedNames| other.image.path == loaded.image.path;
             let shared = self.images.iter().filter(same).find_map(|other| other.file.get()?.clone());
             let file = shared.or_else(|| Image::open(&loaded.image.path).ok().map(Arc::new))?;
             let loaded_id = loaded.build_id.as_deref();
@@ -202,20 +202,20 @@ impl Names {
     }
 }
 
-impl Loaded {
-    fn new(image: LoadedImage) -> Loaded {
-        Loaded { image, build_id: None, functions: Vec::new(), file: OnceCell::new() }
+impl LoadedNames {
+    fn new(image: LoadedImage) -> LoadedNames {
+        LoadedNames { image, build_id: None, functions: Vec::new(), file: OnceCell::new() }
     }
 
     /// An image as traces have it.
-    fn of_trace(image: &events::Image) -> Loaded {
+    fn of_trace(image: &events::Image) -> LoadedNames {
         let events::Image { path, start, end, bias, build_id, functions } = image.clone();
-        let loaded = Loaded::new(LoadedImage { path, start, end, bias });
-        Loaded { build_id: Some(build_id), functions, ..loaded }
+        let loaded = LoadedNames::new(LoadedImage { path, start, end, bias });
+        LoadedNames { build_id: Some(build_id), functions, ..loaded }
     }
 
     /// The start and the name of the code at a run-time address.
-    fn find<'a>(&'a self, address: u64, file: Option<&'a Image>) -> Option<(u64, Found<'a>)> {
+    fn find<'a>(&'a self, address: u64, file: Option<&'a Image>) -> Option<(u64, FoundCode<'a>)> {
         let bias = self.image.bias;
         let Some(file) = file else { return self.traced(address) };
         let link_address = address.wrapping_sub(bias);
@@ -225,21 +225,21 @@ impl Loaded {
                 Some(whole) => (start_of_whole(file, whole).unwrap_or(function.address), whole),
                 None => (function.address, symbol),
             };
-            return Some((start.wrapping_add(bias), Found::Function(name)));
+            return Some((start.wrapping_add(bias), FoundCode::Function(name)));
         }
         // The linkage table and the like: named by their section.
         let section = file.code().iter().find(|code| (code.address..code.end()).contains(&link_address))?;
-        Some((section.address.wrapping_add(bias), Found::Section(&section.name)))
+        Some((section.address.wrapping_add(bias), FoundCode::Section(&section.name)))
     }
 
     /// The same by the functions that a trace names.
-    fn traced(&self, address: u64) -> Option<(u64, Found<'_>)> {
+    fn traced(&self, address: u64) -> Option<(u64, FoundCode<'_>)> {
         let before = self.functions.partition_point(|(start, ..)| *start <= address).checked_sub(1)?;
         let (start, size, name) = &self.functions[before];
         let whole = name.strip_suffix(COLD);
         let mut named = self.functions.iter().filter(|function| Some(function.2.as_str()) == whole);
         let of_whole = named.next().filter(|_| named.next().is_none()).map(|function| function.0);
-        let found = (of_whole.unwrap_or(*start), Found::Function(whole.unwrap_or(name)));
+        let found = (of_whole.unwrap_or(*start), FoundCode::Function(whole.unwrap_or(name)));
         (address - start < *size).then_some(found)
     }
 }
@@ -257,7 +257,7 @@ fn start_of_whole(file: &Image, name: &str) -> Option<u64> {
 
 /// The code at an address: a function by its symbol, or a section.
 #[derive(Clone, Copy)]
-enum Found<'a> {
+enum FoundCode<'a> {
     Function(&'a str),
     Section(&'a str),
 }

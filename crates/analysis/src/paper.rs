@@ -6,7 +6,7 @@
 
 mod check;
 
-pub use check::{Finding, check, findings};
+pub use check::{PaperFinding, check, findings};
 
 use crate::mix::{self, Mix};
 use crate::statics::{self, BYTE_WORD, ImageStatics, Pair};

@@ -34,7 +34,7 @@ impl Profile {
     }
 }
 
-/// What each block of a dictionary consists of, worked out once.
+/// The contents of each block of a dictionary, computed once.
 pub struct Attribution {
     blocks: Vec<Parts>,
     /// The files in which functions are defined.

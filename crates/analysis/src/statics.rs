@@ -67,47 +67,47 @@ impl ImageStatics {
     }
 
     /// The columns of Tables 7 to 10.
-    fn measures(&self) -> Vec<Measure> {
+    fn measures(&self) -> Vec<ImageFigure> {
         let byte_word: u64 = BYTE_WORD.iter().map(|name| self.of_instruction(name)).sum();
         let mut measures = vec![
-            Measure::count("file bytes", self.file_bytes),
-            Measure::count("text bytes", self.text_bytes),
-            Measure::count("code bytes", self.code_bytes),
-            Measure::count("functions", self.functions),
-            Measure::count("byte/word", byte_word),
-            Measure::share("byte/word %", byte_word, self.code_bytes / 4),
+            ImageFigure::count("file bytes", self.file_bytes),
+            ImageFigure::count("text bytes", self.text_bytes),
+            ImageFigure::count("code bytes", self.code_bytes),
+            ImageFigure::count("functions", self.functions),
+            ImageFigure::count("byte/word", byte_word),
+            ImageFigure::share("byte/word %", byte_word, self.code_bytes / 4),
         ];
         for name in BYTE_WORD {
             let count = self.of_instruction(name);
-            measures.push(Measure::count(name, count));
-            measures.push(Measure::share(&format!("{name} %"), count, byte_word));
+            measures.push(ImageFigure::count(name, count));
+            measures.push(ImageFigure::share(&format!("{name} %"), count, byte_word));
         }
         measures.extend([
-            Measure::count("nops", self.nops),
-            Measure::count("unops", self.unops),
-            Measure::count("fnops", self.fnops),
-            Measure::count("trapb", self.of_instruction("trapb")),
+            ImageFigure::count("nops", self.nops),
+            ImageFigure::count("unops", self.unops),
+            ImageFigure::count("fnops", self.fnops),
+            ImageFigure::count("trapb", self.of_instruction("trapb")),
         ]);
         measures
     }
 }
 
 /// One figure of an image.
-struct Measure {
+struct ImageFigure {
     name: String,
     percent: bool,
     value: Option<f64>,
 }
 
-impl Measure {
-    fn count(name: &str, count: impl Into<Option<u64>>) -> Measure {
-        Measure { name: name.into(), percent: false, value: count.into().map(|count| count as f64) }
+impl ImageFigure {
+    fn count(name: &str, count: impl Into<Option<u64>>) -> ImageFigure {
+        ImageFigure { name: name.into(), percent: false, value: count.into().map(|count| count as f64) }
     }
 
     /// A share of 0 is 0, as in the paper.
-    fn share(name: &str, part: u64, whole: u64) -> Measure {
+    fn share(name: &str, part: u64, whole: u64) -> ImageFigure {
         let value = if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
-        Measure { name: name.into(), percent: true, value: Some(value) }
+        ImageFigure { name: name.into(), percent: true, value: Some(value) }
     }
 }
 

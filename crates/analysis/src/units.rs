@@ -29,7 +29,7 @@ impl Default for SteadyRules {
     }
 }
 
-/// What a unit that was just added is.
+/// The phase of the unit that was just added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Before the steady state.
@@ -241,7 +241,7 @@ pub fn path_lengths(name: &str, title: &str, measurements: &[(&str, &Measurement
     table
 }
 
-/// What a reader must know of units that are not of the steady state.
+/// A note for readers on units that are not of the steady state.
 pub fn unsteady_note(measurement: &Measurement) -> Option<String> {
     let Measurement { units, warm_up, .. } = measurement;
     (!measurement.steady && !units.is_empty()).then(|| {

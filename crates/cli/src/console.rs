@@ -133,7 +133,7 @@ impl OutputApart {
     /// Begins to send the output elsewhere, if these options say so.
     pub fn begin(output: &OutputOptions) -> OutputApart {
         let is_apart = output.takes_standard_output() && !messages::is_connected();
-        let kept = is_apart.then(|| linux::high_copy(libc::STDOUT_FILENO)).flatten();
+        let kept = is_apart.then(|| linux_user::high_copy(libc::STDOUT_FILENO)).flatten();
         if kept.is_some() {
             replace_output(libc::STDERR_FILENO);
         }

@@ -43,7 +43,7 @@ pub unsafe fn begin() {
     // SAFETY: the caller's promise.
     unsafe { env::remove_var(VARIABLE) };
     let Some(number) = number.to_str().and_then(|text| text.parse::<RawFd>().ok()) else { return };
-    let kept = linux::high_copy(number);
+    let kept = linux_user::high_copy(number);
     // SAFETY: the descriptor was passed for this purpose only.
     unsafe { libc::close(number) };
     if let Some(kept) = kept {

@@ -11,8 +11,8 @@ mod debugger;
 use alpha::BlockCache;
 use alpha::cpu::Cpu;
 use pathlength_engine::{
-    Clock, Configuration, Counter, Debugged, End, Instrumentation, InstrumentationLevel, Observer, Process,
-    Settings, compiled_regions,
+    Clock, Configuration, Debugged, Instrumentation, InstrumentationLevel, Observer, Process, ProgramEnd,
+    RunCounter, SystemSettings, compiled_regions,
 };
 
 /// Adds up the records of a thread: the least work with a full trace.
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         arguments: arguments.collect(),
         environment: interpose::inherited().collect(),
         model: isa::Cpu::Ev67,
-        settings: Settings { clock, host_environment, ..Settings::default() },
+        settings: SystemSettings { clock, host_environment, ..SystemSettings::default() },
     })?;
     let compile_threshold =
         how.as_deref().map(|how| how.trim_start_matches("count").trim_start_matches("trace"));
@@ -81,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let end = if let Some(seed) = debugged {
         debugger::run(&mut process, seed)?
     } else if counted {
-        process.run(&mut Counter::default())?
+        process.run(&mut RunCounter::default())?
     } else if traced {
         let mut sum = Sum::default();
         let end = process.run(&mut sum)?;
@@ -99,8 +99,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("nothing was compiled".into());
     }
     let status = match end {
-        End::Exited(status) => status,
-        End::Killed(crash) => 128 + crash.signal,
+        ProgramEnd::Exited(status) => status,
+        ProgramEnd::Killed(crash) => 128 + crash.signal,
     };
     std::process::exit(status)
 }

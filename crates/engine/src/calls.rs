@@ -7,11 +7,11 @@ use events::LoadedImage;
 use isa::{IntegerResult, Register, SourceOperand, TransferTarget};
 
 use crate::places::{Name, entries};
-use crate::platform::{Block, Cpu};
+use crate::platform::{Cpu, DecodedBlock};
 use crate::unit_class::ClassRule;
 use crate::unit_name::{UnitEnd, UnitName};
 use guest::{CallingConvention, Guest, Instruction};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// The functions of a unit of work.
 pub fn unit_functions(unit: &str) -> Vec<String> {
@@ -26,15 +26,15 @@ pub fn has_function(name: &str, image: &LoadedImage, file: &image::Image) -> boo
 
 /// The units of work of one thread. A unit that begins within another belongs to the outer one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct ThreadUnits {
     units: Arc<[UnitName]>,
     rules: Arc<[ClassRule]>,
     /// Entry addresses of functions, and what they mean.
-    entries: Vec<(u64, Role)>,
+    entries: Vec<(u64, EntryRole)>,
     /// Return addresses of calls so far.
     returns: Vec<u64>,
     open: Option<Open>,
-    /// Whether [`Calls::must_report`] has become true for more blocks.
+    /// Whether [`ThreadUnits::must_report`] has become true for more blocks.
     requires_recompilation: bool,
     previous_end: u64,
     /// The stack pointer at the first block that was reported: on the thread's own stack.
@@ -47,10 +47,10 @@ pub(crate) struct Calls {
 /// switched to another stack, unless it is on the one that the thread began with.
 const SMALLEST_STACK: u64 = 32 << 10;
 
-/// What the entry of a function means. At an address with several, units end before they begin, and have begun when they get
-/// their class.
+/// The meaning of a function's entry. At an address with several, units end before they begin, and have begun when they get their
+/// class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Role {
+enum EntryRole {
     /// The unit of this number ends, or the call at whose return it ends begins.
     Ends(u32),
     /// The unit of this number begins.
@@ -64,14 +64,14 @@ enum Role {
 struct Open {
     unit: u32,
     /// The call at whose return the unit ends, once that has begun.
-    call: Option<Call>,
+    call: Option<ActiveCall>,
     instructions: u64,
     class: Option<Arc<str>>,
 }
 
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
-struct Call {
+struct ActiveCall {
     return_address: u64,
     stack_pointer: u64,
 }
@@ -98,31 +98,31 @@ pub(crate) struct Change {
     pub(crate) begins: bool,
 }
 
-impl Calls {
+impl ThreadUnits {
     /// The units of these names, whose classes follow from the rules.
-    pub(crate) fn new(units: &[String], rules: &[ClassRule]) -> Calls {
+    pub(crate) fn new(units: &[String], rules: &[ClassRule]) -> ThreadUnits {
         let units = units.iter().map(|name| UnitName::new(name)).collect();
-        Calls { units, rules: rules.into(), ..Calls::default() }
+        ThreadUnits { units, rules: rules.into(), ..ThreadUnits::default() }
     }
 
     /// The units of the same names in another thread.
-    pub(crate) fn thread(&self) -> Calls {
-        Calls { entries: self.entries.clone(), ..self.renewed() }
+    pub(crate) fn thread(&self) -> ThreadUnits {
+        ThreadUnits { entries: self.entries.clone(), ..self.renewed() }
     }
 
     /// The units of the same names in another program.
-    pub(crate) fn renewed(&self) -> Calls {
-        Calls { units: self.units.clone(), rules: self.rules.clone(), ..Calls::default() }
+    pub(crate) fn renewed(&self) -> ThreadUnits {
+        ThreadUnits { units: self.units.clone(), rules: self.rules.clone(), ..ThreadUnits::default() }
     }
 
     /// The first function of a unit that no image mapped so far has.
     pub(crate) fn missing(&self) -> Option<&str> {
-        let has = |role: &Role| self.entries.iter().any(|(_, other)| other == role);
+        let has = |role: &EntryRole| self.entries.iter().any(|(_, other)| other == role);
         (0..).zip(&*self.units).find_map(|(number, unit)| {
             let mut functions = unit.functions();
             let (begin, end) = (functions.next(), functions.next());
-            let begin = begin.filter(|_| !has(&Role::Begins(number)));
-            begin.or(end.filter(|_| !has(&Role::Ends(number)))).map(Name::text)
+            let begin = begin.filter(|_| !has(&EntryRole::Begins(number)));
+            begin.or(end.filter(|_| !has(&EntryRole::Ends(number)))).map(Name::text)
         })
     }
 
@@ -146,14 +146,14 @@ impl Calls {
             functions.flat_map(|symbol| entries(file, symbol.address)).collect::<Vec<_>>()
         };
         for (unit, number) in self.units.iter().zip(0..) {
-            let roles = [Role::Begins(number), Role::Ends(number)];
+            let roles = [EntryRole::Begins(number), EntryRole::Ends(number)];
             for (name, role) in unit.functions().zip(roles) {
                 self.entries.extend(entries_of(name).into_iter().map(|at| (at, role.clone())));
             }
         }
         for (rule, number) in self.rules.iter().zip(0..).filter(|(rule, _)| rule.may_be_in(image)) {
             let entries = rule.entries_in(file).into_iter();
-            self.entries.extend(entries.map(|(at, class)| (at, Role::Classifies(number, class))));
+            self.entries.extend(entries.map(|(at, class)| (at, EntryRole::Classifies(number, class))));
         }
         self.requires_recompilation |= self.entries.len() > known;
         self.entries[known..].iter_mut().for_each(|(at, _)| *at = at.wrapping_add(image.bias));
@@ -162,22 +162,22 @@ impl Calls {
         self.entries.dedup();
     }
 
-    /// What an address is an entry for.
-    fn roles_at(&self, address: u64) -> &[(u64, Role)] {
+    /// The roles of an address as an entry.
+    fn roles_at(&self, address: u64) -> &[(u64, EntryRole)] {
         let first = self.entries.partition_point(|(entry, _)| *entry < address);
         let end = self.entries[first..].partition_point(|(entry, _)| *entry == address);
         &self.entries[first..first + end]
     }
 
-    /// Whether [`Calls::enter`] must be called for each execution of the block: for entries, for return addresses,
+    /// Whether [`ThreadUnits::enter`] must be called for each execution of the block: for entries, for return addresses,
     /// and for blocks that end with a call.
-    pub(crate) fn must_report(&self, block: &Block) -> bool {
+    pub(crate) fn must_report(&self, block: &DecodedBlock) -> bool {
         !self.roles_at(block.address).is_empty()
             || self.returns.iter().any(|&back| block.address == back || block.end() == back)
             || !self.units.is_empty() && leaves_frames(block)
     }
 
-    /// Whether [`Calls::must_report`] has become true for more blocks since the last call.
+    /// Whether [`ThreadUnits::must_report`] has become true for more blocks since the last call.
     pub(crate) fn requires_recompilation(&mut self) -> bool {
         std::mem::take(&mut self.requires_recompilation)
     }
@@ -186,7 +186,7 @@ impl Calls {
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,
-        block: &Block,
+        block: &DecodedBlock,
         cpu: &Cpu,
         memory: &Memory,
         wanted: impl Fn() -> bool,
@@ -223,10 +223,10 @@ impl Calls {
     ) {
         for (_, role) in self.roles_at(address).to_vec() {
             match role {
-                Role::Ends(unit) => self.ends(unit, cpu, change),
-                Role::Begins(unit) if wanted() => self.begins(unit, (cpu, memory), change),
-                Role::Begins(_) => {}
-                Role::Classifies(rule, class) => self.classify(rule, class, cpu, memory),
+                EntryRole::Ends(unit) => self.ends(unit, cpu, change),
+                EntryRole::Begins(unit) if wanted() => self.begins(unit, (cpu, memory), change),
+                EntryRole::Begins(_) => {}
+                EntryRole::Classifies(rule, class) => self.classify(rule, class, cpu, memory),
             }
         }
     }
@@ -270,7 +270,7 @@ impl Calls {
     /// Whether a call that has not returned never will, because a function that begins a unit is called from a frame that is older
     /// than the call: where control went there was not seen. A tail call of the function to itself looks alike, but is a jump, which
     /// leaves the return address unchanged.
-    fn is_left(&self, call: Call, cpu: &Cpu, memory: &Memory) -> bool {
+    fn is_left(&self, call: ActiveCall, cpu: &Cpu, memory: &Memory) -> bool {
         let by_call = cpu.return_address() == self.previous_end;
         let stack_pointer = cpu.stack_pointer();
         (stack_pointer > call.stack_pointer || stack_pointer == call.stack_pointer && by_call)
@@ -278,7 +278,7 @@ impl Calls {
     }
 
     /// Whether a block leaves a call other than by its return: by an exception or longjmp, to a frame that is older than the call.
-    fn leaves(&mut self, call: Call, block: &Block, cpu: &Cpu, memory: &Memory) -> bool {
+    fn leaves(&mut self, call: ActiveCall, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) -> bool {
         let key = (block.address, block.words.len());
         if !*self.leaving.entry(key).or_insert_with(|| leaves_frames(block)) {
             return false;
@@ -297,7 +297,7 @@ impl Calls {
     }
 
     /// Whether a stack pointer that is not below a call's is one of the same stack: programs have several.
-    fn is_on_stack_of(&self, call: Call, stack_pointer: u64, memory: &Memory) -> bool {
+    fn is_on_stack_of(&self, call: ActiveCall, stack_pointer: u64, memory: &Memory) -> bool {
         let mapping = |address: u64| memory.region_at(address).map(|(start, _)| start);
         let is_own = self.own_stack.is_some_and(|own| mapping(own) == mapping(stack_pointer));
         mapping(call.stack_pointer) == mapping(stack_pointer)
@@ -305,13 +305,13 @@ impl Calls {
     }
 
     /// The call whose first instruction is next.
-    fn call(&mut self, cpu: &Cpu) -> Call {
+    fn call(&mut self, cpu: &Cpu) -> ActiveCall {
         let return_address = cpu.return_address();
         if !self.returns.contains(&return_address) {
             self.returns.push(return_address);
             self.requires_recompilation = true;
         }
-        Call { return_address, stack_pointer: cpu.stack_pointer() }
+        ActiveCall { return_address, stack_pointer: cpu.stack_pointer() }
     }
 
     /// Gives the open unit its class, unless it has one.
@@ -330,7 +330,7 @@ impl Calls {
 
 /// Whether a block sets the stack pointer to a value, and goes to a computed address: as longjmp, exceptions and switches between
 /// stacks do. Functions with frames of varying size set it from the frame pointer, and only return.
-fn leaves_frames(block: &Block) -> bool {
+fn leaves_frames(block: &DecodedBlock) -> bool {
     let set = Cpu::INSTRUCTION_SET;
     let stack_pointer = <Cpu as CallingConvention>::STACK_POINTER;
     let is_stack_pointer = |operand| operand == SourceOperand::Register(stack_pointer);

@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex};
 
 use events::{BlockId, Counts, LoadedImage, Unit};
 
-use crate::calls::{Calls, Ended};
+use crate::calls::{Ended, ThreadUnits};
 use crate::lock;
 use crate::places::Name;
-use crate::platform::{Block, BlockCache, Cpu};
+use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use crate::sampling::Sampling;
 use crate::unit_class::ClassRule;
 use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
-use memory::Memory;
+use guest_memory::Memory;
 use serde::{Deserialize, Serialize};
 
 /// A growing array of counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(Vec<u64>);
+pub(crate) struct BlockTally(Vec<u64>);
 
-impl Tally {
+impl BlockTally {
     #[inline(always)]
     fn slot(&mut self, id: u32) -> &mut u64 {
         let index = id as usize;
@@ -59,16 +59,16 @@ pub(crate) const ONE_LESS: u64 = u64::MAX;
 
 /// The blocks that the counts of all threads refer to, and the counts of the threads that have ended.
 #[derive(Clone, Debug, Default)]
-struct Totals {
+struct RunTotals {
     blocks: Vec<(u64, Vec<u32>)>,
     ids: HashMap<(u64, Vec<u32>), BlockId>,
-    executions: Tally,
-    system_calls: Tally,
+    executions: BlockTally,
+    system_calls: BlockTally,
 }
 
-impl Totals {
+impl RunTotals {
     /// The number of a block in the totals. Blocks of all threads with equal addresses and instructions share it.
-    fn id(&mut self, block: &Block) -> BlockId {
+    fn id(&mut self, block: &DecodedBlock) -> BlockId {
         let key = (block.address, block.words.clone());
         let next = self.blocks.len() as BlockId;
         *self.ids.entry(key).or_insert_with_key(|key| {
@@ -78,7 +78,7 @@ impl Totals {
     }
 
     /// Adds the counts of a thread.
-    fn add(&mut self, counter: &Counter, cache: &BlockCache) {
+    fn add(&mut self, counter: &RunCounter, cache: &BlockCache) {
         let mut executions = counter.executions.clone();
         cache.executions(|id, times| executions.add(id, times));
         for (block, id) in cache.blocks().iter().zip(0..) {
@@ -93,15 +93,15 @@ impl Totals {
 
 /// Counts executions of blocks and system calls over the whole run.
 #[derive(Debug, Default)]
-pub struct Counter {
-    executions: Tally,
-    system_calls: Tally,
+pub struct RunCounter {
+    executions: BlockTally,
+    system_calls: BlockTally,
     images: Vec<LoadedImage>,
     /// Shared with the counters of the other threads.
-    totals: Arc<Mutex<Totals>>,
+    totals: Arc<Mutex<RunTotals>>,
 }
 
-impl Counter {
+impl RunCounter {
     /// The counts of this thread and of those that have ended.
     pub fn counts(&self, cache: &BlockCache) -> Counts {
         let mut totals = lock(&self.totals).clone();
@@ -127,19 +127,19 @@ impl Counter {
     }
 }
 
-impl Instrumentation<Cpu> for Counter {
+impl Instrumentation<Cpu> for RunCounter {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 }
 
-impl Debugged<Cpu> for Counter {}
+impl Debugged<Cpu> for RunCounter {}
 
-impl Observer<Cpu> for Counter {
+impl Observer<Cpu> for RunCounter {
     #[inline(always)]
     fn enter(&mut self, id: BlockId, _: &BlockCache, _: &Cpu, _: &Memory) {
         self.executions.add(id, 1);
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
         self.executions.add(entered, ONE_LESS);
         if let Some((id, _)) = executed {
             self.executions.add(id, 1);
@@ -154,8 +154,8 @@ impl Observer<Cpu> for Counter {
         self.images.push(image.clone());
     }
 
-    fn thread(&self) -> Counter {
-        Counter { images: self.images.clone(), totals: self.totals.clone(), ..Counter::default() }
+    fn thread(&self) -> RunCounter {
+        RunCounter { images: self.images.clone(), totals: self.totals.clone(), ..RunCounter::default() }
     }
 
     fn ended(&mut self, _: &Cpu, _: &Memory, cache: &BlockCache) {
@@ -224,15 +224,15 @@ impl<'a> Units<'a> {
 /// Counts the whole run and each unit of work. A unit belongs to the thread in which it began.
 pub struct UnitCounter<'a> {
     /// The counts of the whole run.
-    pub total: Counter,
+    pub total: RunCounter,
     work: UnitOfWork,
     units: Arc<Units<'a>>,
-    calls: Calls,
+    calls: ThreadUnits,
     /// The number of the open unit, or of the last one.
     number: u64,
     gauges: Vec<Option<u64>>,
     /// Executions in the open unit, which are not in the totals yet.
-    executions: Tally,
+    executions: BlockTally,
     /// Maps the thread's block numbers to the totals'.
     ids: Vec<BlockId>,
     system_calls: Vec<(u32, u64)>,
@@ -241,18 +241,19 @@ pub struct UnitCounter<'a> {
 impl<'a> UnitCounter<'a> {
     /// Counts calls of `work.functions` and hands each to `sink`.
     pub fn new(work: UnitOfWork, sink: UnitSink<'a>) -> UnitCounter<'a> {
-        let (calls, gauges) = (Calls::new(&work.functions, &work.classes), vec![None; work.gauges.len()]);
-        UnitCounter::with(Counter::default(), work, Units::new(sink, true), calls, gauges)
+        let (calls, gauges) =
+            (ThreadUnits::new(&work.functions, &work.classes), vec![None; work.gauges.len()]);
+        UnitCounter::with(RunCounter::default(), work, Units::new(sink, true), calls, gauges)
     }
 
     fn with(
-        total: Counter,
+        total: RunCounter,
         work: UnitOfWork,
         units: Arc<Units<'a>>,
-        calls: Calls,
+        calls: ThreadUnits,
         gauges: Vec<Option<u64>>,
     ) -> UnitCounter<'a> {
-        let (executions, ids, system_calls) = (Tally::default(), Vec::new(), Vec::new());
+        let (executions, ids, system_calls) = (BlockTally::default(), Vec::new(), Vec::new());
         UnitCounter { total, work, units, calls, number: 0, gauges, executions, ids, system_calls }
     }
 
@@ -289,7 +290,7 @@ impl<'a> UnitCounter<'a> {
 
     /// The counts of the open unit, or else the totals.
     #[inline(always)]
-    fn executions(&mut self, is_open: bool) -> &mut Tally {
+    fn executions(&mut self, is_open: bool) -> &mut BlockTally {
         if is_open { &mut self.executions } else { &mut self.total.executions }
     }
 
@@ -325,7 +326,7 @@ impl<'a> UnitCounter<'a> {
 impl<'a> Instrumentation<Cpu> for UnitCounter<'a> {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 
-    fn must_report(&self, block: &Block) -> bool {
+    fn must_report(&self, block: &DecodedBlock) -> bool {
         self.calls.must_report(block)
     }
 
@@ -354,7 +355,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
         self.executions(self.calls.is_open()).add(id, 1);
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
         let executions = self.executions(self.calls.is_open());
         executions.add(entered, ONE_LESS);
         if let Some((id, _)) = executed {
@@ -379,7 +380,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
             return;
         }
         // An image that cannot be read any more has no symbols.
-        let Ok(file) = linux::read_image(&image.path) else { return };
+        let Ok(file) = linux_user::read_image(&image.path) else { return };
         self.calls.mapped(image, &file);
         for (name, address) in gauges.iter().zip(&mut self.gauges) {
             if name.may_be_in(image)

@@ -30,18 +30,18 @@ mod unit_class;
 mod unit_name;
 
 pub use calls::{has_function, unit_functions};
-pub use counting::{Counter, UnitCounter, UnitOfWork, UnitSink, has_variable};
+pub use counting::{RunCounter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
 pub use family::{
-    CountedProcess, CountedUnit, Family, FamilyCounter, FamilyError, ProcessNumber, ProcessState,
-    SampledFamily, SampledProgram, SampledThread,
+    CountedProcess, CountedUnit, Family, FamilyCounter, FamilyError, NewSamples, ProcessNumber, ProcessState,
+    SampledFamily, SampledProgram,
 };
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
-pub use linux::{Clock, Random, Settings, Substitution};
+pub use linux_user::{Clock, RandomSource, Substitution, SystemSettings};
 pub use objects::{ObjectRule, StructureRule, check_objects};
-pub use places::{Name as SymbolName, NoPlace, Place, entries as function_entries};
-pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
+pub use places::{Name as SymbolName, NoPlace, ProgramLocation, entries as function_entries};
+pub use platform::{Cpu, Crash, ProgramEnd, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};
 pub use recording::{
     AttachError, Attached, AttachedConsumers, ClassPlan, ConsumerOfFork, ForkedConsumer, ForkedProcess,

@@ -48,10 +48,10 @@ impl std::fmt::Display for Name {
 /// An address in a program: `symbol`, `symbol+offset`, `image!symbol+offset`, `0xaddress`; or the number of
 /// an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place(Kind);
+pub struct ProgramLocation(LocationKind);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Kind {
+enum LocationKind {
     Address(u64),
     Instruction(u64),
     Symbol { name: Name, offset: u64 },
@@ -65,20 +65,22 @@ enum Kind {
 )]
 pub struct NoPlace(String);
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for ProgramLocation {
     type Err = NoPlace;
 
-    fn from_str(text: &str) -> Result<Place, NoPlace> {
+    fn from_str(text: &str) -> Result<ProgramLocation, NoPlace> {
         let wrong = || NoPlace(text.to_string());
         if text.is_empty() {
             return Err(wrong());
         }
         if let Some(digits) = text.strip_prefix("0x") {
             let address = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
-            return Ok(Place(Kind::Address(aligned(address))));
+            return Ok(ProgramLocation(LocationKind::Address(aligned(address))));
         }
         if text.starts_with(|first: char| first.is_ascii_digit()) {
-            return parse_instructions(text).map(|number| Place(Kind::Instruction(number))).ok_or_else(wrong);
+            return parse_instructions(text)
+                .map(|number| ProgramLocation(LocationKind::Instruction(number)))
+                .ok_or_else(wrong);
         }
         let (name, offset) = match text.rsplit_once('+') {
             None => (text, 0),
@@ -89,7 +91,7 @@ impl std::str::FromStr for Place {
                 None => return Err(wrong()),
             },
         };
-        Ok(Place(Kind::Symbol { name: Name::new(name), offset }))
+        Ok(ProgramLocation(LocationKind::Symbol { name: Name::new(name), offset }))
     }
 }
 
@@ -113,12 +115,12 @@ fn parse_offset(text: &str) -> Option<u64> {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ProgramLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match &self.0 {
-            Kind::Address(address) => write!(f, "{address:#x}"),
-            Kind::Instruction(number) => write!(f, "instruction {number}"),
-            Kind::Symbol { name, offset } => {
+            LocationKind::Address(address) => write!(f, "{address:#x}"),
+            LocationKind::Instruction(number) => write!(f, "instruction {number}"),
+            LocationKind::Symbol { name, offset } => {
                 f.write_str(&name.0)?;
                 if *offset > 0 { write!(f, "+{offset:#x}") } else { Ok(()) }
             }
@@ -126,11 +128,11 @@ impl std::fmt::Display for Place {
     }
 }
 
-impl Place {
+impl ProgramLocation {
     /// The number of instructions, if the place is one.
     pub fn instructions(&self) -> Option<u64> {
         match self.0 {
-            Kind::Instruction(number) => Some(number),
+            LocationKind::Instruction(number) => Some(number),
             _ => None,
         }
     }
@@ -138,7 +140,7 @@ impl Place {
     /// The address, if the place is an absolute one.
     pub fn address(&self) -> Option<u64> {
         match self.0 {
-            Kind::Address(address) => Some(address),
+            LocationKind::Address(address) => Some(address),
             _ => None,
         }
     }
@@ -146,7 +148,7 @@ impl Place {
     /// The name of the symbol, if there is one.
     pub fn symbol(&self) -> Option<&str> {
         match &self.0 {
-            Kind::Symbol { name, .. } => Some(&name.0),
+            LocationKind::Symbol { name, .. } => Some(&name.0),
             _ => None,
         }
     }
@@ -159,7 +161,7 @@ impl Place {
     /// The addresses of the place in a mapped image: all entries, if it is a function.
     pub fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         match &self.0 {
-            Kind::Symbol { name, offset } if name.may_be_in(image) => {
+            LocationKind::Symbol { name, offset } if name.may_be_in(image) => {
                 let address = |at: u64| aligned(at.wrapping_add(image.bias).wrapping_add(*offset));
                 let ways = if *offset == 0 { 2 } else { 1 };
                 let symbols = name.symbols_in(file).into_iter();
@@ -195,11 +197,12 @@ pub fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::ProgramLocation;
 
     #[test]
     fn a_nanosecond_is_an_instruction() {
-        let instructions = |text: &str| text.parse::<Place>().ok().map(|place| place.instructions());
+        let instructions =
+            |text: &str| text.parse::<ProgramLocation>().ok().map(|place| place.instructions());
         assert_eq!(instructions("1_000"), Some(Some(1000)));
         assert_eq!(instructions("250ns"), Some(Some(250)));
         assert_eq!(instructions("2.5us"), Some(Some(2500)));

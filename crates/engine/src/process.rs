@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use events::LoadedImage;
 
-use crate::platform::{BlockCache, Cpu, End, Kernel, SharedKernel, Thread, reserve_memory};
+use crate::platform::{BlockCache, Cpu, Kernel, ProgramEnd, SharedKernel, Task, reserve_memory};
 use guest::Observer;
-use guest_thread::{GuestThread, Shared};
-use linux::Settings;
+use guest_memory::Memory;
+use guest_thread::{GuestThread, SharedProcess};
+use linux_user::SystemSettings;
 pub use load::Error;
 use load::{check_permission, load};
-use memory::Memory;
 
 /// The program to run, and its environment.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct Configuration {
     /// The processor: which instructions exist.
     pub model: isa::Cpu,
     /// Properties of the operating system.
-    pub settings: Settings,
+    pub settings: SystemSettings,
 }
 
 /// A loaded program.
@@ -52,7 +52,7 @@ pub struct Process {
     pub unaligned: u64,
     /// Number of processes that the program and its children forked. Other observers observe those.
     pub forked: u64,
-    thread: Thread,
+    thread: Task,
     kernel: SharedKernel,
 }
 
@@ -60,7 +60,7 @@ impl Process {
     /// Loads the program; nothing runs yet. The thread that calls must be the one that runs it.
     pub fn new(configuration: &Configuration) -> Result<Process, Error> {
         let (memory, mut cpu) = (reserve_memory().map_err(Error::Memory)?, Cpu::default());
-        let thread = Thread::first();
+        let thread = Task::first();
         let mut kernel = Kernel::new(configuration.settings.clone(), &thread);
         let name = configuration.name.as_deref().unwrap_or(configuration.program.as_os_str());
         let mut arguments = vec![name.to_os_string()];
@@ -88,7 +88,7 @@ impl Process {
 
     /// Runs the program to its end. Returns only in the calling process: children that the program forks exit here.
     /// Each thread has its own observer, which this one makes.
-    pub fn run<O: Observer<Cpu>>(&mut self, observer: &mut O) -> Result<End, Error> {
+    pub fn run<O: Observer<Cpu>>(&mut self, observer: &mut O) -> Result<ProgramEnd, Error> {
         let Process { cpu, memory, cache, compile_threshold, thread, kernel, .. } = self;
         let memory: &Memory = memory;
         let host_process = kernel.lock().process();
@@ -99,7 +99,7 @@ impl Process {
         let end = std::thread::scope(|scope| {
             let reports = || host::spawn_scoped(scope, "reports", || request_reports(kernel, &is_over));
             let reports = has_counter.then(reports).and_then(Result::ok);
-            let shared = Shared {
+            let shared = SharedProcess {
                 memory,
                 kernel,
                 host_process,

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use guest_memory::Memory;
 use image::Image;
-use memory::Memory;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
@@ -26,12 +26,12 @@ const ARGUMENTS: usize = 6;
 pub struct ClassRule {
     text: String,
     function: Name,
-    /// What the class is taken from.
-    source: Source,
+    /// The source of the class.
+    source: ArgumentSource,
 }
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ArgumentSource {
     /// That the function is called: its name, or the part of it that `*` stands for.
     Call { is_pattern: bool },
     /// The text that an argument, numbered from 0, points at; or what a pattern finds in it.
@@ -78,7 +78,7 @@ impl FromStr for ClassRule {
             return Err(wrong("it names no function"));
         }
         let source = match (argument.trim(), pattern) {
-            ("", None) => Source::Call { is_pattern: function.ends_with('*') },
+            ("", None) => ArgumentSource::Call { is_pattern: function.ends_with('*') },
             ("", Some(_)) => return Err(wrong("a pattern needs an argument")),
             (argument, pattern) => {
                 let number = argument.strip_prefix('$').and_then(|number| number.parse().ok());
@@ -86,10 +86,10 @@ impl FromStr for ClassRule {
                 let number: usize = number.ok_or_else(|| wrong("arguments are $1 to $6"))?;
                 let pattern = pattern.map(Regex::new).transpose();
                 let pattern = pattern.map_err(|error| wrong(&format!("the pattern is wrong: {error}")))?;
-                Source::Text { argument: number - 1, pattern: pattern.map(Arc::new) }
+                ArgumentSource::Text { argument: number - 1, pattern: pattern.map(Arc::new) }
             }
         };
-        let name = if matches!(source, Source::Call { is_pattern: true }) {
+        let name = if matches!(source, ArgumentSource::Call { is_pattern: true }) {
             function.trim_end_matches('*')
         } else {
             function
@@ -101,7 +101,7 @@ impl FromStr for ClassRule {
 impl ClassRule {
     /// The function, if there is one of exactly this name.
     pub fn function(&self) -> Option<&str> {
-        let is_pattern = matches!(self.source, Source::Call { is_pattern: true });
+        let is_pattern = matches!(self.source, ArgumentSource::Call { is_pattern: true });
         (!is_pattern).then(|| self.function.text())
     }
 
@@ -117,14 +117,14 @@ impl ClassRule {
             entries(file, address).map(move |entry| (entry, class.clone())).collect::<Vec<_>>()
         };
         match &self.source {
-            Source::Call { is_pattern: true } => {
+            ArgumentSource::Call { is_pattern: true } => {
                 let prefix = self.function.symbol();
                 let functions = file.functions().iter();
                 let named = functions.filter_map(|it| Some((it.address, it.name.strip_prefix(&*prefix)?)));
                 named.flat_map(|(address, rest)| all(address, Some(rest.into()))).collect()
             }
             source => {
-                let is_call = matches!(source, Source::Call { .. });
+                let is_call = matches!(source, ArgumentSource::Call { .. });
                 let class = is_call.then(|| Arc::from(self.function.symbol()));
                 let symbols = self.function.symbols_in(file).into_iter().filter(|symbol| symbol.function);
                 symbols.flat_map(|symbol| all(symbol.address, class.clone())).collect()
@@ -134,7 +134,7 @@ impl ClassRule {
 
     /// The class that the text of an argument has, at the entry of the function.
     pub(crate) fn of_text(&self, cpu: &Cpu, memory: &Memory) -> Option<Arc<str>> {
-        let Source::Text { argument, pattern } = &self.source else { return None };
+        let ArgumentSource::Text { argument, pattern } = &self.source else { return None };
         let address = cpu.argument(*argument);
         let text = text_at(address, memory)?;
         let text = String::from_utf8_lossy(&text);
@@ -151,7 +151,7 @@ fn text_at(address: u64, memory: &Memory) -> Option<Vec<u8>> {
     memory.read_string(address, LONGEST).ok().flatten()
 }
 
-/// What a pattern finds: the name of the first named group that takes part, or else the first group, or else all that matches.
+/// The result of a pattern: the name of the first named group that takes part, or else the first group, or else all that matches.
 fn part<'t>(pattern: &'t Regex, text: &'t str) -> Option<&'t str> {
     let captures = pattern.captures(text)?;
     let named = pattern.capture_names().flatten().find(|name| captures.name(name).is_some());

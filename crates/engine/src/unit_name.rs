@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::places::Name;
 
-/// What bounds a unit of work.
+/// The bounds of a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitName {
     /// The function at whose entry the unit begins.

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use alpha::BlockCache;
 use alpha::cpu::Cpu;
 use events::{Counts, Unit};
-use memory::Memory;
+use guest_memory::Memory;
 use pathlength_engine::{
-    Configuration, Debugged, Event, Instrumentation, InstrumentationLevel, Observer, Process, Settings,
+    Configuration, Debugged, Event, Instrumentation, InstrumentationLevel, Observer, Process, SystemSettings,
     UnitCounter, UnitOfWork,
 };
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,7 @@ fn child() {
             arguments: vec![],
             environment: vec![],
             model: isa::Cpu::Ev67,
-            settings: Settings::default(),
+            settings: SystemSettings::default(),
         })
         .unwrap();
         process.compile_threshold = request.compile_threshold;

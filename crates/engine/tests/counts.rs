@@ -5,7 +5,7 @@ mod guest;
 
 use events::{Counts, Unit};
 use guest::Guest;
-use pathlength_engine::{End, UnitCounter, UnitOfWork};
+use pathlength_engine::{ProgramEnd, UnitCounter, UnitOfWork};
 
 /// In [`THREADS`], `work(n)` takes a number of steps that depends on n; thread i makes 50 calls of `work(i)`.
 const THREADS: &str = r#"
@@ -30,7 +30,7 @@ fn count(guest: &Guest, arguments: &[&str]) -> (Vec<Unit>, Counts) {
         true
     };
     let mut counter = UnitCounter::new(work, Box::new(sink));
-    assert!(matches!(process.run(&mut counter), Ok(End::Exited(0))));
+    assert!(matches!(process.run(&mut counter), Ok(ProgramEnd::Exited(0))));
     let counts = counter.total.counts(&process.cache);
     drop(counter);
     (units, counts)

@@ -5,7 +5,7 @@ mod guest;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use events::record::{Entries, Entry, Heap, Mark, Shape};
+use events::record::{Entries, Entry, Heap, Mark, RecordShape};
 use events::{Block, Consumer, Image, Thread};
 use guest::Guest;
 use pathlength_engine::{Plan, UnitPlan};
@@ -100,7 +100,7 @@ type Reported = (String, u64, u64);
 #[derive(Default)]
 struct Kept {
     images: Vec<Image>,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     /// The events, with the numbers of process and thread.
     marks: Vec<(Thread, Heap)>,
 }
@@ -111,7 +111,7 @@ impl Consumer for Kept {
     }
 
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(&isa::Alpha, &block.words, false));
+        self.shapes.push(RecordShape::new(&isa::Alpha, &block.words, false));
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {

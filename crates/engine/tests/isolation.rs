@@ -5,11 +5,11 @@ use std::fs;
 use std::ops::Range;
 
 use alpha::cpu::{Cpu, register};
-use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
-use memory::{Backing, Memory};
+use guest_memory::{Backing, Memory};
+use linux_user::{self, Control, Kernel, SharedKernel, SystemSettings, Task};
 
-const PAGE: u64 = <Cpu as linux::Abi>::LAYOUT.page;
-const ADDRESS_SPACE: u64 = <Cpu as linux::Abi>::LAYOUT.bytes;
+const PAGE: u64 = <Cpu as linux_user::Abi>::LAYOUT.page;
+const ADDRESS_SPACE: u64 = <Cpu as linux_user::Abi>::LAYOUT.bytes;
 
 const SCRATCH: u64 = 0x10_0000;
 const TEXT: u64 = SCRATCH + PAGE;
@@ -27,7 +27,7 @@ const EFAULT: u64 = 14;
 
 struct Guest {
     kernel: SharedKernel<Cpu>,
-    thread: Thread<Cpu>,
+    thread: Task<Cpu>,
     cpu: Cpu,
     memory: Memory,
 }
@@ -38,8 +38,8 @@ impl Guest {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         memory.map_anonymous(SCRATCH, ROOM + PAGE, protection, false, Backing::Anonymous).unwrap();
         let cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
-        let thread = Thread::first();
-        let kernel = SharedKernel::new(Kernel::new(Settings::default(), &thread));
+        let thread = Task::first();
+        let kernel = SharedKernel::new(Kernel::new(SystemSettings::default(), &thread));
         Guest { kernel, thread, cpu, memory }
     }
 
@@ -47,7 +47,7 @@ impl Guest {
         self.cpu.r[register::V0] = number;
         self.cpu.r[register::A0..register::A0 + 6].copy_from_slice(&arguments);
         let mut kernel = self.kernel.lock();
-        let control = linux::system_call(&mut kernel, &mut self.thread, &mut self.cpu, &self.memory);
+        let control = linux_user::system_call(&mut kernel, &mut self.thread, &mut self.cpu, &self.memory);
         assert_eq!(control, Control::Continue);
         let value = self.cpu.r[register::V0];
         if self.cpu.r[register::A3] == 0 { Ok(value) } else { Err(value) }

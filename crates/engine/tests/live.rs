@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use events::record::{Entries, Entry, Mark, Shape};
+use events::record::{Entries, Entry, Mark, RecordShape};
 use events::{Block, Consumer, Image, Thread};
 use guest::Guest;
-use pathlength_engine::{Counter, End, Plan, Recorder, Settings, UnitPlan};
+use pathlength_engine::{Plan, ProgramEnd, Recorder, RunCounter, SystemSettings, UnitPlan};
 use trace::Trace;
 
 /// Calls `work` from one thread or several, at different depths, until it has made many accesses.
@@ -46,7 +46,7 @@ enum Happened {
 struct Kept {
     images: Vec<Image>,
     blocks: Vec<Block>,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     /// With the number of the thread.
     happened: Vec<(u32, Happened)>,
 }
@@ -58,7 +58,7 @@ impl Consumer for Kept {
 
     fn define(&mut self, block: &Block) {
         assert!(block.image.is_none_or(|image| self.images.len() > image as usize), "its image is known");
-        self.shapes.push(Shape::new(&isa::Alpha, &block.words, false));
+        self.shapes.push(RecordShape::new(&isa::Alpha, &block.words, false));
         self.blocks.push(block.clone());
     }
 
@@ -177,7 +177,7 @@ fn the_number_of_instructions_grows_while_a_program_runs() {
     let loops = "void *body(void *number) { for (volatile long i = 0; i < 200000000; i++); return number; }";
     let guest = Guest::with_threads(loops, &["-O1"]);
     let executed = Arc::new(AtomicU64::new(0));
-    let settings = Settings { executed: Some(executed.clone()), ..Settings::default() };
+    let settings = SystemSettings { executed: Some(executed.clone()), ..SystemSettings::default() };
     let mut process = guest.process_with(["2", "threads"], settings);
     let is_over = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
@@ -189,7 +189,7 @@ fn the_number_of_instructions_grows_while_a_program_runs() {
             }
             seen
         });
-        assert!(matches!(process.run(&mut Counter::default()), Ok(End::Exited(0))));
+        assert!(matches!(process.run(&mut RunCounter::default()), Ok(ProgramEnd::Exited(0))));
         is_over.store(true, Ordering::Relaxed);
         watch.join().unwrap()
     });

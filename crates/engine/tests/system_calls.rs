@@ -2,17 +2,17 @@
 //! which must restore every register; and the virtual clock.
 
 use alpha::cpu::{Cpu, Exception, register};
-use linux::{self, Control, Kernel, Settings, SharedKernel, Thread};
-use memory::{Backing, Memory};
+use guest_memory::{Backing, Memory};
+use linux_user::{self, Control, Kernel, SharedKernel, SystemSettings, Task};
 use proptest::prelude::*;
 
-const PAGE: u64 = <Cpu as linux::Abi>::LAYOUT.page;
-const ADDRESS_SPACE: u64 = <Cpu as linux::Abi>::LAYOUT.bytes;
+const PAGE: u64 = <Cpu as linux_user::Abi>::LAYOUT.page;
+const ADDRESS_SPACE: u64 = <Cpu as linux_user::Abi>::LAYOUT.bytes;
 
 /// A process without a program, with some pages mapped for arguments.
 struct Guest {
     kernel: SharedKernel<Cpu>,
-    thread: Thread<Cpu>,
+    thread: Task<Cpu>,
     cpu: Cpu,
     memory: Memory,
 }
@@ -27,8 +27,8 @@ impl Guest {
         memory.map_anonymous(SCRATCH, SCRATCH_BYTES, protection, false, Backing::Anonymous).unwrap();
         let mut cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
         cpu.r[register::SP] = SCRATCH + SCRATCH_BYTES;
-        let thread = Thread::first();
-        let kernel = SharedKernel::new(Kernel::new(Settings::default(), &thread));
+        let thread = Task::first();
+        let kernel = SharedKernel::new(Kernel::new(SystemSettings::default(), &thread));
         Guest { kernel, thread, cpu, memory }
     }
 
@@ -36,7 +36,7 @@ impl Guest {
     fn make_call(&mut self) -> Control {
         let mut kernel = self.kernel.lock();
         self.thread.report(&mut kernel, self.cpu.instructions);
-        linux::system_call(&mut kernel, &mut self.thread, &mut self.cpu, &self.memory)
+        linux_user::system_call(&mut kernel, &mut self.thread, &mut self.cpu, &self.memory)
     }
 
     /// The result, or the error number.

@@ -18,7 +18,7 @@ pub struct Block {
     pub code: Vec<u8>,
     /// Index into [`Counts::images`](crate::Counts::images), if the block lies in an image.
     pub image: Option<u32>,
-    /// What the words are instructions of.
+    /// The instruction set of the words.
     #[serde(with = "isa::by_name")]
     pub instruction_set: &'static dyn InstructionSet,
 }

@@ -28,7 +28,7 @@ pub struct Object {
 /// The parent of objects that are none, but labels of the numbers that are their identities.
 pub const LABELS: u32 = u32::MAX;
 
-/// What stands in names before a number that its label replaces: a character of no text.
+/// The character before a number that its label replaces in names: a character of no text.
 pub const LABELLED_NUMBER: char = '\u{e000}';
 
 /// Consumes an execution in order.
@@ -47,7 +47,7 @@ pub trait Consumer: Send {
     /// alternate; those of a running program have no order marks.
     fn executed(&mut self, thread: Thread, records: &[u64]);
 
-    /// What follows of a thread is executed on this processor. Only replays that assign threads to processors call it.
+    /// Executions of a thread that follow are on this processor. Only replays that assign threads to processors call it.
     fn runs_on(&mut self, _thread: Thread, _processor: u32) {}
 
     /// The hit filter, if the consumer has one. While a single thread executes and reports to the consumer directly,

@@ -33,8 +33,8 @@ pub enum ProcessEnd {
     Killed(i32),
 }
 
-/// What one unit of work did, from the entry of the unit's function to its return, everything it
-/// called included. A call of the function from within itself belongs to the outer call.
+/// Counts of one unit of work, from the entry of the unit's function to its return, everything it called included. A call of the
+/// function from within itself belongs to the outer call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     /// Which call of the function this was, from 0, in the order in which the calls of all threads began.

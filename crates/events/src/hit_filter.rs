@@ -11,17 +11,17 @@ const LINE: usize = 8;
 
 /// Words at a fixed address.
 #[derive(Debug)]
-struct Memory {
+struct FixedMemory {
     start: NonNull<u64>,
     layout: Layout,
 }
 
 // SAFETY: it owns plain memory. `Words::address` states who may access it.
-unsafe impl Send for Memory {}
+unsafe impl Send for FixedMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for FixedMemory {}
 
-impl Drop for Memory {
+impl Drop for FixedMemory {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout; no `Words` refers to it any more.
         unsafe { dealloc(self.start.as_ptr().cast(), self.layout) };
@@ -33,7 +33,7 @@ impl Drop for Memory {
 pub struct Words {
     first: NonNull<u64>,
     count: usize,
-    memory: Arc<Memory>,
+    memory: Arc<FixedMemory>,
 }
 
 // SAFETY: a `Words` is the only owner of its words, like a `Box`.
@@ -61,7 +61,7 @@ impl Words {
         let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<u64>()) else {
             handle_alloc_error(layout)
         };
-        let memory = Arc::new(Memory { start, layout });
+        let memory = Arc::new(FixedMemory { start, layout });
         let before = start.align_offset(LINE * size_of::<u64>());
         assert!(before < LINE, "words can be at the beginning of a line");
         // SAFETY: the offset is less than the words allocated in addition to the sum.
@@ -107,25 +107,25 @@ impl DerefMut for Words {
 
 /// [`Words`] whose length is a constant.
 #[derive(Debug)]
-pub struct Array<const N: usize>(Words);
+pub struct WordArray<const N: usize>(Words);
 
-impl<const N: usize> From<Words> for Array<N> {
+impl<const N: usize> From<Words> for WordArray<N> {
     /// # Panics
     /// If the length is not `N`.
-    fn from(words: Words) -> Array<N> {
+    fn from(words: Words) -> WordArray<N> {
         assert_eq!(words.len(), N);
-        Array(words)
+        WordArray(words)
     }
 }
 
-impl<const N: usize> Array<N> {
+impl<const N: usize> WordArray<N> {
     /// As [`Words::address`].
     pub fn address(&self) -> *mut u64 {
         self.0.address()
     }
 }
 
-impl<const N: usize> Deref for Array<N> {
+impl<const N: usize> Deref for WordArray<N> {
     type Target = [u64; N];
 
     #[inline(always)]
@@ -135,7 +135,7 @@ impl<const N: usize> Deref for Array<N> {
     }
 }
 
-impl<const N: usize> DerefMut for Array<N> {
+impl<const N: usize> DerefMut for WordArray<N> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u64; N] {
         // SAFETY: as above.
@@ -146,7 +146,7 @@ impl<const N: usize> DerefMut for Array<N> {
 /// Keeps the memory of [`Words`] allocated.
 #[derive(Clone, Debug)]
 pub struct Keep {
-    _memory: Arc<Memory>,
+    _memory: Arc<FixedMemory>,
 }
 
 /// The part of a cache model's state that compiled code accesses, by address.
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(b.address() as usize - a.address() as usize, 24);
         assert_eq!(a.address() as usize % 64, 0);
         let (keep, address) = (b.keep(), b.address());
-        let b: Array<2> = b.into();
+        let b: WordArray<2> = b.into();
         assert_eq!((*b, b.address()), ([2, 2], address));
         drop((a, b));
         // SAFETY: it is kept allocated, and no reference to it exists.

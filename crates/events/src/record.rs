@@ -44,7 +44,7 @@ pub enum Mark {
     /// An event of the heap.
     Heap(Heap),
     /// A change of what is mapped in the process's address space.
-    Mapping(Mapping),
+    Mapping(MappingEvent),
     /// The processor enters PALcode by an exception; the instruction after the last one recorded, if it caused the
     /// exception, was not executed. This mark and the two below are in traces of whole systems only.
     Exception(ExceptionKind),
@@ -177,7 +177,7 @@ pub enum Heap {
 /// A change of what is mapped in an address space. A mapped range is four events: start, size, object, offset; what was
 /// mapped there before is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mapping {
+pub enum MappingEvent {
     /// The first address of the range.
     Start(u64),
     /// Its size in bytes.
@@ -275,13 +275,13 @@ impl Mark {
             15 => Mark::PalReturn,
             16 => Mark::ObjectEntered(payload as u32),
             17 => Mark::ObjectLeft(payload as u32),
-            18 => Mark::Mapping(Mapping::Start(payload)),
-            19 => Mark::Mapping(Mapping::Size(payload)),
-            20 => Mark::Mapping(Mapping::Shared(payload as u32)),
-            21 => Mark::Mapping(Mapping::Private(payload as u32)),
-            22 => Mark::Mapping(Mapping::Offset(payload)),
-            23 => Mark::Mapping(Mapping::Copied(payload as u32)),
-            24 => Mark::Mapping(Mapping::Gone),
+            18 => Mark::Mapping(MappingEvent::Start(payload)),
+            19 => Mark::Mapping(MappingEvent::Size(payload)),
+            20 => Mark::Mapping(MappingEvent::Shared(payload as u32)),
+            21 => Mark::Mapping(MappingEvent::Private(payload as u32)),
+            22 => Mark::Mapping(MappingEvent::Offset(payload)),
+            23 => Mark::Mapping(MappingEvent::Copied(payload as u32)),
+            24 => Mark::Mapping(MappingEvent::Gone),
             25 => Mark::LockAcquired(payload as u32),
             26 => Mark::LockReleased(payload as u32),
             27 => Mark::LockAwaited(payload as u32),
@@ -312,13 +312,13 @@ impl Mark {
             Mark::PalReturn => (15, 0),
             Mark::ObjectEntered(number) => (16, number.into()),
             Mark::ObjectLeft(number) => (17, number.into()),
-            Mark::Mapping(Mapping::Start(address)) => (18, address),
-            Mark::Mapping(Mapping::Size(bytes)) => (19, bytes),
-            Mark::Mapping(Mapping::Shared(object)) => (20, object.into()),
-            Mark::Mapping(Mapping::Private(object)) => (21, object.into()),
-            Mark::Mapping(Mapping::Offset(bytes)) => (22, bytes),
-            Mark::Mapping(Mapping::Copied(process)) => (23, process.into()),
-            Mark::Mapping(Mapping::Gone) => (24, 0),
+            Mark::Mapping(MappingEvent::Start(address)) => (18, address),
+            Mark::Mapping(MappingEvent::Size(bytes)) => (19, bytes),
+            Mark::Mapping(MappingEvent::Shared(object)) => (20, object.into()),
+            Mark::Mapping(MappingEvent::Private(object)) => (21, object.into()),
+            Mark::Mapping(MappingEvent::Offset(bytes)) => (22, bytes),
+            Mark::Mapping(MappingEvent::Copied(process)) => (23, process.into()),
+            Mark::Mapping(MappingEvent::Gone) => (24, 0),
             Mark::LockAcquired(number) => (25, number.into()),
             Mark::LockReleased(number) => (26, number.into()),
             Mark::LockAwaited(number) => (27, number.into()),
@@ -329,7 +329,7 @@ impl Mark {
 
 /// The numbers of words in a block's record, and of its instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct RecordShape {
     /// Number of instructions.
     pub instructions: u32,
     /// Number of accesses to memory.
@@ -338,10 +338,10 @@ pub struct Shape {
     pub values: u32,
 }
 
-impl Shape {
+impl RecordShape {
     /// The shape of a block with these instruction words.
-    pub fn new(set: &dyn InstructionSet, words: &[u32], has_values: bool) -> Shape {
-        let mut shape = Shape { instructions: words.len() as u32, ..Shape::default() };
+    pub fn new(set: &dyn InstructionSet, words: &[u32], has_values: bool) -> RecordShape {
+        let mut shape = RecordShape { instructions: words.len() as u32, ..RecordShape::default() };
         for summary in words.iter().filter_map(|&word| set.summary(word)) {
             shape.accesses += summary.accesses().count() as u32;
             shape.values += u32::from(has_values && summary.value.is_some());
@@ -350,7 +350,7 @@ impl Shape {
     }
 }
 
-impl Shape {
+impl RecordShape {
     /// Number of words of the record, including the block's own.
     pub fn words(self) -> u32 {
         1 + self.accesses + self.values
@@ -381,12 +381,12 @@ pub enum Entry<'a> {
 /// Iterates over records. Ends early if the words do not match the blocks' shapes.
 pub struct Entries<'a> {
     words: &'a [u64],
-    shapes: &'a [Shape],
+    shapes: &'a [RecordShape],
 }
 
 impl<'a> Entries<'a> {
     /// Decodes `words`. `shapes` are the blocks' shapes, by number.
-    pub fn new(words: &'a [u64], shapes: &'a [Shape]) -> Entries<'a> {
+    pub fn new(words: &'a [u64], shapes: &'a [RecordShape]) -> Entries<'a> {
         Entries { words, shapes }
     }
 

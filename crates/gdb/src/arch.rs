@@ -1,11 +1,11 @@
 //! The guest as GDB knows it: its registers, and GDB's numbers of its signals.
 
 use engine::Cpu;
-use engine::debug::Registers;
+use engine::debug::ThreadRegisters;
 use gdbstub::arch;
 use gdbstub::common::Signal;
 use guest::DebuggerRegisters;
-use linux::Abi;
+use linux_user::Abi;
 
 /// The architecture.
 pub enum GuestArchitecture {}
@@ -23,7 +23,7 @@ impl arch::Arch for GuestArchitecture {
 
 /// The registers of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct GuestRegisters(pub Registers);
+pub struct GuestRegisters(pub ThreadRegisters);
 
 impl arch::Registers for GuestRegisters {
     type ProgramCounter = u64;
@@ -39,7 +39,7 @@ impl arch::Registers for GuestRegisters {
     fn gdb_deserialize(&mut self, bytes: &[u8]) -> Result<(), ()> {
         let (words, rest) = bytes.as_chunks::<8>();
         let words = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        self.0 = Registers::new(words).filter(|_| rest.is_empty()).ok_or(())?;
+        self.0 = ThreadRegisters::new(words).filter(|_| rest.is_empty()).ok_or(())?;
         Ok(())
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn registers_and_back() {
         let words = (0..Cpu::REGISTERS as u64).map(|number| number * 0x0123_4567_89ab_cdef);
-        let registers = GuestRegisters(Registers::new(words.clone().collect()).unwrap());
+        let registers = GuestRegisters(ThreadRegisters::new(words.clone().collect()).unwrap());
         let mut bytes = Vec::new();
         registers.gdb_serialize(|byte| bytes.extend(byte));
         assert_eq!(bytes, words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());

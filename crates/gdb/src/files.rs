@@ -21,23 +21,23 @@ const MAX_OPEN_FILES: usize = 64;
 
 /// Files that GDB has open for reading. They are opened anew for each read, so that the program finds no additional
 /// descriptor.
-pub struct Files {
+pub struct HostFiles {
     /// The folder in which absolute paths are searched first.
     sysroot: PathBuf,
-    open: BTreeMap<u32, (PathBuf, FileIdentity)>,
+    open: BTreeMap<u32, (PathBuf, DeviceInode)>,
 }
 
 /// Device and inode.
-type FileIdentity = (u64, u64);
+type DeviceInode = (u64, u64);
 
-fn identity(status: &Metadata) -> FileIdentity {
+fn identity(status: &Metadata) -> DeviceInode {
     (status.dev(), status.ino())
 }
 
-impl Files {
+impl HostFiles {
     /// None is open.
-    pub fn new(sysroot: &Path) -> Files {
-        Files { sysroot: sysroot.into(), open: BTreeMap::new() }
+    pub fn new(sysroot: &Path) -> HostFiles {
+        HostFiles { sysroot: sysroot.into(), open: BTreeMap::new() }
     }
 
     /// The host's file for the program's path.
@@ -59,7 +59,7 @@ impl Files {
 
 impl GdbTarget {
     /// The host's file for the program's path, and its identity, if the program has mapped it.
-    fn mapped(&self, name: &[u8]) -> HostIoResult<(PathBuf, FileIdentity), GdbTarget> {
+    fn mapped(&self, name: &[u8]) -> HostIoResult<(PathBuf, DeviceInode), GdbTarget> {
         let path = self.files.locate(name);
         let file = identity(&std::fs::metadata(&path)?);
         let same = |mapped: PathBuf| std::fs::metadata(mapped).is_ok_and(|mapped| identity(&mapped) == file);

@@ -13,7 +13,7 @@ pub struct Connection {
 
 impl Connection {
     fn new(socket: OwnedFd) -> Connection {
-        Connection { stream: linux::out_of_reach(socket).into() }
+        Connection { stream: linux_user::out_of_reach(socket).into() }
     }
 
     /// The socket.
@@ -39,7 +39,7 @@ impl Listener {
     pub fn bind(place: &str) -> Result<Listener> {
         if place.contains('/') {
             let socket = UnixListener::bind(place)?;
-            let socket = Socket::Unix(linux::out_of_reach(socket.into()).into());
+            let socket = Socket::Unix(linux_user::out_of_reach(socket.into()).into());
             return Ok(Listener { socket, address: place.into() });
         }
         let invalid =
@@ -48,7 +48,7 @@ impl Listener {
         let (_, port) = place.rsplit_once(':').ok_or_else(invalid)?;
         port.parse::<u16>().map_err(|_| invalid())?;
         let addresses: Vec<_> = place.to_socket_addrs()?.collect();
-        let listener = TcpListener::from(linux::out_of_reach(TcpListener::bind(&addresses[..])?.into()));
+        let listener = TcpListener::from(linux_user::out_of_reach(TcpListener::bind(&addresses[..])?.into()));
         let address = listener.local_addr()?.to_string();
         Ok(Listener { socket: Socket::Tcp(listener), address })
     }
@@ -65,10 +65,10 @@ impl Listener {
             // SAFETY: no preconditions.
             let ours = unsafe { libc::geteuid() };
             match owner {
-                Owner::User(user) if user != ours && user != 0 => {
+                ConnectionOwner::User(user) if user != ours && user != 0 => {
                     text::message!("note: user {user} tried to debug the program, and was refused");
                 }
-                Owner::Unknown => {
+                ConnectionOwner::Unknown => {
                     text::message!("note: an unknown user tried to debug the program, and was refused");
                 }
                 _ => return Ok(Some(Connection::new(socket))),
@@ -76,7 +76,7 @@ impl Listener {
         }
     }
 
-    fn accept_any(&self) -> Result<Option<(OwnedFd, Owner)>> {
+    fn accept_any(&self) -> Result<Option<(OwnedFd, ConnectionOwner)>> {
         let descriptor = match &self.socket {
             Socket::Tcp(listener) => listener.as_raw_fd(),
             Socket::Unix(listener) => listener.as_raw_fd(),
@@ -101,7 +101,7 @@ impl Listener {
             }
             Socket::Unix(listener) => {
                 let stream = listener.accept()?.0;
-                let owner = Owner::User(user_of(&stream)?);
+                let owner = ConnectionOwner::User(user_of(&stream)?);
                 (stream.into(), owner)
             }
         }))
@@ -110,7 +110,7 @@ impl Listener {
 
 /// Who has the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+enum ConnectionOwner {
     /// A user of this machine.
     User(u32),
     /// Somebody on another machine.
@@ -121,7 +121,7 @@ enum Owner {
 
 /// Who connected from `peer` to `local`, by the kernel's list of sockets (proc_pid_net(5)). Sockets that nobody has any
 /// more have root's number there, and no inode.
-fn owner_of(peer: SocketAddr, local: SocketAddr) -> Owner {
+fn owner_of(peer: SocketAddr, local: SocketAddr) -> ConnectionOwner {
     const USER: usize = 7;
     const INODE: usize = 9;
     let wanted = [peer, local].map(socket_name);
@@ -135,13 +135,13 @@ fn owner_of(peer: SocketAddr, local: SocketAddr) -> Owner {
             is_it.then(|| fields[USER].parse().ok())?
         });
         if let Some(user) = user {
-            return Owner::User(user);
+            return ConnectionOwner::User(user);
         }
     }
     if peer.ip().to_canonical().is_loopback() || peer.ip() == local.ip() {
-        Owner::Unknown
+        ConnectionOwner::Unknown
     } else {
-        Owner::Remote
+        ConnectionOwner::Remote
     }
 }
 
@@ -194,17 +194,17 @@ mod tests {
             let client = TcpStream::connect((host, port)).unwrap();
             let (stream, peer) = listener.accept().unwrap();
             // SAFETY: no preconditions.
-            let ours = Owner::User(unsafe { libc::geteuid() });
+            let ours = ConnectionOwner::User(unsafe { libc::geteuid() });
             let local = stream.local_addr().unwrap();
             assert_eq!(owner_of(peer, local), ours, "{place}");
             client.shutdown(std::net::Shutdown::Write).unwrap();
             assert_eq!(owner_of(peer, local), ours, "{place}");
             drop(client);
-            assert_eq!(owner_of(peer, local), Owner::Unknown, "{place}: nobody has it any more");
+            assert_eq!(owner_of(peer, local), ConnectionOwner::Unknown, "{place}: nobody has it any more");
         }
         let elsewhere: SocketAddr = "192.0.2.1:9".parse().unwrap();
         let here: SocketAddr = "192.0.2.2:10".parse().unwrap();
-        assert_eq!(owner_of(elsewhere, here), Owner::Remote);
-        assert_eq!(owner_of("127.0.0.1:1".parse().unwrap(), here), Owner::Unknown);
+        assert_eq!(owner_of(elsewhere, here), ConnectionOwner::Remote);
+        assert_eq!(owner_of("127.0.0.1:1".parse().unwrap(), here), ConnectionOwner::Unknown);
     }
 }

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::debug::{Attached, Event, Session};
-use engine::{End, Process};
+use engine::debug::{DebugEvent, DebugObserver, DebugSession};
+use engine::{Process, ProgramEnd};
 use gdbstub::common::Signal;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
@@ -28,18 +28,18 @@ const PACKET: usize = 1 << 16;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An input of the session.
-enum Message {
+enum SessionInput {
     /// Bytes from GDB.
     Bytes(Vec<u8>),
     /// An event of the program.
-    Event(Event),
+    Event(DebugEvent),
     /// GDB has closed the connection.
     Closed,
 }
 
 /// Serves GDB while a program runs.
 pub struct Server {
-    session: Arc<Session>,
+    session: Arc<DebugSession>,
     thread: JoinHandle<()>,
 }
 
@@ -51,7 +51,7 @@ impl Server {
         let connection = Arc::new(connection);
         let (sender, messages) = channel();
         let events = sender.clone();
-        let session = Session::new(process, move |event| drop(events.send(Message::Event(event))));
+        let session = DebugSession::new(process, move |event| drop(events.send(SessionInput::Event(event))));
         let (recycle, empty) = sync_channel(1);
         let (reader, closing) = (connection.clone(), connection.clone());
         let read = move || {
@@ -59,7 +59,7 @@ impl Server {
             while let Ok(mut bytes) = empty.recv() {
                 let count = read_some(reader.stream(), &mut bytes);
                 bytes.truncate(count);
-                let message = if count == 0 { Message::Closed } else { Message::Bytes(bytes) };
+                let message = if count == 0 { SessionInput::Closed } else { SessionInput::Bytes(bytes) };
                 if sender.send(message).is_err() || count == 0 {
                     break;
                 }
@@ -79,12 +79,12 @@ impl Server {
     }
 
     /// The program is to run with this observer.
-    pub fn observer(&self) -> Attached {
-        Attached::new(&self.session)
+    pub fn observer(&self) -> DebugObserver {
+        DebugObserver::new(&self.session)
     }
 
     /// Reports the program's end to GDB, if it is still connected, and waits until it has received the report.
-    pub fn end(self, end: &End) {
+    pub fn end(self, end: &ProgramEnd) {
         self.session.end(end.clone());
         // A panic in the thread has been reported already.
         let _ = self.thread.join();
@@ -99,20 +99,20 @@ fn read_some(mut reader: &UnixStream, bytes: &mut Vec<u8>) -> usize {
 
 /// The protocol session on a connection.
 struct GdbSession {
-    messages: Receiver<Message>,
+    messages: Receiver<SessionInput>,
     /// The last bytes from GDB, of which `next` have been parsed.
     bytes: Vec<u8>,
     next: usize,
     /// Returns the buffer to the reader.
     recycle: SyncSender<Vec<u8>>,
     /// Events that have not been reported to GDB.
-    events: VecDeque<Event>,
+    events: VecDeque<DebugEvent>,
 }
 
 /// The next input.
-enum Next {
+enum NextInput {
     Byte(u8),
-    Event(Event),
+    Event(DebugEvent),
     Closed,
 }
 
@@ -140,24 +140,24 @@ impl GdbSession {
         let mut packet = vec![0; PACKET];
         let _ = self.recycle.send(Vec::new());
         target.session().settle();
-        let stub = GdbStub::builder(Writer(BufWriter::new(Sender(connection))))
+        let stub = GdbStub::builder(ReplyWriter(BufWriter::new(Sender(connection))))
             .with_packet_buffer(&mut packet)
             .build();
         let mut machine = stub.map_err(invalid)?.run_state_machine(target).map_err(invalid)?;
         loop {
             let moved = match machine {
                 GdbStubStateMachine::Idle(mut idle) => match self.next(idle.borrow_conn(), false) {
-                    Next::Byte(byte) => idle.incoming_data(target, byte),
-                    Next::Event(_) | Next::Closed => return Err(CLOSED.into()),
+                    NextInput::Byte(byte) => idle.incoming_data(target, byte),
+                    NextInput::Event(_) | NextInput::Closed => return Err(CLOSED.into()),
                 },
                 GdbStubStateMachine::Running(mut running) => match self.next(running.borrow_conn(), true) {
-                    Next::Byte(byte) => running.incoming_data(target, byte),
-                    Next::Event(Event::Stopped(stopped)) => {
+                    NextInput::Byte(byte) => running.incoming_data(target, byte),
+                    NextInput::Event(DebugEvent::Stopped(stopped)) => {
                         target.session().settle();
                         running.report_stop(target, target.reason(&stopped))
                     }
-                    Next::Event(Event::Ended(end)) => running.report_stop(target, ending(&end)),
-                    Next::Closed => return Err(CLOSED.into()),
+                    NextInput::Event(DebugEvent::Ended(end)) => running.report_stop(target, ending(&end)),
+                    NextInput::Closed => return Err(CLOSED.into()),
                 },
                 GdbStubStateMachine::CtrlCInterrupt(interrupt) => {
                     let reason = target.interrupt();
@@ -170,14 +170,14 @@ impl GdbSession {
     }
 
     /// Waits for the next input; for events only while GDB has let the program run.
-    fn next(&mut self, writer: &mut Writer, is_running: bool) -> Next {
+    fn next(&mut self, writer: &mut ReplyWriter, is_running: bool) -> NextInput {
         loop {
             if is_running && let Some(event) = self.events.pop_front() {
-                return Next::Event(event);
+                return NextInput::Event(event);
             }
             if let Some(&byte) = self.bytes.get(self.next) {
                 self.next += 1;
-                return Next::Byte(byte);
+                return NextInput::Byte(byte);
             }
             if self.next > 0 {
                 let _ = self.recycle.send(std::mem::take(&mut self.bytes));
@@ -185,19 +185,19 @@ impl GdbSession {
             }
             // GDB waits for the buffered reply.
             if writer.0.flush().is_err() {
-                return Next::Closed;
+                return NextInput::Closed;
             }
             match self.messages.recv() {
-                Ok(Message::Bytes(bytes)) => self.bytes = bytes,
-                Ok(Message::Event(event)) => self.events.push_back(event),
-                Ok(Message::Closed) | Err(_) => return Next::Closed,
+                Ok(SessionInput::Bytes(bytes)) => self.bytes = bytes,
+                Ok(SessionInput::Event(event)) => self.events.push_back(event),
+                Ok(SessionInput::Closed) | Err(_) => return NextInput::Closed,
             }
         }
     }
 }
 
 /// Buffers replies, which gdbstub writes byte by byte.
-struct Writer(BufWriter<Sender>);
+struct ReplyWriter(BufWriter<Sender>);
 
 /// The writing side of the connection.
 struct Sender(Arc<Connection>);
@@ -212,7 +212,7 @@ impl Write for Sender {
     }
 }
 
-impl gdbstub::conn::Connection for Writer {
+impl gdbstub::conn::Connection for ReplyWriter {
     type Error = std::io::Error;
 
     fn write(&mut self, byte: u8) -> Result<()> {
@@ -236,9 +236,9 @@ fn invalid(error: impl Display) -> String {
 }
 
 /// How the program ended, for GDB.
-fn ending(end: &End) -> MultiThreadStopReason<u64> {
+fn ending(end: &ProgramEnd) -> MultiThreadStopReason<u64> {
     match end {
-        End::Exited(status) => MultiThreadStopReason::Exited(*status as u8),
-        End::Killed(crash) => MultiThreadStopReason::Terminated(to_gdb(crash.signal)),
+        ProgramEnd::Exited(status) => MultiThreadStopReason::Exited(*status as u8),
+        ProgramEnd::Killed(crash) => MultiThreadStopReason::Terminated(to_gdb(crash.signal)),
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::Cpu;
-use engine::debug::{Accesses, Order, Reason, Session, Stopped};
+use engine::debug::{DebugSession, Order, StopReason, Stopped, WatchedAccesses};
 use gdbstub::common::{Pid, Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
 use gdbstub::target::ext::auxv::{Auxv, AuxvOps};
@@ -28,11 +28,11 @@ use gdbstub::target::{self, TargetError, TargetResult};
 use guest::Guest;
 
 use crate::arch::{GuestArchitecture, GuestRegisters, from_gdb, to_gdb};
-use crate::files::Files;
+use crate::files::HostFiles;
 
 /// The program, as GDB sees it.
 pub struct GdbTarget {
-    session: Arc<Session>,
+    session: Arc<DebugSession>,
     /// The actions of threads when the program continues, for those that GDB has named.
     orders: BTreeMap<i32, (Order, Option<i32>)>,
     default: Order,
@@ -40,19 +40,19 @@ pub struct GdbTarget {
     software: BTreeSet<u64>,
     hardware: BTreeSet<u64>,
     /// The files that GDB has open.
-    pub(crate) files: Files,
+    pub(crate) files: HostFiles,
 }
 
 impl GdbTarget {
     /// The program of a session.
-    pub fn new(session: &Arc<Session>, sysroot: &Path) -> GdbTarget {
-        let (orders, default, files) = (BTreeMap::new(), Order::Run, Files::new(sysroot));
+    pub fn new(session: &Arc<DebugSession>, sysroot: &Path) -> GdbTarget {
+        let (orders, default, files) = (BTreeMap::new(), Order::Run, HostFiles::new(sysroot));
         let (software, hardware) = (BTreeSet::new(), BTreeSet::new());
         GdbTarget { session: session.clone(), orders, default, software, hardware, files }
     }
 
     /// The session.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &DebugSession {
         &self.session
     }
 
@@ -67,7 +67,7 @@ impl GdbTarget {
         let tid = thread_id(stopped.thread);
         let signal = |signal| MultiThreadStopReason::SignalWithThread { tid, signal };
         match stopped.reason {
-            Reason::Breakpoint => {
+            StopReason::Breakpoint => {
                 let pc = self.session.registers(stopped.thread).map(|registers| registers.pc());
                 let is_software =
                     pc.map_or(true, |pc| !self.hardware.contains(&pc) || self.software.contains(&pc));
@@ -77,13 +77,13 @@ impl GdbTarget {
                     MultiThreadStopReason::HwBreak(tid)
                 }
             }
-            Reason::Step | Reason::Program => signal(Signal::SIGTRAP),
-            Reason::Signal(number) => signal(to_gdb(number)),
-            Reason::Access { address, watched } => {
+            StopReason::Step | StopReason::Program => signal(Signal::SIGTRAP),
+            StopReason::Signal(number) => signal(to_gdb(number)),
+            StopReason::Access { address, watched } => {
                 let kind = match watched {
-                    Accesses::Loads => WatchKind::Read,
-                    Accesses::Stores => WatchKind::Write,
-                    Accesses::All => WatchKind::ReadWrite,
+                    WatchedAccesses::Loads => WatchKind::Read,
+                    WatchedAccesses::Stores => WatchKind::Write,
+                    WatchedAccesses::All => WatchKind::ReadWrite,
                 };
                 MultiThreadStopReason::Watch { tid, kind, addr: address }
             }
@@ -293,11 +293,11 @@ impl HwBreakpoint for GdbTarget {
 }
 
 /// The kind of a watchpoint.
-fn accesses(kind: WatchKind) -> Accesses {
+fn accesses(kind: WatchKind) -> WatchedAccesses {
     match kind {
-        WatchKind::Write => Accesses::Stores,
-        WatchKind::Read => Accesses::Loads,
-        WatchKind::ReadWrite => Accesses::All,
+        WatchKind::Write => WatchedAccesses::Stores,
+        WatchKind::Read => WatchedAccesses::Loads,
+        WatchKind::ReadWrite => WatchedAccesses::All,
     }
 }
 

@@ -10,7 +10,7 @@ use std::cell::Cell;
 /// The result of a routine: a value, and whether the access faulted (0 or 1).
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Outcome {
+struct AccessOutcome {
     value: u64,
     fault: u64,
 }
@@ -142,17 +142,17 @@ unsafe extern "C" {
     static pathlength_access_begin: u8;
     static pathlength_access_end: u8;
     static pathlength_access_fault: u8;
-    fn pathlength_load1(address: *const u8) -> Outcome;
-    fn pathlength_load2(address: *const u8) -> Outcome;
-    fn pathlength_load4(address: *const u8) -> Outcome;
-    fn pathlength_load8(address: *const u8) -> Outcome;
-    fn pathlength_store1(address: *mut u8, value: u64) -> Outcome;
-    fn pathlength_store2(address: *mut u8, value: u64) -> Outcome;
-    fn pathlength_store4(address: *mut u8, value: u64) -> Outcome;
-    fn pathlength_store8(address: *mut u8, value: u64) -> Outcome;
-    fn pathlength_exchange4(address: *mut u8, expected: u64, new: u64) -> Outcome;
-    fn pathlength_exchange8(address: *mut u8, expected: u64, new: u64) -> Outcome;
-    fn pathlength_copy(to: *mut u8, from: *const u8, bytes: usize) -> Outcome;
+    fn pathlength_load1(address: *const u8) -> AccessOutcome;
+    fn pathlength_load2(address: *const u8) -> AccessOutcome;
+    fn pathlength_load4(address: *const u8) -> AccessOutcome;
+    fn pathlength_load8(address: *const u8) -> AccessOutcome;
+    fn pathlength_store1(address: *mut u8, value: u64) -> AccessOutcome;
+    fn pathlength_store2(address: *mut u8, value: u64) -> AccessOutcome;
+    fn pathlength_store4(address: *mut u8, value: u64) -> AccessOutcome;
+    fn pathlength_store8(address: *mut u8, value: u64) -> AccessOutcome;
+    fn pathlength_exchange4(address: *mut u8, expected: u64, new: u64) -> AccessOutcome;
+    fn pathlength_exchange8(address: *mut u8, expected: u64, new: u64) -> AccessOutcome;
+    fn pathlength_copy(to: *mut u8, from: *const u8, bytes: usize) -> AccessOutcome;
 }
 
 /// A fault of an access, as the host's kernel reports it.
@@ -170,7 +170,7 @@ thread_local! {
     static LAST_FAULT: Cell<HostFault> = const { Cell::new(HostFault { address: 0, signal: 0, code: 0 }) };
 }
 
-fn outcome(outcome: Outcome) -> Result<u64, HostFault> {
+fn outcome(outcome: AccessOutcome) -> Result<u64, HostFault> {
     if outcome.fault == 0 { Ok(outcome.value) } else { Err(LAST_FAULT.get()) }
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use crate::access::{self, HostFault};
 use crate::layout::{Fault, Layout, Protection, SEGV_MAPERR, WINDOW};
 use crate::objects::MappedObject;
-use crate::regions::{Backing, Region, Regions};
+use crate::regions::{Backing, MemoryRegion, Regions};
 
 /// The first address of a window in which guest addresses equal host addresses. The host's kernel maps nothing below
 /// it.
@@ -228,7 +228,7 @@ impl Memory {
     }
 
     /// The mapped regions in ascending order: start and region.
-    pub fn regions(&self) -> Vec<(u64, Region)> {
+    pub fn regions(&self) -> Vec<(u64, MemoryRegion)> {
         self.view(|regions| regions.iter().map(|(start, region)| (start, region.clone())).collect())
     }
 
@@ -243,7 +243,7 @@ impl Memory {
     }
 
     /// The region that contains `address`: start and region.
-    pub fn region_at(&self, address: u64) -> Option<(u64, Region)> {
+    pub fn region_at(&self, address: u64) -> Option<(u64, MemoryRegion)> {
         self.view(|regions| regions.at(address).map(|(start, region)| (start, region.clone())))
     }
 
@@ -299,7 +299,13 @@ impl Memory {
         backing: Backing,
     ) -> std::io::Result<()> {
         let object = shared.then(MappedObject::anonymous);
-        self.map(start, bytes, Region { end: start + bytes, protection, shared, backing, object }, -1, 0)
+        self.map(
+            start,
+            bytes,
+            MemoryRegion { end: start + bytes, protection, shared, backing, object },
+            -1,
+            0,
+        )
     }
 
     /// Maps a file at exactly this range and replaces previous mappings. `offset` must be a multiple of the host's
@@ -317,12 +323,19 @@ impl Memory {
     ) -> std::io::Result<()> {
         let backing = Backing::File { path, offset };
         let object = MappedObject::file(file, offset);
-        let region = Region { end: start + bytes, protection, shared, backing, object };
+        let region = MemoryRegion { end: start + bytes, protection, shared, backing, object };
         self.map(start, bytes, region, file, offset)?;
         if shared { Ok(()) } else { self.zero_last_page(start, bytes, protection, file, offset) }
     }
 
-    fn map(&self, start: u64, bytes: u64, region: Region, file: i32, offset: u64) -> std::io::Result<()> {
+    fn map(
+        &self,
+        start: u64,
+        bytes: u64,
+        region: MemoryRegion,
+        file: i32,
+        offset: u64,
+    ) -> std::io::Result<()> {
         let Layout { page, bytes: end, .. } = self.layout;
         let host = self
             .host(start, bytes)
@@ -358,7 +371,8 @@ impl Memory {
         backing: Backing,
         object: MappedObject,
     ) {
-        let region = Region { end: start + bytes, protection, shared: true, backing, object: Some(object) };
+        let region =
+            MemoryRegion { end: start + bytes, protection, shared: true, backing, object: Some(object) };
         self.note(|regions| regions.insert(start, region));
     }
 
@@ -407,7 +421,7 @@ impl Memory {
         }
         let region = self.view(|regions| regions.rest_at(start)).ok_or_else(invalid)?;
         let region_end = region.end;
-        let region = Region { end: to + new, ..region };
+        let region = MemoryRegion { end: to + new, ..region };
         let moved = match region.shared {
             true if start + old > region_end => Err(std::io::Error::from_raw_os_error(libc::EFAULT)),
             true => self.view_again(start, new, to),
@@ -448,7 +462,14 @@ impl Memory {
     }
 
     /// Moves private pages. Growth is mapped as new memory, which is not possible for a file.
-    fn move_private(&self, start: u64, old: u64, new: u64, to: u64, region: &Region) -> std::io::Result<()> {
+    fn move_private(
+        &self,
+        start: u64,
+        old: u64,
+        new: u64,
+        to: u64,
+        region: &MemoryRegion,
+    ) -> std::io::Result<()> {
         if new > old {
             if matches!(region.backing, Backing::File { .. }) {
                 return Err(std::io::Error::from_raw_os_error(libc::ENOMEM));

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a region shows: a file, a segment of System V shared memory, or anonymous memory that forked processes share.
+/// The object that a region shows: a file, a segment of System V shared memory, or anonymous memory that forked processes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedObject {
     /// The same number for the same object in all processes, and another one for any other object. Never 0.

@@ -26,7 +26,7 @@ pub enum Backing {
 
 /// A range of pages with the same mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct MemoryRegion {
     /// First address after it.
     pub end: u64,
     /// `PROT_*` bits.
@@ -35,11 +35,11 @@ pub struct Region {
     pub shared: bool,
     /// Its backing.
     pub backing: Backing,
-    /// What it shows, if that is not zeroed memory of its own.
+    /// The object that it shows, if it is not zeroed memory of its own.
     pub object: Option<MappedObject>,
 }
 
-impl Region {
+impl MemoryRegion {
     fn executable(&self) -> bool {
         self.protection & libc::PROT_EXEC != 0
     }
@@ -48,7 +48,7 @@ impl Region {
 /// All regions by their first addresses. They do not overlap.
 #[derive(Debug)]
 pub struct Regions {
-    regions: BTreeMap<u64, Region>,
+    regions: BTreeMap<u64, MemoryRegion>,
     layout: Layout,
     /// The end of the last free range that was found.
     next: u64,
@@ -70,12 +70,12 @@ impl Regions {
     }
 
     /// The regions in ascending order: start and region.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &Region)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &MemoryRegion)> {
         self.regions.iter().map(|(&start, region)| (start, region))
     }
 
     /// The region that contains `address`: start and region.
-    pub fn at(&self, address: u64) -> Option<(u64, &Region)> {
+    pub fn at(&self, address: u64) -> Option<(u64, &MemoryRegion)> {
         self.regions.range(..=address).next_back().map(|(&s, r)| (s, r)).filter(|(_, r)| address < r.end)
     }
 
@@ -139,7 +139,7 @@ impl Regions {
     }
 
     /// Inserts a region and removes what it overlaps; true if executable memory was added or removed.
-    pub fn insert(&mut self, start: u64, region: Region) -> bool {
+    pub fn insert(&mut self, start: u64, region: MemoryRegion) -> bool {
         let code = self.remove(start, region.end) | region.executable();
         self.bytes += region.end - start;
         self.peak = self.peak.max(self.bytes);
@@ -175,7 +175,7 @@ impl Regions {
     }
 
     /// The region that would begin at `start` after a split there.
-    pub fn rest_at(&self, start: u64) -> Option<Region> {
+    pub fn rest_at(&self, start: u64) -> Option<MemoryRegion> {
         let (first, region) = self.at(start)?;
         let mut region = region.clone();
         if let Backing::File { offset, .. } = &mut region.backing {

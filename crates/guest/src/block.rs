@@ -5,23 +5,23 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::BlockId;
-use memory::{Fault, Memory, SEGV_ACCERR, SEGV_MAPERR};
+use guest_memory::{Fault, Memory, SEGV_ACCERR, SEGV_MAPERR};
 
-use crate::counters::Counters;
+use crate::counters::BlockCounters;
 use crate::guest::{Guest, Instruction};
 use crate::records::Values;
 
 /// A straight run of instructions, ended by a transfer of control, a trap to the operating system,
 /// the end of the page, or [`MAX_BLOCK_INSTRUCTIONS`].
 #[derive(Debug)]
-pub struct Block<G: Guest> {
+pub struct DecodedBlock<G: Guest> {
     /// Address of the first instruction.
     pub address: u64,
     end: u64,
     /// The instructions as they stand in memory.
     pub words: Vec<u32>,
     /// The same, decoded.
-    pub instructions: Vec<G::Instruction>,
+    pub instructions: Vec<G::GuestInstruction>,
     /// How many of them access memory.
     pub accesses: u32,
     /// The blocks executed next the last time, by fall-through and by a transfer of control. A cache: the address must be
@@ -41,14 +41,19 @@ pub struct Block<G: Guest> {
     values: OnceCell<Values>,
 }
 
-impl<G: Guest> Block<G> {
-    fn new(address: u64, words: Vec<u32>, instructions: Vec<G::Instruction>, generation: u64) -> Block<G> {
+impl<G: Guest> DecodedBlock<G> {
+    fn new(
+        address: u64,
+        words: Vec<u32>,
+        instructions: Vec<G::GuestInstruction>,
+        generation: u64,
+    ) -> DecodedBlock<G> {
         let end = address + words.iter().map(|&word| G::length(word)).sum::<u64>();
         let accesses = instructions.iter().filter(|step| step.is_access()).count() as u32;
         let (successors, execution_count, faults, jump_targets, code) =
             ([NO_BLOCK; 2], 0, 0, Vec::new(), std::ptr::null());
         let values = OnceCell::new();
-        Block {
+        DecodedBlock {
             address,
             end,
             words,
@@ -111,7 +116,7 @@ unsafe impl<G: Guest> Send for BlockCache<G> {}
 pub struct BlockCache<G: Guest> {
     number: u64,
     model: G::Model,
-    blocks: Vec<Block<G>>,
+    blocks: Vec<DecodedBlock<G>>,
     by_address: HashMap<u64, Vec<BlockId>>,
     recent: Vec<(u64, BlockId)>,
     generation: u64,
@@ -119,7 +124,7 @@ pub struct BlockCache<G: Guest> {
     /// Addresses at which blocks begin.
     breaks: Vec<u64>,
     /// Of compiled code that counts.
-    pub counters: Counters,
+    pub counters: BlockCounters,
 }
 
 impl<G: Guest> BlockCache<G> {
@@ -135,7 +140,7 @@ impl<G: Guest> BlockCache<G> {
             generation: 0,
             longest: MAX_BLOCK_INSTRUCTIONS,
             breaks: Vec::new(),
-            counters: Counters::default(),
+            counters: BlockCounters::default(),
         }
     }
 
@@ -177,13 +182,13 @@ impl<G: Guest> BlockCache<G> {
     }
 
     /// Every block that ever ran, by [`BlockId`].
-    pub fn blocks(&self) -> &[Block<G>] {
+    pub fn blocks(&self) -> &[DecodedBlock<G>] {
         &self.blocks
     }
 
     /// A block by its number.
     #[inline(always)]
-    pub fn block(&self, id: BlockId) -> &Block<G> {
+    pub fn block(&self, id: BlockId) -> &DecodedBlock<G> {
         &self.blocks[id as usize]
     }
 
@@ -282,13 +287,13 @@ impl<G: Guest> BlockCache<G> {
         let same = known.iter().find(|&&id| self.blocks[id as usize].words == words);
         let id = match same {
             Some(&id) => id,
-            None => self.add(Block::new(address, words, instructions, 0)),
+            None => self.add(DecodedBlock::new(address, words, instructions, 0)),
         };
         self.blocks[id as usize].generation = self.generation;
         Ok(id)
     }
 
-    fn add(&mut self, block: Block<G>) -> BlockId {
+    fn add(&mut self, block: DecodedBlock<G>) -> BlockId {
         let id = self.blocks.len() as BlockId;
         self.by_address.entry(block.address).or_default().push(id);
         self.blocks.push(block);
@@ -306,11 +311,11 @@ impl<G: Guest> BlockCache<G> {
             return known;
         }
         // An old generation: `look_up` may revive it only if memory holds exactly these words.
-        self.add(Block::new(address, words, instructions, u64::MAX))
+        self.add(DecodedBlock::new(address, words, instructions, u64::MAX))
     }
 }
 
-/// What the compiler does with blocks.
+/// The methods for the compiler.
 #[cfg(target_arch = "x86_64")]
 impl<G: Guest> BlockCache<G> {
     /// Starts the count of executions anew, since the block could not be compiled now.
@@ -341,7 +346,7 @@ fn fetch<G: Guest>(
     address: u64,
     memory: &Memory,
     cache: &BlockCache<G>,
-) -> Result<(Vec<u32>, Vec<G::Instruction>), G::Exception> {
+) -> Result<(Vec<u32>, Vec<G::GuestInstruction>), G::Exception> {
     let refuse = |code| Fault { address, write: false, signal: libc::SIGSEGV, code };
     let (_, region) = memory.region_at(address).ok_or_else(|| refuse(SEGV_MAPERR))?;
     if region.protection & libc::PROT_EXEC == 0 {

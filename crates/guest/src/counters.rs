@@ -17,26 +17,26 @@ pub const MAX_COUNTERS: usize = 8 << 20;
 
 /// A reserved range of the host process's address space.
 #[derive(Debug)]
-pub struct Mapping {
+pub struct ReservedRange {
     base: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: it holds a range of addresses, and accesses nothing there but to unmap it.
-unsafe impl Send for Mapping {}
+unsafe impl Send for ReservedRange {}
 // SAFETY: as above.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for ReservedRange {}
 
-impl Mapping {
+impl ReservedRange {
     /// Reserves this number of bytes. Pages are allocated at the first access, and are zero.
-    pub fn new(bytes: usize, protection: i32) -> Option<Mapping> {
+    pub fn new(bytes: usize, protection: i32) -> Option<ReservedRange> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a fresh mapping overlaps nothing.
         let base = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return None;
         }
-        Some(Mapping { base: NonNull::new(base.cast())?, bytes })
+        Some(ReservedRange { base: NonNull::new(base.cast())?, bytes })
     }
 
     /// Where it begins.
@@ -45,7 +45,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for ReservedRange {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`; its owners are gone.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
@@ -54,19 +54,19 @@ impl Drop for Mapping {
 
 /// The counters of a thread's compiled code. A block may have one in each region that contains it.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct BlockCounters {
     /// Where they begin, and what they are a part of.
-    place: Option<(NonNull<u64>, Arc<Mapping>)>,
+    place: Option<(NonNull<u64>, Arc<ReservedRange>)>,
     /// How each counter in use is evaluated.
     terms: Vec<Term>,
     /// The value of each when executions were last taken.
     taken: Vec<Cell<u64>>,
 }
 
-impl Counters {
+impl BlockCounters {
     /// The number of the first of `count` new counters. None if there is no room. There must be [`MAX_COUNTERS`] counters in `mapping`
     /// from `first` on, the same in every call, which only code that the calling thread runs accesses.
-    pub fn next(&mut self, count: usize, first: NonNull<u64>, mapping: &Arc<Mapping>) -> Option<usize> {
+    pub fn next(&mut self, count: usize, first: NonNull<u64>, mapping: &Arc<ReservedRange>) -> Option<usize> {
         self.place.get_or_insert_with(|| (first, mapping.clone()));
         let used = self.terms.len();
         (used + count <= MAX_COUNTERS).then_some(used)
@@ -106,7 +106,7 @@ impl Counters {
         flow::take(&self.terms, self.in_use(), &self.taken.clone(), tell);
     }
 
-    /// As [`Counters::executions`], and takes them.
+    /// As [`BlockCounters::executions`], and takes them.
     pub fn take(&self, tell: impl FnMut(BlockId, u64)) {
         flow::take(&self.terms, self.in_use(), &self.taken, tell);
     }
@@ -137,9 +137,9 @@ mod tests {
     use super::*;
 
     /// Counters in memory of their own, of blocks that were executed so often.
-    fn counters(executed: &[(BlockId, u64)]) -> Counters {
-        let mapping = Arc::new(Mapping::new(4096, libc::PROT_READ | libc::PROT_WRITE).expect("memory"));
-        let mut counters = Counters::default();
+    fn counters(executed: &[(BlockId, u64)]) -> BlockCounters {
+        let mapping = Arc::new(ReservedRange::new(4096, libc::PROT_READ | libc::PROT_WRITE).expect("memory"));
+        let mut counters = BlockCounters::default();
         let first = counters.next(executed.len(), mapping.base().cast(), &mapping).expect("room");
         counters.add(executed.iter().map(|&(block, _)| Term::counter(block)));
         for (counter, &(_, executions)) in (first..).zip(executed) {
@@ -148,7 +148,7 @@ mod tests {
         counters
     }
 
-    fn taken(counters: &Counters) -> Vec<(BlockId, u64)> {
+    fn taken(counters: &BlockCounters) -> Vec<(BlockId, u64)> {
         let mut taken = Vec::new();
         counters.take(|block, times| taken.push((block, times)));
         taken

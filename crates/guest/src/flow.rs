@@ -14,13 +14,13 @@ use petgraph::unionfind::UnionFind;
 /// The vertex outside, which is the root of the tree.
 const OUTSIDE: usize = 0;
 
-/// A block of a region, for [`Flow::new`].
+/// A block of a region, for [`FlowCounters::new`].
 #[derive(Clone, Debug)]
 pub struct FlowBlock {
     /// Whether control may enter the region here. All other blocks are reached from such blocks.
     pub is_entry: bool,
     /// The successors in the region. Without any, control leaves the region behind the block. With some, control leaves it
-    /// there only if one of them is an entry, or if the exit counter is incremented ([`Flow::exit_after`]).
+    /// there only if one of them is an entry, or if the exit counter is incremented ([`FlowCounters::exit_after`]).
     pub next: Vec<usize>,
     /// The estimated number of executions, relative to the other blocks.
     pub weight: u32,
@@ -39,7 +39,7 @@ struct TreeEdge {
 /// *exit counter* for each vertex but the root, children before parents. An exit counter counts how often control arrived
 /// at the vertex and left compiled code there.
 #[derive(Debug)]
-pub struct Flow {
+pub struct FlowCounters {
     /// The vertices at which each block begins and ends.
     vertices: Vec<[usize; 2]>,
     /// Blocks with counters, ascending.
@@ -100,9 +100,9 @@ pub fn take(
     }
 }
 
-impl Flow {
+impl FlowCounters {
     /// The flow graph of a region, and a spanning tree of it.
-    pub fn new(blocks: &[FlowBlock]) -> Flow {
+    pub fn new(blocks: &[FlowBlock]) -> FlowCounters {
         let mut sets = UnionFind::<usize>::new(2 * blocks.len() + 1);
         let [begin, end] = [1, 2].map(|side| move |block: usize| 2 * block + side);
         for (index, block) in blocks.iter().enumerate() {
@@ -124,7 +124,7 @@ impl Flow {
             heaviest.into_iter().partition(|&block| sets.union(vertices[block][0], vertices[block][1]));
         counted.sort_unstable();
         let tree = number(outside, &tree_blocks, &mut vertices);
-        Flow { vertices, counted, tree }
+        FlowCounters { vertices, counted, tree }
     }
 
     /// The number of counters.
@@ -272,7 +272,7 @@ mod tests {
             blocks in blocks(),
             paths in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
         ) {
-            let flow = Flow::new(&blocks);
+            let flow = FlowCounters::new(&blocks);
             let entries: Vec<usize> = (0..blocks.len()).filter(|&block| blocks[block].is_entry).collect();
             let (counters, mut expected) = (vec![Cell::new(0); flow.counters()], vec![0; blocks.len()]);
             let increment = |counter_index: Option<usize>| {
@@ -323,7 +323,7 @@ mod tests {
             weight,
         };
         let blocks: Vec<FlowBlock> = drawn.map(flow_block).collect();
-        let flow = Flow::new(&blocks);
+        let flow = FlowCounters::new(&blocks);
         let counted: Vec<usize> = (0..blocks.len()).filter(|&block| flow.counter(block).is_some()).collect();
         assert_eq!(counted, [2, 3, 5]);
     }

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 
 use events::record::Register;
+use guest_memory::{Fault, Memory};
 use isa::InstructionSet;
-use memory::{Fault, Memory};
 
 use crate::host_side::HostSide;
 
@@ -13,7 +13,7 @@ pub trait Guest: Sized + Send {
     /// A model of the processor: which instructions it has.
     type Model: Copy + Debug + Send + Sync;
     /// A decoded instruction.
-    type Instruction: Instruction<Self>;
+    type GuestInstruction: Instruction<Self>;
     /// Why an instruction could not complete. The operating system makes a signal of it.
     type Exception: Copy + Debug + PartialEq + From<Fault>;
 
@@ -38,14 +38,14 @@ pub trait Guest: Sized + Send {
     }
 
     /// Decodes a word, fetched from an address. None if the model has no such instruction.
-    fn decode(word: u32, address: u64, model: Self::Model) -> Option<Self::Instruction>;
+    fn decode(word: u32, address: u64, model: Self::Model) -> Option<Self::GuestInstruction>;
 
     /// Executes one instruction. The program counter is set behind the block; a transfer of control sets it anew.
     ///
     /// Implementations are always inlined into the loop that decides what is executed next.
     fn execute(
         &mut self,
-        instruction: &Self::Instruction,
+        instruction: &Self::GuestInstruction,
         memory: &Memory,
     ) -> Result<(), Break<Self::Exception>>;
 

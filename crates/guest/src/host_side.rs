@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::mem::offset_of;
 use std::ptr;
 
-use memory::Memory;
+use guest_memory::Memory;
 
 /// Fields of a guest's state for compiled code and its callbacks.
 ///
@@ -40,7 +40,7 @@ pub struct HostSide {
     memory: *const Memory,
 }
 
-/// What compiled code calls, and what these functions need.
+/// The functions that compiled code calls, and the data that they need.
 #[derive(Clone, Copy, Debug)]
 pub struct Callbacks {
     /// Passes the records to the observer and empties the buffer.
@@ -203,7 +203,7 @@ impl HostSide {
 impl Default for HostSide {
     fn default() -> HostSide {
         HostSide {
-            address_limit: memory::WINDOW,
+            address_limit: guest_memory::WINDOW,
             stack_limit: 0,
             record: ptr::null_mut(),
             records_end: ptr::null_mut(),

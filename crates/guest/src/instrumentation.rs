@@ -1,9 +1,9 @@
 //! The level of instrumentation: how much of the execution is reported, and of which blocks.
 
 use events::{BlockId, HitFilter};
-use memory::Memory;
+use guest_memory::Memory;
 
-use crate::block::Block;
+use crate::block::DecodedBlock;
 use crate::guest::Guest;
 
 /// How much of the execution is reported to an observer. Compiled code exists for each level.
@@ -43,7 +43,7 @@ impl InstrumentationLevel {
     }
 }
 
-/// What must be reported to an observer: the lower the level, and the fewer the blocks, the faster the program runs.
+/// The events that must be reported to an observer: the lower the level, and the fewer the blocks, the faster the program runs.
 pub trait Instrumentation<G: Guest> {
     /// The highest level that the observer needs. The lower it is, the faster the program runs.
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Blocks;
@@ -58,7 +58,7 @@ pub trait Instrumentation<G: Guest> {
     /// [`CHANGES_LEVEL`](Instrumentation::CHANGES_LEVEL) before each execution of a block by the interpreter; twice if compiled
     /// code is discarded in between.
     #[inline(always)]
-    fn level(&mut self, _: &Block<G>, _: &G, _: &Memory) -> Option<InstrumentationLevel> {
+    fn level(&mut self, _: &DecodedBlock<G>, _: &G, _: &Memory) -> Option<InstrumentationLevel> {
         None
     }
     /// The number of what is observed now; 0 for nothing. Blocks and compiled code belong to one number: what must be reported, limits
@@ -85,7 +85,7 @@ pub trait Instrumentation<G: Guest> {
         0
     }
     /// Whether every execution of the block must be reported: compiled code leaves such blocks to the interpreter.
-    fn must_report(&self, _: &Block<G>) -> bool {
+    fn must_report(&self, _: &DecodedBlock<G>) -> bool {
         false
     }
     /// Addresses at which blocks must begin so that they can be reported. Read again after images were mapped.

@@ -2,7 +2,7 @@
 
 use events::BlockId;
 use events::record::Event;
-use memory::Memory;
+use guest_memory::Memory;
 
 use crate::block::BlockCache;
 use crate::guest::{Break, Guest, Instruction};
@@ -25,7 +25,7 @@ pub enum Stop<E> {
 
 /// Why the interpreter returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next<E> {
+pub enum InterpreterExit<E> {
     /// The operating system's kernel must act.
     Stop(Stop<E>),
     /// `pc` is [`Limits::until`].
@@ -79,7 +79,7 @@ pub fn run<G: Guest, O: Observer<G>>(
     limits: Limits,
     observer: &mut O,
     interrupted: impl Fn() -> bool,
-) -> Next<G::Exception> {
+) -> InterpreterExit<G::Exception> {
     let has_records = O::LEVEL.has_records() && (!O::CHANGES_LEVEL || limits.level.has_records());
     let has_values = O::LEVEL == InstrumentationLevel::Values
         && (!O::CHANGES_LEVEL || limits.level == InstrumentationLevel::Values);
@@ -87,7 +87,7 @@ pub fn run<G: Guest, O: Observer<G>>(
     let mut resume = limits.resume;
     let mut id = match resume.map_or_else(|| cache.find(guest.pc(), memory), |(id, _)| Ok(id)) {
         Ok(id) => id,
-        Err(exception) => return Next::Stop(Stop::Exception(exception)),
+        Err(exception) => return InterpreterExit::Stop(Stop::Exception(exception)),
     };
     loop {
         let mut first = 0;
@@ -95,27 +95,27 @@ pub fn run<G: Guest, O: Observer<G>>(
             Some((_, index)) => first = index,
             None => {
                 if observer.debugger().is_some_and(|debugger| debugger.holds(guest.pc())) {
-                    return Next::Held;
+                    return InterpreterExit::Held;
                 }
                 if interrupted() {
-                    return Next::Stop(Stop::Signal);
+                    return InterpreterExit::Stop(Stop::Signal);
                 }
                 if O::CHANGES_LEVEL
                     && !is_level_checked
                     && let Some(level) = observer.level(cache.block(id), guest, memory)
                 {
-                    return Next::ChangeLevel(level);
+                    return InterpreterExit::ChangeLevel(level);
                 }
                 if limits.compile_threshold > 0
                     && cache.count_execution(id, limits.compile_threshold)
                     && !interpret
                 {
-                    return Next::Code(id);
+                    return InterpreterExit::Code(id);
                 }
                 (interpret, is_level_checked) = (false, false);
                 if has_records {
                     if records::is_full(guest) {
-                        return Next::Full;
+                        return InterpreterExit::Full;
                     }
                     // SAFETY: the buffer is not full.
                     unsafe { records::write(guest, 0, Event::Block(id)) };
@@ -160,14 +160,14 @@ pub fn run<G: Guest, O: Observer<G>>(
         }
         if let Some((index, reason)) = left {
             let stop = leave(id, index, reason, guest, cache, observer, limits.level);
-            return Next::Stop(stop);
+            return InterpreterExit::Stop(stop);
         }
         if guest.pc() == limits.until {
-            return Next::Reached;
+            return InterpreterExit::Reached;
         }
         id = match cache.follow(id, guest.pc(), memory) {
             Ok(next) => next,
-            Err(exception) => return Next::Stop(Stop::Exception(exception)),
+            Err(exception) => return InterpreterExit::Stop(Stop::Exception(exception)),
         };
     }
 }

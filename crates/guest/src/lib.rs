@@ -14,7 +14,7 @@ pub mod interpreter;
 mod observer;
 pub mod records;
 
-pub use block::{Block, BlockCache, MAX_BLOCK_INSTRUCTIONS};
+pub use block::{BlockCache, DecodedBlock, MAX_BLOCK_INSTRUCTIONS};
 pub use calling_convention::CallingConvention;
 pub use debugger::{Debugged, DebuggerHook, SignalHook};
 pub use debugger_registers::DebuggerRegisters;

@@ -1,9 +1,9 @@
 //! Observers of a program's execution: the events that they are notified of.
 
 use events::{BlockId, LoadedImage, ProcessEnd};
-use memory::Memory;
+use guest_memory::Memory;
 
-use crate::block::{Block, BlockCache};
+use crate::block::{BlockCache, DecodedBlock};
 use crate::debugger::Debugged;
 use crate::guest::Guest;
 use crate::instrumentation::Instrumentation;
@@ -18,7 +18,7 @@ pub trait Observer<G: Guest>: Instrumentation<G> + Debugged<G> + Send {
     /// The block entered last was left before its end. `executed` is the block of those of its instructions that
     /// completed, None if there are none.
     #[inline(always)]
-    fn truncated(&mut self, _entered: BlockId, _executed: Option<(BlockId, &Block<G>)>) {}
+    fn truncated(&mut self, _entered: BlockId, _executed: Option<(BlockId, &DecodedBlock<G>)>) {}
     /// The program makes a system call, by the guest's number.
     fn system_call(&mut self, _number: u32) {}
     /// An image was mapped.

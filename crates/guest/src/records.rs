@@ -5,7 +5,7 @@
 use events::HitFilter;
 use events::record::{Event, Register};
 
-use crate::block::{self, Block};
+use crate::block::{self, DecodedBlock};
 use crate::guest::Guest;
 
 /// The size of a thread's buffer in words: many records, but small enough for the host's caches.
@@ -49,7 +49,7 @@ impl Records {
         }
     }
 
-    /// What was written; the thread begins anew.
+    /// The words written so far; the thread begins anew.
     pub fn take<G: Guest>(&mut self, guest: &mut G) -> &[u64] {
         let (first, _) = self.place();
         // SAFETY: `attach` set the pointer into this buffer, and records advance it up to `records_end` and
@@ -81,7 +81,7 @@ pub unsafe fn write<G: Guest>(guest: &mut G, index: usize, event: Event) {
 ///
 /// # Safety
 /// The buffer must not be full, and the block must have a value of this number.
-pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &Block<G>, number: usize, value: u64) {
+pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &DecodedBlock<G>, number: usize, value: u64) {
     // SAFETY: the caller's promise.
     unsafe { guest.host().record().add(1 + block.accesses as usize + number).write(value) };
 }
@@ -90,7 +90,7 @@ pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &Block<G>, number: usi
 ///
 /// # Safety
 /// Both records must have been written, as far as the beginning goes.
-pub unsafe fn move_values<G: Guest>(guest: &mut G, block: &Block<G>, prefix: &Block<G>) {
+pub unsafe fn move_values<G: Guest>(guest: &mut G, block: &DecodedBlock<G>, prefix: &DecodedBlock<G>) {
     // SAFETY: the caller's promise; the places are within the longest record.
     unsafe {
         let values = guest.host().record().add(1 + block.accesses as usize);
@@ -103,7 +103,7 @@ pub unsafe fn move_values<G: Guest>(guest: &mut G, block: &Block<G>, prefix: &Bl
 /// # Safety
 /// Its record must have been written.
 #[inline(always)]
-pub unsafe fn end<G: Guest>(guest: &mut G, block: &Block<G>, has_values: bool) {
+pub unsafe fn end<G: Guest>(guest: &mut G, block: &DecodedBlock<G>, has_values: bool) {
     let values = if has_values { block.values().count() } else { 0 };
     let host = guest.host();
     // SAFETY: the caller's promise.

@@ -102,7 +102,7 @@ impl SignalSlot {
     }
 }
 
-/// What signal handlers and other threads leave for a guest thread.
+/// Messages of signal handlers and other threads for a guest thread.
 struct Mailbox {
     flag: Flag,
     /// The signal that was recorded last. All signals but SIGSEGV and SIGBUS are blocked until it is taken.

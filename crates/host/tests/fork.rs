@@ -5,24 +5,23 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pathlength_host as host;
-
-use host::{CloneFlags, Errno};
+use pathlength_host::{CloneFlags, Errno};
 
 /// The wait status of a child that runs `child`. A wait without __WCLONE does not find it.
 fn status_of(how: CloneFlags, child: impl FnOnce() -> i32) -> i32 {
-    let mask = host::block_all();
+    let mask = pathlength_host::block_all();
     // SAFETY: nobody else forks, and the child ends in `child`.
-    let process = unsafe { host::fork(how) }.expect("a host with Syscall User Dispatch (Linux 5.11)");
+    let process =
+        unsafe { pathlength_host::fork(how) }.expect("a host with Syscall User Dispatch (Linux 5.11)");
     if process == 0 {
-        host::set_mask(0);
+        pathlength_host::set_mask(0);
         // SAFETY: ends the child alone, by SIGALRM if it waits for a lock.
         unsafe {
             libc::alarm(10);
             libc::_exit(child())
         }
     }
-    host::set_mask(mask);
+    pathlength_host::set_mask(mask);
     let mut status = 0;
     // SAFETY: there is room for the status.
     unsafe {

@@ -16,7 +16,7 @@ use object::{LittleEndian as LE, SectionIndex};
 
 use crate::Image;
 use crate::names::text;
-use crate::symbols::Function;
+use crate::symbols::FunctionSymbol;
 
 /// The least number of equal instructions for a match: shorter functions resemble each other.
 const FEWEST: usize = 8;
@@ -49,7 +49,7 @@ pub(crate) fn names(image: &Image, archive: &Path) -> HashMap<u64, String> {
     let members = archive.members().filter_map(Result::ok);
     let objects = members.filter_map(|member| member.data(bytes.as_slice()).ok());
     let candidates: Vec<Candidate> = objects.filter_map(Candidate::of_object).flatten().collect();
-    Matching::new(image, &candidates).names()
+    NameSearch::new(image, &candidates).names()
 }
 
 /// A function of an object file.
@@ -72,7 +72,7 @@ impl Candidate {
         for (index, section) in table.enumerate() {
             if section.sh_flags(LE).contains(elf::SHF_EXECINSTR) {
                 let code = section.data(LE, bytes).ok()?;
-                candidates.extend(Section::new(&file, index, code).candidates());
+                candidates.extend(ObjectSection::new(&file, index, code).candidates());
             }
         }
         Some(candidates)
@@ -80,18 +80,18 @@ impl Candidate {
 }
 
 /// A section of instructions of an object file.
-struct Section {
+struct ObjectSection {
     words: Vec<Option<u32>>,
     calls: BTreeMap<usize, String>,
     /// The names of functions by the index of their first instruction, with their number of instructions.
     functions: BTreeMap<usize, (usize, Vec<String>)>,
 }
 
-impl Section {
-    fn new(file: &ElfFile64<LE>, index: SectionIndex, code: &[u8]) -> Section {
+impl ObjectSection {
+    fn new(file: &ElfFile64<LE>, index: SectionIndex, code: &[u8]) -> ObjectSection {
         let words = code.as_chunks::<4>().0.iter().map(|&word| Some(u32::from_le_bytes(word)));
         let mut section =
-            Section { words: words.collect(), calls: BTreeMap::new(), functions: BTreeMap::new() };
+            ObjectSection { words: words.collect(), calls: BTreeMap::new(), functions: BTreeMap::new() };
         let symbols = file.elf_symbol_table();
         for symbol in
             symbols.iter().filter(|symbol| symbol.st_shndx(LE) == elf::SymbolSection(index.0 as u16))
@@ -188,8 +188,8 @@ fn trim(words: &mut Vec<Option<u32>>) {
 }
 
 /// The search for names.
-struct Matching<'a> {
-    functions: &'a [Function],
+struct NameSearch<'a> {
+    functions: &'a [FunctionSymbol],
     bodies: Vec<Vec<Option<u32>>>,
     candidates: &'a [Candidate],
     /// By function: the candidates that it can be.
@@ -200,8 +200,8 @@ struct Matching<'a> {
     shown: HashMap<&'a str, Option<&'a str>>,
 }
 
-impl<'a> Matching<'a> {
-    fn new(image: &'a Image, candidates: &'a [Candidate]) -> Matching<'a> {
+impl<'a> NameSearch<'a> {
+    fn new(image: &'a Image, candidates: &'a [Candidate]) -> NameSearch<'a> {
         let functions = image.functions();
         let mut by_length: HashMap<usize, Vec<usize>> = HashMap::new();
         for (index, candidate) in candidates.iter().enumerate() {
@@ -222,7 +222,7 @@ impl<'a> Matching<'a> {
                 *name = name.filter(|name| *name == candidate.name);
             }
         }
-        Matching { functions, bodies, candidates, possible, names, shown }
+        NameSearch { functions, bodies, candidates, possible, names, shown }
     }
 
     /// The names found for functions that had none.
@@ -294,7 +294,7 @@ impl<'a> Matching<'a> {
 }
 
 /// The instructions of a function, without those that pad it.
-fn body(image: &Image, function: &Function) -> Vec<Option<u32>> {
+fn body(image: &Image, function: &FunctionSymbol) -> Vec<Option<u32>> {
     let code = image.code().iter().find(|code| (code.address..code.end()).contains(&function.address));
     let Some(code) = code else { return Vec::new() };
     let start = code.file.start + (function.address - code.address) as usize;

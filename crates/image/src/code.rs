@@ -6,13 +6,13 @@ use object::LittleEndian as LE;
 use object::elf;
 use object::read::elf::{ElfFile64, SectionHeader};
 
-use crate::error::Problem;
+use crate::error::ImageProblem;
 use crate::names::text;
 use crate::segments::{self, Segment};
 
 /// A section that holds instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Code {
+pub struct CodeSection {
     /// Its name, such as `.text`.
     pub name: String,
     /// Link-time address of the first instruction.
@@ -21,7 +21,7 @@ pub struct Code {
     pub file: Range<usize>,
 }
 
-impl Code {
+impl CodeSection {
     /// First address after it.
     pub fn end(&self) -> u64 {
         self.address + self.file.len() as u64
@@ -33,7 +33,7 @@ pub fn code_sections(
     file: &ElfFile64<LE>,
     segments: &[Segment],
     length: usize,
-) -> Result<Vec<Code>, Problem> {
+) -> Result<Vec<CodeSection>, ImageProblem> {
     let table = file.elf_section_table();
     let mut code = Vec::new();
     for section in table.iter() {
@@ -47,13 +47,15 @@ pub fn code_sections(
         let name = text(table.section_name(LE, section)?).into_owned();
         let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
         if !segments::is_possible(address, size) || address % 4 != 0 {
-            return Err(Problem::Damaged(format!("section {name} at the impossible address {address:#x}")));
+            return Err(ImageProblem::Damaged(format!(
+                "section {name} at the impossible address {address:#x}"
+            )));
         }
         let file = segments::file_range(&format!("section {name}"), section.sh_offset(LE), size, length)?;
-        code.push(Code { name, address, file });
+        code.push(CodeSection { name, address, file });
     }
     if table.is_empty() {
-        code.extend(segments.iter().filter(|segment| segment.executable).map(|segment| Code {
+        code.extend(segments.iter().filter(|segment| segment.executable).map(|segment| CodeSection {
             name: "segment".into(),
             address: segment.address,
             file: segment.file.clone(),
@@ -64,7 +66,7 @@ pub fn code_sections(
     let overlap_in_file = code.windows(2).any(|pair| pair[0].file.end > pair[1].file.start);
     code.sort_by_key(|code| code.address);
     if overlap_in_file || code.windows(2).any(|pair| pair[0].end() > pair[1].address) {
-        return Err(Problem::Damaged("code sections overlap".into()));
+        return Err(ImageProblem::Damaged("code sections overlap".into()));
     }
     Ok(code)
 }

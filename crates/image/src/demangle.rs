@@ -20,7 +20,7 @@ const PARTS: [&str; 2] = [".cold", ".part."];
 /// Rust's without the hash. Symbols that are not mangled, or cannot be demangled, stay unchanged.
 pub fn demangle(symbol: &str) -> Cow<'_, str> {
     let (stem, clone) = split_clone(symbol);
-    match Form::Shown.of(stem) {
+    match DemangledForm::Shown.of(stem) {
         Some(name) if clone.is_empty() => name.into(),
         Some(name) => format!("{name} [clone {clone}]").into(),
         None => symbol.into(),
@@ -29,7 +29,7 @@ pub fn demangle(symbol: &str) -> Cow<'_, str> {
 
 /// How much of a name is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum DemangledForm {
     /// All that the symbol says.
     Full,
     /// As tables show it.
@@ -38,7 +38,7 @@ enum Form {
     Plain,
 }
 
-impl Form {
+impl DemangledForm {
     /// The name of a symbol without what marks a clone; none if it is not mangled.
     fn of(self, symbol: &str) -> Option<String> {
         if symbol.len() > LONGEST_SYMBOL || !is_mangled(symbol) {
@@ -46,27 +46,29 @@ impl Form {
         }
         let mut name = Bounded(String::new());
         if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
-            let written = if self == Form::Full { write!(name, "{rust}") } else { write!(name, "{rust:#}") };
+            let written =
+                if self == DemangledForm::Full { write!(name, "{rust}") } else { write!(name, "{rust:#}") };
             return written.ok().map(|()| name.0);
         }
         if let Some((prefix, target)) = thunk(symbol) {
             return Some(format!("{prefix}{}", self.of(&format!("_Z{target}"))?));
         }
-        if self == Form::Shown {
-            let (full, plain) = (Form::Full.of(symbol)?, Form::Plain.of(symbol)?);
+        if self == DemangledForm::Shown {
+            let (full, plain) = (DemangledForm::Full.of(symbol)?, DemangledForm::Plain.of(symbol)?);
             let shown = full.find(&plain).map(|at| &full[at..]).filter(|shown| depth(shown) == 0);
             return Some(shown.unwrap_or(&full).into());
         }
         let parse = ParseOptions::default().recursion_limit(DEEPEST);
         let (parsed, rest) = BorrowedSymbol::with_tail_and_options(symbol.as_bytes(), &parse).ok()?;
         let options = DemangleOptions::new().recursion_limit(DEEPEST);
-        let options = if self == Form::Plain { options.no_return_type().no_params() } else { options };
+        let options =
+            if self == DemangledForm::Plain { options.no_return_type().no_params() } else { options };
         parsed.structured_demangle(&mut name, &options).ok()?;
         rest.is_empty().then_some(name.0)
     }
 }
 
-/// What a thunk of C++ is called before the name of the function that it goes to, and that one's encoding:
+/// The text before the function's name in the name of a thunk of C++, and the encoding of the function that it goes to:
 /// `_ZThn16_` and `_ZTv0_n24_` precede it (Itanium C++ ABI, 5.1.4.5).
 fn thunk(symbol: &str) -> Option<(&'static str, &str)> {
     let offset = |text| -> Option<&str> {
@@ -166,7 +168,9 @@ impl SymbolPattern {
         if !is_mangled(stem) || is_mangled(&self.name) || !self.may_be_name_of(stem) {
             return false;
         }
-        let forms = [Form::Plain, Form::Shown, Form::Full].into_iter().filter_map(|form| form.of(stem));
+        let forms = [DemangledForm::Plain, DemangledForm::Shown, DemangledForm::Full]
+            .into_iter()
+            .filter_map(|form| form.of(stem));
         let mut keys = forms.map(|name| key(&name));
         let plain = keys.next();
         plain.is_some_and(|plain| {

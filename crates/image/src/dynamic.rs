@@ -4,7 +4,7 @@ use object::LittleEndian as LE;
 use object::elf;
 use object::read::elf::{Dyn, ProgramHeader};
 
-use crate::error::Problem;
+use crate::error::ImageProblem;
 use crate::names::text;
 use crate::segments::Segment;
 
@@ -22,7 +22,7 @@ impl Dynamic {
         headers: &[elf::ProgramHeader64<LE>],
         segments: &[Segment],
         bytes: &[u8],
-    ) -> Result<Dynamic, Problem> {
+    ) -> Result<Dynamic, ImageProblem> {
         let mut dynamic = Dynamic::default();
         let table = headers.iter().find_map(|header| header.dynamic(LE, bytes).transpose());
         let entries = table.transpose()?.unwrap_or_default();
@@ -34,10 +34,10 @@ impl Dynamic {
         for entry in entries.iter().filter(|entry| entry.d_tag(LE) == elf::DT_NEEDED) {
             let name = strings.and_then(|strings| strings.get(usize::try_from(entry.d_val(LE)).ok()?..));
             let name = name.and_then(|name| name.split(|&byte| byte == 0).next());
-            let name = name.ok_or_else(|| Problem::Damaged("a needed library without a name".into()))?;
+            let name = name.ok_or_else(|| ImageProblem::Damaged("a needed library without a name".into()))?;
             names += name.len();
             if names > bytes.len() {
-                return Err(Problem::Damaged("names of needed libraries longer than the file".into()));
+                return Err(ImageProblem::Damaged("names of needed libraries longer than the file".into()));
             }
             dynamic.needed.push(text(name).into());
         }

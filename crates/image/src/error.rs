@@ -11,12 +11,12 @@ pub struct Error {
     /// The file as it was named.
     pub path: PathBuf,
     /// The problem.
-    pub problem: Problem,
+    pub problem: ImageProblem,
 }
 
 /// The problem with a file.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum ImageProblem {
     /// Nothing there.
     #[error("there is no such file; check the path")]
     Missing,
@@ -72,9 +72,9 @@ pub enum Problem {
     Damaged(String),
 }
 
-impl From<object::read::Error> for Problem {
-    fn from(error: object::read::Error) -> Problem {
-        Problem::Damaged(error.to_string())
+impl From<object::read::Error> for ImageProblem {
+    fn from(error: object::read::Error) -> ImageProblem {
+        ImageProblem::Damaged(error.to_string())
     }
 }
 
@@ -119,11 +119,11 @@ pub(crate) const IDENTIFICATION: usize = 64;
 
 /// Accepts the first bytes of a 64-bit little-endian executable or shared object for a known instruction set, and
 /// returns the set. The machine is judged first: that a program is for another one matters more than its word size.
-pub(crate) fn identify(start: &[u8]) -> Result<&'static dyn InstructionSet, Problem> {
+pub(crate) fn identify(start: &[u8]) -> Result<&'static dyn InstructionSet, ImageProblem> {
     if !start.starts_with(b"\x7fELF") {
-        return Err(Problem::NotElf(appearance(start)));
+        return Err(ImageProblem::NotElf(appearance(start)));
     }
-    let header = start.get(..IDENTIFICATION).ok_or(Problem::Truncated {
+    let header = start.get(..IDENTIFICATION).ok_or(ImageProblem::Truncated {
         what: "the ELF header".into(),
         end: IDENTIFICATION as u64,
         size: start.len() as u64,
@@ -138,19 +138,19 @@ pub(crate) fn identify(start: &[u8]) -> Result<&'static dyn InstructionSet, Prob
         let known = MACHINES.iter().find(|(number, _)| *number == machine);
         let name = known.map_or_else(|| format!("machine-{machine}"), |(_, name)| (*name).into());
         let is_emulated = isa::DESCRIBED_SETS.iter().any(|set| set.elf_machine() == machine);
-        Problem::OtherMachine { name, is_emulated }
+        ImageProblem::OtherMachine { name, is_emulated }
     })?;
     match (class, encoding) {
         (2, 1) => {}
-        (2, 2) => return Err(Problem::OtherForm("big-endian")),
-        (1, _) => return Err(Problem::OtherForm("32-bit")),
-        _ => return Err(Problem::Damaged(format!("class {class} and data encoding {encoding}"))),
+        (2, 2) => return Err(ImageProblem::OtherForm("big-endian")),
+        (1, _) => return Err(ImageProblem::OtherForm("32-bit")),
+        _ => return Err(ImageProblem::Damaged(format!("class {class} and data encoding {encoding}"))),
     }
     match half(16) {
         2 | 3 => Ok(set),
-        1 => Err(Problem::NotLoadable("a relocatable object file that has not been linked")),
-        4 => Err(Problem::NotLoadable("a core dump")),
-        kind => Err(Problem::Damaged(format!("unknown file type {kind}"))),
+        1 => Err(ImageProblem::NotLoadable("a relocatable object file that has not been linked")),
+        4 => Err(ImageProblem::NotLoadable("a core dump")),
+        kind => Err(ImageProblem::Damaged(format!("unknown file type {kind}"))),
     }
 }
 

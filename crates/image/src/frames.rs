@@ -55,7 +55,7 @@ impl FrameTable {
         frames.map_or_else(FrameTable::default, |(address, bytes)| read(bytes, address, frame_pointer))
     }
 
-    /// What is true for an instruction, by its linked address.
+    /// The row of an instruction, by its linked address.
     pub fn row(&self, address: u64) -> Option<&FrameRow> {
         let next = self.rows.partition_point(|row| row.address <= address);
         self.rows[..next].last().filter(|row| row.base.is_some())

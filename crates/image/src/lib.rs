@@ -18,6 +18,7 @@ mod archive;
 mod code;
 mod debug_file;
 mod demangle;
+mod dwarf;
 mod dynamic;
 mod error;
 mod expression;
@@ -28,18 +29,18 @@ mod segments;
 mod symbols;
 mod variables;
 
-pub use code::Code;
+pub use code::CodeSection;
 pub use demangle::{SymbolPattern, demangle, is_image};
-pub use error::{Error, Problem};
+pub use error::{Error, ImageProblem};
 pub use expression::{
     CallState, CompiledExpression, EvaluationPoint, Expression, ExpressionError, ExpressionTypes,
 };
 pub use frames::{FrameRow, FrameTable, SavedRegister};
-pub use lines::Location;
+pub use lines::SourceLocation;
 pub use names::text;
 pub use segments::{ADDRESS_LIMIT, Segment};
-pub use symbols::{Function, Symbol};
-pub use variables::{Element, Member, Variable};
+pub use symbols::{FunctionSymbol, Symbol};
+pub use variables::{Element, StructureMember, Variable};
 
 use code::code_sections;
 use dynamic::Dynamic;
@@ -58,7 +59,7 @@ use symbols::Extents;
 
 /// The purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ImageKind {
     /// A program, at fixed addresses or position-independent.
     Executable,
     /// A library, or the dynamic linker.
@@ -70,7 +71,7 @@ pub struct Image {
     path: PathBuf,
     bytes: Vec<u8>,
     instruction_set: &'static dyn InstructionSet,
-    kind: Kind,
+    kind: ImageKind,
     position_independent: bool,
     entry: u64,
     program_headers: Option<u64>,
@@ -80,9 +81,9 @@ pub struct Image {
     build_id: Option<Vec<u8>>,
     segments: Vec<Segment>,
     executable_stack: bool,
-    code: Vec<Code>,
+    code: Vec<CodeSection>,
     symbols: Vec<Symbol>,
-    functions: Vec<Function>,
+    functions: Vec<FunctionSymbol>,
     extents: Extents,
     /// The file with the symbols and the debug information that the image lacks.
     debug_file: OnceLock<Option<Vec<u8>>>,
@@ -126,8 +127,10 @@ impl Image {
 
     /// Fails if the section headers are unusable: for callers that analyse an image.
     pub fn check_sections(&self) -> Result<(), Error> {
-        let problem =
-            |damage: &String| Error { path: self.path.clone(), problem: Problem::Sections(damage.clone()) };
+        let problem = |damage: &String| Error {
+            path: self.path.clone(),
+            problem: ImageProblem::Sections(damage.clone()),
+        };
         self.damage.as_ref().map_or(Ok(()), |damage| Err(problem(damage)))
     }
 
@@ -135,7 +138,7 @@ impl Image {
         path: &Path,
         bytes: &[u8],
         instruction_set: &'static dyn InstructionSet,
-    ) -> Result<Image, Problem> {
+    ) -> Result<Image, ImageProblem> {
         check_tables(bytes)?;
         let file = ElfFile64::<LE>::parse(bytes)?;
         let header = file.elf_header();
@@ -160,16 +163,16 @@ impl Image {
         let interpreter = program_headers.iter().find_map(|header| header.interpreter(LE, bytes).transpose());
         let dynamic = Dynamic::read(program_headers, &segments, bytes)?;
         let kind = if header.e_type(LE) == elf::ET_EXEC || dynamic.position_independent_executable {
-            Kind::Executable
+            ImageKind::Executable
         } else {
-            Kind::SharedObject
+            ImageKind::SharedObject
         };
         let entry = header.e_entry(LE);
         let executable = |address| {
             segments.iter().any(|segment| segment.executable && segment.addresses().contains(&address))
         };
-        if kind == Kind::Executable && !(entry.is_multiple_of(4) && executable(entry)) {
-            return Err(Problem::Damaged(format!("entry point {entry:#x} is not in executable code")));
+        if kind == ImageKind::Executable && !(entry.is_multiple_of(4) && executable(entry)) {
+            return Err(ImageProblem::Damaged(format!("entry point {entry:#x} is not in executable code")));
         }
         Ok(Image {
             instruction_set,
@@ -213,7 +216,7 @@ impl Image {
     }
 
     /// The purpose of the file.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ImageKind {
         self.kind
     }
 
@@ -280,22 +283,22 @@ impl Image {
 
     /// The sections that hold instructions, ascending and disjoint; the executable segments of an
     /// image without section headers.
-    pub fn code(&self) -> &[Code] {
+    pub fn code(&self) -> &[CodeSection] {
         &self.code
     }
 
-    /// What its instructions are.
+    /// The instruction set of its code.
     pub fn instruction_set(&self) -> &'static dyn InstructionSet {
         self.instruction_set
     }
 
     /// The instructions of a section with their addresses.
-    pub fn instructions(&self, code: &Code) -> impl Iterator<Item = (u64, u32)> {
+    pub fn instructions(&self, code: &CodeSection) -> impl Iterator<Item = (u64, u32)> {
         self.instructions_from(code, code.address)
     }
 
     /// The instructions of a section from an address on.
-    pub fn instructions_from(&self, code: &Code, first: u64) -> impl Iterator<Item = (u64, u32)> {
+    pub fn instructions_from(&self, code: &CodeSection, first: u64) -> impl Iterator<Item = (u64, u32)> {
         let bytes = self.bytes.get(code.file.clone()).unwrap_or_default();
         let mut rest = bytes.get(first.wrapping_sub(code.address) as usize..).unwrap_or_default();
         let mut next = first;
@@ -318,18 +321,18 @@ impl Image {
     /// They come from the symbol table. A stripped image still has the names of its exported
     /// functions, and the extents of the others from its unwind tables; those are named after
     /// their addresses.
-    pub fn functions(&self) -> &[Function] {
+    pub fn functions(&self) -> &[FunctionSymbol] {
         &self.functions
     }
 
     /// The innermost function that contains the instruction at `address`.
-    pub fn function_at(&self, address: u64) -> Option<&Function> {
+    pub fn function_at(&self, address: u64) -> Option<&FunctionSymbol> {
         self.extents.find(&self.functions, address)
     }
 
     /// The symbol of a function; for a function without a symbol in the image, the name that the static library
     /// in the image's folder gives it, or else an artificial name.
-    pub fn symbol_of<'a>(&'a self, function: &'a Function) -> &'a str {
+    pub fn symbol_of<'a>(&'a self, function: &'a FunctionSymbol) -> &'a str {
         if function.is_named {
             return &function.name;
         }
@@ -408,7 +411,7 @@ impl Image {
 
     /// The line of source that the instruction at `address` was compiled from, if the image has
     /// debug information. Compressed debug sections are not read.
-    pub fn location(&self, address: u64) -> Option<Location> {
+    pub fn location(&self, address: u64) -> Option<SourceLocation> {
         let lines = self.lines.get_or_init(|| {
             let file = self.with_debug_information();
             Mutex::new(Lines::new(|name| section(file.as_ref()?, name).map(|(_, bytes)| bytes)))
@@ -428,16 +431,16 @@ impl std::fmt::Debug for Image {
 const LARGEST: u64 = 4 << 30;
 
 /// Reads a whole file, but only after its first bytes have been found to be an Alpha image's.
-fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+fn read(path: &Path) -> Result<Vec<u8>, ImageProblem> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Problem::Missing,
-        _ => Problem::Read(error),
+        std::io::ErrorKind::NotFound => ImageProblem::Missing,
+        _ => ImageProblem::Read(error),
     })?;
     if !metadata.is_file() {
-        return Err(Problem::NotAFile);
+        return Err(ImageProblem::NotAFile);
     }
     if metadata.len() > LARGEST {
-        return Err(Problem::TooLarge(metadata.len()));
+        return Err(ImageProblem::TooLarge(metadata.len()));
     }
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
@@ -457,7 +460,7 @@ fn without_sections(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Distinguishes a truncated file from an invalid one: both header tables must lie within it.
-fn check_tables(bytes: &[u8]) -> Result<(), Problem> {
+fn check_tables(bytes: &[u8]) -> Result<(), ImageProblem> {
     let header = FileHeader64::<LE>::parse(bytes)?;
     let tables = [
         ("the program header table", header.e_phoff(LE), header.e_phnum(LE), header.e_phentsize(LE)),

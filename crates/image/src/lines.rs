@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Location {
+pub struct SourceLocation {
     /// The file, as the compiler recorded it.
     pub file: String,
     /// The line, from 1; none for code that belongs to no line.
@@ -28,10 +28,10 @@ impl Lines {
         Lines(context.ok())
     }
 
-    pub(crate) fn location(&self, address: u64) -> Option<Location> {
+    pub(crate) fn location(&self, address: u64) -> Option<SourceLocation> {
         // The library adds one to the address: the last one there is, where no instruction can be, overflows.
         address.checked_add(1)?;
         let found = self.0.as_ref()?.find_location(address).ok()??;
-        Some(Location { file: found.file?.into(), line: found.line })
+        Some(SourceLocation { file: found.file?.into(), line: found.line })
     }
 }

@@ -1,6 +1,6 @@
 //! The parts of an image that a loader maps.
 
-use crate::error::Problem;
+use crate::error::ImageProblem;
 use object::elf::{self, ProgramHeader64};
 use object::read::elf::ProgramHeader;
 use object::{LittleEndian, LittleEndian as LE};
@@ -48,10 +48,15 @@ impl Segment {
 }
 
 /// The range `offset..offset + size` of a file of `length` bytes.
-pub(crate) fn file_range(what: &str, offset: u64, size: u64, length: usize) -> Result<Range<usize>, Problem> {
+pub(crate) fn file_range(
+    what: &str,
+    offset: u64,
+    size: u64,
+    length: usize,
+) -> Result<Range<usize>, ImageProblem> {
     let end = offset.saturating_add(size);
     if end > length as u64 {
-        return Err(Problem::Truncated { what: what.into(), end, size: length as u64 });
+        return Err(ImageProblem::Truncated { what: what.into(), end, size: length as u64 });
     }
     Ok(offset as usize..end as usize)
 }
@@ -60,14 +65,14 @@ pub(crate) fn file_range(what: &str, offset: u64, size: u64, length: usize) -> R
 pub(crate) fn read(
     headers: &[ProgramHeader64<LittleEndian>],
     length: usize,
-) -> Result<Vec<Segment>, Problem> {
+) -> Result<Vec<Segment>, ImageProblem> {
     let loadable = headers.iter().filter(|header| header.p_type(LE) == elf::PT_LOAD);
     let segments = loadable.map(|header| segment(header, length)).collect::<Result<Vec<_>, _>>()?;
     if segments.is_empty() {
-        return Err(Problem::Damaged("no loadable segment".into()));
+        return Err(ImageProblem::Damaged("no loadable segment".into()));
     }
     if let Some(pair) = segments.windows(2).find(|pair| pair[0].addresses().end > pair[1].address) {
-        return Err(Problem::Damaged(format!(
+        return Err(ImageProblem::Damaged(format!(
             "segment at {:#x} overlaps or follows the one at {:#x}",
             pair[0].address, pair[1].address
         )));
@@ -83,10 +88,10 @@ pub(crate) fn executable_stack(headers: &[ProgramHeader64<LittleEndian>]) -> boo
     header.is_none_or(|header| header.p_flags(LE).contains(elf::PF_X))
 }
 
-fn segment(header: &ProgramHeader64<LittleEndian>, length: usize) -> Result<Segment, Problem> {
+fn segment(header: &ProgramHeader64<LittleEndian>, length: usize) -> Result<Segment, ImageProblem> {
     let (address, memory_size) = (header.p_vaddr(LE), header.p_memsz(LE));
     let (offset, file_size) = (header.p_offset(LE), header.p_filesz(LE));
-    let damaged = |fault: &str| Problem::Damaged(format!("segment at {address:#x} {fault}"));
+    let damaged = |fault: &str| ImageProblem::Damaged(format!("segment at {address:#x} {fault}"));
     let align = header.p_align(LE).max(1);
     if !align.is_power_of_two() {
         return Err(damaged("has an alignment that is no power of two"));

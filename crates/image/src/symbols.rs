@@ -1,7 +1,7 @@
 //! Names and extents of functions and variables.
 
-use crate::code::Code;
-use crate::error::Problem;
+use crate::code::CodeSection;
+use crate::error::ImageProblem;
 use crate::names::text;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection};
 use object::LittleEndian as LE;
@@ -31,7 +31,7 @@ pub struct Symbol {
 
 /// A function: its extent in the code and the best of its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function {
+pub struct FunctionSymbol {
     /// The symbol; `sub_` and its address in hexadecimal if the image names no function there.
     pub name: String,
     /// Link-time address of the first instruction.
@@ -42,7 +42,7 @@ pub struct Function {
     pub is_named: bool,
 }
 
-impl Function {
+impl FunctionSymbol {
     /// First address after it.
     pub fn end(&self) -> u64 {
         self.address + self.size
@@ -51,7 +51,11 @@ impl Function {
 
 /// All defined functions and variables, sorted by name, global ones first among equals. They
 /// come from the full symbol table, or from the dynamic one of a stripped image.
-pub(crate) fn read(file: &ElfFile64<LE>, code: &[Code], length: usize) -> Result<Vec<Symbol>, Problem> {
+pub(crate) fn read(
+    file: &ElfFile64<LE>,
+    code: &[CodeSection],
+    length: usize,
+) -> Result<Vec<Symbol>, ImageProblem> {
     let table = [file.elf_symbol_table(), file.elf_dynamic_symbol_table()]
         .into_iter()
         .find(|table| !table.is_empty())
@@ -66,7 +70,7 @@ pub(crate) fn read(file: &ElfFile64<LE>, code: &[Code], length: usize) -> Result
         // Names can overlap in the file; a damaged one could make each as long as the table.
         bytes += name.len();
         if bytes > length {
-            return Err(Problem::Damaged("symbol names longer than the file".into()));
+            return Err(ImageProblem::Damaged("symbol names longer than the file".into()));
         }
         let address = entry.st_value(LE);
         let untyped = entry.st_type() == elf::STT_NOTYPE;
@@ -89,7 +93,7 @@ fn sort(symbols: &mut [Symbol]) {
 }
 
 /// Adds the names that functions without a symbol are shown by.
-pub(crate) fn add_unnamed(symbols: &mut Vec<Symbol>, functions: &[Function]) {
+pub(crate) fn add_unnamed(symbols: &mut Vec<Symbol>, functions: &[FunctionSymbol]) {
     symbols.extend(functions.iter().filter(|function| !function.is_named).map(|function| Symbol {
         name: function.name.clone(),
         address: function.address,
@@ -103,7 +107,7 @@ pub(crate) fn add_unnamed(symbols: &mut Vec<Symbol>, functions: &[Function]) {
 }
 
 /// The section of instructions that an address lies in.
-fn section_of(code: &[Code], address: u64) -> Option<&Code> {
+fn section_of(code: &[CodeSection], address: u64) -> Option<&CodeSection> {
     let before = code.partition_point(|code| code.address <= address).checked_sub(1)?;
     Some(&code[before]).filter(|code| address < code.end())
 }
@@ -122,7 +126,7 @@ fn wanted(entry: &elf::Sym64<LE>) -> bool {
 fn name<'data>(
     table: &SymbolTable<'data, FileHeader64<LE>>,
     entry: &elf::Sym64<LE>,
-) -> Result<Cow<'data, str>, Problem> {
+) -> Result<Cow<'data, str>, ImageProblem> {
     let name = table.symbol_name(LE, entry)?;
     // GNU ld writes versions into the full symbol table as name@VERSION.
     Ok(text(name.split(|&byte| byte == b'@').next().unwrap_or(name)))
@@ -131,7 +135,11 @@ fn name<'data>(
 /// The functions by address, one for each first instruction.
 ///
 /// A function without a size reaches to the next one or to the end of its section.
-pub(crate) fn functions(symbols: &[Symbol], code: &[Code], frames: Vec<Function>) -> Vec<Function> {
+pub(crate) fn functions(
+    symbols: &[Symbol],
+    code: &[CodeSection],
+    frames: Vec<FunctionSymbol>,
+) -> Vec<FunctionSymbol> {
     let (labels, typed): (Vec<&Symbol>, Vec<&Symbol>) =
         symbols.iter().filter(|symbol| symbol.function).partition(|symbol| symbol.untyped);
     let mut functions = merge(by_address(typed), frames);
@@ -143,13 +151,13 @@ pub(crate) fn functions(symbols: &[Symbol], code: &[Code], frames: Vec<Function>
 }
 
 /// One function for each address, by the best of its symbols.
-fn by_address(mut symbols: Vec<&Symbol>) -> Vec<Function> {
+fn by_address(mut symbols: Vec<&Symbol>) -> Vec<FunctionSymbol> {
     symbols.sort_by_key(|symbol| (symbol.address, preference(symbol)));
-    let mut functions: Vec<Function> = Vec::with_capacity(symbols.len());
+    let mut functions: Vec<FunctionSymbol> = Vec::with_capacity(symbols.len());
     for symbol in symbols {
         match functions.last_mut() {
             Some(last) if last.address == symbol.address => last.size = last.size.max(symbol.size),
-            _ => functions.push(Function {
+            _ => functions.push(FunctionSymbol {
                 name: symbol.name.clone(),
                 address: symbol.address,
                 size: symbol.size,
@@ -161,7 +169,7 @@ fn by_address(mut symbols: Vec<&Symbol>) -> Vec<Function> {
 }
 
 /// Gives functions without a size one, and keeps all of them within their sections.
-fn bound(functions: &mut Vec<Function>, code: &[Code]) {
+fn bound(functions: &mut Vec<FunctionSymbol>, code: &[CodeSection]) {
     let mut next = u64::MAX;
     functions.retain(|function| function.address % 4 == 0);
     for function in functions.iter_mut().rev() {
@@ -182,13 +190,13 @@ fn preference(symbol: &Symbol) -> (Reverse<bool>, usize, bool, usize, &str) {
 }
 
 /// Adds those of the second kind that begin in none of the first.
-fn merge(named: Vec<Function>, unnamed: Vec<Function>) -> Vec<Function> {
+fn merge(named: Vec<FunctionSymbol>, unnamed: Vec<FunctionSymbol>) -> Vec<FunctionSymbol> {
     let extents = Extents::new(&named);
-    let fresh = |function: &Function| {
+    let fresh = |function: &FunctionSymbol| {
         extents.find(&named, function.address).is_none()
             && named.binary_search_by_key(&function.address, |named| named.address).is_err()
     };
-    let fresh: Vec<Function> = unnamed.into_iter().filter(fresh).collect();
+    let fresh: Vec<FunctionSymbol> = unnamed.into_iter().filter(fresh).collect();
     let mut all = named;
     all.extend(fresh);
     all.sort_by_key(|function| function.address);
@@ -198,7 +206,7 @@ fn merge(named: Vec<Function>, unnamed: Vec<Function>) -> Vec<Function> {
 
 /// The extents of functions that the unwind tables (`.eh_frame`) know: all that a stripped image
 /// says about its local functions.
-pub(crate) fn unwind_extents(section: &[u8], address: u64) -> Vec<Function> {
+pub(crate) fn unwind_extents(section: &[u8], address: u64) -> Vec<FunctionSymbol> {
     let table = EhFrame::new(section, gimli::LittleEndian);
     let bases = BaseAddresses::default().set_eh_frame(address);
     let mut entries = table.entries(&bases);
@@ -209,7 +217,12 @@ pub(crate) fn unwind_extents(section: &[u8], address: u64) -> Vec<Function> {
         let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { break };
         let (address, size) = (entry.initial_address(), entry.len());
         if size > 0 && address.checked_add(size).is_some() {
-            functions.push(Function { name: format!("sub_{address:x}"), address, size, is_named: false });
+            functions.push(FunctionSymbol {
+                name: format!("sub_{address:x}"),
+                address,
+                size,
+                is_named: false,
+            });
         }
     }
     functions
@@ -223,7 +236,7 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
-    pub(crate) fn new(functions: &[Function]) -> Extents {
+    pub(crate) fn new(functions: &[FunctionSymbol]) -> Extents {
         let ends = functions.iter().scan(0, |reach, function| {
             *reach = function.address.saturating_add(function.size).max(*reach);
             Some(*reach)
@@ -232,7 +245,11 @@ impl Extents {
     }
 
     /// The function with the highest start that contains `address`.
-    pub(crate) fn find<'a>(&self, functions: &'a [Function], address: u64) -> Option<&'a Function> {
+    pub(crate) fn find<'a>(
+        &self,
+        functions: &'a [FunctionSymbol],
+        address: u64,
+    ) -> Option<&'a FunctionSymbol> {
         let after = functions.partition_point(|function| function.address <= address);
         (0..after)
             .rev()

@@ -3,11 +3,12 @@
 use std::cell::Cell;
 
 use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, DwarfSections, EndianSlice, Error, LittleEndian,
-    Operation, Unit, UnitOffset, constants as dw,
+    AttributeValue, Dwarf, DwarfSections, EndianSlice, Error, LittleEndian, Operation, Unit, UnitOffset,
+    constants as dw,
 };
 
 use crate::demangle::demangle;
+use crate::dwarf::{DwarfEntry, DwarfSlice};
 use crate::symbols::Symbol;
 
 /// A variable, or other data with a name.
@@ -38,12 +39,12 @@ pub struct Element {
     pub size: u64,
     /// The members of a structure, ascending by their offsets, with those of structures in it. Unions have none, as it is not
     /// known which of their members is in use.
-    pub members: Vec<Member>,
+    pub members: Vec<StructureMember>,
 }
 
 /// A member of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct StructureMember {
     /// Its name, with those of the structures that it is in: `header.length`.
     pub name: String,
     /// Its distance from the beginning of the structure in bytes.
@@ -67,9 +68,6 @@ impl Variable {
         self.address.saturating_add(self.size)
     }
 }
-
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
-type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
 /// Types may refer to types so often: a damaged file may have them refer to themselves.
 const LONGEST_CHAIN: usize = 32;
@@ -133,7 +131,7 @@ fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Varia
     // Units after a damaged one cannot be found; a damaged entry ends its unit.
     while let Ok(Some(header)) = units.next() {
         if let Ok(unit) = dwarf.unit(header) {
-            let types = Types { dwarf: &dwarf, unit: &unit, members_left: Cell::new(MOST_MEMBERS) };
+            let types = UnitTypes { dwarf: &dwarf, unit: &unit, members_left: Cell::new(MOST_MEMBERS) };
             let _ = types.variables(&mut variables);
         }
     }
@@ -141,14 +139,14 @@ fn described<'a>(section: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Vec<Varia
 }
 
 /// A unit of debug information.
-struct Types<'a, 'd> {
-    dwarf: &'d Dwarf<Slice<'a>>,
-    unit: &'d Unit<Slice<'a>>,
+struct UnitTypes<'a, 'd> {
+    dwarf: &'d Dwarf<DwarfSlice<'a>>,
+    unit: &'d Unit<DwarfSlice<'a>>,
     /// How many members may still be read.
     members_left: Cell<usize>,
 }
 
-impl<'a> Types<'a, '_> {
+impl<'a> UnitTypes<'a, '_> {
     fn variables(&self, variables: &mut Vec<Variable>) -> Result<(), Error> {
         // The names of the enclosing entries, by depth.
         let mut scopes: Vec<(isize, String)> = Vec::new();
@@ -174,7 +172,7 @@ impl<'a> Types<'a, '_> {
         Ok(())
     }
 
-    fn variable(&self, entry: &Entry<'a>, scope: Option<String>) -> Option<Variable> {
+    fn variable(&self, entry: &DwarfEntry<'a>, scope: Option<String>) -> Option<Variable> {
         let address = self.address(entry)?;
         // A definition refers to the declaration that has the rest.
         let reference =
@@ -189,7 +187,12 @@ impl<'a> Types<'a, '_> {
     }
 
     /// Follows the type of a variable, or of a member at this depth of structures.
-    fn complete(&self, variable: &mut Variable, of: AttributeValue<Slice<'a>>, depth: u32) -> Option<()> {
+    fn complete(
+        &self,
+        variable: &mut Variable,
+        of: AttributeValue<DwarfSlice<'a>>,
+        depth: u32,
+    ) -> Option<()> {
         let mut of = Some(of);
         for _ in 0..LONGEST_CHAIN {
             let entry = self.entry(of?)?;
@@ -226,7 +229,7 @@ impl<'a> Types<'a, '_> {
     }
 
     /// The members of a structure.
-    fn members(&self, structure: UnitOffset, depth: u32) -> Vec<Member> {
+    fn members(&self, structure: UnitOffset, depth: u32) -> Vec<StructureMember> {
         let mut members = Vec::new();
         let Ok(mut tree) = self.unit.entries_tree(Some(structure)) else { return members };
         let Ok(root) = tree.root() else { return members };
@@ -244,7 +247,7 @@ impl<'a> Types<'a, '_> {
     }
 
     /// Adds a member, or the members of the structure that it is.
-    fn member(&self, entry: &Entry<'a>, depth: u32, members: &mut Vec<Member>) -> Option<()> {
+    fn member(&self, entry: &DwarfEntry<'a>, depth: u32, members: &mut Vec<StructureMember>) -> Option<()> {
         let number = |name| entry.attr_value(name).and_then(|value| value.udata_value());
         let offset = match number(dw::DW_AT_data_member_location) {
             Some(offset) => offset,
@@ -255,12 +258,12 @@ impl<'a> Types<'a, '_> {
         self.complete(&mut own, entry.attr_value(dw::DW_AT_type)?, depth + 1)?;
         let inner = own.element.take().filter(|element| own.shape.is_empty() && !element.members.is_empty());
         match inner {
-            Some(structure) => members.extend(structure.members.into_iter().map(|inner| Member {
+            Some(structure) => members.extend(structure.members.into_iter().map(|inner| StructureMember {
                 name: if own.name.is_empty() { inner.name } else { format!("{}.{}", own.name, inner.name) },
                 offset: offset.saturating_add(inner.offset),
                 ..inner
             })),
-            None => members.push(Member { name: own.name, offset, size: own.size }),
+            None => members.push(StructureMember { name: own.name, offset, size: own.size }),
         }
         Some(())
     }
@@ -279,9 +282,9 @@ impl<'a> Types<'a, '_> {
     }
 
     /// How many elements a dimension has, if that is constant.
-    fn count(&self, entry: &Entry<'a>) -> Option<u64> {
+    fn count(&self, entry: &DwarfEntry<'a>) -> Option<u64> {
         let number = |name| {
-            let value: AttributeValue<Slice> = entry.attr_value(name)?;
+            let value: AttributeValue<DwarfSlice> = entry.attr_value(name)?;
             // Without a sign what fits: compilers write bounds below zero with one.
             value.udata_value().map(u64::cast_signed).or(value.sdata_value())
         };
@@ -308,18 +311,18 @@ impl<'a> Types<'a, '_> {
             Some(AttributeValue::Language(language)) if fortran.contains(&language))
     }
 
-    fn entry(&self, reference: AttributeValue<Slice<'a>>) -> Option<Entry<'a>> {
+    fn entry(&self, reference: AttributeValue<DwarfSlice<'a>>) -> Option<DwarfEntry<'a>> {
         let AttributeValue::UnitRef(offset) = reference else { return None };
         self.unit.entry(offset).ok()
     }
 
-    fn name(&self, entry: &Entry<'a>) -> Option<String> {
+    fn name(&self, entry: &DwarfEntry<'a>) -> Option<String> {
         let name = self.dwarf.attr_string(self.unit, entry.attr_value(dw::DW_AT_name)?).ok()?;
         Some(name.to_string_lossy().into_owned())
     }
 
     /// The address of a variable that is at a fixed one.
-    fn address(&self, entry: &Entry<'a>) -> Option<u64> {
+    fn address(&self, entry: &DwarfEntry<'a>) -> Option<u64> {
         let AttributeValue::Exprloc(expression) = entry.attr_value(dw::DW_AT_location)? else { return None };
         let mut operations = expression.operations(self.unit.encoding());
         let base = match operations.next().ok()?? {

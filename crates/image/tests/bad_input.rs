@@ -3,7 +3,7 @@
 mod common;
 
 use common::{LIBC, compile, tool};
-use pathlength_image::{Image, Problem};
+use pathlength_image::{Image, ImageProblem};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -58,7 +58,7 @@ fn wrong_headers_are_explained() {
     assert!(with(load + 0x30, &[3]).contains("alignment that is no power of two"));
     assert!(with(load + 0x10, &[4]).contains("not aligned with its place in the file"));
     let problem = Image::parse("it", good[..100].to_vec()).unwrap_err().problem;
-    assert!(matches!(problem, Problem::Truncated { .. }));
+    assert!(matches!(problem, ImageProblem::Truncated { .. }));
 }
 
 /// Running an image needs no section headers; analysing it reports the damage.

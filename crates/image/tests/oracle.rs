@@ -3,7 +3,7 @@
 mod common;
 
 use common::{LIBC, compile, tool};
-use pathlength_image::{Image, Kind};
+use pathlength_image::{Image, ImageKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::tempdir;
@@ -140,16 +140,16 @@ fn segments_and_sections_agree_with_readelf() {
 fn headers_are_understood() {
     let directory = tempdir().unwrap();
     let image = Image::open(compile(directory.path(), &["-no-pie"])).unwrap();
-    assert_eq!((image.kind(), image.position_independent()), (Kind::Executable, false));
+    assert_eq!((image.kind(), image.position_independent()), (ImageKind::Executable, false));
     assert_eq!(image.needed(), ["libc.so.6.1"]);
     assert_eq!(image.name(), "program");
     let image =
         Image::open(compile(directory.path(), &["-pie", "-fPIE", "-Wl,--build-id=0x0123abcd"])).unwrap();
-    assert_eq!((image.kind(), image.position_independent()), (Kind::Executable, true));
+    assert_eq!((image.kind(), image.position_independent()), (ImageKind::Executable, true));
     assert_eq!(image.build_id(), Some([0x01, 0x23, 0xab, 0xcd].as_slice()));
     let image = Image::open(compile(directory.path(), &["-shared", "-fPIC"])).unwrap();
-    assert_eq!((image.kind(), image.position_independent()), (Kind::SharedObject, true));
-    assert_eq!(Image::open(LIBC).unwrap().kind(), Kind::SharedObject);
+    assert_eq!((image.kind(), image.position_independent()), (ImageKind::SharedObject, true));
+    assert_eq!(Image::open(LIBC).unwrap().kind(), ImageKind::SharedObject);
 }
 
 #[test]

@@ -181,7 +181,7 @@ impl Instruction {
         }
     }
 
-    /// What `lda` and `ldah` add to the base register.
+    /// The constant that `lda` and `ldah` add to the base register.
     fn address_constant(self) -> Option<SourceOperand> {
         let displacement = i64::from(self.displacement());
         match self.op {
@@ -345,7 +345,7 @@ fn reads_counter(op: Op) -> bool {
     matches!(op, Op::Rpcc | Op::Rc | Op::Rs)
 }
 
-/// What memory holds after a load or a store in the model of values. A load that drops its result counts, too.
+/// The contents of memory after a load or a store in the model of values. A load that drops its result counts, too.
 fn loaded(op: Op) -> Option<LoadExtension> {
     let (bits, is_signed) = match op {
         Op::Stb => (8, false),

@@ -16,7 +16,7 @@ pub struct AlphaSystem;
 /// The opcode of calls of PALcode.
 const CALL_PAL: u32 = 0;
 
-/// What a physical address becomes in records: the address at which the kernel maps all memory, without its highest bit
+/// The base of physical addresses in records: the address at which the kernel maps all memory, without its highest bit
 /// (`events::record::word_of_address`).
 const DIRECT_MAPPING: i64 = 0x7fff_fc00_0000_0000;
 

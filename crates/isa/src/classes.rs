@@ -1,4 +1,4 @@
-//! What instructions of any set are classified by: groups of the instruction mix, and classes of pipelines.
+//! Classifications of the instructions of any set: groups of the instruction mix, and classes of pipelines.
 
 use serde::{Deserialize, Serialize};
 

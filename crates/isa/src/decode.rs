@@ -5,7 +5,7 @@
 //! are computed from the table when the crate is compiled.
 
 use crate::qualifiers::Qualifiers;
-use crate::table::{Flags, Format, Op, Operands, ROWS, Row};
+use crate::table::{Flags, Format, InstructionRow, Op, Operands, ROWS};
 
 /// A decoded instruction: its operation, and the word with its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +16,7 @@ pub struct Instruction {
     pub word: u32,
 }
 
-/// What an instruction that does nothing is called.
+/// The name of an instruction that does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Nop {
     /// An integer operation without traps into register 31, as `bis $31,$31,$31`.
@@ -181,7 +181,7 @@ const RB_31: u32 = 31 << 16;
 
 /// Where in [`CANDIDATES`] the instructions with one opcode are, and which bits choose among them.
 #[derive(Clone, Copy)]
-struct Slice {
+struct CandidateSlice {
     start: u16,
     shift: u8,
     mask: u32,
@@ -196,7 +196,7 @@ struct Fixed {
 
 /// The bits that distinguish instructions with the same opcode. All functions of the miscellaneous
 /// instructions are multiples of 0x400; the bits below are checked as fixed ones.
-const fn selector(row: &Row) -> (u8, u32) {
+const fn selector(row: &InstructionRow) -> (u8, u32) {
     match row.format {
         Format::Memory | Format::Branch | Format::Pal => (0, 0),
         Format::MemoryFunction => (10, 0x3f),
@@ -208,7 +208,7 @@ const fn selector(row: &Row) -> (u8, u32) {
     }
 }
 
-const fn fixed(row: &Row) -> Fixed {
+const fn fixed(row: &InstructionRow) -> Fixed {
     let (mask, value) = match row.operands {
         Operands::RegistersRaRbRc => (LITERAL, 0),
         Operands::RbRc => (RA_31, RA_31),
@@ -224,15 +224,15 @@ const fn fixed(row: &Row) -> Fixed {
     Fixed { mask, value }
 }
 
-const fn slices() -> ([Slice; 64], usize) {
+const fn slices() -> ([CandidateSlice; 64], usize) {
     // Unassigned opcodes have the one candidate at 0, which is none.
-    let mut slices = [Slice { start: 0, shift: 0, mask: 0 }; 64];
+    let mut slices = [CandidateSlice { start: 0, shift: 0, mask: 0 }; 64];
     let (mut end, mut i) = (1, 0);
     while i < Op::COUNT {
         let slice = &mut slices[ROWS[i].opcode as usize];
         if slice.start == 0 {
             let (shift, mask) = selector(&ROWS[i]);
-            *slice = Slice { start: end as u16, shift, mask };
+            *slice = CandidateSlice { start: end as u16, shift, mask };
             end += mask as usize + 1;
         }
         i += 1;
@@ -240,8 +240,8 @@ const fn slices() -> ([Slice; 64], usize) {
     (slices, end)
 }
 
-const SLICES_AND_LENGTH: ([Slice; 64], usize) = slices();
-static SLICES: [Slice; 64] = SLICES_AND_LENGTH.0;
+const SLICES_AND_LENGTH: ([CandidateSlice; 64], usize) = slices();
+static SLICES: [CandidateSlice; 64] = SLICES_AND_LENGTH.0;
 
 static CANDIDATES: [Option<Op>; SLICES_AND_LENGTH.1] = {
     let mut candidates = [None; SLICES_AND_LENGTH.1];

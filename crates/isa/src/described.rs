@@ -34,7 +34,7 @@ pub static DESCRIBED_SETS: [DescribedSet; 8] = [
     DescribedSet { name: "qemu-loongarch64", elf_machine: 258, code_alignment: 4 },
 ];
 
-/// What an instruction does with control.
+/// The transfer of control by an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DescribedKind {
     /// Control goes to the next instruction.
@@ -86,12 +86,12 @@ pub struct DescribedAccess {
     pub size_shift: u8,
 }
 
-/// What an emulator knows of an instruction.
+/// An emulator's description of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InstructionDescription {
     /// Bytes, 1 to 16.
     pub length: u8,
-    /// What it does with control.
+    /// Its transfer of control.
     pub kind: DescribedKind,
     /// The distance in bytes to its target, if the kind has one and it is known.
     pub distance: Option<i64>,
@@ -112,7 +112,7 @@ const STORED_RETURN_ADDRESS: DescribedAccess = DescribedAccess { is_store: true,
 
 /// No register is known: all addresses are sums of this one, which every instruction changes.
 const BASE: u8 = 0;
-/// What calls write their return addresses to, in name.
+/// The register that calls nominally write their return addresses to.
 const LINK: u8 = 30;
 /// A register of which nothing follows.
 const ZERO: u8 = 31;

@@ -15,7 +15,7 @@ pub const REGISTER_NAMES: [&str; 32] = [
 impl Instruction {
     /// The text of the instruction at an address: mnemonic, space, operands.
     pub fn disassemble(&self, pc: u64) -> impl fmt::Display {
-        Text { instruction: *self, pc }
+        InstructionText { instruction: *self, pc }
     }
 
     /// Writes the qualifiers as `/su` and the like.
@@ -41,7 +41,7 @@ impl Instruction {
 }
 
 /// An instruction at an address, to be written.
-struct Text {
+struct InstructionText {
     instruction: Instruction,
     pc: u64,
 }
@@ -50,7 +50,7 @@ struct Text {
 struct Integer(u8);
 struct Float(u8);
 /// The second operand of an integer operation.
-struct Second(Instruction);
+struct WrittenOperand(Instruction);
 /// An unsigned constant: C's `%#x`.
 struct Constant(u32);
 
@@ -66,7 +66,7 @@ impl fmt::Display for Float {
     }
 }
 
-impl fmt::Display for Second {
+impl fmt::Display for WrittenOperand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.literal() {
             Some(value) => Constant(value.into()).fmt(f),
@@ -81,7 +81,7 @@ impl fmt::Display for Constant {
     }
 }
 
-impl fmt::Display for Text {
+impl fmt::Display for InstructionText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(pseudo) = pseudo(self.instruction) {
             return self.write_pseudo(pseudo, f);
@@ -99,7 +99,7 @@ impl fmt::Display for Text {
     }
 }
 
-impl Text {
+impl InstructionText {
     fn write_operands(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let i = self.instruction;
         let (ra, rb, rc) = (Integer(i.ra()), Integer(i.rb()), Integer(i.rc()));
@@ -120,9 +120,9 @@ impl Text {
             }
             Operands::RaBranch => write!(f, " {ra},{:#x}", self.relative()),
             Operands::FaBranch => write!(f, " {fa},{:#x}", self.relative()),
-            Operands::RaRbRc => write!(f, " {ra},{},{rc}", Second(i)),
+            Operands::RaRbRc => write!(f, " {ra},{},{rc}", WrittenOperand(i)),
             Operands::RegistersRaRbRc => write!(f, " {ra},{rb},{rc}"),
-            Operands::RbRc => write!(f, " {},{rc}", Second(i)),
+            Operands::RbRc => write!(f, " {},{rc}", WrittenOperand(i)),
             Operands::RegisterRbRc => write!(f, " {rb},{rc}"),
             Operands::Rc => write!(f, " {rc}"),
             Operands::FaFbFc => write!(f, " {fa},{fb},{fc}"),
@@ -145,27 +145,27 @@ impl Text {
         self.pc.wrapping_add(4).wrapping_add_signed(self.instruction.displacement().into())
     }
 
-    fn write_pseudo(&self, (name, shape): (&str, Shape), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_pseudo(&self, (name, shape): (&str, OperandShape), f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let i = self.instruction;
         f.write_str(name)?;
-        if shape == Shape::FloatUnary {
+        if shape == OperandShape::FloatUnary {
             i.write_qualifiers(f)?;
         }
         match shape {
-            Shape::Bare => Ok(()),
-            Shape::Target => write!(f, " {:#x}", self.relative()),
-            Shape::Register => write!(f, " ({})", Integer(i.rb())),
-            Shape::Destination => write!(f, " {}", Integer(i.rc())),
-            Shape::Unary => write!(f, " {},{}", Second(i), Integer(i.rc())),
-            Shape::FloatDestination => write!(f, " {}", Float(i.rc())),
-            Shape::FloatUnary => write!(f, " {},{}", Float(i.rb()), Float(i.rc())),
+            OperandShape::Bare => Ok(()),
+            OperandShape::Target => write!(f, " {:#x}", self.relative()),
+            OperandShape::Register => write!(f, " ({})", Integer(i.rb())),
+            OperandShape::Destination => write!(f, " {}", Integer(i.rc())),
+            OperandShape::Unary => write!(f, " {},{}", WrittenOperand(i), Integer(i.rc())),
+            OperandShape::FloatDestination => write!(f, " {}", Float(i.rc())),
+            OperandShape::FloatUnary => write!(f, " {},{}", Float(i.rb()), Float(i.rc())),
         }
     }
 }
 
 /// The operands that a pseudo-instruction is written with.
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+enum OperandShape {
     Bare,
     Target,
     Register,
@@ -176,8 +176,8 @@ enum Shape {
 }
 
 /// The pseudo-instruction that objdump sees in an instruction, if any.
-fn pseudo(i: Instruction) -> Option<(&'static str, Shape)> {
-    use Shape::*;
+fn pseudo(i: Instruction) -> Option<(&'static str, OperandShape)> {
+    use OperandShape::*;
     let (ra, rb, rc) = (i.ra(), i.rb(), i.rc());
     let no_source = ra == 31 && rb == 31 && i.literal().is_none();
     Some(match i.op {

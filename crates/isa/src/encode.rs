@@ -6,7 +6,7 @@ use crate::table::{Format, Op};
 
 /// The second operand of an integer operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operand {
+pub enum SecondOperand {
     /// A register.
     Register(u8),
     /// An 8-bit literal, zero-extended.
@@ -75,10 +75,10 @@ pub fn branch(op: Op, ra: u8, displacement: i64) -> Result<u32, EncodeError> {
 }
 
 /// An integer operation: `op ra,rb,rc`. Registers that it has not are 31.
-pub fn operate(op: Op, ra: u8, rb: Operand, rc: u8) -> Result<u32, EncodeError> {
+pub fn operate(op: Op, ra: u8, rb: SecondOperand, rc: u8) -> Result<u32, EncodeError> {
     let fields = match rb {
-        Operand::Register(rb) => registers(ra, rb, rc)?,
-        Operand::Literal(value) => registers(ra, 0, rc)? | u32::from(value) << 13 | LITERAL,
+        SecondOperand::Register(rb) => registers(ra, rb, rc)?,
+        SecondOperand::Literal(value) => registers(ra, 0, rc)? | u32::from(value) << 13 | LITERAL,
     };
     finish(op, Format::Operate, fields | u32::from(op.row().function) << 5)
 }

@@ -1,4 +1,4 @@
-//! What integer operations compute.
+//! The results of integer operations.
 
 use crate::{Op, Operation};
 

@@ -1,4 +1,4 @@
-//! What the consumers of executions need to know of an instruction set: traces, models of machines, analysis.
+//! The facts of an instruction set that consumers of executions need: traces, models of machines, analysis.
 //!
 //! A set describes each instruction word by an [`InstructionSummary`], and for pipelines by a [`PipelineSummary`].
 //! Summaries are too large for a hot path: a consumer makes compact tables of them, once for each block.
@@ -55,7 +55,7 @@ pub trait InstructionSet: Debug + Sync {
     /// Whether a processor has the instruction. It does not have one that does not exist.
     fn is_implemented(&self, word: u32, cpu: Cpu) -> bool;
 
-    /// What models of pipelines need to know of the instruction; `None` if there is no such instruction.
+    /// The summary of an instruction for models of pipelines; `None` if there is no such instruction.
     fn pipeline_summary(&self, word: u32) -> Option<PipelineSummary>;
 
     /// Linux's numbers, for programs of this set, of the system calls that readers of traces follow.
@@ -100,7 +100,7 @@ pub enum Register {
     Float(u8),
 }
 
-/// What records and traces need to know of an instruction.
+/// A summary of an instruction for records and traces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstructionSummary {
     /// Its access to memory.
@@ -181,7 +181,7 @@ pub enum SourceOperand {
 /// A transfer of control at the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlTransfer {
-    /// What it is for.
+    /// Its purpose.
     pub kind: TransferKind,
     /// Whether control continues with the next instruction if a condition is false.
     pub is_conditional: bool,
@@ -195,7 +195,7 @@ pub struct ControlTransfer {
     pub return_stack: ReturnStackUse,
 }
 
-/// What a transfer of control does with a processor's stack of predicted return addresses.
+/// The use of a processor's stack of predicted return addresses by a transfer of control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReturnStackUse {
     /// Its target is predicted to be the last address of the stack, which it removes.
@@ -229,7 +229,7 @@ pub enum TransferTarget {
     },
 }
 
-/// What models of pipelines need to know of an instruction. Zero registers are none.
+/// A summary of an instruction for models of pipelines. Zero registers are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineSummary {
     /// Its class.
@@ -251,14 +251,14 @@ pub struct ValueModel {
     pub prediction: ValuePrediction,
     /// The register that gets the value; if the instruction has none, the address of the next instruction.
     pub destination: Option<Register>,
-    /// What the register gets in the place of the value: a conditional store's success.
+    /// The register that gets another result in the place of the value: a conditional store's success.
     pub success: Option<u8>,
-    /// What memory holds then: the value as a load of the same size returns it. If the instruction has no access, this
-    /// is at address 0.
+    /// The contents of memory then: the value as a load of the same size returns it. If the instruction has no access, this is at
+    /// address 0.
     pub memory: Option<LoadExtension>,
 }
 
-/// What a value is predicted from.
+/// The source of a prediction of a value.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum ValuePrediction {
     /// Earlier values of the same instruction only.

@@ -44,7 +44,7 @@ pub use instruction_set::{
     TransferTarget, ValueModel, ValuePrediction,
 };
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
-pub use table::{Extension, Flags, Format, Op, Operands, Row, TABLE};
+pub use table::{Extension, Flags, Format, InstructionRow, Op, Operands, TABLE};
 
 /// All instruction sets that traces are recorded of. Files that name none are of the first.
 pub static INSTRUCTION_SETS: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = {

@@ -10,7 +10,7 @@ const RDUNIQ: u32 = 0x9e;
 const WRUNIQ: u32 = 0x9f;
 
 impl Instruction {
-    /// What models of pipelines need to know.
+    /// A summary for models of pipelines.
     pub(crate) fn pipeline_summary(self) -> PipelineSummary {
         let (sources, special, destination) = self.pipeline_registers();
         PipelineSummary { class: self.class(), sources, special, destination }

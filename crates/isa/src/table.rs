@@ -127,7 +127,7 @@ impl Flags {
 
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct InstructionRow {
     /// The instruction.
     pub op: Op,
     /// The manual's mnemonic, without qualifiers of floating-point operations.
@@ -160,10 +160,10 @@ macro_rules! instructions {
         pub enum Op { $(#[doc = concat!("`", $mnemonic, "`")] $op,)* }
 
         /// Every instruction, in the order of [`Op`].
-        pub static TABLE: [Row; Op::COUNT] = ROWS;
+        pub static TABLE: [InstructionRow; Op::COUNT] = ROWS;
 
         /// The same for constant evaluation.
-        pub(crate) const ROWS: [Row; Op::COUNT] = [$(Row {
+        pub(crate) const ROWS: [InstructionRow; Op::COUNT] = [$(InstructionRow {
             op: Op::$op,
             mnemonic: $mnemonic,
             format: $format,
@@ -414,7 +414,7 @@ instructions! {
 impl Op {
     /// The instruction's line of the table.
     #[inline]
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static InstructionRow {
         &TABLE[self as usize]
     }
 

@@ -1,6 +1,6 @@
 //! The table and what derives from it, checked against the paper, the manual and each other.
 
-use pathlength_isa::encode::{self, EncodeError, Operand};
+use pathlength_isa::encode::{self, EncodeError, SecondOperand};
 use pathlength_isa::{
     Cpu, Extension, Flags, Format, Group, Instruction, Nop, Op, Operands, Qualifiers, Rounding, TABLE,
     decode, nop_kind,
@@ -110,7 +110,7 @@ fn no_operations() {
     assert_eq!(nop_kind(0x2ffe_0000), Some(Nop::Unop));
     assert_eq!(nop_kind(0x5fff_041f), Some(Nop::Fnop));
     // addq $1,$2,$31 does nothing; addq/v may trap; addq $1,$2,$3 and ldq $31,0($30) do something.
-    let into = |op, rc| encode::operate(op, 1, Operand::Register(2), rc).unwrap();
+    let into = |op, rc| encode::operate(op, 1, SecondOperand::Register(2), rc).unwrap();
     assert_eq!(nop_kind(into(Op::Addq, 31)), Some(Nop::Nop));
     assert_eq!(nop_kind(into(Op::Addqv, 31)), None);
     assert_eq!(nop_kind(into(Op::Addq, 3)), None);
@@ -159,7 +159,10 @@ fn errors_say_what_was_wrong() {
     // cpys rounds nothing, ctpop takes no literal, sqrtt has no first source.
     let chopped = Qualifiers { rounding: Rounding::Chopped, ..Qualifiers::NONE };
     assert_eq!(encode::float_operate(Op::Cpys, chopped, 1, 2, 3), Err(EncodeError::Operands(Op::Cpys)));
-    assert_eq!(encode::operate(Op::Ctpop, 31, Operand::Literal(1), 3), Err(EncodeError::Operands(Op::Ctpop)));
+    assert_eq!(
+        encode::operate(Op::Ctpop, 31, SecondOperand::Literal(1), 3),
+        Err(EncodeError::Operands(Op::Ctpop))
+    );
     let sqrtt = encode::float_operate(Op::Sqrtt, Qualifiers::NONE, 1, 2, 3);
     assert_eq!(sqrtt, Err(EncodeError::Operands(Op::Sqrtt)));
 }
@@ -172,7 +175,7 @@ fn encode_again(i: Instruction) -> Result<u32, EncodeError> {
         Format::MemoryJump => encode::jump(i.op, i.ra(), i.rb(), (i.displacement() / 4) as u16 & 0x3fff),
         Format::Branch => encode::branch(i.op, i.ra(), i.displacement().into()),
         Format::Operate => {
-            let second = i.literal().map_or(Operand::Register(i.rb()), Operand::Literal);
+            let second = i.literal().map_or(SecondOperand::Register(i.rb()), SecondOperand::Literal);
             encode::operate(i.op, i.ra(), second, i.rc())
         }
         Format::FloatOperate => encode::float_operate(i.op, i.qualifiers(), i.ra(), i.rb(), i.rc()),
@@ -186,7 +189,7 @@ fn ignored(i: Instruction) -> u32 {
 }
 
 /// A word that is an instruction with this row, with operands from random bits.
-fn word_of(row: &pathlength_isa::Row, bits: u32) -> u32 {
+fn word_of(row: &pathlength_isa::InstructionRow, bits: u32) -> u32 {
     let function = match row.format {
         Format::Memory | Format::Branch | Format::Pal => (0, 0),
         Format::MemoryFunction => (0xffff, u32::from(row.function)),

@@ -1,9 +1,9 @@
 //! Bounds-check elimination: a forward dataflow analysis of the base registers that were compared with the address limit
 //! on every path to a block, and not written since. Accesses by such a register need no comparison.
 
-use guest::{Block, BlockCache};
+use guest::{BlockCache, DecodedBlock};
 
-use crate::region::Region;
+use crate::region::CodeRegion;
 use crate::target::Target;
 
 /// A register as a bit; none without one.
@@ -12,7 +12,7 @@ fn bit(register: Option<u8>) -> u32 {
 }
 
 /// The checked registers behind a block, from those before it.
-fn checked_after<G: Target>(block: &Block<G>, before: u32) -> u32 {
+fn checked_after<G: Target>(block: &DecodedBlock<G>, before: u32) -> u32 {
     block
         .instructions
         .iter()
@@ -20,7 +20,7 @@ fn checked_after<G: Target>(block: &Block<G>, before: u32) -> u32 {
 }
 
 /// Bit masks of the checked registers at the beginning of each block.
-pub(crate) fn checked_at_block_entries<G: Target>(region: &Region, cache: &BlockCache<G>) -> Vec<u32> {
+pub(crate) fn checked_at_block_entries<G: Target>(region: &CodeRegion, cache: &BlockCache<G>) -> Vec<u32> {
     let nothing_at_entries = |&is_entry: &bool| if is_entry { 0 } else { u32::MAX };
     let mut checked: Vec<u32> = region.is_entry.iter().map(nothing_at_entries).collect();
     let mut changed = true;

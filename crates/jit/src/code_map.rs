@@ -96,7 +96,7 @@ impl Drop for CodeMap {
     }
 }
 
-/// What compiled code was executing when a signal interrupted the calling thread.
+/// The position of compiled code when a signal interrupted the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted<const N: usize> {
     /// The guest instruction.
@@ -108,9 +108,8 @@ pub struct Interrupted<const N: usize> {
 /// How far callbacks of compiled code are looked for on the host's stack, in words.
 const SEARCHED_WORDS: usize = 512;
 
-/// What compiled code was executing when the calling thread was interrupted; None if no compiled code was active, or it cannot
-/// be told. Async-signal-safe. `stack_end` is the end of the part of the host's stack that compiled code and what it
-/// calls use.
+/// The position of compiled code when the calling thread was interrupted; None if no compiled code was active, or it cannot be
+/// told. Async-signal-safe. `stack_end` is the end of the part of the host's stack that compiled code and what it calls use.
 ///
 /// # Safety
 /// `context` must be that of a signal that interrupted the calling thread, and `stack_end` an address on its stack.

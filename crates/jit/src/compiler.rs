@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::{BlockId, HitFilter};
-use guest::flow::Flow;
-use guest::{Block, BlockCache, CodeAddresses, InstrumentationLevel};
-use memory::Memory;
+use guest::flow::FlowCounters;
+use guest::{BlockCache, CodeAddresses, DecodedBlock, InstrumentationLevel};
+use guest_memory::Memory;
 
 use crate::code_map::CodeMap;
 use crate::emit::{self, Emit};
@@ -13,9 +13,9 @@ use crate::enter;
 use crate::host::arena::CodeTable;
 use crate::host::assembler::Assembler;
 use crate::region;
-use crate::registers::Registers;
-use crate::site::Site;
-use crate::stubs::{self, Stubs};
+use crate::registers::RegisterMap;
+use crate::site::FaultSite;
+use crate::stubs::{self, StubOffsets};
 
 /// Executions of a block in the interpreter after which it is compiled.
 pub const COMPILE_THRESHOLD: u32 = 50;
@@ -33,12 +33,12 @@ pub fn compiled_regions() -> u64 {
 
 /// Compiles regions and keeps them.
 pub struct Compiler<G> {
-    registers: Registers<G>,
+    registers: RegisterMap<G>,
     hit_filter: Option<HitFilter>,
-    stubs: Stubs,
+    stubs: StubOffsets,
     code_table: CodeTable,
     /// By position in the arena.
-    sites: Vec<Site>,
+    sites: Vec<FaultSite>,
     map: Box<CodeMap>,
     stack_end: usize,
 }
@@ -63,11 +63,11 @@ impl<G: Emit> Compiler<G> {
         enter::catch_faults();
         let mut code_table = CodeTable::new()?;
         let hit_filter = hit_filter.filter(|_| level == InstrumentationLevel::Unfiltered).cloned();
-        let registers = Registers::new(level, hit_filter.as_ref(), is_limited);
+        let registers = RegisterMap::new(level, hit_filter.as_ref(), is_limited);
         let origin = code_table.arena.next();
         let mut assembler = Assembler::new(origin);
         let interpret_one = emit::interpret_one::<G> as *const () as u64;
-        let writer = stubs::Writer {
+        let writer = stubs::StubWriter {
             assembler: &mut assembler,
             registers: &registers,
             hit_filter: hit_filter.as_ref(),
@@ -90,17 +90,17 @@ impl<G: Emit> Compiler<G> {
         &mut self,
         id: BlockId,
         compile_threshold: u32,
-        must_report: &dyn Fn(&Block<G>) -> bool,
+        must_report: &dyn Fn(&DecodedBlock<G>) -> bool,
         first_instruction: &dyn Fn(BlockId) -> u32,
         cache: &mut BlockCache<G>,
     ) {
         let region = region::find(id, (compile_threshold / MAX_RATIO).max(1), must_report, cache);
         let flow = self.registers.has_counters().then(|| region.flow(cache));
         let (first, space) = self.code_table.arena.counters();
-        let counters = flow.as_ref().map_or(0, Flow::counters);
+        let counters = flow.as_ref().map_or(0, FlowCounters::counters);
         let emitted = cache.counters.next(counters, first, space).and_then(|number| {
             let base = first.as_ptr() as u64;
-            let counted = flow.as_ref().map(|flow| emit::Counted { flow, first: number, base });
+            let counted = flow.as_ref().map(|flow| emit::BlockCounting { flow, first: number, base });
             let lookup = |hit_filter| emit::FilterLookup { hit_filter, first_instruction };
             let lookup = self.hit_filter.as_ref().map(lookup);
             let (registers, code_table) = (&self.registers, &mut self.code_table);
@@ -112,7 +112,7 @@ impl<G: Emit> Compiler<G> {
         };
         REGIONS.fetch_add(1, Ordering::Relaxed);
         let start = (code - self.code_table.arena.start()) as u32;
-        let moved = emitted.sites.iter().map(|site| Site { position: start + site.position, ..*site });
+        let moved = emitted.sites.iter().map(|site| FaultSite { position: start + site.position, ..*site });
         self.sites.extend(moved);
         if !emitted.instructions.is_empty() {
             self.map.add(start, emitted.instructions, start + emitted.code.len() as u32);
@@ -132,7 +132,7 @@ impl<G: Emit> Compiler<G> {
 
     /// Prepares to enter a block's code: puts it back into the table of computed jumps, where another block's may have
     /// replaced it, and sets the addresses of the code ([`guest::HostSide`]).
-    pub fn prepare(&mut self, block: &Block<G>, guest: &mut G) {
+    pub fn prepare(&mut self, block: &DecodedBlock<G>, guest: &mut G) {
         enter::set_code(self.code_table.arena.start());
         self.map.set_current();
         self.code_table.set_jump_target(block.address, block.code() as u64);
@@ -148,7 +148,7 @@ impl<G: Emit> Compiler<G> {
     }
 
     /// The site of the host instruction at `host`, which faulted.
-    pub fn site(&self, host: usize) -> Site {
+    pub fn site(&self, host: usize) -> FaultSite {
         let position = (host as u64 - self.code_table.arena.start()) as u32;
         let next = self.sites.partition_point(|site| site.position <= position);
         self.sites[next - 1]

@@ -5,22 +5,22 @@
 //! Instructions are translated one by one, and each is executed completely or not at all: when one faults, the
 //! registers have the values from before it.
 
-use ::memory::Memory;
 use events::UnfilteredAccess;
-use guest::flow::Flow;
-use guest::{Block, BlockCache, HostSide};
+use guest::flow::FlowCounters;
+use guest::{BlockCache, DecodedBlock, HostSide};
+use guest_memory::Memory;
 
 use crate::bounds_check_elimination;
 use crate::code_map::{self, MappedCode, NO_INSTRUCTION};
 use crate::host::arena::CodeTable;
 use crate::host::assembler::*;
 use crate::host::code::Label;
-use crate::region::Region;
+use crate::region::CodeRegion;
 use crate::registers::{
-    INSTRUCTIONS, RECORD, Registers, TIME, beside_record, host_field, instructions, stack_limit,
+    INSTRUCTIONS, RECORD, RegisterMap, TIME, beside_record, host_field, instructions, stack_limit,
 };
-use crate::site::Site;
-use crate::stubs::Stubs;
+use crate::site::FaultSite;
+use crate::stubs::StubOffsets;
 use crate::target::Target;
 
 mod control;
@@ -38,19 +38,19 @@ pub trait Emit: Target {
     type OutOfLine;
     /// Translates the instruction at an index of a block, possibly together with the next ones. Returns how many were
     /// translated; None after a transfer of control, which ends the block.
-    fn emit(emitter: &mut Emitter<Self>, block: &Block<Self>, at: usize) -> Option<usize>;
+    fn emit(emitter: &mut Emitter<Self>, block: &DecodedBlock<Self>, at: usize) -> Option<usize>;
     /// Writes out-of-line code.
     fn emit_out_of_line(emitter: &mut Emitter<Self>, code: Self::OutOfLine);
     /// Executes an instruction that is no transfer of control. False if it did not complete: then everything is as
     /// before, so that the interpreter can execute it again and raise the exception.
-    fn execute_or_undo(&mut self, instruction: &Self::Instruction, memory: &Memory) -> bool;
+    fn execute_or_undo(&mut self, instruction: &Self::GuestInstruction, memory: &Memory) -> bool;
 }
 
 /// A region's code, with its entries and sites of faults.
 pub(crate) struct Emitted {
     pub(crate) code: Vec<u8>,
     /// Where faults may come from, by position, ascending.
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<FaultSite>,
     /// Where control may enter: index in the region and position.
     pub(crate) entries: Vec<(usize, usize)>,
     /// Where each instruction's code begins, if a [`CodeMap`] is kept.
@@ -59,8 +59,8 @@ pub(crate) struct Emitted {
 
 /// How executions of a region's blocks are counted.
 #[derive(Clone, Copy)]
-pub(crate) struct Counted<'a> {
-    pub(crate) flow: &'a Flow,
+pub(crate) struct BlockCounting<'a> {
+    pub(crate) flow: &'a FlowCounters,
     /// The number of the first counter.
     pub(crate) first: usize,
     /// Where the counter with number 0 is.
@@ -69,12 +69,12 @@ pub(crate) struct Counted<'a> {
 
 /// Writes a region's code, for the place where the arena ends. None if there is no room in it.
 pub(crate) fn emit<G: Emit>(
-    region: &Region,
+    region: &CodeRegion,
     cache: &BlockCache<G>,
-    registers: &Registers<G>,
+    registers: &RegisterMap<G>,
     lookup: Option<FilterLookup>,
-    stubs: &Stubs,
-    counted: Option<Counted>,
+    stubs: &StubOffsets,
+    counted: Option<BlockCounting>,
     code_table: &mut CodeTable,
 ) -> Option<Emitted> {
     let mut assembler = Assembler::new(code_table.arena.next());
@@ -116,13 +116,13 @@ const NO_FLAGS: (u8, usize) = (u8::MAX, 0);
 /// Writes a region's code.
 pub struct Emitter<'a, G: Emit> {
     pub(crate) assembler: Assembler,
-    pub(crate) region: &'a Region,
+    pub(crate) region: &'a CodeRegion,
     pub(crate) cache: &'a BlockCache<G>,
-    pub(crate) registers: &'a Registers<G>,
+    pub(crate) registers: &'a RegisterMap<G>,
     /// If only unfiltered accesses are reported.
     pub(crate) lookup: Option<FilterLookup<'a>>,
-    pub(crate) stubs: &'a Stubs,
-    pub(crate) counted: Option<Counted<'a>>,
+    pub(crate) stubs: &'a StubOffsets,
+    pub(crate) counted: Option<BlockCounting<'a>>,
     pub(crate) code_table: &'a mut CodeTable,
     /// Of the blocks.
     pub(crate) labels: Vec<Label>,
@@ -138,7 +138,7 @@ pub struct Emitter<'a, G: Emit> {
     pub(crate) flags: (u8, usize),
     /// Accesses in the block's record so far.
     pub(crate) accesses: i32,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<FaultSite>,
     pub(crate) instructions: Vec<MappedCode>,
     /// Whether a map of the code is kept.
     pub(crate) is_mapped: bool,
@@ -182,7 +182,7 @@ impl<G: Emit> Emitter<'_, G> {
         self.flags = NO_FLAGS;
         debug_assert_eq!(self.unextended, 0);
         let cache = self.cache;
-        let block: &Block<G> = cache.block(self.region.blocks[index]);
+        let block: &DecodedBlock<G> = cache.block(self.region.blocks[index]);
         if self.is_loop[index] {
             let leave = self.leave_before();
             self.poll(leave);
@@ -210,7 +210,7 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// Counts an execution of a block, or begins its record.
-    pub(crate) fn count(&mut self, block: &Block<G>) {
+    pub(crate) fn count(&mut self, block: &DecodedBlock<G>) {
         if self.registers.traces() {
             let id = self.region.blocks[self.index];
             if self.lookup.is_none() {
@@ -245,8 +245,8 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// The number of one of the region's counters, if the region is counted and has it.
-    pub(crate) fn counter(&self, select: impl FnOnce(&Flow) -> Option<usize>) -> Option<usize> {
-        let Counted { flow, first, .. } = self.counted?;
+    pub(crate) fn counter(&self, select: impl FnOnce(&FlowCounters) -> Option<usize>) -> Option<usize> {
+        let BlockCounting { flow, first, .. } = self.counted?;
         Some(first + select(flow)?)
     }
 
@@ -257,7 +257,7 @@ impl<G: Emit> Emitter<'_, G> {
 
     /// Adds one to a counter, if there is one.
     pub(crate) fn increment(&mut self, counter: Option<usize>) {
-        if let Some(Counted { base, .. }) = self.counted
+        if let Some(BlockCounting { base, .. }) = self.counted
             && let Some(counter) = counter
         {
             self.assembler.increment(Operand::Near(base + 8 * counter as u64));
@@ -284,7 +284,7 @@ impl<G: Emit> Emitter<'_, G> {
 
     /// Ends the block's record. Does not change the flags, unless accesses are looked up in the hit filter, which also
     /// uses rax and rcx.
-    pub(crate) fn end_record(&mut self, block: &Block<G>) {
+    pub(crate) fn end_record(&mut self, block: &DecodedBlock<G>) {
         if let Some(lookup) = self.lookup {
             self.look_up_accesses(block, lookup);
         } else if self.registers.traces() {

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::marker::PhantomData;
 
 use events::{BlockId, HitFilter};
-use guest::{Block, BlockCache, Guest, HostSide, InstrumentationLevel};
-use memory::Memory;
+use guest::{BlockCache, DecodedBlock, Guest, HostSide, InstrumentationLevel};
+use guest_memory::Memory;
 
 /// As in the compiler.
 pub const COMPILE_THRESHOLD: u32 = 0;
@@ -30,14 +30,14 @@ pub enum Exit {
 pub struct Compiler<G>(Infallible, PhantomData<G>);
 
 /// Where compiled code faulted: nowhere.
-pub struct Site {
+pub struct FaultSite {
     /// The block.
     pub block: BlockId,
     /// The instruction in it.
     pub index: u32,
 }
 
-impl Site {
+impl FaultSite {
     /// Makes the registers what they are for the guest.
     pub fn complete<G: Guest>(&self, _: &mut G, _: &BlockCache<G>) {}
 }
@@ -53,7 +53,7 @@ impl<G: Guest> Compiler<G> {
         &mut self,
         _: BlockId,
         _: u32,
-        _: &dyn Fn(&Block<G>) -> bool,
+        _: &dyn Fn(&DecodedBlock<G>) -> bool,
         _: &dyn Fn(BlockId) -> u32,
         _: &mut BlockCache<G>,
     ) {
@@ -61,12 +61,12 @@ impl<G: Guest> Compiler<G> {
     }
 
     /// As in the compiler.
-    pub fn prepare(&mut self, _: &Block<G>, _: &mut G) {
+    pub fn prepare(&mut self, _: &DecodedBlock<G>, _: &mut G) {
         match self.0 {}
     }
 
     /// As in the compiler.
-    pub fn site(&self, _: usize) -> Site {
+    pub fn site(&self, _: usize) -> FaultSite {
         match self.0 {}
     }
 

@@ -3,25 +3,25 @@
 use std::collections::{HashMap, VecDeque};
 
 use events::BlockId;
-use guest::flow::{Flow, FlowBlock};
-use guest::{Block, BlockCache};
+use guest::flow::{FlowBlock, FlowCounters};
+use guest::{BlockCache, DecodedBlock};
 
 use crate::target::Target;
 
 /// An edge of the control-flow graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Edge {
+pub(crate) struct RegionEdge {
     pub(crate) to: usize,
     /// Whether control may also arrive there from outside the region: after a call, or by an indirect jump.
     pub(crate) is_open: bool,
 }
 
 /// Blocks, the entry first, and how control flows among them.
-pub(crate) struct Region {
+pub(crate) struct CodeRegion {
     /// In reverse postorder.
     pub(crate) blocks: Vec<BlockId>,
     /// From each block.
-    pub(crate) edges: Vec<Vec<Edge>>,
+    pub(crate) edges: Vec<Vec<RegionEdge>>,
     /// Whether control may enter the region at each block.
     pub(crate) is_entry: Vec<bool>,
     by_address: HashMap<u64, usize>,
@@ -30,19 +30,19 @@ pub(crate) struct Region {
 /// The maximum number of instructions in a region.
 const LARGEST: usize = 16_000;
 
-impl Region {
+impl CodeRegion {
     /// The block at an address.
     pub(crate) fn at(&self, address: u64) -> Option<usize> {
         self.by_address.get(&address).copied()
     }
 
     /// The flow graph, for the selection of counters.
-    pub(crate) fn flow<G: Target>(&self, cache: &BlockCache<G>) -> Flow {
+    pub(crate) fn flow<G: Target>(&self, cache: &BlockCache<G>) -> FlowCounters {
         let flow_block = |(index, &id): (usize, &BlockId)| {
             let next = self.edges[index].iter().map(|edge| edge.to).collect();
             FlowBlock { is_entry: self.is_entry[index], next, weight: cache.block(id).execution_count }
         };
-        Flow::new(&self.blocks.iter().enumerate().map(flow_block).collect::<Vec<_>>())
+        FlowCounters::new(&self.blocks.iter().enumerate().map(flow_block).collect::<Vec<_>>())
     }
 }
 
@@ -51,9 +51,9 @@ impl Region {
 pub(crate) fn find<G: Target>(
     entry: BlockId,
     least: u32,
-    must_report: &dyn Fn(&Block<G>) -> bool,
+    must_report: &dyn Fn(&DecodedBlock<G>) -> bool,
     cache: &BlockCache<G>,
-) -> Region {
+) -> CodeRegion {
     let mut blocks = vec![entry];
     let mut by_address = HashMap::from([(cache.block(entry).address, 0)]);
     let mut queue = VecDeque::from([entry]);
@@ -79,8 +79,8 @@ fn in_order<G: Target>(
     blocks: &[BlockId],
     by_address: &HashMap<u64, usize>,
     cache: &BlockCache<G>,
-) -> Region {
-    let edges: Vec<Vec<Edge>> = blocks.iter().map(|&id| edges(cache.block(id), by_address)).collect();
+) -> CodeRegion {
+    let edges: Vec<Vec<RegionEdge>> = blocks.iter().map(|&id| edges(cache.block(id), by_address)).collect();
     let mut seen = vec![false; blocks.len()];
     let mut order = Vec::with_capacity(blocks.len());
     let mut path = vec![(0, edges[0].clone())];
@@ -101,13 +101,14 @@ fn in_order<G: Target>(
     order.reverse();
     let mut place = vec![0; blocks.len()];
     order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
-    let renumbered =
-        |&old: &usize| edges[old].iter().map(|edge| Edge { to: place[edge.to], ..*edge }).collect::<Vec<_>>();
-    let edges: Vec<Vec<Edge>> = order.iter().map(renumbered).collect();
+    let renumbered = |&old: &usize| {
+        edges[old].iter().map(|edge| RegionEdge { to: place[edge.to], ..*edge }).collect::<Vec<_>>()
+    };
+    let edges: Vec<Vec<RegionEdge>> = order.iter().map(renumbered).collect();
     let mut is_entry = vec![false; blocks.len()];
     is_entry[0] = true;
     edges.iter().flatten().filter(|edge| edge.is_open).for_each(|edge| is_entry[edge.to] = true);
-    Region {
+    CodeRegion {
         blocks: order.iter().map(|&old| blocks[old]).collect(),
         edges,
         is_entry,
@@ -115,8 +116,8 @@ fn in_order<G: Target>(
     }
 }
 
-fn edges<G: Target>(block: &Block<G>, by_address: &HashMap<u64, usize>) -> Vec<Edge> {
+fn edges<G: Target>(block: &DecodedBlock<G>, by_address: &HashMap<u64, usize>) -> Vec<RegionEdge> {
     let exits = G::exits(block);
-    let to = |address| Some(Edge { to: *by_address.get(&address)?, is_open: exits.is_open });
+    let to = |address| Some(RegionEdge { to: *by_address.get(&address)?, is_open: exits.is_open });
     exits.to.into_iter().filter_map(to).collect()
 }

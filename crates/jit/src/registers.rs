@@ -12,7 +12,7 @@ use crate::target::Target;
 
 /// Points into the guest's state, so that a displacement of one byte reaches most integer registers and the fields behind
 /// them.
-pub(crate) const CPU: Register = R15;
+pub(crate) const CPU: HostRegister = R15;
 
 /// The offset that it points to: such that the displacement of the address limit is [`FAULTING`].
 pub(crate) const fn bias<G: Target>() -> i32 {
@@ -34,17 +34,17 @@ pub(crate) fn address_limit<G: Target>() -> MemoryOperand {
 }
 
 /// The register of the instruction count in counting code, which has no guest register in it.
-pub(crate) const INSTRUCTIONS: Register = R14;
+pub(crate) const INSTRUCTIONS: HostRegister = R14;
 
 /// In code that looks up a hit filter, the register of the time (`FilterTable::now`) instead.
-pub(crate) const TIME: Register = INSTRUCTIONS;
+pub(crate) const TIME: HostRegister = INSTRUCTIONS;
 
 /// The register of the address of the current record in tracing code, likewise.
-pub(crate) const RECORD: Register = R13;
+pub(crate) const RECORD: HostRegister = R13;
 
 /// The assignment of guest registers to host registers at a level of instrumentation.
-pub(crate) struct Registers<G> {
-    held: [Option<Register>; 32],
+pub(crate) struct RegisterMap<G> {
+    held: [Option<HostRegister>; 32],
     level: InstrumentationLevel,
     is_limited: bool,
     /// The place of the time, if accesses are looked up in a hit filter.
@@ -52,14 +52,14 @@ pub(crate) struct Registers<G> {
     guest: PhantomData<G>,
 }
 
-impl<G: Target> Registers<G> {
+impl<G: Target> RegisterMap<G> {
     pub(crate) fn new(
         level: InstrumentationLevel,
         hit_filter: Option<&HitFilter>,
         is_limited: bool,
-    ) -> Registers<G> {
+    ) -> RegisterMap<G> {
         let time = hit_filter.map(|hit_filter| beside_record(hit_filter, hit_filter.now));
-        let mut registers = Registers { held: [None; 32], level, is_limited, time, guest: PhantomData };
+        let mut registers = RegisterMap { held: [None; 32], level, is_limited, time, guest: PhantomData };
         for &(guest, host) in G::HELD {
             let is_taken = host == INSTRUCTIONS && registers.counts_instructions()
                 || host == RECORD && registers.traces();
@@ -104,12 +104,12 @@ impl<G: Target> Registers<G> {
     }
 
     /// The host's register that holds an integer register of the guest.
-    pub(crate) fn held(&self, guest: u8) -> Option<Register> {
+    pub(crate) fn held(&self, guest: u8) -> Option<HostRegister> {
         self.held.get(usize::from(guest)).copied().flatten()
     }
 
     /// The host registers in use while compiled code runs, with the memory operands that they are stored to outside it.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Register, MemoryOperand)> + '_ {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (HostRegister, MemoryOperand)> + '_ {
         let guest = (0u8..).zip(self.held).filter_map(|(guest, host)| Some((host?, integer::<G>(guest))));
         let count = (INSTRUCTIONS, instructions::<G>());
         let count = (self.counts_instructions() && !self.is_timed()).then_some(count);

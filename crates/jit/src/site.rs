@@ -7,7 +7,7 @@ use crate::target::Target;
 
 /// A range of host code, up to the next site, and the guest instruction at which the interpreter resumes if it faults.
 #[derive(Clone, Copy, Debug)]
-pub struct Site {
+pub struct FaultSite {
     /// Where the range begins in the code.
     pub(crate) position: u32,
     /// The block, which was entered and counted.
@@ -20,7 +20,7 @@ pub struct Site {
     pub(crate) exit_counter: Option<u32>,
 }
 
-impl Site {
+impl FaultSite {
     /// Completes deferred sign extensions, and corrects the counts for the exit.
     pub fn complete<G: Target>(&self, guest: &mut G, cache: &BlockCache<G>) {
         if let Some(exit_counter) = self.exit_counter {

@@ -10,13 +10,13 @@ use guest::HostSide;
 use crate::enter::UNWIND;
 use crate::host::arena::CodeTable;
 use crate::host::assembler::*;
-use crate::host::code::{Code, Label};
-use crate::registers::{CPU, Registers, TIME, beside_record, bias, field, host_field};
+use crate::host::code::{Label, MachineCode};
+use crate::registers::{CPU, RegisterMap, TIME, beside_record, bias, field, host_field};
 use crate::target::Target;
 
 /// Where each begins, in bytes behind the first one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stubs {
+pub(crate) struct StubOffsets {
     /// `extern "C" fn(cpu, code, where to note the stack pointer) -> next`: runs code until it leaves.
     pub(crate) enter: u64,
     /// Leaves compiled code to continue at the guest's address in rax (masked), and drops all frames of active calls.
@@ -39,11 +39,11 @@ pub(crate) struct Stubs {
     pub(crate) unfiltered: u64,
 }
 
-impl Stubs {
+impl StubOffsets {
     /// The stubs' addresses, from where they were written.
-    pub(crate) fn at(self, origin: u64, code: &Code) -> Stubs {
+    pub(crate) fn at(self, origin: u64, code: &MachineCode) -> StubOffsets {
         let address = |written: u64| origin + code.position(written as usize) as u64;
-        Stubs {
+        StubOffsets {
             enter: address(self.enter),
             leave: address(self.leave),
             leave_by_fault: address(self.leave_by_fault),
@@ -57,25 +57,25 @@ impl Stubs {
     }
 }
 
-/// What the host's calling convention wants preserved.
-const PRESERVED: [Register; 6] = [RBP, RBX, R12, R13, R14, R15];
+/// The registers that the host's calling convention wants preserved.
+const PRESERVED: [HostRegister; 6] = [RBP, RBX, R12, R13, R14, R15];
 
 /// The word above the host's return address: where the guest's call returns to.
 pub(crate) const EXPECTED: MemoryOperand = MemoryOperand { base: RSP, displacement: 8 };
 
 /// Everything to write the stubs.
-pub(crate) struct Writer<'a, G> {
+pub(crate) struct StubWriter<'a, G> {
     pub(crate) assembler: &'a mut Assembler,
-    pub(crate) registers: &'a Registers<G>,
+    pub(crate) registers: &'a RegisterMap<G>,
     /// If only unfiltered accesses are reported.
     pub(crate) hit_filter: Option<&'a HitFilter>,
     /// `extern "C" fn(cpu, step) -> failed`.
     pub(crate) interpret_one: u64,
 }
 
-impl<G: Target> Writer<'_, G> {
+impl<G: Target> StubWriter<'_, G> {
     /// Writes all; where they were written.
-    pub(crate) fn write(mut self) -> Stubs {
+    pub(crate) fn write(mut self) -> StubOffsets {
         let enter = self.begin();
         self.enter();
         let leave = self.begin();
@@ -99,7 +99,7 @@ impl<G: Target> Writer<'_, G> {
         if let Some(hit_filter) = self.hit_filter {
             self.unfiltered(hit_filter);
         }
-        Stubs {
+        StubOffsets {
             enter,
             leave,
             leave_by_fault,
@@ -220,7 +220,7 @@ impl<G: Target> Writer<'_, G> {
     fn unfiltered(&mut self, hit_filter: &HitFilter) {
         let code = &mut *self.assembler;
         let held = self.registers.all().map(|(host, _)| host).filter(|host| !PRESERVED.contains(host));
-        let mut kept: Vec<Register> = held.collect();
+        let mut kept: Vec<HostRegister> = held.collect();
         // Calls want the stack aligned to 16 bytes.
         if kept.len() % 2 == 1 {
             kept.push(RAX);

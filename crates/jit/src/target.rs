@@ -1,14 +1,14 @@
-//! What the compiler must know of a guest, apart from the translation of its instructions.
+//! The facts of a guest that the compiler needs, apart from the translation of its instructions.
 
-use guest::{Block, Guest};
+use guest::{DecodedBlock, Guest};
 
-use crate::host::assembler::Register;
+use crate::host::assembler::HostRegister;
 
 /// A guest that the compiler supports.
 pub trait Target: Guest {
     /// Integer registers that host registers hold: those that generated code uses most. All others are in memory, in the
     /// guest's state.
-    const HELD: &'static [(u8, Register)];
+    const HELD: &'static [(u8, HostRegister)];
     /// The integer register that reads as zero. Never held.
     const ZERO: u8;
     /// The result register of an instruction without a result. Never held.
@@ -25,13 +25,13 @@ pub trait Target: Guest {
     /// The integer registers, by number.
     fn integers(&mut self) -> &mut [u64];
     /// Where control goes from a block.
-    fn exits(block: &Block<Self>) -> Exits;
+    fn exits(block: &DecodedBlock<Self>) -> Exits;
     /// The access to memory that an instruction makes.
-    fn access(instruction: &Self::Instruction) -> Option<Access>;
+    fn access(instruction: &Self::GuestInstruction) -> Option<GuestAccess>;
     /// The base register that the code of an access compares with the address limit. None if the access is not compiled.
-    fn checked_base(instruction: &Self::Instruction) -> Option<u8>;
+    fn checked_base(instruction: &Self::GuestInstruction) -> Option<u8>;
     /// The integer register that an instruction may change.
-    fn changed(instruction: &Self::Instruction) -> Option<u8>;
+    fn changed(instruction: &Self::GuestInstruction) -> Option<u8>;
 }
 
 /// Where control goes from a block without leaving its function.
@@ -44,10 +44,10 @@ pub struct Exits {
 
 /// An access to memory at a register plus a displacement.
 #[derive(Clone, Copy)]
-pub struct Access {
+pub struct GuestAccess {
     /// The register.
     pub base: u8,
-    /// What is added to it: less than 32 KB.
+    /// The constant that is added to it: less than 32 KB.
     pub displacement: i32,
     /// Bytes.
     pub size: u8,

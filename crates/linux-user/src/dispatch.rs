@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
+use guest_memory::Memory;
 use host::Errno;
-use memory::Memory;
 
 use crate::calls::call::Call;
-use crate::calls::signal_delivery::Returning;
+use crate::calls::signal_delivery::ReturningCall;
 use crate::state::control::Control;
 use crate::state::kernel::Kernel;
 use crate::state::lock::KernelGuard;
-use crate::state::threads::Thread;
-use crate::table::{Action, SystemCalls};
+use crate::state::threads::Task;
+use crate::table::{SystemCallAction, SystemCalls};
 
 /// The name of a system call.
 fn name<G: SystemCalls>(number: u64) -> Option<&'static str> {
@@ -26,12 +26,12 @@ pub fn system_call_name<G: SystemCalls>(number: u32) -> String {
 /// Executes the system call that the registers request. The program counter is already after the instruction.
 pub fn system_call<G: SystemCalls>(
     kernel: &mut KernelGuard<G>,
-    thread: &mut Thread<G>,
+    thread: &mut Task<G>,
     cpu: &mut G,
     memory: &Memory,
 ) -> Control {
     let number = cpu.system_call_number();
-    let mut returning = Returning { before: cpu.result_registers(), error: None };
+    let mut returning = ReturningCall { before: cpu.result_registers(), error: None };
     let (arguments, instructions) = (cpu.system_call_arguments(), *cpu.instructions());
     let began = kernel.elapsed();
     let control = Control::Continue;
@@ -80,7 +80,7 @@ pub fn started_thread<G: SystemCalls>(cpu: &mut G, id: std::io::Result<i32>) {
 
 /// Reports a system call that does not exist, once.
 fn name_unknown<G: SystemCalls>(kernel: &mut Kernel<G>, number: u64) {
-    let is_refused = G::row(number).is_some_and(|row| matches!(row.action, Action::Refuse));
+    let is_refused = G::row(number).is_some_and(|row| matches!(row.action, SystemCallAction::Refuse));
     if is_refused || !kernel.named.insert(number) {
         return;
     }

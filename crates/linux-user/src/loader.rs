@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use events::LoadedImage;
-use image::{Image, Kind, Segment};
+use image::{Image, ImageKind, Segment};
 
 use crate::abi::Abi;
-use memory::{Backing, Layout, Memory};
+use guest_memory::{Backing, Layout, Memory};
 
 /// Why a program could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum LoadError {
 }
 
 /// A program to load, with its arguments.
-pub struct Program<'a> {
+pub struct ProgramToLoad<'a> {
     /// The executable on the host.
     pub path: &'a Path,
     /// The file that is loaded for it.
@@ -69,7 +69,7 @@ pub struct Program<'a> {
 }
 
 /// A loaded program, ready to start.
-pub struct Loaded {
+pub struct LoadedProgram {
     /// The entry address: the dynamic loader's, if there is one.
     pub entry: u64,
     /// The initial contents of the stack.
@@ -101,13 +101,13 @@ pub const STACK: &str = "[stack]";
 
 /// Loads `program` into empty `memory`. `locate` finds the dynamic loader's file.
 pub fn load<G: Abi>(
-    program: &Program,
+    program: &ProgramToLoad,
     memory: &Memory,
     sysroot: &Path,
     locate: impl Fn(&Path) -> Option<PathBuf>,
-) -> Result<Loaded, LoadError> {
+) -> Result<LoadedProgram, LoadError> {
     let image = open(program.file)?;
-    let room = if image.kind() == Kind::Executable { HEAP_ROOM } else { 0 };
+    let room = if image.kind() == ImageKind::Executable { HEAP_ROOM } else { 0 };
     let main = map_image(&image, program.path, memory, room)?;
     let heap = main.end;
     let executable_stack = image.executable_stack();
@@ -135,7 +135,7 @@ pub fn load<G: Abi>(
     let start = images[0].bias.wrapping_add(image.entry());
     let vector = auxiliary_vector::<G>(header, image.program_header_count(), interpreter_base, start);
     let stack = build_stack(program, memory, stack_top, &vector)?;
-    Ok(Loaded { entry, stack, heap, executable_stack, images })
+    Ok(LoadedProgram { entry, stack, heap, executable_stack, images })
 }
 
 /// Opens an executable image. Without usable section headers it runs, but has no symbols.
@@ -280,7 +280,7 @@ fn auxiliary_vector<G: Abi>(header: u64, headers: u16, base: u64, entry: u64) ->
 
 /// Writes strings, random bytes, auxiliary vector, environment and arguments; `argc` is at the stack pointer.
 fn build_stack(
-    program: &Program,
+    program: &ProgramToLoad,
     memory: &Memory,
     top: u64,
     vector: &[(u64, u64)],

@@ -7,15 +7,15 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use crate::abi::Abi;
-use crate::procfs::{self, Entry};
+use crate::procfs::{self, ProcEntry};
 use crate::state::kernel::Kernel;
-use crate::state::threads::Thread;
+use crate::state::threads::Task;
 use crate::{memory_file, proc_status};
+use guest_memory::{Backing, Memory, MemoryRegion};
 use host::Errno;
-use memory::{Backing, Memory, Region};
 
-/// What the guest may see of a process's folder: files and folders that show nothing of an engine's memory, registers,
-/// reads and times, or that are converted. A kernel may be built without any other.
+/// The entries of a process's folder that the guest may see: files and folders that show nothing of an engine's memory,
+/// registers, reads and times, or that are converted. A kernel may be built without any other.
 #[rustfmt::skip]
 const SHOWN: &[&str] = &[
     "", "arch_status", "attr", "auxv", "autogroup", "cgroup", "children", "cmdline", "comm", "coredump_filter",
@@ -38,7 +38,7 @@ fn flags_of(descriptor: RawFd) -> i32 {
 /// Replaces a /proc file that the guest has just opened by one with the contents that the guest may see.
 pub fn replace<G: Abi>(
     kernel: &mut Kernel<G>,
-    caller: &Thread<G>,
+    caller: &Task<G>,
     memory: &Memory,
     descriptor: u64,
 ) -> Result<u64, Errno> {
@@ -58,8 +58,8 @@ pub fn replace<G: Abi>(
     }
     let link = procfs::link_of(number).unwrap_or_default();
     let converted = match entry {
-        Some(Entry::Of(id, name)) => converted(kernel, caller, memory, (id, &name), &mut opened)?,
-        Some(Entry::General(name)) => proc_status::of_system(kernel, &name).map(String::into_bytes),
+        Some(ProcEntry::Of(id, name)) => converted(kernel, caller, memory, (id, &name), &mut opened)?,
+        Some(ProcEntry::General(name)) => proc_status::of_system(kernel, &name).map(String::into_bytes),
         None => None,
     };
     match converted {
@@ -68,17 +68,17 @@ pub fn replace<G: Abi>(
     }
 }
 
-/// What the guest gets when it opens a file that shows memory: None for a file that shows none. Fails if it must not
-/// get anything; so does a file that is not in the engine's own /proc, since nobody knows what it shows.
+/// The file that the guest gets when it opens one that shows memory: None for a file that shows none. Fails if it must not get
+/// anything; so does a file that is not in the engine's own /proc, since nobody knows what it shows.
 pub fn stand_in<G: Abi>(
     kernel: &mut Kernel<G>,
-    entry: Option<&Entry>,
+    entry: Option<&ProcEntry>,
     flags: i32,
 ) -> Result<Option<OwnedFd>, Errno> {
     let (id, name) = match entry {
-        Some(Entry::Of(id, name)) => (*id, name.as_str()),
-        Some(Entry::General(name)) if WHOLE_MEMORY.contains(&&**name) => return Err(Errno(libc::EPERM)),
-        Some(Entry::General(_)) => return Ok(None),
+        Some(ProcEntry::Of(id, name)) => (*id, name.as_str()),
+        Some(ProcEntry::General(name)) if WHOLE_MEMORY.contains(&&**name) => return Err(Errno(libc::EPERM)),
+        Some(ProcEntry::General(_)) => return Ok(None),
         None => {
             kernel.name_refused("open", "a file in a /proc that was mounted later", "EACCES");
             return Err(Errno(libc::EACCES));
@@ -104,7 +104,7 @@ pub fn stand_in<G: Abi>(
 /// The contents of a process's file for the guest, if they differ from those of the file that was opened.
 fn converted<G: Abi>(
     kernel: &Kernel<G>,
-    caller: &Thread<G>,
+    caller: &Task<G>,
     memory: &Memory,
     (id, name): (u32, &str),
     opened: &mut std::fs::File,
@@ -217,7 +217,7 @@ fn maps(memory: &Memory) -> String {
     text
 }
 
-fn backing(region: &Region) -> (u64, String, u64, String) {
+fn backing(region: &MemoryRegion) -> (u64, String, u64, String) {
     use std::os::unix::fs::MetadataExt;
     match &region.backing {
         Backing::Anonymous => (0, "00:00".into(), 0, String::new()),

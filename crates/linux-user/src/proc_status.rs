@@ -1,4 +1,4 @@
-//! What /proc says of a guest's process: its memory, threads, signals, limits and times. The host's files say that of the
+//! The files of /proc on a guest's process: its memory, threads, signals, limits and times. The host's files say that of the
 //! engine's process.
 //!
 //! All memory that a program has mapped counts as resident: which pages the host has in memory depends on the host, and
@@ -11,8 +11,8 @@ use crate::abi::signals::{DEFAULT, IGNORE, LAST, SignalAction};
 use crate::loader::STACK;
 use crate::state::clock::{SECOND, UPTIME};
 use crate::state::kernel::Kernel;
-use crate::state::threads::Thread;
-use memory::{Backing, Memory};
+use crate::state::threads::Task;
+use guest_memory::{Backing, Memory};
 
 /// Clock ticks per second (`USER_HZ`).
 const TICKS: u64 = 100;
@@ -81,7 +81,7 @@ struct SignalMasks {
 
 impl SignalMasks {
     /// Of a thread, by the masks in the host's status. What the host does not know is known of the calling thread.
-    fn of<G: Abi>(kernel: &Kernel<G>, caller: &Thread<G>, status: &str) -> SignalMasks {
+    fn of<G: Abi>(kernel: &Kernel<G>, caller: &Task<G>, status: &str) -> SignalMasks {
         let mask = |name| G::guest_mask(u64::from_str_radix(field(status, name), 16).unwrap_or(0));
         let is_caller = field(status, "Pid") == caller.address.id.to_string();
         let (held, blocked) = match is_caller {
@@ -111,7 +111,7 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 /// The contents of a file of this process or of one of its threads, by those of the host's.
 pub fn contents<G: Abi>(
     kernel: &Kernel<G>,
-    caller: &Thread<G>,
+    caller: &Task<G>,
     memory: &Memory,
     name: &str,
     host: &str,
@@ -126,7 +126,7 @@ pub fn contents<G: Abi>(
 }
 
 /// /proc/PID/status (proc_pid_status(5)).
-fn status<G: Abi>(kernel: &Kernel<G>, caller: &Thread<G>, memory: &Memory, host: &str) -> String {
+fn status<G: Abi>(kernel: &Kernel<G>, caller: &Task<G>, memory: &Memory, host: &str) -> String {
     /// The field is that of the host's processor.
     const OF_HOST: [&str; 3] = ["untag_mask", "x86_Thread_features", "x86_Thread_features_locked"];
     let (sizes, signals) = (MemorySizes::of(kernel, memory), SignalMasks::of(kernel, caller, host));
@@ -176,7 +176,7 @@ fn descriptor_table_size() -> usize {
 }
 
 /// /proc/PID/stat (proc_pid_stat(5)), with 0 for addresses, as a reader without permission sees it.
-fn stat<G: Abi>(kernel: &Kernel<G>, caller: &Thread<G>, memory: &Memory, host: &str) -> String {
+fn stat<G: Abi>(kernel: &Kernel<G>, caller: &Task<G>, memory: &Memory, host: &str) -> String {
     // The second field is a name in parentheses that may contain any character.
     let Some((name, rest)) = host.rsplit_once(')') else { return String::new() };
     let id = name.split(' ').next().unwrap_or_default();

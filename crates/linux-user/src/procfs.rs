@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 
 use crate::{descriptor_table, reserved};
+use guest_memory::WINDOW;
 use host::Errno;
-use memory::WINDOW;
 
 /// `f_type` of the file system of /proc (linux/magic.h).
 const MAGIC: u64 = 0x9fa0;
@@ -22,12 +22,12 @@ const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// The /proc that the engine opened.
 struct Root {
     descriptor: OwnedFd,
-    identity: Identity,
+    identity: ProcFileIdentity,
 }
 
 /// The identity of a file: device, inode and mount. The mount is 0 on hosts before Linux 5.8.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
+struct ProcFileIdentity {
     device: (u32, u32),
     inode: u64,
     mount: u64,
@@ -43,11 +43,12 @@ impl Root {
 
     /// Whether a name is that of this file. A file that is mounted over another one has another mount. Only a file
     /// that belongs to no process may lie in a mount of its own: containers have some.
-    fn has(&self, name: &str, file: Identity) -> bool {
+    fn has(&self, name: &str, file: ProcFileIdentity) -> bool {
         let found = identity(&self.descriptor, name);
         found.is_some_and(|found| {
             let same = (found.device, found.inode) == (file.device, file.inode);
-            same && (found.mount == self.identity.mount || matches!(Entry::named(name), Entry::General(_)))
+            same && (found.mount == self.identity.mount
+                || matches!(ProcEntry::named(name), ProcEntry::General(_)))
         })
     }
 }
@@ -70,33 +71,33 @@ pub fn directory() -> Option<BorrowedFd<'static>> {
 
 /// The identity of a file relative to a directory, or of the directory itself; a link in the last component is not
 /// followed.
-fn identity(directory: impl std::os::fd::AsFd, name: &str) -> Option<Identity> {
+fn identity(directory: impl std::os::fd::AsFd, name: &str) -> Option<ProcFileIdentity> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;
     let found = rustix::fs::statx(directory, name, flags, StatxFlags::INO | StatxFlags::MNT_ID).ok()?;
     let mount = if found.stx_mask & StatxFlags::MNT_ID.bits() != 0 { found.stx_mnt_id } else { 0 };
-    Some(Identity { device: (found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino, mount })
+    Some(ProcFileIdentity { device: (found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino, mount })
 }
 
 /// A file of /proc.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum ProcEntry {
     /// In the folder of a process or thread: its ID, and the name there, which is empty for the folder itself.
     Of(u32, String),
     /// Any other, by its name in /proc.
     General(String),
 }
 
-impl Entry {
+impl ProcEntry {
     /// The entry with a name in /proc.
-    fn named(name: &str) -> Entry {
+    fn named(name: &str) -> ProcEntry {
         let process = |name: &str| {
             let (id, rest) = name.split_once('/').unwrap_or((name, ""));
             Some((id.parse().ok()?, rest.to_string()))
         };
-        let Some((id, rest)) = process(name) else { return Entry::General(name.into()) };
+        let Some((id, rest)) = process(name) else { return ProcEntry::General(name.into()) };
         let thread = rest.strip_prefix("task/").and_then(process);
         let (id, rest) = thread.unwrap_or((id, rest));
-        Entry::Of(id, rest)
+        ProcEntry::Of(id, rest)
     }
 }
 
@@ -111,7 +112,7 @@ fn is_file_of(descriptor: impl std::os::fd::AsFd) -> bool {
 }
 
 /// Which file of /proc a descriptor is of. None if it is unknown.
-pub fn identify(descriptor: RawFd) -> Option<Entry> {
+pub fn identify(descriptor: RawFd) -> Option<ProcEntry> {
     let root = root()?;
     // SAFETY: the descriptor is only borrowed for one call, which fails if it is not open.
     let file = identity(unsafe { BorrowedFd::borrow_raw(descriptor) }, "")?;
@@ -119,7 +120,7 @@ pub fn identify(descriptor: RawFd) -> Option<Entry> {
     // The link is a hint: /proc, or some part of it, may lie anywhere.
     let names = link.match_indices('/').map(|(slash, _)| &link[slash + 1..]).chain([""]);
     let mut names = names.filter(|_| file.device == root.identity.device);
-    names.find(|name| root.has(name, file)).map(Entry::named)
+    names.find(|name| root.has(name, file)).map(ProcEntry::named)
 }
 
 /// The path of a descriptor's file, as /proc shows it.
@@ -181,7 +182,7 @@ fn opened(directory: BorrowedFd, path: &[u8], flags: OFlags) -> Option<OwnedFd> 
 }
 
 /// Which file of /proc a link in one is; its target is not looked at. EACCES if it is unknown.
-pub fn identify_link(directory: RawFd, path: &[u8]) -> Result<Entry, Errno> {
+pub fn identify_link(directory: RawFd, path: &[u8]) -> Result<ProcEntry, Errno> {
     const UNKNOWN: Errno = Errno(libc::EACCES);
     if path.is_empty() {
         return identify(directory).ok_or(UNKNOWN);
@@ -254,15 +255,18 @@ mod tests {
         let here = |path: &str| {
             identify(rustix::fs::open(path, PATH_ONLY | OFlags::NOFOLLOW, Mode::empty()).unwrap().as_raw_fd())
         };
-        let of = |name: &str| Some(Entry::Of(id, name.into()));
+        let of = |name: &str| Some(ProcEntry::Of(id, name.into()));
         assert_eq!(here("/proc/self/status"), of("status"));
         assert_eq!(here("/proc/thread-self/../../mem"), of("mem"));
         assert_eq!(here("/proc/self/root/proc/self/exe"), of("exe"));
         assert_eq!(here("/proc/self/fd/0"), of("fd/0"));
-        assert_eq!(here("/proc/net/../net/dev").map(|entry| matches!(entry, Entry::Of(..))), Some(true));
-        assert_eq!(here("/proc/self"), Some(Entry::General("self".into())));
-        assert_eq!(here("/proc/sys/kernel/osrelease"), Some(Entry::General("sys/kernel/osrelease".into())));
-        assert_eq!(here("/proc"), Some(Entry::General(String::new())));
+        assert_eq!(here("/proc/net/../net/dev").map(|entry| matches!(entry, ProcEntry::Of(..))), Some(true));
+        assert_eq!(here("/proc/self"), Some(ProcEntry::General("self".into())));
+        assert_eq!(
+            here("/proc/sys/kernel/osrelease"),
+            Some(ProcEntry::General("sys/kernel/osrelease".into()))
+        );
+        assert_eq!(here("/proc"), Some(ProcEntry::General(String::new())));
         assert!(is_own(id) && runs_engine(id) && !is_own(1));
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libc as h;
 
-use crate::procfs::{self, Entry};
+use crate::procfs::{self, ProcEntry};
 use host::Errno;
 
 /// Number of reserved descriptors, if the limit allows that many.
@@ -25,12 +25,12 @@ const TOP: u64 = 1 << 14;
 const MOST_LINKS: usize = 40;
 
 /// A soft and a hard limit of descriptors.
-pub type Limit = [u64; 2];
+pub type HostLimit = [u64; 2];
 
 /// The limit with which the engine started, and the first reserved number, which follows from it.
-static BEGINNING: OnceLock<(Limit, RawFd)> = OnceLock::new();
+static BEGINNING: OnceLock<(HostLimit, RawFd)> = OnceLock::new();
 
-fn beginning() -> (Limit, RawFd) {
+fn beginning() -> (HostLimit, RawFd) {
     *BEGINNING.get_or_init(|| {
         let limit = change_limit(None);
         (limit, first_below(limit[1]))
@@ -58,7 +58,7 @@ pub fn is_reserved_of(process: u32, descriptor: u64) -> bool {
 }
 
 /// The limit with which the engine started.
-pub fn inherited_limit() -> Limit {
+pub fn inherited_limit() -> HostLimit {
     beginning().0
 }
 
@@ -97,7 +97,7 @@ pub fn check_descriptor(descriptor: u64) -> Result<(), Errno> {
 }
 
 /// Sets the host's limit of descriptors, and returns the previous one.
-pub fn change_limit(new: Option<Limit>) -> Limit {
+pub fn change_limit(new: Option<HostLimit>) -> HostLimit {
     let mut old = [0u64; 2];
     let new = new.as_ref().map_or(0, |new| new.as_ptr() as u64);
     // SAFETY: the pointers are to 16 bytes each that outlive the call, or null.
@@ -255,7 +255,7 @@ pub fn kinds(number: h::c_long) -> Option<&'static str> {
 
 /// The arguments with which a host call may be made for the guest, and the memory to which they point.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedArguments {
     /// The arguments.
     pub words: [u64; 6],
     _paths: Vec<CString>,
@@ -282,8 +282,8 @@ impl Instead {
 ///
 /// # Safety
 /// Path arguments of the host's call must be NUL-terminated strings or null, and openat2's `struct open_how` readable.
-pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<Checked, Errno> {
-    let mut checked = Checked { words: *arguments, _paths: Vec::new() };
+pub unsafe fn check(number: h::c_long, arguments: &[u64; 6]) -> Result<CheckedArguments, Errno> {
+    let mut checked = CheckedArguments { words: *arguments, _paths: Vec::new() };
     let Some(kinds) = kinds(number) else {
         // A call without an entry: no argument may be a reserved descriptor.
         let ours = |&argument: &u64| is_reserved(argument) && argument < TOP;
@@ -349,13 +349,13 @@ pub fn check_path(directory: RawFd, path: &CStr, follows: bool) -> Result<Option
         let Some(target) = target else { break };
         if procfs::is_folder(directory, folder_of(&path)) {
             match link_entry(directory, &path)? {
-                Entry::Of(id, name) if name == "exe" && procfs::runs_engine(id) => {
+                ProcEntry::Of(id, name) if name == "exe" && procfs::runs_engine(id) => {
                     let proc = procfs::directory().ok_or(Errno(h::EACCES))?.as_raw_fd();
                     return Ok(Some(Instead { directory: proc, path: procfs::executable(id) }));
                 }
                 // The kernel follows it to the object itself.
-                Entry::Of(..) => break,
-                Entry::General(_) => {}
+                ProcEntry::Of(..) => break,
+                ProcEntry::General(_) => {}
             }
         }
         if target.starts_with(b"/") {
@@ -374,9 +374,9 @@ pub fn folder_of(path: &[u8]) -> &[u8] {
 }
 
 /// Which link of /proc a path is; ENOENT if it leads to the engine.
-pub fn link_entry(directory: RawFd, path: &[u8]) -> Result<Entry, Errno> {
+pub fn link_entry(directory: RawFd, path: &[u8]) -> Result<ProcEntry, Errno> {
     let entry = procfs::identify_link(directory, path)?;
-    if let Entry::Of(id, name) = &entry {
+    if let ProcEntry::Of(id, name) = &entry {
         let is_engines = match name.split_once('/') {
             Some(("fd", number)) => {
                 let number = number.parse();

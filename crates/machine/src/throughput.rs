@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::description::{Checked, require};
+use crate::description::{CheckResult, require};
 
 /// The greatest number of disks, and of transactions in progress.
 const MAX: u32 = 10_000;
@@ -54,7 +54,7 @@ pub struct Throughput {
 
 impl Storage {
     /// Says which field is wrong, and why.
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> CheckResult {
         let times =
             [("read_ms", self.read_ms), ("write_ms", self.write_ms), ("log_write_ms", self.log_write_ms)];
         for (field, time) in times {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use events::record::Mapping;
+use events::record::MappingEvent;
 use fastrand::Rng;
 use pathlength_machine::AddressSpaces;
 
@@ -86,9 +86,13 @@ impl Plain {
 
 /// Marks of a mapped range.
 fn map(spaces: &mut AddressSpaces, process: u32, first: u64, pages: u64, (object, at, shared): Shown) {
-    let object = if shared { Mapping::Shared(object) } else { Mapping::Private(object) };
-    let marks =
-        [Mapping::Start(first * PAGE), Mapping::Size(pages * PAGE), object, Mapping::Offset(at * PAGE)];
+    let object = if shared { MappingEvent::Shared(object) } else { MappingEvent::Private(object) };
+    let marks = [
+        MappingEvent::Start(first * PAGE),
+        MappingEvent::Size(pages * PAGE),
+        object,
+        MappingEvent::Offset(at * PAGE),
+    ];
     marks.into_iter().for_each(|mark| spaces.mark(process, mark));
 }
 
@@ -107,7 +111,7 @@ fn places_are_the_same_exactly_where_frames_are() {
                 0 if plain.processes.len() < 6 => {
                     plain.fork(process);
                     let child = plain.processes.len() as u32 - 1;
-                    spaces.mark(child, Mapping::Copied(process as u32));
+                    spaces.mark(child, MappingEvent::Copied(process as u32));
                 }
                 1 => {
                     let (pages, at) = (rng.u64(1..6), rng.u64(0..3));

@@ -10,12 +10,12 @@ use isa::{
     ControlTransfer, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription, InstructionSet,
     TransferTarget,
 };
-use trace::{Process, StreamWriter, Writer};
+use trace::{ProcessDictionary, StreamWriter, Writer};
 
 use crate::Error;
 use crate::images::{CodeFiles, LoadedFile};
-use crate::stream::{EmulatedBlock, SeenAccess, UserEvent, UserStream};
-use crate::transfers::{Transfer, classifier};
+use crate::stream::{EmulatedAccess, EmulatedBlock, UserEvent, UserStream};
+use crate::transfers::{TransferCode, classifier};
 
 /// Accesses of an instruction that a trace can have.
 const ACCESSES: usize = 2;
@@ -28,7 +28,7 @@ const LONGEST: u64 = 16;
 /// Words of a thread that are passed on at once.
 const ENOUGH_WORDS: usize = 1 << 16;
 
-/// What was converted.
+/// The result of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConvertedRun {
     /// Instructions in the trace.
@@ -50,7 +50,7 @@ pub fn convert(
     writer: &Arc<Writer>,
     process: u32,
 ) -> Result<ConvertedRun, Error> {
-    let mut converter = Converter::new(set, writer, process);
+    let mut converter = UserConverter::new(set, writer, process);
     let mut stream = UserStream::new(source);
     let mut last = 0;
     loop {
@@ -71,12 +71,12 @@ pub fn convert(
 }
 
 /// A block of the emulator, and the blocks of the trace for it: one for each sequence of accesses that its instructions made.
-struct KnownBlock {
+struct ConvertedBlock {
     address: u64,
     image: Option<(LoadedFile, u32)>,
     code: Vec<u8>,
     lengths: Box<[u8]>,
-    transfers: Box<[Transfer]>,
+    transfers: Box<[TransferCode]>,
     /// Where control can come from it.
     end: u64,
     exit: Option<ControlTransfer>,
@@ -96,17 +96,17 @@ struct EmulatedThread {
     words: Vec<u64>,
     /// The block that it entered last, and the accesses since then.
     block: Option<u32>,
-    seen: Vec<SeenAccess>,
+    seen: Vec<EmulatedAccess>,
 }
 
-struct Converter {
+struct UserConverter {
     set: &'static DescribedSet,
-    classify: Option<fn(&[u8]) -> Transfer>,
-    process: Arc<Process>,
+    classify: Option<fn(&[u8]) -> TransferCode>,
+    process: Arc<ProcessDictionary>,
     files: CodeFiles,
     /// The files in the trace, by number.
     images: Vec<LoadedFile>,
-    blocks: Vec<KnownBlock>,
+    blocks: Vec<ConvertedBlock>,
     threads: HashMap<u16, EmulatedThread>,
     /// The thread that was recorded last, and the number of its order mark.
     last: Option<u16>,
@@ -116,12 +116,12 @@ struct Converter {
     converted: ConvertedRun,
 }
 
-impl Converter {
-    fn new(set: &'static DescribedSet, writer: &Arc<Writer>, process: u32) -> Converter {
-        Converter {
+impl UserConverter {
+    fn new(set: &'static DescribedSet, writer: &Arc<Writer>, process: u32) -> UserConverter {
+        UserConverter {
             set,
             classify: classifier(crate::architecture(set)),
-            process: Process::new(writer, 0, process),
+            process: ProcessDictionary::new(writer, 0, process),
             files: CodeFiles::default(),
             images: Vec::new(),
             blocks: Vec::new(),
@@ -170,7 +170,7 @@ impl Converter {
             None => exit,
         });
         let image = self.image(block.address, block.host_address, &code);
-        self.blocks.push(KnownBlock {
+        self.blocks.push(ConvertedBlock {
             address: block.address,
             image,
             lengths: block.instructions.iter().map(|code| code.len() as u8).collect(),
@@ -272,7 +272,7 @@ impl EmulatedThread {
     }
 }
 
-impl KnownBlock {
+impl ConvertedBlock {
     /// Control goes from here to an address. If it is that of the last instruction, which the end of a page cuts, the emulator has
     /// translated and then dropped this instruction, and executes it in the next block.
     fn cut_before(&mut self, address: u64) {
@@ -321,7 +321,7 @@ impl KnownBlock {
 
 fn describe(
     length: usize,
-    (kind, distance): Transfer,
+    (kind, distance): TransferCode,
     accesses: [Option<DescribedAccess>; ACCESSES],
 ) -> InstructionDescription {
     InstructionDescription { length: length as u8, kind, distance, accesses }
@@ -329,7 +329,7 @@ fn describe(
 
 /// The accesses as a trace has them: those of an instruction that follow each other without a gap are one, and there are at
 /// most two of an instruction. Returns how many are left out.
-fn shape_of(seen: &[SeenAccess], shape: &mut Vec<AccessShape>, addresses: &mut Vec<u64>) -> u64 {
+fn shape_of(seen: &[EmulatedAccess], shape: &mut Vec<AccessShape>, addresses: &mut Vec<u64>) -> u64 {
     shape.clear();
     addresses.clear();
     let mut omitted = 0;
@@ -359,7 +359,7 @@ mod tests {
     fn seen(accesses: &[(u16, u64, u8, bool)]) -> (Vec<(u16, u8, bool)>, Vec<u64>, u64) {
         let seen: Vec<_> = accesses
             .iter()
-            .map(|&(index, address, size_shift, is_store)| SeenAccess {
+            .map(|&(index, address, size_shift, is_store)| EmulatedAccess {
                 address,
                 index,
                 size_shift,

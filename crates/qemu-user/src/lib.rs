@@ -27,7 +27,7 @@ pub use convert::{ConvertedRun, convert};
 
 /// The plugin.
 const RECORDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));
-/// What the names of QEMU's emulators begin with.
+/// The prefix of the names of QEMU's emulators.
 const EMULATORS: &str = "qemu-";
 /// Between two looks at the emulator.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -62,7 +62,7 @@ pub enum Error {
     Plugin(String),
     /// The stream cannot be read.
     #[error(transparent)]
-    Stream(#[from] stream::StreamError),
+    Stream(#[from] stream::EmulatorStreamError),
     /// The stream names a thread that has not begun.
     #[error("the recorder's stream is damaged: thread {0} has not begun")]
     UnknownThread(u16),

@@ -50,7 +50,7 @@ pub struct HostMapping {
 
 /// An access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SeenAccess {
+pub struct EmulatedAccess {
     /// The address, of which 48 bits are known.
     pub address: u64,
     /// The instruction: its index in the block.
@@ -78,7 +78,7 @@ pub enum UserEvent {
         block: u32,
     },
     /// The thread that entered a block or was resumed last has accessed memory.
-    Accessed(SeenAccess),
+    Accessed(EmulatedAccess),
     /// The next accesses are of this thread.
     Resumed(u16),
     /// The end of a complete stream.
@@ -95,7 +95,7 @@ pub struct UserStream<R> {
 
 /// The stream cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum StreamError {
+pub enum EmulatorStreamError {
     /// It has words that a recorder does not write.
     #[error("the recorder's stream is damaged: {0}")]
     Damaged(&'static str),
@@ -112,72 +112,72 @@ impl<R: Read> UserStream<R> {
 
     /// The next event. `Ended` or `Cut` is the last one.
     #[inline]
-    pub fn next_event(&mut self) -> Result<UserEvent, StreamError> {
+    pub fn next_event(&mut self) -> Result<UserEvent, EmulatorStreamError> {
         let Some(word) = self.source.word()? else { return Ok(UserEvent::Cut) };
         match word >> 62 {
             BLOCK if (word as u32) < self.blocks => {
                 Ok(UserEvent::Entered { thread: thread(word), block: word as u32 })
             }
-            BLOCK => Err(StreamError::Damaged("a block has not been defined")),
-            ACCESS => Ok(UserEvent::Accessed(SeenAccess {
+            BLOCK => Err(EmulatorStreamError::Damaged("a block has not been defined")),
+            ACCESS => Ok(UserEvent::Accessed(EmulatedAccess {
                 address: word & ((1 << 48) - 1),
                 index: (word >> 48 & 0x1ff) as u16,
                 size_shift: (word >> 57 & 7) as u8,
                 is_store: word >> 60 & 1 != 0,
             })),
             CONTROL => self.control(word),
-            _ => Err(StreamError::Damaged("a word of an unknown kind")),
+            _ => Err(EmulatorStreamError::Damaged("a word of an unknown kind")),
         }
     }
 
-    fn control(&mut self, word: u64) -> Result<UserEvent, StreamError> {
+    fn control(&mut self, word: u64) -> Result<UserEvent, EmulatorStreamError> {
         let event = match word >> 56 & 0x3f {
             DEFINE => self.definition(word & 0xffff_ffff)?.map(UserEvent::Defined),
             FILE => self.mapping(word & 0xffff_ffff)?.map(UserEvent::Mapped),
             BEGINS => Some(UserEvent::Begins(thread(word))),
             RESUMES => Some(UserEvent::Resumed(thread(word))),
             END => Some(UserEvent::Ended),
-            _ => return Err(StreamError::Damaged("a word of an unknown kind")),
+            _ => return Err(EmulatorStreamError::Damaged("a word of an unknown kind")),
         };
         Ok(event.unwrap_or(UserEvent::Cut))
     }
 
     /// None, here and below, if the stream is cut.
-    fn definition(&mut self, count: u64) -> Result<Option<EmulatedBlock>, StreamError> {
+    fn definition(&mut self, count: u64) -> Result<Option<EmulatedBlock>, EmulatorStreamError> {
         if count == 0 || count > MAX_INSTRUCTIONS {
-            return Err(StreamError::Damaged("a block has too many instructions, or none"));
+            return Err(EmulatorStreamError::Damaged("a block has too many instructions, or none"));
         }
         let Some([address, host_address, size]) = self.words()? else { return Ok(None) };
         if size > MAX_INSTRUCTIONS * (1 + u64::from(MAX_LENGTH)) {
-            return Err(StreamError::Damaged("a block is too long"));
+            return Err(EmulatorStreamError::Damaged("a block is too long"));
         }
         let Some(bytes) = self.bytes(size)? else { return Ok(None) };
         let (mut rest, mut instructions) = (&bytes[..], Vec::new());
         while let Some((&length, code)) = rest.split_first() {
             if !(1..=MAX_LENGTH).contains(&length) || code.len() < length.into() {
-                return Err(StreamError::Damaged("an instruction is too long, or has no bytes"));
+                return Err(EmulatorStreamError::Damaged("an instruction is too long, or has no bytes"));
             }
             let (code, after) = code.split_at(length.into());
             instructions.push(code.into());
             rest = after;
         }
         if instructions.len() as u64 != count {
-            return Err(StreamError::Damaged("a block has another number of instructions"));
+            return Err(EmulatorStreamError::Damaged("a block has another number of instructions"));
         }
         self.blocks += 1;
         Ok(Some(EmulatedBlock { address, host_address, instructions }))
     }
 
-    fn mapping(&mut self, length: u64) -> Result<Option<HostMapping>, StreamError> {
+    fn mapping(&mut self, length: u64) -> Result<Option<HostMapping>, EmulatorStreamError> {
         if length > MAX_PATH {
-            return Err(StreamError::Damaged("a path is too long"));
+            return Err(EmulatorStreamError::Damaged("a path is too long"));
         }
         let Some([start, end, offset]) = self.words()? else { return Ok(None) };
         let path = self.bytes(length)?;
         Ok(path.map(|path| HostMapping { start, end, offset, path: OsString::from_vec(path).into() }))
     }
 
-    fn words<const N: usize>(&mut self) -> Result<Option<[u64; N]>, StreamError> {
+    fn words<const N: usize>(&mut self) -> Result<Option<[u64; N]>, EmulatorStreamError> {
         let mut words = [0; N];
         for word in &mut words {
             let Some(next) = self.source.word()? else { return Ok(None) };
@@ -186,7 +186,7 @@ impl<R: Read> UserStream<R> {
         Ok(Some(words))
     }
 
-    fn bytes(&mut self, count: u64) -> Result<Option<Vec<u8>>, StreamError> {
+    fn bytes(&mut self, count: u64) -> Result<Option<Vec<u8>>, EmulatorStreamError> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < count {
             let Some(word) = self.source.word()? else { return Ok(None) };
@@ -205,7 +205,7 @@ fn thread(word: u64) -> u16 {
 mod tests {
     use super::*;
 
-    fn events(words: &[u64]) -> Result<Vec<UserEvent>, StreamError> {
+    fn events(words: &[u64]) -> Result<Vec<UserEvent>, EmulatorStreamError> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut stream = UserStream::new(&bytes[..]);
         let mut events = Vec::new();
@@ -232,7 +232,7 @@ mod tests {
             host_address: 0,
             instructions: vec![[0x90].into(), [0xeb, 0xfe].into()],
         };
-        let access = SeenAccess { address: 0x7fff_0000_1234, index: 1, size_shift: 3, is_store: true };
+        let access = EmulatedAccess { address: 0x7fff_0000_1234, index: 1, size_shift: 3, is_store: true };
         let entered = UserEvent::Entered { thread: 7, block: 0 };
         assert_eq!(read, [UserEvent::Defined(block), entered, UserEvent::Accessed(access), UserEvent::Ended]);
     }

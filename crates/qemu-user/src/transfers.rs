@@ -3,11 +3,11 @@
 
 use isa::DescribedKind;
 
-/// What the code of an instruction says of control: its kind, and the distance to its target if it has one.
-pub(crate) type Transfer = (DescribedKind, Option<i64>);
+/// The transfer of control that the code of an instruction describes: its kind, and the distance to its target if it has one.
+pub(crate) type TransferCode = (DescribedKind, Option<i64>);
 
 /// A classifier of instructions; None for an instruction set that it does not know.
-pub(crate) fn classifier(architecture: &str) -> Option<fn(&[u8]) -> Transfer> {
+pub(crate) fn classifier(architecture: &str) -> Option<fn(&[u8]) -> TransferCode> {
     match architecture {
         "x86_64" => Some(x86_64),
         "aarch64" => Some(aarch64),
@@ -15,10 +15,10 @@ pub(crate) fn classifier(architecture: &str) -> Option<fn(&[u8]) -> Transfer> {
     }
 }
 
-const OPERATION: Transfer = (DescribedKind::Operation, None);
+const OPERATION: TransferCode = (DescribedKind::Operation, None);
 
 /// *Intel 64 and IA-32 Architectures Software Developer's Manual*, volume 2, appendix A.
-fn x86_64(code: &[u8]) -> Transfer {
+fn x86_64(code: &[u8]) -> TransferCode {
     let is_prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     let prefixes = code.iter().take_while(|byte| is_prefix(byte)).count();
     let repeats = code[..prefixes].iter().any(|byte| matches!(byte, 0xf2 | 0xf3));
@@ -47,7 +47,7 @@ fn x86_64(code: &[u8]) -> Transfer {
 }
 
 /// *Arm Architecture Reference Manual* for A-profile, "Branches, exception generating and system instructions".
-fn aarch64(code: &[u8]) -> Transfer {
+fn aarch64(code: &[u8]) -> TransferCode {
     let Some(word) = code.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else { return OPERATION };
     // The signed field of this many bits from bit `low` on counts instructions.
     let distance = |low: u32, bits: u32| {
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn transfers_of_x86_64() {
         // Assembled by GNU as, disassembled by objdump.
-        let cases: [(&[u8], Transfer); 16] = [
+        let cases: [(&[u8], TransferCode); 16] = [
             (&[0x74, 0xfe], (Branch, Some(0))),
             (&[0x0f, 0x85, 0x10, 0, 0, 0], (Branch, Some(0x16))),
             (&[0xeb, 0x05], (Jump, Some(7))),
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn transfers_of_aarch64() {
-        let cases: [(u32, Transfer); 13] = [
+        let cases: [(u32, TransferCode); 13] = [
             (0x1400_0003, (Jump, Some(12))),
             (0x97ff_ffff, (Call, Some(-4))),
             (0x54ff_ffe1, (Branch, Some(-4))),

@@ -14,9 +14,9 @@ use crate::{Error, parquet};
 /// Where a schema's metadata has what pandas is to make of the columns.
 pub const PANDAS: &str = "pandas";
 
-/// What pandas is to make of columns of integers of which some are missing: its own types of integers, as those of
-/// NumPy have no missing values and pandas would make them floating-point numbers, with 53 bits. ("Storing pandas
-/// DataFrame objects in Apache Parquet format", in pandas' developer documentation; pyarrow reads it, too.)
+/// The metadata that tell pandas the types of columns of integers of which some are missing: its own types of integers, as those
+/// of NumPy have no missing values and pandas would make them floating-point numbers, with 53 bits. ("Storing pandas DataFrame
+/// objects in Apache Parquet format", in pandas' developer documentation; pyarrow reads it, too.)
 pub fn pandas_metadata<'f>(fields: impl IntoIterator<Item = &'f Field>) -> String {
     let column = |field: &Field| {
         let (name, data_type) = (field.name(), format!("{}", field.data_type()));

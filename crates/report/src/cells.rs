@@ -2,7 +2,7 @@
 
 use table::{Column, Kind, Value, separated};
 
-/// What stands for a value that is not known.
+/// The text for a value that is not known.
 const DASH: &str = "–";
 
 /// The heading with its unit, which the cells leave out.

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::json;
 use table::{Kind, Table, Value};
 
-use crate::json::Cell;
+use crate::json::JsonCell;
 use crate::{Error, cells};
 
 /// A chart: a Vega-Lite 6 specification with its data, and the words around it.
@@ -21,7 +21,7 @@ pub struct Chart {
     pub name: String,
     /// The title, one line.
     pub title: String,
-    /// What to see in it.
+    /// The caption: the observation to make.
     pub caption: String,
     /// The specification, complete with data.
     pub spec: serde_json::Value,
@@ -271,7 +271,7 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
             cells.push(json!({
                 "row": cells::text(&row[category], table.columns[category].kind),
                 "column": text::printable(&table.columns[value].name),
-                "value": Cell(&row[value]),
+                "value": JsonCell(&row[value]),
                 "shown": cells::text(&row[value], table.columns[value].kind),
                 "place": cells.len(),
             }));
@@ -284,7 +284,7 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
 fn numbers(table: &Table, name: &str) -> Result<HashMap<String, serde_json::Value>, Error> {
     let place = column(table, name)?;
     let kind = table.columns[place].kind;
-    let cell = |row: &Vec<Value>| (cells::text(&row[place], kind), json!(Cell(&row[place])));
+    let cell = |row: &Vec<Value>| (cells::text(&row[place], kind), json!(JsonCell(&row[place])));
     Ok(table.rows.iter().map(cell).collect())
 }
 

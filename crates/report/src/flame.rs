@@ -33,14 +33,14 @@ input{font:inherit;max-width:100%;box-sizing:border-box}p{margin:.6rem 0}\
 /// A flame graph.
 #[derive(Clone, Debug)]
 pub struct FlameGraph<'a> {
-    /// What it shows: one line.
+    /// The title: one line.
     pub title: &'a str,
     /// The call chains.
     pub chains: &'a CallChains,
 }
 
 /// Where a frame lies: its left edge as a cost, and its depth.
-struct Position {
+struct FramePosition {
     left: u64,
     depth: usize,
 }
@@ -87,7 +87,7 @@ impl FlameGraph<'_> {
     fn picture(&self, has_title: bool) -> Markup {
         let positions = self.positions();
         let total = self.chains.total();
-        let frames: Vec<(&CallChain, &Position)> =
+        let frames: Vec<(&CallChain, &FramePosition)> =
             self.chains.chains.iter().zip(&positions).filter(|(chain, _)| self.is_drawn(chain)).collect();
         let levels = frames.iter().map(|(_, position)| position.depth + 1).max().unwrap_or(0);
         let height = 2.0 * MARGIN + FRAME_HEIGHT * levels as f64;
@@ -104,7 +104,7 @@ impl FlameGraph<'_> {
         }
     }
 
-    fn frame(&self, chain: &CallChain, position: &Position, height: f64, total: u64) -> Markup {
+    fn frame(&self, chain: &CallChain, position: &FramePosition, height: f64, total: u64) -> Markup {
         let scale = WIDTH / total.max(1) as f64;
         let (x, width) = (position.left as f64 * scale, chain.inclusive as f64 * scale);
         let y = height - MARGIN - FRAME_HEIGHT * (position.depth + 1) as f64;
@@ -124,7 +124,7 @@ impl FlameGraph<'_> {
         }
     }
 
-    /// What a frame is, for those who point at it.
+    /// The explanation of a frame for a reader who points at it.
     fn explanation(&self, chain: &CallChain, total: u64) -> String {
         let number = |number: u64| separated(&number.to_string());
         let share = |part: u64| 100.0 * part as f64 / total.max(1) as f64;
@@ -162,19 +162,20 @@ impl FlameGraph<'_> {
     }
 
     /// Callees lie side by side above their caller, in the order of their names.
-    fn positions(&self) -> Vec<Position> {
+    fn positions(&self) -> Vec<FramePosition> {
         let chains = &self.chains.chains;
         let mut callees: Vec<Vec<usize>> = vec![Vec::new(); chains.len()];
         let mut roots = Vec::new();
         for (number, chain) in chains.iter().enumerate() {
             chain.parent.map_or(&mut roots, |parent| &mut callees[parent]).push(number);
         }
-        let mut positions: Vec<Position> = chains.iter().map(|_| Position { left: 0, depth: 0 }).collect();
+        let mut positions: Vec<FramePosition> =
+            chains.iter().map(|_| FramePosition { left: 0, depth: 0 }).collect();
         let mut open = vec![(roots, 0, 0)];
         while let Some((mut numbers, mut left, depth)) = open.pop() {
             numbers.sort_by(|&a, &b| chains[a].function.cmp(&chains[b].function));
             for number in numbers {
-                positions[number] = Position { left, depth };
+                positions[number] = FramePosition { left, depth };
                 open.push((std::mem::take(&mut callees[number]), left, depth + 1));
                 left += chains[number].inclusive;
             }

@@ -12,7 +12,7 @@ pub(crate) struct Document<'a> {
     name: &'a str,
     title: &'a str,
     columns: Vec<Heading<'a>>,
-    rows: Rows<'a>,
+    rows: JsonRows<'a>,
     total: bool,
     notes: &'a [String],
 }
@@ -23,43 +23,43 @@ struct Heading<'a> {
     kind: &'static str,
 }
 
-struct Rows<'a>(&'a Table);
+struct JsonRows<'a>(&'a Table);
 
 /// A row as an object; its fields are in the order of the columns.
-pub(crate) struct Row<'a>(&'a [Column], &'a [Value]);
+pub(crate) struct JsonRow<'a>(&'a [Column], &'a [Value]);
 
 /// A value; missing and non-finite ones are null.
-pub(crate) struct Cell<'a>(pub &'a Value);
+pub(crate) struct JsonCell<'a>(pub &'a Value);
 
 /// The table as an object.
 pub(crate) fn document(table: &Table) -> Document<'_> {
     let Table { name, title, columns, total, notes, .. } = table;
     let columns = columns.iter().map(|column| Heading { name: &column.name, kind: kind(column) }).collect();
-    Document { name, title, columns, rows: Rows(table), total: *total, notes }
+    Document { name, title, columns, rows: JsonRows(table), total: *total, notes }
 }
 
 /// How a table without rows has them, written without spaces.
 pub(crate) const NO_ROWS: &str = "\"rows\":[]";
 
 /// The rows as objects.
-pub(crate) fn rows(table: &Table) -> impl Iterator<Item = Row<'_>> {
-    table.rows.iter().map(|row| Row(&table.columns, row))
+pub(crate) fn rows(table: &Table) -> impl Iterator<Item = JsonRow<'_>> {
+    table.rows.iter().map(|row| JsonRow(&table.columns, row))
 }
 
-impl Serialize for Rows<'_> {
+impl Serialize for JsonRows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(rows(self.0))
     }
 }
 
-impl Serialize for Row<'_> {
+impl Serialize for JsonRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let names = self.0.iter().map(|column| &column.name);
-        serializer.collect_map(names.zip(self.1.iter().map(Cell)))
+        serializer.collect_map(names.zip(self.1.iter().map(JsonCell)))
     }
 }
 
-impl Serialize for Cell<'_> {
+impl Serialize for JsonCell<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Text(text) => serializer.serialize_str(text),

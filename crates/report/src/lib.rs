@@ -49,7 +49,7 @@ pub use instructions::InstructionTable;
 pub use output::{Destination, check, check_file, write_all, write_file, write_long, write_to};
 pub use page::{Block, Figure, Page, Section};
 pub use scratch::ScratchFolder;
-pub use stream::{StandardStream, StreamWriter, open_stream};
+pub use stream::{PagedStream, StandardStream, open_stream};
 pub use table_writer::TableWriter;
 
 /// How tables are written.

@@ -44,10 +44,12 @@ pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Res
 /// whose name asks for another form is refused ([`FileForm`]).
 pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> Result<(), Error> {
     match place(tables.len() != 1, format, destination.path)? {
-        Place::Stream => to_standard_stream(tables, format, destination),
-        Place::Directory(path) => to_directory(tables, format, path),
-        Place::File(path) if is_page(path) => write_file(path, |out| Page::of_tables(tables).write(out)),
-        Place::File(path) => {
+        TableDestination::Stream => to_standard_stream(tables, format, destination),
+        TableDestination::Directory(path) => to_directory(tables, format, path),
+        TableDestination::File(path) if is_page(path) => {
+            write_file(path, |out| Page::of_tables(tables).write(out))
+        }
+        TableDestination::File(path) => {
             write_file(path, |out| to_stream(tables, format, terminal::Style::default(), out))
         }
     }
@@ -58,11 +60,11 @@ pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> R
 pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(), Error> {
     output.map_or(Ok(()), check_not_input)?;
     let (path, directory) = match place(several, format, output)? {
-        Place::Stream => return Ok(()),
-        Place::File(path) if is_stream(path) => return Ok(()),
-        Place::File(path) => (path, parent(path)),
+        TableDestination::Stream => return Ok(()),
+        TableDestination::File(path) if is_stream(path) => return Ok(()),
+        TableDestination::File(path) => (path, parent(path)),
         // Missing directories will be created.
-        Place::Directory(path) => {
+        TableDestination::Directory(path) => {
             (path, path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(".")))
         }
     };
@@ -76,7 +78,7 @@ pub fn check_file(path: &Path) -> Result<(), Error> {
 }
 
 /// Where tables go.
-enum Place<'a> {
+enum TableDestination<'a> {
     Stream,
     File(&'a Path),
     Directory(&'a Path),
@@ -88,30 +90,30 @@ fn is_page(path: &Path) -> bool {
 }
 
 /// The place of a file or directory, if its name asks for no other form.
-fn named_place(several: bool, format: Format, path: &Path) -> Result<Place<'_>, Error> {
+fn named_destination(several: bool, format: Format, path: &Path) -> Result<TableDestination<'_>, Error> {
     match FileForm::of(path) {
-        Some(FileForm::Page) if format == Format::Table => Ok(Place::File(path)),
+        Some(FileForm::Page) if format == Format::Table => Ok(TableDestination::File(path)),
         Some(FileForm::Tables(named)) if named == format => match several && !format.holds_several() {
             true => Err(Error::NeedsOneTable(path.into())),
-            false => Ok(Place::File(path)),
+            false => Ok(TableDestination::File(path)),
         },
         Some(FileForm::Tables(_) | FileForm::Page) => Err(Error::OtherForm { path: path.into(), format }),
         Some(_) => Err(Error::NoSuchForm(path.into())),
-        None if path.is_dir() || (several && !format.is_text()) => Ok(Place::Directory(path)),
-        None => Ok(Place::File(path)),
+        None if path.is_dir() || (several && !format.is_text()) => Ok(TableDestination::Directory(path)),
+        None => Ok(TableDestination::File(path)),
     }
 }
 
-fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'_>, Error> {
+fn place(several: bool, format: Format, output: Option<&Path>) -> Result<TableDestination<'_>, Error> {
     match output {
-        Some(path) => named_place(several, format, path),
+        Some(path) => named_destination(several, format, path),
         None if several && matches!(format, Format::Csv | Format::Parquet) => {
             Err(Error::NeedsDirectory(format))
         }
         None if format == Format::Parquet && StandardStream::Output.is_terminal() => {
             Err(Error::BinaryToTerminal("Parquet"))
         }
-        None => Ok(Place::Stream),
+        None => Ok(TableDestination::Stream),
     }
 }
 
@@ -168,14 +170,14 @@ pub fn write_long(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
     match place(false, format, destination.path)? {
-        Place::File(path) if is_page(path) => Err(Error::TooLongForPage),
-        Place::File(path) => write_file(path, write),
-        Place::Directory(path) => {
+        TableDestination::File(path) if is_page(path) => Err(Error::TooLongForPage),
+        TableDestination::File(path) => write_file(path, write),
+        TableDestination::Directory(path) => {
             let mut folder = OutputFolder::new(path)?;
             folder.write_table(name, format, write)?;
             folder.commit()
         }
-        Place::Stream => {
+        TableDestination::Stream => {
             let mut out = open_stream(destination.stream, destination.is_paged)?;
             write(&mut out)?;
             Ok(out.flush()?)

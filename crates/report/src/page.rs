@@ -46,7 +46,7 @@ pub struct Figure {
 pub struct Section {
     /// The heading (prose).
     pub heading: String,
-    /// What stands below it, in order.
+    /// The elements below it, in order.
     pub blocks: Vec<Block>,
 }
 

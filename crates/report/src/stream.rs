@@ -36,7 +36,7 @@ impl StandardStream {
 
 /// An open standard stream, behind a pager if there is one. It must be dropped before anything else is written to the
 /// terminal: that waits for the pager to end.
-pub struct StreamWriter {
+pub struct PagedStream {
     out: Option<BufWriter<File>>,
     pager: Option<Pager>,
 }
@@ -44,12 +44,12 @@ pub struct StreamWriter {
 /// A pager that runs.
 struct Pager {
     process: Child,
-    /// What Ctrl-C did before.
+    /// The handler of Ctrl-C before.
     interrupt: libc::sighandler_t,
 }
 
 /// Opens a stream; standard output with a pager before it if `is_paged`, it is a terminal, and one is installed.
-pub fn open_stream(stream: StandardStream, is_paged: bool) -> io::Result<StreamWriter> {
+pub fn open_stream(stream: StandardStream, is_paged: bool) -> io::Result<PagedStream> {
     if is_paged
         && stream == StandardStream::Output
         && stream.is_terminal()
@@ -65,9 +65,9 @@ pub fn open_stream(stream: StandardStream, is_paged: bool) -> io::Result<StreamW
         let pipe = process.stdin.take().map(OwnedFd::from).map(File::from);
         // SAFETY: no handler. Ctrl-C is for the pager, which began before, so that it does not inherit this.
         let interrupt = unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
-        return Ok(StreamWriter { out: pipe.map(BufWriter::new), pager: Some(Pager { process, interrupt }) });
+        return Ok(PagedStream { out: pipe.map(BufWriter::new), pager: Some(Pager { process, interrupt }) });
     }
-    Ok(StreamWriter { out: Some(BufWriter::new(stream.file()?)), pager: None })
+    Ok(PagedStream { out: Some(BufWriter::new(stream.file()?)), pager: None })
 }
 
 /// The command of the pager. None if there shall be none: its name is empty or `cat`, or the default is missing.
@@ -84,7 +84,7 @@ fn pager_command() -> Option<String> {
     }
 }
 
-impl Write for StreamWriter {
+impl Write for PagedStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.out.as_mut().map_or(Ok(bytes.len()), |out| out.write(bytes))
     }
@@ -94,7 +94,7 @@ impl Write for StreamWriter {
     }
 }
 
-impl Drop for StreamWriter {
+impl Drop for PagedStream {
     fn drop(&mut self) {
         // The pager ends when its input does.
         drop(self.out.take());

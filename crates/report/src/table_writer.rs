@@ -12,10 +12,10 @@ use crate::{Error, Format, cells, comma, json, markdown, parquet, terminal};
 /// Writes a table in parts, which have the same columns and no total.
 pub struct TableWriter<W: Write + Send> {
     table: Table,
-    state: State<W>,
+    state: TableWriterState<W>,
 }
 
-enum State<W: Write + Send> {
+enum TableWriterState<W: Write + Send> {
     /// The widths of columns are those that the first part needs.
     Text {
         out: W,
@@ -48,16 +48,16 @@ impl<W: Write + Send> TableWriter<W> {
                 let widths = terminal::widths(first);
                 let headings = first.columns.iter().map(cells::heading);
                 write_line(&mut out, first, &widths, headings)?;
-                State::Text { out, widths }
+                TableWriterState::Text { out, widths }
             }
             Format::Csv => {
                 comma::render(&table, &mut out)?;
-                State::Comma(out)
+                TableWriterState::Comma(out)
             }
             Format::Markdown => {
                 let shown = Table { notes: Vec::new(), ..table.clone() };
                 markdown::render(&shown, &mut out)?;
-                State::Markdown(out)
+                TableWriterState::Markdown(out)
             }
             Format::Json => {
                 // Everything up to the end of the rows.
@@ -66,12 +66,12 @@ impl<W: Write + Send> TableWriter<W> {
                 let document = String::from_utf8(document).map_err(io::Error::other)?;
                 let (before, rest) = document.rsplit_once(json::NO_ROWS).expect("a table has rows");
                 write!(out, "{before}\"rows\":[")?;
-                State::Json { out, is_first: true, rest: rest.into() }
+                TableWriterState::Json { out, is_first: true, rest: rest.into() }
             }
             Format::Parquet => {
                 let schema = parquet::schema(&table)?;
                 let writer = Box::new(parquet::writer(&table, schema.clone(), out)?);
-                State::Parquet { schema, writer }
+                TableWriterState::Parquet { schema, writer }
             }
         };
         let mut writer = TableWriter { table, state };
@@ -82,7 +82,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// Writes more rows.
     pub fn write(&mut self, part: &Table) -> Result<(), Error> {
         match &mut self.state {
-            State::Text { out, widths } => {
+            TableWriterState::Text { out, widths } => {
                 for row in &part.rows {
                     let texts = row.iter().zip(&part.columns);
                     write_line(
@@ -93,16 +93,16 @@ impl<W: Write + Send> TableWriter<W> {
                     )?;
                 }
             }
-            State::Comma(out) => comma::rows(part, out)?,
-            State::Markdown(out) => markdown::rows(part, out)?,
-            State::Json { out, is_first, .. } => {
+            TableWriterState::Comma(out) => comma::rows(part, out)?,
+            TableWriterState::Markdown(out) => markdown::rows(part, out)?,
+            TableWriterState::Json { out, is_first, .. } => {
                 for row in json::rows(part) {
                     let comma = if std::mem::take(is_first) { "" } else { "," };
                     writeln!(out, "{comma}")?;
                     json::render_line(&row, out)?;
                 }
             }
-            State::Parquet { schema, writer } => {
+            TableWriterState::Parquet { schema, writer } => {
                 let batch = parquet::batch(part, schema)?;
                 writer.write(&batch).map_err(|error| parquet::failed(&self.table, error))?;
             }
@@ -113,12 +113,14 @@ impl<W: Write + Send> TableWriter<W> {
     /// Ends the table.
     pub fn finish(self) -> Result<(), Error> {
         match self.state {
-            State::Text { mut out, .. } | State::Comma(mut out) | State::Markdown(mut out) => out.flush()?,
-            State::Json { mut out, rest, .. } => {
+            TableWriterState::Text { mut out, .. }
+            | TableWriterState::Comma(mut out)
+            | TableWriterState::Markdown(mut out) => out.flush()?,
+            TableWriterState::Json { mut out, rest, .. } => {
                 writeln!(out, "\n]{rest}")?;
                 out.flush()?;
             }
-            State::Parquet { writer, .. } => {
+            TableWriterState::Parquet { writer, .. } => {
                 writer.close().map_err(|error| parquet::failed(&self.table, error))?;
             }
         }

@@ -26,7 +26,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// What a stream can show. Colour respects NO_COLOR (no-color.org) and a dumb terminal.
+    /// The style that a stream can show. Colour respects NO_COLOR (no-color.org) and a dumb terminal.
     pub fn of(stream: StandardStream) -> Style {
         if !stream.is_terminal() {
             return Style::default();

@@ -3,13 +3,13 @@
 use std::fs::OpenOptions;
 
 use analysis::export::{ExecutedInstruction, InstructionSink};
-use analysis::replay::Access;
+use analysis::replay::AccessInstruction;
 use arrow_array::{Array, Int64Array, StringArray};
 use events::Block;
-use events::record::{Event, Shape};
+use events::record::{Event, RecordShape};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pathlength_report::{Error, InstructionTable};
-use trace::{Header, Process, StreamWriter, Trace, Writer};
+use trace::{Header, ProcessDictionary, StreamWriter, Trace, Writer};
 
 /// `ldq t0,0(sp)`, `unop`, `br`.
 const WORDS: [u32; 3] = [0xa43e_0000, 0x2ffe_0000, 0xc3e0_0000];
@@ -20,9 +20,9 @@ fn trace(has_values: bool) -> Trace {
     let path = folder.path().join("trace");
     let file = OpenOptions::new().create(true).append(true).open(&path).unwrap();
     let writer = Writer::new(file, &Header { has_values, ..Header::default() }).unwrap();
-    let process = Process::new(&writer, 0, 0);
+    let process = ProcessDictionary::new(&writer, 0, 0);
     let block = Block::new(&isa::Alpha, 0x1_2000_0000, WORDS);
-    let shape = Shape::new(&isa::Alpha, &block.words, has_values);
+    let shape = RecordShape::new(&isa::Alpha, &block.words, has_values);
     let id = process.block(block, || None).unwrap();
     let mut words = vec![Event::Block(id).word()];
     words.resize(shape.words() as usize, 0x1000);
@@ -33,7 +33,7 @@ fn trace(has_values: bool) -> Trace {
 }
 
 fn step(number: u64, index: u32) -> ExecutedInstruction {
-    let access = Access { index: 0, size: 8, is_store: false };
+    let access = AccessInstruction { index: 0, size: 8, is_store: false };
     ExecutedInstruction {
         stream: 0,
         number,

@@ -7,7 +7,7 @@ use events::LoadedImage;
 use events::record::Register;
 use guest::Guest;
 use image::Image;
-use linux::Abi;
+use linux_user::Abi;
 
 /// The name and the description of one of the guest's signals.
 pub fn signal_name(signal: i32) -> String {

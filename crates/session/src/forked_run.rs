@@ -58,7 +58,7 @@ pub fn start_reading<T: Serialize, P: Serialize, E: ToString>(
     let output = out_of_reach(tempfile::tempfile().map_err(Error::Start)?);
     let input = out_of_reach(File::open(input).map_err(Error::Start)?);
     let (read, write) = std::io::pipe().map_err(Error::Start)?;
-    let [read, write] = [OwnedFd::from(read), OwnedFd::from(write)].map(linux::out_of_reach);
+    let [read, write] = [OwnedFd::from(read), OwnedFd::from(write)].map(linux_user::out_of_reach);
     // SAFETY: the child only continues in `child`, which never returns; the parent has no other
     // thread that could hold a lock which the child would need.
     let process = unsafe { libc::fork() };

@@ -48,7 +48,7 @@ pub fn run_tree<M: Consumer + 'static>(
     let has_forked = forked.is_some();
     // The program cannot access files that were opened before its process was created.
     let file = crate::descriptors::out_of_reach(in_memory().map_err(Error::Simulation)?);
-    let dictionary = linux::high_copy(file.as_raw_fd());
+    let dictionary = linux_user::high_copy(file.as_raw_fd());
     let dictionary =
         dictionary.map(File::from).ok_or_else(|| Error::Simulation(io::Error::last_os_error()))?;
     let mut process = Process::new(configuration)?;

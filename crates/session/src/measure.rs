@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use analysis::classes::UnitClass;
 use analysis::similar::{hint, similar};
 use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
-use engine::{Configuration, Counter, Cpu, End, Observer, Process, UnitCounter, UnitOfWork};
+use engine::{Configuration, Cpu, Observer, Process, ProgramEnd, RunCounter, UnitCounter, UnitOfWork};
 use events::{Counts, LoadedImage, Unit};
 use image::{Image, SymbolPattern};
 use serde::{Deserialize, Serialize};
@@ -67,10 +67,10 @@ pub enum Ending {
 
 impl Ending {
     /// Of a program that had these images.
-    pub fn new(end: End, images: &[LoadedImage]) -> Ending {
+    pub fn new(end: ProgramEnd, images: &[LoadedImage]) -> Ending {
         match end {
-            End::Exited(status) => Ending::Exited(status),
-            End::Killed(crash) => {
+            ProgramEnd::Exited(status) => Ending::Exited(status),
+            ProgramEnd::Killed(crash) => {
                 Ending::Killed { signal: crash.signal, report: crash::report(&crash, images) }
             }
         }
@@ -192,7 +192,7 @@ impl Error {
     }
 
     /// No image has the symbol of a place.
-    pub fn no_such_place(place: &engine::Place, images: &[LoadedImage]) -> Error {
+    pub fn no_such_place(place: &engine::ProgramLocation, images: &[LoadedImage]) -> Error {
         let similar = place.symbol().map(|symbol| similar_functions(symbol, images)).unwrap_or_default();
         Error::NoSuchPlace { place: place.to_string(), images: names(images), similar }
     }
@@ -227,10 +227,10 @@ pub fn run<O: Observer<Cpu>>(
     process: &mut Process,
     observer: &mut O,
     configuration: &Configuration,
-) -> Result<End, Error> {
+) -> Result<ProgramEnd, Error> {
     let end = surroundings::keep(|| process.run(observer))?;
     match end {
-        End::Exited(status) if status != 0 && !started(process) => Err(Error::NotStarted {
+        ProgramEnd::Exited(status) if status != 0 && !started(process) => Err(Error::NotStarted {
             program: configuration.program.clone(),
             status,
             sysroot: process.sysroot(),
@@ -254,7 +254,7 @@ pub fn count(
 ) -> Result<Counted, Error> {
     let mut process = Process::new(&request.configuration)?;
     let Some((work, rules)) = &request.unit else {
-        let mut counter = Counter::default();
+        let mut counter = RunCounter::default();
         let end = run(&mut process, &mut counter, &request.configuration)?;
         return Ok(counted(counter.counts(&process.cache), None, end, &process));
     };
@@ -327,7 +327,7 @@ pub fn count_classes(
     Ok(ClassesCounted { counts, classes, never_called, ending, forked: process.forked })
 }
 
-fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: &Process) -> Counted {
+fn counted(counts: Counts, measurement: Option<Measurement>, end: ProgramEnd, process: &Process) -> Counted {
     let ending = Ending::new(end, &process.images);
     Counted { counts, measurement, ending, unaligned: process.unaligned, forked: process.forked }
 }
@@ -335,7 +335,7 @@ fn counted(counts: Counts, measurement: Option<Measurement>, end: End, process: 
 /// Up to three functions whose names resemble `misspelt`, the nearest first.
 fn similar_functions(misspelt: &str, images: &[LoadedImage]) -> Vec<String> {
     let pattern = SymbolPattern::new(misspelt);
-    let demangled = |function: &image::Function| image::demangle(&function.name).into_owned();
+    let demangled = |function: &image::FunctionSymbol| image::demangle(&function.name).into_owned();
     similar_in(images, pattern.name(), |image| image.functions().iter().map(demangled).collect())
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use engine::{Clock, Configuration, Plan, Random, Settings};
+use engine::{Clock, Configuration, Plan, RandomSource, SystemSettings};
 use table::separated;
 
 use crate::crash;
@@ -25,18 +25,21 @@ pub struct ProgramSettings {
 impl ProgramSettings {
     /// The configuration of a run: repeatable for counting, or with the host's clock and random numbers.
     pub fn configuration(&self, program: &Path, arguments: &[OsString], repeatable: bool) -> Configuration {
-        let (clock, random) =
-            if repeatable { (Clock::Virtual, Random::Seeded(0)) } else { (Clock::Host, Random::Host) };
+        let (clock, random) = if repeatable {
+            (Clock::Virtual, RandomSource::Seeded(0))
+        } else {
+            (Clock::Host, RandomSource::Host)
+        };
         let host_environment = self.host_environment(&["run".into()]).unwrap_or_else(|error| {
             text::message!("note: host programs cannot start Alpha programs: {error}");
             Vec::new()
         });
-        let settings = Settings {
+        let settings = SystemSettings {
             sysroot: Some(self.sysroot.clone()),
             clock,
             random,
             host_environment,
-            ..Settings::default()
+            ..SystemSettings::default()
         };
         Configuration {
             program: program.into(),

@@ -93,7 +93,7 @@ pub fn header(configuration: &Configuration, plan: &Plan) -> Header {
 /// Creates the file, to which all processes that are recorded append.
 fn create(path: &Path) -> Result<(File, PendingName), Error> {
     let (file, name) = report::create(path)?;
-    Ok((descriptors::out_of_reach(file), name.renumbered(linux::out_of_reach)))
+    Ok((descriptors::out_of_reach(file), name.renumbered(linux_user::out_of_reach)))
 }
 
 /// Records a running process of the engine into a file: until Ctrl-C, its end, the end of the plan, or for a duration. The file replaces an existing one as soon as it

@@ -324,7 +324,7 @@ impl Maker {
     }
 
     fn file(&mut self, path: &Path) -> Option<Arc<ImageFile>> {
-        let read = |path: &Path| linux::read_image(path).ok().map(Arc::new);
+        let read = |path: &Path| linux_user::read_image(path).ok().map(Arc::new);
         self.files.entry(path.into()).or_insert_with(|| read(path)).clone()
     }
 
@@ -399,7 +399,7 @@ impl FunctionNames {
         if let Some(name) = self.names.get(&key) {
             return (name.clone(), file_name);
         }
-        let read = |path: &Path| linux::read_image(path).ok().map(Arc::new);
+        let read = |path: &Path| linux_user::read_image(path).ok().map(Arc::new);
         let file = self.files.entry(image.path.clone()).or_insert_with(|| read(&image.path));
         let function = file.as_ref().and_then(|file| file.function_at(linked));
         let name = function

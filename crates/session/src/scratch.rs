@@ -7,7 +7,7 @@ use report::ScratchFolder;
 
 /// Makes a [`ScratchFolder`] whose lock no program can reach.
 pub fn scratch_folder(parent: &Path, prefix: &str, mode: u32) -> io::Result<ScratchFolder> {
-    Ok(ScratchFolder::new(parent, prefix, mode)?.renumbered(linux::out_of_reach))
+    Ok(ScratchFolder::new(parent, prefix, mode)?.renumbered(linux_user::out_of_reach))
 }
 
 /// Makes a folder for this user's temporary files.

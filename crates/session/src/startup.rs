@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 
-use engine::{Configuration, Counter, End, Place, Process};
+use engine::{Configuration, Process, ProgramEnd, ProgramLocation, RunCounter};
 use events::LoadedImage;
 use image::Image;
 
@@ -21,7 +21,7 @@ pub struct RequestedNames<'a> {
     /// Variables that [`Image::variables`] has.
     pub arrays: &'a [String],
     /// Places.
-    pub places: Vec<&'a Place>,
+    pub places: Vec<&'a ProgramLocation>,
 }
 
 /// A program that imports one of these may load further images while it runs: by dlopen(3), or by execve(2).
@@ -112,10 +112,10 @@ pub fn images(configuration: &Configuration) -> Option<Vec<LoadedImage>> {
         };
         // Without a loader that obeys the variable, the program itself would run.
         let end = match process.images.get(1) {
-            Some(loader) if is_loader(loader) => process.run(&mut Counter::default())?,
-            _ => End::Exited(0),
+            Some(loader) if is_loader(loader) => process.run(&mut RunCounter::default())?,
+            _ => ProgramEnd::Exited(0),
         };
-        Ok::<_, engine::Error>((matches!(end, End::Exited(0)), process.images))
+        Ok::<_, engine::Error>((matches!(end, ProgramEnd::Exited(0)), process.images))
     };
     let running: ForkedRun<(bool, Vec<LoadedImage>), ()> = forked_run::start(run).ok()?;
     let ((is_whole, images), said) = running.wait(&mut |()| {}).ok()?;

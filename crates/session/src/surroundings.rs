@@ -33,7 +33,7 @@ struct Stream {
 impl Stream {
     /// None if the stream is closed, or the limit of descriptors is low.
     fn keep(number: libc::c_int) -> Option<Stream> {
-        let copy = linux::high_copy(number)?.into_raw_fd();
+        let copy = linux_user::high_copy(number)?.into_raw_fd();
         // SAFETY: a plain system call on a number.
         let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
         Some(Stream { number, copy, flags })

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use engine::{Configuration, Plan, Settings};
+use engine::{Configuration, Plan, SystemSettings};
 use events::record::Event;
 use events::{Block, BlockId, Consumer, HitFilter, Image, Thread};
 use machine::{Caches, Machine};
@@ -56,7 +56,7 @@ fn run(program: &Path, passes: bool) -> Told {
         arguments: vec![],
         environment: vec![],
         model: isa::Cpu::Ev67,
-        settings: Settings::default(),
+        settings: SystemSettings::default(),
     };
     live::run(&configuration, &Plan::default(), model, false).unwrap().model
 }

@@ -11,14 +11,14 @@ use spike::profile::{ImageProfile, Profile};
 
 use crate::environment::{Environment, reason};
 use crate::error::Error;
-use crate::files::Lock;
+use crate::files::FileLock;
 use crate::identity::hash;
-use crate::rows::{ImageRow, Phase};
+use crate::rows::{ApplicationPhase, ImageRow};
 
 /// How hard zstd tries.
 const LEVEL: i32 = 3;
 
-/// What was collected of an image.
+/// The profile collected of an image.
 #[derive(Clone, Debug)]
 pub struct Collected {
     /// The image.
@@ -28,7 +28,7 @@ pub struct Collected {
 }
 
 /// An instrumented version.
-struct Counting {
+struct CountingVersion {
     image: ImageRow,
     original: String,
     /// The number of its file of counts.
@@ -46,7 +46,7 @@ impl Environment {
         self.collect_all(&lock)
     }
 
-    pub(crate) fn collect_all(&mut self, _lock: &Lock) -> Result<Vec<Collected>, Error> {
+    pub(crate) fn collect_all(&mut self, _lock: &FileLock) -> Result<Vec<Collected>, Error> {
         let query = format!(
             "SELECT {}, version.original, version.file, version.counts, version.loads FROM version
              JOIN image ON image.id = version.image WHERE version.kind = 'instrumented'",
@@ -55,7 +55,7 @@ impl Environment {
         let versions = self.all(&query, [], |row| {
             let loads = row.get::<_, i64>(9)? as u64;
             let (original, file, read) = (row.get(6)?, row.get(7)?, row.get(8)?);
-            Ok(Counting { image: ImageRow::read(row)?, original, file, read, loads })
+            Ok(CountingVersion { image: ImageRow::read(row)?, original, file, read, loads })
         })?;
         let mut collected = Vec::new();
         for version in versions {
@@ -68,7 +68,7 @@ impl Environment {
     }
 
     /// Returns nothing if the counts have not changed.
-    fn collect_version(&mut self, version: &Counting) -> Result<Option<Result<u64, String>>, Error> {
+    fn collect_version(&mut self, version: &CountingVersion) -> Result<Option<Result<u64, String>>, Error> {
         let path = self.counts_path(&version.image, &version.original);
         let counts = match std::fs::read(&path) {
             Ok(counts) => counts,
@@ -79,7 +79,7 @@ impl Environment {
         if version.read.as_ref() == Some(&read) {
             return Ok(None);
         }
-        let original = self.version_path(&version.image, &version.original, Phase::Original);
+        let original = self.version_path(&version.image, &version.original, ApplicationPhase::Original);
         let mut profile = match profile(&original, &counts) {
             Ok(profile) => profile,
             Err(problem) => return Ok(Some(Err(problem))),
@@ -129,8 +129,8 @@ impl Environment {
 fn profile(image: &Path, counts: &[u8]) -> Result<ImageProfile, String> {
     let open = || spike::optimize::open(image).map_err(|error| reason(&error));
     let mut program = open()?;
-    let plan =
-        spike::instrument::Plan::new(open()?, Update::Atomic).map_err(|problem| problem.to_string())?;
+    let plan = spike::instrument::InstrumentationPlan::new(open()?, Update::Atomic)
+        .map_err(|problem| problem.to_string())?;
     let calls = plan.apply(counts, &mut program)?;
     let name = image.file_name().unwrap_or_default().to_string_lossy();
     Ok(ImageProfile::of(&program, &name, &calls))

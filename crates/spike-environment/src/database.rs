@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::files;
-use crate::identity::Identity;
-use crate::rows::{Application, ImageRow, Role};
+use crate::identity::FileFingerprint;
+use crate::rows::{Application, ImageRole, ImageRow};
 
 /// The version of the tables.
 const VERSION: i64 = 1;
@@ -174,8 +174,8 @@ impl Environment {
 pub fn add_part(
     transaction: &Transaction,
     application: i64,
-    (path, identity, problem): (&Path, &Identity, &Option<String>),
-    role: Role,
+    (path, identity, problem): (&Path, &FileFingerprint, &Option<String>),
+    role: ImageRole,
 ) -> rusqlite::Result<()> {
     let path = path.as_os_str().as_bytes();
     transaction.execute(

@@ -8,8 +8,8 @@ use rusqlite::{Connection, params};
 use crate::database::{self, add_part};
 use crate::error::Error;
 use crate::files;
-use crate::identity::Identity;
-use crate::rows::{Application, ImageRow, Phase, Role};
+use crate::identity::FileFingerprint;
+use crate::rows::{Application, ApplicationPhase, ImageRole, ImageRow};
 
 /// The database, opened.
 #[derive(Debug)]
@@ -18,9 +18,9 @@ pub struct Environment {
     pub(crate) connection: Connection,
 }
 
-/// What became of an image's file since it was last read.
+/// The state of an image's file compared with when it was last read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum FileState {
     Same,
     Changed,
     Missing,
@@ -57,13 +57,13 @@ impl Environment {
         if self.applications()?.iter().any(|other| other.name == name) {
             return Err(Error::NameTaken(name));
         }
-        let mut files = vec![(program, Role::Program)];
+        let mut files = vec![(program, ImageRole::Program)];
         for library in libraries {
-            files.push((absolute(library)?, Role::Linked));
+            files.push((absolute(library)?, ImageRole::Linked));
         }
         let mut parts = Vec::new();
         for (path, role) in files {
-            let (identity, _) = Identity::read(&path).map_err(Error::file(&path))?;
+            let (identity, _) = FileFingerprint::read(&path).map_err(Error::file(&path))?;
             let problem = problem_of(&path);
             parts.push((path, identity, problem, role));
         }
@@ -75,7 +75,7 @@ impl Environment {
             }
             Ok(id)
         })?;
-        Ok(Application { id, name, phase: Phase::Original })
+        Ok(Application { id, name, phase: ApplicationPhase::Original })
     }
 
     /// All applications, by their names.
@@ -105,7 +105,7 @@ impl Environment {
     }
 
     /// Chooses what is executed when the application's program is started.
-    pub fn choose(&mut self, application: &Application, phase: Phase) -> Result<(), Error> {
+    pub fn choose(&mut self, application: &Application, phase: ApplicationPhase) -> Result<(), Error> {
         self.change(|transaction| {
             transaction
                 .execute("UPDATE application SET phase = ? WHERE id = ?", params![phase, application.id])
@@ -132,18 +132,18 @@ impl Environment {
     }
 
     /// Compares an image with its file. A changed one is described anew.
-    pub(crate) fn refresh(&mut self, image: &ImageRow) -> Result<(ImageRow, State), Error> {
+    pub(crate) fn refresh(&mut self, image: &ImageRow) -> Result<(ImageRow, FileState), Error> {
         let failed = Error::file(&image.path);
         let metadata = match fs::metadata(&image.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok((image.clone(), State::Missing));
+                return Ok((image.clone(), FileState::Missing));
             }
             metadata => metadata.map_err(&failed)?,
         };
         if image.identity.looks_like(&metadata) {
-            return Ok((image.clone(), State::Same));
+            return Ok((image.clone(), FileState::Same));
         }
-        let (identity, _) = Identity::read(&image.path).map_err(&failed)?;
+        let (identity, _) = FileFingerprint::read(&image.path).map_err(&failed)?;
         let is_same = identity.hash == image.identity.hash;
         let problem = if is_same { image.problem.clone() } else { problem_of(&image.path) };
         self.change(|transaction| {
@@ -152,7 +152,7 @@ impl Environment {
                 params![identity.size, identity.modified, identity.hash, problem, image.id],
             )
         })?;
-        let state = if is_same { State::Same } else { State::Changed };
+        let state = if is_same { FileState::Same } else { FileState::Changed };
         Ok((ImageRow { identity, problem, ..image.clone() }, state))
     }
 }

@@ -19,7 +19,7 @@ pub enum Error {
     Database {
         /// Its file.
         path: PathBuf,
-        /// What SQLite says.
+        /// SQLite's message.
         error: rusqlite::Error,
     },
     /// A database of a later version.
@@ -39,7 +39,7 @@ pub enum Error {
         among(known)
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The names of those that are.
         known: Vec<String>,

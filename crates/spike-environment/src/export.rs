@@ -1,4 +1,4 @@
-//! What leaves the database.
+//! Exports from the database.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use spike::profile::Profile;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::making::mode;
-use crate::rows::{Application, Phase};
+use crate::rows::{Application, ApplicationPhase};
 
 /// An optimized image.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ impl Environment {
         let mut exported = Vec::new();
         for image in self.images_of(application)? {
             let (image, _) = self.refresh(&image)?;
-            let version = self.version_path(&image, &image.identity.hash, Phase::Optimized);
-            if !self.has_version(&image, Phase::Optimized)? || !version.exists() {
+            let version = self.version_path(&image, &image.identity.hash, ApplicationPhase::Optimized);
+            if !self.has_version(&image, ApplicationPhase::Optimized)? || !version.exists() {
                 continue;
             }
             let bytes = fs::read(&version).map_err(Error::file(&version))?;

@@ -19,13 +19,13 @@ use tempfile::NamedTempFile;
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::rows::{ImageRow, Phase};
+use crate::rows::{ApplicationPhase, ImageRow};
 
 /// How names of unfinished files begin.
 const UNFINISHED: &str = ".unfinished-";
 
 /// The lock is released when this is dropped, or the process ends.
-pub struct Lock(#[allow(dead_code)] File);
+pub struct FileLock(#[allow(dead_code)] File);
 
 /// Makes a folder for this user only.
 pub fn create_folder(path: &Path) -> Result<(), Error> {
@@ -46,10 +46,10 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
 }
 
 /// Waits for the lock of a database's folder.
-pub fn lock(folder: &Path) -> Result<Lock, Error> {
+pub fn lock(folder: &Path) -> Result<FileLock, Error> {
     let path = folder.join("lock");
     let open = File::options().create(true).truncate(false).write(true).open(&path);
-    open.and_then(|file| file.lock().map(|()| Lock(file))).map_err(Error::file(&path))
+    open.and_then(|file| file.lock().map(|()| FileLock(file))).map_err(Error::file(&path))
 }
 
 impl Environment {
@@ -59,7 +59,7 @@ impl Environment {
     }
 
     /// Waits until nobody else makes versions of images, and removes what killed ones left.
-    pub(crate) fn lock(&self) -> Result<Lock, Error> {
+    pub(crate) fn lock(&self) -> Result<FileLock, Error> {
         let lock = lock(&self.folder)?;
         remove_unfinished(&self.images_folder());
         Ok(lock)
@@ -80,7 +80,7 @@ impl Environment {
     }
 
     /// A version of an image that had the contents `original`.
-    pub(crate) fn version_path(&self, image: &ImageRow, original: &str, phase: Phase) -> PathBuf {
+    pub(crate) fn version_path(&self, image: &ImageRow, original: &str, phase: ApplicationPhase) -> PathBuf {
         let name = image.path.file_name().unwrap_or_default();
         self.contents_folder(image.id, original).join(phase.name()).join(name)
     }

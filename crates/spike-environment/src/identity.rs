@@ -1,4 +1,4 @@
-//! What distinguishes a file from what it was before.
+//! The properties that distinguish a file from its former contents.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 /// The size, the time of the last modification in nanoseconds, and a hash of the contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct FileFingerprint {
     pub size: i64,
     pub modified: i64,
     pub hash: String,
@@ -20,13 +20,13 @@ pub fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Identity {
+impl FileFingerprint {
     /// Of a file, with its contents.
-    pub fn read(path: &Path) -> io::Result<(Identity, Vec<u8>)> {
+    pub fn read(path: &Path) -> io::Result<(FileFingerprint, Vec<u8>)> {
         let metadata = fs::metadata(path)?;
         let bytes = fs::read(path)?;
         let identity =
-            Identity { size: bytes.len() as i64, modified: modified(&metadata), hash: hash(&bytes) };
+            FileFingerprint { size: bytes.len() as i64, modified: modified(&metadata), hash: hash(&bytes) };
         Ok((identity, bytes))
     }
 

@@ -21,6 +21,6 @@ pub use environment::Environment;
 pub use error::Error;
 pub use export::ExportedImage;
 pub use making::Made;
-pub use rows::{Application, Phase};
+pub use rows::{Application, ApplicationPhase};
 pub use substitutes::Substitutes;
 pub use views::{ApplicationView, ImageView};

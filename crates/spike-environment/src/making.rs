@@ -10,16 +10,16 @@ use spike::counts::HEADER_BYTES;
 use spike::instrument::Update;
 use spike::program::Program;
 
-use crate::environment::{Environment, State, reason};
+use crate::environment::{Environment, FileState, reason};
 use crate::error::Error;
-use crate::files::{self, Lock};
-use crate::identity::Identity;
-use crate::rows::{Application, ImageRow, Phase};
+use crate::files::{self, FileLock};
+use crate::identity::FileFingerprint;
+use crate::rows::{Application, ApplicationPhase, ImageRow};
 
 /// Why there is no version of an image whose file was removed.
 pub(crate) const MISSING: &str = "the file does not exist any more";
 
-/// What became of an image for which a version was to be made.
+/// The result for an image of which a version was to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
     /// The image.
@@ -46,7 +46,7 @@ impl Environment {
         done: &mut dyn FnMut(&Made),
     ) -> Result<(), Error> {
         self.instrument_images(application, replace, done)?;
-        self.choose(application, Phase::Instrumented)
+        self.choose(application, ApplicationPhase::Instrumented)
     }
 
     /// Makes instrumented versions, and does not choose them.
@@ -65,8 +65,8 @@ impl Environment {
                 self.forget(&image)?;
             }
             let problem = match state {
-                State::Missing => Some(MISSING.into()),
-                State::Same | State::Changed => self.instrument_image(&image, &lock)?,
+                FileState::Missing => Some(MISSING.into()),
+                FileState::Same | FileState::Changed => self.instrument_image(&image, &lock)?,
             };
             is_any |= problem.is_none();
             // The program is the first image.
@@ -86,12 +86,14 @@ impl Environment {
     pub(crate) fn instrument_image(
         &mut self,
         image: &ImageRow,
-        _lock: &Lock,
+        _lock: &FileLock,
     ) -> Result<Option<String>, Error> {
         let original = &image.identity.hash;
-        let (path, counts) =
-            (self.version_path(image, original, Phase::Instrumented), self.counts_path(image, original));
-        if self.has_version(image, Phase::Instrumented)? && path.exists() && counts.exists() {
+        let (path, counts) = (
+            self.version_path(image, original, ApplicationPhase::Instrumented),
+            self.counts_path(image, original),
+        );
+        if self.has_version(image, ApplicationPhase::Instrumented)? && path.exists() && counts.exists() {
             return Ok(None);
         }
         if image.problem.is_some() {
@@ -107,7 +109,8 @@ impl Environment {
             Err(problem) => return self.unsuitable(image, problem.to_string()).map(Some),
         };
         // Processes may count in a file that fits.
-        let is_kept = self.has_version(image, Phase::Instrumented)? && is_counting(&counts, &made.counts);
+        let is_kept =
+            self.has_version(image, ApplicationPhase::Instrumented)? && is_counting(&counts, &made.counts);
         if !is_kept {
             files::write(&counts, &made.counts, 0o600)?;
         }
@@ -118,7 +121,7 @@ impl Environment {
             transaction.execute(
                 "INSERT INTO version (image, kind, original, code_before, code_after) VALUES (?, ?, ?, ?, ?)
                  ON CONFLICT DO UPDATE SET file = file + ?, counts = NULL",
-                params![image.id, Phase::Instrumented, original, before, after, !is_kept],
+                params![image.id, ApplicationPhase::Instrumented, original, before, after, !is_kept],
             )
         })?;
         Ok(None)
@@ -128,7 +131,7 @@ impl Environment {
     fn forget(&mut self, image: &ImageRow) -> Result<(), Error> {
         self.change(|transaction| {
             transaction.execute("DELETE FROM profile WHERE image = ?", [image.id])?;
-            let kind = Phase::Instrumented;
+            let kind = ApplicationPhase::Instrumented;
             transaction.execute("DELETE FROM version WHERE image = ? AND kind = ?", params![image.id, kind])
         })?;
         Ok(())
@@ -143,7 +146,7 @@ impl Environment {
     }
 
     /// Whether there is a version of an image's present contents.
-    pub(crate) fn has_version(&self, image: &ImageRow, phase: Phase) -> Result<bool, Error> {
+    pub(crate) fn has_version(&self, image: &ImageRow, phase: ApplicationPhase) -> Result<bool, Error> {
         let query = "SELECT 1 FROM version WHERE image = ? AND kind = ? AND original = ?";
         let values = params![image.id, phase, image.identity.hash];
         let found = self.connection.query_row(query, values, |_| Ok(())).optional();
@@ -152,10 +155,10 @@ impl Environment {
 
     /// Takes an image apart, or says why that is impossible. A copy is kept, as the file may change.
     pub(crate) fn lift(&self, image: &ImageRow) -> Result<Result<Program, String>, Error> {
-        let copy = self.version_path(image, &image.identity.hash, Phase::Original);
+        let copy = self.version_path(image, &image.identity.hash, ApplicationPhase::Original);
         if !copy.exists() {
             let failed = Error::file(&image.path);
-            let (identity, bytes) = Identity::read(&image.path).map_err(&failed)?;
+            let (identity, bytes) = FileFingerprint::read(&image.path).map_err(&failed)?;
             if identity.hash != image.identity.hash {
                 return Err(failed(std::io::Error::other("changes while it is read; repeat the command")));
             }

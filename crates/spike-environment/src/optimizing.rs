@@ -7,11 +7,11 @@ use spike::profile::IndirectCall;
 use spike::profile::matching::{self, LEAST_SHARE, Method};
 use spike::program::Program;
 
-use crate::environment::{Environment, State};
+use crate::environment::{Environment, FileState};
 use crate::error::Error;
-use crate::files::{self, Lock};
+use crate::files::{self, FileLock};
 use crate::making::{MISSING, Made, mode};
-use crate::rows::{Application, ImageRow, Phase};
+use crate::rows::{Application, ApplicationPhase, ImageRow};
 
 impl Environment {
     /// Makes optimized versions of an application's images by what was collected, and chooses them. `done` is called after each image.
@@ -27,8 +27,8 @@ impl Environment {
         for image in self.images_of(application)? {
             let (image, state) = self.refresh(&image)?;
             let made = match state {
-                State::Missing => Made::without(&image, MISSING),
-                State::Same | State::Changed => self.optimize_image(&image, options, &lock)?,
+                FileState::Missing => Made::without(&image, MISSING),
+                FileState::Same | FileState::Changed => self.optimize_image(&image, options, &lock)?,
             };
             is_any |= made.problem.is_none();
             done(&made);
@@ -36,10 +36,15 @@ impl Environment {
         if !is_any {
             return Err(Error::NoProfile(application.name.clone()));
         }
-        self.choose(application, Phase::Optimized)
+        self.choose(application, ApplicationPhase::Optimized)
     }
 
-    fn optimize_image(&mut self, image: &ImageRow, options: Options, _lock: &Lock) -> Result<Made, Error> {
+    fn optimize_image(
+        &mut self,
+        image: &ImageRow,
+        options: Options,
+        _lock: &FileLock,
+    ) -> Result<Made, Error> {
         if let Some(problem) = &image.problem {
             return Ok(Made::without(image, problem));
         }
@@ -61,7 +66,7 @@ impl Environment {
             Ok(optimized) => optimized,
             Err(problem) => return Ok(Made::without(image, problem.to_string())),
         };
-        let path = self.version_path(image, &image.identity.hash, Phase::Optimized);
+        let path = self.version_path(image, &image.identity.hash, ApplicationPhase::Optimized);
         files::write(&path, &optimized.bytes, mode(&image.path))?;
         self.record(image, &optimized, before, matched)?;
         self.remove_stale(image)?;
@@ -77,7 +82,7 @@ impl Environment {
     ) -> Result<(), Error> {
         let (before, after) = (before as i64, optimized.code_bytes as i64 / 4);
         let (executed, removed) = (optimized.executed as i64, optimized.removed() as i64);
-        let (kind, original) = (Phase::Optimized, &image.identity.hash);
+        let (kind, original) = (ApplicationPhase::Optimized, &image.identity.hash);
         self.change(|transaction| {
             transaction.execute(
                 "INSERT OR REPLACE INTO version (image, kind, original, code_before, code_after, executed, removed, matched)

@@ -9,12 +9,12 @@ use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use serde::Serialize;
 
-use crate::identity::Identity;
+use crate::identity::FileFingerprint;
 
 /// Which version of its images an application executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Phase {
+pub enum ApplicationPhase {
     /// The images themselves.
     Original,
     /// Those that count.
@@ -23,36 +23,37 @@ pub enum Phase {
     Optimized,
 }
 
-impl Phase {
+impl ApplicationPhase {
     /// All of them.
-    pub const ALL: [Phase; 3] = [Phase::Original, Phase::Instrumented, Phase::Optimized];
+    pub const ALL: [ApplicationPhase; 3] =
+        [ApplicationPhase::Original, ApplicationPhase::Instrumented, ApplicationPhase::Optimized];
 
     /// Its name, also that of the folder with such versions.
     pub fn name(self) -> &'static str {
         match self {
-            Phase::Original => "original",
-            Phase::Instrumented => "instrumented",
-            Phase::Optimized => "optimized",
+            ApplicationPhase::Original => "original",
+            ApplicationPhase::Instrumented => "instrumented",
+            ApplicationPhase::Optimized => "optimized",
         }
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for ApplicationPhase {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str(self.name())
     }
 }
 
-impl ToSql for Phase {
+impl ToSql for ApplicationPhase {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(self.name().into())
     }
 }
 
-impl FromSql for Phase {
-    fn column_result(value: ValueRef) -> FromSqlResult<Phase> {
+impl FromSql for ApplicationPhase {
+    fn column_result(value: ValueRef) -> FromSqlResult<ApplicationPhase> {
         let name = value.as_str()?;
-        Phase::ALL.into_iter().find(|phase| phase.name() == name).ok_or(FromSqlError::InvalidType)
+        ApplicationPhase::ALL.into_iter().find(|phase| phase.name() == name).ok_or(FromSqlError::InvalidType)
     }
 }
 
@@ -62,8 +63,8 @@ pub struct Application {
     pub(crate) id: i64,
     /// Its name.
     pub name: String,
-    /// What is executed when the program is started.
-    pub phase: Phase,
+    /// The version that is executed when the program is started.
+    pub phase: ApplicationPhase,
 }
 
 impl Application {
@@ -79,7 +80,7 @@ impl Application {
 pub struct ImageRow {
     pub id: i64,
     pub path: PathBuf,
-    pub identity: Identity,
+    pub identity: FileFingerprint,
     /// Why it cannot be instrumented or optimized.
     pub problem: Option<String>,
 }
@@ -89,7 +90,7 @@ impl ImageRow {
 
     pub fn read(row: &Row) -> rusqlite::Result<ImageRow> {
         let path: Vec<u8> = row.get(1)?;
-        let identity = Identity { size: row.get(2)?, modified: row.get(3)?, hash: row.get(4)? };
+        let identity = FileFingerprint { size: row.get(2)?, modified: row.get(3)?, hash: row.get(4)? };
         Ok(ImageRow {
             id: row.get(0)?,
             path: PathBuf::from(OsStr::from_bytes(&path)),
@@ -101,7 +102,7 @@ impl ImageRow {
 
 /// How an image belongs to an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ImageRole {
     /// It is the program.
     Program,
     /// A library that the program's loader finds at the start.
@@ -110,12 +111,12 @@ pub enum Role {
     Loaded,
 }
 
-impl Role {
+impl ImageRole {
     pub fn name(self) -> &'static str {
         match self {
-            Role::Program => "program",
-            Role::Linked => "linked",
-            Role::Loaded => "loaded",
+            ImageRole::Program => "program",
+            ImageRole::Linked => "linked",
+            ImageRole::Loaded => "loaded",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine loads in place of registered images.
+//! The images that the engine loads in place of registered ones.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::params;
 
 use crate::database::add_part;
-use crate::environment::{Environment, State, problem_of};
+use crate::environment::{Environment, FileState, problem_of};
 use crate::error::Error;
-use crate::identity::Identity;
-use crate::rows::{Application, ImageRow, Phase, Role};
+use crate::identity::FileFingerprint;
+use crate::rows::{Application, ApplicationPhase, ImageRole, ImageRow};
 
 /// The versions of registered images. The database is opened for each question, since processes fork in between, and since it
 /// may change while a program runs.
@@ -19,7 +19,7 @@ pub struct Substitutes {
     /// The database's folder.
     pub folder: PathBuf,
     /// Instead of what is chosen for each application.
-    pub phase: Option<Phase>,
+    pub phase: Option<ApplicationPhase>,
 }
 
 impl engine::Substitution for Substitutes {
@@ -39,7 +39,7 @@ impl Substitutes {
         let mut environment = Environment::open(&self.folder)?;
         let Some(application) = environment.application_of(program)? else { return Ok(None) };
         let phase = self.phase.unwrap_or(application.phase);
-        if phase == Phase::Original {
+        if phase == ApplicationPhase::Original {
             return Ok(None);
         }
         let row = match environment.image_of(&application, image)? {
@@ -47,7 +47,7 @@ impl Substitutes {
             None => environment.add_loaded(&application, image)?,
         };
         let (row, state) = environment.refresh(&row)?;
-        if state == State::Changed {
+        if state == FileState::Changed {
             text::message!("note: {} has changed", image.display());
         }
         environment.version(&application, &row, phase)
@@ -57,10 +57,10 @@ impl Substitutes {
 impl Environment {
     /// Makes a library that was loaded a part of the application.
     fn add_loaded(&mut self, application: &Application, path: &Path) -> Result<ImageRow, Error> {
-        let (identity, _) = Identity::read(path).map_err(Error::file(path))?;
+        let (identity, _) = FileFingerprint::read(path).map_err(Error::file(path))?;
         let problem = problem_of(path);
         self.change(|transaction| {
-            add_part(transaction, application.id, (path, &identity, &problem), Role::Loaded)
+            add_part(transaction, application.id, (path, &identity, &problem), ImageRole::Loaded)
         })?;
         let added = self.image_of(application, path)?;
         added.ok_or_else(|| {
@@ -73,11 +73,11 @@ impl Environment {
         &mut self,
         application: &Application,
         image: &ImageRow,
-        phase: Phase,
+        phase: ApplicationPhase,
     ) -> Result<Option<PathBuf>, Error> {
         let path = self.version_path(image, &image.identity.hash, phase);
         let is_there = path.exists() && self.has_version(image, phase)?;
-        if phase == Phase::Instrumented {
+        if phase == ApplicationPhase::Instrumented {
             let is_counting = is_there && self.counts_path(image, &image.identity.hash).exists();
             if !is_counting {
                 let lock = self.lock()?;
@@ -100,13 +100,13 @@ impl Environment {
         Ok(Some(path))
     }
 
-    fn has_any_version(&self, image: &ImageRow, phase: Phase) -> Result<bool, Error> {
+    fn has_any_version(&self, image: &ImageRow, phase: ApplicationPhase) -> Result<bool, Error> {
         let query = "SELECT 1 FROM version WHERE image = ? AND kind = ?";
         let found = self.all(query, params![image.id, phase], |_| Ok(()))?;
         Ok(!found.is_empty())
     }
 
-    fn count_load(&mut self, image: &ImageRow, phase: Phase) -> Result<(), Error> {
+    fn count_load(&mut self, image: &ImageRow, phase: ApplicationPhase) -> Result<(), Error> {
         self.change(|transaction| {
             transaction.execute(
                 "UPDATE version SET loads = loads + 1 WHERE image = ? AND kind = ? AND original = ?",

@@ -8,15 +8,15 @@ use serde::{Serialize, Serializer};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::making::MISSING;
-use crate::rows::{Application, ImageRow, Phase};
+use crate::rows::{Application, ApplicationPhase, ImageRow};
 
 /// An application.
 #[derive(Clone, Debug, Serialize)]
 pub struct ApplicationView {
     /// Its name.
     pub name: String,
-    /// What is executed when its program is started.
-    pub phase: Phase,
+    /// The version that is executed when its program is started.
+    pub phase: ApplicationPhase,
     /// Its images, the program first.
     pub images: Vec<ImageView>,
 }
@@ -50,11 +50,11 @@ pub struct ImageView {
     pub optimized_code: Option<u64>,
     /// The share of the executed instructions, in percent, that the optimized version does without.
     pub removed: Option<f64>,
-    /// What there is to know: why it cannot be optimized, that it has changed.
+    /// A note: why it cannot be optimized, or that it has changed.
     pub note: String,
 }
 
-/// What the database has of an image's versions.
+/// The versions of an image in the database.
 #[derive(Default)]
 struct Versions {
     instrumented: bool,
@@ -138,18 +138,18 @@ impl Environment {
             let is_present = original == image.identity.hash;
             versions.stale |= !is_present;
             match kind {
-                Phase::Instrumented => {
+                ApplicationPhase::Instrumented => {
                     versions.instrumented |= is_present;
                     versions.loads += loads;
                 }
-                Phase::Optimized if is_present => {
+                ApplicationPhase::Optimized if is_present => {
                     versions.optimized = true;
                     versions.optimized_code = Some(after);
                     let (executed, removed): (i64, i64) = (executed, removed);
                     versions.removed = (executed > 0).then(|| 100.0 * removed as f64 / executed as f64);
                     versions.matched = matched;
                 }
-                Phase::Optimized | Phase::Original => {}
+                ApplicationPhase::Optimized | ApplicationPhase::Original => {}
             }
             if is_present {
                 versions.code = Some(before);

@@ -9,18 +9,18 @@ use tiny_http::{Method, Request};
 const SECRET_BYTES: usize = 16;
 
 /// The secret, and the names that a browser on this machine has for the server.
-pub struct Access {
+pub struct AccessControl {
     secret: String,
     hosts: [String; 2],
 }
 
-impl Access {
+impl AccessControl {
     /// A new secret.
-    pub fn new(port: u16) -> io::Result<Access> {
+    pub fn new(port: u16) -> io::Result<AccessControl> {
         let mut bytes = [0; SECRET_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         let secret = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Access { secret, hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")] })
+        Ok(AccessControl { secret, hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")] })
     }
 
     /// The page's address.

@@ -7,11 +7,11 @@ use spike_environment::{ApplicationView, Environment};
 use tiny_http::{Header, Method, Request, Response};
 
 use crate::Manager;
-use crate::commands::Command;
+use crate::commands::ManagerCommand;
 use crate::jobs::JobView;
 
 /// An answer.
-type Answer = Response<Cursor<Vec<u8>>>;
+type HttpResponse = Response<Cursor<Vec<u8>>>;
 
 /// The page's files: their paths, types and contents.
 const FILES: [(&str, &str, &str); 3] = [
@@ -35,9 +35,9 @@ const HEADERS: [(&str, &str); 4] = [
 /// More than any request has.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What the page shows.
+/// The contents of the page.
 #[derive(Serialize)]
-struct State {
+struct PageState {
     folder: String,
     applications: Vec<ApplicationView>,
     jobs: Vec<JobView>,
@@ -47,7 +47,7 @@ struct State {
 
 impl Manager {
     /// Answers a request.
-    pub(crate) fn answer(&self, request: &mut Request) -> Answer {
+    pub(crate) fn answer(&self, request: &mut Request) -> HttpResponse {
         let Some(path) = self.access.path(request).map(str::to_string) else {
             return text(403, "Use the address that pathlength spike manager printed.");
         };
@@ -71,23 +71,24 @@ impl Manager {
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> PageState {
         let folder = self.launcher.folder();
         let views = Environment::open(folder).and_then(|mut environment| environment.views());
         let (applications, problem) = match views {
             Ok(applications) => (applications, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        State { folder: folder.display().to_string(), applications, jobs: self.jobs.views(), problem }
+        PageState { folder: folder.display().to_string(), applications, jobs: self.jobs.views(), problem }
     }
 
-    fn start(&self, request: &mut Request) -> Answer {
+    fn start(&self, request: &mut Request) -> HttpResponse {
         let mut body = Vec::new();
         if request.as_reader().take(MOST_BYTES).read_to_end(&mut body).is_err() {
             return text(400, "The request is incomplete.");
         }
-        let started =
-            serde_json::from_slice::<Command>(&body).map_err(|error| error.to_string()).and_then(|command| {
+        let started = serde_json::from_slice::<ManagerCommand>(&body)
+            .map_err(|error| error.to_string())
+            .and_then(|command| {
                 let prepared = self.launcher.prepare(&command)?;
                 self.jobs.start(prepared)
             });
@@ -98,15 +99,15 @@ impl Manager {
     }
 }
 
-fn json(value: &impl Serialize) -> Answer {
+fn json(value: &impl Serialize) -> HttpResponse {
     answer(200, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
-fn text(status: u16, message: &str) -> Answer {
+fn text(status: u16, message: &str) -> HttpResponse {
     answer(status, "text/plain; charset=utf-8", message.as_bytes().into())
 }
 
-fn answer(status: u16, kind: &str, contents: Vec<u8>) -> Answer {
+fn answer(status: u16, kind: &str, contents: Vec<u8>) -> HttpResponse {
     let answer = Response::from_data(contents).with_status_code(status);
     HEADERS.into_iter().chain([("Content-Type", kind)]).fold(answer, |answer, (name, value)| {
         match Header::from_bytes(name, value) {

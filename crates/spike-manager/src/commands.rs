@@ -1,16 +1,16 @@
-//! What the page can ask for, and the command lines for it.
+//! The requests of the page, and the command lines for them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::Settings;
+use crate::ManagerSettings;
 
 /// A command of `pathlength spike`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Command {
+pub enum ManagerCommand {
     /// Registers a program, under a name if that is not empty.
     Register { program: String, name: String },
     /// Instruments an application.
@@ -42,11 +42,11 @@ pub struct Prepared {
 
 /// Makes command lines.
 pub struct Launcher {
-    settings: Settings,
+    settings: ManagerSettings,
 }
 
 impl Launcher {
-    pub fn new(settings: Settings) -> Launcher {
+    pub fn new(settings: ManagerSettings) -> Launcher {
         Launcher { settings }
     }
 
@@ -56,33 +56,35 @@ impl Launcher {
     }
 
     /// The command line for a command, or what is wrong.
-    pub fn prepare(&self, command: &Command) -> Result<Prepared, String> {
+    pub fn prepare(&self, command: &ManagerCommand) -> Result<Prepared, String> {
         // The options before the words that the page gives, which none of them can be taken for; and where to run it.
         let mut options: Vec<String> = Vec::new();
         let (name, words, folder) = match command {
-            Command::Register { program, name } => {
+            ManagerCommand::Register { program, name } => {
                 options.extend(option("--name", name));
                 ("register", vec![needed(program, "the program's path")?], "")
             }
-            Command::Instrument { application, replace } => {
+            ManagerCommand::Instrument { application, replace } => {
                 options.extend(replace.then(|| "--replace".into()));
                 ("instrument", vec![application.clone()], "")
             }
-            Command::Collect { line, folder } => ("collect", split(line)?, folder.as_str()),
-            Command::Optimize { application, options: more } => {
+            ManagerCommand::Collect { line, folder } => ("collect", split(line)?, folder.as_str()),
+            ManagerCommand::Optimize { application, options: more } => {
                 options.extend(split(more)?);
                 ("optimize", vec![application.clone()], "")
             }
-            Command::Run { line, folder, version } => {
+            ManagerCommand::Run { line, folder, version } => {
                 options.extend(option("--version", version));
                 ("run", split(&needed(line, "a program and its arguments")?)?, folder.as_str())
             }
-            Command::Use { application, version } => ("use", vec![application.clone(), version.clone()], ""),
-            Command::Export { application, folder, profile } => {
+            ManagerCommand::Use { application, version } => {
+                ("use", vec![application.clone(), version.clone()], "")
+            }
+            ManagerCommand::Export { application, folder, profile } => {
                 options.extend(option("--output", folder).chain(option("--profile", profile)));
                 ("export", vec![application.clone()], "")
             }
-            Command::Remove { application } => ("remove", vec![application.clone()], ""),
+            ManagerCommand::Remove { application } => ("remove", vec![application.clone()], ""),
         };
         let shown = [&["spike".into(), name.into()], options.as_slice(), words.as_slice()].concat();
         let title = shlex::try_join(shown.iter().map(String::as_str)).unwrap_or_else(|_| shown.join(" "));
@@ -120,13 +122,13 @@ mod tests {
     use super::*;
 
     fn words(json: &str) -> Result<Vec<String>, String> {
-        let settings = Settings {
+        let settings = ManagerSettings {
             folder: "/data".into(),
             program: "/bin/pathlength".into(),
             engine: vec!["--cpu=ev56".into()],
             port: 0,
         };
-        let command: Command = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let command: ManagerCommand = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let prepared = Launcher::new(settings).prepare(&command)?;
         Ok(prepared.words.iter().map(|word| word.to_string_lossy().into_owned()).collect())
     }

@@ -1,6 +1,6 @@
-//! What lies between the port, which every user of this machine can connect to, and the server: it passes complete
-//! requests on. A request that does not come to its end keeps nobody waiting: it is given up after some seconds, or
-//! when there are too many of them.
+//! The gate between the port, which every user of this machine can connect to, and the server: it passes complete requests on. A
+//! request that does not come to its end keeps nobody waiting: it is given up after some seconds, or when there are too many of
+//! them.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};

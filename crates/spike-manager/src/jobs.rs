@@ -21,28 +21,28 @@ const REMEMBERED: usize = 50;
 /// All jobs, the latest last.
 #[derive(Default)]
 pub struct Jobs {
-    jobs: Mutex<Vec<Arc<Job>>>,
+    jobs: Mutex<Vec<Arc<ManagerJob>>>,
 }
 
 /// A job.
-struct Job {
+struct ManagerJob {
     id: u64,
     title: String,
     process: Pid,
     began: Instant,
-    progress: Mutex<Progress>,
+    progress: Mutex<JobProgress>,
 }
 
 #[derive(Default)]
-struct Progress {
+struct JobProgress {
     output: Vec<u8>,
     /// Seconds that it took, and how it ended.
-    end: Option<(f64, Ending)>,
+    end: Option<(f64, JobEnding)>,
 }
 
 /// How a job ended.
 #[derive(Clone, Debug, Serialize)]
-struct Ending {
+struct JobEnding {
     succeeded: bool,
     description: String,
 }
@@ -54,7 +54,7 @@ pub struct JobView {
     title: String,
     seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    end: Option<Ending>,
+    end: Option<JobEnding>,
     /// The last line of its output.
     line: String,
 }
@@ -68,11 +68,11 @@ pub struct JobOutput {
 }
 
 impl Jobs {
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Job>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<ManagerJob>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, id: u64) -> Option<Arc<Job>> {
+    fn find(&self, id: u64) -> Option<Arc<ManagerJob>> {
         self.lock().iter().find(|job| job.id == id).cloned()
     }
 
@@ -99,7 +99,13 @@ impl Jobs {
             let mut jobs = self.lock();
             let id = jobs.last().map_or(1, |last| last.id + 1);
             let began = Instant::now();
-            let job = Arc::new(Job { id, title: prepared.title, process, began, progress: Mutex::default() });
+            let job = Arc::new(ManagerJob {
+                id,
+                title: prepared.title,
+                process,
+                began,
+                progress: Mutex::default(),
+            });
             jobs.push(job.clone());
             if jobs.len() > REMEMBERED {
                 let ended = jobs.iter().position(|job| job.progress().end.is_some());
@@ -113,7 +119,7 @@ impl Jobs {
             while let Ok(count @ 1..) = output.read(&mut bytes) {
                 job.progress().append(&bytes[..count]);
             }
-            let end = child.wait().map_or_else(|error| Ending::failed(&error), Ending::of);
+            let end = child.wait().map_or_else(|error| JobEnding::failed(&error), JobEnding::of);
             job.progress().end = Some((job.began.elapsed().as_secs_f64(), end));
         });
         Ok(id)
@@ -140,8 +146,8 @@ impl Jobs {
     }
 }
 
-impl Job {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+impl ManagerJob {
+    fn progress(&self) -> MutexGuard<'_, JobProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,7 +164,7 @@ impl Job {
     }
 }
 
-impl Progress {
+impl JobProgress {
     fn append(&mut self, bytes: &[u8]) {
         self.output.extend_from_slice(bytes);
         let surplus = self.output.len().saturating_sub(KEPT);
@@ -166,18 +172,18 @@ impl Progress {
     }
 }
 
-impl Ending {
-    fn of(status: ExitStatus) -> Ending {
+impl JobEnding {
+    fn of(status: ExitStatus) -> JobEnding {
         let description = match (status.code(), status.signal()) {
             (Some(0), _) => "done".into(),
             (Some(code), _) => format!("failed: exit status {code}"),
             (None, Some(signal)) => format!("ended by signal {signal}"),
             (None, None) => "ended".into(),
         };
-        Ending { succeeded: status.success(), description }
+        JobEnding { succeeded: status.success(), description }
     }
 
-    fn failed(error: &std::io::Error) -> Ending {
-        Ending { succeeded: false, description: format!("lost: {error}") }
+    fn failed(error: &std::io::Error) -> JobEnding {
+        JobEnding { succeeded: false, description: format!("lost: {error}") }
     }
 }

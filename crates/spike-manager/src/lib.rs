@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::thread;
 
-use access::Access;
+use access::AccessControl;
 use commands::Launcher;
 use jobs::Jobs;
 use rustix::fs::{Mode, OFlags};
@@ -27,7 +27,7 @@ const THREADS: usize = 4;
 
 /// How the manager starts commands.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ManagerSettings {
     /// The folder of the database.
     pub folder: PathBuf,
     /// The program `pathlength`.
@@ -44,14 +44,14 @@ pub struct Manager {
     server: Server,
     /// The server's socket, which has no name.
     socket: OwnedFd,
-    access: Access,
+    access: AccessControl,
     launcher: Launcher,
     jobs: Jobs,
 }
 
 impl Manager {
     /// Listens, on this machine's own address only.
-    pub fn new(settings: Settings) -> io::Result<Manager> {
+    pub fn new(settings: ManagerSettings) -> io::Result<Manager> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.port));
         let listener = TcpListener::bind(address)?;
         let port = listener.local_addr()?.port();
@@ -60,7 +60,7 @@ impl Manager {
         let path = folder.path().join("server");
         let server = Server::http_unix(&path).map_err(io::Error::other)?;
         let socket = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let (access, launcher) = (Access::new(port)?, Launcher::new(settings));
+        let (access, launcher) = (AccessControl::new(port)?, Launcher::new(settings));
         Ok(Manager { listener, server, socket, access, launcher, jobs: Jobs::default() })
     }
 

@@ -4,15 +4,15 @@ use isa::Op;
 
 use crate::error::Problem;
 use crate::program::{
-    Anchor, Base, BlockId, Counter, Exit, Instruction, LENGTH, NO_ORIGIN, PredictedTarget, ProcedureId,
-    Program, Reference, Target, ZERO, branch_word,
+    Anchor, Base, BlockId, BranchTarget, CodeExit, ImageCounter, LENGTH, LiftedInstruction, NO_ORIGIN,
+    PredictedTarget, ProcedureId, Program, Reference, ZERO, branch_word,
 };
 use crate::stubs::{Stub, Stubs};
 use crate::unwind::NO_ROW;
 
 /// Where the blocks go.
 #[derive(Clone, Debug, Default)]
-pub struct Layout {
+pub struct CodeLayout {
     /// The parts of procedures, in the order of their addresses.
     pub fragments: Vec<Fragment>,
 }
@@ -66,22 +66,22 @@ const REACH: i64 = 1 << 20;
 
 /// The branches at the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum BlockEnding {
     Nothing,
     /// To its target.
-    Branch(Instruction, Target),
+    Branch(LiftedInstruction, BranchTarget),
     /// A conditional branch; the other way follows.
-    Conditional(Instruction, Target),
+    Conditional(LiftedInstruction, BranchTarget),
     /// A conditional branch, and an unconditional one.
-    Both(Instruction, Target, BlockId),
+    Both(LiftedInstruction, BranchTarget, BlockId),
 }
 
-impl Ending {
+impl BlockEnding {
     fn words(&self) -> u64 {
         match self {
-            Ending::Nothing => 0,
-            Ending::Branch(..) | Ending::Conditional(..) => 1,
-            Ending::Both(..) => 2,
+            BlockEnding::Nothing => 0,
+            BlockEnding::Branch(..) | BlockEnding::Conditional(..) => 1,
+            BlockEnding::Both(..) => 2,
         }
     }
 }
@@ -97,35 +97,38 @@ pub fn invert(word: u32) -> Option<u32> {
     Some(word & 0x03ff_ffff | u32::from(other.row().opcode) << 26)
 }
 
-fn ending(program: &Program, id: BlockId, next: Option<BlockId>) -> Ending {
+fn ending(program: &Program, id: BlockId, next: Option<BlockId>) -> BlockEnding {
     let block = &program.blocks[id as usize];
     let is_frozen = program.procedures[block.procedure as usize].frozen.is_some();
     let frame = block.instructions.last().map_or(NO_ROW, |last| last.frame);
     let onward = |target: BlockId| match next == Some(target) {
-        true => Ending::Nothing,
-        false => Ending::Branch(Instruction::new(branch_word(), frame), Target::Block(target)),
+        true => BlockEnding::Nothing,
+        false => {
+            BlockEnding::Branch(LiftedInstruction::new(branch_word(), frame), BranchTarget::Block(target))
+        }
     };
     match &block.exit {
-        Exit::Next(target) => onward(*target),
-        Exit::Branch { branch, target } => {
+        CodeExit::Next(target) => onward(*target),
+        CodeExit::Branch { branch, target } => {
             let is_kept = is_frozen || isa::decode(branch.word).is_none_or(|one| one.ra() != ZERO);
             match target.block() {
-                Some(block) if next == Some(block) && !is_kept => Ending::Nothing,
-                _ => Ending::Branch(*branch, *target),
+                Some(block) if next == Some(block) && !is_kept => BlockEnding::Nothing,
+                _ => BlockEnding::Branch(*branch, *target),
             }
         }
-        Exit::Conditional { branch, taken, next: other, .. } => {
+        CodeExit::Conditional { branch, taken, next: other, .. } => {
             if next == Some(*other) {
-                return Ending::Conditional(*branch, *taken);
+                return BlockEnding::Conditional(*branch, *taken);
             }
             match (taken.block(), invert(branch.word)) {
-                (Some(taken), Some(word)) if next == Some(taken) && !is_frozen => {
-                    Ending::Conditional(Instruction { word, ..*branch }, Target::Block(*other))
-                }
-                _ => Ending::Both(*branch, *taken, *other),
+                (Some(taken), Some(word)) if next == Some(taken) && !is_frozen => BlockEnding::Conditional(
+                    LiftedInstruction { word, ..*branch },
+                    BranchTarget::Block(*other),
+                ),
+                _ => BlockEnding::Both(*branch, *taken, *other),
             }
         }
-        Exit::Jump { .. } | Exit::Leave => Ending::Nothing,
+        CodeExit::Jump { .. } | CodeExit::Leave => BlockEnding::Nothing,
     }
 }
 
@@ -136,20 +139,20 @@ pub fn size(program: &Program, block: BlockId, next: Option<BlockId>) -> u64 {
 
 /// Gives every block of the layout an address from `base` on, and computes the words. Branches that do not reach their
 /// targets go to stubs behind their fragments.
-pub fn assemble(program: &Program, layout: &Layout, base: u64) -> Result<Assembly, Problem> {
+pub fn assemble(program: &Program, layout: &CodeLayout, base: u64) -> Result<Assembly, Problem> {
     assemble_with(program, layout, base, base)
 }
 
 /// The same of an instrumented program, with counters at this address.
 pub fn assemble_with(
     program: &Program,
-    layout: &Layout,
+    layout: &CodeLayout,
     base: u64,
     counters: u64,
 ) -> Result<Assembly, Problem> {
     let mut stubs = Stubs::new();
     loop {
-        let mut encoder = Encoder::new(program, layout, base, counters, &stubs);
+        let mut encoder = BlockEncoder::new(program, layout, base, counters, &stubs);
         for (index, fragment) in layout.fragments.iter().enumerate() {
             encoder.fragment = index;
             encoder.pad(encoder.assembly.fragments[index].0);
@@ -158,12 +161,12 @@ pub fn assemble_with(
             }
             for stub in stubs.of(index) {
                 let (from, to) = (encoder.address(), encoder.target(stub.target));
-                let row = Instruction::new(0, stub.frame);
+                let row = LiftedInstruction::new(0, stub.frame);
                 stub.words(from, to)?.into_iter().for_each(|word| encoder.push(word, &row));
             }
         }
         // Stubs make distances longer, but not shorter: in the end there are enough.
-        let Encoder { assembly, missing, .. } = encoder;
+        let BlockEncoder { assembly, missing, .. } = encoder;
         if missing.is_empty() {
             return Ok(assembly);
         }
@@ -171,7 +174,7 @@ pub fn assemble_with(
     }
 }
 
-struct Encoder<'a> {
+struct BlockEncoder<'a> {
     program: &'a Program,
     assembly: Assembly,
     /// The address after the call or the branch with a link at the end of each block.
@@ -185,8 +188,14 @@ struct Encoder<'a> {
     counters: u64,
 }
 
-impl<'a> Encoder<'a> {
-    fn new(program: &'a Program, layout: &Layout, base: u64, counters: u64, stubs: &'a Stubs) -> Encoder<'a> {
+impl<'a> BlockEncoder<'a> {
+    fn new(
+        program: &'a Program,
+        layout: &CodeLayout,
+        base: u64,
+        counters: u64,
+        stubs: &'a Stubs,
+    ) -> BlockEncoder<'a> {
         let mut assembly = Assembly {
             base,
             counters,
@@ -205,21 +214,21 @@ impl<'a> Encoder<'a> {
             for (at, &block) in fragment.blocks.iter().enumerate() {
                 assembly.block_addresses[block as usize] = address;
                 let own = program.blocks[block as usize].instructions.len() as u64;
-                let is_linked = matches!(program.blocks[block as usize].exit, Exit::Branch { .. });
+                let is_linked = matches!(program.blocks[block as usize].exit, CodeExit::Branch { .. });
                 ends[block as usize] = address + (own + u64::from(is_linked)) * LENGTH;
                 address += size(program, block, fragment.blocks.get(at + 1).copied()) * LENGTH;
             }
             address += stubs.of(index).len() as u64 * Stub::BYTES;
             assembly.fragments.push((start, address));
         }
-        Encoder { program, assembly, ends, stubs, fragment: 0, missing: Vec::new(), counters }
+        BlockEncoder { program, assembly, ends, stubs, fragment: 0, missing: Vec::new(), counters }
     }
 
     fn address(&self) -> u64 {
         self.assembly.base + self.assembly.words.len() as u64 * LENGTH
     }
 
-    fn push(&mut self, word: u32, instruction: &Instruction) {
+    fn push(&mut self, word: u32, instruction: &LiftedInstruction) {
         self.assembly.words.push(word);
         self.assembly.origins.push(instruction.origin);
         self.assembly.frames.push(instruction.frame);
@@ -227,7 +236,7 @@ impl<'a> Encoder<'a> {
 
     fn pad(&mut self, until: u64) {
         while self.address() < until {
-            self.push(NOP, &Instruction::new(NOP, NO_ROW));
+            self.push(NOP, &LiftedInstruction::new(NOP, NO_ROW));
         }
     }
 
@@ -253,16 +262,16 @@ impl<'a> Encoder<'a> {
             self.push(word, instruction);
         }
         match ending(program, id, next) {
-            Ending::Nothing => {}
-            Ending::Branch(branch, target) | Ending::Conditional(branch, target) => {
+            BlockEnding::Nothing => {}
+            BlockEnding::Branch(branch, target) | BlockEnding::Conditional(branch, target) => {
                 let word = self.branch(&branch, target)?;
                 self.push(word, &branch);
             }
-            Ending::Both(branch, taken, next) => {
+            BlockEnding::Both(branch, taken, next) => {
                 let word = self.branch(&branch, taken)?;
                 self.push(word, &branch);
-                let other = Instruction { word: branch_word(), origin: NO_ORIGIN, ..branch };
-                let word = self.branch(&other, Target::Block(next))?;
+                let other = LiftedInstruction { word: branch_word(), origin: NO_ORIGIN, ..branch };
+                let word = self.branch(&other, BranchTarget::Block(next))?;
                 self.push(word, &other);
             }
         }
@@ -270,7 +279,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// The word of an instruction; of a jump through a register with the target in its hint, if that is known.
-    fn hinted(&self, instruction: &Instruction) -> u32 {
+    fn hinted(&self, instruction: &LiftedInstruction) -> u32 {
         if !instruction.is_jump() {
             return instruction.word;
         }
@@ -288,7 +297,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// The distance from its anchor to a counter.
-    fn counter(&self, counter: Counter, gp: u64) -> i64 {
+    fn counter(&self, counter: ImageCounter, gp: u64) -> i64 {
         let address = self.counters + u64::from(counter.offset);
         let before = |instructions: u8| self.address() - u64::from(instructions) * LENGTH;
         let distance = match counter.anchor {
@@ -309,14 +318,14 @@ impl<'a> Encoder<'a> {
         self.assembly.block_addresses[block as usize]
     }
 
-    fn target(&self, target: Target) -> u64 {
+    fn target(&self, target: BranchTarget) -> u64 {
         match target {
-            Target::Block(block) => self.of(block),
-            Target::Address(address) => address,
+            BranchTarget::Block(block) => self.of(block),
+            BranchTarget::Address(address) => address,
         }
     }
 
-    fn branch(&mut self, branch: &Instruction, target: Target) -> Result<u32, Problem> {
+    fn branch(&mut self, branch: &LiftedInstruction, target: BranchTarget) -> Result<u32, Problem> {
         let (from, to) = (self.address(), self.target(target));
         if to == 0 {
             return Err(Problem::Damaged(format!("a branch to code that was removed, from {from:#x}")));

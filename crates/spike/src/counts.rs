@@ -6,12 +6,12 @@ use crate::instrument::Update;
 pub const PAGE: u64 = 0x2000;
 /// Bytes before the counters.
 pub const HEADER_BYTES: u32 = 64;
-/// What files begin with; the last byte is the version of the format.
+/// The first bytes of a file; the last one is the version of the format.
 const MAGIC: [u8; 8] = *b"PLCOUNT\x01";
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct CountsHeader {
     /// A hash of the instrumented code, and of the original one.
     pub id: u64,
     /// The number of places for the last targets of calls, which are before the counters.
@@ -22,7 +22,7 @@ pub struct Header {
     pub update: Update,
 }
 
-impl Header {
+impl CountsHeader {
     /// A file without executions.
     pub fn empty_file(&self) -> Vec<u8> {
         let mut file = MAGIC.to_vec();

@@ -11,7 +11,7 @@ const HIGHEST: u64 = 1 << 43;
 
 /// A section header with its name.
 #[derive(Clone, Debug)]
-pub struct Section {
+pub struct ElfSection {
     /// The name.
     pub name: String,
     /// The type (`SHT_*`).
@@ -34,7 +34,7 @@ pub struct Section {
     pub entry_size: u64,
 }
 
-impl Section {
+impl ElfSection {
     /// Whether it is loaded.
     pub fn is_loaded(&self) -> bool {
         self.flags & elf::SHF_ALLOC.0 != 0
@@ -53,7 +53,7 @@ impl Section {
 
 /// A program header.
 #[derive(Clone, Copy, Debug)]
-pub struct Header {
+pub struct SegmentHeader {
     /// The type (`PT_*`).
     pub kind: u32,
     /// The flags (`PF_*`).
@@ -72,7 +72,7 @@ pub struct Header {
 
 /// An entry of a symbol table.
 #[derive(Clone, Debug)]
-pub struct Symbol {
+pub struct ElfSymbol {
     /// The name, with its version.
     pub name: String,
     /// The name as the image has it, in any encoding.
@@ -89,7 +89,7 @@ pub struct Symbol {
     pub size: u64,
 }
 
-impl Symbol {
+impl ElfSymbol {
     /// Whether it is a function.
     pub fn is_function(&self) -> bool {
         self.info & 15 == elf::STT_FUNC.0
@@ -115,11 +115,11 @@ pub struct Elf {
     /// The file.
     pub bytes: Vec<u8>,
     /// The sections; the first one is the null section.
-    pub sections: Vec<Section>,
+    pub sections: Vec<ElfSection>,
     /// The program headers.
-    pub headers: Vec<Header>,
+    pub headers: Vec<SegmentHeader>,
     /// The full symbol table.
-    pub symbols: Vec<Symbol>,
+    pub symbols: Vec<ElfSymbol>,
     /// Address of the first instruction.
     pub entry: u64,
 }
@@ -132,7 +132,7 @@ impl Elf {
         let mut sections = Vec::new();
         for section in table.iter() {
             let name = image::text(table.section_name(LE, section)?).into_owned();
-            sections.push(Section {
+            sections.push(ElfSection {
                 name,
                 kind: section.sh_type(LE).0,
                 flags: section.sh_flags(LE).0,
@@ -151,7 +151,7 @@ impl Elf {
                 return Err(Problem::Damaged(format!("section {} reaches beyond the file", last.name)));
             }
         }
-        let headers = file.elf_program_headers().iter().map(|header| Header {
+        let headers = file.elf_program_headers().iter().map(|header| SegmentHeader {
             kind: header.p_type(LE).0,
             flags: header.p_flags(LE).0,
             offset: header.p_offset(LE),
@@ -160,8 +160,8 @@ impl Elf {
             memory_size: header.p_memsz(LE),
             align: header.p_align(LE),
         });
-        let headers: Vec<Header> = headers.collect();
-        let reaches_beyond = |one: &&Header| {
+        let headers: Vec<SegmentHeader> = headers.collect();
+        let reaches_beyond = |one: &&SegmentHeader| {
             let end = |start: u64, size: u64| start.checked_add(size);
             end(one.offset, one.file_size).is_none_or(|end| end > bytes.len() as u64)
                 || end(one.address, one.memory_size).is_none_or(|end| end > HIGHEST)
@@ -176,7 +176,7 @@ impl Elf {
         let entry = file.elf_header().e_entry(LE);
         let table = file.elf_symbol_table();
         let symbols = table.iter().map(|symbol| {
-            Ok(Symbol {
+            Ok(ElfSymbol {
                 name: image::text(table.symbol_name(LE, symbol)?).into_owned(),
                 name_bytes: table.symbol_name(LE, symbol)?.to_vec(),
                 info: symbol.st_info().0,
@@ -191,12 +191,12 @@ impl Elf {
     }
 
     /// The section of this name.
-    pub fn section(&self, name: &str) -> Option<&Section> {
+    pub fn section(&self, name: &str) -> Option<&ElfSection> {
         self.sections.iter().find(|section| section.name == name)
     }
 
     /// The bytes of a section.
-    pub fn data(&self, section: &Section) -> &[u8] {
+    pub fn data(&self, section: &ElfSection) -> &[u8] {
         let range = section.offset as usize..(section.offset + section.size) as usize;
         if section.kind == elf::SHT_NOBITS.0 { &[] } else { self.bytes.get(range).unwrap_or_default() }
     }
@@ -218,7 +218,7 @@ impl Elf {
     }
 
     /// The relocations of a table.
-    pub fn relocations(&self, table: &Section) -> Vec<Relocation> {
+    pub fn relocations(&self, table: &ElfSection) -> Vec<Relocation> {
         let entries = self.data(table).as_chunks::<24>().0;
         let word =
             |bytes: &[u8; 24], at: usize| u64::from_le_bytes(std::array::from_fn(|index| bytes[at + index]));
@@ -232,13 +232,13 @@ impl Elf {
     }
 
     /// The tables of relocations that the linker kept (`--emit-relocs`), with the sections that they apply to.
-    pub fn kept_relocations(&self) -> impl Iterator<Item = (&Section, &Section)> {
+    pub fn kept_relocations(&self) -> impl Iterator<Item = (&ElfSection, &ElfSection)> {
         let tables = self.sections.iter().filter(|one| one.kind == elf::SHT_RELA.0 && !one.is_loaded());
         tables.filter_map(|table| Some((table, self.sections.get(table.info as usize)?)))
     }
 
     /// The relocations that the dynamic linker carries out.
-    pub fn dynamic_relocations(&self) -> impl Iterator<Item = &Section> {
+    pub fn dynamic_relocations(&self) -> impl Iterator<Item = &ElfSection> {
         self.sections.iter().filter(|one| one.kind == elf::SHT_RELA.0 && one.is_loaded())
     }
 }

@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use gimli::{DwEhPe, EndianSlice, LittleEndian, Reader, constants};
+use crate::section_bytes::SectionBytes;
+use gimli::{DwEhPe, LittleEndian, Reader, constants};
 
 use crate::elf::Elf;
-use crate::program::{BlockId, CodeMap, Exit, Frozen, Program};
-use crate::unwind::Frames;
-
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+use crate::program::{BlockId, CodeExit, CodeExtent, Frozen, Program};
+use crate::unwind::UnwindingTables;
 
 /// Index of a call site in [`Exceptions::call_sites`].
 pub type CallSiteId = u32;
@@ -17,11 +16,11 @@ pub type CallSiteId = u32;
 /// The exception tables of an image that are understood.
 #[derive(Clone, Debug, Default)]
 pub struct Exceptions {
-    /// What tables say apart from places in the code.
+    /// The contents of tables apart from addresses of code.
     pub tables: Vec<ExceptionTable>,
     /// The index of the table at each address.
     pub by_address: HashMap<u64, u32>,
-    /// What they say of code.
+    /// The call sites that they describe.
     pub call_sites: Vec<CallSite>,
 }
 
@@ -34,7 +33,7 @@ pub struct CallSite {
     pub action: u64,
 }
 
-/// What a table says apart from places in the code.
+/// The contents of a table apart from addresses of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExceptionTable {
     /// The actions, as they are encoded.
@@ -61,8 +60,8 @@ struct LocatedSite {
     action: u64,
 }
 
-/// Reads all tables that [`Frames`] name and that are encoded as compilers encode them.
-pub fn read(elf: &Elf, code: &CodeMap, frames: &Frames) -> Vec<Located> {
+/// Reads all tables that [`UnwindingTables`] name and that are encoded as compilers encode them.
+pub fn read(elf: &Elf, code: &CodeExtent, frames: &UnwindingTables) -> Vec<Located> {
     let named = frames.tables.iter().filter_map(|frame| Some((frame, frame.exceptions?)));
     named.filter_map(|(frame, address)| table(elf, code, frame.start, frame.end, address)).collect()
 }
@@ -117,7 +116,7 @@ pub fn assign(program: &mut Program, all: Vec<Located>) {
         // A procedure may begin with a branch, which is no instruction of its block.
         let block = &program.blocks[entry as usize];
         let branch = match &block.exit {
-            Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+            CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
             _ => None,
         };
         let Some(first) = block.instructions.first().or(branch) else { continue };
@@ -142,7 +141,7 @@ fn width(encoding: DwEhPe) -> Option<usize> {
     }
 }
 
-fn unsigned(input: &mut Slice, encoding: DwEhPe) -> Option<u64> {
+fn unsigned(input: &mut SectionBytes, encoding: DwEhPe) -> Option<u64> {
     match encoding {
         constants::DW_EH_PE_uleb128 => input.read_uleb128().ok(),
         constants::DW_EH_PE_udata4 => input.read_u32().ok().map(u64::from),
@@ -151,10 +150,10 @@ fn unsigned(input: &mut Slice, encoding: DwEhPe) -> Option<u64> {
     }
 }
 
-fn table(elf: &Elf, code: &CodeMap, start: u64, end: u64, address: u64) -> Option<Located> {
+fn table(elf: &Elf, code: &CodeExtent, start: u64, end: u64, address: u64) -> Option<Located> {
     let section = elf.sections.iter().find(|section| section.contains(address))?;
     let data = elf.data(section);
-    let mut input = Slice::new(data.get((address - section.address) as usize..)?, LittleEndian);
+    let mut input = SectionBytes::new(data.get((address - section.address) as usize..)?, LittleEndian);
     if DwEhPe(input.read_u8().ok()?) != constants::DW_EH_PE_omit {
         return None;
     }
@@ -215,7 +214,7 @@ impl ActionReader<'_> {
         }
         let mut at = self.actions.checked_add(action as usize - 1)?;
         while self.seen.insert(at) {
-            let mut input = Slice::new(self.data.get(at..)?, LittleEndian);
+            let mut input = SectionBytes::new(self.data.get(at..)?, LittleEndian);
             let filter = input.read_sleb128().ok()?;
             let link = self.data.len() - input.len();
             let distance = input.read_sleb128().ok()?;
@@ -233,7 +232,7 @@ impl ActionReader<'_> {
     }
 
     fn specification(&mut self, at: usize) -> Option<()> {
-        let mut input = Slice::new(self.data.get(self.types?.checked_add(at)?..)?, LittleEndian);
+        let mut input = SectionBytes::new(self.data.get(self.types?.checked_add(at)?..)?, LittleEndian);
         loop {
             let number = input.read_uleb128().ok()?;
             self.type_count = self.type_count.max(number as usize);
@@ -254,7 +253,7 @@ impl ActionReader<'_> {
         let width = width(encoding).filter(|_| encoding.application() == constants::DW_EH_PE_pcrel)?;
         for number in 1..=self.type_count {
             let place = base.checked_sub(number.checked_mul(width)?)?;
-            let mut input = Slice::new(self.data.get(place..place + width)?, LittleEndian);
+            let mut input = SectionBytes::new(self.data.get(place..place + width)?, LittleEndian);
             let distance = match width {
                 4 => input.read_i32().ok()?.into(),
                 _ => input.read_i64().ok()?,

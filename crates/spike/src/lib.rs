@@ -19,6 +19,7 @@ pub mod optimize;
 pub mod output;
 pub mod profile;
 pub mod program;
+mod section_bytes;
 pub mod statistics;
 mod stubs;
 pub mod unwind;

@@ -9,12 +9,13 @@ use isa::{Op, encode};
 
 use crate::dataflow::{Liveness, RegisterSet, Summaries, effects};
 use crate::program::{
-    BlockId, Exit, GP, Instruction, ProcedureId, Program, RA, Reference, SP, Target, branch_word,
+    BlockId, BranchTarget, CodeExit, GP, LiftedInstruction, ProcedureId, Program, RA, Reference, SP,
+    branch_word,
 };
 
 /// Executions that were removed from the profiled run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reduction {
+pub struct LinkageReduction {
     /// Computations of the global pointer.
     pub global_pointers: u64,
     /// Returns of calls that became jumps.
@@ -22,10 +23,10 @@ pub struct Reduction {
 }
 
 /// Optimizes all procedures.
-pub fn optimize(program: &mut Program) -> Reduction {
+pub fn optimize(program: &mut Program) -> LinkageReduction {
     let summaries = Summaries::new(program);
     let entered = entered(program);
-    let mut reduction = Reduction::default();
+    let mut reduction = LinkageReduction::default();
     for procedure in 0..program.procedures.len() as ProcedureId {
         if program.may_change(procedure) {
             let returns = summaries.returned(procedure);
@@ -54,7 +55,7 @@ fn remove_global_pointers(program: &mut Program, procedure: ProcedureId, returns
             let one = effects(program, instruction);
             live = one.reads | (live - one.kills);
         }
-        let is_read = |one: &Instruction| effects(program, one).reads.has(GP);
+        let is_read = |one: &LiftedInstruction| effects(program, one).reads.has(GP);
         if !live.has(GP) && !block.instructions[high + 1..low].iter().any(is_read) {
             let block = &mut program.blocks[id as usize];
             block.instructions.remove(low);
@@ -66,7 +67,7 @@ fn remove_global_pointers(program: &mut Program, procedure: ProcedureId, returns
 }
 
 /// The instructions of a computation of the global pointer after a call.
-fn pair(instructions: &[Instruction]) -> Option<(usize, usize)> {
+fn pair(instructions: &[LiftedInstruction]) -> Option<(usize, usize)> {
     let high =
         instructions.iter().position(|one| matches!(one.reference, Reference::GlobalPointerHigh(_)))?;
     let Reference::GlobalPointerHigh(pair) = instructions[high].reference else { return None };
@@ -84,7 +85,7 @@ fn make_tail_calls(
 ) -> u64 {
     let blocks = program.procedures[procedure as usize].blocks.clone();
     let ends = |id: &BlockId| match &program.blocks[*id as usize].exit {
-        Exit::Next(next) if program.blocks[*id as usize].call().is_some() => {
+        CodeExit::Next(next) if program.blocks[*id as usize].call().is_some() => {
             epilogue(program, *next).is_some()
         }
         _ => false,
@@ -95,12 +96,12 @@ fn make_tail_calls(
     }
     let mut removed = 0;
     for id in calls {
-        let Exit::Next(next) = program.blocks[id as usize].exit else { continue };
+        let CodeExit::Next(next) = program.blocks[id as usize].exit else { continue };
         let Some(epilogue) = epilogue(program, next) else { continue };
         let Some(call) = program.blocks[id as usize].call().copied() else { continue };
         let Some(one) = isa::decode(call.word).filter(|one| one.ra() == RA) else { continue };
         let local = match call.reference {
-            Reference::Branch(Target::Block(target)) => Some(Target::Block(target)),
+            Reference::Branch(BranchTarget::Block(target)) => Some(BranchTarget::Block(target)),
             _ => None,
         };
         // Another image's procedure leaves a global pointer of its own.
@@ -113,13 +114,15 @@ fn make_tail_calls(
         match local {
             Some(target) => {
                 let word = branch_word();
-                block.exit =
-                    Exit::Branch { branch: Instruction { word, reference: Reference::None, ..call }, target };
+                block.exit = CodeExit::Branch {
+                    branch: LiftedInstruction { word, reference: Reference::None, ..call },
+                    target,
+                };
             }
             None => {
                 let word = encode::jump(Op::Jmp, 31, one.rb(), 0).unwrap_or(call.word);
-                block.instructions.push(Instruction { word, ..call });
-                block.exit = Exit::Leave;
+                block.instructions.push(LiftedInstruction { word, ..call });
+                block.exit = CodeExit::Leave;
             }
         }
         removed += block.count;
@@ -131,14 +134,14 @@ fn make_tail_calls(
 }
 
 /// The restores and the adjustment of the stack pointer of a block that does nothing else before it returns.
-fn epilogue(program: &Program, block: BlockId) -> Option<Vec<Instruction>> {
+fn epilogue(program: &Program, block: BlockId) -> Option<Vec<LiftedInstruction>> {
     let block = &program.blocks[block as usize];
     let (last, rest) = block.instructions.split_last()?;
     let is_return = isa::decode(last.word).is_some_and(|one| one.op == Op::Ret && one.rb() == RA);
-    if block.exit != Exit::Leave || !is_return {
+    if block.exit != CodeExit::Leave || !is_return {
         return None;
     }
-    let does_restore = |one: &&Instruction| {
+    let does_restore = |one: &&LiftedInstruction| {
         let Some(decoded) = isa::decode(one.word) else { return false };
         let is_restore = decoded.op == Op::Ldq
             && decoded.rb() == SP
@@ -189,7 +192,7 @@ fn entered(program: &Program) -> HashSet<BlockId> {
     let mut all = HashSet::new();
     for block in &program.blocks {
         for instruction in &block.instructions {
-            if let Reference::Branch(Target::Block(target)) = instruction.reference {
+            if let Reference::Branch(BranchTarget::Block(target)) = instruction.reference {
                 all.insert(target);
             }
         }

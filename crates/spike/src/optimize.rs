@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::hot_cold::{self, Outcome};
-use crate::layout::{self, Steps};
+use crate::hot_cold::{self, ProcedureOutcome};
+use crate::layout::{self, LayoutSteps};
 use crate::linkage;
 use crate::profile::{ImageProfile, IndirectCall, Profile};
-use crate::program::{Block, Exit, LENGTH, PredictedTarget, Program, Reference};
+use crate::program::{CodeBlock, CodeExit, LENGTH, PredictedTarget, Program, Reference};
 use crate::{Error, Problem, lift, output};
 
-/// What to do.
+/// The optimizations to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The steps of code layout.
-    pub layout: Steps,
+    pub layout: LayoutSteps,
     /// Whether instructions that do nothing are removed.
     pub strip_nops: bool,
     /// Whether overhead of calls is removed.
@@ -27,7 +27,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { layout: Steps::ALL, strip_nops: true, linkage: true, hot_cold: true, inlining: true }
+        Options { layout: LayoutSteps::ALL, strip_nops: true, linkage: true, hot_cold: true, inlining: true }
     }
 }
 
@@ -45,11 +45,11 @@ pub struct Optimized {
     /// Instructions that were executed in the profiled run.
     pub executed: u64,
     /// The overhead of calls that was removed.
-    pub linkage: linkage::Reduction,
+    pub linkage: linkage::LinkageReduction,
     /// The largest count of a block that hot-cold optimization and layout took for cold.
     pub threshold: u64,
-    /// What became of each procedure; empty without hot-cold optimization.
-    pub outcomes: Vec<Outcome>,
+    /// The outcome of each procedure; empty without hot-cold optimization.
+    pub outcomes: Vec<ProcedureOutcome>,
 }
 
 impl Optimized {
@@ -85,7 +85,7 @@ pub fn optimize(
     }
     let nops = if options.strip_nops { strip_nops(&mut program) } else { (0, 0) };
     let linkage =
-        if options.linkage { linkage::optimize(&mut program) } else { linkage::Reduction::default() };
+        if options.linkage { linkage::optimize(&mut program) } else { linkage::LinkageReduction::default() };
     let threshold = layout::threshold(&program);
     let outcomes = if options.hot_cold {
         hot_cold::optimize(&mut program, threshold, options.inlining)
@@ -109,7 +109,7 @@ fn predicted(program: &Program, calls: &[IndirectCall]) -> HashMap<u32, Predicte
         .iter()
         .map(|call| (call.block, PredictedTarget::External(call.low), call.count));
     let switches = program.blocks.iter().zip(0..).flat_map(|(block, id)| match &block.exit {
-        Exit::Jump { targets, counts } => {
+        CodeExit::Jump { targets, counts } => {
             let targets = targets.iter().map(|&target| PredictedTarget::Block(target));
             targets.zip(counts).map(|(target, &count)| (id, target, count)).collect()
         }
@@ -128,8 +128,8 @@ fn predicted(program: &Program, calls: &[IndirectCall]) -> HashMap<u32, Predicte
 
 /// Instructions that were executed in the profiled run.
 fn executed(program: &Program) -> u64 {
-    let of_block = |block: &Block| {
-        let has_branch = matches!(block.exit, Exit::Branch { .. } | Exit::Conditional { .. });
+    let of_block = |block: &CodeBlock| {
+        let has_branch = matches!(block.exit, CodeExit::Branch { .. } | CodeExit::Conditional { .. });
         block.count.saturating_mul(block.instructions.len() as u64 + u64::from(has_branch))
     };
     program.blocks.iter().map(of_block).fold(0, u64::saturating_add)

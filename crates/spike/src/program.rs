@@ -7,7 +7,7 @@ use isa::{Flags, InstructionSet, Op};
 
 use crate::elf::Elf;
 use crate::exceptions::{CallSiteId, Exceptions};
-use crate::unwind::Frames;
+use crate::unwind::UnwindingTables;
 
 /// Index of a block in [`Program::blocks`].
 pub type BlockId = u32;
@@ -40,18 +40,18 @@ pub struct Program {
     /// The file that it was read from.
     pub elf: Elf,
     /// The code's extent in the original image.
-    pub code: CodeMap,
+    pub code: CodeExtent,
     /// The procedures in the order of the original image.
     pub procedures: Vec<Procedure>,
     /// The blocks; those of the original image first, in its order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<CodeBlock>,
     /// The pairs of instructions that compute a global pointer.
     pub global_pointers: Vec<GlobalPointer>,
     /// Words of the data that hold addresses of code.
     pub data: Vec<DataReference>,
-    /// What unwinders know.
-    pub frames: Frames,
-    /// What is done about exceptions.
+    /// The unwinding tables.
+    pub frames: UnwindingTables,
+    /// The exception tables.
     pub exceptions: Exceptions,
     /// The counters of an instrumented image.
     pub counters: Option<CounterSegment>,
@@ -72,7 +72,7 @@ pub struct ExternalCall {
     pub count: u64,
 }
 
-/// What the hint of a jump through a register tells the processor.
+/// The meaning of the hint in a jump through a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredictedTarget {
     /// The first instruction of a block.
@@ -83,7 +83,7 @@ pub enum PredictedTarget {
 
 /// The extent of the original code: its instructions are numbered from its lowest address.
 #[derive(Clone, Debug, Default)]
-pub struct CodeMap {
+pub struct CodeExtent {
     /// The lowest address.
     pub base: u64,
     /// The instruction words, from the lowest address on; zero between sections.
@@ -94,7 +94,7 @@ pub struct CodeMap {
     pub block_at: Vec<Option<BlockId>>,
 }
 
-impl CodeMap {
+impl CodeExtent {
     /// The number of the instruction at an address.
     pub fn index(&self, address: u64) -> Option<u32> {
         let index = u32::try_from(address.wrapping_sub(self.base) / LENGTH).ok()?;
@@ -180,13 +180,13 @@ impl Frozen {
 
 /// A straight run of instructions.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct CodeBlock {
     /// Its procedure.
     pub procedure: ProcedureId,
     /// The instructions; branches other than calls and jumps through registers are in the exit.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<LiftedInstruction>,
     /// Where control goes from its end.
-    pub exit: Exit,
+    pub exit: CodeExit,
     /// Whether pointers in data or registers refer to it, or symbols that other images see.
     pub is_address_taken: bool,
     /// How exceptions in it are handled; if there is a table, and it does not say, the program ends.
@@ -197,25 +197,25 @@ pub struct Block {
 
 /// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instruction {
+pub struct LiftedInstruction {
     /// The word; fields that a reference determines may be those of the original image.
     pub word: u32,
     /// The number of the original instruction, or [`NO_ORIGIN`].
     pub origin: u32,
-    /// What it refers to.
+    /// The code or data that it refers to.
     pub reference: Reference,
-    /// The state of the frame before it ([`Frames::rows`]).
+    /// The state of the frame before it ([`UnwindingTables::rows`]).
     pub frame: u32,
 }
 
-/// What an instruction refers to, so that a field of it must be computed.
+/// The code or data that an instruction refers to, so that a field of it must be computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reference {
     /// Nothing that moves.
     #[default]
     None,
     /// A branch's displacement.
-    Branch(Target),
+    Branch(BranchTarget),
     /// The upper half of the distance to the global pointer: index into [`Program::global_pointers`].
     GlobalPointerHigh(u32),
     /// The lower half.
@@ -229,17 +229,17 @@ pub enum Reference {
     /// A jump through a register that was loaded from this slot.
     CallThrough(u64),
     /// The upper half of the distance from an anchor to a counter.
-    CounterHigh(Counter),
+    CounterHigh(ImageCounter),
     /// The lower half.
-    CounterLow(Counter),
+    CounterLow(ImageCounter),
 }
 
 /// A counter of an instrumented image, as code addresses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counter {
+pub struct ImageCounter {
     /// Its distance from the first byte of the counters.
     pub offset: u32,
-    /// What it is addressed from.
+    /// The anchor from which it is addressed.
     pub anchor: Anchor,
 }
 
@@ -258,7 +258,7 @@ pub enum Anchor {
     Scaled(u8, BlockId),
 }
 
-/// What an instrumented image has in addition.
+/// The additional segment of an instrumented image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterSegment {
     /// Bytes of the counters.
@@ -271,41 +271,41 @@ pub struct CounterSegment {
 
 /// The target of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum BranchTarget {
     /// A block.
     Block(BlockId),
     /// Code that does not move, such as the procedure linkage table.
     Address(u64),
 }
 
-impl Target {
+impl BranchTarget {
     /// The block, if it is one.
     pub fn block(self) -> Option<BlockId> {
         match self {
-            Target::Block(block) => Some(block),
-            Target::Address(_) => None,
+            BranchTarget::Block(block) => Some(block),
+            BranchTarget::Address(_) => None,
         }
     }
 }
 
 /// Where control goes from the end of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum CodeExit {
     /// To the block that follows in the original image, or after a call.
     Next(BlockId),
     /// By an unconditional branch.
     Branch {
         /// The branch.
-        branch: Instruction,
+        branch: LiftedInstruction,
         /// Where to.
-        target: Target,
+        target: BranchTarget,
     },
     /// By a conditional branch.
     Conditional {
         /// The branch.
-        branch: Instruction,
+        branch: LiftedInstruction,
         /// Where to, if its condition holds.
-        taken: Target,
+        taken: BranchTarget,
         /// Where to otherwise.
         next: BlockId,
         /// How often the condition held in the profiled run.
@@ -322,75 +322,77 @@ pub enum Exit {
     Leave,
 }
 
-impl Exit {
+impl CodeExit {
     /// The blocks that control may go to.
     pub fn successors(&self) -> Vec<BlockId> {
         match self {
-            Exit::Next(next) => vec![*next],
-            Exit::Branch { target, .. } => target.block().into_iter().collect(),
-            Exit::Conditional { taken, next, .. } => taken.block().into_iter().chain([*next]).collect(),
-            Exit::Jump { targets, .. } => targets.clone(),
-            Exit::Leave => Vec::new(),
+            CodeExit::Next(next) => vec![*next],
+            CodeExit::Branch { target, .. } => target.block().into_iter().collect(),
+            CodeExit::Conditional { taken, next, .. } => taken.block().into_iter().chain([*next]).collect(),
+            CodeExit::Jump { targets, .. } => targets.clone(),
+            CodeExit::Leave => Vec::new(),
         }
     }
 
     /// Replaces blocks that control may go to.
     pub fn redirect(&mut self, to: impl Fn(BlockId) -> BlockId) {
-        let redirect = |target: &mut Target| {
-            if let Target::Block(block) = target {
+        let redirect = |target: &mut BranchTarget| {
+            if let BranchTarget::Block(block) = target {
                 *block = to(*block);
             }
         };
         match self {
-            Exit::Next(next) => *next = to(*next),
-            Exit::Branch { target, .. } => redirect(target),
-            Exit::Conditional { taken, next, .. } => {
+            CodeExit::Next(next) => *next = to(*next),
+            CodeExit::Branch { target, .. } => redirect(target),
+            CodeExit::Conditional { taken, next, .. } => {
                 redirect(taken);
                 *next = to(*next);
             }
-            Exit::Jump { targets, .. } => targets.iter_mut().for_each(|target| *target = to(*target)),
-            Exit::Leave => {}
+            CodeExit::Jump { targets, .. } => targets.iter_mut().for_each(|target| *target = to(*target)),
+            CodeExit::Leave => {}
         }
     }
 }
 
-impl Block {
+impl CodeBlock {
     /// A block to which only its predecessors lead.
-    pub fn new(procedure: ProcedureId, instructions: Vec<Instruction>, exit: Exit) -> Block {
-        Block { procedure, instructions, exit, is_address_taken: false, call_site: None, count: 0 }
+    pub fn new(procedure: ProcedureId, instructions: Vec<LiftedInstruction>, exit: CodeExit) -> CodeBlock {
+        CodeBlock { procedure, instructions, exit, is_address_taken: false, call_site: None, count: 0 }
     }
 
-    /// How often control went from here to each successor, in the order of [`Exit::successors`].
+    /// How often control went from here to each successor, in the order of [`CodeExit::successors`].
     pub fn edges(&self) -> Vec<(BlockId, u64)> {
         match &self.exit {
-            Exit::Next(next) => vec![(*next, self.count)],
-            Exit::Branch { target, .. } => {
+            CodeExit::Next(next) => vec![(*next, self.count)],
+            CodeExit::Branch { target, .. } => {
                 target.block().map(|block| (block, self.count)).into_iter().collect()
             }
-            Exit::Conditional { taken, next, count, .. } => {
+            CodeExit::Conditional { taken, next, count, .. } => {
                 let taken = taken.block().map(|block| (block, *count));
                 taken.into_iter().chain([(*next, self.count.saturating_sub(*count))]).collect()
             }
-            Exit::Jump { targets, counts } => targets.iter().copied().zip(counts.iter().copied()).collect(),
-            Exit::Leave => Vec::new(),
+            CodeExit::Jump { targets, counts } => {
+                targets.iter().copied().zip(counts.iter().copied()).collect()
+            }
+            CodeExit::Leave => Vec::new(),
         }
     }
 
     /// The call at its end, if there is one.
-    pub fn call(&self) -> Option<&Instruction> {
+    pub fn call(&self) -> Option<&LiftedInstruction> {
         self.instructions.last().filter(|last| last.is_call())
     }
 
     /// The call or the jump through a register at its end, if there is one.
-    pub fn jump(&self) -> Option<&Instruction> {
+    pub fn jump(&self) -> Option<&LiftedInstruction> {
         self.instructions.last().filter(|last| last.is_jump())
     }
 }
 
-impl Instruction {
+impl LiftedInstruction {
     /// A new instruction, in the frame of another one.
-    pub fn new(word: u32, frame: u32) -> Instruction {
-        Instruction { word, origin: NO_ORIGIN, reference: Reference::None, frame }
+    pub fn new(word: u32, frame: u32) -> LiftedInstruction {
+        LiftedInstruction { word, origin: NO_ORIGIN, reference: Reference::None, frame }
     }
 
     /// The operation.
@@ -482,11 +484,13 @@ impl Program {
     pub fn second_entry(&self, procedure: ProcedureId) -> Option<BlockId> {
         let entry = *self.procedures[procedure as usize].blocks.first()?;
         let block = &self.blocks[entry as usize];
-        let is_pair = |one: &Instruction| {
+        let is_pair = |one: &LiftedInstruction| {
             matches!(one.reference, Reference::GlobalPointerHigh(_) | Reference::GlobalPointerLow(_))
         };
         match block.exit {
-            Exit::Next(next) if block.instructions.len() == 2 && block.instructions.iter().all(is_pair) => {
+            CodeExit::Next(next)
+                if block.instructions.len() == 2 && block.instructions.iter().all(is_pair) =>
+            {
                 Some(next)
             }
             _ => None,
@@ -524,7 +528,7 @@ impl Program {
     }
 
     /// Adds a block.
-    pub fn add_block(&mut self, block: Block) -> BlockId {
+    pub fn add_block(&mut self, block: CodeBlock) -> BlockId {
         self.blocks.push(block);
         self.blocks.len() as BlockId - 1
     }

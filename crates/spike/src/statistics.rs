@@ -1,4 +1,4 @@
-//! What procedures of a profiled program are like: how large, how branched, how they loop and call (the paper's Figures 1 to
+//! Statistics of the procedures of a profiled program: how large, how branched, how they loop and call (the paper's Figures 1 to
 //! 6, 17 and 20).
 
 mod loops;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use isa::{Flags, Op};
 
-use crate::program::{Block, BlockId, Exit, Instruction, ProcedureId, Program, RA, SP};
+use crate::program::{BlockId, CodeBlock, CodeExit, LiftedInstruction, ProcedureId, Program, RA, SP};
 
 /// A procedure, or its hot part, in the profiled run.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,26 +60,26 @@ pub fn of_program(program: &Program, threshold: u64) -> Vec<ProcedureStatistics>
 }
 
 /// The instructions of a block, its branch included.
-pub fn length(block: &Block) -> u64 {
-    let has_branch = matches!(block.exit, Exit::Branch { .. } | Exit::Conditional { .. });
+pub fn length(block: &CodeBlock) -> u64 {
+    let has_branch = matches!(block.exit, CodeExit::Branch { .. } | CodeExit::Conditional { .. });
     block.instructions.len() as u64 + u64::from(has_branch)
 }
 
 /// The instructions of a block that were executed.
-fn executed(block: &Block) -> u64 {
+fn executed(block: &CodeBlock) -> u64 {
     block.count.saturating_mul(length(block))
 }
 
-fn makes_call(block: &Block) -> bool {
+fn makes_call(block: &CodeBlock) -> bool {
     let branch = match &block.exit {
-        Exit::Branch { branch, .. } => Some(branch),
+        CodeExit::Branch { branch, .. } => Some(branch),
         _ => None,
     };
-    block.instructions.iter().chain(branch).any(Instruction::is_call)
+    block.instructions.iter().chain(branch).any(LiftedInstruction::is_call)
 }
 
 /// A save or a restore: the register, the place, and whether it is a save.
-fn access(instruction: &Instruction) -> Option<(u8, i32, bool)> {
+fn access(instruction: &LiftedInstruction) -> Option<(u8, i32, bool)> {
     let one = isa::decode(instruction.word)?;
     let is_preserved = match one.op {
         Op::Stq | Op::Ldq => (9..=15).contains(&one.ra()) || one.ra() == RA,
@@ -99,7 +99,7 @@ fn overhead(program: &Program, blocks: &[BlockId]) -> u64 {
     };
     // A register that is stored but never loaded from the same place is no saved one.
     let accessed: HashSet<(u8, i32, bool)> = instructions().filter_map(|(one, _)| access(one)).collect();
-    let is_overhead = |one: &Instruction| match access(one) {
+    let is_overhead = |one: &LiftedInstruction| match access(one) {
         Some((register, place, is_save)) => accessed.contains(&(register, place, !is_save)),
         None => {
             isa::decode(one.word).is_some_and(|one| one.op == Op::Lda && one.ra() == SP && one.rb() == SP)

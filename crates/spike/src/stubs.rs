@@ -7,7 +7,7 @@ use isa::{InstructionSet, Op, Register};
 
 use crate::assemble::{with_high, with_low};
 use crate::error::Problem;
-use crate::program::{BlockId, Exit, Instruction, LENGTH, Program, RA, Target, ZERO};
+use crate::program::{BlockId, BranchTarget, CodeExit, LENGTH, LiftedInstruction, Program, RA, ZERO};
 use crate::unwind::NO_ROW;
 
 /// The register of stubs.
@@ -17,7 +17,7 @@ const SCRATCH: u8 = 28;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stub {
     /// The target.
-    pub target: Target,
+    pub target: BranchTarget,
     /// The state of the frame.
     pub frame: u32,
 }
@@ -53,7 +53,7 @@ impl Stub {
     pub const BYTES: u64 = 4 * LENGTH;
 
     /// The stub for a branch; none if code at the target may read the register.
-    pub fn new(program: &Program, branch: &Instruction, target: Target) -> Option<Stub> {
+    pub fn new(program: &Program, branch: &LiftedInstruction, target: BranchTarget) -> Option<Stub> {
         let block = target.block().filter(|&block| is_free_at(program, block))?;
         let of_procedure = program.procedures[program.blocks[block as usize].procedure as usize].frame;
         let header = of_procedure.map(|frame| program.frames.tables[frame as usize].header);
@@ -99,12 +99,12 @@ fn is_free_at(program: &Program, start: BlockId) -> bool {
         }
         match &block.exit {
             // Returns and calls by the standard convention leave no value in it.
-            Exit::Leave => {}
-            Exit::Branch { target: Target::Address(_), .. }
-            | Exit::Conditional { taken: Target::Address(_), .. } => {
+            CodeExit::Leave => {}
+            CodeExit::Branch { target: BranchTarget::Address(_), .. }
+            | CodeExit::Conditional { taken: BranchTarget::Address(_), .. } => {
                 return false;
             }
-            Exit::Jump { targets, .. } if targets.is_empty() => return false,
+            CodeExit::Jump { targets, .. } if targets.is_empty() => return false,
             exit => pending.extend(exit.successors()),
         }
     }
@@ -116,8 +116,8 @@ enum Use {
     Written,
 }
 
-/// What an instruction does with the register, if anything.
-fn uses(instruction: &Instruction) -> Option<Use> {
+/// The use of the register by an instruction, if it uses it.
+fn uses(instruction: &LiftedInstruction) -> Option<Use> {
     let Some(one) = isa::Alpha.summary(instruction.word) else { return Some(Use::Read) };
     let has = |registers: &[Option<Register>]| registers.contains(&Some(Register::Integer(SCRATCH)));
     if has(&one.read) {

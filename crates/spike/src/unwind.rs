@@ -1,39 +1,38 @@
-//! What unwinders know of the original code: for each instruction, where the caller's registers are.
+//! The unwinding tables of the original code: for each instruction, where the caller's registers are.
 
 use std::collections::HashMap;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, EndianSlice, LittleEndian, Pointer,
-    RegisterRule, UnwindContext, UnwindSection,
+    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, EhFrame, LittleEndian, Pointer, RegisterRule,
+    UnwindContext, UnwindSection,
 };
 
 use crate::elf::Elf;
 use crate::error::Problem;
-
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+use crate::section_bytes::SectionBytes;
 
 /// The row of code that no table describes.
 pub const NO_ROW: u32 = 0;
 
 /// The tables of `.eh_frame`.
 #[derive(Clone, Debug, Default)]
-pub struct Frames {
+pub struct UnwindingTables {
     /// The different states of frames; the first one stands for none.
-    pub rows: Vec<Row>,
+    pub rows: Vec<UnwindRow>,
     /// The different headers of tables.
     pub headers: Vec<FrameHeader>,
     /// One for each table.
-    pub tables: Vec<FrameTable>,
-    numbers: HashMap<Row, u32>,
+    pub tables: Vec<UnwindTable>,
+    numbers: HashMap<UnwindRow, u32>,
 }
 
 /// Where the caller's frame and registers are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Row {
+pub struct UnwindRow {
     /// The canonical frame address.
     pub frame_address: FrameAddress,
     /// Registers that are not as they were, ascending.
-    pub registers: Vec<(u16, Rule)>,
+    pub registers: Vec<(u16, UnwindRule)>,
 }
 
 /// How the canonical frame address is computed.
@@ -53,7 +52,7 @@ impl Default for FrameAddress {
 
 /// Where a register of the caller is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum UnwindRule {
     /// Nowhere.
     Undefined,
     /// In memory, at an offset from the canonical frame address.
@@ -64,11 +63,11 @@ pub enum Rule {
     Register(u16),
     /// In memory, at the address that a DWARF expression gives.
     Expression(Vec<u8>),
-    /// What a DWARF expression gives.
+    /// The value of a DWARF expression.
     ValueExpression(Vec<u8>),
 }
 
-/// What tables have in common.
+/// The fields that tables have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     /// The factor of offsets.
@@ -87,7 +86,7 @@ pub struct FrameHeader {
 
 /// The table of a range of instructions.
 #[derive(Clone, Copy, Debug)]
-pub struct FrameTable {
+pub struct UnwindTable {
     /// The first address.
     pub start: u64,
     /// The first address after it.
@@ -98,10 +97,10 @@ pub struct FrameTable {
     pub exceptions: Option<u64>,
 }
 
-impl Frames {
+impl UnwindingTables {
     /// Reads the tables. `row_at` is called for each range of addresses with the same row.
-    pub fn read(elf: &Elf, mut row_at: impl FnMut(u64, u64, u32)) -> Result<Frames, Problem> {
-        let mut frames = Frames { rows: vec![Row::default()], ..Frames::default() };
+    pub fn read(elf: &Elf, mut row_at: impl FnMut(u64, u64, u32)) -> Result<UnwindingTables, Problem> {
+        let mut frames = UnwindingTables { rows: vec![UnwindRow::default()], ..UnwindingTables::default() };
         let Some(section) = elf.section(".eh_frame") else { return Ok(frames) };
         let damaged = |error: gimli::Error| Problem::Damaged(format!(".eh_frame: {error}"));
         let tables = EhFrame::new(elf.data(section), LittleEndian);
@@ -137,7 +136,7 @@ impl Frames {
                 }
                 row_at(row.start_address(), row.end_address(), number);
             }
-            frames.tables.push(FrameTable {
+            frames.tables.push(UnwindTable {
                 start,
                 end,
                 header,
@@ -148,7 +147,7 @@ impl Frames {
     }
 
     /// The number of a row.
-    pub fn number(&mut self, row: Row) -> u32 {
+    pub fn number(&mut self, row: UnwindRow) -> u32 {
         let next = self.rows.len() as u32;
         *self.numbers.entry(row).or_insert_with_key(|row| {
             self.rows.push(row.clone());
@@ -157,7 +156,7 @@ impl Frames {
     }
 }
 
-fn common(entry: &CommonInformationEntry<Slice>) -> Result<FrameHeader, Problem> {
+fn common(entry: &CommonInformationEntry<SectionBytes>) -> Result<FrameHeader, Problem> {
     let personality = entry.personality_with_encoding().map(|(encoding, pointer)| match pointer {
         Pointer::Direct(address) | Pointer::Indirect(address) => (encoding.0, address),
     });
@@ -174,7 +173,7 @@ fn common(entry: &CommonInformationEntry<Slice>) -> Result<FrameHeader, Problem>
     })
 }
 
-fn convert(row: &gimli::UnwindTableRow<usize>, tables: &EhFrame<Slice>) -> Result<Row, Problem> {
+fn convert(row: &gimli::UnwindTableRow<usize>, tables: &EhFrame<SectionBytes>) -> Result<UnwindRow, Problem> {
     let damaged = |error: gimli::Error| Problem::Damaged(format!(".eh_frame: {error}"));
     let expression = |expression: &gimli::UnwindExpression<usize>| {
         Ok::<_, Problem>(expression.get(tables).map_err(damaged)?.0.slice().to_vec())
@@ -186,17 +185,17 @@ fn convert(row: &gimli::UnwindTableRow<usize>, tables: &EhFrame<Slice>) -> Resul
     let mut registers = Vec::new();
     for (register, rule) in row.registers() {
         let rule = match rule {
-            RegisterRule::Undefined => Rule::Undefined,
+            RegisterRule::Undefined => UnwindRule::Undefined,
             RegisterRule::SameValue => continue,
-            RegisterRule::Offset(offset) => Rule::Offset(*offset),
-            RegisterRule::ValOffset(offset) => Rule::ValueOffset(*offset),
-            RegisterRule::Register(other) => Rule::Register(other.0),
-            RegisterRule::Expression(one) => Rule::Expression(expression(one)?),
-            RegisterRule::ValExpression(one) => Rule::ValueExpression(expression(one)?),
+            RegisterRule::Offset(offset) => UnwindRule::Offset(*offset),
+            RegisterRule::ValOffset(offset) => UnwindRule::ValueOffset(*offset),
+            RegisterRule::Register(other) => UnwindRule::Register(other.0),
+            RegisterRule::Expression(one) => UnwindRule::Expression(expression(one)?),
+            RegisterRule::ValExpression(one) => UnwindRule::ValueExpression(expression(one)?),
             other => return Err(Problem::Damaged(format!(".eh_frame: the rule {other:?}"))),
         };
         registers.push((register.0, rule));
     }
     registers.sort_by_key(|(register, _)| *register);
-    Ok(Row { frame_address, registers })
+    Ok(UnwindRow { frame_address, registers })
 }

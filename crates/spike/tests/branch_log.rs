@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use pathlength_spike::branch_log::log::LogHeader;
-use pathlength_spike::branch_log::{LoggedImage, Plan, Reconstruction, Step, Summary, reconstruct};
+use pathlength_spike::branch_log::{
+    LogImage, LoggedImage, PatchSummary, ReconstructedStep, Reconstruction, reconstruct,
+};
 use pathlength_spike::optimize;
 
 /// A folder with an image, and its patched version.
@@ -41,12 +43,12 @@ impl Built {
         self.path("patched")
     }
 
-    fn plan(&self) -> Plan {
-        Plan::new(optimize::open(&self.original()).unwrap(), 0, self.capacity)
+    fn plan(&self) -> LogImage {
+        LogImage::new(optimize::open(&self.original()).unwrap(), 0, self.capacity)
     }
 
     /// Makes the patched image, and an empty log.
-    fn patch(&self, is_on: bool) -> Summary {
+    fn patch(&self, is_on: bool) -> PatchSummary {
         let mut plan = self.plan();
         let id = plan.hash(0).unwrap();
         let (image, switch) = plan.write(id, self.path("log").as_os_str().as_bytes()).unwrap();
@@ -58,7 +60,7 @@ impl Built {
     }
 
     /// The steps in the log.
-    fn read(&self) -> (Reconstruction, Vec<Step>, LoggedImage) {
+    fn read(&self) -> (Reconstruction, Vec<ReconstructedStep>, LoggedImage) {
         let file = fs::read(self.path("log")).unwrap();
         let header = LogHeader::read(&file).unwrap();
         let program = optimize::open(&self.original()).unwrap();
@@ -82,7 +84,7 @@ impl Built {
     }
 }
 
-fn addresses(steps: &[Step]) -> Vec<u64> {
+fn addresses(steps: &[ReconstructedStep]) -> Vec<u64> {
     steps.iter().flat_map(|step| (0..u64::from(step.instructions)).map(|n| step.address + 4 * n)).collect()
 }
 
@@ -121,7 +123,7 @@ fn the_log_has_every_instruction_of_the_patched_procedures() {
 }
 
 /// How often a function was entered, of the original image.
-fn entries(steps: &[Step], image: &LoggedImage, name: &str) -> usize {
+fn entries(steps: &[ReconstructedStep], image: &LoggedImage, name: &str) -> usize {
     let program = image.program();
     let procedure = program.procedures.iter().find(|one| one.name == name).unwrap();
     // Callers in the image may skip the computation of the global pointer.
@@ -181,7 +183,7 @@ fn a_full_ring_has_the_last_records() {
     let ((all, every, _), (last, steps, _)) = (large.read(), small.read());
     assert!(all.records > 1024);
     assert_eq!((last.records, last.torn, last.interruptions), (1024, 0, 0));
-    let addresses = |steps: &[Step]| addresses(steps);
+    let addresses = |steps: &[ReconstructedStep]| addresses(steps);
     let (every, last) = (addresses(&every), addresses(&steps));
     assert_eq!(every[every.len() - last.len()..], last);
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use pathlength_spike::counts;
-use pathlength_spike::instrument::{self, Plan, Update};
+use pathlength_spike::instrument::{self, InstrumentationPlan, Update};
 use pathlength_spike::optimize;
 use pathlength_spike::profile::matching::{self, Method};
 use pathlength_spike::profile::{ImageProfile, Profile};
-use pathlength_spike::program::{Exit, Program};
+use pathlength_spike::program::{CodeExit, Program};
 
 /// A folder with an image, and its instrumented version.
 struct Built {
@@ -47,11 +47,11 @@ impl Built {
     }
 
     /// Makes the instrumented image, and a file without counts.
-    fn instrument(&self) -> instrument::Summary {
+    fn instrument(&self) -> instrument::InstrumentationSummary {
         self.instrument_with(Update::Atomic)
     }
 
-    fn instrument_with(&self, update: Update) -> instrument::Summary {
+    fn instrument_with(&self, update: Update) -> instrument::InstrumentationSummary {
         let counts = self.counts();
         let path = std::os::unix::ffi::OsStrExt::as_bytes(counts.as_os_str());
         let made = instrument::instrument(optimize::open(&self.image).unwrap(), path, update).unwrap();
@@ -64,7 +64,8 @@ impl Built {
     fn profile(&self) -> Result<Program, String> {
         let mut program = optimize::open(&self.image).unwrap();
         let file = fs::read(self.counts()).unwrap();
-        let plan = Plan::new(optimize::open(&self.image).unwrap(), counts::update(&file)).unwrap();
+        let plan =
+            InstrumentationPlan::new(optimize::open(&self.image).unwrap(), counts::update(&file)).unwrap();
         plan.apply(&file, &mut program)?;
         Ok(program)
     }
@@ -95,7 +96,7 @@ fn entries(program: &Program, name: &str) -> u64 {
     // Only calls that skip the computation of the global pointer do not execute the first block.
     let count = |at: usize| program.blocks[procedure.blocks[at] as usize].count;
     let is_pair = program.blocks[procedure.blocks[0] as usize].instructions.len() == 2
-        && matches!(program.blocks[procedure.blocks[0] as usize].exit, Exit::Next(_));
+        && matches!(program.blocks[procedure.blocks[0] as usize].exit, CodeExit::Next(_));
     if is_pair { count(1) } else { count(0) }
 }
 
@@ -110,7 +111,8 @@ fn counts_are_exact_however_the_program_ends() {
             let program = built.check(way, code);
             let deep = program.procedures.iter().find(|one| one.name == "deep").unwrap();
             let returns = deep.blocks.iter().map(|&block| &program.blocks[block as usize]);
-            let is_return = |last: &pathlength_spike::program::Instruction| last.op() == Some(isa::Op::Ret);
+            let is_return =
+                |last: &pathlength_spike::program::LiftedInstruction| last.op() == Some(isa::Op::Ret);
             let returns: u64 = returns
                 .filter(|block| block.instructions.last().is_some_and(is_return))
                 .map(|block| block.count)
@@ -163,7 +165,10 @@ fn shared_objects_are_counted() {
     fs::write(&counts, made.counts).unwrap();
     assert_eq!(run(&program, &[]).status.code(), expected);
     let mut lifted = open();
-    Plan::new(open(), Update::Atomic).unwrap().apply(&fs::read(&counts).unwrap(), &mut lifted).unwrap();
+    InstrumentationPlan::new(open(), Update::Atomic)
+        .unwrap()
+        .apply(&fs::read(&counts).unwrap(), &mut lifted)
+        .unwrap();
     assert_eq!((entries(&lifted, "begin"), entries(&lifted, "twice")), (1, 1234));
 }
 
@@ -235,7 +240,7 @@ fn instrumented_images_are_refused() {
 
 fn image_profile(built: &Built) -> ImageProfile {
     let mut program = optimize::open(&built.image).unwrap();
-    let plan = Plan::new(optimize::open(&built.image).unwrap(), Update::Atomic).unwrap();
+    let plan = InstrumentationPlan::new(optimize::open(&built.image).unwrap(), Update::Atomic).unwrap();
     let calls = plan.apply(&fs::read(built.counts()).unwrap(), &mut program).unwrap();
     let profile = Profile::new(vec![ImageProfile::of(&program, "counted", &calls)]);
     // Through a file, as users do.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use engine::{Configuration, Settings};
+use engine::{Configuration, SystemSettings};
 
 use crate::error::NoLibrary;
 
@@ -33,6 +33,6 @@ pub(crate) fn repeatable(
         // The environment may change a program's behaviour.
         environment: vec!["LC_ALL=C".into()],
         model,
-        settings: Settings { sysroot: Some(sysroot.into()), ..Settings::default() },
+        settings: SystemSettings { sysroot: Some(sysroot.into()), ..SystemSettings::default() },
     }
 }

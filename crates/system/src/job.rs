@@ -1,4 +1,4 @@
-//! What the guest runs: a program, with files that are put in and taken out.
+//! The job of a guest: a program, with files that are put in and taken out.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -31,7 +31,7 @@ pub struct GuestCommand {
 pub struct AwaitedFile {
     /// Its path in the guest.
     pub path: PathBuf,
-    /// What its first 64 KiB must contain, if that matters.
+    /// A text that its first 64 KiB must contain, if that matters.
     pub text: Option<OsString>,
 }
 
@@ -62,14 +62,14 @@ pub struct GuestJob {
     pub outputs: Vec<SharedFile>,
 }
 
-/// What the guest left on its disk.
+/// The files that the guest left on its disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestResult {
     /// The program's status, as `wait` returns it.
     pub status: i32,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub output: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub errors: Vec<u8>,
     /// The other files, in the order in which they were asked for; None for those that do not exist.
     pub files: Vec<Option<Vec<u8>>>,

@@ -12,7 +12,7 @@ use workloads::steps::{BuildStep, is_installed};
 use workloads::toolchain::{BYTE_WORD, Toolchain};
 
 const CONFIGURATION: &str = include_str!("kernel.config");
-/// What a kernel for several processors has beside that.
+/// The additional configuration of a kernel for several processors.
 const SEVERAL_PROCESSORS: &str = "\n# Several processors.\nCONFIG_SMP=y\nCONFIG_NR_CPUS=4\n";
 /// The guest's machine in the configuration, and what stands for it where the compiler's instruction set is given.
 const OWN_MACHINE: &str = "CONFIG_ALPHA_DP264=y\n# CONFIG_ALPHA_GENERIC is not set\nCONFIG_ALPHA_EV67=y\n";
@@ -26,7 +26,7 @@ const NAME: &str = "kernel";
 const PACKAGE: &str = "linux";
 const HOME: &str = "Linux (https://www.kernel.org)";
 
-/// What the build needs, with the packages that have it.
+/// The tools that the build needs, with their packages.
 const TOOLS: [(&str, &str); 7] = [
     ("alpha-linux-gnu-gcc", "gcc-alpha-linux-gnu"),
     ("make", "make"),
@@ -41,10 +41,10 @@ const TOOLS: [(&str, &str); 7] = [
 const STEPS_DONE: &str = ".steps-done";
 
 /// The commands of a build: what they do, to what, and how. They are executed in a new folder with the sources.
-type Steps = [(&'static str, &'static str, &'static str)];
+type BuildSteps = [(&'static str, &'static str, &'static str)];
 
 /// How the kernel is built. `{flags}` stands for the compiler's switches.
-const KERNEL_STEPS: &Steps = &[
+const KERNEL_STEPS: &BuildSteps = &[
     // Most of the archive are other architectures and documents.
     (
         "unpacking",
@@ -80,7 +80,7 @@ const KERNEL_STEPS: &Steps = &[
 ];
 
 /// How the first process is built.
-const INIT_STEPS: &Steps = &[(
+const INIT_STEPS: &BuildSteps = &[(
     "compiling",
     "the guest's first process",
     "alpha-linux-gnu-gcc -O2 -static -Wl,--no-relax -mcpu=ev67 -s -Wall -Wextra -o init init.c",
@@ -173,7 +173,7 @@ impl BuildJob<'_> {
         &self,
         name: &str,
         sources: &[(&str, &str)],
-        steps: &Steps,
+        steps: &BuildSteps,
         flags: &str,
         prepare: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<PathBuf, Error> {
@@ -223,7 +223,7 @@ fn with_flags(command: &str, flags: &str) -> String {
 }
 
 impl GuestKernel {
-    /// What the builds left in their folders.
+    /// The files that the builds left in their folders.
     fn open(kernel: &Path, init: &Path) -> Result<GuestKernel, Error> {
         let path = kernel.join("recorder-offsets.s");
         let text = fs::read_to_string(&path).map_err(io_error("reading", &path))?;
@@ -244,7 +244,7 @@ fn offsets(assembler: &str) -> String {
 }
 
 /// Stands for all that something is made from.
-fn hash(texts: &[&str], sources: &[(&str, &str)], steps: &Steps) -> String {
+fn hash(texts: &[&str], sources: &[(&str, &str)], steps: &BuildSteps) -> String {
     let sources = sources.iter().map(|(_, text)| *text);
     let steps = steps.iter().map(|(_, _, command)| *command);
     let mut digest = Sha256::new();
@@ -282,7 +282,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let interrupt = InterruptGuard::new();
         let job = BuildJob { parent: folder.path(), interrupt: &interrupt, progress: &|_| {} };
-        let steps: &Steps = &[
+        let steps: &BuildSteps = &[
             ("making", "the first file", "echo x >> first"),
             ("making", "the second file", "test -e ../ready && cp source second"),
         ];

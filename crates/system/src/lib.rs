@@ -21,7 +21,7 @@ pub use palcode::{PalEntry, Palcode};
 /// The name of the instruction set of traces of this system.
 pub const INSTRUCTION_SET: &str = "alpha-system";
 
-/// What can be done about [`Error::Hidden`].
+/// Advice for [`Error::Hidden`].
 const WAY_OUT: &str = "work in another folder, and give files another place there with HOST:GUEST";
 
 /// Why something could not be done with the guest.
@@ -90,7 +90,7 @@ pub enum Error {
     /// A name of a plan is in no image.
     #[error("neither the kernel nor an image of the programs has a {kind} '{name}'")]
     NoName {
-        /// What it names.
+        /// The kind of thing that it names.
         kind: &'static str,
         /// The name.
         name: String,

@@ -40,7 +40,7 @@ const LONGEST_OUTPUT: usize = 1 << 16;
 /// Lines of the console that are shown when the guest fails.
 const CONSOLE_LINES: usize = 25;
 
-/// What a guest is made of.
+/// The hardware of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestHardware {
     /// Bytes of its memory.
@@ -74,7 +74,7 @@ pub struct VirtualMachine {
     folder: ScratchFolder,
 }
 
-/// What becomes of events that do not follow from the guest's instructions: interrupts, input, time.
+/// The treatment of events that do not follow from the guest's instructions: interrupts, input, time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Determinism {
     /// Time is the host's.
@@ -85,7 +85,7 @@ enum Determinism {
     Replay,
 }
 
-/// What the recorder reports of accesses to memory.
+/// The accesses to memory that the recorder reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportedAccesses {
     /// The address of each.
@@ -331,7 +331,7 @@ impl VirtualMachine {
     }
 }
 
-/// What the emulator writes to, beside files.
+/// The emulator's outputs, beside files.
 struct Connections {
     /// The serial line with the program's output.
     line: Option<OwnedFd>,

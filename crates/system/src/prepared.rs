@@ -6,7 +6,7 @@ use std::io::{self, PipeReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{Configuration, Place, Plan, Settings, SymbolName, UnitName};
+use engine::{Configuration, Plan, ProgramLocation, SymbolName, SystemSettings, UnitName};
 use image::Image;
 use session::startup;
 use trace::{EnvironmentSummary, Header, Writer};
@@ -21,10 +21,10 @@ const TIME: u64 = 946_684_800;
 /// The program's standard input in the guest.
 const INPUT: &str = "/.stdin";
 
-/// What a program is run with.
+/// The setup in which a program is run.
 #[derive(Clone, Debug)]
 pub struct GuestSetup {
-    /// What the guest is made of.
+    /// The hardware of the guest.
     pub hardware: GuestHardware,
     /// Where its disk is mounted, if it has one.
     pub disk: Option<PathBuf>,
@@ -120,7 +120,7 @@ impl PreparedGuest {
         };
         let unit = plan.unit.as_ref().map(|unit| UnitName::new(&unit.function));
         let functions = unit.iter().flat_map(UnitName::functions).map(|name| (name.clone(), true));
-        let places = plan.from.iter().chain(&plan.until).filter_map(Place::symbol);
+        let places = plan.from.iter().chain(&plan.until).filter_map(ProgramLocation::symbol);
         let mut names = functions.chain(places.map(|text| (SymbolName::new(text), false)));
         match names.find(|(name, is_function)| !has(name, *is_function)) {
             Some((name, is_function)) => {
@@ -219,7 +219,7 @@ impl GuestSetup {
             arguments: arguments.to_vec(),
             environment: self.environment.clone(),
             model: isa::Cpu::Ev67,
-            settings: Settings { sysroot: Some(self.sysroot.clone()), ..Settings::default() },
+            settings: SystemSettings { sysroot: Some(self.sysroot.clone()), ..SystemSettings::default() },
         }
     }
 

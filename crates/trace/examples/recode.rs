@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use pathlength_trace::{Process, StreamWriter, Trace, Writer};
+use pathlength_trace::{ProcessDictionary, StreamWriter, Trace, Writer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = std::fs::OpenOptions::new().create(true).append(true).open(output)?;
     let writer = Writer::new(file, trace.header())?;
     // One process holds all blocks, numbered as in the trace.
-    let process = Process::new(&writer, 0, 0);
+    let process = ProcessDictionary::new(&writer, 0, 0);
     for image in trace.images() {
         process.add_image(image.clone());
     }

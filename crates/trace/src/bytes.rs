@@ -1,6 +1,6 @@
 //! Encodes numbers and text as bytes. Decoding does not trust its input: it never panics, and checks every length.
 
-/// What is wrong with the input, as a message for users, which the caller completes with the location.
+/// A message for users about a fault of the input, which the caller completes with the location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub &'static str);
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::Problem;
+use crate::TraceProblem;
 use crate::bytes::{Bytes, Malformed, put};
 
 /// The file's first bytes, followed by four bytes of version.
@@ -31,7 +31,7 @@ pub(crate) const NONE: u64 = u64::MAX;
 
 /// The contents of a chunk's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PayloadKind {
     Header = 1,
     Dictionary = 2,
     Records = 3,
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 /// The head of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    pub kind: Kind,
+    pub kind: PayloadKind,
     pub process: u32,
     pub thread: u32,
     /// The host's number of the process; 0 for the first, whose number is in the header.
@@ -62,7 +62,7 @@ pub(crate) struct Head {
 
 impl Head {
     /// The head of a chunk without records.
-    pub fn new(kind: Kind, process: u32) -> Head {
+    pub fn new(kind: PayloadKind, process: u32) -> Head {
         let (thread, host_process, length, words, checksum) = (0, 0, 0, 0, 0);
         let (first_instruction, instructions, order, first_unit) = (0, 0, 0, NONE);
         Head {
@@ -104,9 +104,9 @@ impl Head {
             return None;
         }
         let kind = match short(8) {
-            1 => Kind::Header,
-            2 => Kind::Dictionary,
-            3 => Kind::Records,
+            1 => PayloadKind::Header,
+            2 => PayloadKind::Dictionary,
+            3 => PayloadKind::Records,
             _ => return None,
         };
         let head = Head {
@@ -131,7 +131,7 @@ impl Head {
 pub(crate) fn begin(file: &File, payload: &[u8]) -> io::Result<()> {
     let mut bytes = FILE_MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
-    push_chunk(&mut bytes, Head::new(Kind::Header, 0), payload);
+    push_chunk(&mut bytes, Head::new(PayloadKind::Header, 0), payload);
     write(file, &bytes)
 }
 
@@ -208,7 +208,7 @@ impl TraceFile {
     }
 
     /// Finds all chunks, and reports the ranges between them that are not chunks.
-    pub fn chunks(&self) -> io::Result<(Vec<ChunkLocation>, Vec<Problem>)> {
+    pub fn chunks(&self) -> io::Result<(Vec<ChunkLocation>, Vec<TraceProblem>)> {
         let (mut chunks, mut problems) = (Vec::new(), Vec::new());
         // A payload is checked if no chunk follows it. `patience` bounds that work.
         let mut patience = self.length;
@@ -217,7 +217,7 @@ impl TraceFile {
             let Some(head) = self.head(offset)? else {
                 let next = self.next_magic(offset + 1)?;
                 let bytes = next - offset;
-                problems.push(Problem { offset, what: format!("{bytes} bytes are no chunk; skipped") });
+                problems.push(TraceProblem { offset, what: format!("{bytes} bytes are no chunk; skipped") });
                 offset = next;
                 continue;
             };
@@ -234,7 +234,7 @@ impl TraceFile {
                 offset = end;
             } else {
                 let next = self.next_magic(offset + 1)?;
-                problems.push(Problem { offset, what: "a chunk was not written whole; skipped".into() });
+                problems.push(TraceProblem { offset, what: "a chunk was not written whole; skipped".into() });
                 offset = next;
             }
         }

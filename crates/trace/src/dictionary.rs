@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::EnvironmentSummary;
 
-/// What was recorded, and how.
+/// The header: the recorded program, and how it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The program's file on the host. Bytes that are not UTF-8 are replaced when it is written.
@@ -41,7 +41,7 @@ pub struct Header {
     pub process: u32,
 }
 
-/// What executes an instruction.
+/// The privilege level or code that executes an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ExecutionMode {
     /// A program.

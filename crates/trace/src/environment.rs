@@ -1,4 +1,4 @@
-//! What is kept of a program's environment, on which its counts depend.
+//! A summary of a program's environment, on which its counts depend.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ pub struct EnvironmentSummary {
     variables: BTreeMap<String, ValueSummary>,
 }
 
-/// What is kept of a value.
+/// The summary of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ValueSummary {
     length: u64,

@@ -18,14 +18,14 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault, and where it is.
         what: String,
     },
 }
 
 /// A part of a trace that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct TraceProblem {
     /// Its offset in the file in bytes.
     pub offset: u64,
     /// The error, as a message for users.

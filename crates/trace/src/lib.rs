@@ -19,7 +19,7 @@ mod writer;
 
 pub use dictionary::{ExecutionMode, Function, Header, Stream};
 pub use environment::EnvironmentSummary;
-pub use error::{Error, Problem};
+pub use error::{Error, TraceProblem};
 pub use reader::{Chunk, Trace};
 pub use seek::TracePosition;
-pub use writer::{ChunkPacker, DefinitionCursor, PackedChunk, Process, Seal, StreamWriter, Writer};
+pub use writer::{ChunkPacker, DefinitionCursor, PackedChunk, ProcessDictionary, Seal, StreamWriter, Writer};

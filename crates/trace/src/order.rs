@@ -63,7 +63,7 @@ impl Trace {
     /// streams on the same processor share it round-robin. A time slice ends after a system call, in which a thread
     /// may block, or after the block that completes `quantum` instructions. All processors run at the same speed, and
     /// time slices are returned in the order of their start times.
-    pub fn schedule(&self, processors: u32, quantum: u64) -> Schedule<'_> {
+    pub fn schedule(&self, processors: u32, quantum: u64) -> TimeSchedule<'_> {
         self.schedule_where(processors, quantum, |_| true)
     }
 
@@ -73,14 +73,14 @@ impl Trace {
         processors: u32,
         quantum: u64,
         is_wanted: impl Fn(&Chunk) -> bool,
-    ) -> Schedule<'_> {
+    ) -> TimeSchedule<'_> {
         let cursors = self.cursors(is_wanted);
-        let mut queues = vec![Processor::default(); processors.max(1) as usize];
+        let mut queues = vec![OrderedProcessor::default(); processors.max(1) as usize];
         let streams = (0..cursors.len()).filter(|&stream| !cursors[stream].chunks.is_empty());
         for (stream, queue) in streams.zip((0..queues.len()).cycle()) {
             queues[queue].waiting.push_back(stream);
         }
-        Schedule { trace: self, cursors, processors: queues, quantum: quantum.max(1) }
+        TimeSchedule { trace: self, cursors, processors: queues, quantum: quantum.max(1) }
     }
 
     pub(crate) fn cursors(&self, is_wanted: impl Fn(&Chunk) -> bool) -> Vec<Cursor> {
@@ -132,7 +132,7 @@ impl Cursor {
 
     /// Takes records up to the one before or after which `end` says that the run ends, at least one and at most to
     /// the end of the chunk.
-    pub(crate) fn take(&mut self, trace: &Trace, mut end: impl FnMut(Entry) -> End) -> Range<usize> {
+    pub(crate) fn take(&mut self, trace: &Trace, mut end: impl FnMut(Entry) -> RunEnd) -> Range<usize> {
         let start = self.at;
         let mut entries = self.entries(trace);
         let mut stop = self.words.len();
@@ -140,11 +140,11 @@ impl Cursor {
         while let Some(entry) = entries.next() {
             let behind = self.words.len() - entries.rest().len();
             match end(entry) {
-                End::Before if before > start => {
+                RunEnd::Before if before > start => {
                     stop = before;
                     break;
                 }
-                End::Behind => {
+                RunEnd::Behind => {
                     stop = behind;
                     break;
                 }
@@ -157,7 +157,7 @@ impl Cursor {
 }
 
 /// Whether a run of records ends at an entry.
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     No,
     Before,
     Behind,
@@ -189,8 +189,8 @@ impl Ordered<'_> {
         let cursor = &mut self.cursors[stream];
         let chunk = cursor.chunk;
         let range = cursor.take(self.trace, |entry| match entry {
-            Entry::Mark(Mark::Order(_)) => End::Before,
-            _ => End::No,
+            Entry::Mark(Mark::Order(_)) => RunEnd::Before,
+            _ => RunEnd::No,
         });
         Ok(Some(RecordRun { stream: stream as u32, order, chunk, words: &cursor.words[range] }))
     }
@@ -198,7 +198,7 @@ impl Ordered<'_> {
 
 /// A processor with the streams that it executes.
 #[derive(Clone, Debug, Default)]
-struct Processor {
+struct OrderedProcessor {
     /// The streams that have not ended, in the order of their turns.
     waiting: VecDeque<usize>,
     /// Number of instructions executed.
@@ -207,14 +207,14 @@ struct Processor {
 
 /// See [`Trace::schedule`].
 #[derive(Debug)]
-pub struct Schedule<'a> {
+pub struct TimeSchedule<'a> {
     trace: &'a Trace,
     cursors: Vec<Cursor>,
-    processors: Vec<Processor>,
+    processors: Vec<OrderedProcessor>,
     quantum: u64,
 }
 
-impl Schedule<'_> {
+impl TimeSchedule<'_> {
     /// The next time slice. After an error, the next call continues after the chunk that could not be read.
     pub fn next_slice(&mut self) -> Result<Option<TimeSlice<'_>>, Error> {
         let (number, stream) = loop {
@@ -235,10 +235,10 @@ impl Schedule<'_> {
                 let count = u64::from(shapes[one.block as usize].instructions);
                 instructions += count;
                 left = left.saturating_sub(count);
-                if left == 0 { End::Behind } else { End::No }
+                if left == 0 { RunEnd::Behind } else { RunEnd::No }
             }
-            Entry::Mark(Mark::SystemCall(_)) => End::Behind,
-            Entry::Mark(_) => End::No,
+            Entry::Mark(Mark::SystemCall(_)) => RunEnd::Behind,
+            Entry::Mark(_) => RunEnd::No,
         });
         let processor = &mut self.processors[number];
         processor.waiting.push_back(stream);

@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 
 use crate::bytes::Malformed;
 use crate::codec::{BlockSummaries, unpack_records};
-use crate::container::{ChunkLocation, FILE_MAGIC, FIRST_CHUNK, Kind, NONE, TraceFile, VERSION};
+use crate::container::{ChunkLocation, FILE_MAGIC, FIRST_CHUNK, NONE, PayloadKind, TraceFile, VERSION};
 use crate::definitions::Definitions;
-use crate::error::{Error, Problem};
+use crate::error::{Error, TraceProblem};
 use crate::{Function, Header, Stream, pipe};
-use events::record::Shape;
+use events::record::RecordShape;
 use events::{Block, BlockId, Image};
 use isa::{INSTRUCTION_SETS, InstructionSet};
 
@@ -42,15 +42,15 @@ pub struct Trace {
     functions: Vec<Function>,
     blocks: Vec<Block>,
     block_functions: Vec<Option<u32>>,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     /// The dictionaries of the processes, by the process's number.
-    processes: HashMap<u32, Process>,
+    processes: HashMap<u32, ProcessNumbers>,
     streams: Vec<Stream>,
     chunks: Vec<Chunk>,
     /// By stream, the indexes of its chunks.
     stream_chunks: Vec<Vec<usize>>,
     found: Vec<ChunkLocation>,
-    problems: Vec<Problem>,
+    problems: Vec<TraceProblem>,
     /// The names of mapped objects, by number.
     objects: BTreeMap<u32, String>,
     /// The classes of units of work, by the unit's number.
@@ -59,7 +59,7 @@ pub struct Trace {
 
 /// A process's dictionary: maps the process's numbers to the trace's.
 #[derive(Debug, Default)]
-struct Process {
+struct ProcessNumbers {
     images: Vec<u32>,
     functions: Vec<u32>,
     blocks: Vec<BlockId>,
@@ -116,7 +116,7 @@ impl Trace {
         }
         let (mut found, problems) = source.chunks().map_err(io)?;
         let header = match found.first() {
-            Some(first) if first.head.kind == Kind::Header => source.payload(first).map_err(io)?,
+            Some(first) if first.head.kind == PayloadKind::Header => source.payload(first).map_err(io)?,
             _ => None,
         };
         let header = header.and_then(|payload| serde_json::from_slice(&payload).ok());
@@ -150,7 +150,7 @@ impl Trace {
 
     fn read_dictionaries(&mut self, found: &[ChunkLocation]) -> io::Result<()> {
         let mut lost = 0;
-        for chunk in found.iter().filter(|chunk| chunk.head.kind == Kind::Dictionary) {
+        for chunk in found.iter().filter(|chunk| chunk.head.kind == PayloadKind::Dictionary) {
             let what = match self.source.payload(chunk)? {
                 None => "its checksum is wrong".into(),
                 Some(payload) => {
@@ -162,7 +162,7 @@ impl Trace {
                 }
             };
             let what = format!("a chunk of the dictionary is skipped: {what}");
-            self.problems.push(Problem { offset: chunk.offset, what });
+            self.problems.push(TraceProblem { offset: chunk.offset, what });
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Trace {
             block.image = block.image.and_then(|image| trace_number(&process.images, image));
             let function = function.and_then(|function| trace_number(&process.functions, function));
             process.blocks.push(self.blocks.len() as BlockId);
-            self.shapes.push(Shape::new(self.set, &block.words, self.header.has_values));
+            self.shapes.push(RecordShape::new(self.set, &block.words, self.header.has_values));
             self.block_functions.push(function);
             self.blocks.push(block);
         }
@@ -206,7 +206,7 @@ impl Trace {
     fn list_streams(&mut self, found: &[ChunkLocation]) {
         let mut numbers = HashMap::new();
         let mut ends: Vec<u64> = Vec::new();
-        for chunk in found.iter().filter(|chunk| chunk.head.kind == Kind::Records) {
+        for chunk in found.iter().filter(|chunk| chunk.head.kind == PayloadKind::Records) {
             let head = &chunk.head;
             // A process of which only marks were recorded has defined nothing.
             self.processes.entry(head.process).or_default();
@@ -224,7 +224,7 @@ impl Trace {
                     "instructions {end} to {first_instruction} of process {}, thread {} are missing",
                     head.process, head.thread
                 );
-                self.problems.push(Problem { offset: chunk.offset, what });
+                self.problems.push(TraceProblem { offset: chunk.offset, what });
             }
             *end = first_instruction + instructions;
             let first_unit = Some(head.first_unit).filter(|&unit| unit != NONE);
@@ -245,7 +245,7 @@ impl Trace {
         &self.unit_classes
     }
 
-    /// What was recorded, and how.
+    /// The header: the recorded program, and how it was recorded.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -276,7 +276,7 @@ impl Trace {
     }
 
     /// The shapes of the blocks, by [`BlockId`].
-    pub fn shapes(&self) -> &[Shape] {
+    pub fn shapes(&self) -> &[RecordShape] {
         &self.shapes
     }
 
@@ -296,7 +296,7 @@ impl Trace {
     }
 
     /// Problems found when the trace was opened. Records are checked only by [`Trace::read`].
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[TraceProblem] {
         &self.problems
     }
 
@@ -342,7 +342,7 @@ fn mark_missing(numbers: &mut Vec<u32>, first: u32, lost: &mut usize) -> Result<
     Ok(())
 }
 
-impl Process {
+impl ProcessNumbers {
     fn summaries(&self, trace: &Trace) -> BlockSummaries {
         let mut summaries = BlockSummaries::new(trace.set, trace.header.has_values);
         for &id in &self.blocks {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::bytes::Malformed;
 use crate::codec::{BlockSummaries, Packer};
-use crate::container::{self, Head, Kind, MAX_BLOCK};
+use crate::container::{self, Head, MAX_BLOCK, PayloadKind};
 use crate::definitions::Definitions;
 use crate::{Function, Header};
 use events::record::Event;
@@ -95,16 +95,16 @@ impl Writer {
 
 /// The dictionary of a process, which the streams of its threads share.
 #[derive(Debug)]
-pub struct Process {
+pub struct ProcessDictionary {
     writer: Arc<Writer>,
     number: u32,
     host: u32,
     threads: AtomicU32,
-    dictionary: Mutex<Dictionary>,
+    dictionary: Mutex<DictionaryWriter>,
 }
 
 #[derive(Debug, Default)]
-struct Dictionary {
+struct DictionaryWriter {
     images: Vec<Image>,
     functions: HashMap<Function, u32>,
     numbers: HashMap<(BlockKey, Option<u32>), BlockId>,
@@ -118,7 +118,7 @@ struct Dictionary {
     written: u64,
 }
 
-/// A prefix of a process's dictionary, to which records can refer: see [`Process::seal`].
+/// A prefix of a process's dictionary, to which records can refer: see [`ProcessDictionary::seal`].
 #[derive(Clone, Copy, Debug)]
 pub struct Seal(u64);
 
@@ -135,11 +135,11 @@ type BlockKey = (u64, Arc<[u32]>, Arc<[u8]>);
 /// Number of blocks after which definitions are sealed, far below the limit of a chunk.
 const SEALED_BLOCKS: usize = 1 << 12;
 
-impl Process {
+impl ProcessDictionary {
     /// A recorded process, with its number among the recorded ones and the host's number.
-    pub fn new(writer: &Arc<Writer>, number: u32, host: u32) -> Arc<Process> {
+    pub fn new(writer: &Arc<Writer>, number: u32, host: u32) -> Arc<ProcessDictionary> {
         let (threads, dictionary) = (AtomicU32::new(0), Mutex::default());
-        Arc::new(Process { writer: writer.clone(), number, host, threads, dictionary })
+        Arc::new(ProcessDictionary { writer: writer.clone(), number, host, threads, dictionary })
     }
 
     /// Its number among the recorded processes.
@@ -170,7 +170,7 @@ impl Process {
     /// The number of a block in the dictionary. Blocks with equal addresses and instructions in the same image have the same
     /// number.
     /// `function` is called for a new block and returns its function, whose `image` is the number of an image of
-    /// [`Process::add_image`].
+    /// [`ProcessDictionary::add_image`].
     pub fn block(&self, block: Block, function: impl FnOnce() -> Option<Function>) -> io::Result<BlockId> {
         if block.words.is_empty() || block.words.len() > MAX_BLOCK {
             let what =
@@ -194,7 +194,7 @@ impl Process {
         Ok(id)
     }
 
-    fn dictionary(&self) -> MutexGuard<'_, Dictionary> {
+    fn dictionary(&self) -> MutexGuard<'_, DictionaryWriter> {
         self.dictionary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,7 +219,7 @@ impl Process {
             }
             container::append(
                 &self.writer.file,
-                Head::new(Kind::Dictionary, self.number),
+                Head::new(PayloadKind::Dictionary, self.number),
                 &definitions.encode()?,
             )?;
         }
@@ -235,7 +235,7 @@ impl Process {
 
     /// Reports those images and blocks to a consumer that it has not received, and advances `cursor`.
     pub fn define(&self, cursor: &mut DefinitionCursor, consumer: &mut dyn Consumer) {
-        let Dictionary { images, blocks, .. } = &*self.dictionary();
+        let DictionaryWriter { images, blocks, .. } = &*self.dictionary();
         images[cursor.images..].iter().for_each(|image| consumer.map(image));
         for ((address, words, code), image) in &blocks[cursor.blocks..] {
             let block = Block::new(self.writer.set, *address, &**words);
@@ -250,7 +250,7 @@ impl Process {
     }
 }
 
-impl Dictionary {
+impl DictionaryWriter {
     fn seal(&mut self) -> Seal {
         if !self.pending.is_empty() {
             let next = self.pending.next();
@@ -270,7 +270,7 @@ impl Dictionary {
 
 /// Compresses records of one thread into chunks. Several threads may compress chunks of the same stream in parallel.
 pub struct ChunkPacker {
-    process: Arc<Process>,
+    process: Arc<ProcessDictionary>,
     summaries: BlockSummaries,
     packer: Option<Box<Packer>>,
 }
@@ -285,12 +285,12 @@ pub struct PackedChunk {
 
 impl ChunkPacker {
     /// Packs records of threads of a process.
-    pub fn new(process: &Arc<Process>) -> ChunkPacker {
+    pub fn new(process: &Arc<ProcessDictionary>) -> ChunkPacker {
         let summaries = BlockSummaries::new(process.writer.set, process.writer.has_values);
         ChunkPacker { process: process.clone(), summaries, packer: None }
     }
 
-    /// Adds records whose blocks are numbered by [`Process::block`]. Returns the records that are left when the chunk
+    /// Adds records whose blocks are numbered by [`ProcessDictionary::block`]. Returns the records that are left when the chunk
     /// is complete.
     pub fn add<'a>(&mut self, mut words: &'a [u64]) -> io::Result<&'a [u64]> {
         while let Some(&word) = words.first().filter(|_| !self.is_full()) {
@@ -328,7 +328,7 @@ impl ChunkPacker {
             words: packer.words,
             instructions: packer.instructions,
             first_unit: packer.first_unit,
-            ..Head::new(Kind::Records, process.number)
+            ..Head::new(PayloadKind::Records, process.number)
         };
         Ok(Some(PackedChunk { head, last_order: packer.last_order, payload: packer.payload()? }))
     }
@@ -360,7 +360,7 @@ impl std::fmt::Debug for StreamWriter {
 
 impl StreamWriter {
     /// The stream of a thread of a process.
-    pub fn new(process: &Arc<Process>) -> StreamWriter {
+    pub fn new(process: &Arc<ProcessDictionary>) -> StreamWriter {
         StreamWriter {
             packer: ChunkPacker::new(process),
             thread: process.threads.fetch_add(1, Ordering::Relaxed),
@@ -371,7 +371,7 @@ impl StreamWriter {
     }
 
     /// The process that the thread belongs to.
-    pub fn process(&self) -> &Arc<Process> {
+    pub fn process(&self) -> &Arc<ProcessDictionary> {
         &self.packer.process
     }
 
@@ -380,7 +380,7 @@ impl StreamWriter {
         self.thread
     }
 
-    /// Appends records whose blocks are numbered by [`Process::block`].
+    /// Appends records whose blocks are numbered by [`ProcessDictionary::block`].
     pub fn write(&mut self, mut words: &[u64]) -> io::Result<()> {
         while !words.is_empty() {
             words = self.packer.add(words)?;

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use vlm::study::Backing;
 use vlm::{Allocation, PageTables, Registry, Size};
 
-use crate::table::Format;
+use crate::table::TableFormat;
 
 const EXAMPLE: &str = "\
 Example:
@@ -25,11 +25,11 @@ pub struct Arguments {
     #[arg(long, global = true, value_name = "FILE", hide_default_value = true)]
     pub registry: Option<PathBuf>,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: VlmCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum VlmCommand {
     /// Add an entry to the registry; `vlm apply` reserves its memory
     Add {
         /// The section's name
@@ -66,7 +66,7 @@ pub enum Command {
     /// List the sections, with their memory and the processes that use them
     List {
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: TableFormat,
     },
     /// Check that the kernel can keep what the registry promises; exit status 1 if it cannot
     Check,
@@ -114,7 +114,7 @@ pub enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: TableFormat,
     },
     /// Touch all pages of a section, and print the minor faults
     #[command(hide = true)]
@@ -124,7 +124,7 @@ pub enum Command {
     TouchFile { descriptor: i32, size: u64 },
 }
 
-/// What `add` and `modify` can set.
+/// The options that `add` and `modify` can set.
 #[derive(Debug, Args)]
 pub struct EntryOptions {
     /// The size of its pages [default: 2M]

@@ -22,9 +22,9 @@ pub enum Severity {
     Note,
 }
 
-/// What was found, and what to do about it.
+/// A finding, and advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct VlmFinding {
     /// How much it matters.
     pub severity: Severity,
     /// A sentence.
@@ -32,7 +32,7 @@ pub struct Finding {
 }
 
 /// All findings, the worst first.
-pub fn check(registry: &Registry) -> Result<Vec<Finding>> {
+pub fn check(registry: &Registry) -> Result<Vec<VlmFinding>> {
     let mounts: Vec<_> =
         Mount::all()?.into_iter().filter(|mount| mount.point.starts_with(&registry.mounts)).collect();
     let mut findings = check_pools(registry, &mounts)?;
@@ -42,7 +42,7 @@ pub fn check(registry: &Registry) -> Result<Vec<Finding>> {
     for mount in &mounts {
         let name = mount.point.file_name().unwrap_or_default().to_string_lossy();
         if registry.entry(&name).is_err() {
-            findings.push(Finding {
+            findings.push(VlmFinding {
                 severity: Severity::Warning,
                 text: format!(
                     "`{name}` has {} of reserved memory and no entry in the registry: run `vlm free {name}`",
@@ -55,13 +55,13 @@ pub fn check(registry: &Registry) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn check_pools(registry: &Registry, mounts: &[Mount]) -> Result<Vec<Finding>> {
+fn check_pools(registry: &Registry, mounts: &[Mount]) -> Result<Vec<VlmFinding>> {
     let mut findings = Vec::new();
     let mounted = mounts.iter().map(|mount| mount.page_size);
     let sizes: BTreeSet<Size> = registry.entries.iter().map(|entry| entry.page_size).chain(mounted).collect();
     for size in sizes {
         let counts = Pool::open(size, None)?.counts()?;
-        let mut found = |severity, text| findings.push(Finding { severity, text });
+        let mut found = |severity, text| findings.push(VlmFinding { severity, text });
         if let Some(problem) = counts.lost_reserve(size) {
             found(Severity::Alarm, problem);
         }
@@ -93,13 +93,13 @@ fn check_pools(registry: &Registry, mounts: &[Mount]) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn check_entry(registry: &Registry, name: &str, mounts: &[Mount]) -> Result<Vec<Finding>> {
+fn check_entry(registry: &Registry, name: &str, mounts: &[Mount]) -> Result<Vec<VlmFinding>> {
     let entry = registry.entry(name)?;
     let point = registry.mount_point(name);
     // Removes what is left of users that are gone, which is no finding; other users may not look at all.
     let _ = usage(registry, name);
     let mut findings = Vec::new();
-    let mut found = |severity, text| findings.push(Finding { severity, text });
+    let mut found = |severity, text| findings.push(VlmFinding { severity, text });
     match mounts.iter().rev().find(|mount| mount.point == point) {
         None => found(
             Severity::Warning,

@@ -1,4 +1,4 @@
-//! What the subcommands do.
+//! The subcommands.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,34 +9,34 @@ use anyhow::{Context, bail};
 use vlm::check::{Severity, check};
 use vlm::study::{Backing, Settings, StudyRow, study};
 use vlm::{
-    Allocation, Entry, LockedRegistry, Mount, PageTables, Registry, Reservations, Size, Step, usage, users,
-    verify,
+    Allocation, LockedRegistry, Mount, PageTables, Registry, RegistryEntry, ReservationStep, Reservations,
+    Size, usage, users, verify,
 };
 
-use crate::arguments::{Arguments, Command, EntryOptions};
-use crate::table::{Format, TextTable, separated};
+use crate::arguments::{Arguments, EntryOptions, VlmCommand};
+use crate::table::{TableFormat, TextTable, separated};
 
 pub fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let path = arguments.registry();
     match arguments.command {
-        Command::Add { name, size, options } => add(&path, name, size, options)?,
-        Command::Modify { name, size, options } => modify(&path, &name, size, options)?,
-        Command::Remove { name } => remove(&path, &name)?,
-        Command::Free { names, all } => free(&path, names, all)?,
-        Command::List { format } => list(&Registry::load(&path)?, format)?,
-        Command::Check => return print_check(&Registry::load(&path)?),
-        Command::Apply { names, dry_run } => apply(&path, &names, dry_run)?,
-        Command::Verify { name } => return print_verify(&Registry::load(&path)?, &name),
-        Command::Run { section, program } => {
+        VlmCommand::Add { name, size, options } => add(&path, name, size, options)?,
+        VlmCommand::Modify { name, size, options } => modify(&path, &name, size, options)?,
+        VlmCommand::Remove { name } => remove(&path, &name)?,
+        VlmCommand::Free { names, all } => free(&path, names, all)?,
+        VlmCommand::List { format } => list(&Registry::load(&path)?, format)?,
+        VlmCommand::Check => return print_check(&Registry::load(&path)?),
+        VlmCommand::Apply { names, dry_run } => apply(&path, &names, dry_run)?,
+        VlmCommand::Verify { name } => return print_verify(&Registry::load(&path)?, &name),
+        VlmCommand::Run { section, program } => {
             vlm::run::run(&Registry::load(&path)?, &section, &program)?;
         }
-        Command::Study { sizes, processes, memory, output, format } => {
+        VlmCommand::Study { sizes, processes, memory, output, format } => {
             let vlm = std::env::current_exe().context("cannot find this program's own file")?;
             let backings = memory.into_iter().map(Backing::from).collect();
             print_study(&Settings { backings, sizes, processes, vlm }, output.as_deref(), format)?;
         }
-        Command::Touch { name } => verify::touch(&Registry::load(&path)?, &name)?,
-        Command::TouchFile { descriptor, size } => {
+        VlmCommand::Touch { name } => verify::touch(&Registry::load(&path)?, &name)?,
+        VlmCommand::TouchFile { descriptor, size } => {
             vlm::study::touch_file(descriptor, size)?;
         }
     }
@@ -44,7 +44,7 @@ pub fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn add(path: &Path, name: String, size: Size, options: EntryOptions) -> anyhow::Result<()> {
-    let mut entry = Entry {
+    let mut entry = RegistryEntry {
         name,
         size,
         page_size: Size::mib(2),
@@ -71,7 +71,7 @@ fn add(path: &Path, name: String, size: Size, options: EntryOptions) -> anyhow::
     Ok(())
 }
 
-fn set(entry: &mut Entry, options: EntryOptions) {
+fn set(entry: &mut RegistryEntry, options: EntryOptions) {
     let EntryOptions { page_size, allocation, page_tables, owner, node } = options;
     entry.page_size = page_size.unwrap_or(entry.page_size);
     entry.allocation = allocation.map_or(entry.allocation, Allocation::from);
@@ -80,7 +80,7 @@ fn set(entry: &mut Entry, options: EntryOptions) {
     entry.node = node.or(entry.node);
 }
 
-fn describe(what: &str, entry: &Entry, path: &Path) {
+fn describe(what: &str, entry: &RegistryEntry, path: &Path) {
     println!(
         "{what} `{}` in {}: {} in {} pages of {}; `vlm apply` reserves it",
         entry.name,
@@ -138,9 +138,11 @@ fn apply(path: &Path, names: &[String], dry_run: bool) -> anyhow::Result<()> {
     for (entry, step) in reservations.plan(&entries)? {
         let step = if dry_run { step } else { reservations.apply(entry)? };
         match step {
-            Step::Kept => println!("`{}`: {} are reserved already", entry.name, entry.size),
-            Step::Reserve(size) if dry_run => println!("`{}`: {size} would be reserved", entry.name),
-            Step::Reserve(size) => println!("`{}`: {size} reserved", entry.name),
+            ReservationStep::Kept => println!("`{}`: {} are reserved already", entry.name, entry.size),
+            ReservationStep::Reserve(size) if dry_run => {
+                println!("`{}`: {size} would be reserved", entry.name)
+            }
+            ReservationStep::Reserve(size) => println!("`{}`: {size} reserved", entry.name),
         }
     }
     Ok(())
@@ -170,7 +172,7 @@ fn free(path: &Path, names: Vec<String>, all: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn list(registry: &Registry, format: Format) -> anyhow::Result<()> {
+fn list(registry: &Registry, format: TableFormat) -> anyhow::Result<()> {
     let columns = [
         "section",
         "size",
@@ -245,7 +247,7 @@ fn print_verify(registry: &Registry, name: &str) -> anyhow::Result<ExitCode> {
     Ok(if wanted && !sharing.is_shared() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn print_study(settings: &Settings, output: Option<&Path>, format: Format) -> anyhow::Result<()> {
+fn print_study(settings: &Settings, output: Option<&Path>, format: TableFormat) -> anyhow::Result<()> {
     // The file is opened first: an hour's measurement must not end in a wrong path.
     let mut file = output
         .map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())))
@@ -261,7 +263,7 @@ fn print_study(settings: &Settings, output: Option<&Path>, format: Format) -> an
     let table = study_table(&rows);
     if let Some(file) = file.as_mut() {
         let mut writer = BufWriter::new(file);
-        table.write(Format::Csv, &mut writer)?;
+        table.write(TableFormat::Csv, &mut writer)?;
         writer.flush()?;
     }
     table.write(format, &mut io::stdout().lock())?;

@@ -1,4 +1,4 @@
-//! What can go wrong, in one sentence each: what is wrong, where, and what to do.
+//! The errors, one sentence each: what is wrong, where, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub enum Error {
     Registry {
         /// The registry's file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The fault in it.
         reason: String,
     },
     /// A request that contradicts itself or the registry.

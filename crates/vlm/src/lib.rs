@@ -40,8 +40,8 @@ pub use mount::{Mount, Owner, User, users};
 pub use pool::{Pool, PoolCounts, sizes as page_sizes};
 pub use region::SHARING_UNIT;
 pub use registry::{
-    Allocation, DEFAULT_REGISTRY, Entry, LockedRegistry, PageTables, REGISTRY_VARIABLE, Registry,
+    Allocation, DEFAULT_REGISTRY, LockedRegistry, PageTables, REGISTRY_VARIABLE, Registry, RegistryEntry,
 };
-pub use reservation::{Freed, Reservations, Step};
+pub use reservation::{Freed, ReservationStep, Reservations};
 pub use section::{Access, Mapping, Section, Usage, usage};
 pub use size::Size;

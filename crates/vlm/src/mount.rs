@@ -12,7 +12,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::Size;
 use crate::error::{Error, Result};
-use crate::registry::Entry;
+use crate::registry::RegistryEntry;
 
 const MOUNTS: &str = "/proc/self/mounts";
 
@@ -25,7 +25,7 @@ pub struct Mount {
     pub page_size: Size,
     /// The most it can hold.
     pub size: Size,
-    /// What it has reserved.
+    /// The size that it has reserved.
     pub reserve: Size,
 }
 
@@ -43,7 +43,7 @@ impl Mount {
     }
 
     /// Whether the mount is what the registry's entry asks for.
-    pub fn matches(&self, entry: &Entry) -> bool {
+    pub fn matches(&self, entry: &RegistryEntry) -> bool {
         self.page_size == entry.page_size && self.size == entry.size && self.reserve == entry.size
     }
 
@@ -138,7 +138,7 @@ fn id(command: &[&str], name: &str, field: usize) -> Result<u32> {
 }
 
 /// Mounts an entry's reserve.
-pub fn mount(entry: &Entry, owner: Owner, point: &Path) -> Result<()> {
+pub fn mount(entry: &RegistryEntry, owner: Owner, point: &Path) -> Result<()> {
     fs::create_dir_all(point).map_err(Error::io("create", point))?;
     let options = format!(
         "pagesize={},size={},min_size={},uid={},gid={},mode={:o}",

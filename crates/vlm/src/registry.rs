@@ -57,7 +57,7 @@ pub enum PageTables {
 /// A named reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct RegistryEntry {
     /// The section's name: letters, digits, `_`, `-` and `.`.
     pub name: String,
     /// The size, a multiple of `page_size`.
@@ -87,14 +87,14 @@ fn root() -> String {
     "root".to_owned()
 }
 
-impl Entry {
+impl RegistryEntry {
     /// The number of huge pages.
     pub fn pages(&self) -> u64 {
         self.size.bytes() / self.page_size.bytes()
     }
 
     fn problem(&self) -> Option<String> {
-        let Entry { name, size, page_size, .. } = self;
+        let RegistryEntry { name, size, page_size, .. } = self;
         let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.chars().all(allowed) {
             return Some(format!(
@@ -130,7 +130,7 @@ pub struct Registry {
     pub minimum_free: Option<Size>,
     /// The reservations, largest first.
     #[serde(default, rename = "section")]
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RegistryEntry>,
     #[serde(skip)]
     path: PathBuf,
 }
@@ -183,7 +183,7 @@ impl Registry {
     }
 
     /// The entry of that name.
-    pub fn entry(&self, name: &str) -> Result<&Entry> {
+    pub fn entry(&self, name: &str) -> Result<&RegistryEntry> {
         let unknown =
             || Error::Unknown { registry: self.path.clone(), name: name.to_owned(), known: self.known() };
         self.entries.iter().find(|entry| entry.name == name).ok_or_else(unknown)
@@ -328,7 +328,7 @@ mod tests {
     fn a_change_that_is_refused_leaves_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vlm.toml");
-        let entry = |name: &str, size| Entry {
+        let entry = |name: &str, size| RegistryEntry {
             name: name.to_owned(),
             size,
             page_size: Size::mib(2),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::mount::{self, Mount, Owner};
 use crate::pool::Pool;
-use crate::registry::{Allocation, Entry, Registry, lock_file, write_atomically};
+use crate::registry::{Allocation, Registry, RegistryEntry, lock_file, write_atomically};
 use crate::{Size, memory, section};
 
 const LOCK: &str = "/run/vlm.lock";
@@ -37,9 +37,9 @@ pub struct Reservations<'r> {
     _lock: File,
 }
 
-/// What `apply` does, or did, for an entry.
+/// The action of `apply` for an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ReservationStep {
     /// Reserves the memory.
     Reserve(Size),
     /// It is reserved already.
@@ -63,8 +63,8 @@ impl<'r> Reservations<'r> {
         Ok(Reservations { registry, _lock: lock })
     }
 
-    /// What `apply` will do for each entry, or why it cannot do all of it; changes nothing.
-    pub fn plan(&self, entries: &[&'r Entry]) -> Result<Vec<(&'r Entry, Step)>> {
+    /// The actions of `apply` for each entry, or why it cannot carry out all of them; changes nothing.
+    pub fn plan(&self, entries: &[&'r RegistryEntry]) -> Result<Vec<(&'r RegistryEntry, ReservationStep)>> {
         let mut plan = Vec::new();
         let mut needed = Vec::new();
         for entry in entries {
@@ -82,7 +82,7 @@ impl<'r> Reservations<'r> {
             }
             Owner::find(&entry.owner)?;
             plan.push((*entry, self.step(entry)?));
-            if plan.last().is_some_and(|(_, step)| *step != Step::Kept) {
+            if plan.last().is_some_and(|(_, step)| *step != ReservationStep::Kept) {
                 needed.push(*entry);
             }
         }
@@ -90,10 +90,10 @@ impl<'r> Reservations<'r> {
         Ok(plan)
     }
 
-    fn step(&self, entry: &Entry) -> Result<Step> {
+    fn step(&self, entry: &RegistryEntry) -> Result<ReservationStep> {
         match Mount::at(&self.registry.mount_point(&entry.name))? {
-            None => Ok(Step::Reserve(entry.size)),
-            Some(mount) if mount.matches(entry) => Ok(Step::Kept),
+            None => Ok(ReservationStep::Reserve(entry.size)),
+            Some(mount) if mount.matches(entry) => Ok(ReservationStep::Kept),
             Some(mount) => Err(Error::State(format!(
                 "section `{}` has {} of reserved memory at {}, and the registry says {}: free it first (`vlm free {0}`)",
                 entry.name,
@@ -105,7 +105,7 @@ impl<'r> Reservations<'r> {
     }
 
     /// Refuses what would leave less than the minimum to the system, and says which sections fit.
-    fn check_memory(&self, entries: &[&Entry]) -> Result<()> {
+    fn check_memory(&self, entries: &[&RegistryEntry]) -> Result<()> {
         let minimum = self.registry.minimum_free()?;
         let available = memory::available()?;
         let mut left = available.bytes().saturating_sub(minimum.bytes());
@@ -134,10 +134,10 @@ impl<'r> Reservations<'r> {
     }
 
     /// Reserves an entry's memory and allocates its pages, if it is not done yet.
-    pub fn apply(&self, entry: &Entry) -> Result<Step> {
+    pub fn apply(&self, entry: &RegistryEntry) -> Result<ReservationStep> {
         let step = self.step(entry)?;
         let point = self.registry.mount_point(&entry.name);
-        if step != Step::Kept {
+        if step != ReservationStep::Kept {
             let owner = Owner::find(&entry.owner)?;
             let pool = Pool::open(entry.page_size, entry.node)?;
             let without = pool.size()?;
@@ -186,7 +186,7 @@ impl<'r> Reservations<'r> {
 pub struct Freed {
     /// The section's size.
     pub size: Size,
-    /// What stayed in the pool, because other programs had taken pages of the pool.
+    /// The size that stayed in the pool, because other programs had taken pages of the pool.
     pub stayed: Size,
 }
 
@@ -194,7 +194,7 @@ fn rounded(size: Size) -> Size {
     Size(size.bytes() & !((1 << 20) - 1))
 }
 
-fn write_journal(entry: &Entry, point: &Path, pool_size_without: u64) -> Result<()> {
+fn write_journal(entry: &RegistryEntry, point: &Path, pool_size_without: u64) -> Result<()> {
     Journal { point: point.to_owned(), page_size: entry.page_size, node: entry.node, pool_size_without }
         .write()
 }

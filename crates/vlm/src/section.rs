@@ -30,7 +30,7 @@ use crate::mount::Mount;
 use crate::node_policy::NodePolicy;
 use crate::pool::Pool;
 use crate::region::{Region, SHARING_UNIT};
-use crate::registry::{Allocation, Entry, PageTables, Registry};
+use crate::registry::{Allocation, PageTables, Registry, RegistryEntry};
 use crate::{Size, limits};
 
 const USERS: &str = "users";
@@ -38,7 +38,7 @@ const SECTION: &str = "section";
 const PREPARED: &str = "prepared";
 const PREPARING: &str = "preparing";
 
-/// What a mapping allows.
+/// The accesses that a mapping allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Loads and stores. Page tables are shared, unless the registry says otherwise.
@@ -50,7 +50,7 @@ pub enum Access {
 /// A section in use: while it, or a mapping of it, exists in any process, its contents stay.
 #[derive(Debug)]
 pub struct Section {
-    entry: Entry,
+    entry: RegistryEntry,
     point: PathBuf,
     file: File,
     users: Arc<File>,
@@ -87,7 +87,7 @@ impl Section {
     }
 
     /// The section's entry in the registry.
-    pub fn entry(&self) -> &Entry {
+    pub fn entry(&self) -> &RegistryEntry {
         &self.entry
     }
 
@@ -97,7 +97,7 @@ impl Section {
     /// touches what is missing ends with a message and exit status 74: this registers a handler of SIGBUS, which leaves all
     /// signals that do not concern sections to the handler before it.
     pub fn map(&self, access: Access) -> Result<Mapping> {
-        let Entry { name, size, page_size, allocation, page_tables, .. } = &self.entry;
+        let RegistryEntry { name, size, page_size, allocation, page_tables, .. } = &self.entry;
         let actual = Size(self.file.metadata().map_err(|error| self.failed("examine")(error))?.size());
         if actual != *size {
             return Err(Error::Truncated { name: name.clone(), actual, size: *size });
@@ -176,7 +176,7 @@ pub(crate) fn check_reserve(page_size: Size) -> Result<()> {
 /// The folder of a section's mount, locked against all others, and rid of a section without users.
 #[derive(Debug)]
 pub(crate) struct Folder<'e> {
-    entry: &'e Entry,
+    entry: &'e RegistryEntry,
     point: PathBuf,
     mount: Mount,
     users: File,
@@ -184,7 +184,7 @@ pub(crate) struct Folder<'e> {
 }
 
 impl<'e> Folder<'e> {
-    pub(crate) fn lock(entry: &'e Entry, point: &Path) -> Result<Folder<'e>> {
+    pub(crate) fn lock(entry: &'e RegistryEntry, point: &Path) -> Result<Folder<'e>> {
         let mount = Mount::at(point)?.ok_or_else(|| Error::NotReserved(entry.name.clone()))?;
         if !mount.matches(entry) {
             return Err(Error::State(format!(
@@ -275,7 +275,7 @@ impl<'e> Folder<'e> {
     }
 
     fn create(&self) -> Result<Section> {
-        let Entry { name, size, allocation, .. } = self.entry;
+        let RegistryEntry { name, size, allocation, .. } = self.entry;
         if self.point.join(SECTION).exists() {
             return Err(Error::State(format!(
                 "section `{name}` exists already: open it, or delete it and end its users"
@@ -313,7 +313,7 @@ impl<'e> Folder<'e> {
 
     /// Makes a file of the section's size; of an ALLOC section with all pages.
     fn allocate(&self, name: &str) -> Result<()> {
-        let Entry { size, page_size, allocation, node, .. } = self.entry;
+        let RegistryEntry { size, page_size, allocation, node, .. } = self.entry;
         check_reserve(*page_size)?;
         let path = self.point.join(name);
         let file =
@@ -340,7 +340,7 @@ impl<'e> Folder<'e> {
 }
 
 /// Allocates the pages of an ALLOC section before a program asks, if nothing uses it and it is not done yet.
-pub(crate) fn prepare(entry: &Entry, point: &Path) -> Result<()> {
+pub(crate) fn prepare(entry: &RegistryEntry, point: &Path) -> Result<()> {
     let folder = Folder::lock(entry, point)?;
     if folder.is_in_use()? || point.join(PREPARED).exists() || folder.mount.free()? < entry.size {
         return Ok(());

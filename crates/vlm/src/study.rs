@@ -22,9 +22,9 @@ use crate::region::Region;
 use crate::registry::LockedRegistry;
 use crate::reservation::check_rights;
 use crate::verify::{Toucher, read_pages, report_faults};
-use crate::{Allocation, Entry, PageTables, Registry, Reservations, Section, Size, memory};
+use crate::{Allocation, PageTables, Registry, RegistryEntry, Reservations, Section, Size, memory};
 
-/// What the memory consists of.
+/// The memory's backing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// Pages of 4 KiB, without transparent huge pages.
@@ -46,10 +46,10 @@ impl Backing {
     }
 }
 
-/// What is measured.
+/// The settings of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What the memory consists of.
+    /// The backings of memory that are measured.
     pub backings: Vec<Backing>,
     /// The sizes of sections.
     pub sizes: Vec<Size>,
@@ -62,7 +62,7 @@ pub struct Settings {
 /// A measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyRow {
-    /// What the memory consisted of.
+    /// The backing of the memory.
     pub backing: Backing,
     /// How much it was.
     pub size: Size,
@@ -187,11 +187,11 @@ const NAME: &str = "study";
 struct StudyMemory {
     backing: Backing,
     size: Size,
-    source: Source,
+    source: BackingSource,
 }
 
 #[derive(Debug)]
-enum Source {
+enum BackingSource {
     File(OwnedFd),
     Section(Box<StudySection>),
 }
@@ -203,7 +203,7 @@ impl StudyMemory {
                 return Ok(StudyMemory {
                     backing,
                     size,
-                    source: Source::File(small_pages(size, processes)?),
+                    source: BackingSource::File(small_pages(size, processes)?),
                 });
             }
             Backing::PrivateTables => PageTables::Private,
@@ -212,7 +212,7 @@ impl StudyMemory {
         Ok(StudyMemory {
             backing,
             size,
-            source: Source::Section(Box::new(StudySection::reserve(size, tables)?)),
+            source: BackingSource::Section(Box::new(StudySection::reserve(size, tables)?)),
         })
     }
 
@@ -220,11 +220,11 @@ impl StudyMemory {
     fn start(&self, settings: &Settings) -> Result<Toucher> {
         let mut command = Command::new(&settings.vlm);
         match &self.source {
-            Source::File(file) => {
+            BackingSource::File(file) => {
                 command.arg("touch-file").arg(file.as_raw_fd().to_string());
                 command.arg(self.size.bytes().to_string());
             }
-            Source::Section(section) => {
+            BackingSource::Section(section) => {
                 command
                     .arg("--registry")
                     .arg(section.locked.registry().path())
@@ -237,8 +237,8 @@ impl StudyMemory {
 
     fn give_back(self) -> Result<()> {
         match self.source {
-            Source::File(_) => Ok(()),
-            Source::Section(section) => section.give_back(),
+            BackingSource::File(_) => Ok(()),
+            BackingSource::Section(section) => section.give_back(),
         }
     }
 }
@@ -290,7 +290,7 @@ impl StudySection {
     fn reserve(size: Size, page_tables: PageTables) -> Result<StudySection> {
         let folder = tempfile::tempdir().map_err(Error::io("create", &std::env::temp_dir()))?;
         let mut locked = LockedRegistry::open(&folder.path().join("vlm.toml"))?;
-        let entry = Entry {
+        let entry = RegistryEntry {
             name: NAME.to_owned(),
             size,
             page_size: Size::mib(2),
@@ -338,7 +338,7 @@ impl Drop for StudySection {
     }
 }
 
-/// What a process of the study does with a descriptor that it inherited.
+/// The work of a process of the study with a descriptor that it inherited.
 pub fn touch_file(descriptor: i32, size: u64) -> Result<()> {
     let failed =
         |error: rustix::io::Errno| Error::io("map", format!("descriptor {descriptor}").as_ref())(error);

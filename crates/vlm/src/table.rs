@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum TableFormat {
     /// Aligned columns.
     #[default]
     Table,
@@ -31,10 +31,10 @@ impl TextTable {
         self.rows.push(cells);
     }
 
-    pub fn write(&self, format: Format, output: &mut dyn Write) -> anyhow::Result<()> {
+    pub fn write(&self, format: TableFormat, output: &mut dyn Write) -> anyhow::Result<()> {
         match format {
-            Format::Table => self.write_aligned(output)?,
-            Format::Csv => {
+            TableFormat::Table => self.write_aligned(output)?,
+            TableFormat::Csv => {
                 let mut writer = csv::Writer::from_writer(output);
                 writer.write_record(&self.columns)?;
                 for row in &self.rows {
@@ -120,7 +120,7 @@ mod tests {
             table.write(format, &mut output).unwrap();
             String::from_utf8(output).unwrap()
         };
-        assert_eq!(text(Format::Table), "name      faults\na      1,234,567\nbcdef        999\n");
-        assert_eq!(text(Format::Csv), "name,faults\na,1234567\nbcdef,999\n");
+        assert_eq!(text(TableFormat::Table), "name      faults\na      1,234,567\nbcdef        999\n");
+        assert_eq!(text(TableFormat::Csv), "name,faults\na,1234567\nbcdef,999\n");
     }
 }

@@ -20,7 +20,7 @@ pub const TOUCH_COMMAND: &str = "touch";
 /// The processes that `vlm verify` starts.
 pub const PROCESSES: usize = 8;
 
-/// What was measured.
+/// The measured sharing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharing {
     /// The pages of the section.
@@ -124,7 +124,7 @@ impl Drop for Toucher {
     }
 }
 
-/// What a process started by [`verify`] does.
+/// The work of a process that [`verify`] has started.
 pub fn touch(registry: &Registry, name: &str) -> Result<()> {
     let section = Section::open(registry, name)?;
     let mapping = section.map(Access::ReadWrite)?;

@@ -2,7 +2,7 @@
 //!
 //! As on a 21264, only the FPCR holds the status; the control word that the system call reports is derived from it.
 
-use super::number::Mode;
+use super::number::RoundingMode;
 use crate::cpu::Cpu;
 
 pub use crate::fpcr::*;
@@ -80,12 +80,12 @@ pub(super) fn write_fpcr(cpu: &mut Cpu, value: u64) {
 }
 
 /// The FPCR's rounding mode.
-pub(super) fn dynamic_mode(cpu: &Cpu) -> Mode {
+pub(super) fn dynamic_mode(cpu: &Cpu) -> RoundingMode {
     match cpu.fpcr >> DYN & 3 {
-        0 => Mode::Chopped,
-        1 => Mode::MinusInfinity,
-        2 => Mode::Nearest,
-        _ => Mode::PlusInfinity,
+        0 => RoundingMode::Chopped,
+        1 => RoundingMode::MinusInfinity,
+        2 => RoundingMode::Nearest,
+        _ => RoundingMode::PlusInfinity,
     }
 }
 

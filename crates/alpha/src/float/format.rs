@@ -1,11 +1,11 @@
 //! The five floating-point formats in registers and in memory (Alpha Architecture Reference Manual, 2.2.5 and 2.2.6).
 
 use super::control::{DNO, INE, INV, OVF, UNF};
-use super::number::{Finite, Mode, Number};
-use super::{Environment, InvalidOperand, SIGN};
+use super::number::{Finite, Number, RoundingMode};
+use super::{FloatEnvironment, InvalidOperand, SIGN};
 
 /// A format in a register: sign, exponent from bit `exponent_at` to 62, fraction.
-pub(super) struct Format {
+pub(super) struct FloatFormat {
     vax: bool,
     /// Number of bits of the significand, including the hidden one.
     precision: u32,
@@ -19,20 +19,20 @@ pub(super) struct Format {
 }
 
 /// IEEE single, with its exponent extended to T's width.
-pub(super) const S: Format =
-    Format { vax: false, precision: 24, least: -126, greatest: 127, bias: 1023, exponent_at: 52 };
+pub(super) const S: FloatFormat =
+    FloatFormat { vax: false, precision: 24, least: -126, greatest: 127, bias: 1023, exponent_at: 52 };
 /// IEEE double.
-pub(super) const T: Format =
-    Format { vax: false, precision: 53, least: -1022, greatest: 1023, bias: 1023, exponent_at: 52 };
+pub(super) const T: FloatFormat =
+    FloatFormat { vax: false, precision: 53, least: -1022, greatest: 1023, bias: 1023, exponent_at: 52 };
 /// VAX single, with its exponent extended to G's width.
-pub(super) const F: Format =
-    Format { vax: true, precision: 24, least: -128, greatest: 126, bias: 1025, exponent_at: 52 };
+pub(super) const F: FloatFormat =
+    FloatFormat { vax: true, precision: 24, least: -128, greatest: 126, bias: 1025, exponent_at: 52 };
 /// VAX double with the range of T.
-pub(super) const G: Format =
-    Format { vax: true, precision: 53, least: -1024, greatest: 1022, bias: 1025, exponent_at: 52 };
+pub(super) const G: FloatFormat =
+    FloatFormat { vax: true, precision: 53, least: -1024, greatest: 1022, bias: 1025, exponent_at: 52 };
 /// VAX double with the range of F.
-pub(super) const D: Format =
-    Format { vax: true, precision: 56, least: -128, greatest: 126, bias: 129, exponent_at: 55 };
+pub(super) const D: FloatFormat =
+    FloatFormat { vax: true, precision: 56, least: -128, greatest: 126, bias: 129, exponent_at: 55 };
 
 /// The first bit of a T or S fraction, set in quiet NaNs.
 const QUIET: u64 = 1 << 51;
@@ -41,14 +41,18 @@ const INFINITY: u64 = 0x7ff << 52;
 /// an overflow or a division by zero; with this one the error is detected at the next use.
 const RESERVED: u64 = SIGN;
 
-impl Format {
+impl FloatFormat {
     /// Position of the fraction's last bit.
     fn fraction_at(&self) -> u32 {
         self.exponent_at + 1 - self.precision
     }
 
     /// Unpacks an operand.
-    pub(super) fn unpack(&self, bits: u64, environment: &mut Environment) -> Result<Number, InvalidOperand> {
+    pub(super) fn unpack(
+        &self,
+        bits: u64,
+        environment: &mut FloatEnvironment,
+    ) -> Result<Number, InvalidOperand> {
         let number = self.unpack_compared(bits, environment)?;
         match number {
             Number::Infinity { .. } if !environment.software => Err(InvalidOperand),
@@ -60,7 +64,7 @@ impl Format {
     pub(super) fn unpack_compared(
         &self,
         bits: u64,
-        environment: &mut Environment,
+        environment: &mut FloatEnvironment,
     ) -> Result<Number, InvalidOperand> {
         // A register may contain a value that is not an S or F number; the number that STS and STF would store is
         // used.
@@ -101,7 +105,7 @@ impl Format {
         &self,
         negative: bool,
         fraction: u64,
-        environment: &mut Environment,
+        environment: &mut FloatEnvironment,
     ) -> Result<Number, InvalidOperand> {
         if !environment.software {
             return Err(InvalidOperand);
@@ -116,7 +120,7 @@ impl Format {
     }
 
     /// Rounds and packs a result.
-    pub(super) fn pack(&self, number: Number, environment: &mut Environment) -> u64 {
+    pub(super) fn pack(&self, number: Number, environment: &mut FloatEnvironment) -> u64 {
         let sign = |negative| if negative { SIGN } else { 0 };
         match number {
             Number::Zero { .. } if self.vax => 0,
@@ -128,7 +132,7 @@ impl Format {
         }
     }
 
-    fn pack_finite(&self, x: Finite, environment: &mut Environment) -> u64 {
+    fn pack_finite(&self, x: Finite, environment: &mut FloatEnvironment) -> u64 {
         let drop = 64 - self.precision;
         let (significand, inexact) = x.round(drop, environment.mode);
         let carry = (significand >> self.precision) as i32;
@@ -149,7 +153,7 @@ impl Format {
 
     /// A result below the smallest normal number. It is a true zero, +0, unless denormals are to be produced; an
     /// exact denormal then raises no exception (IEEE 754-1985, 7.4).
-    fn pack_denormal(&self, x: Finite, environment: &mut Environment) -> u64 {
+    fn pack_denormal(&self, x: Finite, environment: &mut FloatEnvironment) -> u64 {
         if !environment.gradual_underflow {
             environment.flags |= UNF | INE;
             return 0;
@@ -165,12 +169,12 @@ impl Format {
         u64::from(x.negative) << 63 | significand << self.fraction_at()
     }
 
-    fn overflow(&self, negative: bool, mode: Mode) -> u64 {
+    fn overflow(&self, negative: bool, mode: RoundingMode) -> u64 {
         let to_infinity = match mode {
-            Mode::Nearest | Mode::NearestAway => true,
-            Mode::Chopped => false,
-            Mode::MinusInfinity => negative,
-            Mode::PlusInfinity => !negative,
+            RoundingMode::Nearest | RoundingMode::NearestAway => true,
+            RoundingMode::Chopped => false,
+            RoundingMode::MinusInfinity => negative,
+            RoundingMode::PlusInfinity => !negative,
         };
         match (self.vax, to_infinity) {
             (true, _) => RESERVED,

@@ -27,8 +27,8 @@ use std::cmp::Ordering;
 use isa::{Op, Qualifiers, Rounding};
 
 use self::control::{DNO, DZE, INE, INV, IOV, OVF, UNF};
-use self::format::{D, F, Format, G, S, T};
-use self::number::{Mode, Number, add, divide, multiply, square_root, subtract};
+use self::format::{D, F, FloatFormat, G, S, T};
+use self::number::{Number, RoundingMode, add, divide, multiply, square_root, subtract};
 use super::cpu::{Cpu, Exception};
 use crate::decoded_instruction::DecodedInstruction;
 
@@ -43,8 +43,8 @@ const SIGN: u64 = 1 << 63;
 struct InvalidOperand;
 
 /// The qualifiers of an operation, and the exceptions that it has raised.
-struct Environment {
-    mode: Mode,
+struct FloatEnvironment {
+    mode: RoundingMode,
     /// `/s`: operands that are not finite are accepted.
     software: bool,
     denormals_to_zero: bool,
@@ -53,16 +53,16 @@ struct Environment {
     flags: u8,
 }
 
-impl Environment {
-    fn new(cpu: &Cpu, vax: bool, qualifiers: Qualifiers) -> Environment {
+impl FloatEnvironment {
+    fn new(cpu: &Cpu, vax: bool, qualifiers: Qualifiers) -> FloatEnvironment {
         let mode = match qualifiers.rounding {
-            Rounding::Chopped => Mode::Chopped,
-            Rounding::MinusInfinity => Mode::MinusInfinity,
-            Rounding::Normal if vax => Mode::NearestAway,
-            Rounding::Normal => Mode::Nearest,
+            Rounding::Chopped => RoundingMode::Chopped,
+            Rounding::MinusInfinity => RoundingMode::MinusInfinity,
+            Rounding::Normal if vax => RoundingMode::NearestAway,
+            Rounding::Normal => RoundingMode::Nearest,
             Rounding::Dynamic => control::dynamic_mode(cpu),
         };
-        Environment {
+        FloatEnvironment {
             mode,
             software: qualifiers.software,
             denormals_to_zero: control::denormals_to_zero(cpu),
@@ -73,8 +73,8 @@ impl Environment {
 
     fn binary(
         &mut self,
-        format: &Format,
-        operation: fn(Number, Number, Mode, &mut u8) -> Number,
+        format: &FloatFormat,
+        operation: fn(Number, Number, RoundingMode, &mut u8) -> Number,
         [a, b]: [u64; 2],
     ) -> Result<u64, InvalidOperand> {
         let (a, b) = (format.unpack(a, self)?, format.unpack(b, self)?);
@@ -82,18 +82,18 @@ impl Environment {
         Ok(format.pack(result, self))
     }
 
-    fn square_root(&mut self, format: &Format, b: u64) -> Result<u64, InvalidOperand> {
+    fn square_root(&mut self, format: &FloatFormat, b: u64) -> Result<u64, InvalidOperand> {
         let b = format.unpack(b, self)?;
         let result = square_root(b, &mut self.flags);
         Ok(format.pack(result, self))
     }
 
-    fn convert(&mut self, from: &Format, to: &Format, b: u64) -> Result<u64, InvalidOperand> {
+    fn convert(&mut self, from: &FloatFormat, to: &FloatFormat, b: u64) -> Result<u64, InvalidOperand> {
         let b = from.unpack(b, self)?;
         Ok(to.pack(b, self))
     }
 
-    fn convert_to_integer(&mut self, from: &Format, b: u64) -> Result<u64, InvalidOperand> {
+    fn convert_to_integer(&mut self, from: &FloatFormat, b: u64) -> Result<u64, InvalidOperand> {
         let b = from.unpack(b, self)?;
         Ok(b.to_integer(self.mode, &mut self.flags))
     }
@@ -101,7 +101,7 @@ impl Environment {
     /// Compares; with `signaling` a quiet NaN is invalid, too.
     fn compare(
         &mut self,
-        format: &Format,
+        format: &FloatFormat,
         [a, b]: [u64; 2],
         signaling: bool,
         holds: impl Fn(Option<Ordering>) -> bool,
@@ -161,7 +161,7 @@ impl Environment {
     }
 
     /// VAX has no invalid division: 0/0 is a division by zero (4.7.7.5).
-    fn vax_divide(&mut self, format: &Format, operands: [u64; 2]) -> Result<u64, InvalidOperand> {
+    fn vax_divide(&mut self, format: &FloatFormat, operands: [u64; 2]) -> Result<u64, InvalidOperand> {
         let result = self.binary(format, divide, operands)?;
         if self.flags & INV != 0 {
             self.flags = self.flags & !INV | DZE;
@@ -221,7 +221,7 @@ pub fn execute(step: &DecodedInstruction, cpu: &mut Cpu) -> Result<(), Exception
 fn arithmetic(step: &DecodedInstruction, operands: [u64; 2], cpu: &mut Cpu) -> Result<(), Exception> {
     let vax = step.op.is(isa::Flags::VAX);
     let qualifiers = isa::Instruction { op: step.op, word: step.immediate as u32 }.qualifiers();
-    let mut environment = Environment::new(cpu, vax, qualifiers);
+    let mut environment = FloatEnvironment::new(cpu, vax, qualifiers);
     let result = environment.compute(step.op, operands);
     // The architecture leaves results of trapping operations UNPREDICTABLE. Here an operand trap writes no result,
     // and any other trap writes the result that there would be without a trap.

@@ -6,7 +6,7 @@ use super::control::{DZE, INE, INV, IOV};
 
 /// How to round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum RoundingMode {
     /// Towards zero.
     Chopped,
     /// Towards minus infinity.
@@ -72,7 +72,7 @@ impl Finite {
         (self.exponent, self.significand)
     }
 
-    fn add(self, other: Finite, mode: Mode) -> Number {
+    fn add(self, other: Finite, mode: RoundingMode) -> Number {
         let (big, small) = if self.magnitude() < other.magnitude() { (other, self) } else { (self, other) };
         let distance = (big.exponent - small.exponent) as u32;
         let x = u128::from(big.significand) << 63;
@@ -82,7 +82,7 @@ impl Finite {
         let y = shifted | u128::from(lost);
         let sum = if big.negative == small.negative { x + y } else { x - y };
         if sum == 0 {
-            return Number::Zero { negative: mode == Mode::MinusInfinity };
+            return Number::Zero { negative: mode == RoundingMode::MinusInfinity };
         }
         Number::Finite(Finite::normalized(big.negative, big.exponent + 1, sum))
     }
@@ -110,7 +110,7 @@ impl Finite {
     }
 
     /// The significand rounded to drop its last `drop` bits, and whether that changed the value.
-    pub fn round(&self, drop: u32, mode: Mode) -> (u64, bool) {
+    pub fn round(&self, drop: u32, mode: RoundingMode) -> (u64, bool) {
         // Numbers of 66 or more dropped bits are equivalent: the value is less than a quarter.
         let drop = drop.min(66);
         let bits = u128::from(self.significand);
@@ -118,11 +118,11 @@ impl Finite {
         let rest = bits & ((1 << drop) - 1);
         let half = (1 << drop) >> 1;
         let up = match mode {
-            Mode::Chopped => false,
-            Mode::MinusInfinity => self.negative,
-            Mode::PlusInfinity => !self.negative,
-            Mode::Nearest => rest > half || rest == half && kept & 1 != 0,
-            Mode::NearestAway => rest >= half,
+            RoundingMode::Chopped => false,
+            RoundingMode::MinusInfinity => self.negative,
+            RoundingMode::PlusInfinity => !self.negative,
+            RoundingMode::Nearest => rest > half || rest == half && kept & 1 != 0,
+            RoundingMode::NearestAway => rest >= half,
         };
         let inexact = rest != 0;
         (kept + u64::from(inexact && up), inexact)
@@ -130,7 +130,7 @@ impl Finite {
 }
 
 /// a + b.
-pub fn add(a: Number, b: Number, mode: Mode, flags: &mut u8) -> Number {
+pub fn add(a: Number, b: Number, mode: RoundingMode, flags: &mut u8) -> Number {
     use Number::*;
     match (a, b) {
         // Fb's NaN takes precedence over Fa's (4.7.10.4).
@@ -140,7 +140,7 @@ pub fn add(a: Number, b: Number, mode: Mode, flags: &mut u8) -> Number {
         (Infinity { .. }, _) => a,
         (_, Infinity { .. }) => b,
         (Zero { negative: x }, Zero { negative: y }) if x != y => {
-            Zero { negative: mode == Mode::MinusInfinity }
+            Zero { negative: mode == RoundingMode::MinusInfinity }
         }
         (_, Zero { .. }) => a,
         (Zero { .. }, _) => b,
@@ -149,7 +149,7 @@ pub fn add(a: Number, b: Number, mode: Mode, flags: &mut u8) -> Number {
 }
 
 /// a − b.
-pub fn subtract(a: Number, b: Number, mode: Mode, flags: &mut u8) -> Number {
+pub fn subtract(a: Number, b: Number, mode: RoundingMode, flags: &mut u8) -> Number {
     use Number::*;
     let negated = match b {
         Nan(_) => b,
@@ -161,7 +161,7 @@ pub fn subtract(a: Number, b: Number, mode: Mode, flags: &mut u8) -> Number {
 }
 
 /// a × b.
-pub fn multiply(a: Number, b: Number, _: Mode, flags: &mut u8) -> Number {
+pub fn multiply(a: Number, b: Number, _: RoundingMode, flags: &mut u8) -> Number {
     use Number::*;
     let negative = a.is_negative() != b.is_negative();
     match (a, b) {
@@ -175,7 +175,7 @@ pub fn multiply(a: Number, b: Number, _: Mode, flags: &mut u8) -> Number {
 }
 
 /// a ÷ b.
-pub fn divide(a: Number, b: Number, _: Mode, flags: &mut u8) -> Number {
+pub fn divide(a: Number, b: Number, _: RoundingMode, flags: &mut u8) -> Number {
     use Number::*;
     let negative = a.is_negative() != b.is_negative();
     match (a, b) {
@@ -236,7 +236,7 @@ impl Number {
 
     /// Rounds to an integer, truncated to 64 bits on overflow. A NaN or an infinity gives 0; a quiet NaN is not
     /// invalid (table B-2).
-    pub fn to_integer(self, mode: Mode, flags: &mut u8) -> u64 {
+    pub fn to_integer(self, mode: RoundingMode, flags: &mut u8) -> u64 {
         let x = match self {
             Number::Nan(_) | Number::Zero { .. } => return 0,
             Number::Infinity { .. } => {

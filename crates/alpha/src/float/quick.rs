@@ -4,7 +4,7 @@
 use isa::Op;
 
 use super::control::{self, ENABLE_INE, FPCR_INE};
-use super::number::Mode;
+use super::number::RoundingMode;
 use super::{TRUE, load_s, store_s};
 use crate::cpu::Cpu;
 
@@ -34,7 +34,7 @@ fn certain(bits: u64, least: u64) -> bool {
 fn unobserved(word: u32, cpu: &Cpu) -> bool {
     let nearest = match word >> ROUNDING & 3 {
         NORMAL => true,
-        DYNAMIC => control::dynamic_mode(cpu) == Mode::Nearest,
+        DYNAMIC => control::dynamic_mode(cpu) == RoundingMode::Nearest,
         _ => false,
     };
     nearest && cpu.fpcr & FPCR_INE != 0 && cpu.ieee_control & ENABLE_INE == 0

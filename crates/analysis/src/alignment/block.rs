@@ -1,4 +1,4 @@
-//! What the check of alignment needs of a block, computed once when the block is defined.
+//! Facts of a block that the check of alignment needs, computed once when the block is defined.
 
 use events::Block;
 use events::record::address_of_word;
@@ -98,7 +98,7 @@ const DISTANCES: [u64; 3] = [1, 3, 7];
 
 /// An access that clears the low bits of its address, and that may be the first of a pair.
 #[derive(Clone, Copy, Debug)]
-struct Half {
+struct PairedAccess {
     number: usize,
     base: u8,
     displacement: i64,
@@ -108,7 +108,7 @@ struct Half {
 /// Finds pairs in the accesses of a block: of the same base, which is not written between them.
 #[derive(Debug, Default)]
 struct PairFinder {
-    halves: Vec<Half>,
+    halves: Vec<PairedAccess>,
     /// Pairs of loads whose base has not been written: the base, the lower displacement, and the index in `pairs`.
     loads: Vec<(u8, i64, usize)>,
     pairs: Vec<SafePair>,
@@ -120,12 +120,12 @@ impl PairFinder {
         if access.mask == !0 {
             return;
         }
-        let is_partner = |half: &Half| {
+        let is_partner = |half: &PairedAccess| {
             let distance = half.displacement.abs_diff(displacement);
             half.base == base && half.is_store == is_store && DISTANCES.contains(&distance)
         };
         let Some(at) = self.halves.iter().position(is_partner) else {
-            return self.halves.push(Half { number, base, displacement, is_store });
+            return self.halves.push(PairedAccess { number, base, displacement, is_store });
         };
         let first = self.halves.swap_remove(at);
         let lower = first.displacement.min(displacement);

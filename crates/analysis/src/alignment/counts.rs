@@ -1,6 +1,6 @@
 //! Counts of alignment faults by instruction and unit of work.
 
-use events::record::{Entries, Entry, Execution, Mark, Shape};
+use events::record::{Entries, Entry, Execution, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, Thread};
 use machine::{MergeableModel, Model, PerThread, Sums};
 
@@ -10,19 +10,19 @@ use super::fix_ups::FixUps;
 /// Counts the alignment faults of an execution, by instruction and unit of work.
 #[derive(Default)]
 pub struct FaultCounts {
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     pub(super) blocks: Vec<CheckedBlock>,
     pub(super) executions: Vec<u64>,
     /// By block; empty until an access of the block is unaligned or ends a pair.
     accesses: Vec<Box<[AccessFaults]>>,
-    pub(super) total: Totals,
-    threads: PerThread<Totals>,
+    pub(super) total: AlignmentTotals,
+    threads: PerThread<AlignmentTotals>,
     pub(super) units: Vec<UnitFaults>,
     /// Those of a whole system's trace.
     pub(super) fix_ups: FixUps,
 }
 
-/// What was counted of an access of a block.
+/// Counts of an access of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AccessFaults {
     /// Faults.
@@ -39,12 +39,12 @@ pub struct UnitFaults {
     /// The thread that it belongs to, among the threads of all processes.
     pub thread: u32,
     /// Its counts.
-    pub totals: Totals,
+    pub totals: AlignmentTotals,
 }
 
 /// Sums of an execution or a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct AlignmentTotals {
     /// Instructions executed.
     pub instructions: u64,
     /// Alignment faults.
@@ -55,16 +55,16 @@ pub struct Totals {
     pub crossing: u64,
 }
 
-impl Sums for Totals {
-    fn add(&mut self, other: &Totals) {
+impl Sums for AlignmentTotals {
+    fn add(&mut self, other: &AlignmentTotals) {
         self.instructions += other.instructions;
         self.faults += other.faults;
         self.safe += other.safe;
         self.crossing += other.crossing;
     }
 
-    fn since(&self, earlier: &Totals) -> Totals {
-        Totals {
+    fn since(&self, earlier: &AlignmentTotals) -> AlignmentTotals {
+        AlignmentTotals {
             instructions: self.instructions - earlier.instructions,
             faults: self.faults - earlier.faults,
             safe: self.safe - earlier.safe,
@@ -80,7 +80,7 @@ impl FaultCounts {
     }
 
     /// The sums of all that was executed.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> AlignmentTotals {
         self.total
     }
 
@@ -90,7 +90,7 @@ impl FaultCounts {
         accesses.zip(self.accesses[block as usize].iter().copied())
     }
 
-    /// What is executed next belongs to a thread.
+    /// Executions that follow belong to a thread.
     pub(super) fn enter(&mut self, thread: u32) {
         self.threads.enter(thread, self.total);
     }
@@ -150,7 +150,7 @@ impl FaultCounts {
 
 impl Consumer for FaultCounts {
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
+        self.shapes.push(RecordShape::new(block.instruction_set, &block.words, false));
         self.blocks.push(CheckedBlock::new(block));
         self.executions.push(0);
         self.accesses.push(Box::default());
@@ -196,7 +196,7 @@ impl Model for FaultCounts {
     fn reset_counts(&mut self) {
         self.executions.fill(0);
         self.accesses.fill(Box::default());
-        self.total = Totals::default();
+        self.total = AlignmentTotals::default();
         self.threads.reset();
         self.units.clear();
         self.fix_ups.reset();

@@ -9,7 +9,7 @@ use events::record::{ExceptionKind, Mark};
 use crate::kernel_entries::{EntryReason, KernelEntries};
 use crate::models::Addable;
 
-/// What carries out unaligned accesses.
+/// The code that carries out unaligned accesses.
 #[derive(Debug, Default)]
 pub(super) struct FixUps {
     threads: HashMap<u32, ThreadFixUps>,

@@ -12,14 +12,14 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use events::record::{Entries, Entry, Execution, Mark, Shape, address_of_word};
+use events::record::{Entries, Entry, Execution, Mark, RecordShape, address_of_word};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::Model;
 
 use crate::memory_layout::MemoryLayout;
 use crate::models::{Addable, ClassSums, ExecutionPart, UnitClasses};
 use crate::names::Names;
-pub use counts::{FaultCounts, Totals, UnitFaults};
+pub use counts::{AlignmentTotals, FaultCounts, UnitFaults};
 use rates::FaultRates;
 pub use tables::{FIX_UP_INSTRUCTIONS, by_data, by_line, over_time, rates_by_class, summary};
 
@@ -31,7 +31,7 @@ pub struct AlignmentFaults {
     pub counts: FaultCounts,
     /// The classes of units of work.
     pub classes: UnitClasses,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     /// By block, number of the access in the block, and accessed data.
     data: ClassSums<(BlockId, usize, AccessedData), DataFaults>,
     rates: FaultRates,
@@ -41,7 +41,7 @@ pub struct AlignmentFaults {
 
 type FaultsByData = BTreeMap<AccessedData, DataFaults>;
 
-/// What is accessed: an index of [`MemoryLayout::arrays`], and a member of the structure.
+/// The accessed data: an index of [`MemoryLayout::arrays`], and a member of the structure.
 type AccessedData = (u32, Option<usize>);
 
 /// The faults of accesses to the same data.
@@ -151,7 +151,7 @@ impl Consumer for AlignmentFaults {
     }
 
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
+        self.shapes.push(RecordShape::new(block.instruction_set, &block.words, false));
         self.counts.define(block);
     }
 

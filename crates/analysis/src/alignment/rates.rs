@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::record::Mark;
 use machine::Sums;
 
-use super::Totals;
+use super::AlignmentTotals;
 use crate::models::{Addable, ClassSums, ExecutionPart, UnitClasses};
 use table::Value;
 
@@ -21,14 +21,14 @@ pub(super) struct FaultRates {
     length: u64,
     /// The number of instructions at the end of the open window.
     end: u64,
-    /// What `counts` have already.
-    divided: Totals,
+    /// The part of the totals that `counts` have already.
+    divided: AlignmentTotals,
     /// By the first instruction of a window, which may have become a part of a longer one.
-    counts: ClassSums<u64, Totals>,
+    counts: ClassSums<u64, AlignmentTotals>,
 }
 
-impl Addable for Totals {
-    fn add(&mut self, other: &Totals) {
+impl Addable for AlignmentTotals {
+    fn add(&mut self, other: &AlignmentTotals) {
         Sums::add(self, other);
     }
 }
@@ -38,13 +38,13 @@ impl Default for FaultRates {
         FaultRates {
             length: FIRST_LENGTH,
             end: FIRST_LENGTH,
-            divided: Totals::default(),
+            divided: AlignmentTotals::default(),
             counts: ClassSums::default(),
         }
     }
 }
 
-impl Totals {
+impl AlignmentTotals {
     /// Faults per 1,000 instructions.
     pub(super) fn rate(self) -> Value {
         Value::from(1000.0 * self.faults as f64 / self.instructions as f64)
@@ -54,16 +54,16 @@ impl Totals {
 impl FaultRates {
     /// So much is counted now, the last of it in this thread. The faults of a block belong to the window in which it begins.
     #[inline]
-    pub fn reach(&mut self, thread: u32, totals: Totals) {
+    pub fn reach(&mut self, thread: u32, totals: AlignmentTotals) {
         if totals.instructions >= self.end {
             self.end_windows(thread, totals);
         }
     }
 
     #[cold]
-    fn end_windows(&mut self, thread: u32, totals: Totals) {
+    fn end_windows(&mut self, thread: u32, totals: AlignmentTotals) {
         while totals.instructions >= self.end {
-            self.divide(thread, Totals { instructions: self.end, ..totals });
+            self.divide(thread, AlignmentTotals { instructions: self.end, ..totals });
             if self.end == self.length * MOST_WINDOWS {
                 self.length *= 2;
             }
@@ -71,24 +71,24 @@ impl FaultRates {
         }
     }
 
-    /// What is counted now and is in no window yet belongs to the open one, and to the unit of work of this thread.
-    pub fn divide(&mut self, thread: u32, totals: Totals) {
+    /// Counts that are in no window yet belong to the open one, and to the unit of work of this thread.
+    pub fn divide(&mut self, thread: u32, totals: AlignmentTotals) {
         let new = totals.since(&self.divided);
-        if new != Totals::default() {
+        if new != AlignmentTotals::default() {
             Sums::add(self.counts.now(thread, self.end - self.length), &new);
             self.divided = totals;
         }
     }
 
     /// A mark of a thread, when so much is counted.
-    pub fn mark(&mut self, thread: u32, mark: Mark, totals: Totals, classes: &UnitClasses) {
+    pub fn mark(&mut self, thread: u32, mark: Mark, totals: AlignmentTotals, classes: &UnitClasses) {
         self.divide(thread, totals);
         self.counts.mark(thread, mark, classes);
     }
 
     /// The windows in which a part of the execution has instructions, by the first instruction of all parts in them.
-    pub fn windows(&self, part: ExecutionPart) -> BTreeMap<u64, Totals> {
-        let mut windows: BTreeMap<u64, Totals> = BTreeMap::new();
+    pub fn windows(&self, part: ExecutionPart) -> BTreeMap<u64, AlignmentTotals> {
+        let mut windows: BTreeMap<u64, AlignmentTotals> = BTreeMap::new();
         for (from, counts) in self.counts.of_part(part) {
             Sums::add(windows.entry(from - from % self.length).or_default(), counts);
         }
@@ -96,8 +96,8 @@ impl FaultRates {
     }
 
     /// All of a part of the execution.
-    pub fn totals(&self, part: ExecutionPart) -> Totals {
-        let mut totals = Totals::default();
+    pub fn totals(&self, part: ExecutionPart) -> AlignmentTotals {
+        let mut totals = AlignmentTotals::default();
         self.counts.of_part(part).for_each(|(_, counts)| Sums::add(&mut totals, counts));
         totals
     }
@@ -109,15 +109,18 @@ mod tests {
 
     #[test]
     fn windows_add_up_however_long_it_takes() {
-        let (mut rates, mut totals) = (FaultRates::default(), Totals::default());
+        let (mut rates, mut totals) = (FaultRates::default(), AlignmentTotals::default());
         let mut classes = UnitClasses::default();
         (0..10_000).for_each(|unit| classes.add(unit, ["even", "odd"][unit as usize % 2]));
-        let mut of_parts = [Totals::default(); 3];
+        let mut of_parts = [AlignmentTotals::default(); 3];
         // Blocks of up to 50,000 instructions, each with as many faults as its number modulo 3; two of five are units.
         for block in 0..10_000u64 {
             let begins = [Mark::UnitBegins(block), Mark::UnitEnds(block)];
-            let counts =
-                Totals { instructions: 1 + block * 7919 % 50_000, faults: block % 3, ..Totals::default() };
+            let counts = AlignmentTotals {
+                instructions: 1 + block * 7919 % 50_000,
+                faults: block % 3,
+                ..AlignmentTotals::default()
+            };
             let is_unit = block % 5 < 2;
             if is_unit {
                 rates.mark(0, begins[0], totals, &classes);
@@ -138,7 +141,7 @@ mod tests {
             assert!(windows.values().rev().skip(1).all(|window| window.instructions == rates.length));
             let parts = [ExecutionPart::Class(0), ExecutionPart::Class(1), ExecutionPart::OutsideUnits];
             assert_eq!(parts.map(|part| rates.totals(part)), of_parts, "after {totals:?}");
-            let mut sums = BTreeMap::<u64, Totals>::new();
+            let mut sums = BTreeMap::<u64, AlignmentTotals>::new();
             for (from, window) in parts.into_iter().flat_map(|part| rates.windows(part)) {
                 Sums::add(sums.entry(from).or_default(), &window);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use events::BlockId;
 use trace::Trace;
 
-use super::{AccessedData, AlignmentFaults, FaultCounts, Offsets, Totals, UnitFaults};
+use super::{AccessedData, AlignmentFaults, AlignmentTotals, FaultCounts, Offsets, UnitFaults};
 use crate::models::{ExecutionPart, InstructionResults, UnitResults};
 use crate::names::FunctionName;
 use crate::source::SourceFiles;
@@ -21,7 +21,7 @@ pub const FIX_UP_INSTRUCTIONS: u64 = 264;
 /// The columns of every table of a model's results.
 const COLUMNS: [&str; 4] = ["instructions", "faults", "made safe", "crossing"];
 
-impl Totals {
+impl AlignmentTotals {
     pub(super) fn row(self) -> [u64; 4] {
         [self.instructions, self.faults, self.safe, self.crossing]
     }
@@ -156,7 +156,7 @@ pub fn rates_by_class(faults: &AlignmentFaults) -> Table {
     table
 }
 
-/// What faults have in common.
+/// The properties that faults have in common.
 #[derive(Clone, Debug, Default)]
 struct FaultGroup {
     faults: u64,
@@ -170,11 +170,11 @@ struct FaultGroup {
     /// Faults by data.
     data: BTreeMap<AccessedData, u64>,
     /// Faults by line.
-    lines: BTreeMap<Line, u64>,
+    lines: BTreeMap<AlignmentLine, u64>,
 }
 
 /// A line of source, if it is known, and its function.
-type Line = (Option<(String, u32)>, Arc<FunctionName>);
+type AlignmentLine = (Option<(String, u32)>, Arc<FunctionName>);
 
 impl FaultGroup {
     /// The size of the largest access.
@@ -212,7 +212,7 @@ impl AlignmentFaults {
         &self,
         part: ExecutionPart,
         trace: &Trace,
-        key: impl Fn(&Line, AccessedData) -> K,
+        key: impl Fn(&AlignmentLine, AccessedData) -> K,
     ) -> Vec<(K, FaultGroup)> {
         let mut groups: BTreeMap<K, FaultGroup> = BTreeMap::new();
         for ((id, number), by_data) in self.accesses(part) {
@@ -237,7 +237,7 @@ impl AlignmentFaults {
     }
 
     /// The lines whose accesses a whole system's kernel has carried out, with their faults.
-    fn carried_out(&self, trace: &Trace) -> Vec<(Line, u64)> {
+    fn carried_out(&self, trace: &Trace) -> Vec<(AlignmentLine, u64)> {
         let of_block = |(id, block): (BlockId, &events::Block)| {
             let length = block.instruction_set.code_alignment();
             let distances = (1..).map(move |count| count * length);
@@ -250,13 +250,13 @@ impl AlignmentFaults {
     }
 
     /// The line of an instruction.
-    fn line(&self, block: &events::Block, address: u64) -> Line {
+    fn line(&self, block: &events::Block, address: u64) -> AlignmentLine {
         let location = self.names.location(block.image, address);
         let location = location.map(|at| (at.file, at.line.unwrap_or(0)));
         (location, self.names.name(block.image, address))
     }
 
-    /// What would avoid the faults.
+    /// A change that would avoid the faults.
     fn suggestion(&self, group: &FaultGroup) -> String {
         let size = group.size();
         let variable = match most(&group.data) {

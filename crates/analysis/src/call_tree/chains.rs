@@ -28,7 +28,7 @@ pub struct CallChain {
     pub image: String,
     /// How often it was called so; 0 if that is not known.
     pub calls: u64,
-    /// What the function's own instructions cost.
+    /// The cost of the function's own instructions.
     pub own: u64,
     /// The cost with everything that it calls.
     pub inclusive: u64,

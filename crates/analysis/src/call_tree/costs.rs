@@ -11,7 +11,7 @@ pub struct CallCosts<'a, R> {
     pub(super) tree: &'a CallTree,
     pub(super) results: &'a R,
     pub(super) columns: Vec<Column>,
-    /// What everything costs.
+    /// The cost of everything.
     pub(super) total: Vec<u64>,
     /// By node, how often it was called.
     calls: Vec<u64>,
@@ -23,15 +23,15 @@ pub struct CallCosts<'a, R> {
 
 /// The calls of one function by another, or all calls of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Calls {
+pub(super) struct FunctionCalls {
     pub calls: u64,
     /// With everything called. A call within a call of the same kind is a part of that one, and counted once.
     pub inclusive: Vec<u64>,
 }
 
-impl Calls {
-    fn new(columns: usize) -> Calls {
-        Calls { calls: 0, inclusive: vec![0; columns] }
+impl FunctionCalls {
+    fn new(columns: usize) -> FunctionCalls {
+        FunctionCalls { calls: 0, inclusive: vec![0; columns] }
     }
 }
 
@@ -62,7 +62,7 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
         CallCosts { tree, results, columns, total, calls, own, inclusive }
     }
 
-    /// What a node's own instructions cost.
+    /// The cost of a node's own instructions.
     pub fn own(&self, node: NodeId) -> &[u64] {
         &self.own[node as usize]
     }
@@ -72,23 +72,23 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
         self.calls[node as usize]
     }
 
-    /// What a node costs with everything that it calls.
+    /// The cost of a node with everything that it calls.
     pub fn inclusive(&self, node: NodeId) -> &[u64] {
         &self.inclusive[node as usize]
     }
 
-    /// What everything costs.
+    /// The cost of everything.
     pub fn total(&self) -> &[u64] {
         &self.total
     }
 
     /// By function, all its calls; and what its own instructions cost. Functions without costs or calls are left out.
-    pub(super) fn by_function(&self) -> HashMap<u32, (Calls, Vec<u64>)> {
+    pub(super) fn by_function(&self) -> HashMap<u32, (FunctionCalls, Vec<u64>)> {
         let width = self.columns.len();
-        let mut functions: HashMap<u32, (Calls, Vec<u64>)> = HashMap::new();
+        let mut functions: HashMap<u32, (FunctionCalls, Vec<u64>)> = HashMap::new();
         for (id, node) in self.used() {
             let (calls, own) =
-                functions.entry(node.function).or_insert_with(|| (Calls::new(width), vec![0; width]));
+                functions.entry(node.function).or_insert_with(|| (FunctionCalls::new(width), vec![0; width]));
             calls.calls += self.calls(id);
             add(own, self.own(id));
             let is_open = |caller: NodeId| self.tree.nodes()[caller as usize].function == node.function;
@@ -100,13 +100,15 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
     }
 
     /// By calling and called function, the calls between them.
-    pub(super) fn by_caller(&self) -> HashMap<(u32, u32), Calls> {
+    pub(super) fn by_caller(&self) -> HashMap<(u32, u32), FunctionCalls> {
         let function = |node: NodeId| self.tree.nodes()[node as usize].function;
         let caller_of = |node: NodeId| self.tree.nodes()[node as usize].parent.map(function);
-        let mut edges: HashMap<(u32, u32), Calls> = HashMap::new();
+        let mut edges: HashMap<(u32, u32), FunctionCalls> = HashMap::new();
         for (id, node) in self.used() {
             let Some(caller) = caller_of(id) else { continue };
-            let edge = edges.entry((caller, node.function)).or_insert_with(|| Calls::new(self.columns.len()));
+            let edge = edges
+                .entry((caller, node.function))
+                .or_insert_with(|| FunctionCalls::new(self.columns.len()));
             edge.calls += self.calls(id);
             let is_open = |open: NodeId| function(open) == node.function && caller_of(open) == Some(caller);
             if !self.tree.callers(id).any(is_open) {
@@ -117,7 +119,7 @@ impl<'a, R: InstructionResults> CallCosts<'a, R> {
     }
 
     /// The nodes that were called, or cost anything: others belong to a warm-up.
-    pub(super) fn used(&self) -> impl Iterator<Item = (NodeId, &'a super::Node)> {
+    pub(super) fn used(&self) -> impl Iterator<Item = (NodeId, &'a super::CallTreeNode)> {
         let nodes = self.tree.nodes().iter().enumerate().map(|(id, node)| (id as NodeId, node));
         nodes.filter(|&(id, _)| self.calls(id) > 0 || self.inclusive(id).iter().any(|&cost| cost > 0))
     }

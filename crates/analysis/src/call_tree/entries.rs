@@ -8,7 +8,7 @@ use trace::{ExecutionMode, Header};
 use super::{CallTree, NodeId};
 use crate::kernel_entries::{EntryReason, KernelEntries, UNKNOWN_CALL};
 
-/// What the rows of a table of a whole system are.
+/// The rows of a table of a whole system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryRows {
     /// Modes of the processor.

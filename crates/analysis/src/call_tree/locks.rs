@@ -10,7 +10,7 @@ use crate::models::{Addable, ClassSums, UnitClasses};
 use crate::run_counts::OUTSIDE_UNITS;
 use table::{Kind, Table, Value};
 
-/// What the rows of a table of locks are.
+/// The rows of a table of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockRows {
     /// Locks.
@@ -53,7 +53,7 @@ struct LockWaiter {
     since: u64,
 }
 
-/// What one unit executes while another one waits for it.
+/// The executions of one unit while another one waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct AwaitedHolds {
     waits: u64,
@@ -61,7 +61,7 @@ struct AwaitedHolds {
     held: u64,
 }
 
-/// What holding a lock costs others.
+/// The costs to others of holding a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LockCosts {
     acquired: u64,

@@ -40,7 +40,7 @@ const MAX_NODES: usize = 1 << 18;
 /// The calls of all threads, merged by their chain of functions.
 #[derive(Debug, Default)]
 pub struct CallTree {
-    nodes: Vec<Node>,
+    nodes: Vec<CallTreeNode>,
     /// By parent and function.
     children: HashMap<(Option<NodeId>, u32), NodeId>,
     functions: Vec<Arc<FunctionName>>,
@@ -63,7 +63,7 @@ const OUTSIDE: &str = "(outside)";
 
 /// A chain of calls.
 #[derive(Debug)]
-pub struct Node {
+pub struct CallTreeNode {
     /// The caller's node; None for the function in which an execution or a recording begins.
     pub parent: Option<NodeId>,
     /// The function's index in [`CallTree::functions`].
@@ -96,7 +96,7 @@ pub(crate) struct CallPlaces {
 
 impl CallTree {
     /// The nodes; a caller stands before its callees.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[CallTreeNode] {
         &self.nodes
     }
 
@@ -267,7 +267,7 @@ impl CallTree {
         let number = self.nodes.len() as NodeId;
         // A call that has no caller in the tree was called from nowhere.
         let site = places.site.filter(|_| parent.is_some());
-        self.nodes.push(Node { parent, function, depth, calls: 0, site, entry: places.entry });
+        self.nodes.push(CallTreeNode { parent, function, depth, calls: 0, site, entry: places.entry });
         self.children.insert((parent, function), number);
         number
     }

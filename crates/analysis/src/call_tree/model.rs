@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use events::record::{Entries, Entry, Event, Execution, Mark, Shape};
+use events::record::{Entries, Entry, Event, Execution, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, Image, LABELS, Object, Thread};
 use machine::Model;
 use trace::Header;
@@ -14,7 +14,7 @@ use super::locks::LockHolds;
 use super::{CallPlaces, CallTree, CodeAddress, NodeId};
 use crate::models::{ClassSums, UnitClasses};
 use crate::names::{FunctionName, Names};
-use crate::replay::{CallStack, CodePlaces, Facts};
+use crate::replay::{BlockFacts, CallStack, CodePlaces};
 
 /// A model with the call tree of what it consumes.
 ///
@@ -24,8 +24,8 @@ pub struct WithCallTree<M> {
     /// The model. Its blocks are [`WithCallTree::instances`].
     pub model: M,
     tree: CallTree,
-    definitions: Definitions,
-    instances: Instances,
+    definitions: DefinedBlocks,
+    instances: BlockInstances,
     followed: Followed,
     /// The classes of units of work, if the program is asked for them.
     classes: UnitClasses,
@@ -33,7 +33,7 @@ pub struct WithCallTree<M> {
     records: Vec<u64>,
 }
 
-/// What decides to which node of the tree an execution belongs, for each thread.
+/// The rule that assigns an execution to a node of the tree, with its state for each thread.
 enum Followed {
     /// The function that is executed, and its callers.
     Calls(HashMap<u32, ThreadCalls>),
@@ -62,18 +62,18 @@ struct ThreadCalls {
 }
 
 /// The blocks as they are defined, and what is known of them.
-struct Definitions {
+struct DefinedBlocks {
     names: Names,
     places: CodePlaces,
     blocks: Vec<Block>,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     /// With the function's number in the tree.
-    facts: Vec<(Facts, u32)>,
+    facts: Vec<(BlockFacts, u32)>,
 }
 
 /// The instances of blocks.
 #[derive(Default)]
-struct Instances {
+struct BlockInstances {
     all: Vec<Instance>,
     numbers: HashMap<(NodeId, BlockId), BlockId>,
     /// By block, the instance that was used last: most blocks are executed again in the same call.
@@ -100,14 +100,14 @@ impl<M> WithCallTree<M> {
         WithCallTree {
             model,
             tree: CallTree::default(),
-            definitions: Definitions {
+            definitions: DefinedBlocks {
                 names: Names::default(),
                 places: CodePlaces::default(),
                 blocks: Vec::new(),
                 shapes: Vec::new(),
                 facts: Vec::new(),
             },
-            instances: Instances::default(),
+            instances: BlockInstances::default(),
             followed: Followed::Calls(HashMap::new()),
             classes: UnitClasses::default(),
             records: Vec::new(),
@@ -136,7 +136,7 @@ impl<M> WithCallTree<M> {
         &self.tree
     }
 
-    /// What the model's blocks are instances of, by the model's number.
+    /// The instance of each of the model's blocks, by the model's number.
     pub fn instances(&self) -> &[Instance] {
         &self.instances.all
     }
@@ -252,7 +252,7 @@ impl FollowedThread<'_> {
         &mut self,
         Execution { block, addresses, .. }: Execution,
         tree: &mut CallTree,
-        definitions: &Definitions,
+        definitions: &DefinedBlocks,
     ) -> Option<NodeId> {
         let ThreadCalls { stack, last } = match self {
             FollowedThread::Calls(calls) => calls,
@@ -282,7 +282,7 @@ impl FollowedThread<'_> {
         stack.top().copied()
     }
 
-    fn mark(&mut self, mark: Mark, tree: &mut CallTree, definitions: &Definitions) {
+    fn mark(&mut self, mark: Mark, tree: &mut CallTree, definitions: &DefinedBlocks) {
         match (self, mark) {
             (FollowedThread::Calls(calls), mark) => {
                 // All images of a process have the same instruction set.
@@ -308,7 +308,7 @@ impl FollowedThread<'_> {
     }
 }
 
-impl Instances {
+impl BlockInstances {
     /// The number of an instance, which is defined at its first use.
     #[inline]
     fn find(&mut self, instance: Instance, define: impl FnOnce()) -> BlockId {
@@ -335,13 +335,13 @@ impl<M: Consumer> Consumer for WithCallTree<M> {
     }
 
     fn define(&mut self, block: &Block) {
-        let Definitions { names, places, blocks, shapes, facts } = &mut self.definitions;
+        let DefinedBlocks { names, places, blocks, shapes, facts } = &mut self.definitions;
         let facts_of_block = places.facts(names, block);
         let place = &places.places[facts_of_block.place as usize];
         let unnamed = || Arc::new(FunctionName { image: place.image.clone(), function: UNNAMED.into() });
         let function = self.tree.function(&place.name.clone().unwrap_or_else(unnamed));
         facts.push((facts_of_block, function));
-        shapes.push(Shape::new(block.instruction_set, &block.words, false));
+        shapes.push(RecordShape::new(block.instruction_set, &block.words, false));
         blocks.push(block.clone());
         self.instances.last.push(None);
     }

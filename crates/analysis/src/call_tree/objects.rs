@@ -7,7 +7,7 @@ use super::{CallCosts, NodeId, WithCallTree};
 use crate::models::{InstructionResults, named};
 use table::{Column, Kind, Table, Value};
 
-/// What the rows of a table of objects are.
+/// The rows of a table of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectRows {
     /// Objects below those for which they were made, as databases lay out plans.

@@ -6,7 +6,7 @@ use super::{CallTree, NodeId, WithCallTree};
 use crate::models::{ExecutionPart, InstructionResults};
 use table::Column;
 
-/// What the instructions of a block cost in a node of the call tree.
+/// The costs of a block's instructions in a node of the call tree.
 #[derive(Clone, Debug)]
 pub struct InstructionCosts {
     /// The node.

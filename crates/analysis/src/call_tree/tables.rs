@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 
 use image::SymbolPattern;
 
-use super::costs::{CallCosts, Calls};
+use super::costs::{CallCosts, FunctionCalls};
 use super::{CallTree, NodeId, WithCallTree};
 use crate::models::{InstructionResults, named};
 use crate::names::{NotExecuted, check_executed};
 use table::{Kind, Table, Value, separated};
 
-/// What the rows of a table of calls are.
+/// The rows of a table of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallRows {
     /// Functions, with everything that they call.
@@ -87,7 +87,8 @@ impl<R: InstructionResults> CallCosts<'_, R> {
         ];
         let mut table = self.new_table(name, title, &columns);
         let functions = self.by_function();
-        let mut rows: Vec<(u32, &Calls)> = functions.iter().map(|(&id, (calls, _))| (id, calls)).collect();
+        let mut rows: Vec<(u32, &FunctionCalls)> =
+            functions.iter().map(|(&id, (calls, _))| (id, calls)).collect();
         rows.retain(|&(id, _)| self.is_selected(id, selection));
         self.sort(&mut rows);
         for (function, calls) in rows {
@@ -112,7 +113,8 @@ impl<R: InstructionResults> CallCosts<'_, R> {
         let mut table = self.new_table(name, title, &columns);
         let edges = self.by_caller();
         let functions = self.by_function();
-        let mut order: Vec<(u32, &Calls)> = functions.iter().map(|(&id, (calls, _))| (id, calls)).collect();
+        let mut order: Vec<(u32, &FunctionCalls)> =
+            functions.iter().map(|(&id, (calls, _))| (id, calls)).collect();
         order.retain(|&(id, _)| self.is_selected(id, selection));
         self.sort(&mut order);
         for (function, _) in order {
@@ -120,7 +122,7 @@ impl<R: InstructionResults> CallCosts<'_, R> {
                 true => (callee == function).then_some((caller, calls)),
                 false => (caller == function).then_some((callee, calls)),
             });
-            let mut rows: Vec<(u32, &Calls)> = of_function.collect();
+            let mut rows: Vec<(u32, &FunctionCalls)> = of_function.collect();
             self.sort(&mut rows);
             for (neighbour, calls) in rows {
                 let [function, _] = self.name(function);
@@ -215,7 +217,7 @@ impl<R: InstructionResults> CallCosts<'_, R> {
     }
 
     /// The most expensive first; functions of the same cost in the order of their names.
-    fn sort(&self, rows: &mut [(u32, &Calls)]) {
+    fn sort(&self, rows: &mut [(u32, &FunctionCalls)]) {
         let functions = CallTree::functions(self.tree);
         rows.sort_by(|(a, of_a), (b, of_b)| {
             let weights = self.weight(&of_b.inclusive).cmp(&self.weight(&of_a.inclusive));

@@ -1,4 +1,4 @@
-//! What calls cost: the exact distribution over all units of work, its percentiles and its histogram.
+//! The cost of calls: the exact distribution over all units of work, its percentiles and its histogram.
 
 mod histogram;
 mod tables;

@@ -15,7 +15,7 @@ const PERCENTILES: [(&str, u64); 3] = [("p50", 50), ("p90", 90), ("p99", 99)];
 /// The width of the longest bar of a histogram in text.
 const BAR: u64 = 40;
 
-/// What is shown of the distribution.
+/// The part of the distribution that is shown.
 #[derive(Clone, Debug, Default)]
 pub struct DistributionRequest {
     /// The event of the histogram and of the table by thread, as a column is named.

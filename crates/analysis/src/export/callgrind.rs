@@ -42,20 +42,20 @@ pub struct Callgrind<'a> {
     whole: Vec<u64>,
     /// Executions of single instructions of blocks that are selected in part.
     parts: HashMap<BlockId, Vec<u64>>,
-    calls: Calls,
-    streams: Vec<Stream>,
+    calls: SummedCalls,
+    streams: Vec<CallgrindThread>,
 }
 
 /// The calls from one place to another.
 #[derive(Default)]
-struct Calls {
-    numbers: HashMap<Site, usize>,
-    all: Vec<Call>,
+struct SummedCalls {
+    numbers: HashMap<CallEndpoints, usize>,
+    all: Vec<CallProperties>,
 }
 
 /// From where to where a call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Site {
+struct CallEndpoints {
     /// The block that calls, and the place that it belongs to.
     block: BlockId,
     caller: u32,
@@ -64,8 +64,8 @@ struct Site {
 }
 
 /// The properties of a call.
-struct Call {
-    site: Site,
+struct CallProperties {
+    site: CallEndpoints,
     /// The block that is called.
     entry: BlockId,
     count: u64,
@@ -75,8 +75,8 @@ struct Call {
 
 /// A thread on its way.
 #[derive(Default)]
-struct Stream {
-    stack: CallStack<Frame>,
+struct CallgrindThread {
+    stack: CallStack<CallgrindFrame>,
     last: Option<BlockId>,
     cost: Cost,
     /// By call, how often it is open.
@@ -85,11 +85,11 @@ struct Stream {
 
 /// A call that is open.
 #[derive(Clone, Copy)]
-struct Frame {
+struct CallgrindFrame {
     place: u32,
     /// The call that led here; none if that was not recorded.
     call: Option<usize>,
-    /// What the thread had cost before.
+    /// The cost of the thread before.
     before: Cost,
 }
 
@@ -111,8 +111,8 @@ impl<'a> Callgrind<'a> {
             costs: trace.blocks().iter().enumerate().map(costs).collect(),
             whole: vec![0; trace.blocks().len()],
             parts: HashMap::new(),
-            calls: Calls::default(),
-            streams: trace.streams().iter().map(|_| Stream::default()).collect(),
+            calls: SummedCalls::default(),
+            streams: trace.streams().iter().map(|_| CallgrindThread::default()).collect(),
         }
     }
 
@@ -120,7 +120,7 @@ impl<'a> Callgrind<'a> {
     pub fn write(mut self, out: &mut dyn Write) -> io::Result<u64> {
         let mut total = Cost::default();
         for stream in &mut self.streams {
-            let Stream { stack, cost, open, .. } = stream;
+            let CallgrindThread { stack, cost, open, .. } = stream;
             std::mem::take(stack).end().for_each(|frame| self.calls.end(&frame, *cost, open));
             total.add(*cost, 1);
         }
@@ -168,7 +168,7 @@ impl<'a> Callgrind<'a> {
         name.as_ref().map_or_else(|| writer::UNKNOWN.into(), |name| name.function.clone())
     }
 
-    /// What each instruction of a block that was executed cost.
+    /// The cost of each instruction of each executed block.
     fn executed(&self) -> impl Iterator<Item = (BlockId, Vec<Cost>)> {
         (0..self.whole.len()).filter_map(|block| {
             let parts = self.parts.get(&(block as BlockId));
@@ -186,11 +186,11 @@ impl<'a> Callgrind<'a> {
     }
 }
 
-impl Calls {
+impl SummedCalls {
     /// A call begins; its number.
-    fn begin(&mut self, site: Site, entry: BlockId, open: &mut Vec<u32>) -> usize {
+    fn begin(&mut self, site: CallEndpoints, entry: BlockId, open: &mut Vec<u32>) -> usize {
         let number = *self.numbers.entry(site).or_insert_with(|| {
-            self.all.push(Call { site, entry, count: 0, inclusive: Cost::default() });
+            self.all.push(CallProperties { site, entry, count: 0, inclusive: Cost::default() });
             self.all.len() - 1
         });
         open.resize(open.len().max(self.all.len()), 0);
@@ -199,7 +199,7 @@ impl Calls {
     }
 
     /// A call is over. It counts if anything in it did.
-    fn end(&mut self, frame: &Frame, now: Cost, open: &mut [u32]) {
+    fn end(&mut self, frame: &CallgrindFrame, now: Cost, open: &mut [u32]) {
         let Some(number) = frame.call else { return };
         open[number] -= 1;
         let cost = now.since(frame.before);
@@ -221,7 +221,7 @@ impl Visitor for Callgrind<'_> {
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
         let block = executed.execution.block;
         let facts = self.dictionary.facts(block);
-        let Stream { stack, last, cost, open } = &mut self.streams[executed.stream as usize];
+        let CallgrindThread { stack, last, cost, open } = &mut self.streams[executed.stream as usize];
         let from = last.replace(block);
         stack.block(
             (facts, executed.execution.addresses),
@@ -234,9 +234,13 @@ impl Visitor for Callgrind<'_> {
                     None => from,
                 };
                 let call = caller.zip(from).map(|(caller, from)| {
-                    calls.begin(Site { block: from, caller: caller.place, callee: facts.place }, block, open)
+                    calls.begin(
+                        CallEndpoints { block: from, caller: caller.place, callee: facts.place },
+                        block,
+                        open,
+                    )
                 });
-                Frame { place: facts.place, call, before: *cost }
+                CallgrindFrame { place: facts.place, call, before: *cost }
             },
         );
         match executed.selected {

@@ -46,11 +46,11 @@ pub struct Firefox<'a> {
     roots: HashMap<(ThreadHandle, u32), StackHandle>,
     unit_name: StringHandle,
     units: usize,
-    streams: Vec<Stream>,
+    streams: Vec<FirefoxThread>,
 }
 
 /// A thread on its way.
-struct Stream {
+struct FirefoxThread {
     thread: ThreadHandle,
     /// For each open call, the path of its callers, each with the line that calls.
     stack: CallStack<Option<StackHandle>>,
@@ -104,15 +104,18 @@ impl<'a> Firefox<'a> {
 
 impl Visitor for Firefox<'_> {
     fn mark(&mut self, stream: u32, before: u64, mark: Mark, is_selected: bool) -> io::Result<()> {
-        let Stream { thread, stack, unit, .. } = &mut self.streams[stream as usize];
+        let FirefoxThread { thread, stack, unit, .. } = &mut self.streams[stream as usize];
         stack.mark(mark, self.dictionary.trace.instruction_set());
         match mark {
             Mark::UnitBegins(number) => *unit = is_selected.then_some((number, before)),
             Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_) => {
                 if let Some((number, begin)) = unit.take().filter(|_| self.units < MOST_UNITS) {
                     let timing = MarkerTiming::Interval(instructions(begin), instructions(before));
-                    let marker =
-                        Unit { name: self.unit_name, number, instructions: before.saturating_sub(begin) };
+                    let marker = UnitMarker {
+                        name: self.unit_name,
+                        number,
+                        instructions: before.saturating_sub(begin),
+                    };
                     self.profile.add_marker(*thread, timing, marker);
                     self.units += 1;
                 }
@@ -127,7 +130,8 @@ impl Visitor for Firefox<'_> {
         let block = executed.execution.block;
         let facts = self.dictionary.facts(block);
         let runs = self.frames.runs(block);
-        let Stream { thread, stack, last, recent, samples, .. } = &mut self.streams[executed.stream as usize];
+        let FirefoxThread { thread, stack, last, recent, samples, .. } =
+            &mut self.streams[executed.stream as usize];
         let mut paths = Paths {
             thread: *thread,
             profile: &mut self.profile,
@@ -232,7 +236,7 @@ fn instructions(count: u64) -> Timestamp {
 }
 
 /// A thread for each stream, in its process.
-fn streams(dictionary: &Dictionary, frames: usize, profile: &mut Profile) -> Vec<Stream> {
+fn streams(dictionary: &Dictionary, frames: usize, profile: &mut Profile) -> Vec<FirefoxThread> {
     let trace = dictionary.trace;
     let program = file_name(&trace.header().program);
     let share = (MOST_SAMPLES / trace.streams().len().max(1)).max(1);
@@ -246,7 +250,7 @@ fn streams(dictionary: &Dictionary, frames: usize, profile: &mut Profile) -> Vec
         });
         let thread = profile.add_thread(process, host.wrapping_add(stream.thread), start, stream.thread == 0);
         profile.set_thread_name(thread, &format!("thread {}.{}", stream.process, stream.thread));
-        Stream {
+        FirefoxThread {
             thread,
             stack: CallStack::default(),
             last: None,
@@ -259,13 +263,13 @@ fn streams(dictionary: &Dictionary, frames: usize, profile: &mut Profile) -> Vec
 }
 
 /// The marker of a unit of work.
-struct Unit {
+struct UnitMarker {
     name: StringHandle,
     number: u64,
     instructions: u64,
 }
 
-impl StaticSchemaMarker for Unit {
+impl StaticSchemaMarker for UnitMarker {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "Unit of work";
     const CHART_LABEL: Option<&'static str> = Some("{marker.data.number}");
     const TABLE_LABEL: Option<&'static str> =

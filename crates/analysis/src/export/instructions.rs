@@ -6,7 +6,7 @@ use events::BlockId;
 use events::record::{Mark, address_of_word};
 use trace::export::{ChampSim, Din};
 
-use crate::replay::{Access, Accesses, Dictionary, Executed, SelectedInstructions, Visitor};
+use crate::replay::{AccessInstruction, Accesses, Dictionary, Executed, SelectedInstructions, Visitor};
 
 /// An executed instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct ExecutedInstruction {
     /// The unit of work that it belongs to.
     pub unit: Option<u64>,
     /// Its access and address.
-    pub access: Option<(Access, u64)>,
+    pub access: Option<(AccessInstruction, u64)>,
     /// Its value ([`isa::InstructionSummary::value`]), if values were recorded and it has one.
     pub value: Option<u64>,
 }

@@ -13,7 +13,7 @@ pub struct Heaps {
     /// By process: the end and the array of each block, by its start.
     processes: Vec<BTreeMap<u64, (u64, u32)>>,
     /// By thread.
-    threads: HashMap<u32, State>,
+    threads: HashMap<u32, HeapThreadState>,
     /// The number of blocks in all heaps.
     blocks: usize,
 }
@@ -29,7 +29,7 @@ pub enum BlockOrigin<'n> {
 
 /// The state of a thread between its heap marks.
 #[derive(Clone, Debug, Default)]
-struct State {
+struct HeapThreadState {
     caller: u64,
     /// The bytes of a name so far.
     name: Vec<u8>,

@@ -33,7 +33,7 @@ pub struct MemoryLayout {
     /// By image: the ranges of its variables. None if they have not been read yet.
     variables: Vec<Option<Vec<Piece>>>,
     /// By process.
-    processes: Vec<Process>,
+    processes: Vec<ProcessMemory>,
     /// By thread.
     stacks: Vec<Option<(u64, u64)>>,
     heaps: Heaps,
@@ -44,7 +44,7 @@ pub struct MemoryLayout {
 
 /// The memory of a process.
 #[derive(Clone, Debug, Default)]
-struct Process {
+struct ProcessMemory {
     /// Images whose code it executed, unless a later one replaced them.
     images: Vec<u32>,
     last: Option<u32>,
@@ -186,7 +186,7 @@ impl MemoryLayout {
     #[cold]
     pub fn heap(&mut self, thread: Thread, mark: Heap, names: &Names) {
         if mark == Heap::Gone {
-            *at(&mut self.processes, thread.process) = Process::default();
+            *at(&mut self.processes, thread.process) = ProcessMemory::default();
             self.callers.retain(|(process, _), _| *process != thread.process);
         }
         let mut heaps = std::mem::take(&mut self.heaps);

@@ -16,7 +16,7 @@ pub(crate) struct ClassSums<K, V> {
     divided: HashMap<(Option<u32>, K), V>,
 }
 
-/// What can be added up.
+/// Values that can be added up.
 pub(crate) trait Addable: Clone + Default {
     fn add(&mut self, other: &Self);
 }

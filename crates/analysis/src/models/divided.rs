@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
 
-use events::record::{Entries, Entry, Event, Mark, Shape};
+use events::record::{Entries, Entry, Event, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::{MergeableModel, Model, PerProcess};
 
@@ -21,9 +21,9 @@ pub struct DividedByClass<M> {
     pub models: PerProcess<Vec<M>>,
     /// The classes.
     pub classes: UnitClasses,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     blocks: Vec<Block>,
-    instances: Instances,
+    instances: ModelInstances,
     processes: HashMap<u32, ProcessUnits>,
     /// For each machine, by class and block, the results of each instruction.
     results: Vec<HashMap<(u32, BlockId), InstructionRows>>,
@@ -36,9 +36,9 @@ type InstructionRows = Vec<Vec<u64>>;
 /// The number of instances of what is executed outside of units; those of units are numbered from 1.
 const OUTSIDE: usize = 0;
 
-/// What the models' blocks are instances of.
+/// The instances of the models' blocks.
 #[derive(Default)]
-struct Instances {
+struct ModelInstances {
     /// By group and block.
     numbers: Vec<Vec<Option<BlockId>>>,
     /// By instance, the block.
@@ -88,7 +88,7 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
             classes: UnitClasses::default(),
             shapes: Vec::new(),
             blocks: Vec::new(),
-            instances: Instances::default(),
+            instances: ModelInstances::default(),
             processes: HashMap::new(),
             results: Vec::new(),
             records: Vec::new(),
@@ -145,7 +145,7 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
         groups.iter().for_each(|group| self.divide(process, group, &mut taken));
     }
 
-    /// What a process's models have counted of a group since its unit began belongs to the unit's class, if the unit has ended.
+    /// Counts by a process's models of a group since its unit began belong to the unit's class, if the unit has ended.
     fn divide(
         &mut self,
         process: u32,
@@ -207,7 +207,7 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
     /// The instance of a block in a group.
     #[inline]
     fn instance(&mut self, group: usize, block: BlockId) -> BlockId {
-        let Instances { numbers, blocks } = &mut self.instances;
+        let ModelInstances { numbers, blocks } = &mut self.instances;
         if numbers.len() <= group {
             numbers.resize_with(group + 1, Vec::new);
         }
@@ -243,7 +243,7 @@ impl<M: InstructionResults + MergeableModel> Consumer for DividedByClass<M> {
     }
 
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
+        self.shapes.push(RecordShape::new(block.instruction_set, &block.words, false));
         self.blocks.push(block.clone());
     }
 

@@ -41,7 +41,7 @@ pub use sweep::{
 };
 pub use totals_by_class::TotalsByClass;
 
-/// What the rows of a table are.
+/// The kind of a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Functions.
@@ -90,7 +90,7 @@ pub enum ExecutionPart {
     Whole,
     /// The units of the class of this number.
     Class(u32),
-    /// What is executed outside of units.
+    /// Executions outside of units.
     OutsideUnits,
 }
 

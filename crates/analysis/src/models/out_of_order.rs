@@ -1,4 +1,4 @@
-//! What out-of-order cores count beside cycles.
+//! Counts of out-of-order cores beside cycles.
 
 use machine::{Machine, NonOverlapped, OutOfOrderCounts, Resource, TimingModel};
 
@@ -48,7 +48,7 @@ pub(super) fn non_overlapped(
     table
 }
 
-/// What held dispatch, and what wrong paths did.
+/// The causes that held dispatch, and the effects of wrong paths.
 pub(super) fn speculation(name: &str, title: &str, time: &SummedOverProcesses<TimingModel>) -> Table {
     let columns =
         [("event", Kind::Text), ("count", Kind::Count), ("share", Kind::Percent(1)), ("of", Kind::Text)];

@@ -73,7 +73,7 @@ fn causes(name: &str, title: &str, machine: &Machine, sampled: &SampledCycles) -
     table
 }
 
-/// What readers of a sample's tables must know: how far to trust it, and how to get an error of 1 %.
+/// A note for readers of a sample's tables: how far to trust it, and how to get an error of 1 %.
 fn note(sampled: &SampledCycles) -> String {
     let number = |number: u64| separated(&number.to_string());
     let needed = sampled.windows_for(0.01);

@@ -33,7 +33,7 @@ impl<'a, M> SummedOverProcesses<'a, M> {
 }
 
 impl<M: MergeableModel> SummedOverProcesses<'_, M> {
-    /// What the results of all instructions add up to, in the columns of [`InstructionResults::columns`].
+    /// The sums of the results of all instructions, in the columns of [`InstructionResults::columns`].
     pub fn totals(&self) -> Vec<u64> {
         let add = |mut sums: Vec<u64>, more: Vec<u64>| {
             sums.iter_mut().zip(more).for_each(|(sum, number)| *sum += number);
@@ -124,7 +124,7 @@ impl SummedOverProcesses<'_, TimingModel> {
         self.sum(TimingModel::emulated)
     }
 
-    /// What samples of the executions have measured together.
+    /// The measurements of all samples of the executions.
     pub(super) fn sampled(&self) -> Option<SampledCycles> {
         self.0.iter().filter_map(|time| time.sampled()).reduce(|mut sum, one| {
             sum.add(&one);
@@ -144,7 +144,7 @@ impl SummedOverProcesses<'_, TimingModel> {
         sum
     }
 
-    /// What out-of-order cores count beside cycles.
+    /// Counts of out-of-order cores beside cycles.
     pub(super) fn out_of_order(&self) -> OutOfOrderCounts {
         let mut sum = OutOfOrderCounts::default();
         self.0.iter().filter_map(|time| time.out_of_order()).for_each(|one| sum.add(&one));

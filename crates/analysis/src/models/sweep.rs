@@ -11,7 +11,7 @@ use table::{Column, Kind, Table, Value, separated};
 /// The cycles in which instructions were issued.
 const ISSUING: &str = "issuing";
 
-/// What a sweep keeps of the caches of a machine.
+/// The results of a machine's caches that a sweep keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweptMisses {
     instructions: u64,
@@ -26,7 +26,7 @@ impl From<&Caches> for SweptMisses {
     }
 }
 
-/// What a sweep keeps of the cycles of a machine.
+/// The cycles of a machine that a sweep keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweptCycles(Vec<(Cause, u64)>);
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use events::record::{Entries, Entry, Mark, Shape};
+use events::record::{Entries, Entry, Mark, RecordShape};
 use events::{Block, Consumer, Image, Thread};
 use machine::{MergeableModel, Model, PerProcess};
 
@@ -15,7 +15,7 @@ pub struct TotalsByClass<M> {
     pub models: PerProcess<M>,
     /// The classes.
     pub classes: UnitClasses,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     sums: ClassSums<(), Vec<u64>>,
 }
 
@@ -64,7 +64,7 @@ impl<M: MergeableModel> Consumer for TotalsByClass<M> {
     }
 
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
+        self.shapes.push(RecordShape::new(block.instruction_set, &block.words, false));
         self.models.define(block);
     }
 

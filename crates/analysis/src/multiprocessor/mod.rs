@@ -24,7 +24,7 @@ fn cause_name(cause: ProcessorCause) -> &'static str {
     }
 }
 
-/// What a processor's counts are: instructions, cycles, and cycles per instruction by cause.
+/// The counts of a processor: instructions, cycles, and cycles per instruction by cause.
 struct ProcessorRow {
     instructions: u64,
     units: u64,
@@ -147,7 +147,7 @@ pub fn requests(model: &Multiprocessor) -> Table {
     table
 }
 
-/// What was counted of a kind of transactions, on all buses.
+/// Counts of a kind of transactions, on all buses.
 fn transactions_of(model: &Multiprocessor, transaction: Transaction) -> TransactionCounts {
     let counts = model.buses().iter().map(|bus| bus.used().transactions[transaction as usize]);
     counts.fold(TransactionCounts::default(), |sum, one| TransactionCounts {
@@ -221,7 +221,7 @@ impl NodeUse {
     }
 }
 
-/// What a sample says of the processors' cycles; None if everything was simulated in time.
+/// An estimate of the processors' cycles by a sample; None if everything was simulated in time.
 pub fn sampled(model: &Multiprocessor) -> Option<Table> {
     Some(sampled::sampled_time(model, model.sampled()?))
 }

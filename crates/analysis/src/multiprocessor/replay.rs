@@ -5,7 +5,7 @@ use machine::{Multiprocessor, NextStep};
 use trace::interleave::{Schedule, Turn};
 use trace::{Chunk, Error, Trace};
 
-/// What is executed of a trace on several processors.
+/// The part of a trace that is executed on several processors.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiprocessorReplay {
     /// Which processor executes what.

@@ -1,4 +1,4 @@
-//! What processors spend their time on, estimated from a sample of an execution.
+//! The processors' time by cause, estimated from a sample of an execution.
 
 use machine::{Estimate, Multiprocessor, ProcessorCause, SampledTime};
 

@@ -1,4 +1,4 @@
-//! What the paper prints against what follows from its own measurements.
+//! The paper's figures against those that follow from its own measurements.
 
 use super::{
     TABLE_6, TABLE_9, TABLE_10, TABLE_11, TABLE_12, THROUGHPUT, cached, lines, number, pairs, scaled,
@@ -15,25 +15,25 @@ const TABLE_14: &str = include_str!("../../paper/table14_scaled_minus_cached.csv
 
 /// Something printed that does not follow from the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct PaperFinding {
     /// The table, or the text.
     pub place: &'static str,
     /// Which row, column or statement.
     pub subject: String,
     /// The printed value.
     pub printed: String,
-    /// What follows from the measurements.
+    /// The figure that follows from the measurements.
     pub follows: String,
 }
 
-impl Finding {
+impl PaperFinding {
     fn new(
         place: &'static str,
         subject: impl ToString,
         printed: impl ToString,
         follows: impl ToString,
-    ) -> Finding {
-        Finding {
+    ) -> PaperFinding {
+        PaperFinding {
             place,
             subject: subject.to_string(),
             printed: printed.to_string(),
@@ -44,7 +44,7 @@ impl Finding {
 
 /// Every inconsistency of the printed tables and of the statements about them. Tables 7 to 10 are
 /// consistent, save for the direction that their titles give.
-pub fn check() -> Vec<Finding> {
+pub fn check() -> Vec<PaperFinding> {
     let mut findings = directions();
     findings.extend(table_6());
     findings.extend(transaction("Table 11", TABLE_11));
@@ -72,7 +72,7 @@ pub fn findings() -> Table {
 
 /// The titles of Tables 6, 9 and 10 promise the original minus the byte/word build: `stb`, which
 /// only the latter has, would be negative, and code bytes, of which it has fewer, positive.
-fn directions() -> Vec<Finding> {
+fn directions() -> Vec<PaperFinding> {
     let cell = |csv, row: &str, column: usize| {
         lines(csv).1.find(|cells| cells[0] == row).map_or(0.0, |cells| real(cells[column]))
     };
@@ -82,8 +82,9 @@ fn directions() -> Vec<Finding> {
         ("Table 10", cell(TABLE_10, "sqlservr.exe", 3) < 0.0),
     ];
     let reversed = reversed.into_iter().filter(|(_, reversed)| *reversed);
-    let finding =
-        |(place, _)| Finding::new(place, "title", "original minus byte/word", "byte/word minus original");
+    let finding = |(place, _)| {
+        PaperFinding::new(place, "title", "original minus byte/word", "byte/word minus original")
+    };
     reversed.map(finding).collect()
 }
 
@@ -94,7 +95,7 @@ fn real(text: &str) -> f64 {
 
 /// Table 6 is to hold all instructions that differ and only those, so its columns should account
 /// for the difference in code bytes.
-fn table_6() -> Vec<Finding> {
+fn table_6() -> Vec<PaperFinding> {
     let mut findings = Vec::new();
     let table = static_differences();
     let pairs = pairs();
@@ -104,7 +105,7 @@ fn table_6() -> Vec<Finding> {
         let differ: i64 = differ.map(i64::abs).sum();
         if !listed && differ > 0 {
             let follows = format!("differs by {differ} in Tables 7 and 8");
-            findings.push(Finding::new(
+            findings.push(PaperFinding::new(
                 "Table 6",
                 format!("{name} among those that differ"),
                 "no row",
@@ -115,7 +116,7 @@ fn table_6() -> Vec<Finding> {
     for row in &table.rows {
         if row[1..].iter().all(|cell| *cell == Value::Integer(0)) {
             let Value::Text(name) = &row[0] else { continue };
-            findings.push(Finding::new(
+            findings.push(PaperFinding::new(
                 "Table 6",
                 format!("{name} among those that differ"),
                 "a row",
@@ -136,7 +137,7 @@ fn table_6() -> Vec<Finding> {
         let code = mix::minus(b.code_bytes, a.code_bytes) / 4;
         if listed + unlisted != code {
             let subject = format!("sum of {}, sextb, sextw and trapb added", a.image);
-            findings.push(Finding::new(
+            findings.push(PaperFinding::new(
                 "Table 6",
                 subject,
                 listed + unlisted,
@@ -154,7 +155,7 @@ fn delta(text: &str) -> i64 {
 }
 
 /// Each delta and percentage against the two counts before it, and the totals against the rows.
-fn transaction(place: &'static str, csv: &'static str) -> Vec<Finding> {
+fn transaction(place: &'static str, csv: &'static str) -> Vec<PaperFinding> {
     let mut findings = Vec::new();
     let mut reversed = Vec::new();
     let mut sums = (0, 0);
@@ -165,24 +166,24 @@ fn transaction(place: &'static str, csv: &'static str) -> Vec<Finding> {
         if printed == -follows && follows != 0 {
             reversed.push(name);
         } else if printed.abs() != follows.abs() {
-            findings.push(Finding::new(place, format!("delta of {name}"), row[3], follows));
+            findings.push(PaperFinding::new(place, format!("delta of {name}"), row[3], follows));
         }
         let change = match mix::change(a as f64, b as f64) {
             Value::Real(change) => format!("{:+}%", change.round() as i64),
             _ => "N/A".into(),
         };
         if row[4].trim_start_matches('+') != change.trim_start_matches('+') {
-            findings.push(Finding::new(place, format!("% delta of {name}"), row[4], change));
+            findings.push(PaperFinding::new(place, format!("% delta of {name}"), row[4], change));
         }
         if name == "total" {
             for (column, printed, sum) in [("original", a, sums.0), ("byte/word", b, sums.1)] {
                 if printed != sum {
-                    findings.push(Finding::new(place, format!("total of {column}"), printed, sum));
+                    findings.push(PaperFinding::new(place, format!("total of {column}"), printed, sum));
                 }
             }
             let sum = mix::minus(sums.1, sums.0);
             if printed.abs() != sum.abs() {
-                findings.push(Finding::new(place, "sum of the deltas", row[3], sum));
+                findings.push(PaperFinding::new(place, "sum of the deltas", row[3], sum));
             }
         } else {
             sums = (sums.0 + a, sums.1 + b);
@@ -190,30 +191,35 @@ fn transaction(place: &'static str, csv: &'static str) -> Vec<Finding> {
     }
     if !reversed.is_empty() {
         let subject = format!("sign of {} deltas, from {} on", reversed.len(), reversed[0]);
-        findings.push(Finding::new(place, subject, "original minus byte/word", "byte/word minus original"));
+        findings.push(PaperFinding::new(
+            place,
+            subject,
+            "original minus byte/word",
+            "byte/word minus original",
+        ));
     }
     findings
 }
 
 /// Table 13 names every instruction once, and only instructions.
-fn table_13() -> Vec<Finding> {
+fn table_13() -> Vec<PaperFinding> {
     let mut findings = Vec::new();
     let executed = scaled()[0].clone();
     let mut seen = BTreeSet::new();
     for name in lines(TABLE_13).1.flat_map(|row| row[1].split(' ')) {
         if !seen.insert(name) {
-            findings.push(Finding::new("Table 13", name, "twice", "once"));
+            findings.push(PaperFinding::new("Table 13", name, "twice", "once"));
         }
         let instruction = Op::ALL.iter().any(|op| op.mnemonic() == name);
         if !instruction && !executed.contains_key(name) {
-            findings.push(Finding::new("Table 13", name, "a member", "no Alpha instruction"));
+            findings.push(PaperFinding::new("Table 13", name, "a member", "no Alpha instruction"));
         }
     }
     findings
 }
 
 /// Table 14 against Tables 11 and 12. It is to hold the scaled minus the cached transaction.
-fn table_14() -> Vec<Finding> {
+fn table_14() -> Vec<PaperFinding> {
     let (scaled, cached) = (scaled(), cached());
     let mut findings = Vec::new();
     let (mut agree, mut opposite) = (0, 0);
@@ -223,7 +229,7 @@ fn table_14() -> Vec<Finding> {
             let printed = delta(row[build + 1]);
             if row[0] == "total" {
                 if printed != sums[build] {
-                    findings.push(Finding::new("Table 14", "total", printed, sums[build]));
+                    findings.push(PaperFinding::new("Table 14", "total", printed, sums[build]));
                 }
                 continue;
             }
@@ -232,12 +238,12 @@ fn table_14() -> Vec<Finding> {
             match printed {
                 _ if printed == follows => agree += usize::from(follows != 0),
                 _ if printed == -follows => opposite += 1,
-                _ => findings.push(Finding::new("Table 14", row[0], printed, follows)),
+                _ => findings.push(PaperFinding::new("Table 14", row[0], printed, follows)),
             }
         }
     }
     if opposite > agree {
-        findings.push(Finding::new(
+        findings.push(PaperFinding::new(
             "Table 14",
             format!("title, and the text about it: all {opposite} differences"),
             "scaled minus cached",
@@ -248,12 +254,12 @@ fn table_14() -> Vec<Finding> {
 }
 
 /// The measurements that the text speaks of.
-struct Measured {
+struct PaperMeasurements {
     scaled: [Mix; 2],
     cached: [Mix; 2],
 }
 
-impl Measured {
+impl PaperMeasurements {
     fn throughput(&self, scheme: &str) -> f64 {
         THROUGHPUT.iter().find(|(name, _)| *name == scheme).map_or(f64::NAN, |(_, rate)| *rate as f64)
     }
@@ -289,10 +295,10 @@ fn byte_word(name: &str) -> bool {
 }
 
 /// A statement of the text: what it speaks of, the figure it gives, and how that follows.
-type Statement = (&'static str, &'static str, fn(&Measured) -> f64);
+type PaperStatement = (&'static str, &'static str, fn(&PaperMeasurements) -> f64);
 
 #[rustfmt::skip]
-const STATEMENTS: &[Statement] = &[
+const STATEMENTS: &[PaperStatement] = &[
     ("% fewer instructions, scaled", "7", |m| decrease(&m.scaled, any)),
     ("% fewer instructions, cached", "4", |m| decrease(&m.cached, any)),
     ("% of scaled instructions that are new", "2.6", |m| share(&m.scaled[1], byte_word, any)),
@@ -334,15 +340,15 @@ const STATEMENTS: &[Statement] = &[
 ];
 
 /// Every statement whose figure is not the one that follows, with as many decimals as printed.
-fn statements() -> Vec<Finding> {
-    let measured = Measured { scaled: scaled(), cached: cached() };
+fn statements() -> Vec<PaperFinding> {
+    let measured = PaperMeasurements { scaled: scaled(), cached: cached() };
     let mut findings = Vec::new();
     for (subject, printed, follows) in STATEMENTS {
         let follows = follows(&measured);
         let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         if format!("{follows:.decimals$}") != *printed {
             let places = if follows.fract() == 0.0 { 0 } else { decimals.max(1) };
-            findings.push(Finding::new("text", subject, printed, format!("{follows:.places$}")));
+            findings.push(PaperFinding::new("text", subject, printed, format!("{follows:.places$}")));
         }
     }
     findings

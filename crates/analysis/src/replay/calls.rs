@@ -6,7 +6,7 @@
 use events::record::Mark;
 use isa::{ControlCalls, InstructionSet};
 
-use super::dictionary::{Facts, Transfer};
+use super::dictionary::{BlockFacts, Transfer};
 use super::stack_pointer::StackPointer;
 
 /// How control came to a block.
@@ -28,7 +28,7 @@ pub enum Arrival {
 
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct CallFrame {
     place: u32,
     /// Its return address; None if the function was not entered by a call.
     return_address: Option<u64>,
@@ -40,15 +40,15 @@ struct Frame {
     inside: bool,
 }
 
-/// What preceded the next block.
+/// The event before the next block.
 #[derive(Clone, Copy, Debug)]
 enum Before {
     /// Nothing recorded.
     Nothing,
     /// A block.
-    Block(Facts),
+    Block(BlockFacts),
     /// A signal, after this.
-    Signal(Facts),
+    Signal(BlockFacts),
     /// The end of a signal's handler.
     SignalReturn,
 }
@@ -68,13 +68,13 @@ const RETURN_ADDRESS: u64 = 8;
 #[derive(Clone, Debug)]
 struct LeftStack {
     number: u32,
-    frames: Vec<Frame>,
+    frames: Vec<CallFrame>,
 }
 
 /// The calls that a thread is in.
 #[derive(Clone, Debug)]
-pub struct Calls {
-    frames: Vec<Frame>,
+pub struct ActiveCalls {
+    frames: Vec<CallFrame>,
     stack: u32,
     /// The number of stacks so far, less one.
     last_stack: u32,
@@ -86,9 +86,9 @@ pub struct Calls {
     forgotten: usize,
 }
 
-impl Default for Calls {
-    fn default() -> Calls {
-        Calls {
+impl Default for ActiveCalls {
+    fn default() -> ActiveCalls {
+        ActiveCalls {
             frames: Vec::new(),
             stack: 0,
             last_stack: 0,
@@ -101,7 +101,7 @@ impl Default for Calls {
     }
 }
 
-impl Calls {
+impl ActiveCalls {
     /// The depth of the current call: 0 in the function in which recording began.
     pub fn depth(&self) -> usize {
         self.frames.len().saturating_sub(1)
@@ -145,8 +145,13 @@ impl Calls {
     }
 
     /// Follows the execution of a block with these addresses of accesses. `is_sought` says which functions are selected
-    /// ([`Calls::is_inside`]).
-    pub fn block(&mut self, block: &Facts, addresses: &[u64], is_sought: impl Fn(u32) -> bool) -> Arrival {
+    /// ([`ActiveCalls::is_inside`]).
+    pub fn block(
+        &mut self,
+        block: &BlockFacts,
+        addresses: &[u64],
+        is_sought: impl Fn(u32) -> bool,
+    ) -> Arrival {
         self.system_call = None;
         self.stack_pointer.enter(&block.stack, addresses);
         let before = std::mem::replace(&mut self.before, Before::Block(*block));
@@ -155,7 +160,7 @@ impl Calls {
         arrival
     }
 
-    fn arrive(&mut self, before: Before, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn arrive(&mut self, before: Before, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match before {
             Before::Nothing => {
                 self.frames.clear();
@@ -172,7 +177,7 @@ impl Calls {
     }
 
     /// Pops the handler's frame; control continues as if there had been no signal.
-    fn after_signal(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn after_signal(&mut self, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match self.frames.iter().rposition(|frame| frame.interrupted.is_some()) {
             Some(handler) => {
                 let interrupted = self.frames[handler].interrupted;
@@ -190,9 +195,9 @@ impl Calls {
     }
 
     /// The system has set all registers, but no handler returns: a context is continued, or begins, or recording began in a handler.
-    fn set_by_system(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn set_by_system(&mut self, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         let on_left_stack = self.call_on_left_stack(block);
-        let is_return = |frame: &Frame| self.returns_to(frame, block);
+        let is_return = |frame: &CallFrame| self.returns_to(frame, block);
         if on_left_stack.is_none() && self.frames.iter().any(is_return) {
             return self.returned(block, is_sought);
         }
@@ -219,7 +224,7 @@ impl Calls {
 
     /// Control passes from the end of a block to another one.
     #[inline]
-    fn after(&mut self, last: Facts, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn after(&mut self, last: BlockFacts, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match last.transfer {
             // A call to the next instruction only computes an address.
             Transfer::Call if block.address != last.end || block.at_entry => {
@@ -238,7 +243,7 @@ impl Calls {
         }
     }
 
-    fn returned(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn returned(&mut self, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         let oldest = self.frames.len().saturating_sub(SEARCHED);
         match self.frames[oldest..].iter().rposition(|frame| self.returns_to(frame, block)) {
             Some(frame) => {
@@ -253,7 +258,7 @@ impl Calls {
     }
 
     /// A return: to the caller, or to the function that replaced it by a tail call.
-    fn settle(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn settle(&mut self, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match self.frames.last() {
             Some(top) if top.place == block.place => Arrival::Returned,
             Some(_) => {
@@ -267,7 +272,7 @@ impl Calls {
     /// A branch, a jump, or a return to an address that is no return address of an open call on the same stack. Only jumps and returns
     /// to computed addresses switch stacks.
     #[inline]
-    fn moved(&mut self, block: &Facts, is_computed: bool, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn moved(&mut self, block: &BlockFacts, is_computed: bool, is_sought: impl Fn(u32) -> bool) -> Arrival {
         if is_computed && let Some((stack, frame)) = self.call_on_left_stack(block) {
             self.switch_to(stack);
             self.frames.truncate(frame);
@@ -291,15 +296,15 @@ impl Calls {
     }
 
     /// The innermost call that waits in the function into whose middle control comes.
-    fn waiting_call(&self, block: &Facts) -> Option<usize> {
+    fn waiting_call(&self, block: &BlockFacts) -> Option<usize> {
         if block.at_entry || !self.is_on_stack() {
             return None;
         }
         let now = self.stack_pointer.now();
         // A call that waits has a frame: the stack pointer is below that at its entry.
-        let is_open = |frame: &Frame| now.zip(frame.stack_pointer).is_none_or(|(now, entry)| now < entry);
+        let is_open = |frame: &CallFrame| now.zip(frame.stack_pointer).is_none_or(|(now, entry)| now < entry);
         let oldest = self.frames.len().saturating_sub(SEARCHED);
-        let waits = |frame: &Frame| frame.place == block.place && is_open(frame);
+        let waits = |frame: &CallFrame| frame.place == block.place && is_open(frame);
         self.frames[oldest..].iter().rposition(waits).map(|frame| oldest + frame)
     }
 
@@ -314,12 +319,12 @@ impl Calls {
     }
 
     /// Whether a jump comes to a stack on which the thread was not before: the stack pointer was set to a value that no older call has.
-    fn enters_other_stack(&self, block: &Facts) -> bool {
+    fn enters_other_stack(&self, block: &BlockFacts) -> bool {
         block.at_entry && self.stack_pointer.is_set() && !self.is_on_stack()
     }
 
     /// The call on another stack to whose return address control comes, with the index of the stack.
-    fn call_on_left_stack(&self, block: &Facts) -> Option<(usize, usize)> {
+    fn call_on_left_stack(&self, block: &BlockFacts) -> Option<(usize, usize)> {
         self.left.iter().enumerate().rev().find_map(|(index, stack)| {
             let innermost = stack.frames.len().saturating_sub(SWITCHING);
             let frame = stack.frames[innermost..].iter().rposition(|frame| self.returns_to(frame, block));
@@ -349,13 +354,13 @@ impl Calls {
     }
 
     /// Whether control comes to the return address of a call, with its stack pointer as far as that is known.
-    fn returns_to(&self, frame: &Frame, block: &Facts) -> bool {
+    fn returns_to(&self, frame: &CallFrame, block: &BlockFacts) -> bool {
         let differs = |(now, after): (u64, u64)| now != after;
         frame.return_address == Some(block.address)
             && !self.stack_pointer.now().zip(frame.stack_pointer).is_some_and(differs)
     }
 
-    fn emerge(&mut self, block: &Facts, is_sought: impl Fn(u32) -> bool) -> Arrival {
+    fn emerge(&mut self, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         self.frames.clear();
         self.push(block.place, None, None, is_sought);
         Arrival::Emerged
@@ -374,7 +379,7 @@ impl Calls {
         }
         let inside = self.is_inside() || is_sought(place);
         let stack_pointer = self.stack_pointer.now();
-        self.frames.push(Frame { place, return_address, stack_pointer, interrupted, inside });
+        self.frames.push(CallFrame { place, return_address, stack_pointer, interrupted, inside });
     }
 
     fn replace(&mut self, place: u32, is_sought: impl Fn(u32) -> bool) {

@@ -1,13 +1,13 @@
 //! The result of checking a trace, as tables.
 
-use trace::check::{Report, Rule, Violation};
+use trace::check::{Rule, TraceReport, Violation};
 
 use super::Dictionary;
 use super::text::thread;
 use table::{Kind, Table, Value};
 
 /// The numbers of checked facts, and the first violations, if there are any.
-pub fn tables(dictionary: &Dictionary, report: &Report) -> Vec<Table> {
+pub fn tables(dictionary: &Dictionary, report: &TraceReport) -> Vec<Table> {
     let mut tables = vec![checked(report)];
     if report.violations > 0 {
         tables.push(violations(dictionary, report));
@@ -15,7 +15,7 @@ pub fn tables(dictionary: &Dictionary, report: &Report) -> Vec<Table> {
     tables
 }
 
-fn checked(report: &Report) -> Table {
+fn checked(report: &TraceReport) -> Table {
     let mut table = Table::new("checked", "Checked", &[("what", Kind::Text), ("count", Kind::Count)]);
     for (what, count) in [
         ("instructions", report.instructions),
@@ -32,7 +32,7 @@ fn checked(report: &Report) -> Table {
     table
 }
 
-fn violations(dictionary: &Dictionary, report: &Report) -> Table {
+fn violations(dictionary: &Dictionary, report: &TraceReport) -> Table {
     let columns = [
         ("thread", Kind::Text),
         ("after instruction", Kind::Count),

@@ -19,14 +19,14 @@ pub struct Dictionary<'a> {
     /// Its symbols and lines.
     pub names: &'a Names,
     /// The blocks, by number.
-    pub blocks: Vec<Facts>,
-    /// The functions and sections that [`Facts::place`] refers to.
+    pub blocks: Vec<BlockFacts>,
+    /// The functions and sections that [`BlockFacts::place`] refers to.
     pub places: Vec<CodePlace>,
 }
 
 /// Static facts on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct BlockFacts {
     /// Run-time address of its first instruction.
     pub address: u64,
     /// The address after its last instruction.
@@ -36,7 +36,7 @@ pub struct Facts {
     /// Whether it begins at an entry of its function: at its first instruction, or at the second entry that functions of
     /// some instruction sets have.
     pub at_entry: bool,
-    /// What its last instruction does.
+    /// The transfer of control by its last instruction.
     pub transfer: Transfer,
     /// How it uses the stack pointer.
     pub(crate) stack: StackUse,
@@ -46,7 +46,7 @@ pub struct Facts {
     last_length: u8,
 }
 
-impl Facts {
+impl BlockFacts {
     /// Its instructions.
     #[inline]
     pub fn length(&self) -> u64 {
@@ -102,7 +102,7 @@ impl<'a> Dictionary<'a> {
 
     /// Static facts on a block.
     #[inline]
-    pub fn facts(&self, block: BlockId) -> &Facts {
+    pub fn facts(&self, block: BlockId) -> &BlockFacts {
         &self.blocks[block as usize]
     }
 
@@ -155,12 +155,12 @@ pub(crate) struct CodePlaces {
 
 impl CodePlaces {
     /// Static facts on a block.
-    pub fn facts(&mut self, names: &Names, block: &Block) -> Facts {
+    pub fn facts(&mut self, names: &Names, block: &Block) -> BlockFacts {
         let place = self.number(names, block.image, block.address);
         let start = self.places[place as usize].start;
         let (set, last) = (block.instruction_set, block.words.last());
         let entries = [start, start.wrapping_add(set.second_entry())];
-        Facts {
+        BlockFacts {
             address: block.address,
             end: block.end(),
             place,

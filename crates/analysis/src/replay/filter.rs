@@ -11,7 +11,7 @@ use isa::InstructionSet;
 use trace::{Chunk, ExecutionMode, Trace};
 
 use super::accesses::Accesses;
-use super::calls::Calls;
+use super::calls::ActiveCalls;
 use super::dictionary::{CodePlace, Dictionary};
 use crate::names::{FunctionName, Names};
 use crate::similar::{hint, similar};
@@ -78,7 +78,7 @@ impl SelectedInstructions<'_> {
 
 /// The same, by the addresses of a block's instructions; computed once.
 #[derive(Clone, Debug)]
-enum Code {
+enum CodeFilter {
     All,
     None,
     Some(Box<[bool]>),
@@ -92,7 +92,7 @@ pub struct Filter {
     /// selected units.
     streams: Vec<Option<Range<u64>>>,
     /// By block; empty if the selection does not depend on addresses of instructions.
-    code: Vec<Code>,
+    code: Vec<CodeFilter>,
     /// If functions are selected with their callees: by place, whether it is a selected function.
     callers: Option<Vec<bool>>,
     data_range: Option<RangeInclusive<u64>>,
@@ -102,11 +102,11 @@ pub struct Filter {
 
 /// The position of a replay in a stream.
 #[derive(Clone, Debug, Default)]
-pub struct Position {
+pub struct ReplayPosition {
     /// The number of earlier instructions.
     pub instructions: u64,
     unit: Option<u64>,
-    calls: Calls,
+    calls: ActiveCalls,
     /// Whether the last instruction was selected.
     last: bool,
     which: Vec<bool>,
@@ -181,7 +181,7 @@ impl Filter {
     }
 
     /// Follows a mark. Returns whether it is selected.
-    pub fn mark(&self, position: &mut Position, mark: Mark) -> bool {
+    pub fn mark(&self, position: &mut ReplayPosition, mark: Mark) -> bool {
         if self.callers.is_some() {
             position.calls.mark(mark, self.instruction_set);
         }
@@ -203,7 +203,7 @@ impl Filter {
     #[inline]
     pub fn block<'p>(
         &self,
-        position: &'p mut Position,
+        position: &'p mut ReplayPosition,
         execution: &Execution,
         length: usize,
         dictionary: &Dictionary,
@@ -220,14 +220,14 @@ impl Filter {
         let unit = self.units.as_ref().is_none_or(|units| position.unit.is_some_and(|n| units.contains(&n)));
         let (selected, last) = match code {
             _ if !unit || length == 0 => (SelectedInstructions::None, false),
-            Some(Code::None) => (SelectedInstructions::None, false),
-            None | Some(Code::All) if self.instructions.is_none() && self.data_range.is_none() => {
+            Some(CodeFilter::None) => (SelectedInstructions::None, false),
+            None | Some(CodeFilter::All) if self.instructions.is_none() && self.data_range.is_none() => {
                 (SelectedInstructions::All, true)
             }
             _ => {
                 position.which.clear();
                 position.which.resize(length, true);
-                if let Some(Code::Some(which)) = code {
+                if let Some(CodeFilter::Some(which)) = code {
                     position.which.copy_from_slice(which);
                 }
                 self.narrow(&mut position.which, first, execution, accesses);
@@ -260,7 +260,7 @@ impl Filter {
     }
 
     /// Whether the next instruction is selected by its number and its unit.
-    fn is_within(&self, position: &Position) -> bool {
+    fn is_within(&self, position: &ReplayPosition) -> bool {
         let number = position.instructions.saturating_add(1);
         let unit = |units: &RangeInclusive<u64>| position.unit.is_some_and(|unit| units.contains(&unit));
         self.instructions.as_ref().is_none_or(|range| range.contains(&number))
@@ -279,7 +279,7 @@ fn summed_up(which: &[bool]) -> SelectedInstructions<'_> {
 }
 
 /// The instructions of each block that are selected by their addresses.
-fn code(selection: &Selection, dictionary: &Dictionary) -> Result<Vec<Code>, NotInTrace> {
+fn code(selection: &Selection, dictionary: &Dictionary) -> Result<Vec<CodeFilter>, NotInTrace> {
     let names = dictionary.names;
     let mut functions = SelectedFunctions::new(&selection.functions, names);
     let mut absent_images: Vec<&String> = selection.images.iter().collect();
@@ -296,9 +296,9 @@ fn code(selection: &Selection, dictionary: &Dictionary) -> Result<Vec<Code>, Not
             which.push(image && function && range && mode);
         }
         match summed_up(&which) {
-            SelectedInstructions::All => Code::All,
-            SelectedInstructions::None => Code::None,
-            SelectedInstructions::Some(_) => Code::Some(which.into()),
+            SelectedInstructions::All => CodeFilter::All,
+            SelectedInstructions::None => CodeFilter::None,
+            SelectedInstructions::Some(_) => CodeFilter::Some(which.into()),
         }
     });
     let code = blocks.collect();

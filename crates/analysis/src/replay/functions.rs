@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use events::record::Mark;
 
-use super::text::Text;
-use super::{Arrival, Calls, Dictionary, Executed, Visitor};
+use super::text::ListingText;
+use super::{ActiveCalls, Arrival, Dictionary, Executed, Visitor};
 
 /// Calls deeper than this are not indented further; their depth is printed.
 const INDENTED: usize = 60;
@@ -13,8 +13,8 @@ const INDENTED: usize = 60;
 /// Lists the functions that control enters.
 pub struct FunctionTrace<'a, W: Write> {
     dictionary: &'a Dictionary<'a>,
-    text: Text<'a, W>,
-    calls: Vec<Calls>,
+    text: ListingText<'a, W>,
+    calls: Vec<ActiveCalls>,
 }
 
 impl<'a, W: Write> FunctionTrace<'a, W> {
@@ -24,8 +24,8 @@ impl<'a, W: Write> FunctionTrace<'a, W> {
         system_call: &'a dyn Fn(u32) -> String,
         out: W,
     ) -> FunctionTrace<'a, W> {
-        let calls = vec![Calls::default(); dictionary.trace.streams().len()];
-        FunctionTrace { dictionary, text: Text::new(dictionary.trace, system_call, out, 0), calls }
+        let calls = vec![ActiveCalls::default(); dictionary.trace.streams().len()];
+        FunctionTrace { dictionary, text: ListingText::new(dictionary.trace, system_call, out, 0), calls }
     }
 
     /// Writes the remaining lines.

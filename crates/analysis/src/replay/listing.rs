@@ -10,7 +10,7 @@ use isa::{ControlTransfer, InstructionSummary, TransferTarget};
 use trace::Trace;
 
 use super::registers::{KnownRegisters, RegisterEffect};
-use super::text::{Text, describe};
+use super::text::{ListingText, describe};
 use super::{Accesses, Dictionary, Executed, Transfer, Visitor};
 
 /// Columns for mnemonics and operands.
@@ -21,8 +21,8 @@ const OPERANDS: usize = 32;
 pub struct Listing<'a, W: Write> {
     dictionary: &'a Dictionary<'a>,
     accesses: &'a Accesses,
-    text: Text<'a, W>,
-    blocks: HashMap<BlockId, Rc<[Line]>>,
+    text: ListingText<'a, W>,
+    blocks: HashMap<BlockId, Rc<[ListingLine]>>,
     /// Digits of addresses.
     digits: usize,
     registers: Vec<KnownRegisters>,
@@ -32,18 +32,18 @@ pub struct Listing<'a, W: Write> {
 }
 
 /// The static part of an instruction's line.
-struct Line {
+struct ListingLine {
     /// Address, word, mnemonic and operands.
     text: String,
-    /// What it does to registers; None for a word that is no instruction.
+    /// Its effect on registers; None for a word that is no instruction.
     registers: Option<RegisterEffect>,
     has_value: bool,
-    effect: Effect,
+    effect: EffectKind,
 }
 
 /// The kind of an instruction's effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
+enum EffectKind {
     Nothing,
     /// It writes the register with this name.
     Writes(Register),
@@ -65,7 +65,7 @@ impl<'a, W: Write> Listing<'a, W> {
             vec![KnownRegisters::new(dictionary.trace.instruction_set()); dictionary.trace.streams().len()];
         let highest = dictionary.blocks.iter().map(|block| block.address).max().unwrap_or(0);
         let digits = format!("{highest:x}").len();
-        let text = Text::new(dictionary.trace, system_call, out, digits);
+        let text = ListingText::new(dictionary.trace, system_call, out, digits);
         Listing {
             dictionary,
             accesses,
@@ -152,33 +152,35 @@ impl<W: Write> Visitor for Listing<'_, W> {
     }
 }
 
-impl Effect {
-    fn of(summary: &InstructionSummary) -> Effect {
+impl EffectKind {
+    fn of(summary: &InstructionSummary) -> EffectKind {
         let is_conditional = summary.transfer.is_some_and(|transfer| transfer.is_conditional);
         match (summary.access, summary.value) {
-            (Some(access), _) if access.is_store => Effect::Stores,
-            (Some(_), _) => Effect::Loads,
-            (None, Some(register)) if is_conditional => Effect::Tests(register),
-            (None, Some(register)) => Effect::Writes(register),
+            (Some(access), _) if access.is_store => EffectKind::Stores,
+            (Some(_), _) => EffectKind::Loads,
+            (None, Some(register)) if is_conditional => EffectKind::Tests(register),
+            (None, Some(register)) => EffectKind::Writes(register),
             (None, None) => match summary.transfer.and_then(|transfer| transfer.link) {
-                Some(link) => Effect::Writes(Register::Integer(link)),
-                None => Effect::Nothing,
+                Some(link) => EffectKind::Writes(Register::Integer(link)),
+                None => EffectKind::Nothing,
             },
         }
     }
 
     /// The effect as text and numbers: `sp now 72bff00`, `@72bff00 = 148440`, `@149580 1479e8`,
     /// `(t2 is 155c58)`.
-    fn parts(self, address: Option<u64>, value: Option<u64>) -> [Part; 3] {
-        use Part::{At, Nothing, Number, Word};
+    fn parts(self, address: Option<u64>, value: Option<u64>) -> [EffectPart; 3] {
+        use EffectPart::{At, Nothing, Number, Word};
         match (self, address, value) {
-            (Effect::Writes(register), _, Some(value)) => {
-                [Part::Register(register), Word(" now "), Number(value)]
+            (EffectKind::Writes(register), _, Some(value)) => {
+                [EffectPart::Register(register), Word(" now "), Number(value)]
             }
-            (Effect::Loads, Some(address), Some(value)) => [At(address), Word(" "), Number(value)],
-            (Effect::Stores, Some(address), Some(value)) => [At(address), Word(" = "), Number(value)],
-            (Effect::Loads | Effect::Stores, Some(address), None) => [At(address), Nothing, Nothing],
-            (Effect::Tests(register), _, Some(value)) => [Part::Tested(register), Number(value), Word(")")],
+            (EffectKind::Loads, Some(address), Some(value)) => [At(address), Word(" "), Number(value)],
+            (EffectKind::Stores, Some(address), Some(value)) => [At(address), Word(" = "), Number(value)],
+            (EffectKind::Loads | EffectKind::Stores, Some(address), None) => [At(address), Nothing, Nothing],
+            (EffectKind::Tests(register), _, Some(value)) => {
+                [EffectPart::Tested(register), Number(value), Word(")")]
+            }
             _ => [Nothing; 3],
         }
     }
@@ -186,7 +188,7 @@ impl Effect {
 
 /// A part of an effect's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum EffectPart {
     /// Nothing.
     Nothing,
     /// Words.
@@ -202,7 +204,7 @@ pub(super) enum Part {
 }
 
 /// The lines of a block.
-fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Rc<[Line]> {
+fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Rc<[ListingLine]> {
     let trace: &Trace = dictionary.trace;
     let block = &trace.blocks()[id as usize];
     let set = block.instruction_set;
@@ -210,14 +212,14 @@ fn lines(dictionary: &Dictionary, id: BlockId, digits: usize) -> Rc<[Line]> {
         let summary = set.summary(word);
         let (mnemonic, operands) = disassemble(dictionary, id, pc, word);
         let code = code_text(block, pc, word);
-        Line {
+        ListingLine {
             text: ::text::printable(
                 format!("{pc:0digits$x}: {code}  {mnemonic:MNEMONIC$}{operands}").trim_end(),
             )
             .into(),
             registers: summary.as_ref().map(|summary| RegisterEffect::new(set, summary, pc)),
             has_value: trace.header().has_values && summary.is_some_and(|summary| summary.value.is_some()),
-            effect: summary.as_ref().map_or(Effect::Nothing, Effect::of),
+            effect: summary.as_ref().map_or(EffectKind::Nothing, EffectKind::of),
         }
     };
     block.addresses().zip(&block.words).map(line).collect()

@@ -16,10 +16,10 @@ mod stack_pointer;
 pub mod summary;
 mod text;
 
-pub use accesses::{Access, Accesses};
+pub use accesses::{AccessInstruction, Accesses};
 pub use addresses::Addresses;
-pub use calls::{Arrival, Calls};
-pub use dictionary::{CodePlace, Dictionary, Facts, Transfer};
+pub use calls::{ActiveCalls, Arrival};
+pub use dictionary::{BlockFacts, CodePlace, Dictionary, Transfer};
 pub(crate) use dictionary::{CodePlaces, label};
 pub use filter::{Filter, NotInTrace, SelectedInstructions, Selection};
 pub use functions::FunctionTrace;
@@ -35,7 +35,7 @@ use std::thread::Scope;
 use events::record::{Entries, Entry, Execution, Mark};
 use trace::Chunk;
 
-use filter::Position;
+use filter::ReplayPosition;
 use source::{RecordBatch, RecordSlice};
 pub(crate) use text::host_process;
 
@@ -94,7 +94,7 @@ impl Replay<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> io::Result<Vec<trace::Error>> {
         let trace = self.dictionary.trace;
-        let mut positions = vec![Position::default(); trace.streams().len()];
+        let mut positions = vec![ReplayPosition::default(); trace.streams().len()];
         let mut chunks = vec![None; trace.streams().len()];
         let follows_heap = visitor.follows_heap();
         let mut problems = Vec::new();
@@ -147,7 +147,12 @@ impl Replay<'_> {
     }
 
     /// Moves to the beginning of a chunk. Instructions that were skipped before it, or lost, are marked as a gap.
-    fn skip_to(&self, chunk: &Chunk, position: &mut Position, visitor: &mut impl Visitor) -> io::Result<()> {
+    fn skip_to(
+        &self,
+        chunk: &Chunk,
+        position: &mut ReplayPosition,
+        visitor: &mut impl Visitor,
+    ) -> io::Result<()> {
         let first = chunk.first_instruction.min(LAST);
         if position.instructions == first {
             return Ok(());
@@ -161,7 +166,7 @@ impl Replay<'_> {
         &self,
         slice: &RecordSlice,
         words: &[u64],
-        position: &mut Position,
+        position: &mut ReplayPosition,
         visitor: &mut impl Visitor,
     ) -> io::Result<()> {
         let trace = self.dictionary.trace;

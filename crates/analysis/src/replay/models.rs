@@ -4,7 +4,7 @@ use events::record::{Entries, Entry, Event, Mark};
 use events::{Consumer, Thread};
 use trace::Error;
 
-use super::filter::{self, Position};
+use super::filter::{self, ReplayPosition};
 use super::{Replay, SelectedInstructions};
 use crate::names::images_of;
 
@@ -21,7 +21,7 @@ impl Replay<'_> {
         images_of(trace).iter().for_each(|image| consumer.map(image));
         trace.blocks().iter().for_each(|block| consumer.define(block));
         let is_unfiltered = self.filter.takes_all() && !trace.header().has_values;
-        let mut positions = vec![Position::default(); trace.streams().len()];
+        let mut positions = vec![ReplayPosition::default(); trace.streams().len()];
         let mut has_begun = vec![false; trace.chunks().len()];
         let mut selected = Vec::new();
         let mut problems = Vec::new();
@@ -57,7 +57,7 @@ impl Replay<'_> {
     }
 
     /// Appends the selected part of a stream's records, without values.
-    fn select(&self, position: &mut Position, words: &[u64], selected: &mut Vec<u64>) {
+    fn select(&self, position: &mut ReplayPosition, words: &[u64], selected: &mut Vec<u64>) {
         let trace = self.dictionary.trace;
         for entry in Entries::new(words, trace.shapes()) {
             match entry {

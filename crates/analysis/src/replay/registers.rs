@@ -4,7 +4,7 @@
 use events::record::Register;
 use isa::{InstructionSet, InstructionSummary, IntegerResult, Operation, SourceOperand, ValuePrediction};
 
-/// What an instruction does to the contents of integer registers. Made once for each instruction of a block, because a
+/// The effect of an instruction on the contents of integer registers. Made once for each instruction of a block, because a
 /// summary is too large to be kept and read for each execution.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterEffect {
@@ -19,7 +19,7 @@ pub struct RegisterEffect {
     bits: u8,
 }
 
-/// What an instruction's value is if it was not recorded.
+/// The source of an instruction's value that was not recorded.
 #[derive(Clone, Copy, Debug)]
 enum ValueSource {
     /// Unknown.

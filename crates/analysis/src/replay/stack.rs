@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use events::record::Mark;
 use isa::InstructionSet;
 
-use super::{Arrival, Calls, Facts};
+use super::{ActiveCalls, Arrival, BlockFacts};
 
 /// A value for each call that has not returned.
 #[derive(Clone, Debug)]
 pub struct CallStack<T> {
-    calls: Calls,
+    calls: ActiveCalls,
     /// The present stack's number.
     stack: u32,
     /// The entries of its calls, each with the index of its location.
@@ -23,7 +23,7 @@ pub struct CallStack<T> {
 impl<T> Default for CallStack<T> {
     fn default() -> CallStack<T> {
         CallStack {
-            calls: Calls::default(),
+            calls: ActiveCalls::default(),
             stack: 0,
             entries: Vec::new(),
             others: BTreeMap::new(),
@@ -43,7 +43,7 @@ impl<T> CallStack<T> {
         self.entries.last().map(|(_, value)| value)
     }
 
-    /// The number of the stack that the thread is on ([`Calls::stack`]).
+    /// The number of the stack that the thread is on ([`ActiveCalls::stack`]).
     pub fn number(&self) -> u32 {
         self.stack
     }
@@ -54,7 +54,7 @@ impl<T> CallStack<T> {
     #[inline]
     pub fn block<C>(
         &mut self,
-        (block, addresses): (&Facts, &[u64]),
+        (block, addresses): (&BlockFacts, &[u64]),
         context: &mut C,
         left: impl Fn(&mut C, &T),
         entered: impl FnOnce(&mut C, Option<&T>, Option<T>) -> T,

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use events::record::{Heap, Mark, Register};
-use image::Location;
+use image::SourceLocation;
 use trace::{Stream, Trace};
 
-use super::listing::{Part, effect_column};
+use super::listing::{EffectPart, effect_column};
 
 /// The size of the buffer in bytes.
 const ENOUGH: usize = 64 << 10;
@@ -14,7 +14,7 @@ const ENOUGH: usize = 64 << 10;
 const DIGITS: usize = 9;
 
 /// Writes a listing's lines.
-pub(super) struct Text<'a, W: Write> {
+pub(super) struct ListingText<'a, W: Write> {
     trace: &'a Trace,
     system_call: &'a dyn Fn(u32) -> String,
     out: W,
@@ -23,7 +23,7 @@ pub(super) struct Text<'a, W: Write> {
     effect_column: usize,
 }
 
-impl<'a, W: Write> Text<'a, W> {
+impl<'a, W: Write> ListingText<'a, W> {
     /// Writes to `out`; `system_call` maps the numbers of system calls to names. Effects are in the column after
     /// addresses of this number of digits.
     pub fn new(
@@ -31,9 +31,9 @@ impl<'a, W: Write> Text<'a, W> {
         system_call: &'a dyn Fn(u32) -> String,
         out: W,
         digits: usize,
-    ) -> Text<'a, W> {
+    ) -> ListingText<'a, W> {
         let line = Vec::with_capacity(2 * ENOUGH);
-        Text { trace, system_call, out, line, stream: None, effect_column: effect_column(digits) }
+        ListingText { trace, system_call, out, line, stream: None, effect_column: effect_column(digits) }
     }
 
     /// Writes the remaining lines.
@@ -117,11 +117,11 @@ impl<'a, W: Write> Text<'a, W> {
     }
 
     /// A line with an instruction and its effect.
-    pub fn line(&mut self, number: u64, text: &str, effect: [Part; 3]) -> io::Result<()> {
+    pub fn line(&mut self, number: u64, text: &str, effect: [EffectPart; 3]) -> io::Result<()> {
         self.number(number);
         self.line.extend(b"  ");
         self.line.extend(text.as_bytes());
-        if effect[0] != Part::Nothing {
+        if effect[0] != EffectPart::Nothing {
             let padding = self.effect_column.saturating_sub(text.len());
             self.line.resize(self.line.len() + padding, b' ');
             self.line.extend(b" // ");
@@ -130,17 +130,17 @@ impl<'a, W: Write> Text<'a, W> {
         self.end_line()
     }
 
-    fn part(&mut self, part: Part) {
+    fn part(&mut self, part: EffectPart) {
         match part {
-            Part::Nothing => {}
-            Part::Word(word) => self.line.extend(word.as_bytes()),
-            Part::Number(number) => self.hexadecimal(number),
-            Part::At(address) => {
+            EffectPart::Nothing => {}
+            EffectPart::Word(word) => self.line.extend(word.as_bytes()),
+            EffectPart::Number(number) => self.hexadecimal(number),
+            EffectPart::At(address) => {
                 self.line.push(b'@');
                 self.hexadecimal(address);
             }
-            Part::Register(register) => self.register(register),
-            Part::Tested(register) => {
+            EffectPart::Register(register) => self.register(register),
+            EffectPart::Tested(register) => {
                 self.line.push(b'(');
                 self.register(register);
                 self.line.extend(b" is ");
@@ -190,7 +190,7 @@ pub(super) fn thread(stream: &Stream) -> String {
 }
 
 /// File and line, for people.
-pub(super) fn describe(source: &Location) -> String {
+pub(super) fn describe(source: &SourceLocation) -> String {
     match source.line {
         Some(line) => format!("{}:{line}", source.file),
         None => source.file.clone(),

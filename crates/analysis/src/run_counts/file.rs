@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{RunCounts, Sums, UnitCounts};
+use super::{InstructionSums, RunCounts, UnitCounts};
 use crate::mix;
 
 /// The beginning of every version.
@@ -29,7 +29,7 @@ pub enum ReadError {
     Damaged(PathBuf, DamagedCounts),
 }
 
-/// What is wrong in a file of counts.
+/// The fault in a file of counts.
 #[derive(Debug, thiserror::Error)]
 pub enum DamagedCounts {
     /// A later version, or none.
@@ -96,7 +96,7 @@ impl RunCounts {
             }
         }
         let sums = classes.iter().map(|class| &class.sums).chain(outside.iter().map(|outside| &outside.sums));
-        let owned = sums.map(Sums::check).collect::<Result<Vec<_>, _>>()?;
+        let owned = sums.map(InstructionSums::check).collect::<Result<Vec<_>, _>>()?;
         if !owned.is_empty() && total(owned.into_iter()) != Some(run) {
             return Err(DamagedCounts::Inconsistent("its classes and processes"));
         }
@@ -112,7 +112,7 @@ impl RunCounts {
     }
 }
 
-impl Sums {
+impl InstructionSums {
     /// Checks that functions and instructions have the same total, and returns it.
     fn check(&self) -> Result<u64, DamagedCounts> {
         if let Some(name) = self.instructions.keys().find(|name| mix::known(name).is_none()) {

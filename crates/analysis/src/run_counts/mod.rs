@@ -7,8 +7,8 @@ mod owners;
 
 pub use file::{DamagedCounts, ReadError};
 pub use of_trace::of_trace;
+pub(crate) use owners::InstructionOwner;
 pub(crate) use owners::OUTSIDE_UNITS;
-pub(crate) use owners::Owner;
 pub use owners::ProcessWork;
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::profile::{Attribution, Profile};
 use crate::units::Measurement;
 use table::{Kind, Table, Value};
 
-/// What was run. There is no date: the same run has the same counts, and its file the same bytes.
+/// The program that was run. There is no date: the same run has the same counts, and its file the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDescription {
     /// The program's path, as it was given.
@@ -44,12 +44,12 @@ pub struct RunDescription {
 /// The counts of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunCounts {
-    /// What was run.
+    /// The program that was run.
     pub description: RunDescription,
     /// The images, by which two runs are paired.
     pub images: Vec<ImageIdentity>,
     /// The instructions of the whole run.
-    run: Sums,
+    run: InstructionSums,
     /// The units of work, if a function's calls were counted.
     unit: Option<UnitCounts>,
     /// The processes, if all were counted.
@@ -67,7 +67,7 @@ pub struct ProcessSums {
     pub number: String,
     /// The program that it executed last.
     pub program: String,
-    /// What it does there, by the rules for a database: checkpointer.
+    /// Its task there, by the rules for a database: checkpointer.
     #[serde(default)]
     pub kind: String,
     /// Instructions executed.
@@ -123,14 +123,14 @@ pub fn process_table(processes: &[ProcessSums]) -> Table {
 struct UnitCounts {
     function: String,
     /// The instructions of all measured units.
-    sums: Sums,
+    sums: InstructionSums,
     /// The units, without the blocks that they executed.
     measurement: Measurement,
 }
 
 /// Numbers of executed instructions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Sums {
+struct InstructionSums {
     /// By name.
     instructions: BTreeMap<String, u64>,
     /// By image and function.
@@ -140,10 +140,13 @@ struct Sums {
     sources: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-impl Sums {
-    fn of(attribution: &Attribution, executions: impl IntoIterator<Item = (BlockId, u64)>) -> Sums {
+impl InstructionSums {
+    fn of(
+        attribution: &Attribution,
+        executions: impl IntoIterator<Item = (BlockId, u64)>,
+    ) -> InstructionSums {
         let profile = attribution.profile(executions.into_iter().map(|(id, n)| (id, n as f64)));
-        let mut sums = Sums::default();
+        let mut sums = InstructionSums::default();
         for (name, n) in profile.instructions {
             sums.instructions.insert(name.into(), n as u64);
         }
@@ -202,7 +205,7 @@ impl RunCounts {
         unit: Option<(&str, Measurement)>,
     ) -> RunCounts {
         let attribution = Attribution::of(blocks, names);
-        let run = Sums::of(&attribution, executions.filter(|(_, n)| *n != 0));
+        let run = InstructionSums::of(&attribution, executions.filter(|(_, n)| *n != 0));
         let unit = unit.map(|(function, mut measurement)| {
             let mut executions: BTreeMap<BlockId, u64> = BTreeMap::new();
             for unit in &mut measurement.units {
@@ -210,7 +213,11 @@ impl RunCounts {
                     *executions.entry(id).or_default() += n;
                 }
             }
-            UnitCounts { function: function.into(), sums: Sums::of(&attribution, executions), measurement }
+            UnitCounts {
+                function: function.into(),
+                sums: InstructionSums::of(&attribution, executions),
+                measurement,
+            }
         });
         RunCounts { description, images, run, unit, processes: Vec::new(), owners: owners::Owners::default() }
     }
@@ -228,7 +235,7 @@ impl RunCounts {
         }
     }
 
-    /// What [`RunCounts::profile`] is of, for titles.
+    /// The executions that [`RunCounts::profile`] covers, for titles.
     pub fn span(&self) -> &'static str {
         if self.unit.is_some() { "a unit of work" } else { "the run" }
     }

@@ -16,7 +16,7 @@ use crate::replay::{
 use crate::units::Measurement;
 
 /// Counts the executions of blocks, in all and by unit of work.
-struct Counter<'a> {
+struct TraceCounter<'a> {
     trace: &'a Trace,
     executions: Vec<u64>,
     /// The unit of each stream.
@@ -31,7 +31,7 @@ struct CurrentUnit {
     executions: HashMap<BlockId, u64>,
 }
 
-impl Counter<'_> {
+impl TraceCounter<'_> {
     fn end(&mut self, stream: u32, returned: bool) {
         if let Some(CurrentUnit { unit, executions }) = self.current[stream as usize].take() {
             let mut blocks: Vec<(BlockId, u64)> = executions.into_iter().collect();
@@ -41,7 +41,7 @@ impl Counter<'_> {
     }
 }
 
-impl Visitor for Counter<'_> {
+impl Visitor for TraceCounter<'_> {
     fn mark(&mut self, stream: u32, _before: u64, mark: Mark, _is_selected: bool) -> io::Result<()> {
         match mark {
             Mark::UnitBegins(number) => {
@@ -78,7 +78,7 @@ pub fn of_trace(trace: &Trace) -> Result<(RunCounts, Vec<trace::Error>), NotInTr
     let (accesses, filter) = (Accesses::new(trace), Filter::new(&Selection::default(), &dictionary)?);
     let replay =
         Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
-    let mut counter = Counter {
+    let mut counter = TraceCounter {
         trace,
         executions: vec![0; trace.blocks().len()],
         current: vec![None; trace.streams().len()],

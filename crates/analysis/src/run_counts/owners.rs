@@ -6,7 +6,7 @@ use std::sync::Arc;
 use events::{BlockId, Counts};
 use serde::{Deserialize, Serialize};
 
-use super::{ProcessSums, RunCounts, RunDescription, Sums};
+use super::{InstructionSums, ProcessSums, RunCounts, RunDescription};
 use crate::components::Components;
 use crate::names::{FunctionName, Names};
 use crate::pairing::ImageIdentity;
@@ -26,29 +26,29 @@ pub struct ProcessWork<'a> {
 /// The instructions of a run by owner: together they are the whole.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Owners {
-    pub(super) classes: Vec<ClassSums>,
+    pub(super) classes: Vec<ClassTotals>,
     pub(super) outside: Vec<OutsideSums>,
 }
 
 /// All units of a class.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ClassSums {
+pub(super) struct ClassTotals {
     name: String,
     /// Instructions of each unit.
     pub(super) lengths: Vec<u64>,
-    pub(super) sums: Sums,
+    pub(super) sums: InstructionSums,
 }
 
-/// What the processes of a kind executed outside of units.
+/// Executions outside of units by the processes of a kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct OutsideSums {
     kind: String,
     processes: u64,
-    pub(super) sums: Sums,
+    pub(super) sums: InstructionSums,
 }
 
 /// An owner of instructions, for tables.
-pub(crate) struct Owner {
+pub(crate) struct InstructionOwner {
     /// The class, or the kind of processes.
     pub(crate) name: String,
     /// Instructions of each unit; of processes, none.
@@ -71,7 +71,7 @@ impl RunCounts {
     ) -> RunCounts {
         let attribution = Attribution::of(&counts.blocks, &Names::of_counts(counts));
         let executions = (0..).zip(counts.executions.iter().copied()).filter(|(_, n)| *n != 0);
-        let run = Sums::of(&attribution, executions.clone());
+        let run = InstructionSums::of(&attribution, executions.clone());
         let built_in;
         let rules = match rules {
             Some(rules) => rules,
@@ -82,9 +82,9 @@ impl RunCounts {
         };
         let sums = |executions: &mut dyn Iterator<Item = (BlockId, u64)>| {
             // The run has the files of source.
-            Sums { sources: BTreeMap::new(), ..Sums::of(&attribution, executions) }
+            InstructionSums { sources: BTreeMap::new(), ..InstructionSums::of(&attribution, executions) }
         };
-        let class = |class: &UnitClass| ClassSums {
+        let class = |class: &UnitClass| ClassTotals {
             name: class.name.clone(),
             lengths: class.lengths().to_vec(),
             sums: sums(&mut class.executions().iter().map(|(&id, &n)| (id, n))),
@@ -146,16 +146,16 @@ impl RunCounts {
     }
 
     /// The classes, then the kinds of processes.
-    pub(crate) fn owners(&self) -> Vec<Owner> {
+    pub(crate) fn owners(&self) -> Vec<InstructionOwner> {
         let sources = self.run.source_names();
-        let all = |sums: &Sums| Profile { sources: sources.clone(), ..sums.profile(1) };
-        let classes = self.owners.classes.iter().map(|class| Owner {
+        let all = |sums: &InstructionSums| Profile { sources: sources.clone(), ..sums.profile(1) };
+        let classes = self.owners.classes.iter().map(|class| InstructionOwner {
             name: class.name.clone(),
             lengths: class.lengths.clone(),
             processes: None,
             all: all(&class.sums),
         });
-        let outside = self.owners.outside.iter().map(|outside| Owner {
+        let outside = self.owners.outside.iter().map(|outside| InstructionOwner {
             name: self.outside_name(&outside.kind),
             lengths: Vec::new(),
             processes: Some(outside.processes),
@@ -164,7 +164,8 @@ impl RunCounts {
         classes.chain(outside).collect()
     }
 
-    /// What is outside of units, if there are any, is named so, and by the kind of its processes if there are several.
+    /// The name of executions outside of units, if there are any: it says so, with the kind of its processes if there are
+    /// several.
     fn outside_name(&self, kind: &str) -> String {
         match (self.has_classes(), self.owners.outside.len()) {
             (true, 1) => OUTSIDE_UNITS.into(),
@@ -177,7 +178,7 @@ impl RunCounts {
 /// The name of what is executed outside of units of work.
 pub(crate) const OUTSIDE_UNITS: &str = "(outside units)";
 
-impl Sums {
+impl InstructionSums {
     pub(super) fn total(&self) -> u64 {
         self.instructions.values().sum()
     }
@@ -195,7 +196,7 @@ fn add(sums: &mut BTreeMap<BlockId, u64>, executions: impl IntoIterator<Item = (
     executions.into_iter().for_each(|(id, n)| *sums.entry(id).or_default() += n);
 }
 
-/// What was executed outside of units. A process that was killed may have counted a unit's last block, and not its own.
+/// Executions outside of units. A process that was killed may have counted a unit's last block, and not its own.
 fn difference<'a>(
     all: &'a BTreeMap<BlockId, u64>,
     within: &'a BTreeMap<BlockId, u64>,

@@ -6,7 +6,7 @@ use super::error::{interval, standard_error};
 use super::{INSTRUCTIONS, SAMPLES};
 use table::{Column, Kind, Table, Value, separated};
 
-/// What was sampled, on the whole.
+/// A summary of the samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SampleSummary {
     /// All samples.
@@ -31,7 +31,7 @@ pub struct SampleSummary {
     pub instructions: Option<u64>,
 }
 
-/// What was sampled, on the whole.
+/// A summary of the samples.
 pub fn summary(sampled: &SampleSummary) -> Table {
     let columns = [("samples of", Kind::Text), ("samples", Kind::Count), ("share", Kind::Percent(1))];
     let mut table = Table::new("summary", "What was sampled", &columns);

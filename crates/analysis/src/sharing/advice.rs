@@ -1,4 +1,4 @@
-//! What kind of sharing a line has, and what would avoid it.
+//! The kind of sharing of a line, and changes that would avoid it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use machine::SharingClass;
 pub(super) struct Diagnosis {
     /// The kind of sharing.
     pub kind: &'static str,
-    /// What to pad, move or change, if that would avoid more than the first copies.
+    /// A variable to pad, move or change, if that would avoid more than the first copies.
     pub suggestion: Option<String>,
 }
 

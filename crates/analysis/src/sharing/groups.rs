@@ -41,7 +41,7 @@ impl SharingAnalysis {
         access.key.address & !(self.memory.line_size() - 1)
     }
 
-    /// What is accessed: a variable, its element and member, or the byte of a block of the heap.
+    /// The accessed data: a variable, its element and member, or the byte of a block of the heap.
     pub(super) fn label(&self, access: &SharedAccess) -> String {
         self.label_of(access, false)
     }

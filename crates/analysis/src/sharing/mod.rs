@@ -10,7 +10,7 @@ mod tables;
 
 use std::collections::{BTreeMap, HashMap};
 
-use events::record::{Entries, Entry, Execution, Mark, Shape};
+use events::record::{Entries, Entry, Execution, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherenceCheck, CoherentMemory, DataTlbs,
@@ -39,7 +39,7 @@ pub struct SharingAnalysis {
     object_arrays: HashMap<u32, u32>,
     /// The processor that executes what follows.
     processor: u8,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     blocks: Vec<AccessedBlock>,
     /// By class of units of work, or outside of units, and block, the counts of each access; empty until one needs the bus.
     by_access: BTreeMap<Option<u32>, Vec<Box<[SharingCounts]>>>,
@@ -86,7 +86,7 @@ struct CodeAccess {
     base: u8,
 }
 
-/// What was counted of accesses that have something in common.
+/// Counts of accesses that have something in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SharingCounts {
     /// By [`SharingClass`].
@@ -127,7 +127,7 @@ struct AccessKey {
     writer: Option<LineWriter>,
 }
 
-/// What such accesses access, and their counts.
+/// The data of such accesses, and their counts.
 #[derive(Clone, Debug)]
 struct SharedAccess {
     key: AccessKey,
@@ -296,7 +296,7 @@ impl SharingAnalysis {
         sums
     }
 
-    /// What rows are sorted by: operations on the interconnect, or on the bus of a machine that has only one.
+    /// The count by which rows are sorted: operations on the interconnect, or on the bus of a machine that has only one.
     fn weight(&self, counts: &SharingCounts) -> u64 {
         match self.nodes() {
             Some(_) => counts.exchanged(),
@@ -460,7 +460,7 @@ impl Consumer for SharingAnalysis {
 
     fn define(&mut self, block: &Block) {
         let set = block.instruction_set;
-        self.shapes.push(Shape::new(set, &block.words, false));
+        self.shapes.push(RecordShape::new(set, &block.words, false));
         let summaries = block.words.iter().map(|&word| set.summary(word).unwrap_or_default());
         let accesses: Box<[CodeAccess]> = summaries
             .zip(0..)

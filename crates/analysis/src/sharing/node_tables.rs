@@ -17,7 +17,7 @@ pub(super) const INTERCONNECT_COLUMNS: [&str; 8] = [
     "directory updates",
 ];
 
-/// What a kind of operation is called in a row.
+/// The name of a kind of operation in a row.
 pub fn interconnect_operation_name(operation: InterconnectOperation) -> &'static str {
     INTERCONNECT_COLUMNS[1 + operation as usize]
 }

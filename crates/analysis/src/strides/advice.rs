@@ -28,7 +28,7 @@ const LONG: i64 = 128;
 const WORTH: u64 = 1000;
 
 /// The loads or the stores of an array, on a line or everywhere.
-struct Walk<'a> {
+struct ArrayWalk<'a> {
     line: Option<String>,
     variable: &'a Variable,
     is_store: bool,
@@ -36,17 +36,17 @@ struct Walk<'a> {
     strides: Vec<Count>,
 }
 
-/// Advice on the walks of lines through arrays (by [`By::Walk`]) and on arrays (by
+/// Advice on the walks of lines through arrays (by [`By::ArrayWalk`]) and on arrays (by
 /// [`By::Array`]), both counted with [`ADVICE`]; with a machine, on its caches.
 pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) -> Table {
     let columns =
         [("line", Kind::Text), ("array", Kind::Text), ("references", Kind::Count), ("advice", Kind::Text)];
     let mut table = Table::new("advice", "Advice: changes that may be worthwhile", &columns);
-    let mut add = |walk: &Walk, text: String| {
+    let mut add = |walk: &ArrayWalk, text: String| {
         let array = walk.variable.name.clone();
         table.row(vec![walk.line.clone().into(), array.into(), walk.references.into(), text.into()]);
     };
-    let walks: Vec<Walk> = walks(lines);
+    let walks: Vec<ArrayWalk> = walks(lines);
     for walk in &walks {
         if let Some(pitch) = walk.pitch() {
             add(walk, walk.across(pitch));
@@ -60,16 +60,16 @@ pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) ->
     }
     for array in self::walks(arrays) {
         if let Some((step, share)) = array.again() {
-            let of = |walk: &&Walk| walk.variable == array.variable && !walk.is_store;
+            let of = |walk: &&ArrayWalk| walk.variable == array.variable && !walk.is_store;
             let places = walks.iter().filter(of).filter_map(|walk| walk.line.clone());
             let line = Some(places.collect::<Vec<_>>().join(" ")).filter(|line| !line.is_empty());
             let text = format!(
                 "{share:.0} % of the loads are of the element loaded {step} before: keep it in a variable (scalar replacement)"
             );
-            add(&Walk { line, ..array }, text);
+            add(&ArrayWalk { line, ..array }, text);
         }
     }
-    let mut by_line: BTreeMap<&str, Vec<&Walk>> = BTreeMap::new();
+    let mut by_line: BTreeMap<&str, Vec<&ArrayWalk>> = BTreeMap::new();
     for walk in walks.iter().filter(|walk| !walk.is_store) {
         if let Some(line) = &walk.line {
             by_line.entry(line).or_default().push(walk);
@@ -89,11 +89,11 @@ pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) ->
 }
 
 /// The walks through variables that have elements.
-fn walks<'a>(patterns: &'a Patterns) -> Vec<Walk<'a>> {
+fn walks<'a>(patterns: &'a Patterns) -> Vec<ArrayWalk<'a>> {
     let walk = |series: Series<'a>| {
         let (line, variable) = patterns.walk(&series)?;
         let is_array = variable.shape.iter().product::<u64>() > 1 && !variable.shape.is_empty();
-        (is_array && series.references >= WORTH).then(|| Walk {
+        (is_array && series.references >= WORTH).then(|| ArrayWalk {
             line,
             variable,
             is_store: series.is_store,
@@ -104,7 +104,7 @@ fn walks<'a>(patterns: &'a Patterns) -> Vec<Walk<'a>> {
     patterns.sorted(ExecutionPart::Whole).into_iter().filter_map(walk).collect()
 }
 
-impl Walk<'_> {
+impl ArrayWalk<'_> {
     fn share(&self, step: u32, is_meant: impl Fn(&Count) -> bool) -> f64 {
         let counts = self.strides.iter().filter(|one| one.step == step && is_meant(one));
         100.0 * counts.map(|one| one.count).sum::<u64>() as f64 / self.references as f64

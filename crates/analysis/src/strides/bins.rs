@@ -18,7 +18,7 @@ pub struct Bins {
 
 /// The strides of a bin, both ends included; descending ones are negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Range {
+pub struct StrideRange {
     /// The stride nearest to zero.
     pub near: i64,
     /// The stride farthest from zero; None if there is no limit.
@@ -53,7 +53,7 @@ impl Bins {
     }
 
     /// The strides in a bin.
-    pub fn range(self, bin: usize) -> Range {
+    pub fn range(self, bin: usize) -> StrideRange {
         let sign = if bin < BINS { 1 } else { -1 };
         let bin = (bin % BINS) as i64;
         let (near, far) = match bin - SINGLE as i64 {
@@ -61,11 +61,11 @@ impl Bins {
             power if bin as usize == BINS - 1 => ((SINGLE as i64) << power, None),
             power => ((SINGLE as i64) << power, Some(((SINGLE as i64) << (power + 1)) - 1)),
         };
-        Range { near: sign * near, far: far.map(|far| sign * far) }
+        StrideRange { near: sign * near, far: far.map(|far| sign * far) }
     }
 }
 
-impl std::fmt::Display for Range {
+impl std::fmt::Display for StrideRange {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let short = |number: i64| match number {
             _ if number != 0 && number % 1024 == 0 => format!("{}K", number / 1024),
@@ -92,12 +92,12 @@ mod tests {
         let intervals = [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
         for (bin, &near) in (128..).zip(&intervals) {
             let far = intervals.get(bin - 127).map(|next| next - 1);
-            assert_eq!(bins.range(bin), Range { near, far });
+            assert_eq!(bins.range(bin), StrideRange { near, far });
             assert_eq!(bins.bin(near, 1), bin);
             assert_eq!(bins.bin(-far.unwrap_or(i64::MAX), 1), bin);
         }
         assert!((0..128).all(|stride| bins.bin(stride, 1) == stride as usize));
-        assert_eq!(bins.range(5), Range { near: 5, far: Some(5) });
+        assert_eq!(bins.range(5), StrideRange { near: 5, far: Some(5) });
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
                     for stride in [stride, stride.wrapping_neg()] {
                         let bin = bins.bin(stride, bins.element(8));
                         assert!(bin < bins.count());
-                        let Range { near, far } = bins.range(bin);
+                        let StrideRange { near, far } = bins.range(bin);
                         let unit = if in_elements { 8 } else { 1 };
                         let distance = stride.unsigned_abs() / unit;
                         assert!(near.unsigned_abs() <= distance);

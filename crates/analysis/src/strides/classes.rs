@@ -11,7 +11,7 @@ use super::{Key, Series, Strides};
 use crate::models::{ExecutionPart, UnitClasses};
 
 /// The counts of series.
-type Sums = BTreeMap<Key, StrideSums>;
+type SeriesSums = BTreeMap<Key, StrideSums>;
 
 /// The counts of classes.
 #[derive(Default)]
@@ -22,10 +22,10 @@ pub(super) struct ClassStrides {
     last_units: Vec<u64>,
     /// How many units have begun.
     units: u64,
-    of_classes: BTreeMap<u32, Sums>,
+    of_classes: BTreeMap<u32, SeriesSums>,
     /// Outside of units and everywhere, once everything has been counted.
-    outside: Sums,
-    whole: Sums,
+    outside: SeriesSums,
+    whole: SeriesSums,
 }
 
 /// The series of a thread.

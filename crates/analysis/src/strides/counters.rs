@@ -21,7 +21,7 @@ pub struct Many<'a> {
 
 /// The counters of all series.
 #[derive(Clone, Debug)]
-pub struct Counters {
+pub struct SeriesCounters {
     /// The number of counters of each series.
     width: usize,
     /// By series: its index among the dense ones, or [`FEW`] if it is sparse. Read at every reference.
@@ -49,14 +49,14 @@ const ROOM: usize = 256 << 20;
 /// The greatest size of a chunk in bytes, unless it has a single series.
 const CHUNK: usize = 16 << 20;
 
-impl Counters {
+impl SeriesCounters {
     /// For series with this number of counters.
-    pub fn new(width: usize) -> Counters {
+    pub fn new(width: usize) -> SeriesCounters {
         assert!(width <= usize::from(u16::MAX), "counters are numbered with 16 bits");
         let bytes = width * size_of::<u16>();
         let (room, power) = ((ROOM / bytes) as u32, (CHUNK / bytes).max(1).ilog2());
         let (numbers, few, chunks) = (Vec::new(), Vec::new(), Vec::new());
-        Counters { width, numbers, few, chunks, power, many: 0, room }
+        SeriesCounters { width, numbers, few, chunks, power, many: 0, room }
     }
 
     /// Grows to this number of series.
@@ -186,9 +186,9 @@ mod tests {
     /// Dense and sparse series have the same counts.
     #[test]
     fn counts_do_not_depend_on_their_form() {
-        let mut roomy = Counters::new(500);
-        let mut tight = Counters { room: 1, ..Counters::new(500) };
-        let mut single = Counters { power: 0, ..Counters::new(500) };
+        let mut roomy = SeriesCounters::new(500);
+        let mut tight = SeriesCounters { room: 1, ..SeriesCounters::new(500) };
+        let mut single = SeriesCounters { power: 0, ..SeriesCounters::new(500) };
         for counters in [&mut roomy, &mut tight, &mut single] {
             counters.reach(3);
             for number in 0..6000usize {

@@ -5,40 +5,40 @@ use super::lockstep::CountedAccess;
 /// Words of a line of the host's cache: the state of a track fits one line for up to five steps.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Line([u64; Line::WORDS]);
+struct TrackLine([u64; TrackLine::WORDS]);
 
-impl Line {
+impl TrackLine {
     const WORDS: usize = 8;
 }
 
 /// The last addresses of a thread, for the tracks that it executed.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    lines: Vec<Line>,
+    lines: Vec<TrackLine>,
     /// By track: the index of its first line.
     of_tracks: Vec<u32>,
     /// By block.
-    of_blocks: Vec<Places>,
+    of_blocks: Vec<CountedAccesses>,
     /// Those of all these blocks.
-    places: Vec<Place>,
+    places: Vec<CountedTrack>,
 }
 
 /// The counted accesses of a block. Small, because the hottest loop depends on it.
 #[derive(Clone, Copy, Debug)]
-struct Places {
+struct CountedAccesses {
     start: u32,
     counted: u16,
     /// The number of its accesses, counted or not.
     accesses: u16,
 }
 
-impl Places {
+impl CountedAccesses {
     /// For a block that the thread has not entered.
-    const NONE: Places = Places { start: u32::MAX, counted: 0, accesses: 0 };
+    const NONE: CountedAccesses = CountedAccesses { start: u32::MAX, counted: 0, accesses: 0 };
 }
 
 /// An access that is counted, and its track's first line.
-type Place = (CountedAccess, u32);
+type CountedTrack = (CountedAccess, u32);
 
 /// No line.
 const NONE: u32 = u32::MAX;
@@ -61,16 +61,16 @@ enum Word {
     Stride,
     /// The length of the run: references that repeated the stride after `depth` repetitions. They are not in the ring.
     Repeats,
-    /// [`State`].
+    /// [`TrackState`].
     State,
     Ring,
 }
 
 /// The bit fields of a track's state word.
 #[derive(Clone, Copy)]
-struct State(u64);
+struct TrackState(u64);
 
-impl State {
+impl TrackState {
     /// The place of the next address in the ring.
     const END: u32 = 0;
     /// References, at most the depth.
@@ -80,32 +80,32 @@ impl State {
     /// The unit of the last stride.
     const ELEMENT: u32 = 32;
 
-    fn new(end: u64, known: u64, equal: u64, element: u32) -> State {
-        let element = u64::from(element) << State::ELEMENT;
-        State((end & 0xff) | known << State::KNOWN | equal << State::EQUAL | element)
+    fn new(end: u64, known: u64, equal: u64, element: u32) -> TrackState {
+        let element = u64::from(element) << TrackState::ELEMENT;
+        TrackState((end & 0xff) | known << TrackState::KNOWN | equal << TrackState::EQUAL | element)
     }
 
     fn end(self) -> u64 {
-        self.0 >> State::END & 0xff
+        self.0 >> TrackState::END & 0xff
     }
 
     fn known(self) -> u64 {
-        self.0 >> State::KNOWN & 0xff
+        self.0 >> TrackState::KNOWN & 0xff
     }
 
     fn equal(self) -> u64 {
-        self.0 >> State::EQUAL & 0xff
+        self.0 >> TrackState::EQUAL & 0xff
     }
 
     fn element(self) -> u32 {
-        (self.0 >> State::ELEMENT) as u32
+        (self.0 >> TrackState::ELEMENT) as u32
     }
 
     /// Whether one more repetition of a stride, in this unit, extends a run.
     #[inline(always)]
     fn repeats(self, depth: Depth, element: u32) -> bool {
-        const WHICH: u64 = 0xffff_ffff << State::ELEMENT | 0xff << State::EQUAL;
-        self.0 & WHICH == State::new(0, 0, depth.depth, element).0
+        const WHICH: u64 = 0xffff_ffff << TrackState::ELEMENT | 0xff << TrackState::EQUAL;
+        self.0 & WHICH == TrackState::new(0, 0, depth.depth, element).0
     }
 }
 
@@ -122,7 +122,7 @@ pub struct StrideRun {
 
 /// The state of a track.
 pub struct Last<'a> {
-    lines: &'a mut [Line],
+    lines: &'a mut [TrackLine],
     depth: Depth,
 }
 
@@ -135,7 +135,7 @@ impl Depth {
     /// Lines of a track.
     #[inline(always)]
     fn lines(self) -> usize {
-        (Word::Ring as usize + self.mask as usize + 1).div_ceil(Line::WORDS)
+        (Word::Ring as usize + self.mask as usize + 1).div_ceil(TrackLine::WORDS)
     }
 }
 
@@ -150,8 +150,8 @@ impl History {
     /// The states of the tracks of a block's accesses; None if the thread has not [entered](History::enter) it.
     #[inline(always)]
     pub fn of_block(&mut self, block: u32, depth: Depth) -> Option<OfBlock<'_>> {
-        let Places { start, counted, accesses } = *self.of_blocks.get(block as usize)?;
-        if start == Places::NONE.start {
+        let CountedAccesses { start, counted, accesses } = *self.of_blocks.get(block as usize)?;
+        if start == CountedAccesses::NONE.start {
             return None;
         }
         let places = &self.places[start as usize..][..counted.into()];
@@ -173,7 +173,7 @@ impl History {
             self.of_tracks.resize(track as usize + 1, NONE);
         }
         let line = self.lines.len();
-        self.lines.resize(line + depth.lines(), Line([0; Line::WORDS]));
+        self.lines.resize(line + depth.lines(), TrackLine([0; TrackLine::WORDS]));
         self.of_tracks[track as usize] = line as u32;
         line as u32
     }
@@ -181,7 +181,7 @@ impl History {
     /// Enters a block with this number of accesses, of which `counted` are counted.
     pub fn enter(&mut self, block: u32, accesses: usize, counted: &[CountedAccess], depth: Depth) {
         if self.of_blocks.len() <= block as usize {
-            self.of_blocks.resize(block as usize + 1, Places::NONE);
+            self.of_blocks.resize(block as usize + 1, CountedAccesses::NONE);
         }
         let start = self.places.len() as u32;
         for &one in counted {
@@ -190,13 +190,13 @@ impl History {
         }
         let short = |length: usize| u16::try_from(length).expect("blocks that are executed are short");
         let (counted, accesses) = (short(counted.len()), short(accesses));
-        self.of_blocks[block as usize] = Places { start, counted, accesses };
+        self.of_blocks[block as usize] = CountedAccesses { start, counted, accesses };
     }
 
     /// The counted accesses of a block change.
     pub fn leave(&mut self, block: u32) {
         if let Some(places) = self.of_blocks.get_mut(block as usize) {
-            *places = Places::NONE;
+            *places = CountedAccesses::NONE;
         }
     }
 
@@ -212,14 +212,14 @@ impl History {
     pub fn state(&self, track: u32) -> Option<Option<StrideRun>> {
         let line = *self.of_tracks.get(track as usize)?;
         let first = self.lines.get(line as usize)?;
-        (State(first.0[Word::State as usize]).known() > 0).then(|| run(first))
+        (TrackState(first.0[Word::State as usize]).known() > 0).then(|| run(first))
     }
 }
 
 /// The states of the tracks of a block's accesses.
 pub struct OfBlock<'a> {
-    lines: &'a mut [Line],
-    places: &'a [Place],
+    lines: &'a mut [TrackLine],
+    places: &'a [CountedTrack],
     /// The number of accesses, counted or not.
     pub accesses: usize,
     depth: Depth,
@@ -237,15 +237,19 @@ impl OfBlock<'_> {
 
 /// The current run of the track with this first line.
 #[inline(always)]
-fn run(first: &Line) -> Option<StrideRun> {
+fn run(first: &TrackLine) -> Option<StrideRun> {
     let [stride, times, state] =
         [Word::Stride, Word::Repeats, Word::State].map(|word| first.0[word as usize]);
-    (times > 0).then_some(StrideRun { stride: stride.cast_signed(), element: State(state).element(), times })
+    (times > 0).then_some(StrideRun {
+        stride: stride.cast_signed(),
+        element: TrackState(state).element(),
+        times,
+    })
 }
 
 impl<'a> Last<'a> {
     #[inline(always)]
-    fn new(lines: &'a mut [Line], first: u32, depth: Depth) -> Last<'a> {
+    fn new(lines: &'a mut [TrackLine], first: u32, depth: Depth) -> Last<'a> {
         let first = first as usize;
         Last { lines: &mut lines[first..first + depth.lines()], depth }
     }
@@ -262,7 +266,7 @@ impl<'a> Last<'a> {
         let words = &mut self.lines[0].0;
         let stride = address.wrapping_sub(words[Word::Last as usize]);
         let repeats = stride == words[Word::Stride as usize]
-            && State(words[Word::State as usize]).repeats(self.depth, element);
+            && TrackState(words[Word::State as usize]).repeats(self.depth, element);
         if repeats {
             words[Word::Last as usize] = address;
             words[Word::Repeats as usize] += 1;
@@ -278,7 +282,7 @@ impl<'a> Last<'a> {
         for back in 1..self.depth.depth {
             let address = last.wrapping_sub(run.stride.cast_unsigned().wrapping_mul(back));
             // The run had at least as many references as the ring.
-            *self.slot(State(state).end().wrapping_sub(back)) = address;
+            *self.slot(TrackState(state).end().wrapping_sub(back)) = address;
         }
         self.lines[0].0[Word::Repeats as usize] = 0;
         Some(run)
@@ -289,7 +293,7 @@ impl<'a> Last<'a> {
     #[inline(always)]
     pub fn push(&mut self, address: u64, element: u32, mut next: impl FnMut(u64) -> bool) {
         let words = &mut self.lines[0].0;
-        let (last, state) = (words[Word::Last as usize], State(words[Word::State as usize]));
+        let (last, state) = (words[Word::Last as usize], TrackState(words[Word::State as usize]));
         let stride = address.wrapping_sub(last);
         let is_equal = stride == words[Word::Stride as usize] && element == state.element();
         let Depth { depth, .. } = self.depth;
@@ -302,7 +306,7 @@ impl<'a> Last<'a> {
         };
         words[Word::Last as usize] = address;
         words[Word::Stride as usize] = stride;
-        words[Word::State as usize] = State::new(end + 1, (known + 1).min(depth), equal, element).0;
+        words[Word::State as usize] = TrackState::new(end + 1, (known + 1).min(depth), equal, element).0;
         if known > 0 && next(last) {
             let mut back = 1;
             while back < known && next(*self.slot(end.wrapping_sub(back))) {
@@ -315,6 +319,6 @@ impl<'a> Last<'a> {
     #[inline(always)]
     fn slot(&mut self, number: u64) -> &mut u64 {
         let word = Word::Ring as usize + (number & self.depth.mask) as usize;
-        &mut self.lines[word / Line::WORDS].0[word % Line::WORDS]
+        &mut self.lines[word / TrackLine::WORDS].0[word % TrackLine::WORDS]
     }
 }

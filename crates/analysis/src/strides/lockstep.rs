@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use events::record::Register;
 use isa::{InstructionSummary, MemoryAccess};
 
-use super::Access;
+use super::BlockAccess;
 
 /// The base of an address in a block, and the offset from it.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,7 @@ impl Lockstep {
     }
 
     /// Adds a block with these accesses, unless it was added before.
-    pub fn add(&mut self, block: u32, accesses: &[Access]) -> Splits {
+    pub fn add(&mut self, block: u32, accesses: &[BlockAccess]) -> Splits {
         if self.has.len() <= block as usize {
             self.has.resize(block as usize + 1, false);
         }
@@ -161,7 +161,7 @@ impl Lockstep {
             return splits;
         }
         let mut parts: BTreeMap<(Option<u32>, Origin), Vec<u32>> = BTreeMap::new();
-        for &Access { series, relative, .. } in accesses {
+        for &BlockAccess { series, relative, .. } in accesses {
             match (series, relative) {
                 (Some(series), Some(Relative { origin, .. })) => {
                     parts.entry((self.of(series), origin)).or_default().push(series);
@@ -190,7 +190,7 @@ impl Lockstep {
     }
 
     /// The counted accesses of a block that was added.
-    pub fn counted(&self, accesses: &[Access]) -> Vec<CountedAccess> {
+    pub fn counted(&self, accesses: &[BlockAccess]) -> Vec<CountedAccess> {
         let mut counted: Vec<CountedAccess> = Vec::new();
         for (index, access) in (0..).zip(accesses) {
             let Some(track) = access.series.and_then(|series| self.of(series)) else { continue };

@@ -39,8 +39,8 @@ use isa::MemoryAccess;
 use crate::memory_layout::MemoryLayout;
 use crate::models::ExecutionPart;
 pub use advice::{ADVICE, advice};
-pub use bins::{Bins, Range};
-use counters::{Add, CounterSums, Counters};
+pub use bins::{Bins, StrideRange};
+use counters::{Add, CounterSums, SeriesCounters};
 use history::{Depth, History, Last, StrideRun};
 use lockstep::{CountedAccess, Lockstep, Origins, Relative, Splits};
 pub use patterns::{By, LiveStrides, Patterns};
@@ -76,7 +76,7 @@ pub struct Strides {
     depth: Depth,
     /// The index of each block's first access; and the number of all.
     starts: Vec<usize>,
-    accesses: Vec<Access>,
+    accesses: Vec<BlockAccess>,
     numbers: HashMap<Key, u32>,
     /// By series.
     keys: Vec<Key>,
@@ -86,7 +86,7 @@ pub struct Strides {
     /// By thread.
     histories: Vec<History>,
     /// By track.
-    counters: Counters,
+    counters: SeriesCounters,
 }
 
 /// The key of a series: a group of references, and whether they are loads or stores.
@@ -94,7 +94,7 @@ pub(crate) type Key = (u32, bool);
 
 /// An access of a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
+pub(crate) struct BlockAccess {
     /// None if it is not counted.
     pub series: Option<u32>,
     /// The instruction's index in its block.
@@ -110,7 +110,7 @@ pub(crate) struct Access {
 
 /// An instruction that accesses memory, to be assigned to a group.
 #[derive(Clone, Copy, Debug)]
-pub struct Site {
+pub struct AccessSite {
     /// Its index in its block.
     pub index: usize,
     /// Its run-time address.
@@ -136,7 +136,7 @@ impl Strides {
             instructions: HashMap::new(),
             lockstep: Lockstep::default(),
             histories: Vec::new(),
-            counters: Counters::new(options.depth as usize * options.bins.count()),
+            counters: SeriesCounters::new(options.depth as usize * options.bins.count()),
         }
     }
 
@@ -157,7 +157,7 @@ impl Strides {
         &mut self,
         block: &Block,
         are_instructions: bool,
-        mut group: impl FnMut(Site) -> Option<u32>,
+        mut group: impl FnMut(AccessSite) -> Option<u32>,
     ) {
         let mut origins = Origins::default();
         for (index, (address, &word)) in block.addresses().zip(&block.words).enumerate() {
@@ -165,10 +165,17 @@ impl Strides {
             let element = |access: MemoryAccess| self.options.bins.element(access.size.into());
             let mut relative = origins.next(&summary, summary.access.map_or(1, element));
             for MemoryAccess { size, is_store, base, .. } in summary.accesses() {
-                let site = Site { index, address, word };
+                let site = AccessSite { index, address, word };
                 let series = group(site).map(|group| self.number((group, is_store)));
                 let relative = relative.take().filter(|_| are_instructions);
-                self.accesses.push(Access { series, index: index as u16, size, is_store, base, relative });
+                self.accesses.push(BlockAccess {
+                    series,
+                    index: index as u16,
+                    size,
+                    is_store,
+                    base,
+                    relative,
+                });
             }
         }
         self.starts.push(self.accesses.len());
@@ -278,7 +285,7 @@ impl Strides {
 
     /// The series of each access of a block, if it is counted, and the access's size.
     #[inline]
-    pub(crate) fn of_block(&self, block: u32) -> &[Access] {
+    pub(crate) fn of_block(&self, block: u32) -> &[BlockAccess] {
         &self.accesses[self.starts[block as usize]..self.starts[block as usize + 1]]
     }
 
@@ -336,7 +343,7 @@ impl StrideSettings {
         last: Last,
         address: u64,
         element: u32,
-        counters: &mut Counters,
+        counters: &mut SeriesCounters,
         track: u32,
     ) {
         let options = self.known::<USUAL>();
@@ -409,7 +416,7 @@ pub struct Count {
     /// The step: the number of references back, from 1.
     pub step: u32,
     /// The strides of the bin.
-    pub range: Range,
+    pub range: StrideRange,
     /// The count.
     pub count: u64,
 }

@@ -34,7 +34,7 @@ pub enum By {
 }
 
 /// Counts strides.
-struct Counting {
+struct StrideCounting {
     by: By,
     strides: Strides,
     /// By group: one of its instructions, by block and index. Groups that are arrays have none.
@@ -57,23 +57,23 @@ struct Counting {
 }
 
 /// A file and a line of it.
-type Line = (String, Option<u32>);
+type PatternLine = (String, Option<u32>);
 
 /// The key by which instructions are grouped.
 #[derive(Default)]
 struct Groups {
     /// The image counts as another one in each process.
-    images: Numbers<(PathBuf, u64)>,
+    images: ValueNumbers<(PathBuf, u64)>,
     of_images: Vec<u32>,
-    instructions: Numbers<(Option<u32>, u64, u32)>,
-    lines: Numbers<(Option<Line>, Arc<FunctionName>)>,
-    functions: Numbers<Arc<FunctionName>>,
+    instructions: ValueNumbers<(Option<u32>, u64, u32)>,
+    lines: ValueNumbers<(Option<PatternLine>, Arc<FunctionName>)>,
+    functions: ValueNumbers<Arc<FunctionName>>,
 }
 
-impl Counting {
-    fn new(by: By, names: &[String], options: StrideSettings) -> Counting {
+impl StrideCounting {
+    fn new(by: By, names: &[String], options: StrideSettings) -> StrideCounting {
         let has_memory = matches!(by, By::Array | By::Walk) || !names.is_empty();
-        Counting {
+        StrideCounting {
             by,
             strides: Strides::new(options),
             first: Vec::new(),
@@ -99,7 +99,7 @@ impl Counting {
     fn define(&mut self, block: &Block, names: &Names) {
         let id = self.images.len() as BlockId;
         self.images.push(block.image);
-        let Counting { by, groups, first, strides, .. } = self;
+        let StrideCounting { by, groups, first, strides, .. } = self;
         let are_instructions = *by == By::Instruction;
         strides.define_groups(block, are_instructions, |site| {
             let function = || names.name(block.image, site.address);
@@ -208,13 +208,13 @@ impl Counting {
         if index >= self.of_groups.len() {
             self.of_groups.resize(index + 1, [None; 2]);
         }
-        let Counting { of_groups, strides, .. } = self;
+        let StrideCounting { of_groups, strides, .. } = self;
         *of_groups[index][usize::from(is_store)].get_or_insert_with(|| strides.number((group, is_store)))
     }
 
     /// The series of the accesses of a line, whose own series is given, to an array.
     fn of_walk(&mut self, line: u32, array: u32, is_store: bool) -> u32 {
-        let Counting { walks, strides, .. } = self;
+        let StrideCounting { walks, strides, .. } = self;
         let (group, is_new) = walks.numbers.number((line, array));
         if is_new {
             walks.of.push((strides.group(line), array));
@@ -226,7 +226,7 @@ impl Counting {
 /// The strides of a trace, or of a program that ran.
 pub struct Patterns<'a> {
     pub(super) dictionary: &'a Dictionary<'a>,
-    counting: Counting,
+    counting: StrideCounting,
     /// Names of processes, by their numbers; the others have their numbers.
     process_names: HashMap<u32, String>,
 }
@@ -239,7 +239,7 @@ impl<'a> Patterns<'a> {
         names: &[String],
         options: StrideSettings,
     ) -> Patterns<'a> {
-        let mut counting = Counting::new(by, names, options);
+        let mut counting = StrideCounting::new(by, names, options);
         dictionary.trace.images().iter().for_each(|image| counting.map(image));
         dictionary.trace.blocks().iter().for_each(|block| counting.define(block, dictionary.names));
         Patterns { dictionary, counting, process_names: HashMap::new() }
@@ -346,14 +346,14 @@ fn thread(dictionary: &Dictionary, stream: u32) -> Thread {
 
 /// Counts the strides of a program while it runs: a consumer.
 pub struct LiveStrides {
-    counting: Counting,
+    counting: StrideCounting,
     names: Names,
 }
 
 impl LiveStrides {
     /// If `arrays` are given, only references to variables with these names are counted.
     pub fn new(by: By, arrays: &[String], options: StrideSettings) -> LiveStrides {
-        LiveStrides { counting: Counting::new(by, arrays, options), names: Names::default() }
+        LiveStrides { counting: StrideCounting::new(by, arrays, options), names: Names::default() }
     }
 
     /// Also counts by class of units of work.
@@ -400,20 +400,20 @@ fn walk_number(group: u32) -> Option<usize> {
 /// The groups of lines and arrays: numbered by the series of the line and the array; with the line's group.
 #[derive(Default)]
 struct Walks {
-    numbers: Numbers<(u32, u32)>,
+    numbers: ValueNumbers<(u32, u32)>,
     of: Vec<(u32, u32)>,
 }
 
 /// Numbers values in the order of their first occurrence.
-struct Numbers<K>(HashMap<K, u32>);
+struct ValueNumbers<K>(HashMap<K, u32>);
 
-impl<K> Default for Numbers<K> {
-    fn default() -> Numbers<K> {
-        Numbers(HashMap::new())
+impl<K> Default for ValueNumbers<K> {
+    fn default() -> ValueNumbers<K> {
+        ValueNumbers(HashMap::new())
     }
 }
 
-impl<K: Eq + Hash> Numbers<K> {
+impl<K: Eq + Hash> ValueNumbers<K> {
     /// The number of a value, and whether it is new.
     fn number(&mut self, key: K) -> (u32, bool) {
         let next = self.0.len() as u32;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::bins::Range;
+use super::bins::StrideRange;
 
 /// The counts of series, by step and strides.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StrideSums {
     pub references: u64,
-    pub strides: BTreeMap<(u32, Range), u64>,
+    pub strides: BTreeMap<(u32, StrideRange), u64>,
 }
 
 impl StrideSums {

@@ -3,7 +3,7 @@
 use events::BlockId;
 
 use super::classes::ClassStrides;
-use super::{By, Count, Patterns, Range, Series};
+use super::{By, Count, Patterns, Series, StrideRange};
 use crate::models::ExecutionPart;
 use table::{Column, Kind, Table, Value, separated};
 
@@ -16,7 +16,7 @@ const FREQUENT: f64 = 5.0;
 const RARE: f64 = 0.1;
 
 /// The strides of a step of a series.
-type Step = Vec<(Range, u64)>;
+type StepStrides = Vec<(StrideRange, u64)>;
 
 impl Patterns<'_> {
     /// One row for each series of a part of the execution, sorted by references, with its most frequent strides.
@@ -47,7 +47,7 @@ impl Patterns<'_> {
         table.columns.extend(more.map(|(name, kind)| Column { name: name.into(), kind }));
         for series in self.sorted(part) {
             let first = self.row(&series);
-            for Count { step, range: Range { near, far }, count } in series.strides() {
+            for Count { step, range: StrideRange { near, far }, count } in series.strides() {
                 let share = share(count, series.references);
                 let more =
                     [u64::from(step).into(), near.into(), far.into(), count.into(), Value::from(share)];
@@ -81,7 +81,7 @@ impl Patterns<'_> {
             table.columns.extend((1..=depth).map(|step| Column { name: back(step), kind: Kind::Percent(1) }));
             let steps = steps(series, depth);
             for bin in &bins {
-                let of = |step: &Step| -> u64 {
+                let of = |step: &StepStrides| -> u64 {
                     let here = step.iter().filter(|(range, _)| bin.has(*range, &bins));
                     here.map(|(_, count)| count).sum()
                 };
@@ -246,7 +246,7 @@ enum ChartBin {
 
 impl ChartBin {
     /// The chart's bin for a range that has one of its own.
-    fn of(range: Range) -> ChartBin {
+    fn of(range: StrideRange) -> ChartBin {
         match range.near {
             near if range.far == Some(near) => ChartBin::Short(near),
             near if near < 0 => ChartBin::Down(std::cmp::Reverse(near.unsigned_abs())),
@@ -255,7 +255,7 @@ impl ChartBin {
     }
 
     /// Whether a range is shown in this bin.
-    fn has(self, range: Range, bins: &[ChartBin]) -> bool {
+    fn has(self, range: StrideRange, bins: &[ChartBin]) -> bool {
         let own = ChartBin::of(range);
         if bins.contains(&own) { self == own } else { self == ChartBin::Rest }
     }
@@ -303,8 +303,8 @@ fn back(step: u32) -> String {
 }
 
 /// A series' strides by step.
-fn steps(series: &Series, depth: u32) -> Vec<Step> {
-    let mut steps = vec![Step::new(); depth as usize];
+fn steps(series: &Series, depth: u32) -> Vec<StepStrides> {
+    let mut steps = vec![StepStrides::new(); depth as usize];
     for Count { step, range, count } in series.strides() {
         steps[step as usize - 1].push((range, count));
     }
@@ -312,7 +312,7 @@ fn steps(series: &Series, depth: u32) -> Vec<Step> {
 }
 
 /// The most frequent strides, and their shares of all references.
-fn most_frequent(mut step: Step, references: u64) -> String {
+fn most_frequent(mut step: StepStrides, references: u64) -> String {
     step.sort_by_key(|&(range, count)| (std::cmp::Reverse(count), range));
     let shares = step.iter().map(|&(range, count)| (range, share(count, references)));
     let shown = shares.take(MOST_FREQUENT).filter(|(_, share)| *share >= 0.5);

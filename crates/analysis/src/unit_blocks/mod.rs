@@ -1,4 +1,4 @@
-//! What single units of work executed: the executions of blocks in the slowest one, the median one, and those asked for.
+//! Executions of single units of work: those of blocks in the slowest one, the median one, and those asked for.
 //!
 //! They are counted in the same pass as everything else: a program that changes its files does something else when it is
 //! run again.
@@ -9,7 +9,7 @@ mod tables;
 use std::collections::HashMap;
 use std::io;
 
-use events::record::{Entries, Entry, Mark, Shape};
+use events::record::{Entries, Entry, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::Model;
 
@@ -20,7 +20,7 @@ pub use tables::{ComparedUnits, UnitChoice, difference_tables};
 pub struct WithUnitBlocks<M> {
     /// The model.
     pub model: M,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     /// By block, its number of instructions.
     lengths: Vec<u64>,
     /// A unit belongs to the thread in which it began.
@@ -110,7 +110,7 @@ impl<M: Consumer> Consumer for WithUnitBlocks<M> {
     }
 
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
+        self.shapes.push(RecordShape::new(block.instruction_set, &block.words, false));
         self.lengths.push(block.words.len() as u64);
         self.model.define(block);
     }

@@ -1,4 +1,4 @@
-//! What one unit of work executed and another one did not.
+//! Instructions that one unit of work executed and another one did not.
 
 use std::collections::HashMap;
 

@@ -11,7 +11,7 @@ use trace::export::{ChampSim, Din};
 use crate::made::{Item, Made};
 use crate::recount::{One, expand, is_conditional, made, selection, went_elsewhere};
 
-/// What a profile is written as, and how many instructions it is said to hold.
+/// A profile as it is written, and the number of instructions that it is said to hold.
 fn callgrind(made: &Made, selection: &Selection) -> (u64, String) {
     made.replay(selection, |shown| {
         let mut profile = Callgrind::new(shown.replay.dictionary, shown.replay.accesses);

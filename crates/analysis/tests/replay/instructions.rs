@@ -2,7 +2,7 @@
 
 use events::record::Mark;
 use isa::Op;
-use isa::encode::{Operand, branch, call_pal, jump, memory, operate};
+use isa::encode::{SecondOperand, branch, call_pal, jump, memory, operate};
 use pathlength_analysis::names::Names;
 use pathlength_analysis::replay::{Dictionary, Filter, NotInTrace, Selection};
 
@@ -16,8 +16,8 @@ fn words() -> Vec<u32> {
         memory(Op::Lda, SP, SP, -64).unwrap(),
         memory(Op::Stq, 9, SP, 8).unwrap(),
         memory(Op::Ldl, 3, 17, 0).unwrap(),
-        operate(Op::Bis, 31, Operand::Literal(1), 4).unwrap(),
-        operate(Op::Addq, 4, Operand::Literal(2), 4).unwrap(),
+        operate(Op::Bis, 31, SecondOperand::Literal(1), 4).unwrap(),
+        operate(Op::Addq, 4, SecondOperand::Literal(2), 4).unwrap(),
         branch(Op::Beq, 4, 0x100 - 0x18).unwrap(),
         memory(Op::Lda, 1, SP, 16).unwrap(),
         branch(Op::Bsr, 26, 0x200 - 0x20).unwrap(),

@@ -10,7 +10,7 @@ use pathlength_analysis::names::Names;
 use pathlength_analysis::replay::{
     Accesses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection, Visitor,
 };
-use trace::{Function, Header, Process, StreamWriter, Trace, Writer};
+use trace::{Function, Header, ProcessDictionary, StreamWriter, Trace, Writer};
 
 /// The functions of every process's image: 0x100 bytes each.
 pub const FUNCTIONS: [(&str, u64); 4] = [("main", 0x1000), ("f", 0x1100), ("g", 0x1200), ("h", 0x1300)];
@@ -18,7 +18,7 @@ pub const FUNCTIONS: [(&str, u64); 4] = [("main", 0x1000), ("f", 0x1100), ("g", 
 /// Records in a chunk: few, so that there are many chunks.
 const CHUNK: usize = 7;
 
-/// What a thread's records are made of.
+/// An item of a thread's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// An execution of a block: its index, addresses and values.
@@ -74,8 +74,8 @@ impl Made {
         Trace::open(&path).unwrap()
     }
 
-    fn process(&self, writer: &Arc<Writer>, number: u32) -> Arc<Process> {
-        let process = Process::new(writer, number, if number == 0 { 0 } else { 1000 + number });
+    fn process(&self, writer: &Arc<Writer>, number: u32) -> Arc<ProcessDictionary> {
+        let process = ProcessDictionary::new(writer, number, if number == 0 { 0 } else { 1000 + number });
         let path = "/nowhere/prog.so".into();
         process.add_image(Image {
             path,

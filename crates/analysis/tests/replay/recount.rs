@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use events::record::{Mark, Shape};
+use events::record::{Mark, RecordShape};
 use isa::Flags;
 use pathlength_analysis::mix;
 use pathlength_analysis::replay::Selection;
@@ -106,7 +106,7 @@ fn word() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// What may end a block: branches, a call, a return, a jump, a system call, or nothing of the kind.
+/// Instructions that may end a block: branches, a call, a return, a jump, a system call, or nothing of the kind.
 const LAST: [u32; 8] =
     [0xe420_0002, 0xc3e0_0003, 0xd340_0010, 0x6bfa_8001, 0x6be0_0000, 0x83, 0x47f0_0410, 0xe420_0000];
 
@@ -139,8 +139,9 @@ pub fn made() -> impl Strategy<Value = Made> {
                 match item {
                     Item::Block(block, addresses) => {
                         *block %= blocks.len();
-                        addresses
-                            .truncate(Shape::new(&isa::Alpha, &blocks[*block].1, false).accesses as usize);
+                        addresses.truncate(
+                            RecordShape::new(&isa::Alpha, &blocks[*block].1, false).accesses as usize,
+                        );
                     }
                     // Their numbers rise, by more than one where other threads do some.
                     Item::Mark(Mark::UnitBegins(number)) => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::Block;
 use pathlength_analysis::models::ExecutionPart;
 use pathlength_analysis::replay::Selection;
-use pathlength_analysis::strides::{Bins, By, Patterns, Range, StrideSettings, Strides};
+use pathlength_analysis::strides::{Bins, By, Patterns, StrideRange, StrideSettings, Strides};
 use proptest::prelude::*;
 use table::{Kind, Value};
 
@@ -13,10 +13,10 @@ use crate::made::{FUNCTIONS, Item, Made, Thread, words};
 use crate::recount::{One, expand, made, selection};
 
 /// By what the references are of, and whether they store: the references, and by steps and bins how often.
-type Counts = BTreeMap<(String, bool), (u64, BTreeMap<(u32, Range), u64>)>;
+type Counts = BTreeMap<(String, bool), (u64, BTreeMap<(u32, StrideRange), u64>)>;
 
 /// The bin of a stride, looked for one after the other.
-fn bin(options: StrideSettings, stride: i64, size: u64) -> Range {
+fn bin(options: StrideSettings, stride: i64, size: u64) -> StrideRange {
     let distance = stride.unsigned_abs() / if options.bins.in_elements { size } else { 1 };
     let sign = if options.bins.is_signed && stride < 0 { -1 } else { 1 };
     let mut bins: Vec<(u64, Option<u64>)> = (0..128).map(|one| (one, Some(one))).collect();
@@ -24,7 +24,7 @@ fn bin(options: StrideSettings, stride: i64, size: u64) -> Range {
     bins.push((32768, None));
     let of = bins.into_iter().find(|(from, to)| distance >= *from && to.is_none_or(|to| distance <= to));
     let (from, to) = of.unwrap();
-    Range { near: sign * from as i64, far: to.map(|to| sign * to as i64) }
+    StrideRange { near: sign * from as i64, far: to.map(|to| sign * to as i64) }
 }
 
 fn recount(all: &[One], options: StrideSettings, name: impl Fn(&One) -> String) -> Counts {
@@ -91,7 +91,8 @@ fn counted(made: &Made, by: By, selection: &Selection, options: StrideSettings, 
         }
         for row in &long.rows {
             let [step, near, far, count] = [2, 3, 4, 5].map(|behind| &row[kind + behind]);
-            let range = Range { near: integer(near), far: (*far != Value::Missing).then(|| integer(far)) };
+            let range =
+                StrideRange { near: integer(near), far: (*far != Value::Missing).then(|| integer(far)) };
             let (_, strides) = counts.get_mut(&key(row)).unwrap();
             let count = integer(count) as u64;
             assert!(strides.insert((integer(step) as u32, range), count).is_none(), "a bin is there twice");
@@ -283,7 +284,7 @@ impl Program {
     }
 }
 
-/// What a trace has at most.
+/// The greatest numbers of a trace.
 #[test]
 fn blocks_may_be_long() {
     let mut strides = Strides::new(StrideSettings::default());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use spike_environment::{Environment, Phase};
+use spike_environment::{ApplicationPhase, Environment};
 
 use super::{EngineOptions, OutputOptions, ProgramOptions};
 
@@ -44,12 +44,12 @@ pub enum Version {
     Optimized,
 }
 
-impl From<Version> for Phase {
-    fn from(version: Version) -> Phase {
+impl From<Version> for ApplicationPhase {
+    fn from(version: Version) -> ApplicationPhase {
         match version {
-            Version::Original => Phase::Original,
-            Version::Instrumented => Phase::Instrumented,
-            Version::Optimized => Phase::Optimized,
+            Version::Original => ApplicationPhase::Original,
+            Version::Instrumented => ApplicationPhase::Instrumented,
+            Version::Optimized => ApplicationPhase::Optimized,
         }
     }
 }

@@ -33,10 +33,10 @@ pub struct PlanOptions {
     /// Begin at SYMBOL, SYMBOL+OFFSET, IMAGE!SYMBOL or 0xADDRESS, or after a number of instructions: --from 1000000; or
     /// after a time of the program's clock, in which an instruction takes a nanosecond and waiting nothing: --from 20ms.
     #[arg(long, value_name = "WHERE")]
-    pub from: Option<engine::Place>,
+    pub from: Option<engine::ProgramLocation>,
     /// End at such a place, or after a number of instructions, or a time, from the beginning: --until 0.5s.
     #[arg(long, value_name = "WHERE", value_parser = ranges::until)]
-    pub until: Option<engine::Place>,
+    pub until: Option<engine::ProgramLocation>,
     /// Only calls of this function, with everything they call: NAME or IMAGE!NAME. For a trace of units the default is its
     /// own function.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]

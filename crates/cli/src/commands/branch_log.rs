@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use spike::branch_log::log::{LogHeader, MOST_IMAGES, POSITION, SWITCH};
-use spike::branch_log::{BlockCounts, LoggedImage, Plan, Reconstruction, Step, reconstruct};
+use spike::branch_log::{BlockCounts, LogImage, LoggedImage, ReconstructedStep, Reconstruction, reconstruct};
 use spike::optimize;
 use spike::profile::Profile;
 use table::{Kind, Table, Value};
@@ -89,10 +89,10 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The plans of images, and what identifies their log.
-fn plans(images: &[InputFile], capacity: u32) -> anyhow::Result<(Vec<Plan>, u64)> {
+fn plans(images: &[InputFile], capacity: u32) -> anyhow::Result<(Vec<LogImage>, u64)> {
     let (mut plans, mut id) = (Vec::new(), 0);
     for (image, number) in images.iter().zip(0..) {
-        let plan = Plan::new(optimize::open(image)?, number, capacity);
+        let plan = LogImage::new(optimize::open(image)?, number, capacity);
         let problem = |problem| spike::Error::Unsuitable { path: image.to_path_buf(), problem };
         id = plan.hash(id).map_err(problem)?;
         plans.push(plan);
@@ -166,7 +166,7 @@ fn images(options: &ReconstructOptions, header: &LogHeader) -> anyhow::Result<Ve
         );
     }
     let each = plans.into_iter().zip(&options.images).zip(&header.switches);
-    let image = |((plan, path), &switch): ((Plan, &InputFile), &u64)| {
+    let image = |((plan, path), &switch): ((LogImage, &InputFile), &u64)| {
         let problem = |problem| spike::Error::Unsuitable { path: path.to_path_buf(), problem };
         Ok(LoggedImage::new(plan, optimize::open(path)?, switch).map_err(problem)?)
     };
@@ -180,7 +180,7 @@ struct Listing<W: Write> {
 }
 
 impl<W: Write> Listing<W> {
-    fn write(&mut self, images: &[LoggedImage], step: &Step) {
+    fn write(&mut self, images: &[LoggedImage], step: &ReconstructedStep) {
         if self.failed.is_some() {
             return;
         }
@@ -224,7 +224,7 @@ impl Totals {
         Totals { by, rows: HashMap::new() }
     }
 
-    fn add(&mut self, images: &[LoggedImage], step: &Step) {
+    fn add(&mut self, images: &[LoggedImage], step: &ReconstructedStep) {
         let procedure = || images[step.image].program().blocks[step.block as usize].procedure;
         let row = match self.by {
             LogRows::Function => Row::Function(step.image, procedure()),

@@ -82,7 +82,8 @@ fn from_counts(counts: &Path, path: &Path) -> anyhow::Result<ImageProfile> {
     let failed = |problem: String| spike::Error::Profile { path: counts.into(), problem };
     let file = spike::profile::read(counts).map_err(failed)?;
     let update = spike::counts::update(&file);
-    let plan = spike::instrument::Plan::new(spike::optimize::open(path)?, update).map_err(problem)?;
+    let plan =
+        spike::instrument::InstrumentationPlan::new(spike::optimize::open(path)?, update).map_err(problem)?;
     let calls = plan.apply(&file, &mut program).map_err(failed)?;
     Ok(ImageProfile::of(&program, &name(path), &calls))
 }

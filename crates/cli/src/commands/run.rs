@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use engine::{Configuration, End, Process, Recorder};
+use engine::{Configuration, Process, ProgramEnd, Recorder};
 use gdb::{Listener, Server};
 use session::process_tree::AttachedRings;
 use session::{crash, measure};
@@ -39,8 +39,8 @@ pub fn execute(
     };
     ended();
     match end {
-        End::Exited(status) => Ok(ExitCode::from(status as u8)),
-        End::Killed(crash) => {
+        ProgramEnd::Exited(status) => Ok(ExitCode::from(status as u8)),
+        ProgramEnd::Killed(crash) => {
             if crash::is_crash(crash.signal) {
                 text::message!("{}", crash::report(&crash, &process.images));
             }
@@ -57,7 +57,7 @@ fn not_started(error: &engine::Error, program: &Path) -> ExitCode {
 }
 
 /// Runs the program so that `pathlength attach` can record it.
-fn attachable(process: &mut Process, configuration: &Configuration) -> anyhow::Result<End> {
+fn attachable(process: &mut Process, configuration: &Configuration) -> anyhow::Result<ProgramEnd> {
     let arguments =
         configuration.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();
     let mut recorder = Recorder::idle(arguments, configuration.model, Arc::new(AttachedRings));
@@ -72,7 +72,11 @@ fn listen(place: &str) -> anyhow::Result<Listener> {
 }
 
 /// Runs the program under GDB.
-fn debug(listener: Listener, process: &mut Process, configuration: &Configuration) -> anyhow::Result<End> {
+fn debug(
+    listener: Listener,
+    process: &mut Process,
+    configuration: &Configuration,
+) -> anyhow::Result<ProgramEnd> {
     text::message!("waiting for GDB: target remote {}", listener.address());
     let Some(connection) = listener.accept().context("cannot wait for GDB")? else {
         return Ok(measure::run(process, &mut (), configuration)?);

@@ -9,7 +9,7 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
     Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection,
 };
-use report::{Format, OutputFolder, StandardStream, StreamWriter, TableWriter};
+use report::{Format, OutputFolder, PagedStream, StandardStream, TableWriter};
 use session::program::protect_images;
 use session::views::{replay_selected, report_damage, selected_tables};
 use table::Table;
@@ -73,7 +73,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// Standard output, with a pager on a terminal.
-fn stdout(options: &ShowOptions) -> io::Result<StreamWriter> {
+fn stdout(options: &ShowOptions) -> io::Result<PagedStream> {
     report::open_stream(StandardStream::Output, options.output.destination().is_paged)
 }
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use spike::hot_cold::{Category, Outcome};
-use spike::layout::{BlockOrder, ProcedureOrder, Steps};
+use spike::hot_cold::{HotColdCategory, ProcedureOutcome};
+use spike::layout::{BlockOrder, LayoutSteps, ProcedureOrder};
 use spike::optimize::{self, Optimized, Options};
 use spike::profile::matching::{self, LEAST_SHARE, Matched, Method};
 use spike::profile::{ImageProfile, IndirectCall, Profile};
@@ -154,9 +154,9 @@ fn settings(options: &OptimizeOptions) -> Options {
     }
 }
 
-fn steps(options: &OptimizeOptions) -> Steps {
+fn steps(options: &OptimizeOptions) -> LayoutSteps {
     let has = |step| options.layout.as_ref().is_none_or(|chosen| chosen.contains(&Some(step)));
-    Steps {
+    LayoutSteps {
         chain: has(LayoutStep::Chain),
         split: has(LayoutStep::Split),
         order: has(LayoutStep::Order),
@@ -200,7 +200,7 @@ pub fn share(part: u64, whole: u64) -> Value {
 }
 
 /// The sum of a number over all procedures.
-fn sum(outcomes: &[Outcome], number: impl Fn(&Outcome) -> u64) -> u64 {
+fn sum(outcomes: &[ProcedureOutcome], number: impl Fn(&ProcedureOutcome) -> u64) -> u64 {
     outcomes.iter().map(number).fold(0, u64::saturating_add)
 }
 
@@ -246,8 +246,8 @@ fn coverage(optimized: &Optimized) -> Table {
     ];
     let mut table = Table::new("coverage", "Procedures by what hot-cold optimization did", &columns);
     let total = sum(&optimized.outcomes, |one| one.executed);
-    for category in Category::ALL {
-        let those: Vec<Outcome> =
+    for category in HotColdCategory::ALL {
+        let those: Vec<ProcedureOutcome> =
             optimized.outcomes.iter().filter(|one| one.category == category).cloned().collect();
         let executed = sum(&those, |one| one.executed);
         let name = Value::Text(category.name().into());
@@ -275,7 +275,8 @@ fn procedures(optimized: &Optimized) -> Table {
         ("reason", Kind::Text),
     ];
     let mut table = Table::new("procedures", "Procedures of the image, in instructions", &columns);
-    let mut outcomes: Vec<&Outcome> = optimized.outcomes.iter().filter(|one| one.executed > 0).collect();
+    let mut outcomes: Vec<&ProcedureOutcome> =
+        optimized.outcomes.iter().filter(|one| one.executed > 0).collect();
     outcomes.sort_by_key(|one| (std::cmp::Reverse(one.executed), one.procedure));
     for one in outcomes {
         let procedure = &optimized.program.procedures[one.procedure as usize];

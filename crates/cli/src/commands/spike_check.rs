@@ -4,7 +4,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use spike::check::{self, Category, Checked, Difference, Report};
+use spike::check::{self, CheckedProcedure, ComparisonReport, Difference, ProofCategory};
 use table::{Kind, Table, Value};
 
 use crate::arguments::{CheckImagesOptions, OutputOptions, ReportRows};
@@ -32,11 +32,11 @@ pub fn run(options: &CheckImagesOptions) -> anyhow::Result<ExitCode> {
     Ok(if report.is_proved() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn categories(report: &Report) -> Table {
+fn categories(report: &ComparisonReport) -> Table {
     let columns = [("category", Kind::Text), ("procedures", Kind::Count), ("meaning", Kind::Text)];
     let mut table = Table::new("proved", "Procedures of the original by what was proved", &columns);
     let count = |number: usize| Value::Integer(number as i64);
-    for category in Category::ALL {
+    for category in ProofCategory::ALL {
         table.row(vec![
             Value::Text(category.name().into()),
             count(report.count(category)),
@@ -60,12 +60,12 @@ fn categories(report: &Report) -> Table {
 /// Differences that are listed.
 const MOST_PLACES: usize = 20;
 
-fn unproved(procedures: &[Checked]) -> impl Iterator<Item = (&str, &Difference)> {
+fn unproved(procedures: &[CheckedProcedure]) -> impl Iterator<Item = (&str, &Difference)> {
     procedures.iter().filter_map(|one| Some((one.name.as_str(), &one.difference.as_ref()?.1)))
 }
 
 /// What could not be proved: where, and on which path.
-fn differences(report: &Report) -> Table {
+fn differences(report: &ComparisonReport) -> Table {
     let columns = [
         ("procedure", Kind::Text),
         ("original", Kind::Text),

@@ -13,8 +13,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use report::OutputFolder;
 use spike::optimize::Options;
-use spike_environment::{ApplicationView, Environment, ExportedImage, ImageView, Made, Phase, Substitutes};
-use spike_manager::{Manager, Settings};
+use spike_environment::{
+    ApplicationPhase, ApplicationView, Environment, ExportedImage, ImageView, Made, Substitutes,
+};
+use spike_manager::{Manager, ManagerSettings};
 use table::{Kind, Table, Value};
 
 use super::run as run_command;
@@ -104,7 +106,8 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<ExitCode> {
     };
     // No process that the program forks may have the database open.
     drop(environment);
-    let substitutes = Substitutes { folder: options.database.folder()?, phase: Some(Phase::Instrumented) };
+    let substitutes =
+        Substitutes { folder: options.database.folder()?, phase: Some(ApplicationPhase::Instrumented) };
     let mut configuration = options.engine.program().configuration(&program, arguments, false);
     substitute(&mut configuration.settings, &options.engine, &substitutes)?;
     run_command::execute(&configuration, None, || collect_after(&substitutes.folder))
@@ -112,8 +115,10 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<ExitCode> {
 
 /// Runs a program with the chosen versions of registered images.
 pub fn run(options: &SpikeRunOptions) -> anyhow::Result<ExitCode> {
-    let substitutes =
-        Substitutes { folder: options.database.folder()?, phase: options.version.map(Phase::from) };
+    let substitutes = Substitutes {
+        folder: options.database.folder()?,
+        phase: options.version.map(ApplicationPhase::from),
+    };
     // Errors of the database are reported before the program starts.
     drop(options.database.open()?);
     let program = &options.program;
@@ -170,7 +175,7 @@ fn run_on_host(configuration: &engine::Configuration, ended: impl FnOnce()) -> a
 
 /// Loads the versions in place of registered images, also in programs that programs of the host start.
 fn substitute(
-    settings: &mut engine::Settings,
+    settings: &mut engine::SystemSettings,
     engine: &EngineOptions,
     substitutes: &Substitutes,
 ) -> anyhow::Result<()> {
@@ -213,12 +218,12 @@ fn say_collected(environment: &mut Environment) -> anyhow::Result<()> {
 pub fn choose(options: &UseOptions) -> anyhow::Result<ExitCode> {
     let mut environment = options.database.open()?;
     let application = environment.application(&options.application)?;
-    let phase = Phase::from(options.version);
-    if phase == Phase::Instrumented {
+    let phase = ApplicationPhase::from(options.version);
+    if phase == ApplicationPhase::Instrumented {
         environment.instrument(&application, false, &mut |made| report(made, "instrumented"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if phase == Phase::Optimized
+    if phase == ApplicationPhase::Optimized
         && !environment.view(&application)?.images.iter().any(|image| image.optimized)
     {
         return Err(spike_environment::Error::NotOptimized(application.name).into());
@@ -274,7 +279,7 @@ pub fn manager(options: &ManagerOptions) -> anyhow::Result<ExitCode> {
     // Errors of the database are reported before the page is.
     drop(options.database.open()?);
     let sysroot = std::path::absolute(&options.sysroot)?.into_os_string();
-    let settings = Settings {
+    let settings = ManagerSettings {
         folder: options.database.folder()?,
         program: std::env::current_exe()?,
         engine: vec!["--cpu".into(), options.cpu.to_string().into(), "--sysroot".into(), sysroot],

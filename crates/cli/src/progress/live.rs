@@ -39,7 +39,7 @@ impl LiveProgress {
         let counters = Arc::new(Counters::default());
         let is_shown = io::stderr().is_terminal() && !io::stdout().is_terminal() && !is_output_moved;
         // The program may close its own standard error.
-        let terminal = is_shown.then(|| linux::high_copy(io::stderr().as_raw_fd())).flatten();
+        let terminal = is_shown.then(|| linux_user::high_copy(io::stderr().as_raw_fd())).flatten();
         let shown = counters.clone();
         let thread = terminal.and_then(|terminal| {
             let body = move || show(&shown, File::from(terminal));

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use fastrand::Rng;
-use pathlength_engine::debug::{Accesses, Event, Order, Reason, Session};
-use pathlength_engine::{End, Error, Process};
+use pathlength_engine::debug::{DebugEvent, DebugSession, Order, StopReason, WatchedAccesses};
+use pathlength_engine::{Error, Process, ProgramEnd};
 
 /// EMFILE: too many open files.
 const EMFILE: i32 = 24;
@@ -18,10 +18,10 @@ const EMFILE: i32 = 24;
 const STOPS: usize = 3000;
 
 /// Runs a program under such a debugger, which makes random decisions with a seed.
-pub fn run(process: &mut Process, seed: u64) -> Result<End, Error> {
+pub fn run(process: &mut Process, seed: u64) -> Result<ProgramEnd, Error> {
     let (sender, events) = channel();
-    let session = Session::new(process, move |event| drop(sender.send(event)));
-    let mut observer = pathlength_engine::debug::Attached::new(&session);
+    let session = DebugSession::new(process, move |event| drop(sender.send(event)));
+    let mut observer = pathlength_engine::debug::DebugObserver::new(&session);
     let debugger =
         Debugger { session: session.clone(), events, rng: Rng::with_seed(seed), places: Vec::new() };
     let debugger: JoinHandle<()> = host::without_signals(|| std::thread::spawn(|| debugger.debug()));
@@ -32,8 +32,8 @@ pub fn run(process: &mut Process, seed: u64) -> Result<End, Error> {
 }
 
 struct Debugger {
-    session: Arc<Session>,
-    events: Receiver<Event>,
+    session: Arc<DebugSession>,
+    events: Receiver<DebugEvent>,
     rng: Rng,
     /// Addresses of the next instructions at stops, for breakpoints.
     places: Vec<u64>,
@@ -64,11 +64,11 @@ impl Debugger {
                     None => self.events.recv().expect("the session lives"),
                 },
             };
-            let Event::Stopped(stopped) = event else { return };
+            let DebugEvent::Stopped(stopped) = event else { return };
             self.session.settle();
             thread = stopped.thread;
             signal = match stopped.reason {
-                Reason::Signal(signal) => Some(signal),
+                StopReason::Signal(signal) => Some(signal),
                 _ => None,
             };
         }
@@ -116,9 +116,9 @@ impl Debugger {
         let stack = registers.words()[30] & !7;
         let range = stack..stack + 32;
         if watched {
-            self.session.add_watchpoint(range.start, 32, Accesses::All);
+            self.session.add_watchpoint(range.start, 32, WatchedAccesses::All);
         } else {
-            self.session.remove_watchpoint(range.start, 32, Accesses::All);
+            self.session.remove_watchpoint(range.start, 32, WatchedAccesses::All);
         }
         let order = match self.rng.u8(..4) {
             0 => Order::Run,

@@ -7,23 +7,23 @@ use std::sync::{Arc, MutexGuard};
 use events::BlockId;
 
 use super::{
-    Accesses, Breakpoints, DebuggedThread, Event, Order, Reason, Registers, SecondEntryStop, Session,
-    SessionState, Stopped, ThreadState, Watchpoint,
+    Breakpoints, DebugEvent, DebugSession, DebuggedThread, Order, SecondEntryStop, SessionState, StopReason,
+    Stopped, ThreadRegisters, ThreadState, WatchedAccesses, Watchpoint,
 };
-use crate::platform::{Block, BlockCache, Cpu, INSTRUCTION_SET};
+use crate::platform::{BlockCache, Cpu, DecodedBlock, INSTRUCTION_SET};
 use guest::CallingConvention;
 use guest::{
     Debugged, DebuggerHook, Instruction, Instrumentation, InstrumentationLevel, Observer, SignalHook,
 };
+use guest_memory::Memory;
 use host::ThreadHandle;
-use memory::Memory;
 
 /// The observer of a debugged thread. It observes blocks at breakpoints only, and every instruction while the thread
 /// is stepped or has watchpoints.
 #[derive(Default)]
-pub struct Attached {
+pub struct DebugObserver {
     /// None after the debugger has detached.
-    session: Option<Arc<Session>>,
+    session: Option<Arc<DebugSession>>,
     thread: i32,
     order: Order,
     /// The resume count for which the order was given.
@@ -36,22 +36,22 @@ pub struct Attached {
     compiled_breakpoints: Arc<Breakpoints>,
     compiled_addresses: Vec<u64>,
     /// The watched access of the last instruction.
-    access: Option<Reason>,
+    access: Option<StopReason>,
     /// The reason for which the thread stops.
-    reason: Option<Reason>,
+    reason: Option<StopReason>,
     /// The breakpoint before a function's second entry for which the thread stops at the second entry, if it is
     /// there; and the last breakpoint for which it has stopped so.
     before_entry: Option<u64>,
     passed: Option<u64>,
     /// The end of the last interpreted block. If the thread is at this address it fell through, since the interpreter
-    /// calls [`Attached::holds`] before each block.
+    /// calls [`DebugObserver::holds`] before each block.
     fell_through_to: Option<u64>,
 }
 
-impl Attached {
+impl DebugObserver {
     /// The observer of the first thread of a program.
-    pub fn new(session: &Arc<Session>) -> Attached {
-        Attached { session: Some(session.clone()), ..Attached::default() }
+    pub fn new(session: &Arc<DebugSession>) -> DebugObserver {
+        DebugObserver { session: Some(session.clone()), ..DebugObserver::default() }
     }
 
     /// The thread has ended. While the program is stopped, the debugger keeps all threads that it has found: it may resume
@@ -67,7 +67,7 @@ impl Attached {
     }
 
     /// Waits until the thread may continue in the guest, and takes its order.
-    fn resume(&mut self, session: &Session, state: MutexGuard<SessionState>, cpu: &mut Cpu) {
+    fn resume(&mut self, session: &DebugSession, state: MutexGuard<SessionState>, cpu: &mut Cpu) {
         let mut state = session.hold(state, self.thread, cpu);
         if state.is_detached {
             state.threads.remove(&self.thread);
@@ -81,7 +81,7 @@ impl Attached {
         self.order = debugged.order.clone();
         if let Some(signal) = debugged.signal.take() {
             debugged.sent = Some(signal);
-            linux::send_to_caller::<Cpu>(signal);
+            linux_user::send_to_caller::<Cpu>(signal);
         }
         if resume_count != self.resume_count {
             // A step into a signal handler ends before the handler's first instruction.
@@ -98,19 +98,19 @@ impl Attached {
     }
 
     /// The stop reason for an instruction's access, if a watchpoint covers it.
-    fn watched(&self, block: &Block, cpu: &Cpu) -> Option<Reason> {
+    fn watched(&self, block: &DecodedBlock, cpu: &Cpu) -> Option<StopReason> {
         let step = block.instructions.first()?;
         let first = step.address(cpu);
         let access_end = first.saturating_add(step.access_size()?.into());
-        let other = if step.is_store() { Accesses::Loads } else { Accesses::Stores };
+        let other = if step.is_store() { WatchedAccesses::Loads } else { WatchedAccesses::Stores };
         let hit =
             |&&(start, end, accesses): &&Watchpoint| accesses != other && first < end && start < access_end;
         let &(start, _, watched) = self.watchpoints.iter().find(hit)?;
-        Some(Reason::Access { address: first.max(start), watched })
+        Some(StopReason::Access { address: first.max(start), watched })
     }
 }
 
-impl DebuggerHook<Cpu> for Attached {
+impl DebuggerHook<Cpu> for DebugObserver {
     fn signals(&self) -> Option<Arc<dyn SignalHook<Cpu>>> {
         self.session.clone().map(|session| session as Arc<dyn SignalHook<Cpu>>)
     }
@@ -128,8 +128,8 @@ impl DebuggerHook<Cpu> for Attached {
         self.before_entry = self.breakpoints.before_second_entry(pc, self.passed).filter(|_| has_entered);
         self.reason = match &self.order {
             _ if self.access.is_some() => self.access,
-            _ if self.before_entry.is_some() || self.breakpoints.contains(pc) => Some(Reason::Breakpoint),
-            Order::Step(range) if self.has_stepped && !range.contains(&pc) => Some(Reason::Step),
+            _ if self.before_entry.is_some() || self.breakpoints.contains(pc) => Some(StopReason::Breakpoint),
+            Order::Step(range) if self.has_stepped && !range.contains(&pc) => Some(StopReason::Step),
             _ => None,
         };
         self.reason.is_some()
@@ -139,7 +139,7 @@ impl DebuggerHook<Cpu> for Attached {
         let Some(session) = self.session.clone() else { return };
         self.thread = address.id;
         let mut state = session.lock();
-        let (order, registers) = (state.default.clone(), Registers::of(cpu));
+        let (order, registers) = (state.default.clone(), ThreadRegisters::of(cpu));
         let debugged = DebuggedThread::new(address, registers, order);
         state.threads.insert(self.thread, debugged);
         self.resume(&session, state, cpu);
@@ -152,7 +152,7 @@ impl DebuggerHook<Cpu> for Attached {
         // resumed.
         if let Some(reason) = self.reason.take().filter(|_| !state.is_held && !state.is_detached) {
             self.access = None;
-            let reported_pc = self.before_entry.filter(|_| reason == Reason::Breakpoint);
+            let reported_pc = self.before_entry.filter(|_| reason == StopReason::Breakpoint);
             self.passed = reported_pc.or(self.passed);
             let second_entry_stop = reported_pc.map(|reported_pc| SecondEntryStop::new(reported_pc, cpu));
             session.stop(&mut state, self.thread, cpu, reason, second_entry_stop);
@@ -184,15 +184,15 @@ impl DebuggerHook<Cpu> for Attached {
         (state.executable, state.stack) = (executable.into(), cpu.stack_pointer());
         (state.breakpoints, state.watchpoints) = Default::default();
         drop(state);
-        (self.access, self.reason) = (None, Some(Reason::Program));
+        (self.access, self.reason) = (None, Some(StopReason::Program));
         self.stop(cpu);
     }
 }
 
-impl Instrumentation<Cpu> for Attached {
+impl Instrumentation<Cpu> for DebugObserver {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Off;
 
-    fn must_report(&self, block: &Block) -> bool {
+    fn must_report(&self, block: &DecodedBlock) -> bool {
         self.compiled_addresses.binary_search(&block.address).is_ok()
     }
 
@@ -213,13 +213,13 @@ impl Instrumentation<Cpu> for Attached {
     }
 }
 
-impl Debugged<Cpu> for Attached {
+impl Debugged<Cpu> for DebugObserver {
     fn debugger(&mut self) -> Option<&mut dyn DebuggerHook<Cpu>> {
         if self.session.is_some() { Some(self) } else { None }
     }
 }
 
-impl Observer<Cpu> for Attached {
+impl Observer<Cpu> for DebugObserver {
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, _: &Memory) {
         let block = cache.block(id);
         self.has_stepped = true;
@@ -229,12 +229,12 @@ impl Observer<Cpu> for Attached {
         }
     }
 
-    fn truncated(&mut self, _: BlockId, _: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, _: BlockId, _: Option<(BlockId, &DecodedBlock)>) {
         self.access = None;
     }
 
-    fn thread(&self) -> Attached {
-        Attached { session: self.session.clone(), ..Attached::default() }
+    fn thread(&self) -> DebugObserver {
+        DebugObserver { session: self.session.clone(), ..DebugObserver::default() }
     }
 
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
@@ -246,14 +246,14 @@ impl Observer<Cpu> for Attached {
     }
 }
 
-impl Session {
+impl DebugSession {
     /// Stops the program because of this thread. `second_entry_stop` if it stopped at a function's second entry.
     pub(super) fn stop(
         &self,
         state: &mut SessionState,
         thread: i32,
         cpu: &Cpu,
-        reason: Reason,
+        reason: StopReason,
         second_entry_stop: Option<SecondEntryStop>,
     ) {
         self.set_thread_state(state, thread, ThreadState::Held, cpu);
@@ -264,13 +264,13 @@ impl Session {
             debugged.second_entry_stop = Some(second_entry_stop);
         }
         state.hold();
-        (self.report)(Event::Stopped(Stopped { thread, reason }));
+        (self.report)(DebugEvent::Stopped(Stopped { thread, reason }));
     }
 
     /// Records the state of a thread.
     fn set_thread_state(&self, state: &mut SessionState, thread: i32, thread_state: ThreadState, cpu: &Cpu) {
         if let Some(debugged) = state.threads.get_mut(&thread) {
-            (debugged.thread_state, debugged.registers) = (thread_state, Registers::of(cpu));
+            (debugged.thread_state, debugged.registers) = (thread_state, ThreadRegisters::of(cpu));
             // A thread that is really where a stop was reported, as in the next call of a signal handler from the same
             // place, is not in that stop any more.
             debugged.second_entry_stop = debugged.second_entry_stop.filter(|stop| stop.pc(cpu).is_none());
@@ -309,7 +309,7 @@ impl Session {
     }
 }
 
-impl SignalHook<Cpu> for Session {
+impl SignalHook<Cpu> for DebugSession {
     fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32> {
         let mut state = self.lock();
         let Some(thread_state) = state.threads.get(&thread).map(|debugged| debugged.thread_state) else {
@@ -319,7 +319,7 @@ impl SignalHook<Cpu> for Session {
         let sent = state.threads.get_mut(&thread).and_then(|debugged| debugged.sent.take());
         let is_known = state.is_detached || sent == Some(signal);
         if !is_known {
-            self.stop(&mut state, thread, cpu, Reason::Signal(signal), None);
+            self.stop(&mut state, thread, cpu, StopReason::Signal(signal), None);
             state = self.hold(state, thread, cpu);
         }
         let is_known = is_known || state.is_detached;

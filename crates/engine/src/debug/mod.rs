@@ -1,6 +1,6 @@
 //! The debugger's side of a running program: it stops all threads, reads and changes their state, and resumes them.
 //!
-//! Each thread of the program has an [`Attached`] as its observer. When the program is to stop, a thread in guest
+//! Each thread of the program has an [`DebugObserver`] as its observer. When the program is to stop, a thread in guest
 //! code stops where it is, and a thread in a system call stops when the call returns; the call is not interrupted.
 //! The first thread with a reason to stop reports it. The others wait, and determine their reasons again when the
 //! program is resumed.
@@ -14,8 +14,8 @@ mod registers;
 #[cfg(test)]
 mod tests;
 
-pub use attached::Attached;
-pub use registers::Registers;
+pub use attached::DebugObserver;
+pub use registers::ThreadRegisters;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -25,15 +25,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use self::breakpoints::Breakpoints;
-use crate::platform::{Cpu, End, INSTRUCTION_SET};
+use crate::platform::{Cpu, INSTRUCTION_SET, ProgramEnd};
 use crate::process::Process;
 use guest::CallingConvention;
+use guest_memory::{Backing, Memory};
 use host::ThreadHandle;
-use memory::{Backing, Memory};
 
 /// The reason for which a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum StopReason {
     /// A breakpoint.
     Breakpoint,
     /// The end of a step.
@@ -43,7 +43,7 @@ pub enum Reason {
         /// The address.
         address: u64,
         /// The accesses that are watched.
-        watched: Accesses,
+        watched: WatchedAccesses,
     },
     /// A signal, by the guest's number, that is about to be delivered.
     Signal(i32),
@@ -57,19 +57,19 @@ pub struct Stopped {
     /// The thread that caused it.
     pub thread: i32,
     /// The reason.
-    pub reason: Reason,
+    pub reason: StopReason,
 }
 
 /// An event that the program reports to its debugger.
 #[derive(Clone, Debug)]
-pub enum Event {
-    /// The program is stopping: [`Session::settle`] waits until it has stopped.
+pub enum DebugEvent {
+    /// The program is stopping: [`DebugSession::settle`] waits until it has stopped.
     Stopped(Stopped),
     /// The program has ended.
-    Ended(End),
+    Ended(ProgramEnd),
 }
 
-/// What a thread does when the program is resumed.
+/// The action of a thread when the program is resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Run.
@@ -83,7 +83,7 @@ pub enum Order {
 
 /// The accesses that a watchpoint watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Accesses {
+pub enum WatchedAccesses {
     /// Loads.
     Loads,
     /// Stores.
@@ -93,7 +93,7 @@ pub enum Accesses {
 }
 
 /// A watchpoint: its first address, the address after it, and the accesses.
-type Watchpoint = (u64, u64, Accesses);
+type Watchpoint = (u64, u64, WatchedAccesses);
 
 /// Why an operation on a thread failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,7 +122,7 @@ struct DebuggedThread {
     address: ThreadHandle,
     thread_state: ThreadState,
     /// Its registers when it came to its present state.
-    registers: Registers,
+    registers: ThreadRegisters,
     /// The debugger has set the registers since.
     is_changed: bool,
     /// The last stop at a second entry that was reported as a stop before it.
@@ -138,7 +138,7 @@ struct DebuggedThread {
 
 impl DebuggedThread {
     /// A thread that begins.
-    fn new(address: ThreadHandle, registers: Registers, order: Order) -> DebuggedThread {
+    fn new(address: ThreadHandle, registers: ThreadRegisters, order: Order) -> DebuggedThread {
         DebuggedThread {
             address,
             thread_state: ThreadState::Guest,
@@ -240,22 +240,22 @@ impl SessionState {
 }
 
 /// A program under a debugger.
-pub struct Session {
+pub struct DebugSession {
     state: Mutex<SessionState>,
     /// Signalled when a state changes for which threads or the debugger wait.
     changed: Condvar,
     memory: Arc<Memory>,
-    report: Box<dyn Fn(Event) + Send + Sync>,
+    report: Box<dyn Fn(DebugEvent) + Send + Sync>,
 }
 
-impl Session {
+impl DebugSession {
     /// A session for a program that was loaded and has not started. It stops before its first instruction. `report` is
     /// called for each event and must not block.
-    pub fn new(process: &Process, report: impl Fn(Event) + Send + Sync + 'static) -> Arc<Session> {
+    pub fn new(process: &Process, report: impl Fn(DebugEvent) + Send + Sync + 'static) -> Arc<DebugSession> {
         let executable = process.images.first().map(|image| image.path.clone()).unwrap_or_default();
         let state = SessionState::new(executable, process.cpu.stack_pointer());
         let (memory, report) = (process.memory.clone(), Box::new(report));
-        Arc::new(Session { state: Mutex::new(state), changed: Condvar::new(), memory, report })
+        Arc::new(DebugSession { state: Mutex::new(state), changed: Condvar::new(), memory, report })
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionState> {
@@ -321,8 +321,8 @@ impl Session {
     }
 
     /// Reports that the program has ended.
-    pub fn end(&self, end: End) {
-        (self.report)(Event::Ended(end));
+    pub fn end(&self, end: ProgramEnd) {
+        (self.report)(DebugEvent::Ended(end));
     }
 
     /// The threads' IDs, which are the host's.
@@ -331,12 +331,12 @@ impl Session {
     }
 
     /// The registers of a stopped thread. For a thread in a system call they are those at the start of the call.
-    pub fn registers(&self, thread: i32) -> Result<Registers, Refusal> {
+    pub fn registers(&self, thread: i32) -> Result<ThreadRegisters, Refusal> {
         self.lock().threads.get(&thread).map(|debugged| debugged.registers.clone()).ok_or(Refusal::NoThread)
     }
 
     /// Sets the registers of a stopped thread.
-    pub fn set_registers(&self, thread: i32, registers: &Registers) -> Result<(), Refusal> {
+    pub fn set_registers(&self, thread: i32, registers: &ThreadRegisters) -> Result<(), Refusal> {
         let mut state = self.lock();
         let debugged = state.threads.get_mut(&thread).ok_or(Refusal::NoThread)?;
         if debugged.thread_state != ThreadState::Held {
@@ -402,13 +402,13 @@ impl Session {
 
     /// Sets a watchpoint: the program stops after an instruction that accesses this range. False if there is one
     /// already.
-    pub fn add_watchpoint(&self, address: u64, bytes: u64, accesses: Accesses) -> bool {
+    pub fn add_watchpoint(&self, address: u64, bytes: u64, accesses: WatchedAccesses) -> bool {
         let watchpoint = (address, address.saturating_add(bytes), accesses);
         Arc::make_mut(&mut self.lock().watchpoints).insert(watchpoint)
     }
 
     /// Removes a watchpoint. False if there is none.
-    pub fn remove_watchpoint(&self, address: u64, bytes: u64, accesses: Accesses) -> bool {
+    pub fn remove_watchpoint(&self, address: u64, bytes: u64, accesses: WatchedAccesses) -> bool {
         let watchpoint = (address, address.saturating_add(bytes), accesses);
         Arc::make_mut(&mut self.lock().watchpoints).remove(&watchpoint)
     }

@@ -6,23 +6,23 @@ use crate::platform::Cpu;
 
 /// The registers of a thread, by GDB's numbers: as many as the guest has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registers(Vec<u64>);
+pub struct ThreadRegisters(Vec<u64>);
 
-impl Default for Registers {
-    fn default() -> Registers {
-        Registers(vec![0; Cpu::REGISTERS])
+impl Default for ThreadRegisters {
+    fn default() -> ThreadRegisters {
+        ThreadRegisters(vec![0; Cpu::REGISTERS])
     }
 }
 
-impl Registers {
+impl ThreadRegisters {
     /// From words, if there are as many as the guest has registers.
-    pub fn new(words: Vec<u64>) -> Option<Registers> {
-        (words.len() == Cpu::REGISTERS).then_some(Registers(words))
+    pub fn new(words: Vec<u64>) -> Option<ThreadRegisters> {
+        (words.len() == Cpu::REGISTERS).then_some(ThreadRegisters(words))
     }
 
     /// Those of a processor.
-    pub(super) fn of(cpu: &Cpu) -> Registers {
-        Registers(cpu.registers())
+    pub(super) fn of(cpu: &Cpu) -> ThreadRegisters {
+        ThreadRegisters(cpu.registers())
     }
 
     /// Sets a processor's registers.

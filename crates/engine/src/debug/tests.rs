@@ -5,11 +5,11 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
-use crate::platform::Thread;
+use crate::platform::Task;
 
 /// Starts a program whose new threads run only if `default` is `Order::Run`.
-fn session() -> Arc<Session> {
-    let session = Arc::new(Session {
+fn session() -> Arc<DebugSession> {
+    let session = Arc::new(DebugSession {
         state: Mutex::new(SessionState::new(PathBuf::new(), 0)),
         changed: Condvar::new(),
         memory: Arc::new(crate::platform::reserve_memory().expect("memory")),
@@ -23,11 +23,11 @@ fn session() -> Arc<Session> {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether a thread that begins enters guest code within this time.
-fn begins(session: &Arc<Session>, patience: Duration) -> bool {
+fn begins(session: &Arc<DebugSession>, patience: Duration) -> bool {
     let (goes_on, has_gone_on) = channel();
-    let mut attached = Attached::new(session);
+    let mut attached = DebugObserver::new(session);
     std::thread::spawn(move || {
-        attached.begin(Thread::first().address(), &mut Cpu::default());
+        attached.begin(Task::first().address(), &mut Cpu::default());
         goes_on.send(())
     });
     has_gone_on.recv_timeout(patience).is_ok()
@@ -50,20 +50,20 @@ fn a_thread_that_begins_when_the_debugger_has_gone_goes_on() {
 #[test]
 fn a_thread_that_begins_when_the_program_ends_goes_on() {
     let session = session();
-    Attached::new(&session).end_all(&Cpu::default());
+    DebugObserver::new(&session).end_all(&Cpu::default());
     assert!(begins(&session, PATIENCE));
 }
 
 /// A signal handler is called twice from the same place. Once it stops at its second entry, once really before it.
 #[test]
 fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
-    let (session, address) = (session(), Thread::first().address());
+    let (session, address) = (session(), Task::first().address());
     let mut cpu = Cpu { pc: 0x1008, ..Cpu::default() };
-    let debugged = DebuggedThread::new(address, Registers::of(&cpu), Order::Run);
+    let debugged = DebuggedThread::new(address, ThreadRegisters::of(&cpu), Order::Run);
     session.lock().threads.insert(address.id, debugged);
     let mut stop_and_go_on = |pc: u64, second_entry_stop: Option<SecondEntryStop>| {
         cpu.pc = pc;
-        session.stop(&mut session.lock(), address.id, &cpu, Reason::Step, second_entry_stop);
+        session.stop(&mut session.lock(), address.id, &cpu, StopReason::Step, second_entry_stop);
         let registers = session.registers(address.id).expect("it has stopped");
         session.set_registers(address.id, &registers).expect("it has stopped");
         session.resume(&BTreeMap::new(), &Order::Run);
@@ -78,10 +78,10 @@ fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
 /// It was in the call that ended it when the program stopped.
 #[test]
 fn a_thread_that_ends_is_known_until_the_program_is_resumed() {
-    let (session, address) = (session(), Thread::first().address());
+    let (session, address) = (session(), Task::first().address());
     session.resume(&BTreeMap::new(), &Order::Run);
     let (ends, has_ended) = channel();
-    let (mut attached, mut cpu) = (Attached::new(&session), Cpu::default());
+    let (mut attached, mut cpu) = (DebugObserver::new(&session), Cpu::default());
     attached.begin(address, &mut cpu);
     attached.leave_guest(&cpu);
     assert_eq!(session.interrupt(), Some(address.id));

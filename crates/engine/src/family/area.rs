@@ -79,7 +79,7 @@ fn remove(folder: i32, name: &str) {
 }
 
 /// Executions of blocks in all units of a class.
-pub(super) struct ClassSums {
+pub(super) struct ClassBlockCounts {
     folder: i32,
     name: String,
     words: SharedWords,
@@ -87,14 +87,14 @@ pub(super) struct ClassSums {
 }
 
 // SAFETY: the mapping is its own, and one thread accesses it at a time.
-unsafe impl Send for ClassSums {}
+unsafe impl Send for ClassBlockCounts {}
 
-impl ClassSums {
+impl ClassBlockCounts {
     /// A new file in a folder.
-    pub(super) fn new(folder: i32, name: String) -> io::Result<ClassSums> {
+    pub(super) fn new(folder: i32, name: String) -> io::Result<ClassBlockCounts> {
         let bytes = MOST_BLOCKS * WORD;
         let words = SharedWords::map(&create(folder, &name, bytes)?, 0, bytes)?;
-        Ok(ClassSums { folder, name, words, room: 0 })
+        Ok(ClassBlockCounts { folder, name, words, room: 0 })
     }
 
     /// Adds executions of blocks, of which there are `blocks`.

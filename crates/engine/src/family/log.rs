@@ -39,7 +39,7 @@ impl fmt::Display for ProcessNumber {
     }
 }
 
-/// What one program did in one process: a process that executes another program begins another log.
+/// The log of one program in one process: a process that executes another program begins another log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct LogName {
     pub(super) process: ProcessNumber,
@@ -99,7 +99,7 @@ pub(super) struct Inherited {
 
 /// An entry of the log. Blocks are numbered by the order of their definition; each thread has its own numbers for them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Entry {
+pub(super) enum LogEntry {
     /// The first entry.
     Began { host_process: u32, inherited: Option<Inherited> },
     /// An image was mapped.
@@ -146,13 +146,13 @@ impl Log {
         let directory = unsafe { BorrowedFd::borrow_raw(folder) };
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::TRUNC;
         let file = openat(directory, name.file(), flags, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH)?;
-        let mut log = Log { file: linux::out_of_reach(file).into(), bytes: 0 };
-        log.append(&[Entry::Began { host_process: std::process::id(), inherited }])?;
+        let mut log = Log { file: linux_user::out_of_reach(file).into(), bytes: 0 };
+        log.append(&[LogEntry::Began { host_process: std::process::id(), inherited }])?;
         Ok(log)
     }
 
     /// Appends entries, by one write.
-    pub(super) fn append(&mut self, entries: &[Entry]) -> io::Result<()> {
+    pub(super) fn append(&mut self, entries: &[LogEntry]) -> io::Result<()> {
         let mut lines = Vec::new();
         for entry in entries {
             serde_json::to_writer(&mut lines, entry)?;

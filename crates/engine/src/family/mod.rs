@@ -16,25 +16,25 @@ use std::sync::{Arc, Mutex};
 use events::{BlockId, LoadedImage, ProcessEnd};
 
 use self::area::Area;
-use self::log::{Entry, LogName, UnitEntry};
+use self::log::{LogEntry, LogName, UnitEntry};
 pub use self::log::{ProcessNumber, ProcessState};
-use self::program::Program;
+use self::program::LoggedProgram;
 pub use self::read::{CountedProcess, CountedUnit, Family, FamilyError};
-pub use self::samples::{SampledFamily, SampledProgram, SampledThread};
-use crate::calls::{Calls, Ended};
-use crate::counting::{ONE_LESS, Tally, UnitOfWork};
+pub use self::samples::{NewSamples, SampledFamily, SampledProgram};
+use crate::calls::{Ended, ThreadUnits};
+use crate::counting::{BlockTally, ONE_LESS, UnitOfWork};
 use crate::lock;
-use crate::platform::{Block, BlockCache, Cpu};
+use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use crate::sampling::{self, Sampler, Sampling};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// Counts a thread in the folder of its family.
 pub struct FamilyCounter {
     work: Arc<UnitOfWork>,
     folder: i32,
     name: LogName,
-    program: Arc<Mutex<Program>>,
+    program: Arc<Mutex<LoggedProgram>>,
     /// Its number in the process.
     thread: u32,
     area: Area,
@@ -47,9 +47,9 @@ pub struct FamilyCounter {
     /// How often the counts were settled.
     settlements: u64,
     images: Vec<LoadedImage>,
-    calls: Calls,
+    calls: ThreadUnits,
     /// Executions in the open unit.
-    unit: Tally,
+    unit: BlockTally,
     sampler: Option<Sampler>,
 }
 
@@ -57,18 +57,18 @@ impl FamilyCounter {
     /// Counts the first process in a folder, and units of work. Its processes are numbered from `number` on.
     pub fn new(folder: OwnedFd, number: ProcessNumber, work: UnitOfWork) -> io::Result<FamilyCounter> {
         // Open as long as this process and those that it forks.
-        let folder = linux::out_of_reach(folder).into_raw_fd();
+        let folder = linux_user::out_of_reach(folder).into_raw_fd();
         let name = LogName { process: number, program: 0 };
-        let program = Program::new(folder, name.clone(), None)?;
-        let calls = Calls::new(&work.functions, &work.classes);
+        let program = LoggedProgram::new(folder, name.clone(), None)?;
+        let calls = ThreadUnits::new(&work.functions, &work.classes);
         FamilyCounter::of(Arc::new(work), (folder, name), Arc::new(Mutex::new(program)), calls, Vec::new())
     }
 
     fn of(
         work: Arc<UnitOfWork>,
         (folder, name): (i32, LogName),
-        program: Arc<Mutex<Program>>,
-        calls: Calls,
+        program: Arc<Mutex<LoggedProgram>>,
+        calls: ThreadUnits,
         images: Vec<LoadedImage>,
     ) -> io::Result<FamilyCounter> {
         let (thread, area) = lock(&program).thread()?;
@@ -90,7 +90,7 @@ impl FamilyCounter {
             settlements: 0,
             images,
             calls,
-            unit: Tally::default(),
+            unit: BlockTally::default(),
             sampler,
         })
     }
@@ -151,7 +151,7 @@ impl FamilyCounter {
         });
         let executed = self.numbers.iter().copied().zip(executions).filter(|(_, n)| *n != 0).collect();
         let made = (0..).zip(system_calls).filter(|(_, n)| *n != 0).collect();
-        let settled = lock(&self.program).log(&[Entry::Settled(self.thread, executed, made)]);
+        let settled = lock(&self.program).log(&[LogEntry::Settled(self.thread, executed, made)]);
         self.checked(settled);
         self.area.clear(self.numbers.len());
         cache.counters.clear();
@@ -189,9 +189,9 @@ pub(crate) struct FamilyMember {
     work: Arc<UnitOfWork>,
     folder: i32,
     name: LogName,
-    program: Arc<Mutex<Program>>,
+    program: Arc<Mutex<LoggedProgram>>,
     /// Finds units of work in these images.
-    calls: Calls,
+    calls: ThreadUnits,
     images: Vec<LoadedImage>,
 }
 
@@ -204,8 +204,8 @@ impl FamilyMember {
         images: &[LoadedImage],
     ) -> io::Result<FamilyMember> {
         let name = LogName { process: ProcessNumber::root(number), program: 0 };
-        let mut program = Program::new(folder, name.clone(), None)?;
-        let mut calls = Calls::new(&work.functions, &work.classes);
+        let mut program = LoggedProgram::new(folder, name.clone(), None)?;
+        let mut calls = ThreadUnits::new(&work.functions, &work.classes);
         for (number, image) in (1..).zip(images) {
             program.mapped(number, image)?;
             map(&mut calls, image);
@@ -236,7 +236,7 @@ impl FamilyMember {
 impl FamilyCounter {
     /// Takes the samples that are due in a block that is about to be executed.
     #[cold]
-    fn sample(&mut self, block: &Block, cpu: &Cpu) {
+    fn sample(&mut self, block: &DecodedBlock, cpu: &Cpu) {
         if let Some(sampler) = &mut self.sampler {
             let address_of = |index| block.address_of(index as usize);
             sampler.sample_block(cpu, block.instructions.len() as u64, address_of);
@@ -271,9 +271,9 @@ impl FamilyCounter {
 }
 
 /// Finds the functions of an image. One that cannot be read any more has no symbols.
-fn map(calls: &mut Calls, image: &LoadedImage) {
+fn map(calls: &mut ThreadUnits, image: &LoadedImage) {
     if calls.may_be_in(image)
-        && let Ok(file) = linux::read_image(&image.path)
+        && let Ok(file) = linux_user::read_image(&image.path)
     {
         calls.mapped(image, &file);
     }
@@ -293,7 +293,7 @@ impl Instrumentation<Cpu> for FamilyCounter {
         self.sampler.as_ref().map_or(u64::MAX, Sampler::next)
     }
 
-    fn must_report(&self, block: &Block) -> bool {
+    fn must_report(&self, block: &DecodedBlock) -> bool {
         self.calls.must_report(block)
     }
 
@@ -331,7 +331,7 @@ impl Observer<Cpu> for FamilyCounter {
         }
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
         if self.work.is_uncounted {
             return;
         }
@@ -372,7 +372,7 @@ impl Observer<Cpu> for FamilyCounter {
         self.checked(reserved);
         if terms.len() > self.counters {
             let new = terms[self.counters..].iter().map(|term| term.to_words()).collect();
-            let logged = lock(&self.program).log(&[Entry::Counters(self.thread, new)]);
+            let logged = lock(&self.program).log(&[LogEntry::Counters(self.thread, new)]);
             self.checked(logged);
             self.counters = terms.len();
         }
@@ -403,7 +403,7 @@ impl Observer<Cpu> for FamilyCounter {
 
     fn exits(&mut self, how: ProcessEnd, cpu: &Cpu, _: &Memory, cache: &BlockCache) {
         self.leave(cpu.instructions, cache);
-        let ended = lock(&self.program).end(Entry::Ended(how));
+        let ended = lock(&self.program).end(LogEntry::Ended(how));
         self.checked(ended);
     }
 
@@ -422,7 +422,7 @@ impl Observer<Cpu> for FamilyCounter {
 
     fn forked(&mut self, ordinal: u32, cache: &BlockCache) {
         let place = (self.folder, self.name.child(ordinal));
-        let child = Program::forked(&self.program, place.clone(), self.thread);
+        let child = LoggedProgram::forked(&self.program, place.clone(), self.thread);
         let (program, is_inherited) = self.checked(child);
         let program = Arc::new(Mutex::new(program));
         let begun =

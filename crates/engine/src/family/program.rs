@@ -6,9 +6,9 @@ use std::sync::Mutex;
 
 use events::LoadedImage;
 
-use super::area::{Area, ClassSums};
-use super::log::{Entry, Inherited, Log, LogName, UnitEntry};
-use crate::platform::Block;
+use super::area::{Area, ClassBlockCounts};
+use super::log::{Inherited, Log, LogEntry, LogName, UnitEntry};
+use crate::platform::DecodedBlock;
 
 /// The most classes of units of a process; those that come later are one.
 const MOST_CLASSES: usize = 500;
@@ -16,7 +16,7 @@ const MOST_CLASSES: usize = 500;
 pub(super) const OTHER_CLASSES: &str = "(other classes)";
 
 /// A program, whose threads enter what they define into its log.
-pub(super) struct Program {
+pub(super) struct LoggedProgram {
     folder: i32,
     name: LogName,
     log: Log,
@@ -27,15 +27,15 @@ pub(super) struct Program {
     /// Number of images in the log.
     images: usize,
     classes: HashMap<String, u32>,
-    sums: Vec<ClassSums>,
+    sums: Vec<ClassBlockCounts>,
     /// The engine's descriptors are open as long as this exists.
-    _descriptors: linux::DescriptorOwner,
+    _descriptors: linux_user::DescriptorOwner,
 }
 
-impl Program {
-    pub(super) fn new(folder: i32, name: LogName, inherited: Option<Inherited>) -> io::Result<Program> {
+impl LoggedProgram {
+    pub(super) fn new(folder: i32, name: LogName, inherited: Option<Inherited>) -> io::Result<LoggedProgram> {
         let log = Log::new(folder, &name, inherited)?;
-        Ok(Program {
+        Ok(LoggedProgram {
             folder,
             name,
             log,
@@ -44,32 +44,32 @@ impl Program {
             images: 0,
             classes: HashMap::new(),
             sums: Vec::new(),
-            _descriptors: linux::DescriptorOwner::new(),
+            _descriptors: linux_user::DescriptorOwner::new(),
         })
     }
 
     /// The program in a process that a thread of `parent` forked, and whether it has what that thread defined. It has not if
     /// another thread of the parent was changing the log then.
     pub(super) fn forked(
-        parent: &Mutex<Program>,
+        parent: &Mutex<LoggedProgram>,
         (folder, name): (i32, LogName),
         thread: u32,
-    ) -> io::Result<(Program, bool)> {
+    ) -> io::Result<(LoggedProgram, bool)> {
         match parent.try_lock() {
             Ok(mut parent) => {
                 let (log, bytes) = (parent.name.clone(), parent.log.bytes());
-                let child = Program::new(folder, name, Some(Inherited { log, bytes, thread }))?;
+                let child = LoggedProgram::new(folder, name, Some(Inherited { log, bytes, thread }))?;
                 let (ids, images) = (std::mem::take(&mut parent.ids), parent.images);
-                Ok((Program { ids, images, ..child }, true))
+                Ok((LoggedProgram { ids, images, ..child }, true))
             }
-            Err(_) => Ok((Program::new(folder, name, None)?, false)),
+            Err(_) => Ok((LoggedProgram::new(folder, name, None)?, false)),
         }
     }
 
     /// Another program takes the place of this one, which has ended.
-    pub(super) fn replaced(&mut self) -> io::Result<Program> {
-        self.end(Entry::Replaced)?;
-        Program::new(self.folder, self.name.next(), None)
+    pub(super) fn replaced(&mut self) -> io::Result<LoggedProgram> {
+        self.end(LogEntry::Replaced)?;
+        LoggedProgram::new(self.folder, self.name.next(), None)
     }
 
     /// A new thread.
@@ -80,7 +80,7 @@ impl Program {
     }
 
     /// Appends to the log.
-    pub(super) fn log(&mut self, entries: &[Entry]) -> io::Result<()> {
+    pub(super) fn log(&mut self, entries: &[LogEntry]) -> io::Result<()> {
         self.log.append(entries)
     }
 
@@ -90,20 +90,20 @@ impl Program {
             return Ok(());
         }
         self.images = number;
-        self.log(&[Entry::Image(image.clone())])
+        self.log(&[LogEntry::Image(image.clone())])
     }
 
     /// Numbers the next blocks of a thread.
-    pub(super) fn define(&mut self, thread: u32, blocks: &[Block]) -> io::Result<Vec<u32>> {
+    pub(super) fn define(&mut self, thread: u32, blocks: &[DecodedBlock]) -> io::Result<Vec<u32>> {
         let mut entries = Vec::new();
-        let number = |block: &Block| {
+        let number = |block: &DecodedBlock| {
             let next = self.ids.len() as u32;
             let key = (block.address, block.words.clone());
             let number = *self.ids.entry(key).or_insert_with_key(|(address, words)| {
-                entries.push(Entry::Block(*address, words.clone()));
+                entries.push(LogEntry::Block(*address, words.clone()));
                 next
             });
-            entries.push(Entry::Numbered(thread, number));
+            entries.push(LogEntry::Numbered(thread, number));
             number
         };
         let numbers = blocks.iter().map(number).collect();
@@ -120,7 +120,7 @@ impl Program {
     ) -> io::Result<()> {
         let class = self.class(class)?;
         self.sums[class as usize].add(self.ids.len(), executed)?;
-        self.log(&[Entry::Unit(UnitEntry { class, ..unit })])
+        self.log(&[LogEntry::Unit(UnitEntry { class, ..unit })])
     }
 
     /// The number of a class.
@@ -131,18 +131,18 @@ impl Program {
             return Ok(number);
         }
         let number = self.sums.len() as u32;
-        self.sums.push(ClassSums::new(self.folder, self.name.class(number))?);
+        self.sums.push(ClassBlockCounts::new(self.folder, self.name.class(number))?);
         self.classes.insert(name.into(), number);
-        self.log(&[Entry::Class(name.into())])?;
+        self.log(&[LogEntry::Class(name.into())])?;
         Ok(number)
     }
 
     /// The program has ended in this way, and all threads have settled.
-    pub(super) fn end(&mut self, how: Entry) -> io::Result<()> {
-        let sums = (0..).zip(&self.sums).map(|(class, sums)| Entry::ClassSettled(class, sums.executed()));
-        let entries: Vec<Entry> = sums.chain([how]).collect();
+    pub(super) fn end(&mut self, how: LogEntry) -> io::Result<()> {
+        let sums = (0..).zip(&self.sums).map(|(class, sums)| LogEntry::ClassSettled(class, sums.executed()));
+        let entries: Vec<LogEntry> = sums.chain([how]).collect();
         self.log(&entries)?;
-        self.sums.iter().for_each(ClassSums::remove);
+        self.sums.iter().for_each(ClassBlockCounts::remove);
         Ok(())
     }
 }

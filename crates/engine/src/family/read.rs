@@ -13,7 +13,7 @@ use guest::flow::{self, Term};
 use serde::{Deserialize, Serialize};
 
 use super::area::{AreaCounts, class_executions};
-use super::log::{Entry, Inherited, LOG, LogName, ProcessNumber, ProcessState, UnitEntry};
+use super::log::{Inherited, LOG, LogEntry, LogName, ProcessNumber, ProcessState, UnitEntry};
 use crate::platform::Cpu;
 
 /// Why a folder of counts cannot be read.
@@ -43,7 +43,7 @@ pub struct Family {
     pub classes: BTreeMap<String, BTreeMap<BlockId, u64>>,
 }
 
-/// What a process executed.
+/// The executions of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedProcess {
     /// Its number in the family.
@@ -99,7 +99,7 @@ impl Family {
 }
 
 /// The entries of all logs, each with the length of the log behind it.
-pub(super) struct Logs(pub(super) BTreeMap<LogName, Vec<(u64, Entry)>>);
+pub(super) struct Logs(pub(super) BTreeMap<LogName, Vec<(u64, LogEntry)>>);
 
 impl Logs {
     pub(super) fn open(folder: &Path) -> io::Result<Logs> {
@@ -129,7 +129,7 @@ pub(super) struct Replays<'a> {
 }
 
 impl<'a> Replays<'a> {
-    /// What all entries of a log say.
+    /// The contents of a whole log.
     pub(super) fn whole(&mut self, name: &LogName) -> Replayed {
         let mut part = (0, Replayed::default());
         self.go_on(&mut part, name, u64::MAX, 0);
@@ -140,7 +140,7 @@ impl<'a> Replays<'a> {
     fn go_on(&mut self, (next, replayed): &mut (usize, Replayed), name: &LogName, end: u64, depth: usize) {
         let entries = self.logs.0.get(name).map_or(&[][..], |entries| &entries[*next..]);
         for (_, entry) in entries.iter().take_while(|(position, _)| *position <= end) {
-            if let Entry::Began { inherited: Some(inherited), .. } = entry
+            if let LogEntry::Began { inherited: Some(inherited), .. } = entry
                 && depth < MOST_GENERATIONS
             {
                 *replayed = self.inherited(inherited, depth + 1);
@@ -150,7 +150,7 @@ impl<'a> Replays<'a> {
         }
     }
 
-    /// What a process begins with that inherits from another one's log.
+    /// The initial state of a process that inherits from another one's log.
     fn inherited(&mut self, Inherited { log, bytes, thread }: &Inherited, depth: usize) -> Replayed {
         let Some((name, entries)) = self.logs.0.get_key_value(log) else { return Replayed::default() };
         // Children come in the order in which they were forked. If not, the log is replayed from its beginning.
@@ -168,7 +168,7 @@ impl<'a> Replays<'a> {
 const MOST_GENERATIONS: usize = 10_000;
 
 /// The entries up to the first line that is not whole.
-fn entries(bytes: &[u8]) -> Vec<(u64, Entry)> {
+fn entries(bytes: &[u8]) -> Vec<(u64, LogEntry)> {
     let mut position = 0;
     let lines = bytes.split_inclusive(|&byte| byte == b'\n');
     let entry = |line: &[u8]| {
@@ -178,17 +178,17 @@ fn entries(bytes: &[u8]) -> Vec<(u64, Entry)> {
     lines.map_while(entry).collect()
 }
 
-/// What the entries of a log say.
+/// The contents of a log's entries.
 #[derive(Default)]
 pub(super) struct Replayed {
     pub(super) host_process: u32,
     pub(super) images: Vec<LoadedImage>,
-    blocks: Vec<Rc<Code>>,
+    blocks: Vec<Rc<BlockCode>>,
     threads: BTreeMap<u32, ReplayedThread>,
     classes: Vec<ReplayedClass>,
     units: Vec<UnitEntry>,
     /// The last entry, if the program has ended.
-    pub(super) end: Option<Entry>,
+    pub(super) end: Option<LogEntry>,
 }
 
 #[derive(Clone, Default)]
@@ -206,7 +206,7 @@ pub(super) struct ReplayedClass {
 }
 
 impl Replayed {
-    /// What a child of this program begins with, which one of its threads forked.
+    /// The initial state of a child that one of this program's threads forked.
     fn inherited(&self, thread: u32) -> Replayed {
         let (numbers, terms) = match self.threads.get(&thread) {
             Some(forked) => (forked.numbers.clone(), forked.terms.clone()),
@@ -217,14 +217,14 @@ impl Replayed {
         Replayed { images, blocks, threads: BTreeMap::from([(0, first)]), ..Replayed::default() }
     }
 
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &LogEntry) {
         match entry {
-            Entry::Began { host_process, .. } => self.host_process = *host_process,
-            Entry::Image(image) => self.images.push(image.clone()),
-            Entry::Block(address, words) => self.blocks.push(Rc::new((*address, words.clone()))),
-            Entry::Numbered(thread, number) => self.thread(*thread).numbers.push(*number),
-            Entry::Counters(thread, terms) => self.thread(*thread).terms.extend(terms),
-            Entry::Settled(thread, executions, system_calls) => {
+            LogEntry::Began { host_process, .. } => self.host_process = *host_process,
+            LogEntry::Image(image) => self.images.push(image.clone()),
+            LogEntry::Block(address, words) => self.blocks.push(Rc::new((*address, words.clone()))),
+            LogEntry::Numbered(thread, number) => self.thread(*thread).numbers.push(*number),
+            LogEntry::Counters(thread, terms) => self.thread(*thread).terms.extend(terms),
+            LogEntry::Settled(thread, executions, system_calls) => {
                 let thread = self.thread(*thread);
                 thread.settlements += 1;
                 thread.terms.clear();
@@ -233,21 +233,21 @@ impl Replayed {
                     .iter()
                     .for_each(|(number, n)| *thread.system_calls.entry(*number).or_default() += n);
             }
-            Entry::Class(name) => self.classes.push(ReplayedClass { name: name.clone(), settled: None }),
-            Entry::Unit(unit) => self.units.push(*unit),
-            Entry::ClassSettled(class, executions) => {
+            LogEntry::Class(name) => self.classes.push(ReplayedClass { name: name.clone(), settled: None }),
+            LogEntry::Unit(unit) => self.units.push(*unit),
+            LogEntry::ClassSettled(class, executions) => {
                 if let Some(class) = self.classes.get_mut(*class as usize) {
                     class.settled = Some(executions.clone());
                 }
             }
-            Entry::Replaced | Entry::Ended(_) => self.end = Some(entry.clone()),
+            LogEntry::Replaced | LogEntry::Ended(_) => self.end = Some(entry.clone()),
         }
     }
 
     /// How the process has ended, if it has.
     pub(super) fn state(&self) -> ProcessState {
         match &self.end {
-            Some(Entry::Ended(how)) => ProcessState::Ended(*how),
+            Some(LogEntry::Ended(how)) => ProcessState::Ended(*how),
             _ if is_alive(self.host_process) => ProcessState::Running,
             _ => ProcessState::Gone,
         }
@@ -288,7 +288,7 @@ impl ReplayedThread {
 }
 
 /// The address of a block, and its instructions.
-type Code = (u64, Vec<u32>);
+type BlockCode = (u64, Vec<u32>);
 
 /// An image, and where it was mapped.
 type ImageKey = (PathBuf, u64, u64, u64);
@@ -298,7 +298,7 @@ type ImageKey = (PathBuf, u64, u64, u64);
 struct Merged {
     family: Family,
     images: HashMap<ImageKey, u32>,
-    blocks: HashMap<(Option<u32>, Rc<Code>), BlockId>,
+    blocks: HashMap<(Option<u32>, Rc<BlockCode>), BlockId>,
 }
 
 impl Merged {

@@ -25,15 +25,15 @@ pub struct SampledProgram {
     pub host_process: u32,
     /// How the process has ended, if it has.
     pub state: ProcessState,
-    /// What it has mapped.
+    /// The images that it has mapped.
     pub images: Vec<LoadedImage>,
     /// Its threads.
-    pub threads: Vec<SampledThread>,
+    pub threads: Vec<NewSamples>,
 }
 
 /// A thread with its new samples.
 #[derive(Clone, Debug)]
-pub struct SampledThread {
+pub struct NewSamples {
     /// Its number in the process.
     pub number: u32,
     /// How it is sampled, once it is.
@@ -77,7 +77,7 @@ impl SampledFamily {
     }
 
     /// The thread of this number; None if there is none.
-    fn thread(&mut self, name: &LogName, number: u32) -> io::Result<Option<SampledThread>> {
+    fn thread(&mut self, name: &LogName, number: u32) -> io::Result<Option<NewSamples>> {
         let key = (name.clone(), number);
         if !self.readers.contains_key(&key) {
             match SampleReader::open(&self.folder.join(name.samples(number))) {
@@ -88,6 +88,6 @@ impl SampledFamily {
         }
         let Some(reader) = self.readers.get_mut(&key) else { return Ok(None) };
         let (sampling, lost) = (reader.sampling(), reader.lost());
-        Ok(Some(SampledThread { number, sampling, samples: reader.new_samples()?, lost }))
+        Ok(Some(NewSamples { number, sampling, samples: reader.new_samples()?, lost }))
     }
 }

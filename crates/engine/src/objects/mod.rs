@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 use events::LoadedImage;
 use events::record::Mark;
 use guest::{CallingConvention, DebuggerRegisters};
+use guest_memory::Memory;
 use image::{CallState, Image};
-use memory::Memory;
 
 use self::rules::ObjectRole;
 pub use self::rules::ObjectRule;
@@ -27,7 +27,7 @@ pub(crate) use self::structures::StructureSites;
 pub(crate) use self::table::ObjectTable;
 use crate::lock;
 use crate::places::entries;
-use crate::platform::{Block, Cpu};
+use crate::platform::{Cpu, DecodedBlock};
 
 /// The name of an object that cannot be named.
 const UNNAMED: &str = "(unnamed)";
@@ -181,7 +181,7 @@ impl ObjectCalls {
     }
 
     /// Whether [`ObjectCalls::enter`] must be called for each execution of the block: for entries, return addresses and steps.
-    pub(crate) fn must_report(&self, block: &Block) -> bool {
+    pub(crate) fn must_report(&self, block: &DecodedBlock) -> bool {
         let address = &block.address;
         self.sites.contains_key(address) || self.returns.contains(address) || self.steps.contains_key(address)
     }
@@ -192,7 +192,7 @@ impl ObjectCalls {
     }
 
     /// Control is at the first instruction of a block.
-    pub(crate) fn enter(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
+    pub(crate) fn enter(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) {
         if let Some(call) = self.open.last() {
             let is_back = block.address == call.return_address && cpu.stack_pointer() == call.stack_pointer;
             // A call may be left by other means than its return, as by longjmp.
@@ -246,7 +246,7 @@ impl ObjectCalls {
 
     /// Ends the calls that have returned or were left.
     #[cold]
-    fn leave(&mut self, block: &Block, cpu: &Cpu) {
+    fn leave(&mut self, block: &DecodedBlock, cpu: &Cpu) {
         let stack_pointer = cpu.stack_pointer();
         let is_over = |call: &OpenCall| {
             let is_back = block.address == call.return_address && stack_pointer == call.stack_pointer;

@@ -12,11 +12,11 @@ use crate::places::Name;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectRule {
-    /// What such objects are: an operator, a lock.
+    /// The kind of such objects: an operator, a lock.
     pub kind: String,
     /// The functions: `name` or `image!name`.
     pub(crate) functions: Vec<Name>,
-    /// What their calls mean.
+    /// The meaning of their calls.
     #[serde(default)]
     pub(crate) role: ObjectRole,
     /// The number that tells objects apart, such as an address. Without it, objects are told apart by their names.
@@ -36,7 +36,7 @@ pub struct ObjectRule {
     /// Names to show instead.
     #[serde(default)]
     pub(crate) rename: BTreeMap<String, String>,
-    /// What is appended to names. The first one with the name decides.
+    /// The details that are appended to names. The first one with the name decides.
     #[serde(default)]
     pub(crate) detail: Vec<NameDetail>,
     /// The function interprets programs, whose steps belong to objects.
@@ -83,7 +83,7 @@ impl StepRule {
     }
 }
 
-/// What a call means for an object.
+/// The meaning of a call for an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ObjectRole {
@@ -111,7 +111,7 @@ impl ObjectRole {
     }
 }
 
-/// What is appended to some names.
+/// A detail that is appended to some names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NameDetail {
@@ -224,7 +224,7 @@ impl TryFrom<String> for NameTemplate {
 }
 
 impl ObjectRule {
-    /// What is wrong with the rule, if anything is.
+    /// The fault of the rule, if it has one.
     pub fn problem(&self) -> Option<&'static str> {
         if self.functions.is_empty() {
             Some("it has no functions")

@@ -3,8 +3,8 @@
 
 use events::LoadedImage;
 use events::record::Heap;
+use guest_memory::Memory;
 use image::{CallState, CompiledExpression, EvaluationPoint, ExpressionTypes, Image};
-use memory::Memory;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{NameTemplate, TextExpression};

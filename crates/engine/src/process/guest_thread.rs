@@ -9,19 +9,20 @@ use std::thread::{Builder, Scope};
 
 use super::load::{Error, load};
 use crate::platform::{
-    BlockCache, Cpu, Crash, End, Ending, Exception, Kernel, KernelGuard, SharedKernel, Thread, die,
+    BlockCache, Cpu, Crash, Exception, Kernel, KernelGuard, ProcessEnding, ProgramEnd, SharedKernel, Task,
+    die,
 };
 use crate::sampling;
-use code::Code;
+use code::CodeExecution;
 use events::ProcessEnd;
 use guest::records::Records;
 use guest::{DebuggerHook, InstrumentationLevel, Observer, Stop};
-use linux::{Abi, Control, Start};
-use memory::Memory;
+use guest_memory::Memory;
+use linux_user::{Abi, Control, Start};
 
 /// State shared by the threads of a process.
 #[derive(Clone, Copy)]
-pub(super) struct Shared<'scope, 'env> {
+pub(super) struct SharedProcess<'scope, 'env> {
     pub(super) memory: &'env Memory,
     pub(super) kernel: &'env SharedKernel,
     /// The process that called [`Process::run`], as opposed to children that the program forks.
@@ -34,8 +35,8 @@ pub(super) struct Shared<'scope, 'env> {
 
 /// A running guest thread, on a thread of the host.
 pub(super) struct GuestThread<'a, 'scope, 'env, O> {
-    shared: Shared<'scope, 'env>,
-    thread: &'a mut Thread,
+    shared: SharedProcess<'scope, 'env>,
+    thread: &'a mut Task,
     cpu: &'a mut Cpu,
     cache: &'a mut BlockCache,
     observer: &'a mut O,
@@ -48,9 +49,9 @@ pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     /// Cache of one-instruction blocks, for stepping.
     steps: Option<BlockCache>,
     /// The code compiled from the blocks in the cache.
-    code: Code,
+    code: CodeExecution,
     /// Cache and code of the previous level of instrumentation, or session.
-    other_level: Option<(BlockCache, Code)>,
+    other_level: Option<(BlockCache, CodeExecution)>,
     /// The requested level, if compiled code has yet to be left.
     new_level: Option<InstrumentationLevel>,
     /// The observer was already asked for the level at the next block.
@@ -62,7 +63,7 @@ pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     /// Recursion depth of [`GuestThread::go`], with compiled code between the activations.
     depth: u32,
     /// Set when the thread has ended, so that [`GuestThread::go`] returns.
-    ended: Option<Option<Result<End, Error>>>,
+    ended: Option<Option<Result<ProgramEnd, Error>>>,
 }
 
 /// Stack size of a host thread in bytes. Unused pages take address space only.
@@ -76,8 +77,8 @@ const NEVER: u64 = 1;
 
 impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, O> {
     pub(super) fn new(
-        shared: Shared<'scope, 'env>,
-        thread: &'a mut Thread,
+        shared: SharedProcess<'scope, 'env>,
+        thread: &'a mut Task,
         cpu: &'a mut Cpu,
         cache: &'a mut BlockCache,
         observer: &'a mut O,
@@ -85,7 +86,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         cpu.model = cache.model();
         let code_generation = shared.memory.code_generation();
         let process = shared.host_process;
-        let code = Code::new(observer.initial_level(), observer.session(), &shared);
+        let code = CodeExecution::new(observer.initial_level(), observer.session(), &shared);
         let (stale, depth, ended) = (false, 0, None);
         GuestThread {
             shared,
@@ -109,7 +110,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 
     /// Runs the thread to its end. None if the process continues.
-    pub(super) fn run(mut self) -> Option<Result<End, Error>> {
+    pub(super) fn run(mut self) -> Option<Result<ProgramEnd, Error>> {
         if let Some(records) = &mut self.records {
             records.attach(self.cpu);
         }
@@ -176,15 +177,15 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             Control::Start(_) if kernel.is_ending() => {}
             Control::Start(start) => {
                 let id = self.start(&mut kernel, &start);
-                linux::started_thread(self.cpu, id);
+                linux_user::started_thread(self.cpu, id);
             }
             Control::ExitThread(own) => status = Some(own),
-            Control::Exit(status) => kernel.end(Ending::End(End::Exited(status)), self.thread),
+            Control::Exit(status) => kernel.end(ProcessEnding::End(ProgramEnd::Exited(status)), self.thread),
             Control::Killed { signal } => {
                 let crash = self.crash(&kernel, signal, stop);
-                kernel.end(Ending::End(End::Killed(crash)), self.thread);
+                kernel.end(ProcessEnding::End(ProgramEnd::Killed(crash)), self.thread);
             }
-            Control::Execute(execute) => kernel.end(Ending::Execute(execute), self.thread),
+            Control::Execute(execute) => kernel.end(ProcessEnding::Execute(execute), self.thread),
         }
         if kernel.process() != self.process {
             self.process = kernel.process();
@@ -219,7 +220,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     fn serve(&mut self, kernel: &mut KernelGuard, stop: Stop<Exception>) -> Control {
         let (thread, cpu, memory) = (&mut *self.thread, &mut *self.cpu, self.shared.memory);
         match stop {
-            Stop::SystemCall => linux::system_call(kernel, thread, cpu, memory),
+            Stop::SystemCall => linux_user::system_call(kernel, thread, cpu, memory),
             Stop::Exception(exception) => thread.raise(kernel, cpu, memory, exception),
             Stop::Signal => thread.deliver(kernel, cpu, memory),
             Stop::InstructionBarrier => {
@@ -253,7 +254,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         let begins = start.clone();
         let (sender, receiver) = mpsc::channel();
         let body = move || {
-            let mut thread = Thread::start(&begins);
+            let mut thread = Task::start(&begins);
             sender.send(thread.address()).expect("the thread that starts another waits for it");
             let process = thread.begin(&shared.kernel.lock());
             let runner = GuestThread::new(shared, &mut thread, &mut cpu, &mut cache, &mut observer);
@@ -285,9 +286,9 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             kernel.await_end();
         }
         match kernel.take_ending() {
-            None => After::Ended(Ok(End::Exited(status))),
-            Some(Ending::End(end)) => After::Ended(Ok(end)),
-            Some(Ending::Execute(execute)) => {
+            None => After::Ended(Ok(ProgramEnd::Exited(status))),
+            Some(ProcessEnding::End(end)) => After::Ended(Ok(end)),
+            Some(ProcessEnding::Execute(execute)) => {
                 self.observer.replaced(self.cpu, self.cache);
                 kernel.execute(self.thread, &execute);
                 memory.clear();
@@ -304,10 +305,10 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 
     /// Ends the process. A forked child exits here.
-    fn leave(&mut self, end: Result<End, Error>) -> Result<End, Error> {
+    fn leave(&mut self, end: Result<ProgramEnd, Error>) -> Result<ProgramEnd, Error> {
         let how = match &end {
-            Ok(End::Exited(status)) => ProcessEnd::Exited(*status),
-            Ok(End::Killed(crash)) => ProcessEnd::Killed(crash.signal),
+            Ok(ProgramEnd::Exited(status)) => ProcessEnd::Exited(*status),
+            Ok(ProgramEnd::Killed(crash)) => ProcessEnd::Killed(crash.signal),
             Err(_) => ProcessEnd::Exited(NOT_LOADED),
         };
         self.observer.exits(how, self.cpu, self.shared.memory, self.cache);
@@ -323,8 +324,8 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         self.observer.ended(self.cpu, self.shared.memory, self.cache);
         match end {
             // SAFETY: ends the child without running what the parent registered for its own exit.
-            Ok(End::Exited(status)) => unsafe { libc::_exit(status) },
-            Ok(End::Killed(crash)) => die(crash.signal),
+            Ok(ProgramEnd::Exited(status)) => unsafe { libc::_exit(status) },
+            Ok(ProgramEnd::Killed(crash)) => die(crash.signal),
             Err(error) => {
                 text::message!("{error}");
                 // SAFETY: as above.
@@ -344,12 +345,12 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 }
 
-/// What follows the end of a thread.
+/// The next step after the end of a thread.
 enum After {
     /// Nothing: the process continues without it.
     Gone,
     /// The first thread continues with another program, this one.
     Program(PathBuf),
     /// The process has ended.
-    Ended(Result<End, Error>),
+    Ended(Result<ProgramEnd, Error>),
 }

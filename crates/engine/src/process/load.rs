@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::platform::{Cpu, Kernel};
-use linux::Abi;
-use linux::loader::{self, LoadError, Program};
-use memory::Memory;
+use guest_memory::Memory;
+use linux_user::Abi;
+use linux_user::loader::{self, LoadError, ProgramToLoad};
 
 /// Why a program could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub(super) fn load(
     environment: &[OsString],
 ) -> Result<(), LoadError> {
     let file = kernel.substitute(path, path);
-    let program = Program {
+    let program = ProgramToLoad {
         path,
         file: &file,
         name: path.as_os_str(),

@@ -22,19 +22,19 @@ use events::LoadedImage;
 use trace::{Header, Writer};
 
 pub use self::client::{AttachError, Attached, attach, attach_counting, attach_observing};
-pub(super) use self::connection::{Connection, End};
+pub(super) use self::connection::{AttachConnection, ConnectionEnd};
 pub(super) use self::counting::{CountSession, CountingThread};
-pub(super) use self::messages::Answer;
-use self::messages::Request;
+pub(super) use self::messages::AttachAnswer;
+use self::messages::AttachRequest;
 pub(super) use self::session::AttachedSession;
 use super::Tracer;
 use super::delivery::AttachedConsumers;
 use super::plan::Plan;
-use super::session::{RecordingState, Session, SharedCounters};
+use super::session::{RecordingSession, RecordingState, SharedCounters};
 use crate::lock;
 
 /// An error if no image has a symbol of the plan.
-fn check_names(session: &Arc<Session>, images: &[LoadedImage]) -> io::Result<()> {
+fn check_names(session: &Arc<RecordingSession>, images: &[LoadedImage]) -> io::Result<()> {
     match Tracer::new(session.clone(), images).missing() {
         Some(missing) => Err(io::Error::other(missing.to_string())),
         None => Ok(()),
@@ -97,21 +97,21 @@ impl AttachServer {
             if session.is_abandoned() {
                 session.set_state(RecordingState::Over);
             } else if ![0, self.request.load(Ordering::Relaxed)].contains(&request)
-                && let Ok(mut connection) = Connection::connect(request)
+                && let Ok(mut connection) = AttachConnection::connect(request)
             {
-                connection.send(&Answer::Refused("somebody else records or counts it".into()));
+                connection.send(&AttachAnswer::Refused("somebody else records or counts it".into()));
             }
             return;
         }
         if request == 0 {
             return;
         }
-        let Ok(mut connection) = Connection::connect(request) else { return };
+        let Ok(mut connection) = AttachConnection::connect(request) else { return };
         match self.open(&mut connection, images) {
-            Err(reason) => connection.send(&Answer::Refused(reason.to_string())),
+            Err(reason) => connection.send(&AttachAnswer::Refused(reason.to_string())),
             Ok(session) => {
                 self.request.store(request, Ordering::Relaxed);
-                connection.send(&Answer::Begun);
+                connection.send(&AttachAnswer::Begun);
                 session.set_connection(connection);
                 session.watch();
                 *current = Some(session);
@@ -121,16 +121,17 @@ impl AttachServer {
     }
 
     /// Begins a session as requested.
-    fn open(&self, connection: &mut Connection, images: &[LoadedImage]) -> io::Result<AttachedSession> {
+    fn open(&self, connection: &mut AttachConnection, images: &[LoadedImage]) -> io::Result<AttachedSession> {
         let (request, [file, numbers]) = connection.request()?;
         Ok(match serde_json::from_str(&request)? {
-            Request::Count(work, number) => {
+            AttachRequest::Count(work, number) => {
                 AttachedSession::Counting(CountSession::open(file, number, work, images)?)
             }
-            Request::Record(plan, begins) => {
+            AttachRequest::Record(plan, begins) => {
                 let header = self.header(&plan, images);
                 let writer = Writer::join(file.into(), &header)?;
-                let session = Session::attached(plan, writer.clone(), SharedCounters::map(Some(&numbers))?);
+                let session =
+                    RecordingSession::attached(plan, writer.clone(), SharedCounters::map(Some(&numbers))?);
                 check_names(&session, images)?;
                 // A file into which nothing will be recorded stays empty.
                 if begins {
@@ -138,12 +139,13 @@ impl AttachServer {
                 }
                 AttachedSession::Recording(session)
             }
-            Request::Observe(plan, number) => {
+            AttachRequest::Observe(plan, number) => {
                 let dictionary = rustix::fs::memfd_create("dictionary", rustix::fs::MemfdFlags::CLOEXEC)?;
                 let writer =
-                    Writer::new(linux::out_of_reach(dictionary).into(), &self.header(&plan, images))?;
+                    Writer::new(linux_user::out_of_reach(dictionary).into(), &self.header(&plan, images))?;
                 let numbers = SharedCounters::map(Some(&numbers))?;
-                let session = Session::observed(plan, writer, numbers, (&*self.consumers, file, number))?;
+                let session =
+                    RecordingSession::observed(plan, writer, numbers, (&*self.consumers, file, number))?;
                 check_names(&session, images)?;
                 AttachedSession::Recording(session)
             }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use events::{BlockId, Consumer, HitFilter, Object, ProcessEnd, Thread};
-use trace::{DefinitionCursor, Process};
+use trace::{DefinitionCursor, ProcessDictionary};
 
 use super::encoder::RecordBuffer;
 use crate::lock;
@@ -59,7 +59,7 @@ pub(super) struct Delivery {
 
 /// The consumer, and the process that it observes.
 struct ConsumerTarget {
-    process: Arc<Process>,
+    process: Arc<ProcessDictionary>,
     consumer: Arc<Mutex<dyn Consumer>>,
     /// The definitions that it has received.
     defined: Mutex<DefinitionCursor>,
@@ -91,7 +91,7 @@ impl ConsumerTarget {
 impl Delivery {
     /// Delivers to a consumer, on a thread of its own if `is_parallel`.
     pub(super) fn new(
-        process: &Arc<Process>,
+        process: &Arc<ProcessDictionary>,
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
     ) -> io::Result<Delivery> {
@@ -103,7 +103,10 @@ impl Delivery {
     }
 
     /// Delivers every access to a consumer directly.
-    pub(super) fn unfiltered(process: &Arc<Process>, consumer: Arc<Mutex<dyn Consumer>>) -> Delivery {
+    pub(super) fn unfiltered(
+        process: &Arc<ProcessDictionary>,
+        consumer: Arc<Mutex<dyn Consumer>>,
+    ) -> Delivery {
         let (process, defined) = (process.clone(), Mutex::default());
         Delivery {
             target: Arc::new(ConsumerTarget { process, consumer, defined, objects: Mutex::default() }),
@@ -218,7 +221,7 @@ impl ConsumerThread {
         let (give_back, returned) = sync_channel(QUEUED_BUFFERS + 2);
         let body = move || {
             // Files that the consumer opens must not appear among the guest's descriptors.
-            linux::leave_guests_table();
+            linux_user::leave_guests_table();
             while let Some((thread, mut buffer)) =
                 waiting.recv().ok().filter(|(_, buffer)| !buffer.is_empty())
             {

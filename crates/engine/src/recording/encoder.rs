@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use trace::{ChunkPacker, Process, Seal, StreamWriter};
+use trace::{ChunkPacker, ProcessDictionary, Seal, StreamWriter};
 
 use crate::lock;
 
@@ -21,8 +21,8 @@ const ENCODER_THREADS: usize = 2;
 pub(super) type RecordBuffer = Vec<u64>;
 
 /// Encodes the records of one thread.
-pub(super) struct Encoder {
-    process: Arc<Process>,
+pub(super) struct ThreadEncoder {
+    process: Arc<ProcessDictionary>,
     threads: Vec<EncoderThread>,
     appender: Arc<ChunkAppender>,
     /// Number of buffers sent.
@@ -120,12 +120,12 @@ impl ChunkAppender {
     }
 }
 
-impl Encoder {
+impl ThreadEncoder {
     /// Encodes a stream.
-    pub(super) fn new(stream: StreamWriter) -> Encoder {
+    pub(super) fn new(stream: StreamWriter) -> ThreadEncoder {
         let process = stream.process().clone();
         let state = Mutex::new(AppendState { stream, next: 0, error: None });
-        Encoder {
+        ThreadEncoder {
             process,
             threads: Vec::new(),
             appender: Arc::new(ChunkAppender { state, order_changed: Condvar::new() }),
@@ -133,7 +133,7 @@ impl Encoder {
         }
     }
 
-    /// Sends a buffer, and returns an empty one. None if the file could not be written: see [`Encoder::finish`].
+    /// Sends a buffer, and returns an empty one. None if the file could not be written: see [`ThreadEncoder::finish`].
     pub(super) fn send(&mut self, buffer: RecordBuffer) -> io::Result<Option<RecordBuffer>> {
         let chunk = self.buffers / CHUNK_BUFFERS;
         self.buffers += 1;

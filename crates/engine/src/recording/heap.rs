@@ -7,13 +7,13 @@ use events::record::{self, Heap, Mark};
 use isa::{TransferKind, TransferTarget};
 
 use crate::places::entries;
-use crate::platform::{Block, Cpu};
+use crate::platform::{Cpu, DecodedBlock};
 use guest::CallingConvention;
-use memory::Memory;
+use guest_memory::Memory;
 
 /// An allocation function. Arguments are numbered from 0.
 #[derive(Debug)]
-struct Function {
+struct AllocationFunction {
     name: &'static str,
     /// The argument with the block that it frees or reallocates.
     frees: Option<usize>,
@@ -23,20 +23,20 @@ struct Function {
     stores: Option<usize>,
 }
 
-const fn allocates(name: &'static str, size: &'static [usize]) -> Function {
-    Function { name, frees: None, size, stores: None }
+const fn allocates(name: &'static str, size: &'static [usize]) -> AllocationFunction {
+    AllocationFunction { name, frees: None, size, stores: None }
 }
 
 /// The functions of the C library, C++'s operators new, which call those, and servers' own.
-const FUNCTIONS: [Function; 19] = [
+const FUNCTIONS: [AllocationFunction; 19] = [
     allocates("malloc", &[0]),
     allocates("calloc", &[0, 1]),
-    Function { frees: Some(0), ..allocates("realloc", &[1]) },
-    Function { frees: Some(0), ..allocates("reallocarray", &[1, 2]) },
-    Function { frees: Some(0), ..allocates("free", &[]) },
+    AllocationFunction { frees: Some(0), ..allocates("realloc", &[1]) },
+    AllocationFunction { frees: Some(0), ..allocates("reallocarray", &[1, 2]) },
+    AllocationFunction { frees: Some(0), ..allocates("free", &[]) },
     allocates("aligned_alloc", &[1]),
     allocates("memalign", &[1]),
-    Function { stores: Some(0), ..allocates("posix_memalign", &[2]) },
+    AllocationFunction { stores: Some(0), ..allocates("posix_memalign", &[2]) },
     allocates("valloc", &[0]),
     allocates("pvalloc", &[0]),
     allocates("_Znwm", &[0]),
@@ -55,7 +55,7 @@ const FUNCTIONS: [Function; 19] = [
 #[derive(Clone, Copy, Debug)]
 enum AllocatorSite {
     /// Its entry.
-    Entry(&'static Function),
+    Entry(&'static AllocationFunction),
     /// Its return, or the return of a function that it tail-calls.
     Return,
 }
@@ -72,7 +72,7 @@ pub(super) struct Allocations {
 /// A call that has not returned.
 #[derive(Clone, Debug)]
 struct OpenAllocation {
-    function: &'static Function,
+    function: &'static AllocationFunction,
     return_address: u64,
     stack_pointer: u64,
     size: u64,
@@ -111,7 +111,7 @@ impl Allocations {
     }
 
     /// Control is at the first instruction of a block.
-    pub(super) fn enter(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
+    pub(super) fn enter(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) {
         match self.sites.get(&block.address) {
             Some(AllocatorSite::Entry(function)) => self.called(function, cpu),
             Some(AllocatorSite::Return) => self.returned(block, cpu, memory),
@@ -119,7 +119,7 @@ impl Allocations {
         }
     }
 
-    fn called(&mut self, function: &'static Function, cpu: &Cpu) {
+    fn called(&mut self, function: &'static AllocationFunction, cpu: &Cpu) {
         let (return_address, stack_pointer) = (cpu.return_address(), cpu.stack_pointer());
         let argument = |number: usize| cpu.argument(number);
         let is_within = self.open_call.as_ref().is_some_and(|open_call| {
@@ -147,7 +147,7 @@ impl Allocations {
     }
 
     /// Handles a return, which may end the open call.
-    fn returned(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) {
+    fn returned(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) {
         let to = block.words.first().and_then(|&word| cpu.jump_target(word));
         let is_its = |open_call: &mut OpenAllocation| {
             to == Some(open_call.return_address) && cpu.stack_pointer() == open_call.stack_pointer
@@ -170,7 +170,7 @@ impl Allocations {
 
 /// The addresses of a function's returns, and of those of the functions that it tail-calls.
 fn returns(file: &image::Image, address: u64) -> Vec<u64> {
-    let mut functions: Vec<&image::Function> = file.function_at(address).into_iter().collect();
+    let mut functions: Vec<&image::FunctionSymbol> = file.function_at(address).into_iter().collect();
     let mut returns = Vec::new();
     let mut next = 0;
     while let Some(&function) = functions.get(next) {

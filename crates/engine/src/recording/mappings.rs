@@ -1,13 +1,13 @@
-//! What a process maps, as marks: which object from which offset on, shared or private.
+//! The mappings of a process, as marks: which object from which offset on, shared or private.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use events::record::{LARGEST, Mapping, Mark};
-use memory::{Backing, Memory, Region};
+use events::record::{LARGEST, MappingEvent, Mark};
+use guest_memory::{Backing, Memory, MemoryRegion};
 
-use super::session::Session;
+use super::session::RecordingSession;
 use crate::lock;
 
 /// A range that shows an object.
@@ -39,7 +39,7 @@ impl Default for RecordedMappings {
 
 impl RecordedMappings {
     /// The marks of what has changed since the last call.
-    pub(super) fn changes(&self, memory: &Memory, session: &Session) -> Vec<Mark> {
+    pub(super) fn changes(&self, memory: &Memory, session: &RecordingSession) -> Vec<Mark> {
         let generation = memory.mapping_generation();
         if self.generation.load(Ordering::Acquire) == generation {
             return Vec::new();
@@ -62,13 +62,13 @@ impl RecordedMappings {
 }
 
 /// The ranges that show objects. Neighbours that continue each other are one range, whatever their protection.
-fn ranges(memory: &Memory, session: &Session) -> BTreeSet<MappedRange> {
+fn ranges(memory: &Memory, session: &RecordingSession) -> BTreeSet<MappedRange> {
     let mut ranges: Vec<MappedRange> = Vec::new();
     for (start, region) in memory.regions() {
         let Some(object) = region.object else { continue };
         let Some(number) = session.object(object.identity) else { continue };
         session.process.add_object(number, || name(&region));
-        let Region { end, shared: is_shared, .. } = region;
+        let MemoryRegion { end, shared: is_shared, .. } = region;
         let range = MappedRange { start, end, object: number, offset: object.offset, is_shared };
         match ranges.last_mut().filter(|last| is_continued_by(last, &range)) {
             Some(last) => last.end = end,
@@ -83,7 +83,7 @@ fn is_continued_by(range: &MappedRange, next: &MappedRange) -> bool {
     is_same && range.end == next.start && range.offset + (range.end - range.start) == next.offset
 }
 
-fn name(region: &Region) -> String {
+fn name(region: &MemoryRegion) -> String {
     match &region.backing {
         Backing::File { path, .. } => path.to_string_lossy().into_owned(),
         Backing::Named(_) => "System V shared memory".into(),
@@ -93,7 +93,12 @@ fn name(region: &Region) -> String {
 
 fn marks(range: MappedRange) -> [Mark; 4] {
     let MappedRange { start, end, object, offset, is_shared } = range;
-    let object = if is_shared { Mapping::Shared(object) } else { Mapping::Private(object) };
-    [Mapping::Start(start), Mapping::Size(end - start), object, Mapping::Offset(offset & LARGEST)]
-        .map(Mark::Mapping)
+    let object = if is_shared { MappingEvent::Shared(object) } else { MappingEvent::Private(object) };
+    [
+        MappingEvent::Start(start),
+        MappingEvent::Size(end - start),
+        object,
+        MappingEvent::Offset(offset & LARGEST),
+    ]
+    .map(Mark::Mapping)
 }

@@ -22,11 +22,11 @@ use self::attach::{AttachServer, AttachedSession, CountingThread};
 pub use self::delivery::{AttachedConsumers, ConsumerOfFork, ForkedConsumer, ForkedProcess};
 pub use self::plan::{ClassPlan, Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
-use self::session::{RecordingState, Session};
+use self::session::{RecordingSession, RecordingState};
 use self::tracer::Tracer;
-use crate::platform::{Block, BlockCache, Cpu};
+use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// The observer that records a thread, if a recording is active.
 pub struct Recorder {
@@ -47,7 +47,7 @@ pub struct Recorder {
 impl Recorder {
     /// Records a program into a trace that has been begun.
     pub fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Recorder> {
-        let tracer = Tracer::new(Session::new(plan, writer)?, &[]);
+        let tracer = Tracer::new(RecordingSession::new(plan, writer)?, &[]);
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
     }
 
@@ -61,7 +61,7 @@ impl Recorder {
         is_parallel: bool,
         forked: Option<Arc<dyn ForkedConsumer>>,
     ) -> io::Result<Recorder> {
-        let tracer = Tracer::new(Session::live(plan, writer, consumer, is_parallel, forked)?, &[]);
+        let tracer = Tracer::new(RecordingSession::live(plan, writer, consumer, is_parallel, forked)?, &[]);
         Ok(Recorder::with(Some(tracer), None, 0, Vec::new()))
     }
 
@@ -140,7 +140,7 @@ impl Instrumentation<Cpu> for Recorder {
         self.level
     }
 
-    fn level(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
+    fn level(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
         self.check_attach_requests();
         let counts = self.counting.as_mut().is_some_and(|counting| counting.continues(cpu.instructions));
         self.update_samples();
@@ -183,7 +183,7 @@ impl Instrumentation<Cpu> for Recorder {
         self.tracer.as_ref().map_or_else(counted, Tracer::instruction_limit)
     }
 
-    fn must_report(&self, block: &Block) -> bool {
+    fn must_report(&self, block: &DecodedBlock) -> bool {
         let counts = |counting: &CountingThread| counting.counter.must_report(block);
         self.tracer.as_ref().is_some_and(|tracer| tracer.must_report(block))
             || self.counting.as_ref().is_some_and(counts)
@@ -210,7 +210,7 @@ impl Observer<Cpu> for Recorder {
         }
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
         if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
             counter.truncated(entered, executed);
         }

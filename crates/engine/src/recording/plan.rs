@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use trace::Header;
 
 use crate::objects::{ObjectRule, StructureRule};
-use crate::places::Place;
+use crate::places::ProgramLocation;
 use crate::platform::Cpu;
 use crate::unit_class::ClassRule;
 use guest::Guest;
 
-/// What to record of a program; by default all of it.
+/// The part of a program that is recorded; by default all of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Recording begins when control first reaches this place; a number counts the instructions of a thread.
-    pub from: Option<Place>,
+    pub from: Option<ProgramLocation>,
     /// Recording ends when control next reaches this place; a number counts the recorded instructions of a thread.
-    pub until: Option<Place>,
+    pub until: Option<ProgramLocation>,
     /// Record only calls of a function.
     pub unit: Option<UnitPlan>,
     /// Instead, record everything, and report units of work with their classes to a consumer.
@@ -61,7 +61,7 @@ pub enum Missing {
     /// The unit's function.
     Function(String),
     /// The symbol at which recording begins or ends.
-    Place(Place),
+    Place(ProgramLocation),
 }
 
 impl std::fmt::Display for Missing {
@@ -79,7 +79,7 @@ impl std::fmt::Display for Missing {
 pub struct ClassPlan {
     /// The functions of units: [`UnitOfWork::functions`](crate::UnitOfWork::functions).
     pub functions: Vec<String>,
-    /// What gives a unit its class. A unit without one is of the class of its function.
+    /// The rules that give a unit its class. A unit without one is of the class of its function.
     pub rules: Vec<ClassRule>,
 }
 
@@ -108,16 +108,16 @@ impl UnitPlan {
 
 /// The addresses of a plan's places, as far as their images are mapped.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Addresses {
+pub(super) struct PlanAddresses {
     pub(super) from: Vec<u64>,
     pub(super) until: Vec<u64>,
     /// These, and all other addresses at which blocks must begin.
     pub(super) all: Vec<u64>,
 }
 
-impl Addresses {
-    pub(super) fn new(plan: &Plan) -> Addresses {
-        let mut addresses = Addresses::default();
+impl PlanAddresses {
+    pub(super) fn new(plan: &Plan) -> PlanAddresses {
+        let mut addresses = PlanAddresses::default();
         addresses.add(plan, |place| place.address().into_iter().collect());
         addresses
     }
@@ -127,8 +127,8 @@ impl Addresses {
         self.add(plan, |place| place.addresses_in(image, file));
     }
 
-    fn add(&mut self, plan: &Plan, find: impl Fn(&Place) -> Vec<u64>) {
-        let find = |place: &Option<Place>| place.as_ref().map(&find).unwrap_or_default();
+    fn add(&mut self, plan: &Plan, find: impl Fn(&ProgramLocation) -> Vec<u64>) {
+        let find = |place: &Option<ProgramLocation>| place.as_ref().map(&find).unwrap_or_default();
         let (from, until) = (find(&plan.from), find(&plan.until));
         self.all.extend(from.iter().chain(&until));
         self.from.extend(from);

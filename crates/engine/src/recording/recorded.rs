@@ -1,6 +1,6 @@
 //! The summary of a recording.
 
-/// What was recorded.
+/// A recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Number of instructions of all threads; 0 if a consumer received them unchanged.

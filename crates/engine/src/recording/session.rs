@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use events::{Consumer, LoadedImage};
 use image::Image;
-use linux::DescriptorOwner;
-use trace::{Process, Writer};
+use linux_user::DescriptorOwner;
+use trace::{ProcessDictionary, Writer};
 
 use super::Recorded;
-use super::attach::{Answer, Connection, End};
+use super::attach::{AttachAnswer, AttachConnection, ConnectionEnd};
 use super::delivery::{AttachedConsumers, Delivery, ForkedConsumer, ForkedProcess};
 use super::mappings::RecordedMappings;
 use super::plan::Plan;
@@ -23,7 +23,7 @@ const MOST_OBJECTS: usize = 4096;
 
 /// Counters shared by the recorded processes, in shared memory.
 #[repr(C)]
-struct Shared {
+struct RecordingArea {
     /// The last order number ([`events::record::Mark::Order`]).
     order: AtomicU64,
     /// Number of units that have begun.
@@ -36,9 +36,9 @@ struct Shared {
     objects: [AtomicU64; MOST_OBJECTS],
 }
 
-/// [`Shared`], mapped.
+/// [`RecordingArea`], mapped.
 #[derive(Clone, Copy)]
-pub(super) struct SharedCounters(*const Shared);
+pub(super) struct SharedCounters(*const RecordingArea);
 
 // SAFETY: the mapping is never removed, and its fields are atomic.
 unsafe impl Send for SharedCounters {}
@@ -49,7 +49,7 @@ impl SharedCounters {
     /// A file for the counters that unrelated processes can map.
     pub(super) fn shared() -> io::Result<File> {
         let file = File::from(rustix::fs::memfd_create("numbers", rustix::fs::MemfdFlags::CLOEXEC)?);
-        file.set_len(size_of::<Shared>() as u64)?;
+        file.set_len(size_of::<RecordingArea>() as u64)?;
         Ok(file)
     }
 
@@ -58,11 +58,11 @@ impl SharedCounters {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let (kind, descriptor) = file.map_or((libc::MAP_ANONYMOUS, -1), |file| (0, file.as_raw_fd()));
         if let Some(file) = file
-            && rustix::fs::fstat(file)?.st_size < size_of::<Shared>() as i64
+            && rustix::fs::fstat(file)?.st_size < size_of::<RecordingArea>() as i64
         {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let (nowhere, bytes) = (std::ptr::null_mut(), size_of::<Shared>());
+        let (nowhere, bytes) = (std::ptr::null_mut(), size_of::<RecordingArea>());
         // SAFETY: asks for a new mapping.
         let shared =
             unsafe { libc::mmap(nowhere, bytes, protection, libc::MAP_SHARED | kind, descriptor, 0) };
@@ -73,7 +73,7 @@ impl SharedCounters {
         }
     }
 
-    fn get(&self) -> &Shared {
+    fn get(&self) -> &RecordingArea {
         // SAFETY: mapped, large enough, and all values are valid.
         unsafe { &*self.0 }
     }
@@ -92,9 +92,9 @@ pub(super) enum RecordingState {
 }
 
 /// State shared by the recorders of a process.
-pub(super) struct Session {
+pub(super) struct RecordingSession {
     pub(super) plan: Plan,
-    pub(super) process: Arc<Process>,
+    pub(super) process: Arc<ProcessDictionary>,
     /// The delivery to a consumer, if records do not go to the file.
     delivery: Option<Delivery>,
     /// Consumers of forked processes.
@@ -103,10 +103,10 @@ pub(super) struct Session {
     numbers: SharedCounters,
     state: AtomicU8,
     /// The connection to the attach client.
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<AttachConnection>>,
     /// The images in the trace's dictionary.
     images: Mutex<Vec<LoadedImage>>,
-    /// What is mapped, as far as it is recorded.
+    /// The mappings, as far as they are recorded.
     mappings: RecordedMappings,
     /// A thread has recorded what was allocated before.
     has_structures: AtomicBool,
@@ -118,10 +118,10 @@ pub(super) struct Session {
     _descriptors: Option<DescriptorOwner>,
 }
 
-impl Session {
+impl RecordingSession {
     /// The session of the first process.
-    pub(super) fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Arc<Session>> {
-        Ok(Session::attached(plan, writer, SharedCounters::map(None)?))
+    pub(super) fn new(plan: Plan, writer: Arc<Writer>) -> io::Result<Arc<RecordingSession>> {
+        Ok(RecordingSession::attached(plan, writer, SharedCounters::map(None)?))
     }
 
     /// The session of the first process, whose records go to a consumer. The writer gets only the dictionary.
@@ -131,9 +131,9 @@ impl Session {
         consumer: Arc<Mutex<dyn Consumer>>,
         is_parallel: bool,
         forked: Option<Arc<dyn ForkedConsumer>>,
-    ) -> io::Result<Arc<Session>> {
+    ) -> io::Result<Arc<RecordingSession>> {
         let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
-        let mut session = Session::of(plan, writer, SharedCounters::map(None)?, state, None);
+        let mut session = RecordingSession::of(plan, writer, SharedCounters::map(None)?, state, None);
         session.delivery = Some(Delivery::new(&session.process, consumer, is_parallel)?);
         session.forked_consumer = forked;
         // A forked process never drops such a session.
@@ -148,9 +148,9 @@ impl Session {
         writer: Arc<Writer>,
         numbers: SharedCounters,
         (consumers, file, ordinal): (&dyn AttachedConsumers, OwnedFd, u32),
-    ) -> io::Result<Arc<Session>> {
+    ) -> io::Result<Arc<RecordingSession>> {
         let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
-        let mut session = Session::of(plan, writer, numbers, state, None);
+        let mut session = RecordingSession::of(plan, writer, numbers, state, None);
         let number = session.process.number();
         let (consumer, heirs) = consumers.attached(file, ForkedProcess { ordinal, number })?;
         session.delivery = Some(Delivery::unfiltered(&session.process, consumer));
@@ -159,9 +159,13 @@ impl Session {
     }
 
     /// The session of an attached process, which may not be the first one.
-    pub(super) fn attached(plan: Plan, writer: Arc<Writer>, numbers: SharedCounters) -> Arc<Session> {
+    pub(super) fn attached(
+        plan: Plan,
+        writer: Arc<Writer>,
+        numbers: SharedCounters,
+    ) -> Arc<RecordingSession> {
         let state = if plan.from.is_some() { RecordingState::Before } else { RecordingState::Active };
-        Arc::new(Session::of(plan, writer, numbers, state, None))
+        Arc::new(RecordingSession::of(plan, writer, numbers, state, None))
     }
 
     /// Whether the calling thread is the first one to record what was allocated before.
@@ -174,13 +178,13 @@ impl Session {
         writer: Arc<Writer>,
         numbers: SharedCounters,
         state: RecordingState,
-        connection: Option<Connection>,
-    ) -> Session {
+        connection: Option<AttachConnection>,
+    ) -> RecordingSession {
         let number = numbers.get().processes.fetch_add(1, Ordering::Relaxed);
-        let process = Process::new(&writer, number, std::process::id());
+        let process = ProcessDictionary::new(&writer, number, std::process::id());
         let (images, instructions, failure) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
         let (state, connection) = (AtomicU8::new(state as u8), Mutex::new(connection));
-        Session {
+        RecordingSession {
             plan,
             process,
             delivery: None,
@@ -199,15 +203,21 @@ impl Session {
     }
 
     /// The session of a forked process, its parent's child of this number; none if that is not recorded.
-    pub(super) fn forked(&self, ordinal: u32) -> Option<Arc<Session>> {
+    pub(super) fn forked(&self, ordinal: u32) -> Option<Arc<RecordingSession>> {
         // Another thread of the parent may have held the lock at the fork.
         let connection = self.connection.try_lock().ok().and_then(|mut connection| connection.take());
         let (plan, writer) = (self.plan.clone(), self.writer.clone());
         if self.delivery.is_none() {
-            return Some(Arc::new(Session::of(plan, writer, self.numbers, self.state(), connection)));
+            return Some(Arc::new(RecordingSession::of(
+                plan,
+                writer,
+                self.numbers,
+                self.state(),
+                connection,
+            )));
         }
         let consumers = self.forked_consumer.as_ref()?;
-        let mut session = Session::of(plan, writer, self.numbers, self.state(), connection);
+        let mut session = RecordingSession::of(plan, writer, self.numbers, self.state(), connection);
         let number = session.process.number();
         let (consumer, heirs) = consumers.forked(ForkedProcess { ordinal, number })?;
         session.delivery = Some(Delivery::unfiltered(&session.process, consumer));
@@ -230,18 +240,18 @@ impl Session {
     }
 
     /// Sets the connection on which the session reports its end.
-    pub(super) fn set_connection(&self, connection: Connection) {
+    pub(super) fn set_connection(&self, connection: AttachConnection) {
         *lock(&self.connection) = Some(connection);
     }
 
     /// Whether the attach client has ended the recording.
     pub(super) fn is_abandoned(&self) -> bool {
-        lock(&self.connection).as_ref().is_some_and(Connection::is_ended)
+        lock(&self.connection).as_ref().is_some_and(AttachConnection::is_ended)
     }
 
     /// A handle to wait for that.
-    pub(super) fn connection_end(&self) -> Option<End> {
-        lock(&self.connection).as_ref().and_then(Connection::end)
+    pub(super) fn connection_end(&self) -> Option<ConnectionEnd> {
+        lock(&self.connection).as_ref().and_then(AttachConnection::end)
     }
 
     pub(super) fn state(&self) -> RecordingState {
@@ -258,7 +268,7 @@ impl Session {
             && before != state as u8
             && let Some(connection) = &mut *lock(&self.connection)
         {
-            connection.send(&Answer::Over);
+            connection.send(&AttachAnswer::Over);
         }
     }
 
@@ -284,7 +294,7 @@ impl Session {
         slots.iter().position(is_it).map(|index| index as u32 + 1)
     }
 
-    /// What is mapped, as far as it is recorded.
+    /// The mappings, as far as they are recorded.
     pub(super) fn mappings(&self) -> &RecordedMappings {
         &self.mappings
     }
@@ -311,7 +321,7 @@ impl Session {
         self.instructions.fetch_add(instructions, Ordering::Relaxed);
     }
 
-    /// What was recorded so far by threads that have ended.
+    /// The recording so far of threads that have ended.
     pub(super) fn recorded(&self) -> Recorded {
         Recorded {
             instructions: self.instructions.load(Ordering::Relaxed),
@@ -335,13 +345,13 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for RecordingSession {
     fn drop(&mut self) {
         let (failure, Recorded { instructions, units, .. }) = (self.failure(), self.recorded());
         if let Some(connection) = &mut *lock(&self.connection) {
             connection.send(&match failure {
-                None => Answer::Done { instructions, units },
-                Some(error) => Answer::Failed(error.to_string()),
+                None => AttachAnswer::Done { instructions, units },
+                Some(error) => AttachAnswer::Failed(error.to_string()),
             });
         }
     }

@@ -6,21 +6,21 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use events::record::{Event, Mark, Shape};
+use events::record::{Event, Mark, RecordShape};
 use events::{BlockId, LoadedImage};
 use image::Image;
 use trace::StreamWriter;
 
-use super::encoder::{BUFFER_WORDS, Encoder, RecordBuffer};
+use super::encoder::{BUFFER_WORDS, RecordBuffer, ThreadEncoder};
 use super::heap::Allocations;
-use super::plan::{Addresses, Missing};
-use super::session::{RecordingState, Session};
-use crate::calls::{Calls, Ended};
+use super::plan::{Missing, PlanAddresses};
+use super::session::{RecordingSession, RecordingState};
+use crate::calls::{Ended, ThreadUnits};
 use crate::lock;
 use crate::objects::{ObjectCalls, StructureSites};
-use crate::platform::{Block, BlockCache, Cpu};
+use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use guest::{Guest, InstrumentationLevel};
-use memory::Memory;
+use guest_memory::Memory;
 
 /// The number of a block that has no number in the trace yet.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -30,9 +30,9 @@ type Mapped = (LoadedImage, Option<Arc<Image>>);
 
 /// Records a thread.
 pub(super) struct Tracer {
-    session: Arc<Session>,
-    addresses: Addresses,
-    calls: Calls,
+    session: Arc<RecordingSession>,
+    addresses: PlanAddresses,
+    calls: ThreadUnits,
     /// Allocations, if the plan records the heap.
     heap: Option<Allocations>,
     /// Of a program that ran before it was recorded: where to find what it has allocated, until that is recorded.
@@ -61,7 +61,7 @@ pub(super) struct Tracer {
     number: Option<u32>,
     /// The stream in the file, while no encoder has it.
     stream: Option<StreamWriter>,
-    encoder: Option<Encoder>,
+    encoder: Option<ThreadEncoder>,
     /// An error occurred: nothing is recorded any more.
     has_failed: bool,
     /// Marks to record after everything executed so far.
@@ -74,14 +74,14 @@ pub(super) struct Tracer {
 
 impl Tracer {
     /// A tracer of a thread whose process has mapped these images so far.
-    pub(super) fn new(session: Arc<Session>, images: &[LoadedImage]) -> Tracer {
+    pub(super) fn new(session: Arc<RecordingSession>, images: &[LoadedImage]) -> Tracer {
         let plan = &session.plan;
         let calls = match (&plan.unit, &plan.classes) {
-            (Some(unit), _) => Calls::new(std::slice::from_ref(&unit.function), &[]),
-            (None, Some(classes)) => Calls::new(&classes.functions, &classes.rules),
-            (None, None) => Calls::default(),
+            (Some(unit), _) => ThreadUnits::new(std::slice::from_ref(&unit.function), &[]),
+            (None, Some(classes)) => ThreadUnits::new(&classes.functions, &classes.rules),
+            (None, None) => ThreadUnits::default(),
         };
-        let addresses = Addresses::new(plan);
+        let addresses = PlanAddresses::new(plan);
         let heap = plan.heap.then(Allocations::default);
         let objects = (!plan.objects.is_empty()).then(|| ObjectCalls::new(plan.objects.as_slice().into()));
         let structures = (plan.heap && !plan.structures.is_empty()).then(StructureSites::default);
@@ -91,7 +91,12 @@ impl Tracer {
         tracer
     }
 
-    fn of(session: Arc<Session>, addresses: Addresses, calls: Calls, images: Vec<Mapped>) -> Tracer {
+    fn of(
+        session: Arc<RecordingSession>,
+        addresses: PlanAddresses,
+        calls: ThreadUnits,
+        images: Vec<Mapped>,
+    ) -> Tracer {
         Tracer {
             remaining: session.plan.until.as_ref().and_then(|place| place.instructions()),
             session,
@@ -133,7 +138,7 @@ impl Tracer {
     }
 
     /// The session to which it belongs.
-    pub(super) fn session(&self) -> &Arc<Session> {
+    pub(super) fn session(&self) -> &Arc<RecordingSession> {
         &self.session
     }
 
@@ -209,10 +214,9 @@ impl Tracer {
         }
         let stream = &mut self.stream;
         let process = &self.session.process;
-        let mut encoder = self
-            .encoder
-            .take()
-            .unwrap_or_else(|| Encoder::new(stream.take().unwrap_or_else(|| StreamWriter::new(process))));
+        let mut encoder = self.encoder.take().unwrap_or_else(|| {
+            ThreadEncoder::new(stream.take().unwrap_or_else(|| StreamWriter::new(process)))
+        });
         match encoder.send(std::mem::take(&mut self.buffer)) {
             Ok(Some(empty)) => (self.buffer, self.encoder) = (empty, Some(encoder)),
             Ok(None) => match encoder.finish() {
@@ -234,7 +238,7 @@ impl Tracer {
 
     /// Finds the number of a block in the trace.
     #[cold]
-    fn define_block(&mut self, id: BlockId, block: &Block) -> io::Result<()> {
+    fn define_block(&mut self, id: BlockId, block: &DecodedBlock) -> io::Result<()> {
         let number = self.number_of_block(block.address, &block.words)?;
         if self.ids.len() <= id as usize {
             self.ids.resize(id as usize + 1, (UNKNOWN, 0));
@@ -327,10 +331,11 @@ impl Tracer {
 
     /// Appends the record of a part of a block, which is a block of its own in the trace.
     #[cold]
-    fn add_part(&mut self, block: &Block, part: Range<usize>, record: &[u64]) -> io::Result<()> {
+    fn add_part(&mut self, block: &DecodedBlock, part: Range<usize>, record: &[u64]) -> io::Result<()> {
         let number = self.number_of_block(block.address_of(part.start), &block.words[part.clone()])?;
-        let before =
-            |end: usize| Shape::new(Cpu::INSTRUCTION_SET, &block.words[..end], self.session.plan.values);
+        let before = |end: usize| {
+            RecordShape::new(Cpu::INSTRUCTION_SET, &block.words[..end], self.session.plan.values)
+        };
         let (before, until) = (before(part.start), before(part.end));
         let (addresses, values) = record.split_at(block.accesses as usize);
         self.buffer.push(Event::Block(number).word());
@@ -421,7 +426,7 @@ impl Tracer {
     }
 
     /// Updates the state of the session before a block. Returns whether the block is to be recorded.
-    fn update_state(&mut self, block: &Block, cpu: &Cpu, memory: &Memory) -> bool {
+    fn update_state(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) -> bool {
         let (session, addresses) = (&*self.session, &self.addresses);
         let plan = &session.plan;
         if session.state() == RecordingState::Before {
@@ -470,7 +475,7 @@ impl Tracer {
     }
 
     /// Updates the open unit, whose class is wanted, before a block.
-    fn update_class(&mut self, block: &Block, cpu: &Cpu, memory: &Memory, is_active: bool) {
+    fn update_class(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory, is_active: bool) {
         let change = self.calls.enter(block, cpu, memory, || is_active);
         let ended = change.ended.or_else(|| if is_active { None } else { self.calls.end(false) });
         if let Some(ended) = ended

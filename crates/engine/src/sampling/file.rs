@@ -27,7 +27,7 @@ const STEP: usize = 8192;
 /// Allocates the pages of a range, and fails if there is no room (linux/mman.h, since 5.14).
 const MADV_POPULATE_WRITE: i32 = 23;
 
-/// What a thread was executing when it was sampled.
+/// The code that a thread was executing when it was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SampleKind {
     /// Compiled code.
@@ -43,7 +43,7 @@ pub enum SampleKind {
 /// A sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// What was executed.
+    /// The code that was executed.
     pub kind: SampleKind,
     /// When: nanoseconds of the host's monotonic clock; by instructions, the thread's number of them.
     pub time: u64,

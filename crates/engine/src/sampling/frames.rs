@@ -110,7 +110,7 @@ impl Callers {
     /// Copies the stack from an address on, as far as it is mapped; the number of words. A system call copies, which fails where
     /// an access of ours would fault.
     fn copy_stack(&mut self, from: u64) -> usize {
-        if from == 0 || !from.is_multiple_of(8) || from >= memory::WINDOW {
+        if from == 0 || !from.is_multiple_of(8) || from >= guest_memory::WINDOW {
             return 0;
         }
         let bytes = size_of_val(&self.stack);

@@ -41,7 +41,7 @@ thread_local! {
     static CPU: Cell<*const Cpu> = const { Cell::new(std::ptr::null()) };
     /// The guest's number of the system call that the thread is making, plus 1.
     static SYSTEM_CALL: Cell<u32> = const { Cell::new(0) };
-    /// What samples of the thread are written to. Borrowed while a sample is written or the file is changed.
+    /// The file of the thread's samples. Borrowed while a sample is written or the file is changed.
     static SAMPLED: RefCell<Option<SampledThread>> = const { RefCell::new(None) };
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn set_system_call(number: Option<u32>) {
     SYSTEM_CALL.set(number.map_or(0, |number| number + 1));
 }
 
-/// What is needed to write samples of a thread.
+/// The data needed to write samples of a thread.
 struct SampledThread {
     file: SampleFile,
     callers: Box<Callers>,

@@ -92,7 +92,7 @@ impl Program {
     }
 }
 
-/// What a program printed and how it ended.
+/// The output of a program, and how it ended.
 #[derive(Debug, PartialEq, Eq)]
 struct Run {
     output: String,

@@ -1,4 +1,4 @@
-//! What the tests of floating operates share: executing one, and operands worth trying.
+//! Functions that the tests of floating operates share: executing one, and operands worth trying.
 #![allow(dead_code, reason = "each test uses some")]
 
 use alpha::DecodedInstruction;
@@ -11,7 +11,7 @@ pub const NORMAL: u64 = 2 << 58;
 pub const SUI: Qualifiers =
     Qualifiers { rounding: Rounding::Dynamic, underflow: true, software: true, inexact: true };
 
-/// What one operation left behind.
+/// The results of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The result register, which held [`UNWRITTEN`] before.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use events::{Consumer, Thread};
-use pathlength_engine::{Configuration, End, Plan, Process, Recorder, Settings};
+use pathlength_engine::{Configuration, Plan, Process, ProgramEnd, Recorder, SystemSettings};
 use tempfile::TempDir;
 use trace::{Header, Trace, Writer};
 
@@ -69,14 +69,14 @@ impl Guest {
 
     /// The program, loaded.
     pub fn process<A: Into<OsString>>(&self, arguments: impl IntoIterator<Item = A>) -> Process {
-        self.process_with(arguments, Settings::default())
+        self.process_with(arguments, SystemSettings::default())
     }
 
     /// The program, loaded with settings.
     pub fn process_with<A: Into<OsString>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
-        settings: Settings,
+        settings: SystemSettings,
     ) -> Process {
         let configuration = Configuration {
             program: self.program(),
@@ -102,7 +102,7 @@ impl Guest {
         let mut process = self.process(arguments);
         let mut recorder = make(writer);
         let end = process.run(&mut recorder);
-        assert!(matches!(end, Ok(End::Exited(0))), "{end:?}");
+        assert!(matches!(end, Ok(ProgramEnd::Exited(0))), "{end:?}");
         recorder.finish().unwrap();
         Trace::open(&path).unwrap()
     }

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use alpha::cpu::Cpu;
-use alpha::{Block, BlockCache};
+use alpha::{BlockCache, DecodedBlock};
 use events::{BlockId, Counts, LoadedImage, Unit};
-use memory::Memory;
+use guest_memory::Memory;
 use pathlength_engine::{
-    Configuration, Debugged, Instrumentation, Observer, Process, Settings, UnitCounter, UnitOfWork,
+    Configuration, Debugged, Instrumentation, Observer, Process, SystemSettings, UnitCounter, UnitOfWork,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct Run {
     pub unit: Option<String>,
 }
 
-/// What is reported of each instruction.
+/// The facts that are reported of each instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Detail {
     /// Nothing.
@@ -81,7 +81,7 @@ pub struct Step {
     pub registers: Vec<u64>,
 }
 
-/// What there is to say after the run.
+/// The summary after the run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Summary {
     pub end: String,
@@ -124,7 +124,7 @@ impl Engine {
         [self.child.id().into(), self.thread]
     }
 
-    /// What the engine wrote to standard error.
+    /// The engine's output to standard error.
     fn stderr(&self) -> String {
         std::fs::read_to_string(self.run.output("engine.stderr")).unwrap_or_default()
     }
@@ -196,7 +196,7 @@ fn execute(run: &Run, stream: File) -> Summary {
         arguments: run.arguments.iter().map(Into::into).collect(),
         environment: run.environment.iter().map(Into::into).collect(),
         model: run.cpu.parse().expect("a processor"),
-        settings: Settings { sysroot: Some(SYSROOT.into()), ..Settings::default() },
+        settings: SystemSettings { sysroot: Some(SYSROOT.into()), ..SystemSettings::default() },
     })
     .expect("the program loads");
     if run.detail == Detail::Registers {
@@ -231,11 +231,11 @@ fn execute(run: &Run, stream: File) -> Summary {
 }
 
 /// An end as the other side can tell it, too.
-fn describe(end: &pathlength_engine::End) -> String {
-    use pathlength_engine::End;
+fn describe(end: &pathlength_engine::ProgramEnd) -> String {
+    use pathlength_engine::ProgramEnd;
     match end {
-        End::Exited(status) => format!("status {}", status & 0xff),
-        End::Killed(crash) => format!("signal {}", crash.signal),
+        ProgramEnd::Exited(status) => format!("status {}", status & 0xff),
+        ProgramEnd::Killed(crash) => format!("signal {}", crash.signal),
     }
 }
 
@@ -283,7 +283,7 @@ impl Observer<Cpu> for Recorder<'_> {
         self.pending = Some(Pending { address: block.address, words: block.words.clone(), registers });
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &Block)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
         self.counter.truncated(entered, executed);
         if let Some(pending) = &mut self.pending {
             pending.words.truncate(executed.map_or(0, |(_, block)| block.words.len()));

@@ -15,11 +15,11 @@ fn run(mut run: Run, cpu: Cpu) -> Summary {
 fn an_instruction_the_processor_lacks_is_illegal() {
     let directory = directory("processors");
     let instructions = [
-        (Extension::Bwx, isa::encode::operate(Op::Sextb, 31, isa::encode::Operand::Register(1), 1)),
+        (Extension::Bwx, isa::encode::operate(Op::Sextb, 31, isa::encode::SecondOperand::Register(1), 1)),
         (Extension::Bwx, isa::encode::memory(Op::Ldbu, 1, 30, 0)),
         (Extension::Fix, isa::encode::float_operate(Op::Ftoit, Qualifiers::NONE, 1, 31, 1)),
-        (Extension::Cix, isa::encode::operate(Op::Ctpop, 31, isa::encode::Operand::Register(1), 1)),
-        (Extension::Mvi, isa::encode::operate(Op::Pklb, 31, isa::encode::Operand::Register(1), 1)),
+        (Extension::Cix, isa::encode::operate(Op::Ctpop, 31, isa::encode::SecondOperand::Register(1), 1)),
+        (Extension::Mvi, isa::encode::operate(Op::Pklb, 31, isa::encode::SecondOperand::Register(1), 1)),
     ];
     for (number, (extension, word)) in instructions.into_iter().enumerate() {
         let program = directory.join(format!("program{number}"));

@@ -1,7 +1,7 @@
 //! Instructions by name and operands, which must be encodable.
 
 use isa::Op;
-use isa::encode::{self, Operand};
+use isa::encode::{self, SecondOperand};
 
 /// Registers with fixed roles, in sequences and in the program around them.
 pub mod register {
@@ -45,18 +45,18 @@ pub fn memory(op: Op, ra: u8, displacement: i16, rb: u8) -> u32 {
     encode::memory(op, ra, rb, displacement).expect("encodable")
 }
 
-pub fn operate(op: Op, ra: u8, rb: Operand, rc: u8) -> u32 {
+pub fn operate(op: Op, ra: u8, rb: SecondOperand, rc: u8) -> u32 {
     encode::operate(op, ra, rb, rc).expect("encodable")
 }
 
 /// An operation on three registers.
 pub fn registers(op: Op, ra: u8, rb: u8, rc: u8) -> u32 {
-    operate(op, ra, Operand::Register(rb), rc)
+    operate(op, ra, SecondOperand::Register(rb), rc)
 }
 
 /// An operation on a register and a number.
 pub fn literal(op: Op, ra: u8, number: u8, rc: u8) -> u32 {
-    operate(op, ra, Operand::Literal(number), rc)
+    operate(op, ra, SecondOperand::Literal(number), rc)
 }
 
 /// A branch over this number of instructions.

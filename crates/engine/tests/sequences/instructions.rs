@@ -1,7 +1,7 @@
 //! Random single instructions.
 
 use fastrand::Rng;
-use isa::encode::{self, Operand};
+use isa::encode::{self, SecondOperand};
 use isa::{Flags, Format, Op, Operands, QualifierSet, Qualifiers, Rounding};
 
 use super::Kind;
@@ -64,14 +64,15 @@ fn operation(random: &mut Rng, kind: Kind, wanted: impl Fn(Op) -> bool) -> u32 {
     let op = any(random, wanted);
     let (a, b, c) = (read(random), read(random), written(random));
     let [fa, fb, fc] = std::array::from_fn(|_| float(random));
-    let second = if random.bool() { Operand::Literal(random.u8(..)) } else { Operand::Register(b) };
+    let second =
+        if random.bool() { SecondOperand::Literal(random.u8(..)) } else { SecondOperand::Register(b) };
     let qualifiers = if kind == Kind::Full { qualifiers(random, op) } else { Qualifiers::NONE };
     let word = match op.row().operands {
         Operands::RaRbRc => encode::operate(op, a, second, c),
-        Operands::RegistersRaRbRc => encode::operate(op, a, Operand::Register(b), c),
+        Operands::RegistersRaRbRc => encode::operate(op, a, SecondOperand::Register(b), c),
         Operands::RbRc => encode::operate(op, ZERO, second, c),
-        Operands::RegisterRbRc => encode::operate(op, ZERO, Operand::Register(b), c),
-        Operands::Rc => encode::operate(op, ZERO, Operand::Literal(1), c),
+        Operands::RegisterRbRc => encode::operate(op, ZERO, SecondOperand::Register(b), c),
+        Operands::Rc => encode::operate(op, ZERO, SecondOperand::Literal(1), c),
         Operands::FaFbFc => encode::float_operate(op, qualifiers, fa, fb, fc),
         Operands::FbFc => encode::float_operate(op, qualifiers, ZERO, fb, fc),
         Operands::FaRc => encode::float_operate(op, qualifiers, fa, ZERO, c),

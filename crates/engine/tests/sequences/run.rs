@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
-use pathlength_engine::{Clock, Configuration, Counter, End, Process, Settings};
+use pathlength_engine::{Clock, Configuration, Process, ProgramEnd, RunCounter, SystemSettings};
 
 use super::driver;
 
@@ -40,15 +40,15 @@ pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String>
         arguments: vec![],
         environment: vec![],
         model: isa::Cpu::Ev67,
-        settings: Settings { clock, ..Settings::default() },
+        settings: SystemSettings { clock, ..SystemSettings::default() },
     })
     .map_err(|error| error.to_string())?;
     assert!(process.memory.is_identity(), "another guest has the place without which nothing is compiled");
     process.compile_threshold = way.compile_threshold;
-    let mut counter = Counter::default();
+    let mut counter = RunCounter::default();
     let end = if way.counts { process.run(&mut counter) } else { process.run(&mut ()) };
     match end.map_err(|error| error.to_string())? {
-        End::Exited(0) => {}
+        ProgramEnd::Exited(0) => {}
         end => return Err(format!("{end:?}")),
     }
     let mut left = vec![0; bytes];
@@ -61,7 +61,7 @@ pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String>
 }
 
 /// Executions of each instruction. Those of blocks may differ, since a fault may truncate a block anywhere.
-fn executions(process: &Process, counter: &Counter) -> BTreeMap<u64, u64> {
+fn executions(process: &Process, counter: &RunCounter) -> BTreeMap<u64, u64> {
     let counts = counter.counts(&process.cache);
     let mut executions = BTreeMap::new();
     for (block, times) in counts.blocks.iter().zip(&counts.executions).filter(|(_, times)| **times > 0) {

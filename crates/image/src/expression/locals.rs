@@ -2,7 +2,8 @@
 
 use gimli::{AttributeValue, Encoding, Operation, constants as dw};
 
-use super::types::{Entry, Slice, TypeRef, Types};
+use super::types::{TypeRef, Types};
+use crate::dwarf::{DwarfEntry, DwarfSlice};
 
 /// A variable of a function.
 pub(super) struct Local {
@@ -48,7 +49,13 @@ impl<'a> Types<'a, '_> {
         found
     }
 
-    fn place_at(&self, unit: usize, entry: &Entry<'a>, at: u64, has_plain_frame: bool) -> Option<LocalPlace> {
+    fn place_at(
+        &self,
+        unit: usize,
+        entry: &DwarfEntry<'a>,
+        at: u64,
+        has_plain_frame: bool,
+    ) -> Option<LocalPlace> {
         let location = entry.attr_value(dw::DW_AT_location)?;
         let expression = match location {
             AttributeValue::Exprloc(expression) => expression,
@@ -77,9 +84,9 @@ impl<'a> Types<'a, '_> {
 }
 
 /// Whether the frame of a function begins at the stack pointer before its call.
-fn has_plain_frame(function: &Entry, encoding: Encoding) -> bool {
+fn has_plain_frame(function: &DwarfEntry, encoding: Encoding) -> bool {
     let Some(AttributeValue::Exprloc(base)) = function.attr_value(dw::DW_AT_frame_base) else { return false };
-    let base: gimli::Expression<Slice> = base;
+    let base: gimli::Expression<DwarfSlice> = base;
     let mut operations = base.operations(encoding);
     matches!(operations.next(), Ok(Some(Operation::CallFrameCFA))) && matches!(operations.next(), Ok(None))
 }

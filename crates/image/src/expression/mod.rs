@@ -16,7 +16,7 @@ use gimli::{DwarfSections, EndianSlice, LittleEndian};
 use self::locals::LocalPlace;
 use self::operators::Operator;
 use self::parse::TypeName;
-use self::types::{Kind, TypeRef, Types};
+use self::types::{TypeKind, TypeRef, Types};
 use crate::{Image, section};
 
 /// The number of arguments that are passed in registers.
@@ -28,11 +28,11 @@ const LONGEST: usize = 1 << 12;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     text: String,
-    term: Term,
+    term: ExpressionTerm,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Term {
+enum ExpressionTerm {
     /// An argument, numbered from 0.
     Argument(usize),
     /// The index of an element of a list, where one is looked for.
@@ -41,15 +41,15 @@ enum Term {
     /// A variable of the function where it is evaluated within one, one outside functions, or an enumerator.
     Variable(String),
     /// Of a structure, or of the one that a pointer points at.
-    Member(Box<Term>, String),
-    Element(Box<Term>, Box<Term>),
-    Cast(TypeName, Box<Term>),
-    Pointee(Box<Term>),
-    Address(Box<Term>),
-    Binary(Operator, Box<Term>, Box<Term>),
+    Member(Box<ExpressionTerm>, String),
+    Element(Box<ExpressionTerm>, Box<ExpressionTerm>),
+    Cast(TypeName, Box<ExpressionTerm>),
+    Pointee(Box<ExpressionTerm>),
+    Address(Box<ExpressionTerm>),
+    Binary(Operator, Box<ExpressionTerm>, Box<ExpressionTerm>),
 }
 
-/// What is wrong with an expression.
+/// The fault of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     /// It is none.
@@ -106,13 +106,13 @@ pub trait CallState {
 /// An expression that can be evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompiledExpression {
-    access: Access,
-    format: Format,
+    access: ComputedNumber,
+    format: NumberFormat,
 }
 
 /// How a number is computed.
 #[derive(Clone, Debug, PartialEq)]
-enum Access {
+enum ComputedNumber {
     Argument(usize),
     Index,
     Constant(u64),
@@ -120,15 +120,15 @@ enum Access {
     /// The stack pointer before the call.
     Frame,
     /// So many bytes at an address.
-    Load(Box<Access>, u64, bool),
-    Binary(Operator, Box<Access>, Box<Access>),
+    Load(Box<ComputedNumber>, u64, bool),
+    Binary(Operator, Box<ComputedNumber>, Box<ComputedNumber>),
     /// A number that is less than another one; else there is no value.
-    Below(Box<Access>, u64),
+    Below(Box<ComputedNumber>, u64),
 }
 
 /// How a number is written.
 #[derive(Clone, Debug, PartialEq)]
-enum Format {
+enum NumberFormat {
     Signed,
     Unsigned,
     /// A name, or else the number.
@@ -140,7 +140,7 @@ enum Format {
 
 /// A term with its type; a place's access is its address.
 struct Typed {
-    access: Access,
+    access: ComputedNumber,
     is_place: bool,
     of: Option<TypeRef>,
     /// It is a pointer to that type.
@@ -182,7 +182,7 @@ impl<'i> ExpressionTypes<'i> {
         let dwarf = self.sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
         let types = Types::new(&dwarf);
         let compile = |(point, expression): (EvaluationPoint, &Expression)| {
-            let compiler = Compiler {
+            let compiler = ExpressionCompiler {
                 types: &types,
                 image: self.image,
                 bias: self.bias,
@@ -197,7 +197,7 @@ impl<'i> ExpressionTypes<'i> {
 }
 
 /// Compiles the expressions of a function.
-struct Compiler<'t, 'a, 'd> {
+struct ExpressionCompiler<'t, 'a, 'd> {
     types: &'t Types<'a, 'd>,
     image: &'t Image,
     bias: u64,
@@ -208,7 +208,7 @@ struct Compiler<'t, 'a, 'd> {
 
 type Reason = String;
 
-impl Compiler<'_, '_, '_> {
+impl ExpressionCompiler<'_, '_, '_> {
     fn function_name(&self) -> String {
         self.image.function_at(self.point.function).map_or_else(String::new, |function| function.name.clone())
     }
@@ -221,40 +221,44 @@ impl Compiler<'_, '_, '_> {
         self.parameters.as_ref().map(|(unit, _)| *unit).ok_or_else(missing)
     }
 
-    fn kind(&self, typed: &Typed) -> Kind {
+    fn kind(&self, typed: &Typed) -> TypeKind {
         if typed.is_pointer {
-            return Kind::Pointer(typed.of);
+            return TypeKind::Pointer(typed.of);
         }
-        typed.of.map_or(Kind::Other, |of| self.types.kind(of))
+        typed.of.map_or(TypeKind::Other, |of| self.types.kind(of))
     }
 
-    fn term(&self, term: &Term) -> Result<Typed, Reason> {
+    fn term(&self, term: &ExpressionTerm) -> Result<Typed, Reason> {
         match term {
-            Term::Argument(number) => self.argument(*number),
-            Term::Index => Ok(Typed::number(Access::Index)),
-            Term::Number(number) => Ok(Typed::number(Access::Constant(number.cast_unsigned()))),
-            Term::Variable(name) => self.variable(name),
-            Term::Member(of, name) => self.member(self.term(of)?, name),
-            Term::Element(of, index) => {
+            ExpressionTerm::Argument(number) => self.argument(*number),
+            ExpressionTerm::Index => Ok(Typed::number(ComputedNumber::Index)),
+            ExpressionTerm::Number(number) => {
+                Ok(Typed::number(ComputedNumber::Constant(number.cast_unsigned())))
+            }
+            ExpressionTerm::Variable(name) => self.variable(name),
+            ExpressionTerm::Member(of, name) => self.member(self.term(of)?, name),
+            ExpressionTerm::Element(of, index) => {
                 let index = self.term(index)?;
                 self.element(self.term(of)?, index)
             }
-            Term::Cast(name, of) => self.cast(name, of),
-            Term::Pointee(of) => self.element(self.term(of)?, Typed::number(Access::Constant(0))),
-            Term::Address(of) => match self.term(of)? {
+            ExpressionTerm::Cast(name, of) => self.cast(name, of),
+            ExpressionTerm::Pointee(of) => {
+                self.element(self.term(of)?, Typed::number(ComputedNumber::Constant(0)))
+            }
+            ExpressionTerm::Address(of) => match self.term(of)? {
                 of if of.is_place => Ok(Typed::number(of.access)),
                 _ => Err("'&' is for what is in memory".into()),
             },
-            Term::Binary(operator, one, other) => {
+            ExpressionTerm::Binary(operator, one, other) => {
                 let (one, other) = (self.value(self.term(one)?)?, self.value(self.term(other)?)?);
-                Ok(Typed::number(Access::Binary(*operator, Box::new(one), Box::new(other))))
+                Ok(Typed::number(ComputedNumber::Binary(*operator, Box::new(one), Box::new(other))))
             }
         }
     }
 
     /// Without debug information arguments are numbers.
     fn argument(&self, number: usize) -> Result<Typed, Reason> {
-        let access = Access::Argument(number);
+        let access = ComputedNumber::Argument(number);
         let Some((_, parameters)) = &self.parameters else { return Ok(Typed::number(access)) };
         match parameters.get(number) {
             Some(of) => Ok(Typed { of: *of, ..Typed::number(access) }),
@@ -271,31 +275,32 @@ impl Compiler<'_, '_, '_> {
             let local = local.map_err(|reason| format!("'{name}': {reason}"))?;
             return Ok(match local.place {
                 LocalPlace::Register(number) => {
-                    Typed { of: Some(local.of), ..Typed::number(Access::Register(number)) }
+                    Typed { of: Some(local.of), ..Typed::number(ComputedNumber::Register(number)) }
                 }
-                LocalPlace::Frame(offset) => {
-                    Typed::place(Access::Frame.plus(Access::Constant(offset.cast_unsigned())), local.of)
-                }
+                LocalPlace::Frame(offset) => Typed::place(
+                    ComputedNumber::Frame.plus(ComputedNumber::Constant(offset.cast_unsigned())),
+                    local.of,
+                ),
             });
         }
         let Some(symbol) = self.image.symbol(name) else {
             let number = self.types.enumerator(self.unit()?, name);
             let number = number.ok_or_else(|| format!("{} has no variable '{name}'", self.image.name()))?;
-            return Ok(Typed::number(Access::Constant(number.cast_unsigned())));
+            return Ok(Typed::number(ComputedNumber::Constant(number.cast_unsigned())));
         };
         let of = self.types.variable(self.unit()?, name);
         let of = of.ok_or_else(|| format!("the type of the variable '{name}' is not known"))?;
-        let access = Access::Constant(symbol.address.wrapping_add(self.bias));
+        let access = ComputedNumber::Constant(symbol.address.wrapping_add(self.bias));
         Ok(Typed::place(access, of))
     }
 
     fn member(&self, of: Typed, name: &str) -> Result<Typed, Reason> {
         let (structure, address) = match self.kind(&of) {
-            Kind::Pointer(Some(to)) => match self.types.kind(to) {
-                Kind::Structure(structure) => (structure, self.value(of)?),
+            TypeKind::Pointer(Some(to)) => match self.types.kind(to) {
+                TypeKind::Structure(structure) => (structure, self.value(of)?),
                 _ => return Err(self.no_structure(name)),
             },
-            Kind::Structure(structure) if of.is_place => (structure, of.access),
+            TypeKind::Structure(structure) if of.is_place => (structure, of.access),
             _ => return Err(self.no_structure(name)),
         };
         let found = self.types.member(structure, name).ok_or_else(|| {
@@ -305,7 +310,7 @@ impl Compiler<'_, '_, '_> {
                 false => format!("there is no member '{name}' that has an address; there are {members}"),
             }
         })?;
-        Ok(Typed::place(address.plus(Access::Constant(found.offset)), found.of))
+        Ok(Typed::place(address.plus(ComputedNumber::Constant(found.offset)), found.of))
     }
 
     fn no_structure(&self, name: &str) -> Reason {
@@ -317,23 +322,23 @@ impl Compiler<'_, '_, '_> {
 
     fn element(&self, of: Typed, index: Typed) -> Result<Typed, Reason> {
         let (element, address, count) = match self.kind(&of) {
-            Kind::Array(element, count) if of.is_place => (element, of.access, count),
-            Kind::Pointer(Some(element)) => (element, self.value(of)?, None),
+            TypeKind::Array(element, count) if of.is_place => (element, of.access, count),
+            TypeKind::Pointer(Some(element)) => (element, self.value(of)?, None),
             _ => return Err("only arrays, and what typed pointers point at, have elements".into()),
         };
         let size = self.types.size(element).ok_or("the size of an element is not known")?;
         let mut index = self.value(index)?;
         // Arrays of one element at the ends of structures are longer.
         if let Some(count) = count.filter(|&count| count > 1) {
-            index = Access::Below(Box::new(index), count);
+            index = ComputedNumber::Below(Box::new(index), count);
         }
-        let size = Box::new(Access::Constant(size));
-        let offset = Access::Binary(Operator::Multiply, Box::new(index), size);
+        let size = Box::new(ComputedNumber::Constant(size));
+        let offset = ComputedNumber::Binary(Operator::Multiply, Box::new(index), size);
         Ok(Typed::place(address.plus(offset), element))
     }
 
     /// A pointer to another type.
-    fn cast(&self, name: &TypeName, of: &Term) -> Result<Typed, Reason> {
+    fn cast(&self, name: &TypeName, of: &ExpressionTerm) -> Result<Typed, Reason> {
         let to = self.types.named(self.unit()?, &name.name);
         let to = to.ok_or_else(|| format!("there is no type '{}'", name.name))?;
         if name.pointers > 1 {
@@ -344,68 +349,70 @@ impl Compiler<'_, '_, '_> {
     }
 
     /// The number that a term is.
-    fn value(&self, typed: Typed) -> Result<Access, Reason> {
+    fn value(&self, typed: Typed) -> Result<ComputedNumber, Reason> {
         if !typed.is_place {
             return Ok(typed.access);
         }
         let (bytes, is_signed) = match self.kind(&typed) {
-            Kind::Number { bytes, is_signed } => (bytes, is_signed),
-            Kind::Enumeration { bytes, .. } => (bytes, true),
-            Kind::Character => (1, false),
-            Kind::Pointer(_) => (8, false),
+            TypeKind::Number { bytes, is_signed } => (bytes, is_signed),
+            TypeKind::Enumeration { bytes, .. } => (bytes, true),
+            TypeKind::Character => (1, false),
+            TypeKind::Pointer(_) => (8, false),
             // As in C, its address.
-            Kind::Array(..) => return Ok(typed.access),
-            Kind::Structure(_) => return Err("it is a structure: name a member of it".into()),
-            Kind::Other => return Err("values of its type cannot be read".into()),
+            TypeKind::Array(..) => return Ok(typed.access),
+            TypeKind::Structure(_) => return Err("it is a structure: name a member of it".into()),
+            TypeKind::Other => return Err("values of its type cannot be read".into()),
         };
         match bytes {
-            1 | 2 | 4 | 8 => Ok(Access::Load(Box::new(typed.access), bytes, is_signed)),
+            1 | 2 | 4 | 8 => Ok(ComputedNumber::Load(Box::new(typed.access), bytes, is_signed)),
             _ => Err(format!("a number of {bytes} bytes cannot be read")),
         }
     }
 
     fn finish(&self, typed: Typed) -> Result<CompiledExpression, Reason> {
-        let is_character = |of: TypeRef| matches!(self.types.kind(of), Kind::Character);
+        let is_character = |of: TypeRef| matches!(self.types.kind(of), TypeKind::Character);
         let format = match self.kind(&typed) {
-            Kind::Number { is_signed: false, .. } | Kind::Character => Format::Unsigned,
-            Kind::Enumeration { names, .. } => Format::Enumeration(names),
-            Kind::Pointer(Some(to)) if is_character(to) => Format::Text(LONGEST),
-            Kind::Array(element, count) if is_character(element) => {
-                Format::Text(count.map_or(LONGEST, |count| count.min(LONGEST as u64) as usize))
+            TypeKind::Number { is_signed: false, .. } | TypeKind::Character => NumberFormat::Unsigned,
+            TypeKind::Enumeration { names, .. } => NumberFormat::Enumeration(names),
+            TypeKind::Pointer(Some(to)) if is_character(to) => NumberFormat::Text(LONGEST),
+            TypeKind::Array(element, count) if is_character(element) => {
+                NumberFormat::Text(count.map_or(LONGEST, |count| count.min(LONGEST as u64) as usize))
             }
-            Kind::Pointer(_) | Kind::Array(..) => Format::Address,
-            _ => Format::Signed,
+            TypeKind::Pointer(_) | TypeKind::Array(..) => NumberFormat::Address,
+            _ => NumberFormat::Signed,
         };
         Ok(CompiledExpression { access: self.value(typed)?, format })
     }
 }
 
 impl Typed {
-    fn number(access: Access) -> Typed {
+    fn number(access: ComputedNumber) -> Typed {
         Typed { access, is_place: false, of: None, is_pointer: false }
     }
 
-    fn place(access: Access, of: TypeRef) -> Typed {
+    fn place(access: ComputedNumber, of: TypeRef) -> Typed {
         Typed { access, is_place: true, of: Some(of), is_pointer: false }
     }
 }
 
-impl Access {
-    fn plus(self, other: Access) -> Access {
-        Access::Binary(Operator::Add, Box::new(self), Box::new(other))
+impl ComputedNumber {
+    fn plus(self, other: ComputedNumber) -> ComputedNumber {
+        ComputedNumber::Binary(Operator::Add, Box::new(self), Box::new(other))
     }
 
     fn value(&self, state: &dyn CallState) -> Option<u64> {
         Some(match self {
-            Access::Argument(number) => state.argument(*number),
-            Access::Index => state.index(),
-            Access::Constant(value) => *value,
-            Access::Register(number) => state.register(*number)?,
-            Access::Frame => state.frame()?,
-            Access::Binary(Operator::Both, one, _) if one.value(state)? == 0 => 0,
-            Access::Binary(operator, one, other) => operator.apply(one.value(state)?, other.value(state)?),
-            Access::Below(one, limit) => one.value(state).filter(|value| value < limit)?,
-            Access::Load(address, size, is_signed) => {
+            ComputedNumber::Argument(number) => state.argument(*number),
+            ComputedNumber::Index => state.index(),
+            ComputedNumber::Constant(value) => *value,
+            ComputedNumber::Register(number) => state.register(*number)?,
+            ComputedNumber::Frame => state.frame()?,
+            ComputedNumber::Binary(Operator::Both, one, _) if one.value(state)? == 0 => 0,
+            ComputedNumber::Binary(operator, one, other) => {
+                operator.apply(one.value(state)?, other.value(state)?)
+            }
+            ComputedNumber::Below(one, limit) => one.value(state).filter(|value| value < limit)?,
+            ComputedNumber::Load(address, size, is_signed) => {
                 let (mut bytes, size) = ([0; 8], *size as usize);
                 if !state.read(address.value(state)?, &mut bytes[..size]) {
                     return None;
@@ -428,11 +435,11 @@ impl CompiledExpression {
     pub fn text(&self, state: &dyn CallState) -> Option<String> {
         let value = self.value(state)?;
         Some(match &self.format {
-            Format::Signed => value.cast_signed().to_string(),
-            Format::Unsigned => value.to_string(),
-            Format::Address => format!("{value:#x}"),
-            Format::Text(limit) => String::from_utf8_lossy(&state.text(value, *limit)?).into_owned(),
-            Format::Enumeration(names) => {
+            NumberFormat::Signed => value.cast_signed().to_string(),
+            NumberFormat::Unsigned => value.to_string(),
+            NumberFormat::Address => format!("{value:#x}"),
+            NumberFormat::Text(limit) => String::from_utf8_lossy(&state.text(value, *limit)?).into_owned(),
+            NumberFormat::Enumeration(names) => {
                 let signed = value.cast_signed();
                 let name = names.iter().find(|(number, _)| *number == signed);
                 name.map_or_else(|| Cow::from(signed.to_string()), |(_, name)| name.as_str().into())
@@ -472,8 +479,8 @@ mod tests {
         }
     }
 
-    fn load(address: Access, bytes: u64, is_signed: bool) -> Access {
-        Access::Load(Box::new(address), bytes, is_signed)
+    fn load(address: ComputedNumber, bytes: u64, is_signed: bool) -> ComputedNumber {
+        ComputedNumber::Load(Box::new(address), bytes, is_signed)
     }
 
     #[test]
@@ -511,46 +518,54 @@ mod tests {
             assert_eq!(value(operator, -2, 3), Some(expected), "{operator:?}");
         }
         // What follows && is not computed after 0.
-        let nowhere = || load(Access::Constant(0), 8, false);
-        let both = |one| Access::Binary(Operator::Both, Box::new(Access::Constant(one)), Box::new(nowhere()));
+        let nowhere = || load(ComputedNumber::Constant(0), 8, false);
+        let both = |one| {
+            ComputedNumber::Binary(
+                Operator::Both,
+                Box::new(ComputedNumber::Constant(one)),
+                Box::new(nowhere()),
+            )
+        };
         assert_eq!((both(0).value(&Numbers), both(1).value(&Numbers)), (Some(0), None));
     }
 
     fn operator_value(operator: Operator, one: u64, other: u64) -> Option<u64> {
-        let (one, other) = (Box::new(Access::Constant(one)), Box::new(Access::Constant(other)));
-        Access::Binary(operator, one, other).value(&Numbers)
+        let (one, other) =
+            (Box::new(ComputedNumber::Constant(one)), Box::new(ComputedNumber::Constant(other)));
+        ComputedNumber::Binary(operator, one, other).value(&Numbers)
     }
 
     #[test]
     fn variables_are_in_registers_and_in_the_frame() {
-        assert_eq!(Access::Register(9).value(&Numbers), Some(1009));
-        let at = Access::Frame.plus(Access::Constant(u64::MAX));
+        assert_eq!(ComputedNumber::Register(9).value(&Numbers), Some(1009));
+        let at = ComputedNumber::Frame.plus(ComputedNumber::Constant(u64::MAX));
         assert_eq!(load(at, 1, false).value(&Numbers), Some(0xff));
     }
 
     #[test]
     fn numbers_have_the_signs_and_sizes_of_their_types() {
-        let value = |access: &Access| access.value(&Numbers);
-        assert_eq!(value(&load(Access::Argument(1), 2, false)), Some(0x6665));
-        assert_eq!(value(&load(Access::Constant(0xfe), 1, true)), Some(u64::MAX - 1));
-        assert_eq!(value(&load(Access::Constant(0), 8, false)), None);
-        let below = |limit| Access::Below(Box::new(Access::Argument(0)), limit);
+        let value = |access: &ComputedNumber| access.value(&Numbers);
+        assert_eq!(value(&load(ComputedNumber::Argument(1), 2, false)), Some(0x6665));
+        assert_eq!(value(&load(ComputedNumber::Constant(0xfe), 1, true)), Some(u64::MAX - 1));
+        assert_eq!(value(&load(ComputedNumber::Constant(0), 8, false)), None);
+        let below = |limit| ComputedNumber::Below(Box::new(ComputedNumber::Argument(0)), limit);
         assert_eq!((value(&below(101)), value(&below(100))), (Some(100), None));
-        let minus = Box::new(Access::Constant(u64::MAX));
-        let product = Access::Binary(Operator::Multiply, Box::new(Access::Argument(2)), minus);
-        assert_eq!(value(&Access::Constant(103).plus(product)), Some(1));
+        let minus = Box::new(ComputedNumber::Constant(u64::MAX));
+        let product =
+            ComputedNumber::Binary(Operator::Multiply, Box::new(ComputedNumber::Argument(2)), minus);
+        assert_eq!(value(&ComputedNumber::Constant(103).plus(product)), Some(1));
     }
 
     #[test]
     fn values_are_written_by_their_types() {
         let text = |access, format| CompiledExpression { access, format }.text(&Numbers);
-        let minus = || load(Access::Constant(0xfe), 1, true);
-        assert_eq!(text(minus(), Format::Signed).unwrap(), "-2");
-        assert_eq!(text(Access::Argument(0), Format::Address).unwrap(), "0x64");
+        let minus = || load(ComputedNumber::Constant(0xfe), 1, true);
+        assert_eq!(text(minus(), NumberFormat::Signed).unwrap(), "-2");
+        assert_eq!(text(ComputedNumber::Argument(0), NumberFormat::Address).unwrap(), "0x64");
         let names: Arc<[_]> = [(-2, "MINUS".to_string())].into();
-        assert_eq!(text(minus(), Format::Enumeration(names.clone())).unwrap(), "MINUS");
-        assert_eq!(text(Access::Argument(0), Format::Enumeration(names)).unwrap(), "100");
-        assert_eq!(text(Access::Argument(3), Format::Text(10)).unwrap(), "103");
-        assert_eq!(text(Access::Constant(0), Format::Text(10)), None);
+        assert_eq!(text(minus(), NumberFormat::Enumeration(names.clone())).unwrap(), "MINUS");
+        assert_eq!(text(ComputedNumber::Argument(0), NumberFormat::Enumeration(names)).unwrap(), "100");
+        assert_eq!(text(ComputedNumber::Argument(3), NumberFormat::Text(10)).unwrap(), "103");
+        assert_eq!(text(ComputedNumber::Constant(0), NumberFormat::Text(10)), None);
     }
 }

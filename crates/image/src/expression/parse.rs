@@ -1,7 +1,7 @@
 //! The syntax of expressions: a part of C's.
 
 use super::operators::Operator;
-use super::{ExpressionError, Term};
+use super::{ExpressionError, ExpressionTerm};
 
 /// The most operations of an expression.
 const MOST_OPERATIONS: usize = 128;
@@ -17,7 +17,7 @@ const LEVELS: [&[(&str, Operator)]; 6] = [
 ];
 
 /// Reads a text.
-pub(super) fn parse(text: &str) -> Result<Term, ExpressionError> {
+pub(super) fn parse(text: &str) -> Result<ExpressionTerm, ExpressionError> {
     let mut parser = Parser { text, at: 0, operations: 0 };
     let term = parser.whole()?;
     match parser.rest() {
@@ -33,7 +33,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// What has not been read, without the blanks before it.
+    /// The text that has not been read, without the blanks before it.
     fn rest(&mut self) -> &'t str {
         let rest = self.text[self.at..].trim_start();
         self.at = self.text.len() - rest.len();
@@ -77,7 +77,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Operands with operators between them that bind as closely as this level's, or closer.
-    fn binary(&mut self, level: usize) -> Result<Term, ExpressionError> {
+    fn binary(&mut self, level: usize) -> Result<ExpressionTerm, ExpressionError> {
         let Some(operators) = LEVELS.get(level) else { return self.prefixed() };
         let mut term = self.binary(level + 1)?;
         loop {
@@ -89,31 +89,31 @@ impl<'t> Parser<'t> {
             }
             self.count()?;
             self.at += text.len();
-            term = Term::Binary(operator, Box::new(term), Box::new(self.binary(level + 1)?));
+            term = ExpressionTerm::Binary(operator, Box::new(term), Box::new(self.binary(level + 1)?));
         }
     }
 
-    fn whole(&mut self) -> Result<Term, ExpressionError> {
+    fn whole(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         self.binary(0)
     }
 
-    fn prefixed(&mut self) -> Result<Term, ExpressionError> {
+    fn prefixed(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         self.count()?;
         if self.takes("*") {
-            return Ok(Term::Pointee(Box::new(self.prefixed()?)));
+            return Ok(ExpressionTerm::Pointee(Box::new(self.prefixed()?)));
         }
         if self.takes("&") {
-            return Ok(Term::Address(Box::new(self.prefixed()?)));
+            return Ok(ExpressionTerm::Address(Box::new(self.prefixed()?)));
         }
         if self.takes("-") {
-            let (zero, of) = (Term::Number(0), self.prefixed()?);
-            return Ok(Term::Binary(Operator::Subtract, Box::new(zero), Box::new(of)));
+            let (zero, of) = (ExpressionTerm::Number(0), self.prefixed()?);
+            return Ok(ExpressionTerm::Binary(Operator::Subtract, Box::new(zero), Box::new(of)));
         }
         let before = self.at;
         if self.takes("(")
             && let Some(of) = self.type_name()
         {
-            return Ok(Term::Cast(of, Box::new(self.prefixed()?)));
+            return Ok(ExpressionTerm::Cast(of, Box::new(self.prefixed()?)));
         }
         self.at = before;
         self.suffixed()
@@ -131,38 +131,38 @@ impl<'t> Parser<'t> {
         (pointers > 0 && self.takes(")")).then_some(TypeName { name, pointers })
     }
 
-    fn suffixed(&mut self) -> Result<Term, ExpressionError> {
+    fn suffixed(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         let mut term = self.primary()?;
         loop {
             self.count()?;
             // What is accessed says whether it is a pointer.
             if self.takes("->") || self.takes(".") {
-                term = Term::Member(Box::new(term), self.name()?.into());
+                term = ExpressionTerm::Member(Box::new(term), self.name()?.into());
             } else if self.takes("[") {
                 let index = self.whole()?;
                 self.expect("]")?;
-                term = Term::Element(Box::new(term), Box::new(index));
+                term = ExpressionTerm::Element(Box::new(term), Box::new(index));
             } else {
                 return Ok(term);
             }
         }
     }
 
-    fn primary(&mut self) -> Result<Term, ExpressionError> {
+    fn primary(&mut self) -> Result<ExpressionTerm, ExpressionError> {
         if self.takes("(") {
             let inner = self.whole()?;
             self.expect(")")?;
             return Ok(inner);
         }
         if self.takes("$i") {
-            return Ok(Term::Index);
+            return Ok(ExpressionTerm::Index);
         }
         if self.takes("$") {
             let number = self.run(|c| c.is_ascii_digit()).parse().ok();
             let number: usize = number
                 .filter(|number| (1..=super::ARGUMENTS).contains(number))
                 .ok_or_else(|| self.wrong("arguments are $1 to $6"))?;
-            return Ok(Term::Argument(number - 1));
+            return Ok(ExpressionTerm::Argument(number - 1));
         }
         if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
             let digits = self.run(|c| c.is_ascii_alphanumeric());
@@ -170,11 +170,13 @@ impl<'t> Parser<'t> {
                 Some(digits) => i64::from_str_radix(digits, 16),
                 None => digits.parse(),
             };
-            return number.map(Term::Number).map_err(|_| self.wrong(&format!("'{digits}' is no number")));
+            return number
+                .map(ExpressionTerm::Number)
+                .map_err(|_| self.wrong(&format!("'{digits}' is no number")));
         }
         match self.rest() {
             "" => Err(self.wrong("an argument is missing, such as $1")),
-            _ => Ok(Term::Variable(self.name()?.into())),
+            _ => Ok(ExpressionTerm::Variable(self.name()?.into())),
         }
     }
 }

@@ -4,13 +4,9 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, Error, LittleEndian, Unit, UnitHeader,
-    UnitOffset, constants as dw,
-};
+use gimli::{AttributeValue, Dwarf, Error, Unit, UnitHeader, UnitOffset, constants as dw};
 
-pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
-pub(super) type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+use crate::dwarf::{DwarfEntry, DwarfSlice};
 
 /// Types may refer to types so often: a damaged file may have them refer to themselves.
 const LONGEST_CHAIN: usize = 32;
@@ -21,13 +17,13 @@ const MOST_CHILDREN: usize = 1 << 14;
 
 /// The debug information of an image.
 pub(super) struct Types<'a, 'd> {
-    pub(super) dwarf: &'d Dwarf<Slice<'a>>,
+    pub(super) dwarf: &'d Dwarf<DwarfSlice<'a>>,
     units: Vec<TypeUnit<'a>>,
 }
 
 struct TypeUnit<'a> {
-    header: UnitHeader<Slice<'a>>,
-    parsed: OnceCell<Option<Unit<Slice<'a>>>>,
+    header: UnitHeader<DwarfSlice<'a>>,
+    parsed: OnceCell<Option<Unit<DwarfSlice<'a>>>>,
     /// The addresses of its code.
     code: Vec<Range<u64>>,
 }
@@ -39,9 +35,9 @@ pub(super) struct TypeRef {
     entry: UnitOffset,
 }
 
-/// What a type is.
+/// The kind of a type.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum TypeKind {
     /// A number of so many bytes.
     Number { bytes: u64, is_signed: bool },
     /// A character.
@@ -65,7 +61,7 @@ pub(super) struct TypedMember {
 }
 
 impl<'a, 'd> Types<'a, 'd> {
-    pub(super) fn new(dwarf: &'d Dwarf<Slice<'a>>) -> Types<'a, 'd> {
+    pub(super) fn new(dwarf: &'d Dwarf<DwarfSlice<'a>>) -> Types<'a, 'd> {
         let mut units = Vec::new();
         let mut headers = dwarf.units();
         // Units after a damaged one cannot be found.
@@ -84,20 +80,20 @@ impl<'a, 'd> Types<'a, 'd> {
         Types { dwarf, units }
     }
 
-    pub(super) fn unit(&self, unit: usize) -> Option<&Unit<Slice<'a>>> {
+    pub(super) fn unit(&self, unit: usize) -> Option<&Unit<DwarfSlice<'a>>> {
         let one = self.units.get(unit)?;
         one.parsed.get_or_init(|| self.dwarf.unit(one.header).ok()).as_ref()
     }
 
-    fn entry(&self, at: TypeRef) -> Option<Entry<'a>> {
+    fn entry(&self, at: TypeRef) -> Option<DwarfEntry<'a>> {
         self.unit(at.unit)?.entry(at.entry).ok()
     }
 
-    fn reference(&self, unit: usize, value: AttributeValue<Slice<'a>>) -> Option<TypeRef> {
+    fn reference(&self, unit: usize, value: AttributeValue<DwarfSlice<'a>>) -> Option<TypeRef> {
         match value {
             AttributeValue::UnitRef(entry) => Some(TypeRef { unit, entry }),
             AttributeValue::DebugInfoRef(offset) => {
-                let find = |header: &UnitHeader<Slice<'a>>| offset.to_unit_offset(header);
+                let find = |header: &UnitHeader<DwarfSlice<'a>>| offset.to_unit_offset(header);
                 let found = self.units.iter().enumerate();
                 let mut found = found.filter_map(|(unit, one)| Some((unit, find(&one.header)?)));
                 found.next().map(|(unit, entry)| TypeRef { unit, entry })
@@ -106,18 +102,18 @@ impl<'a, 'd> Types<'a, 'd> {
         }
     }
 
-    pub(super) fn type_of(&self, unit: usize, entry: &Entry<'a>) -> Option<TypeRef> {
+    pub(super) fn type_of(&self, unit: usize, entry: &DwarfEntry<'a>) -> Option<TypeRef> {
         self.reference(unit, entry.attr_value(dw::DW_AT_type)?)
     }
 
-    pub(super) fn name(&self, unit: usize, entry: &Entry<'a>) -> Option<String> {
+    pub(super) fn name(&self, unit: usize, entry: &DwarfEntry<'a>) -> Option<String> {
         let value = entry.attr_value(dw::DW_AT_name)?;
         let name = self.dwarf.attr_string(self.unit(unit)?, value).ok()?;
         Some(name.to_string_lossy().into_owned())
     }
 
     /// The entries directly below one.
-    fn children(&self, of: TypeRef) -> Vec<Entry<'a>> {
+    fn children(&self, of: TypeRef) -> Vec<DwarfEntry<'a>> {
         let mut found = Vec::new();
         let mut read = || -> Result<(), Error> {
             let Some(unit) = self.unit(of.unit) else { return Ok(()) };
@@ -134,7 +130,7 @@ impl<'a, 'd> Types<'a, 'd> {
     }
 
     /// The function that begins at a link-time address, with its unit. None if debug information does not know it.
-    pub(super) fn function(&self, address: u64) -> Option<(usize, Entry<'a>)> {
+    pub(super) fn function(&self, address: u64) -> Option<(usize, DwarfEntry<'a>)> {
         let holds = |one: &TypeUnit| one.code.iter().any(|range| range.contains(&address));
         let unit = self.units.iter().position(holds)?;
         let entry = self.find(unit, |entry| {
@@ -162,7 +158,11 @@ impl<'a, 'd> Types<'a, 'd> {
     }
 
     /// The first entry of a unit that is as wanted.
-    fn find(&self, unit: usize, mut is_wanted: impl FnMut(&Entry<'a>) -> bool) -> Option<Entry<'a>> {
+    fn find(
+        &self,
+        unit: usize,
+        mut is_wanted: impl FnMut(&DwarfEntry<'a>) -> bool,
+    ) -> Option<DwarfEntry<'a>> {
         let mut entries = self.unit(unit)?.entries();
         while let Ok(Some(entry)) = entries.next_dfs() {
             if is_wanted(entry) {
@@ -216,12 +216,12 @@ impl<'a, 'd> Types<'a, 'd> {
         })
     }
 
-    /// What a type is, without names for it and qualifiers.
-    pub(super) fn kind(&self, of: TypeRef) -> Kind {
-        self.kind_within(of).unwrap_or(Kind::Other)
+    /// The kind of a type, without names for it and qualifiers.
+    pub(super) fn kind(&self, of: TypeRef) -> TypeKind {
+        self.kind_within(of).unwrap_or(TypeKind::Other)
     }
 
-    fn kind_within(&self, mut of: TypeRef) -> Option<Kind> {
+    fn kind_within(&self, mut of: TypeRef) -> Option<TypeKind> {
         for _ in 0..LONGEST_CHAIN {
             let entry = self.entry(of)?;
             let bytes = || entry.attr_value(dw::DW_AT_byte_size)?.udata_value();
@@ -237,35 +237,35 @@ impl<'a, 'd> Types<'a, 'd> {
                 }
                 dw::DW_TAG_base_type => self.number(&entry, bytes()?),
                 dw::DW_TAG_enumeration_type => {
-                    Kind::Enumeration { bytes: bytes()?, names: self.enumerators(of) }
+                    TypeKind::Enumeration { bytes: bytes()?, names: self.enumerators(of) }
                 }
-                dw::DW_TAG_pointer_type => Kind::Pointer(inner()),
-                dw::DW_TAG_array_type => Kind::Array(inner()?, self.elements(of)),
+                dw::DW_TAG_pointer_type => TypeKind::Pointer(inner()),
+                dw::DW_TAG_array_type => TypeKind::Array(inner()?, self.elements(of)),
                 dw::DW_TAG_structure_type | dw::DW_TAG_union_type | dw::DW_TAG_class_type => {
-                    Kind::Structure(self.defined(of, &entry))
+                    TypeKind::Structure(self.defined(of, &entry))
                 }
-                _ => Kind::Other,
+                _ => TypeKind::Other,
             });
         }
         None
     }
 
-    fn number(&self, entry: &Entry<'a>, bytes: u64) -> Kind {
+    fn number(&self, entry: &DwarfEntry<'a>, bytes: u64) -> TypeKind {
         let Some(AttributeValue::Encoding(encoding)) = entry.attr_value(dw::DW_AT_encoding) else {
-            return Kind::Other;
+            return TypeKind::Other;
         };
         match encoding {
-            dw::DW_ATE_signed_char | dw::DW_ATE_unsigned_char if bytes == 1 => Kind::Character,
-            dw::DW_ATE_signed => Kind::Number { bytes, is_signed: true },
+            dw::DW_ATE_signed_char | dw::DW_ATE_unsigned_char if bytes == 1 => TypeKind::Character,
+            dw::DW_ATE_signed => TypeKind::Number { bytes, is_signed: true },
             dw::DW_ATE_unsigned | dw::DW_ATE_boolean | dw::DW_ATE_UTF => {
-                Kind::Number { bytes, is_signed: false }
+                TypeKind::Number { bytes, is_signed: false }
             }
-            _ => Kind::Other,
+            _ => TypeKind::Other,
         }
     }
 
     /// The definition of a structure that is only declared here.
-    fn defined(&self, of: TypeRef, entry: &Entry<'a>) -> TypeRef {
+    fn defined(&self, of: TypeRef, entry: &DwarfEntry<'a>) -> TypeRef {
         if entry.attr_value(dw::DW_AT_declaration).is_none() {
             return of;
         }
@@ -276,7 +276,8 @@ impl<'a, 'd> Types<'a, 'd> {
 
     fn enumerators(&self, of: TypeRef) -> Arc<[(i64, String)]> {
         let children = self.children(of);
-        let enumerator = |entry: &Entry<'a>| Some((enumerator_value(entry)?, self.name(of.unit, entry)?));
+        let enumerator =
+            |entry: &DwarfEntry<'a>| Some((enumerator_value(entry)?, self.name(of.unit, entry)?));
         children.iter().filter_map(enumerator).collect()
     }
 
@@ -290,12 +291,12 @@ impl<'a, 'd> Types<'a, 'd> {
     /// The bytes of a type.
     pub(super) fn size(&self, of: TypeRef) -> Option<u64> {
         match self.kind(of) {
-            Kind::Number { bytes, .. } | Kind::Enumeration { bytes, .. } => Some(bytes),
-            Kind::Character => Some(1),
-            Kind::Pointer(_) => Some(8),
-            Kind::Array(element, count) => self.size(element)?.checked_mul(count?),
-            Kind::Structure(at) => self.entry(at)?.attr_value(dw::DW_AT_byte_size)?.udata_value(),
-            Kind::Other => None,
+            TypeKind::Number { bytes, .. } | TypeKind::Enumeration { bytes, .. } => Some(bytes),
+            TypeKind::Character => Some(1),
+            TypeKind::Pointer(_) => Some(8),
+            TypeKind::Array(element, count) => self.size(element)?.checked_mul(count?),
+            TypeKind::Structure(at) => self.entry(at)?.attr_value(dw::DW_AT_byte_size)?.udata_value(),
+            TypeKind::Other => None,
         }
     }
 
@@ -322,7 +323,7 @@ impl<'a, 'd> Types<'a, 'd> {
                 Some(found) if found == name => Some(TypedMember { offset, of }),
                 Some(_) if child.tag() == dw::DW_TAG_member => None,
                 _ => {
-                    let Kind::Structure(inner) = self.kind(of) else { return None };
+                    let TypeKind::Structure(inner) = self.kind(of) else { return None };
                     let found = self.member_within(inner, name, depth + 1)?;
                     Some(TypedMember { offset: offset.checked_add(found.offset)?, ..found })
                 }
@@ -340,7 +341,7 @@ fn is_structure(tag: gimli::DwTag) -> bool {
     matches!(tag, dw::DW_TAG_structure_type | dw::DW_TAG_union_type | dw::DW_TAG_class_type)
 }
 
-fn enumerator_value(entry: &Entry) -> Option<i64> {
-    let value: AttributeValue<Slice> = entry.attr_value(dw::DW_AT_const_value)?;
+fn enumerator_value(entry: &DwarfEntry) -> Option<i64> {
+    let value: AttributeValue<DwarfSlice> = entry.attr_value(dw::DW_AT_const_value)?;
     value.sdata_value().or(value.udata_value().map(u64::cast_signed))
 }

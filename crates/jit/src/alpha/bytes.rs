@@ -1,14 +1,14 @@
 //! Bytes, words and longwords at a byte's offset: EXTxx, INSxx and MSKxx, as in the interpreter's `bytes`.
 
-use super::operate::{Second, second};
+use super::operate::{OperateOperand, second};
 use super::*;
 
 impl Emitter<'_> {
     /// Eight times the second operand's low three bits (and bits above them that shifts ignore) in rcx.
     fn byte_shift(&mut self, step: &DecodedInstruction) {
         match second(step) {
-            Second::Literal(at) => self.assembler.constant(RCX, 8 * (at as u64 & 7)),
-            Second::Register(b) => {
+            OperateOperand::Literal(at) => self.assembler.constant(RCX, 8 * (at as u64 & 7)),
+            OperateOperand::Register(b) => {
                 self.read_into(Size::Byte, b, RCX);
                 self.assembler.shift(Shift::Left, Size::Long, RCX, 3);
             }
@@ -16,7 +16,7 @@ impl Emitter<'_> {
     }
 
     /// The low part of a register, zero-extended, in rax.
-    fn low_part(&mut self, size: Size, from: Register) {
+    fn low_part(&mut self, size: Size, from: HostRegister) {
         if size == Size::Quad {
             self.assembler.load(Size::Quad, RAX, from);
         } else {

@@ -7,7 +7,7 @@ use alpha::pal;
 
 impl Emitter<'_> {
     /// A transfer of control, which ends the block; false if the instruction is none.
-    pub(crate) fn transfer(&mut self, step: &DecodedInstruction, at: usize, block: &Block) -> bool {
+    pub(crate) fn transfer(&mut self, step: &DecodedInstruction, at: usize, block: &DecodedBlock) -> bool {
         let (back, target) = (block.end(), step.immediate as u64);
         if step.op.is(Flags::CONDITIONAL) {
             self.end_record(block);
@@ -36,7 +36,7 @@ impl Emitter<'_> {
         true
     }
 
-    fn call_pal(&mut self, step: &DecodedInstruction, at: usize, block: &Block) -> bool {
+    fn call_pal(&mut self, step: &DecodedInstruction, at: usize, block: &DecodedBlock) -> bool {
         match step.immediate {
             pal::RDUNIQ | pal::WRUNIQ => return false,
             pal::CALLSYS => self.system_call(block),
@@ -49,7 +49,7 @@ impl Emitter<'_> {
     }
 
     /// A comparison and the branch behind it that ends the block, in one; false if there is none here.
-    pub(crate) fn compare_and_branch(&mut self, block: &Block, at: usize) -> bool {
+    pub(crate) fn compare_and_branch(&mut self, block: &DecodedBlock, at: usize) -> bool {
         let [step, branch] = &block.instructions[at..] else { return false };
         // Lookups in the hit filter come between the two, and change flags.
         if self.lookup.is_some() {

@@ -24,7 +24,7 @@ pub(super) fn float(number: u8) -> MemoryOperand {
 }
 
 impl Emitter<'_> {
-    pub(super) fn read_float(&mut self, register: u8, to: Register) {
+    pub(super) fn read_float(&mut self, register: u8, to: HostRegister) {
         if register == Cpu::ZERO {
             self.assembler.constant(to, 0);
         } else {
@@ -32,7 +32,7 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn write_float(&mut self, register: u8, value: Register) {
+    pub(super) fn write_float(&mut self, register: u8, value: HostRegister) {
         if register != Cpu::SINK {
             self.assembler.store(Size::Quad, float(register), value);
         }

@@ -3,7 +3,7 @@
 use isa::Op;
 
 use super::*;
-use alpha::cpu::Lock;
+use alpha::cpu::LoadLock;
 
 /// Where the Cpu has the last load-locked.
 const LOCK: usize = offset_of!(Cpu, lock);
@@ -61,15 +61,15 @@ impl Emitter<'_> {
         true
     }
 
-    fn load_locked(&mut self, step: &DecodedInstruction, access: Access, size: Size, at: usize) -> bool {
+    fn load_locked(&mut self, step: &DecodedInstruction, access: GuestAccess, size: Size, at: usize) -> bool {
         if step.b == 31 {
             return false;
         }
         let operand = self.locked_operand(access, size, at);
         self.may_fault(self.index, at, self.unextended);
         self.assembler.load_sign_extended(size, RAX, operand);
-        self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(Lock, address)), RCX);
-        self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(Lock, value)), RAX);
+        self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(LoadLock, address)), RCX);
+        self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(LoadLock, value)), RAX);
         self.write(step.c, RAX);
         true
     }
@@ -78,7 +78,7 @@ impl Emitter<'_> {
     fn store_conditional(
         &mut self,
         step: &DecodedInstruction,
-        access: Access,
+        access: GuestAccess,
         size: Size,
         at: usize,
     ) -> bool {
@@ -87,21 +87,21 @@ impl Emitter<'_> {
         }
         let value = self.read(size, step.a, RAX);
         let operand = self.locked_operand(access, size, at);
-        let lock = field::<Cpu>(LOCK + offset_of!(Lock, address));
+        let lock = field::<Cpu>(LOCK + offset_of!(LoadLock, address));
         let failed = self.assembler.label();
         self.assembler.alu(Alu::Cmp, Size::Quad, RCX, lock);
         self.assembler.jump_if(Condition::NotEqual, failed);
-        self.assembler.load(Size::Quad, RAX, field::<Cpu>(LOCK + offset_of!(Lock, value)));
+        self.assembler.load(Size::Quad, RAX, field::<Cpu>(LOCK + offset_of!(LoadLock, value)));
         self.may_fault(self.index, at, self.unextended);
         self.assembler.compare_and_exchange(size, operand, value);
         self.assembler.bind(failed);
-        self.assembler.store_constant(lock, Lock::NONE.address as i32);
+        self.assembler.store_constant(lock, LoadLock::NONE.address as i32);
         self.write_condition(step.c, Condition::Equal);
         true
     }
 
     /// The address of a locked access in rcx. One that is not aligned is the interpreter's.
-    fn locked_operand(&mut self, access: Access, size: Size, at: usize) -> MemoryOperand {
+    fn locked_operand(&mut self, access: GuestAccess, size: Size, at: usize) -> MemoryOperand {
         let operand = self.memory_operand(access, at);
         let fault = self.fault(at);
         self.assembler.address(Size::Quad, RCX, operand);

@@ -3,17 +3,17 @@
 
 use std::mem::offset_of;
 
-use ::memory::Memory;
 use alpha::cpu::{Cpu, register};
 use alpha::pal;
-use alpha::{Block, DecodedInstruction};
+use alpha::{DecodedBlock, DecodedInstruction};
+use guest_memory::Memory;
 use isa::{Flags, Op};
 
 use crate::emit::{self, Emit, OutOfLine};
 use crate::host::assembler::*;
 use crate::host::code::Label;
 use crate::registers::{field, integer};
-use crate::target::{Access, Exits, Target};
+use crate::target::{Exits, GuestAccess, Target};
 
 mod bytes;
 mod control;
@@ -24,7 +24,7 @@ mod operate;
 type Emitter<'a> = emit::Emitter<'a, Cpu>;
 
 impl Target for Cpu {
-    const HELD: &'static [(u8, Register)] = &[
+    const HELD: &'static [(u8, HostRegister)] = &[
         (1, RBX),
         (2, RSI),
         (3, RDI),
@@ -49,7 +49,7 @@ impl Target for Cpu {
         &mut self.r[..register::ZERO]
     }
 
-    fn exits(block: &Block) -> Exits {
+    fn exits(block: &DecodedBlock) -> Exits {
         let Some(last) = block.instructions.last() else { return Exits { to: Vec::new(), is_open: false } };
         let is_system_call = last.op == Op::CallPal && last.immediate == pal::CALLSYS;
         let target = last.immediate as u64;
@@ -66,8 +66,8 @@ impl Target for Cpu {
         Exits { to, is_open: is_system_call || matches!(last.op, Op::Bsr | Op::Jsr | Op::Jmp) }
     }
 
-    fn access(step: &DecodedInstruction) -> Option<Access> {
-        Some(Access {
+    fn access(step: &DecodedInstruction) -> Option<GuestAccess> {
+        Some(GuestAccess {
             base: step.b,
             displacement: step.immediate as i32,
             size: step.op.access_size()?,
@@ -107,7 +107,7 @@ pub struct Inexact {
 impl Emit for Cpu {
     type OutOfLine = Inexact;
 
-    fn emit(emitter: &mut Emitter, block: &Block, at: usize) -> Option<usize> {
+    fn emit(emitter: &mut Emitter, block: &DecodedBlock, at: usize) -> Option<usize> {
         let step = &block.instructions[at];
         if emitter.compare_and_branch(block, at) || emitter.transfer(step, at, block) {
             return None;

@@ -7,7 +7,7 @@ use alpha::pal;
 
 /// The second operand of an operate: a register of the guest, or a literal.
 #[derive(Clone, Copy)]
-pub(crate) enum Second {
+pub(crate) enum OperateOperand {
     Register(u8),
     Literal(i32),
 }
@@ -17,8 +17,12 @@ fn spread(bits: i32) -> u64 {
     alpha::bytes::keep(u64::MAX, bits as u64)
 }
 
-pub(crate) fn second(step: &DecodedInstruction) -> Second {
-    if step.b == 31 { Second::Literal(step.immediate as i32) } else { Second::Register(step.b) }
+pub(crate) fn second(step: &DecodedInstruction) -> OperateOperand {
+    if step.b == 31 {
+        OperateOperand::Literal(step.immediate as i32)
+    } else {
+        OperateOperand::Register(step.b)
+    }
 }
 
 impl Emitter<'_> {
@@ -124,10 +128,10 @@ impl Emitter<'_> {
     }
 
     /// The second operand in a register of the host: its own, or `scratch`.
-    fn read_second(&mut self, size: Size, step: &DecodedInstruction, scratch: Register) -> Register {
+    fn read_second(&mut self, size: Size, step: &DecodedInstruction, scratch: HostRegister) -> HostRegister {
         match second(step) {
-            Second::Register(register) => self.read(size, register, scratch),
-            Second::Literal(value) => {
+            OperateOperand::Register(register) => self.read(size, register, scratch),
+            OperateOperand::Literal(value) => {
                 self.assembler.constant(scratch, value as u64);
                 scratch
             }
@@ -160,7 +164,7 @@ impl Emitter<'_> {
     }
 
     /// A register plus a constant.
-    fn sum(&mut self, size: Size, to: Register, register: Register, constant: i32) {
+    fn sum(&mut self, size: Size, to: HostRegister, register: HostRegister, constant: i32) {
         if to == register {
             self.assembler.alu_constant(Alu::Add, size, to, constant);
         } else {
@@ -169,7 +173,7 @@ impl Emitter<'_> {
     }
 
     /// A longword result, which is sign-extended; or a quadword as it is.
-    fn write_sized(&mut self, step: &DecodedInstruction, size: Size, value: Register) {
+    fn write_sized(&mut self, step: &DecodedInstruction, size: Size, value: HostRegister) {
         if size == Size::Long {
             self.write_low(step.c, value);
         } else {
@@ -181,14 +185,14 @@ impl Emitter<'_> {
         let a = self.read(size, step.a, RAX);
         let to = self.target(step.c);
         match second(step) {
-            Second::Literal(0) if scale == 0 => return self.write_sized(step, size, a),
-            Second::Literal(value) if scale == 0 => self.sum(size, to, a, value),
-            Second::Literal(value) => {
+            OperateOperand::Literal(0) if scale == 0 => return self.write_sized(step, size, a),
+            OperateOperand::Literal(value) if scale == 0 => self.sum(size, to, a, value),
+            OperateOperand::Literal(value) => {
                 self.assembler.load(size, RAX, a);
                 self.assembler.shift(Shift::Left, size, RAX, scale);
                 self.sum(size, to, RAX, value);
             }
-            Second::Register(b) => {
+            OperateOperand::Register(b) => {
                 let b = self.read(size, b, RCX);
                 if scale == 0 && (to == a || to == b) {
                     self.assembler.alu(Alu::Add, size, to, if to == a { b } else { a });
@@ -205,7 +209,7 @@ impl Emitter<'_> {
         if step.a == step.b && step.b != 31 && scale == 0 {
             return self.write_constant(step.c, 0);
         }
-        if let (Second::Literal(value), 0) = (second(step), scale) {
+        if let (OperateOperand::Literal(value), 0) = (second(step), scale) {
             let a = self.read(size, step.a, RAX);
             self.sum(size, to, a, -value);
             return self.write_sized(step, size, to);
@@ -224,10 +228,10 @@ impl Emitter<'_> {
     }
 
     /// Applies an operation to a host register and the second operand.
-    fn combine(&mut self, operation: Alu, size: Size, to: Register, step: &DecodedInstruction) {
+    fn combine(&mut self, operation: Alu, size: Size, to: HostRegister, step: &DecodedInstruction) {
         match second(step) {
-            Second::Literal(value) => self.assembler.alu_constant(operation, size, to, value),
-            Second::Register(register) => {
+            OperateOperand::Literal(value) => self.assembler.alu_constant(operation, size, to, value),
+            OperateOperand::Register(register) => {
                 let operand = self.operand(size, register);
                 self.assembler.alu(operation, size, to, operand);
             }
@@ -236,7 +240,7 @@ impl Emitter<'_> {
 
     /// The host register into which the first operand is copied before the second one is applied: the result's, unless
     /// the second operand is in it.
-    fn work(&self, step: &DecodedInstruction) -> Register {
+    fn work(&self, step: &DecodedInstruction) -> HostRegister {
         let to = self.target(step.c);
         if self.held(step.b) == Some(to) { RAX } else { to }
     }
@@ -245,17 +249,17 @@ impl Emitter<'_> {
         // `bis` is also how registers are copied and constants loaded.
         if operation != Alu::And && step.a == 31 || step.a == step.b && step.b != 31 {
             match second(step) {
-                Second::Literal(value) => return self.write_constant(step.c, value as u64),
-                Second::Register(b) if step.a == 31 || operation != Alu::Xor => {
+                OperateOperand::Literal(value) => return self.write_constant(step.c, value as u64),
+                OperateOperand::Register(b) if step.a == 31 || operation != Alu::Xor => {
                     return self.copy(b, step.c);
                 }
-                Second::Register(_) => return self.write_constant(step.c, 0),
+                OperateOperand::Register(_) => return self.write_constant(step.c, 0),
             }
         }
-        if let (Second::Literal(0), Alu::Or | Alu::Xor) = (second(step), operation) {
+        if let (OperateOperand::Literal(0), Alu::Or | Alu::Xor) = (second(step), operation) {
             return self.copy(step.a, step.c);
         }
-        if let (Second::Literal(value), Alu::And) = (second(step), operation) {
+        if let (OperateOperand::Literal(value), Alu::And) = (second(step), operation) {
             let to = self.target(step.c);
             let a = self.read(Size::Long, step.a, RAX);
             self.assembler.load(Size::Long, to, a);
@@ -276,7 +280,7 @@ impl Emitter<'_> {
     }
 
     /// Sets an integer register, and the host's flags by comparing it with zero.
-    fn write_compared(&mut self, register: u8, value: Register) {
+    fn write_compared(&mut self, register: u8, value: HostRegister) {
         self.write(register, value);
         self.flags = (register, self.assembler.position());
     }
@@ -293,13 +297,13 @@ impl Emitter<'_> {
     /// An operation with the complement of the second operand.
     fn logic_not(&mut self, step: &DecodedInstruction, operation: Alu) {
         let work = match second(step) {
-            Second::Literal(value) => {
+            OperateOperand::Literal(value) => {
                 let to = self.target(step.c);
                 self.read_into(Size::Quad, step.a, to);
                 self.assembler.alu_constant(operation, Size::Quad, to, !value);
                 to
             }
-            Second::Register(b) => {
+            OperateOperand::Register(b) => {
                 self.read_into(Size::Quad, b, RAX);
                 self.assembler.unary(Unary::Not, RAX);
                 let a = self.read(Size::Quad, step.a, RCX);
@@ -343,7 +347,7 @@ impl Emitter<'_> {
         let is_longword = self.is_longword(step.a) && self.is_longword(step.b);
         let size = if is_longword { Size::Long } else { Size::Quad };
         match (second(step), self.held(step.a)) {
-            (Second::Literal(value), None) if step.a != 31 => {
+            (OperateOperand::Literal(value), None) if step.a != 31 => {
                 self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer::<Cpu>(step.a), value);
             }
             _ => {
@@ -370,13 +374,13 @@ impl Emitter<'_> {
 
     fn shift(&mut self, step: &DecodedInstruction, shift: Shift) {
         match second(step) {
-            Second::Literal(by) => {
+            OperateOperand::Literal(by) => {
                 let to = self.target(step.c);
                 self.read_into(Size::Quad, step.a, to);
                 self.assembler.shift(shift, Size::Quad, to, by as u8 & 63);
                 self.write(step.c, to);
             }
-            Second::Register(b) => {
+            OperateOperand::Register(b) => {
                 self.read_into(Size::Byte, b, RCX);
                 self.read_into(Size::Quad, step.a, RAX);
                 self.assembler.shift_by_rcx(shift, RAX);

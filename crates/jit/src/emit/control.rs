@@ -100,7 +100,7 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// Calls the guest address in a register; another register gets the return address.
-    pub(crate) fn call_register(&mut self, pointer: u8, register: u8, block: &Block<G>) {
+    pub(crate) fn call_register(&mut self, pointer: u8, register: u8, block: &DecodedBlock<G>) {
         let back = block.end();
         self.read_into(Size::Quad, pointer, RAX);
         let leave = self.stub(self.stubs.leave);
@@ -133,7 +133,7 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// Makes the system call that ends the block.
-    pub(crate) fn system_call(&mut self, block: &Block<G>) {
+    pub(crate) fn system_call(&mut self, block: &DecodedBlock<G>) {
         self.end_record(block);
         self.assembler.constant(RAX, block.address_of(block.instructions.len() - 1));
         self.assembler.call_to(self.stubs.system_call);

@@ -1,7 +1,7 @@
 //! Looking up accesses in a consumer's hit filter: see [`HitFilter`].
 
 use super::*;
-use crate::target::Access;
+use crate::target::GuestAccess;
 use events::{BlockId, FilterSide, HitFilter};
 
 /// Words, by their distance from the record.
@@ -20,7 +20,7 @@ pub(crate) struct FilterLookup<'a> {
 impl<G: Emit> Emitter<'_, G> {
     /// Ends the record of a block by looking up its accesses. The record is the first in the buffer, since no other
     /// one waits there.
-    pub(crate) fn look_up_accesses(&mut self, block: &Block<G>, lookup: FilterLookup) {
+    pub(crate) fn look_up_accesses(&mut self, block: &DecodedBlock<G>, lookup: FilterLookup) {
         let hit_filter = lookup.hit_filter;
         let line = 1 << hit_filter.code.line_shift;
         let first = (lookup.first_instruction)(self.region.blocks[self.index]);
@@ -33,7 +33,7 @@ impl<G: Emit> Emitter<'_, G> {
                 let what = UnfilteredAccess { instruction, number, index: 0, more: 0, is_store: false };
                 self.look_up_fetch(hit_filter, address, what);
             }
-            if let Some(Access { size, is_store, is_rounded, .. }) = G::access(step) {
+            if let Some(GuestAccess { size, is_store, is_rounded, .. }) = G::access(step) {
                 (number, index) = (number + 1, index + 1);
                 let what = UnfilteredAccess { instruction, number, index, more: size - 1, is_store };
                 self.look_up_data(hit_filter, is_rounded, what);

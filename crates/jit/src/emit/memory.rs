@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::registers::address_limit;
-use crate::target::Access;
+use crate::target::GuestAccess;
 
 impl<G: Emit> Emitter<'_, G> {
     /// A memory operand, whose base was compared with the address limit: at another address the comparison faults, and
     /// the interpreter executes the instruction. May use rax and rcx.
-    pub(crate) fn memory_operand(&mut self, access: Access, at: usize) -> MemoryOperand {
+    pub(crate) fn memory_operand(&mut self, access: GuestAccess, at: usize) -> MemoryOperand {
         let base = self.read(Size::Quad, access.base, RAX);
         if self.checked_bases & 1 << access.base == 0 {
             // The displacement reaches at most 32 KB further, where nothing is ever mapped.

@@ -37,7 +37,7 @@ impl<G: Emit> Emitter<'_, G> {
 
     /// An integer register in a register of the host: its own, or `scratch`. The bits above
     /// `size` are undefined.
-    pub(crate) fn read(&mut self, size: Size, register: u8, scratch: Register) -> Register {
+    pub(crate) fn read(&mut self, size: Size, register: u8, scratch: HostRegister) -> HostRegister {
         if register == G::ZERO {
             self.assembler.constant(scratch, 0);
             return scratch;
@@ -55,23 +55,23 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// An integer register in this register of the host.
-    pub(crate) fn read_into(&mut self, size: Size, register: u8, to: Register) {
+    pub(crate) fn read_into(&mut self, size: Size, register: u8, to: HostRegister) {
         let from = self.read(size, register, to);
         self.assembler.load(Size::Quad, to, from);
     }
 
     /// Where to compute what an instruction writes: [`Emitter::write`] follows.
-    pub(crate) fn target(&self, register: u8) -> Register {
+    pub(crate) fn target(&self, register: u8) -> HostRegister {
         self.held(register).unwrap_or(RAX)
     }
 
     /// The host's register that holds one of the guest's.
-    pub(crate) fn held(&self, register: u8) -> Option<Register> {
+    pub(crate) fn held(&self, register: u8) -> Option<HostRegister> {
         self.registers.held(register)
     }
 
     /// Sets an integer register.
-    pub(crate) fn write(&mut self, register: u8, value: Register) {
+    pub(crate) fn write(&mut self, register: u8, value: HostRegister) {
         if register == G::SINK {
             return;
         }
@@ -83,7 +83,7 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// Sets an integer register to a longword's value, sign-extended; the extension is deferred if a host register holds it.
-    pub(crate) fn write_low(&mut self, register: u8, value: Register) {
+    pub(crate) fn write_low(&mut self, register: u8, value: HostRegister) {
         match self.held(register) {
             Some(host) => {
                 if host != value {

@@ -17,7 +17,7 @@ pub(crate) enum OutOfLine<G: Emit> {
     /// Reports an unfiltered access; for a fetch, from this address.
     UnfilteredAccess { label: Label, what: UnfilteredAccess, fetched: Option<u64>, back: Label },
     /// Call the interpreter for one instruction, then continue in compiled code.
-    Interpret { label: Label, step: *const G::Instruction, address: u64, fault: Label, back: Label },
+    Interpret { label: Label, step: *const G::GuestInstruction, address: u64, fault: Label, back: Label },
     /// Call the guest address in rax, which is not the predicted one.
     Call { label: Label, back: Label },
     /// Code that only this guest needs.
@@ -64,7 +64,7 @@ impl<G: Emit> Emitter<'_, G> {
             self.counter(|flow| if is_counted { flow.exit_after(block) } else { flow.exit_before(block) });
         let exit_counter = exit_counter.map(|counter| counter as u32);
         let (block, index) = (self.region.blocks[block], at as u32);
-        self.sites.push(Site { position, block, index, unextended, exit_counter });
+        self.sites.push(FaultSite { position, block, index, unextended, exit_counter });
     }
 
     pub(crate) fn write_out_of_line(&mut self, code: OutOfLine<G>) {
@@ -128,7 +128,7 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// Calls the interpreter for an instruction. If it does not complete, leaves compiled code before it.
-    pub(crate) fn by_interpreter(&mut self, step: &G::Instruction, at: usize) {
+    pub(crate) fn by_interpreter(&mut self, step: &G::GuestInstruction, at: usize) {
         self.complete_sign_extensions();
         if let Some(access) = G::access(step) {
             let base = self.read(Size::Quad, access.base, RAX);
@@ -142,7 +142,7 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// Calls the interpreter for one instruction.
-    pub(crate) fn interpret_one(&mut self, step: *const G::Instruction, fault: Label) {
+    pub(crate) fn interpret_one(&mut self, step: *const G::GuestInstruction, fault: Label) {
         self.assembler.constant(RAX, step as u64);
         self.assembler.call_to(self.stubs.interpret_one);
         self.assembler.jump_if(Condition::NotEqual, fault);
@@ -150,7 +150,7 @@ impl<G: Emit> Emitter<'_, G> {
 
     /// The label of a slow path that calls the interpreter for an instruction, and the label to place behind the fast path.
     /// The instruction must change no integer register, and the fast path must have had no effect before the jump.
-    pub(crate) fn interpret_out_of_line(&mut self, step: &G::Instruction, at: usize) -> (Label, Label) {
+    pub(crate) fn interpret_out_of_line(&mut self, step: &G::GuestInstruction, at: usize) -> (Label, Label) {
         let (label, back, fault) = (self.assembler.label(), self.assembler.label(), self.fault(at));
         let address = self.cache.block(self.region.blocks[self.index]).address_of(at);
         self.out_of_line.push(OutOfLine::Interpret { label, step, address, fault, back });
@@ -159,7 +159,10 @@ impl<G: Emit> Emitter<'_, G> {
 }
 
 /// Executes one instruction for compiled code. Returns 1 if it did not complete.
-pub(crate) extern "C" fn interpret_one<G: Emit>(guest: *mut G, instruction: *const G::Instruction) -> u64 {
+pub(crate) extern "C" fn interpret_one<G: Emit>(
+    guest: *mut G,
+    instruction: *const G::GuestInstruction,
+) -> u64 {
     // SAFETY: compiled code passes its processor, and an instruction of a block that lives as long as the code;
     // the caller of `enter` set the memory, which outlives the run of compiled code.
     let (guest, instruction, memory) = unsafe {

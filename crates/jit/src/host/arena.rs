@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::assembler::{Assembler, Operand, RAX, Size};
-use guest::counters::{self, Mapping};
+use guest::counters::{self, ReservedRange};
 
 /// Size of the code in bytes. All of it is within reach of relative jumps.
 pub(crate) const ARENA_BYTES: usize = 256 << 20;
@@ -26,7 +26,7 @@ const PAGE: usize = 4096;
 /// No page is both writable and executable: the pages of new code are writable only while [`Arena::write`] copies it. Two
 /// mappings of the same memory would need no system calls, but such memory is shared with forked processes.
 pub(crate) struct Arena {
-    mapping: Arc<Mapping>,
+    mapping: Arc<ReservedRange>,
     used: usize,
     /// Offset of the unresolved stubs.
     stubs: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Arena {
 impl Arena {
     pub(crate) fn new() -> Option<Arena> {
         let bytes = ARENA_BYTES + SLOT_BYTES + counters::MAX_COUNTERS * size_of::<u64>();
-        let mapping = Mapping::new(bytes, libc::PROT_READ | libc::PROT_WRITE)?;
+        let mapping = ReservedRange::new(bytes, libc::PROT_READ | libc::PROT_WRITE)?;
         let arena = Arena { mapping: Arc::new(mapping), used: 0, stubs: ARENA_BYTES, slots: 0 };
         arena.protect(0, ARENA_BYTES, libc::PROT_EXEC).then_some(arena)
     }
@@ -47,7 +47,7 @@ impl Arena {
     }
 
     /// The address of the counters, and the owner of their memory.
-    pub(crate) fn counters(&self) -> (NonNull<u64>, &Arc<Mapping>) {
+    pub(crate) fn counters(&self) -> (NonNull<u64>, &Arc<ReservedRange>) {
         // SAFETY: there is room for them after the link slots.
         (unsafe { self.mapping.base().add(ARENA_BYTES + SLOT_BYTES) }.cast(), &self.mapping)
     }
@@ -152,14 +152,14 @@ pub(crate) const SLOT_GUEST_ADDRESS: u64 = 8;
 /// An entry of the table for computed jumps.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Entry {
+struct JumpTableEntry {
     address: u64,
     code: u64,
 }
 
 /// Number of entries of the table, which is indexed by the low bits of a guest address.
 const ENTRIES: usize = 1 << 18;
-const TABLE_BYTES: usize = ENTRIES * size_of::<Entry>();
+const TABLE_BYTES: usize = ENTRIES * size_of::<JumpTableEntry>();
 
 /// The compiled code, by guest address of its entries.
 pub(crate) struct CodeTable {
@@ -170,7 +170,7 @@ pub(crate) struct CodeTable {
     unresolved: u64,
     /// The link slots by guest address.
     link_slots: HashMap<u64, u64>,
-    jump_table: Mapping,
+    jump_table: ReservedRange,
 }
 
 impl CodeTable {
@@ -179,7 +179,7 @@ impl CodeTable {
 
     pub(crate) fn new() -> Option<CodeTable> {
         let arena = Arena::new()?;
-        let jump_table = Mapping::new(TABLE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?;
+        let jump_table = ReservedRange::new(TABLE_BYTES, libc::PROT_READ | libc::PROT_WRITE)?;
         Some(CodeTable { arena, stub_bytes: 0, unresolved: 0, link_slots: HashMap::new(), jump_table })
     }
 
@@ -188,10 +188,10 @@ impl CodeTable {
         self.entry(0) as u64
     }
 
-    fn entry(&self, index: usize) -> *mut Entry {
+    fn entry(&self, index: usize) -> *mut JumpTableEntry {
         debug_assert!(index < ENTRIES);
         // SAFETY: the entry lies in the table.
-        unsafe { self.jump_table.base().cast::<Entry>().as_ptr().add(index) }
+        unsafe { self.jump_table.base().cast::<JumpTableEntry>().as_ptr().add(index) }
     }
 
     /// Keeps what is in the arena now; `unresolved` is the address of the stub for missing code.
@@ -203,7 +203,7 @@ impl CodeTable {
     /// Free entries are zero, and would be found by address 0: gives the one that address 0 selects another address.
     fn reserve_address_zero(&mut self) {
         // SAFETY: the table has entries.
-        unsafe { self.entry(0).write(Entry { address: 1, code: self.unresolved }) };
+        unsafe { self.entry(0).write(JumpTableEntry { address: 1, code: self.unresolved }) };
     }
 
     /// The host address of the link slot of a guest address. None if there is no room.
@@ -231,7 +231,7 @@ impl CodeTable {
     pub(crate) fn set_jump_target(&mut self, address: u64, code: u64) {
         let index = (address as u32 & Self::INDEX_MASK) >> 2;
         // SAFETY: the mask keeps the index below `ENTRIES`.
-        unsafe { self.entry(index as usize).write(Entry { address, code }) };
+        unsafe { self.entry(index as usize).write(JumpTableEntry { address, code }) };
     }
 
     /// Discards all code but what is kept.

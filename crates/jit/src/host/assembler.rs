@@ -1,51 +1,51 @@
 //! x86-64 machine code: the few forms of instructions that the compiler writes (AMD64 Architecture
 //! Programmer's Manual, volume 3: encoding in chapter 1, opcodes in appendix A).
 
-use super::code::{Code, Distance, Jump, Label};
+use super::code::{Distance, Jump, Label, MachineCode};
 use super::vector::XMM1;
 pub(crate) use super::vector::{Vector, XMM0};
 
 /// A general-purpose register by its number in the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Register(pub(crate) u8);
+pub struct HostRegister(pub(crate) u8);
 
-pub(crate) const RAX: Register = Register(0);
-pub(crate) const RCX: Register = Register(1);
-pub(crate) const RDX: Register = Register(2);
-pub(crate) const RBX: Register = Register(3);
-pub(crate) const RSP: Register = Register(4);
-pub(crate) const RBP: Register = Register(5);
-pub(crate) const RSI: Register = Register(6);
-pub(crate) const RDI: Register = Register(7);
-pub(crate) const R8: Register = Register(8);
-pub(crate) const R9: Register = Register(9);
-pub(crate) const R10: Register = Register(10);
-pub(crate) const R11: Register = Register(11);
-pub(crate) const R12: Register = Register(12);
-pub(crate) const R13: Register = Register(13);
-pub(crate) const R14: Register = Register(14);
-pub(crate) const R15: Register = Register(15);
+pub(crate) const RAX: HostRegister = HostRegister(0);
+pub(crate) const RCX: HostRegister = HostRegister(1);
+pub(crate) const RDX: HostRegister = HostRegister(2);
+pub(crate) const RBX: HostRegister = HostRegister(3);
+pub(crate) const RSP: HostRegister = HostRegister(4);
+pub(crate) const RBP: HostRegister = HostRegister(5);
+pub(crate) const RSI: HostRegister = HostRegister(6);
+pub(crate) const RDI: HostRegister = HostRegister(7);
+pub(crate) const R8: HostRegister = HostRegister(8);
+pub(crate) const R9: HostRegister = HostRegister(9);
+pub(crate) const R10: HostRegister = HostRegister(10);
+pub(crate) const R11: HostRegister = HostRegister(11);
+pub(crate) const R12: HostRegister = HostRegister(12);
+pub(crate) const R13: HostRegister = HostRegister(13);
+pub(crate) const R14: HostRegister = HostRegister(14);
+pub(crate) const R15: HostRegister = HostRegister(15);
 
 /// A memory operand: a register plus a displacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryOperand {
-    pub(crate) base: Register,
+    pub(crate) base: HostRegister,
     pub(crate) displacement: i32,
 }
 
 /// The second operand of an instruction, or its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
-    Register(Register),
+    Register(HostRegister),
     Memory(MemoryOperand),
     /// Base plus index times 1, 2, 4 or 8 (as a power of two) plus displacement.
-    Indexed(Register, Register, u8, i32),
+    Indexed(HostRegister, HostRegister, u8, i32),
     /// An absolute address within reach of a relative displacement.
     Near(u64),
 }
 
-impl From<Register> for Operand {
-    fn from(register: Register) -> Operand {
+impl From<HostRegister> for Operand {
+    fn from(register: HostRegister) -> Operand {
         Operand::Register(register)
     }
 }
@@ -150,8 +150,8 @@ impl Assembler {
     }
 
     /// Completes the code.
-    pub(crate) fn finish(self) -> Code {
-        Code::complete(self.origin, &self.bytes, self.labels, self.jumps, &self.distances)
+    pub(crate) fn finish(self) -> MachineCode {
+        MachineCode::complete(self.origin, &self.bytes, self.labels, self.jumps, &self.distances)
     }
 
     /// The present position. It may move until the code is complete.
@@ -170,7 +170,7 @@ impl Assembler {
     }
 
     /// Moves a register, or loads it from memory.
-    pub(crate) fn load(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
+    pub(crate) fn load(&mut self, size: Size, to: HostRegister, from: impl Into<Operand>) {
         let from = from.into();
         if size == Size::Quad && from == Operand::Register(to) {
             return;
@@ -179,7 +179,7 @@ impl Assembler {
     }
 
     /// Moves a register, or stores it in memory.
-    pub(crate) fn store(&mut self, size: Size, to: impl Into<Operand>, from: Register) {
+    pub(crate) fn store(&mut self, size: Size, to: impl Into<Operand>, from: HostRegister) {
         let to = to.into();
         if size == Size::Quad && to == Operand::Register(from) {
             return;
@@ -194,7 +194,7 @@ impl Assembler {
     }
 
     /// Loads a smaller operand, zero-extended.
-    pub(crate) fn load_zero_extended(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
+    pub(crate) fn load_zero_extended(&mut self, size: Size, to: HostRegister, from: impl Into<Operand>) {
         match size {
             Size::Byte => self.extending(Size::Byte, Size::Long, &[0x0f, 0xb6], to, from.into()),
             Size::Word => self.extending(Size::Word, Size::Long, &[0x0f, 0xb7], to, from.into()),
@@ -203,7 +203,7 @@ impl Assembler {
     }
 
     /// Loads a smaller operand, sign-extended.
-    pub(crate) fn load_sign_extended(&mut self, size: Size, to: Register, from: impl Into<Operand>) {
+    pub(crate) fn load_sign_extended(&mut self, size: Size, to: HostRegister, from: impl Into<Operand>) {
         match size {
             Size::Byte => self.extending(Size::Byte, Size::Quad, &[0x0f, 0xbe], to, from.into()),
             Size::Word => self.extending(Size::Word, Size::Quad, &[0x0f, 0xbf], to, from.into()),
@@ -213,12 +213,12 @@ impl Assembler {
     }
 
     /// Sets a register to zero. Flags change.
-    pub(crate) fn zero(&mut self, register: Register) {
+    pub(crate) fn zero(&mut self, register: HostRegister) {
         self.alu(Alu::Xor, Size::Long, register, register);
     }
 
     /// Loads a constant. Flags are unchanged.
-    pub(crate) fn constant(&mut self, to: Register, value: u64) {
+    pub(crate) fn constant(&mut self, to: HostRegister, value: u64) {
         if let Ok(low) = u32::try_from(value) {
             self.prefix(Size::Long, 0, Operand::Register(to), false);
             self.bytes.push(0xb8 | to.0 & 7);
@@ -233,11 +233,11 @@ impl Assembler {
     }
 
     /// Loads the address of a memory operand.
-    pub(crate) fn address(&mut self, size: Size, to: Register, of: impl Into<Operand>) {
+    pub(crate) fn address(&mut self, size: Size, to: HostRegister, of: impl Into<Operand>) {
         self.instruction(size, &[0x8d], to.0, of.into(), 0);
     }
 
-    pub(crate) fn alu(&mut self, operation: Alu, size: Size, to: Register, from: impl Into<Operand>) {
+    pub(crate) fn alu(&mut self, operation: Alu, size: Size, to: HostRegister, from: impl Into<Operand>) {
         self.instruction(size, &[(operation as u8) << 3 | 3], to.0, from.into(), 0);
     }
 
@@ -264,7 +264,7 @@ impl Assembler {
     }
 
     /// Compares a register with zero.
-    pub(crate) fn test(&mut self, size: Size, register: Register) {
+    pub(crate) fn test(&mut self, size: Size, register: HostRegister) {
         self.instruction(size, &[0x85], register.0, register.into(), 0);
     }
 
@@ -280,7 +280,7 @@ impl Assembler {
         self.bytes.push(bits);
     }
 
-    pub(crate) fn shift(&mut self, shift: Shift, size: Size, register: Register, by: u8) {
+    pub(crate) fn shift(&mut self, shift: Shift, size: Size, register: HostRegister, by: u8) {
         if by != 0 {
             self.instruction(size, &[0xc1], shift as u8, register.into(), 1);
             self.bytes.push(by);
@@ -288,11 +288,11 @@ impl Assembler {
     }
 
     /// Shifts by the low bits of rcx.
-    pub(crate) fn shift_by_rcx(&mut self, shift: Shift, register: Register) {
+    pub(crate) fn shift_by_rcx(&mut self, shift: Shift, register: HostRegister) {
         self.instruction(Size::Quad, &[0xd3], shift as u8, register.into(), 0);
     }
 
-    pub(crate) fn negate(&mut self, size: Size, register: Register) {
+    pub(crate) fn negate(&mut self, size: Size, register: HostRegister) {
         self.instruction(size, &[0xf7], 3, register.into(), 0);
     }
 
@@ -300,26 +300,26 @@ impl Assembler {
         self.instruction(Size::Quad, &[0xf7], operation as u8, operand.into(), 0);
     }
 
-    pub(crate) fn multiply(&mut self, size: Size, to: Register, by: impl Into<Operand>) {
+    pub(crate) fn multiply(&mut self, size: Size, to: HostRegister, by: impl Into<Operand>) {
         self.instruction(size, &[0x0f, 0xaf], to.0, by.into(), 0);
     }
 
-    pub(crate) fn set(&mut self, condition: Condition, low_byte: Register) {
+    pub(crate) fn set(&mut self, condition: Condition, low_byte: HostRegister) {
         self.instruction(Size::Byte, &[0x0f, 0x90 | condition as u8], 0, low_byte.into(), 0);
     }
 
-    pub(crate) fn move_if(&mut self, condition: Condition, to: Register, from: impl Into<Operand>) {
+    pub(crate) fn move_if(&mut self, condition: Condition, to: HostRegister, from: impl Into<Operand>) {
         self.instruction(Size::Quad, &[0x0f, 0x40 | condition as u8], to.0, from.into(), 0);
     }
 
-    pub(crate) fn count_bits(&mut self, what: BitCount, to: Register, of: impl Into<Operand>) {
+    pub(crate) fn count_bits(&mut self, what: BitCount, to: HostRegister, of: impl Into<Operand>) {
         self.bytes.push(0xf3);
         self.instruction(Size::Quad, &[0x0f, what as u8], to.0, of.into(), 0);
     }
 
     /// Compares the eight bytes of two registers: bit i of `to` is set if byte i of `a` is greater than or equal to
     /// that of `b`, unsigned. Clobbers xmm0 and xmm1.
-    pub(crate) fn compare_bytes(&mut self, to: Register, a: Register, b: Register) {
+    pub(crate) fn compare_bytes(&mut self, to: HostRegister, a: HostRegister, b: HostRegister) {
         for (operation, register, operand) in [
             (Vector::SET, XMM0, a),
             (Vector::SET, XMM1, b),
@@ -333,7 +333,7 @@ impl Assembler {
         self.load_zero_extended(Size::Byte, to, to);
     }
 
-    pub(crate) fn vector(&mut self, operation: Vector, register: Register, operand: impl Into<Operand>) {
+    pub(crate) fn vector(&mut self, operation: Vector, register: HostRegister, operand: impl Into<Operand>) {
         let Vector(prefix, size, opcode) = operation;
         self.bytes.push(prefix);
         self.instruction(size, &[0x0f, opcode], register.0, operand.into(), 0);
@@ -341,7 +341,7 @@ impl Assembler {
 
     /// Atomic compare-and-exchange: compares rax with memory; if they are equal, stores a register there and sets the
     /// zero flag.
-    pub(crate) fn compare_and_exchange(&mut self, size: Size, place: MemoryOperand, new: Register) {
+    pub(crate) fn compare_and_exchange(&mut self, size: Size, place: MemoryOperand, new: HostRegister) {
         self.bytes.push(0xf0);
         self.instruction(size, &[0x0f, 0xb1], new.0, place.into(), 0);
     }
@@ -351,12 +351,12 @@ impl Assembler {
         self.bytes.extend([0x0f, 0xae, 0xf0]);
     }
 
-    pub(crate) fn push(&mut self, register: Register) {
+    pub(crate) fn push(&mut self, register: HostRegister) {
         self.prefix(Size::Long, 0, register.into(), false);
         self.bytes.push(0x50 | register.0 & 7);
     }
 
-    pub(crate) fn pop(&mut self, register: Register) {
+    pub(crate) fn pop(&mut self, register: HostRegister) {
         self.prefix(Size::Long, 0, register.into(), false);
         self.bytes.push(0x58 | register.0 & 7);
     }
@@ -444,8 +444,8 @@ impl Assembler {
     }
 
     /// Loads whose source is smaller than their destination.
-    fn extending(&mut self, part: Size, size: Size, opcode: &[u8], to: Register, from: Operand) {
-        let low_bytes = part == Size::Byte && matches!(from, Operand::Register(Register(4..)));
+    fn extending(&mut self, part: Size, size: Size, opcode: &[u8], to: HostRegister, from: Operand) {
+        let low_bytes = part == Size::Byte && matches!(from, Operand::Register(HostRegister(4..)));
         self.prefix(size, to.0, from, low_bytes);
         self.bytes.extend(opcode);
         self.operand(to.0, from, 0);
@@ -469,7 +469,7 @@ impl Assembler {
     fn operand(&mut self, register: u8, operand: Operand, trailing: usize) {
         let field = (register & 7) << 3;
         match operand {
-            Operand::Register(Register(number)) => self.bytes.push(0xc0 | field | number & 7),
+            Operand::Register(HostRegister(number)) => self.bytes.push(0xc0 | field | number & 7),
             Operand::Memory(MemoryOperand { base, displacement }) => {
                 let mode = displacement_mode(base, displacement);
                 self.bytes.push(mode << 6 | field | base.0 & 7);
@@ -503,7 +503,7 @@ impl Assembler {
 }
 
 /// The size of a displacement in bytes. rbp and r13 as a base always have one.
-fn displacement_mode(base: Register, displacement: i32) -> u8 {
+fn displacement_mode(base: HostRegister, displacement: i32) -> u8 {
     match displacement {
         0 if base.0 & 7 != 5 => 0,
         -128..=127 => 1,

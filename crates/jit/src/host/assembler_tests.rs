@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::assembler::*;
 use super::oracle::{
-    ALU, CONDITIONS, Decoded, Form, LONG, ORIGIN, QUAD, Slot, bytes, forms, general, memory, operands,
-    registers, slot, vector,
+    ALU, CONDITIONS, DecodedOperand, LONG, ORIGIN, OperandSlot, OracleForm, QUAD, bytes, forms, general,
+    memory, operands, registers, slot, vector,
 };
 
 /// Decodes what is written. Every byte must belong to a valid instruction.
@@ -45,8 +45,8 @@ fn places() -> Vec<Operand> {
 }
 
 /// Checks a form with all registers and all kinds of memory operands.
-fn check(form: &Form) {
-    let check = |register: Register, operand: Operand| {
+fn check(form: &OracleForm) {
+    let check = |register: HostRegister, operand: Operand| {
         let decoded = one(|assembler| (form.write)(assembler, register, operand));
         let found = (decoded.mnemonic(), operands(&decoded));
         assert_eq!(found, form.expected(register, operand), "{register:?}, {operand:?}");
@@ -79,7 +79,7 @@ fn moves_between_quadword_registers() {
             assembler.load(Size::Quad, to, from);
             assembler.store(Size::Quad, to, from);
         });
-        let expected: Vec<Decoded> = [to, from].map(|register| QUAD.register(register)).into();
+        let expected: Vec<DecodedOperand> = [to, from].map(|register| QUAD.register(register)).into();
         assert_eq!(written.len(), if to == from { 0 } else { 2 });
         assert!(written.iter().all(|one| one.mnemonic() == Mnemonic::Mov && operands(one) == expected));
     }
@@ -88,11 +88,12 @@ fn moves_between_quadword_registers() {
 /// Forms with one operand in a register or in memory, and optionally a constant.
 #[test]
 fn single_operands() {
-    let check = |operand: Operand, mnemonic, slot: Slot, constant: Option<i64>, decoded: Instruction| {
-        let mut expected = vec![slot.operand(operand)];
-        expected.extend(constant.map(Decoded::Constant));
-        assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, expected), "{operand:?}");
-    };
+    let check =
+        |operand: Operand, mnemonic, slot: OperandSlot, constant: Option<i64>, decoded: Instruction| {
+            let mut expected = vec![slot.operand(operand)];
+            expected.extend(constant.map(DecodedOperand::Constant));
+            assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, expected), "{operand:?}");
+        };
     let places = places();
     let in_registers = registers().map(Operand::Register);
     let all: Vec<Operand> = in_registers.chain(places.iter().copied()).collect();
@@ -153,12 +154,12 @@ fn shifts() {
     {
         for (size, by) in [(Size::Long, 1), (Size::Long, 31), (Size::Quad, 2), (Size::Quad, 63)] {
             let decoded = one(|assembler| assembler.shift(shift, size, register, by));
-            let expected = [slot(size).register(register), Decoded::Constant(by.into())];
+            let expected = [slot(size).register(register), DecodedOperand::Constant(by.into())];
             assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, expected.into()));
         }
         assert_eq!(disassemble(|assembler| assembler.shift(shift, Size::Quad, register, 0)), []);
         let decoded = one(|assembler| assembler.shift_by_rcx(shift, register));
-        let expected = [QUAD.register(register), Decoded::Register(X86::CL)];
+        let expected = [QUAD.register(register), DecodedOperand::Register(X86::CL)];
         assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, expected.into()));
     }
 }
@@ -174,7 +175,7 @@ fn constants() {
         // A write to the low half clears the high half.
         let is_low = decoded.op_register(0) == general(register, Size::Long);
         assert!(is_low || decoded.op_register(0) == general(register, Size::Quad));
-        assert_eq!(operands(&decoded)[1], Decoded::Constant(value as i64), "{value:#x}");
+        assert_eq!(operands(&decoded)[1], DecodedOperand::Constant(value as i64), "{value:#x}");
         assert!(!is_low || value >> 32 == 0);
     }
     for register in registers() {
@@ -198,7 +199,8 @@ fn vector_status_and_comparison() {
     for (to, a, b) in [(RAX, RBX, RSI), (RDI, R9, RAX), (R15, RSP, R8), (RSP, R15, RDI)] {
         let decoded = disassemble(|assembler| assembler.compare_bytes(to, a, b));
         let found: Vec<_> = decoded.iter().map(|one| (one.mnemonic(), operands(one))).collect();
-        let [first, second] = [XMM0, Register(1)].map(|register| Decoded::Register(vector(register)));
+        let [first, second] =
+            [XMM0, HostRegister(1)].map(|register| DecodedOperand::Register(vector(register)));
         let expected = [
             (Mnemonic::Movq, vec![first, QUAD.register(a)]),
             (Mnemonic::Movq, vec![second, QUAD.register(b)]),
@@ -255,7 +257,7 @@ fn transfers() {
             assembler.bind(label);
             assembler.ret();
         });
-        assert_eq!(operands(&forward[0]), [Decoded::Target(forward.last().unwrap().ip())]);
+        assert_eq!(operands(&forward[0]), [DecodedOperand::Target(forward.last().unwrap().ip())]);
         assert_eq!(forward[0].mnemonic(), mnemonic);
         assert_eq!(forward[0].len() == 2, filler <= 127, "{filler}");
         let backward = disassemble(|assembler| {
@@ -265,7 +267,7 @@ fn transfers() {
             jump(assembler, label);
         });
         let last = backward.last().unwrap();
-        assert_eq!((last.mnemonic(), operands(last)), (mnemonic, vec![Decoded::Target(ORIGIN)]));
+        assert_eq!((last.mnemonic(), operands(last)), (mnemonic, vec![DecodedOperand::Target(ORIGIN)]));
         assert_eq!(last.len() == 2, filler <= 126, "{filler}");
     }
     for target in [ORIGIN, ORIGIN + (1 << 31), ORIGIN - (1 << 31) + 5] {
@@ -273,7 +275,10 @@ fn transfers() {
             (one(|assembler| assembler.jump_to(target)), Mnemonic::Jmp),
             (one(|assembler| assembler.call_to(target)), Mnemonic::Call),
         ] {
-            assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, vec![Decoded::Target(target)]));
+            assert_eq!(
+                (decoded.mnemonic(), operands(&decoded)),
+                (mnemonic, vec![DecodedOperand::Target(target)])
+            );
         }
     }
     for (condition, mnemonic, ..) in CONDITIONS {
@@ -281,7 +286,10 @@ fn transfers() {
             assembler.halt();
             assembler.jump_into(condition, 1);
         });
-        assert_eq!((decoded[1].mnemonic(), operands(&decoded[1])), (mnemonic, vec![Decoded::Target(ORIGIN)]));
+        assert_eq!(
+            (decoded[1].mnemonic(), operands(&decoded[1])),
+            (mnemonic, vec![DecodedOperand::Target(ORIGIN)])
+        );
         assert_eq!(condition.opposite().opposite(), condition);
     }
 }

@@ -38,14 +38,14 @@ pub(crate) struct Distance {
 }
 
 /// Complete machine code.
-pub(crate) struct Code {
+pub(crate) struct MachineCode {
     pub(crate) bytes: Vec<u8>,
     /// Positions after which the code has grown since it was written, with the total growth up to there.
     grown: Vec<(usize, usize)>,
     labels: Vec<Option<usize>>,
 }
 
-impl Code {
+impl MachineCode {
     /// Completes code that will run at `origin`, with the shortest possible jumps.
     pub(crate) fn complete(
         origin: u64,
@@ -53,8 +53,8 @@ impl Code {
         labels: Vec<Option<usize>>,
         mut jumps: Vec<Jump>,
         distances: &[Distance],
-    ) -> Code {
-        let mut code = Code { bytes: Vec::new(), grown: Vec::new(), labels };
+    ) -> MachineCode {
+        let mut code = MachineCode { bytes: Vec::new(), grown: Vec::new(), labels };
         while code.lengthen(&mut jumps) {}
         code.write(written, &jumps);
         for &Distance { at, target, trailing } in distances {

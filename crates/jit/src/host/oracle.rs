@@ -1,17 +1,17 @@
-//! What the assembler should have written, by an independent disassembler (iced-x86): the forms of instructions with
-//! two operands as a table, and the decoding of an instruction in the terms of the assembler.
+//! The code that the assembler should have written, by an independent disassembler (iced-x86): the forms of instructions with two
+//! operands as a table, and the decoding of an instruction in the terms of the assembler.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register as X86};
 
 use super::assembler::*;
-use super::code::Code;
+use super::code::MachineCode;
 
 /// The address of the code.
 pub(crate) const ORIGIN: u64 = 0x7f00_0000_0000;
 
 /// An operand as the disassembler decodes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decoded {
+pub(crate) enum DecodedOperand {
     Register(X86),
     /// Base, index, scale, displacement, and bytes accessed.
     Memory(X86, X86, u32, u64, usize),
@@ -21,7 +21,7 @@ pub(crate) enum Decoded {
 }
 
 /// Decodes code. Every byte must belong to a valid instruction.
-pub(crate) fn disassemble(code: &Code) -> Vec<Instruction> {
+pub(crate) fn disassemble(code: &MachineCode) -> Vec<Instruction> {
     let decoder = Decoder::with_ip(64, &code.bytes, ORIGIN, DecoderOptions::NONE);
     let decoded: Vec<Instruction> = decoder.into_iter().collect();
     assert!(decoded.iter().all(|instruction| !instruction.is_invalid()), "{:x?}", code.bytes);
@@ -30,34 +30,34 @@ pub(crate) fn disassemble(code: &Code) -> Vec<Instruction> {
 }
 
 /// The operands of an instruction.
-pub(crate) fn operands(instruction: &Instruction) -> Vec<Decoded> {
+pub(crate) fn operands(instruction: &Instruction) -> Vec<DecodedOperand> {
     let operand = |index: u32| match instruction.op_kind(index) {
-        OpKind::Register => Decoded::Register(instruction.op_register(index)),
+        OpKind::Register => DecodedOperand::Register(instruction.op_register(index)),
         OpKind::Memory => {
             let bytes = instruction.memory_size().size();
             let (base, index) = (instruction.memory_base(), instruction.memory_index());
             let scale = instruction.memory_index_scale();
-            Decoded::Memory(base, index, scale, instruction.memory_displacement64(), bytes)
+            DecodedOperand::Memory(base, index, scale, instruction.memory_displacement64(), bytes)
         }
-        OpKind::NearBranch64 => Decoded::Target(instruction.near_branch64()),
-        OpKind::Immediate8 => Decoded::Constant(instruction.immediate8() as i8 as i64),
-        OpKind::Immediate32 => Decoded::Constant(i64::from(instruction.immediate32())),
-        OpKind::Immediate64 => Decoded::Constant(instruction.immediate64() as i64),
-        OpKind::Immediate8to32 => Decoded::Constant(instruction.immediate8to32().into()),
-        OpKind::Immediate8to64 => Decoded::Constant(instruction.immediate8to64()),
-        OpKind::Immediate32to64 => Decoded::Constant(instruction.immediate32to64()),
+        OpKind::NearBranch64 => DecodedOperand::Target(instruction.near_branch64()),
+        OpKind::Immediate8 => DecodedOperand::Constant(instruction.immediate8() as i8 as i64),
+        OpKind::Immediate32 => DecodedOperand::Constant(i64::from(instruction.immediate32())),
+        OpKind::Immediate64 => DecodedOperand::Constant(instruction.immediate64() as i64),
+        OpKind::Immediate8to32 => DecodedOperand::Constant(instruction.immediate8to32().into()),
+        OpKind::Immediate8to64 => DecodedOperand::Constant(instruction.immediate8to64()),
+        OpKind::Immediate32to64 => DecodedOperand::Constant(instruction.immediate32to64()),
         kind => panic!("{kind:?} in {instruction:?}"),
     };
     (0..instruction.op_count()).map(operand).collect()
 }
 
 /// The general-purpose registers.
-pub(crate) fn registers() -> impl Iterator<Item = Register> {
-    (0..16).map(Register)
+pub(crate) fn registers() -> impl Iterator<Item = HostRegister> {
+    (0..16).map(HostRegister)
 }
 
 /// The disassembler's name of a register.
-pub(crate) fn general(register: Register, size: Size) -> X86 {
+pub(crate) fn general(register: HostRegister, size: Size) -> X86 {
     let first = match size {
         // With a REX prefix, numbers 4 to 7 of byte registers are spl to dil instead of ah to bh.
         Size::Byte if register.0 < 4 => X86::AL,
@@ -70,22 +70,22 @@ pub(crate) fn general(register: Register, size: Size) -> X86 {
 }
 
 /// The disassembler's name of a vector register.
-pub(crate) fn vector(register: Register) -> X86 {
+pub(crate) fn vector(register: HostRegister) -> X86 {
     X86::XMM0 + u32::from(register.0)
 }
 
 /// The decoding of a memory operand of this size in bytes.
-pub(crate) fn memory(operand: Operand, bytes: usize) -> Decoded {
+pub(crate) fn memory(operand: Operand, bytes: usize) -> DecodedOperand {
     match operand {
         Operand::Register(_) => panic!("a register"),
         Operand::Memory(MemoryOperand { base, displacement }) => {
-            Decoded::Memory(general(base, Size::Quad), X86::None, 1, displacement as i64 as u64, bytes)
+            DecodedOperand::Memory(general(base, Size::Quad), X86::None, 1, displacement as i64 as u64, bytes)
         }
         Operand::Indexed(base, index, scale, displacement) => {
             let [base, index] = [base, index].map(|register| general(register, Size::Quad));
-            Decoded::Memory(base, index, 1 << scale, displacement as i64 as u64, bytes)
+            DecodedOperand::Memory(base, index, 1 << scale, displacement as i64 as u64, bytes)
         }
-        Operand::Near(target) => Decoded::Memory(X86::RIP, X86::None, 1, target, bytes),
+        Operand::Near(target) => DecodedOperand::Memory(X86::RIP, X86::None, 1, target, bytes),
     }
 }
 
@@ -101,65 +101,69 @@ pub(crate) const fn bytes(size: Size) -> usize {
 
 /// An operand of a form.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum OperandSlot {
     /// A general-purpose register, with its size.
     General(Size),
     /// A vector register, or this many bytes of memory.
     Vector(usize),
 }
 
-impl Slot {
+impl OperandSlot {
     /// The decoding of a register.
-    pub(crate) fn register(self, register: Register) -> Decoded {
-        Decoded::Register(match self {
-            Slot::General(size) => general(register, size),
-            Slot::Vector(_) => vector(register),
+    pub(crate) fn register(self, register: HostRegister) -> DecodedOperand {
+        DecodedOperand::Register(match self {
+            OperandSlot::General(size) => general(register, size),
+            OperandSlot::Vector(_) => vector(register),
         })
     }
 
     /// The decoding of a register or memory operand.
-    pub(crate) fn operand(self, operand: Operand) -> Decoded {
+    pub(crate) fn operand(self, operand: Operand) -> DecodedOperand {
         match (operand, self) {
             (Operand::Register(register), _) => self.register(register),
-            (_, Slot::General(size)) => memory(operand, bytes(size)),
-            (_, Slot::Vector(bytes)) => memory(operand, bytes),
+            (_, OperandSlot::General(size)) => memory(operand, bytes(size)),
+            (_, OperandSlot::Vector(bytes)) => memory(operand, bytes),
         }
     }
 
     /// All registers that may stand here.
-    pub(crate) fn all(self) -> impl Iterator<Item = Register> {
-        let count = if matches!(self, Slot::Vector(_)) { 2 } else { 16 };
+    pub(crate) fn all(self) -> impl Iterator<Item = HostRegister> {
+        let count = if matches!(self, OperandSlot::Vector(_)) { 2 } else { 16 };
         registers().take(count)
     }
 }
 
 /// A function that writes a form with its operands.
-type Write = dyn Fn(&mut Assembler, Register, Operand);
+type WriteForm = dyn Fn(&mut Assembler, HostRegister, Operand);
 
 /// A form with a register and a register or memory operand.
-pub(crate) struct Form {
+pub(crate) struct OracleForm {
     mnemonic: Mnemonic,
     /// The register operand, and the other one.
-    pub(crate) slots: [Slot; 2],
+    pub(crate) slots: [OperandSlot; 2],
     /// Whether the register is the second operand.
     is_reversed: bool,
     pub(crate) has_registers: bool,
     pub(crate) has_memory: bool,
-    pub(crate) write: Box<Write>,
+    pub(crate) write: Box<WriteForm>,
 }
 
-impl Form {
+impl OracleForm {
     fn new(
         mnemonic: Mnemonic,
-        slots: [Slot; 2],
-        write: impl Fn(&mut Assembler, Register, Operand) + 'static,
-    ) -> Form {
+        slots: [OperandSlot; 2],
+        write: impl Fn(&mut Assembler, HostRegister, Operand) + 'static,
+    ) -> OracleForm {
         let write = Box::new(write);
-        Form { mnemonic, slots, is_reversed: false, has_registers: true, has_memory: true, write }
+        OracleForm { mnemonic, slots, is_reversed: false, has_registers: true, has_memory: true, write }
     }
 
     /// The decoding of the form with these operands.
-    pub(crate) fn expected(&self, register: Register, operand: Operand) -> (Mnemonic, Vec<Decoded>) {
+    pub(crate) fn expected(
+        &self,
+        register: HostRegister,
+        operand: Operand,
+    ) -> (Mnemonic, Vec<DecodedOperand>) {
         let mut expected = vec![self.slots[0].register(register), self.slots[1].operand(operand)];
         if self.is_reversed {
             expected.reverse();
@@ -168,11 +172,11 @@ impl Form {
     }
 }
 
-pub(crate) const LONG: Slot = Slot::General(Size::Long);
-pub(crate) const QUAD: Slot = Slot::General(Size::Quad);
+pub(crate) const LONG: OperandSlot = OperandSlot::General(Size::Long);
+pub(crate) const QUAD: OperandSlot = OperandSlot::General(Size::Quad);
 
-pub(crate) fn slot(size: Size) -> Slot {
-    Slot::General(size)
+pub(crate) fn slot(size: Size) -> OperandSlot {
+    OperandSlot::General(size)
 }
 
 pub(crate) const ALU: [(Alu, Mnemonic); 6] = [
@@ -199,31 +203,33 @@ pub(crate) const CONDITIONS: [(Condition, Mnemonic, Mnemonic, Mnemonic); 10] = [
 ];
 
 /// All forms with two operands.
-pub(crate) fn forms() -> Vec<Form> {
+pub(crate) fn forms() -> Vec<OracleForm> {
     [moves(), extensions(), arithmetic(), vectors()].into_iter().flatten().collect()
 }
 
-fn moves() -> Vec<Form> {
+fn moves() -> Vec<OracleForm> {
     let mut forms = Vec::new();
     for size in [Size::Long, Size::Quad] {
         // Moving a quadword register to itself writes no instruction.
-        let load = Form::new(Mnemonic::Mov, [slot(size); 2], move |code, to, from| code.load(size, to, from));
-        forms.push(Form { has_registers: size == Size::Long, ..load });
+        let load =
+            OracleForm::new(Mnemonic::Mov, [slot(size); 2], move |code, to, from| code.load(size, to, from));
+        forms.push(OracleForm { has_registers: size == Size::Long, ..load });
         // The disassembler gives the operand of lea, an address, no size.
-        let address = Form::new(Mnemonic::Lea, [slot(size), Slot::Vector(0)], move |code, to, of| {
-            code.address(size, to, of);
-        });
-        forms.push(Form { has_registers: false, ..address });
+        let address =
+            OracleForm::new(Mnemonic::Lea, [slot(size), OperandSlot::Vector(0)], move |code, to, of| {
+                code.address(size, to, of);
+            });
+        forms.push(OracleForm { has_registers: false, ..address });
     }
     for size in [Size::Byte, Size::Word, Size::Long, Size::Quad] {
-        let store = move |code: &mut Assembler, from: Register, to: Operand| code.store(size, to, from);
-        let store = Form::new(Mnemonic::Mov, [slot(size); 2], store);
-        forms.push(Form { is_reversed: true, has_registers: false, ..store });
+        let store = move |code: &mut Assembler, from: HostRegister, to: Operand| code.store(size, to, from);
+        let store = OracleForm::new(Mnemonic::Mov, [slot(size); 2], store);
+        forms.push(OracleForm { is_reversed: true, has_registers: false, ..store });
     }
     forms
 }
 
-fn extensions() -> Vec<Form> {
+fn extensions() -> Vec<OracleForm> {
     let zero = [
         (Size::Byte, Mnemonic::Movzx, Size::Long),
         (Size::Word, Mnemonic::Movzx, Size::Long),
@@ -231,7 +237,7 @@ fn extensions() -> Vec<Form> {
         (Size::Quad, Mnemonic::Mov, Size::Quad),
     ]
     .map(|(size, mnemonic, to)| {
-        Form::new(mnemonic, [slot(to), slot(size)], move |code, to, from| {
+        OracleForm::new(mnemonic, [slot(to), slot(size)], move |code, to, from| {
             code.load_zero_extended(size, to, from);
         })
     });
@@ -242,20 +248,22 @@ fn extensions() -> Vec<Form> {
         (Size::Quad, Mnemonic::Mov),
     ]
     .map(|(size, mnemonic)| {
-        Form::new(mnemonic, [QUAD, slot(size)], move |code, to, from| {
+        OracleForm::new(mnemonic, [QUAD, slot(size)], move |code, to, from| {
             code.load_sign_extended(size, to, from);
         })
     });
     zero.into_iter().chain(sign).collect()
 }
 
-fn arithmetic() -> Vec<Form> {
+fn arithmetic() -> Vec<OracleForm> {
     let mut forms = Vec::new();
     for size in [Size::Long, Size::Quad] {
         forms.extend(ALU.map(|(operation, mnemonic)| {
-            Form::new(mnemonic, [slot(size); 2], move |code, to, from| code.alu(operation, size, to, from))
+            OracleForm::new(mnemonic, [slot(size); 2], move |code, to, from| {
+                code.alu(operation, size, to, from)
+            })
         }));
-        forms.push(Form::new(Mnemonic::Imul, [slot(size); 2], move |code, to, by| {
+        forms.push(OracleForm::new(Mnemonic::Imul, [slot(size); 2], move |code, to, by| {
             code.multiply(size, to, by);
         }));
     }
@@ -266,18 +274,18 @@ fn arithmetic() -> Vec<Form> {
             (BitCount::LeadingZeros, Mnemonic::Lzcnt),
         ]
         .map(|(what, mnemonic)| {
-            Form::new(mnemonic, [QUAD; 2], move |code, to, of| code.count_bits(what, to, of))
+            OracleForm::new(mnemonic, [QUAD; 2], move |code, to, of| code.count_bits(what, to, of))
         }),
     );
     forms.extend(CONDITIONS.map(|(condition, _, _, mnemonic)| {
-        Form::new(mnemonic, [QUAD; 2], move |code, to, from| code.move_if(condition, to, from))
+        OracleForm::new(mnemonic, [QUAD; 2], move |code, to, from| code.move_if(condition, to, from))
     }));
     forms
 }
 
-fn vectors() -> Vec<Form> {
-    const DOUBLE: Slot = Slot::Vector(8);
-    const ALL: Slot = Slot::Vector(16);
+fn vectors() -> Vec<OracleForm> {
+    const DOUBLE: OperandSlot = OperandSlot::Vector(8);
+    const ALL: OperandSlot = OperandSlot::Vector(16);
     let table = [
         (Vector::LOAD, Mnemonic::Movsd, [DOUBLE, DOUBLE]),
         (Vector::ADD, Mnemonic::Addsd, [DOUBLE, DOUBLE]),
@@ -286,7 +294,7 @@ fn vectors() -> Vec<Form> {
         (Vector::DIVIDE, Mnemonic::Divsd, [DOUBLE, DOUBLE]),
         (Vector::SQUARE_ROOT, Mnemonic::Sqrtsd, [DOUBLE, DOUBLE]),
         (Vector::COMPARE, Mnemonic::Ucomisd, [DOUBLE, DOUBLE]),
-        (Vector::WIDEN, Mnemonic::Cvtss2sd, [DOUBLE, Slot::Vector(4)]),
+        (Vector::WIDEN, Mnemonic::Cvtss2sd, [DOUBLE, OperandSlot::Vector(4)]),
         (Vector::FROM_INTEGER, Mnemonic::Cvtsi2sd, [DOUBLE, QUAD]),
         (Vector::TO_INTEGER, Mnemonic::Cvttsd2si, [QUAD, DOUBLE]),
         (Vector::SET_LONG, Mnemonic::Movd, [DOUBLE, LONG]),
@@ -297,10 +305,14 @@ fn vectors() -> Vec<Form> {
         (Vector::HIGHEST_BITS, Mnemonic::Pmovmskb, [LONG, DOUBLE]),
     ];
     let form = |(operation, mnemonic, slots)| {
-        let form = Form::new(mnemonic, slots, move |code, register, operand| {
+        let form = OracleForm::new(mnemonic, slots, move |code, register, operand| {
             code.vector(operation, register, operand);
         });
-        Form { is_reversed: operation == Vector::GET, has_memory: operation != Vector::HIGHEST_BITS, ..form }
+        OracleForm {
+            is_reversed: operation == Vector::GET,
+            has_memory: operation != Vector::HIGHEST_BITS,
+            ..form
+        }
     };
     table.map(form).into()
 }

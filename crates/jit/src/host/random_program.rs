@@ -5,7 +5,9 @@ use iced_x86::Mnemonic;
 
 use super::assembler::*;
 use super::code::Label;
-use super::oracle::{CONDITIONS, Decoded, Form, ORIGIN, Slot, disassemble, forms, operands};
+use super::oracle::{
+    CONDITIONS, DecodedOperand, ORIGIN, OperandSlot, OracleForm, disassemble, forms, operands,
+};
 
 /// Most instructions of a program.
 const LONGEST: usize = 2000;
@@ -13,8 +15,8 @@ const LONGEST: usize = 2000;
 const LABELS: usize = 4;
 
 /// An instruction that was written.
-enum Written {
-    Form(Mnemonic, Vec<Decoded>),
+enum WrittenInstruction {
+    Form(Mnemonic, Vec<DecodedOperand>),
     /// A jump to the label of this number.
     Jump(Mnemonic, usize),
 }
@@ -34,8 +36,8 @@ impl Choices<'_> {
         usize::from(self.byte()) % count
     }
 
-    fn register(&mut self, slot: Slot) -> Register {
-        Register(self.below(slot.all().count()) as u8)
+    fn register(&mut self, slot: OperandSlot) -> HostRegister {
+        HostRegister(self.below(slot.all().count()) as u8)
     }
 
     /// A displacement of 8 or of 32 bits.
@@ -48,11 +50,11 @@ impl Choices<'_> {
     }
 
     fn memory(&mut self) -> Operand {
-        let base = self.register(Slot::General(Size::Quad));
+        let base = self.register(OperandSlot::General(Size::Quad));
         match self.below(3) {
             0 => MemoryOperand { base, displacement: self.displacement() }.into(),
             1 => {
-                let index = self.register(Slot::General(Size::Quad));
+                let index = self.register(OperandSlot::General(Size::Quad));
                 let index = if index == RSP { RAX } else { index };
                 Operand::Indexed(base, index, self.below(4) as u8, self.displacement())
             }
@@ -60,32 +62,32 @@ impl Choices<'_> {
         }
     }
 
-    fn operand(&mut self, form: &Form) -> Operand {
+    fn operand(&mut self, form: &OracleForm) -> Operand {
         let in_register = form.has_registers && (!form.has_memory || self.below(2) == 0);
         if in_register { self.register(form.slots[1]).into() } else { self.memory() }
     }
 }
 
 /// A program that is being written.
-struct Program {
+struct RandomProgram {
     assembler: Assembler,
     labels: [Label; LABELS],
-    written: Vec<Written>,
+    written: Vec<WrittenInstruction>,
     /// The number of the instruction at each label that is placed.
     targets: Vec<usize>,
 }
 
-impl Program {
-    fn new() -> Program {
+impl RandomProgram {
+    fn new() -> RandomProgram {
         let mut assembler = Assembler::new(ORIGIN);
         let labels = [(); LABELS].map(|()| assembler.label());
-        Program { assembler, labels, written: Vec::new(), targets: Vec::new() }
+        RandomProgram { assembler, labels, written: Vec::new(), targets: Vec::new() }
     }
 
-    fn form(&mut self, form: &Form, register: Register, operand: Operand) {
+    fn form(&mut self, form: &OracleForm, register: HostRegister, operand: Operand) {
         (form.write)(&mut self.assembler, register, operand);
         let (mnemonic, operands) = form.expected(register, operand);
-        self.written.push(Written::Form(mnemonic, operands));
+        self.written.push(WrittenInstruction::Form(mnemonic, operands));
     }
 
     /// A jump to a label, unconditional if there is no condition of this number.
@@ -100,7 +102,7 @@ impl Program {
                 Mnemonic::Jmp
             }
         };
-        self.written.push(Written::Jump(mnemonic, label));
+        self.written.push(WrittenInstruction::Jump(mnemonic, label));
     }
 
     /// Places the next label here, if there is one.
@@ -124,8 +126,10 @@ impl Program {
         let targets: Vec<u64> = targets.collect();
         for (found, written) in decoded.iter().zip(self.written) {
             let expected = match written {
-                Written::Form(mnemonic, operands) => (mnemonic, operands),
-                Written::Jump(mnemonic, label) => (mnemonic, vec![Decoded::Target(targets[label])]),
+                WrittenInstruction::Form(mnemonic, operands) => (mnemonic, operands),
+                WrittenInstruction::Jump(mnemonic, label) => {
+                    (mnemonic, vec![DecodedOperand::Target(targets[label])])
+                }
             };
             assert_eq!((found.mnemonic(), operands(found)), expected);
         }
@@ -136,7 +140,7 @@ impl Program {
 
 /// Writes the program that `bytes` describe, and panics if its disassembly differs from it.
 pub fn check(bytes: &[u8]) {
-    let (forms, mut choices, mut program) = (forms(), Choices(bytes), Program::new());
+    let (forms, mut choices, mut program) = (forms(), Choices(bytes), RandomProgram::new());
     while !choices.0.is_empty() && program.written.len() < LONGEST {
         let kind = choices.below(forms.len() + 8);
         match forms.get(kind) {

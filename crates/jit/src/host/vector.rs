@@ -1,10 +1,10 @@
 //! Vector instructions.
 
-use super::assembler::{Assembler, MemoryOperand, Register, Size};
+use super::assembler::{Assembler, HostRegister, MemoryOperand, Size};
 
 /// A vector register. Its contents are only used within one guest instruction.
-pub(crate) const XMM0: Register = Register(0);
-pub(crate) const XMM1: Register = Register(1);
+pub(crate) const XMM0: HostRegister = HostRegister(0);
+pub(crate) const XMM1: HostRegister = HostRegister(1);
 
 /// A vector instruction: its prefix, the size of its general-purpose operand, and its opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use isa::{
     TransferKind, TransferTarget, ValueModel, ValuePrediction,
 };
 
-use super::{Decoded, Guest, Instruction, OPS, Op, REGISTERS, Target, Toy};
+use super::{Guest, Instruction, OPS, Op, REGISTERS, Target, Toy, ToyInstruction};
 
 /// The toy's instruction set.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl InstructionSet for ToySet {
     }
 
     fn summary(&self, word: u32) -> Option<InstructionSummary> {
-        Toy::decode(word, 0, ()).map(Decoded::summary)
+        Toy::decode(word, 0, ()).map(ToyInstruction::summary)
     }
 
     fn zero_register(&self) -> u8 {
@@ -44,7 +44,7 @@ impl InstructionSet for ToySet {
     }
 
     fn disassemble(&self, word: u32, address: u64) -> Option<String> {
-        let Decoded { op, source, base, immediate, .. } = Toy::decode(word, address, ())?;
+        let ToyInstruction { op, source, base, immediate, .. } = Toy::decode(word, address, ())?;
         let operands = match op {
             Op::AddImmediate => format!("r{source},r{base},{immediate}"),
             Op::Load | Op::Store => format!("r{source},{immediate}(r{base})"),
@@ -137,7 +137,7 @@ impl Op {
 }
 
 /// Instructions that were decoded at address 0.
-impl Decoded {
+impl ToyInstruction {
     fn summary(self) -> InstructionSummary {
         let written = Some(self.result).filter(|&result| result != Toy::SINK).map(Register::Integer);
         let (a, b) = (self.source, self.base);

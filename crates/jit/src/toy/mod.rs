@@ -7,13 +7,13 @@
 use std::mem::offset_of;
 
 use events::record::Register as Named;
-use guest::{Block, Break, Guest, HostSide, Instruction};
+use guest::{Break, DecodedBlock, Guest, HostSide, Instruction};
+use guest_memory::{Fault, Memory};
 use isa::InstructionSet;
-use memory::{Fault, Memory};
 
 use crate::emit::{self, Emit};
 use crate::host::assembler::*;
-use crate::target::{Access, Exits, Target};
+use crate::target::{Exits, GuestAccess, Target};
 
 mod analysis_tests;
 mod instruction_set;
@@ -68,7 +68,7 @@ const OPS: [Op; 10] = {
 };
 
 #[derive(Clone, Copy, Debug)]
-struct Decoded {
+struct ToyInstruction {
     op: Op,
     /// A register that is read, or stored.
     source: u8,
@@ -83,26 +83,26 @@ struct Decoded {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Exception {
+enum ToyException {
     Memory(Fault),
     Illegal,
 }
 
-impl From<Fault> for Exception {
-    fn from(fault: Fault) -> Exception {
-        Exception::Memory(fault)
+impl From<Fault> for ToyException {
+    fn from(fault: Fault) -> ToyException {
+        ToyException::Memory(fault)
     }
 }
 
 impl Guest for Toy {
     type Model = ();
-    type Instruction = Decoded;
-    type Exception = Exception;
+    type GuestInstruction = ToyInstruction;
+    type Exception = ToyException;
 
     const INSTRUCTION_SET: &'static dyn InstructionSet = &instruction_set::ToySet;
-    const ILLEGAL_INSTRUCTION: Exception = Exception::Illegal;
+    const ILLEGAL_INSTRUCTION: ToyException = ToyException::Illegal;
 
-    fn is_completed(_: Exception) -> bool {
+    fn is_completed(_: ToyException) -> bool {
         false
     }
 
@@ -111,7 +111,7 @@ impl Guest for Toy {
         if Toy::length(low) == 2 { Ok(low) } else { Ok(low | (memory.load::<2>(address + 2)? as u32) << 16) }
     }
 
-    fn decode(word: u32, address: u64, (): ()) -> Option<Decoded> {
+    fn decode(word: u32, address: u64, (): ()) -> Option<ToyInstruction> {
         let op = OPS.into_iter().find(|&op| op as u32 == word & 0xff)?;
         let [source, base] = [8, 12].map(|shift| (word >> shift) as u8 % REGISTERS as u8);
         let immediate = i64::from((word >> 16) as i16);
@@ -121,11 +121,11 @@ impl Guest for Toy {
             Op::BranchNotZero | Op::Call => address.wrapping_add(immediate as u64) as i64,
             _ => immediate,
         };
-        Some(Decoded { op, source, base, result, immediate, behind: address + Toy::length(word) })
+        Some(ToyInstruction { op, source, base, result, immediate, behind: address + Toy::length(word) })
     }
 
     #[inline(always)]
-    fn execute(&mut self, step: &Decoded, memory: &Memory) -> Result<(), Break<Exception>> {
+    fn execute(&mut self, step: &ToyInstruction, memory: &Memory) -> Result<(), Break<ToyException>> {
         let [source, base] = [step.source, step.base].map(|number| self.registers[usize::from(number)]);
         let address = base.wrapping_add(step.immediate as u64);
         let result = &mut self.registers[usize::from(step.result)];
@@ -169,7 +169,7 @@ impl Guest for Toy {
     }
 }
 
-impl Instruction<Toy> for Decoded {
+impl Instruction<Toy> for ToyInstruction {
     fn ends_block(&self) -> bool {
         matches!(self.op, Op::BranchNotZero | Op::Call | Op::SystemCall | Op::CallRegister | Op::Return)
     }
@@ -196,7 +196,7 @@ impl Instruction<Toy> for Decoded {
 }
 
 impl Target for Toy {
-    const HELD: &'static [(u8, Register)] = &[(1, RBX), (2, RSI), (3, R13), (4, R14)];
+    const HELD: &'static [(u8, HostRegister)] = &[(1, RBX), (2, RSI), (3, R13), (4, R14)];
     const ZERO: u8 = 0;
     const SINK: u8 = REGISTERS as u8;
     const INTEGERS: usize = offset_of!(Toy, registers);
@@ -208,7 +208,7 @@ impl Target for Toy {
         &mut self.registers[..REGISTERS]
     }
 
-    fn exits(block: &Block<Toy>) -> Exits {
+    fn exits(block: &DecodedBlock<Toy>) -> Exits {
         let Some(last) = block.instructions.last() else { return Exits { to: Vec::new(), is_open: false } };
         let to = match last.op {
             Op::BranchNotZero => vec![block.end(), last.immediate as u64],
@@ -218,8 +218,8 @@ impl Target for Toy {
         Exits { to, is_open: matches!(last.op, Op::Call | Op::CallRegister | Op::SystemCall) }
     }
 
-    fn access(step: &Decoded) -> Option<Access> {
-        step.is_access().then_some(Access {
+    fn access(step: &ToyInstruction) -> Option<GuestAccess> {
+        step.is_access().then_some(GuestAccess {
             base: step.base,
             displacement: step.immediate as i32,
             size: 8,
@@ -228,11 +228,11 @@ impl Target for Toy {
         })
     }
 
-    fn checked_base(step: &Decoded) -> Option<u8> {
+    fn checked_base(step: &ToyInstruction) -> Option<u8> {
         (step.is_access() && step.base != Toy::ZERO).then_some(step.base)
     }
 
-    fn changed(step: &Decoded) -> Option<u8> {
+    fn changed(step: &ToyInstruction) -> Option<u8> {
         (step.result != Toy::SINK).then_some(step.result)
     }
 }
@@ -240,7 +240,7 @@ impl Target for Toy {
 impl Emit for Toy {
     type OutOfLine = std::convert::Infallible;
 
-    fn emit(emitter: &mut Emitter, block: &Block<Toy>, at: usize) -> Option<usize> {
+    fn emit(emitter: &mut Emitter, block: &DecodedBlock<Toy>, at: usize) -> Option<usize> {
         let step = &block.instructions[at];
         match step.op {
             Op::AddImmediate => {
@@ -275,13 +275,13 @@ impl Emit for Toy {
         match never {}
     }
 
-    fn execute_or_undo(&mut self, step: &Decoded, memory: &Memory) -> bool {
+    fn execute_or_undo(&mut self, step: &ToyInstruction, memory: &Memory) -> bool {
         self.execute(step, memory).is_ok()
     }
 }
 
 impl Emitter<'_> {
-    fn load_or_store(&mut self, step: &Decoded, access: Access, at: usize) {
+    fn load_or_store(&mut self, step: &ToyInstruction, access: GuestAccess, at: usize) {
         let operand = self.memory_operand(access, at);
         if access.is_store {
             let value = self.read(Size::Quad, step.source, RCX);
@@ -294,7 +294,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn transfer(&mut self, step: &Decoded, block: &Block<Toy>) {
+    fn transfer(&mut self, step: &ToyInstruction, block: &DecodedBlock<Toy>) {
         if step.op != Op::SystemCall {
             self.end_record(block);
         }

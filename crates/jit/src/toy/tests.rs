@@ -5,10 +5,10 @@ use std::ffi::c_void;
 use std::sync::Mutex;
 
 use events::BlockId;
-use guest::interpreter::{self, Limits, Next};
+use guest::interpreter::{self, InterpreterExit, Limits};
 use guest::records::Records;
 use guest::{BlockCache, Callbacks, Debugged, Instrumentation, InstrumentationLevel, Observer, Stop};
-use memory::{Backing, Layout};
+use guest_memory::{Backing, Layout};
 
 use super::*;
 use crate::{Compiler, Exit, UNWIND};
@@ -66,8 +66,8 @@ fn program() -> (Vec<u8>, [(u64, u64, u64); 6]) {
     (parts.concat(), blocks)
 }
 
-/// What is observed, at a level of its own.
-pub(super) struct Watcher<const LEVEL: u8> {
+/// An observer, at a level of its own.
+pub(super) struct ToyWatcher<const LEVEL: u8> {
     executions: BTreeMap<BlockId, u64>,
     pub records: Vec<u64>,
 }
@@ -76,7 +76,7 @@ const COUNTS: u8 = 0;
 pub(super) const ACCESSES: u8 = 1;
 pub(super) const VALUES: u8 = 2;
 
-impl<const LEVEL: u8> Instrumentation<Toy> for Watcher<LEVEL> {
+impl<const LEVEL: u8> Instrumentation<Toy> for ToyWatcher<LEVEL> {
     const LEVEL: InstrumentationLevel = match LEVEL {
         COUNTS => InstrumentationLevel::Counts,
         ACCESSES => InstrumentationLevel::Accesses,
@@ -84,9 +84,9 @@ impl<const LEVEL: u8> Instrumentation<Toy> for Watcher<LEVEL> {
     };
 }
 
-impl<const LEVEL: u8> Debugged<Toy> for Watcher<LEVEL> {}
+impl<const LEVEL: u8> Debugged<Toy> for ToyWatcher<LEVEL> {}
 
-impl<const LEVEL: u8> Observer<Toy> for Watcher<LEVEL> {
+impl<const LEVEL: u8> Observer<Toy> for ToyWatcher<LEVEL> {
     fn enter(&mut self, id: BlockId, _: &BlockCache<Toy>, _: &Toy, _: &Memory) {
         *self.executions.entry(id).or_default() += 1;
     }
@@ -101,13 +101,13 @@ impl<const LEVEL: u8> Observer<Toy> for Watcher<LEVEL> {
 }
 
 /// Executes the toy's code as the engine does a guest's. A system call ends the program.
-pub(super) struct Runner<'a, const LEVEL: u8> {
+pub(super) struct ToyRunner<'a, const LEVEL: u8> {
     toy: Toy,
     memory: &'a Memory,
     pub cache: BlockCache<Toy>,
     /// None to interpret all.
     compiler: Option<Compiler<Toy>>,
-    pub watcher: Watcher<LEVEL>,
+    pub watcher: ToyWatcher<LEVEL>,
     records: Records,
     depth: u32,
     /// How often compiled code was entered.
@@ -117,18 +117,18 @@ pub(super) struct Runner<'a, const LEVEL: u8> {
     mappings: Option<(String, u64)>,
 }
 
-impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
+impl<'a, const LEVEL: u8> ToyRunner<'a, LEVEL> {
     pub fn new(memory: &'a Memory, is_compiled: bool) -> Self {
         let mut toy = Toy { pc: CODE, ..Toy::default() };
         (toy.registers[5], toy.registers[6]) = (DATA, CODE + 42);
-        let level = Watcher::<LEVEL>::LEVEL;
+        let level = ToyWatcher::<LEVEL>::LEVEL;
         let compiler =
             is_compiled.then(|| Compiler::new(memory, level, None, false).expect("a host with a compiler"));
-        let watcher = Watcher { executions: BTreeMap::new(), records: Vec::new() };
+        let watcher = ToyWatcher { executions: BTreeMap::new(), records: Vec::new() };
         let mut records = Records::default();
         records.attach(&mut toy);
         let (depth, entered, has_ended) = (0, 0, false);
-        Runner {
+        ToyRunner {
             toy,
             memory,
             cache: BlockCache::new(()),
@@ -160,7 +160,7 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
     }
 
     fn go(&mut self, until: u64) -> u64 {
-        let (mut interpret_first, level) = (false, Watcher::<LEVEL>::LEVEL);
+        let (mut interpret_first, level) = (false, ToyWatcher::<LEVEL>::LEVEL);
         let compile_threshold = if self.compiler.is_some() { 3 } else { 0 };
         loop {
             let limits = Limits { until, compile_threshold, interpret_first, level, ..Limits::default() };
@@ -174,10 +174,10 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
             );
             interpret_first = false;
             match next {
-                Next::Reached => {}
-                Next::Full => self.flush(),
-                Next::Stop(Stop::SystemCall) => self.has_ended = true,
-                Next::Code(id) => match self.execute(id, compile_threshold) {
+                InterpreterExit::Reached => {}
+                InterpreterExit::Full => self.flush(),
+                InterpreterExit::Stop(Stop::SystemCall) => self.has_ended = true,
+                InterpreterExit::Code(id) => match self.execute(id, compile_threshold) {
                     Some(UNWIND) => return UNWIND,
                     Some(address) => (interpret_first, self.toy.pc) = (address == self.toy.pc, address),
                     None => interpret_first = true,
@@ -227,13 +227,13 @@ impl<'a, const LEVEL: u8> Runner<'a, LEVEL> {
 
 extern "C" fn flush_records<const LEVEL: u8>(toy: *mut c_void) {
     // SAFETY: as for `interpret_until`.
-    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.context().cast::<Runner<'_, LEVEL>>() };
+    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.context().cast::<ToyRunner<'_, LEVEL>>() };
     runner.flush();
 }
 
 extern "C" fn interpret_until<const LEVEL: u8>(toy: *mut c_void, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the code that calls, and waits meanwhile.
-    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.context().cast::<Runner<'_, LEVEL>>() };
+    let runner = unsafe { &mut *(*toy.cast::<Toy>()).host.context().cast::<ToyRunner<'_, LEVEL>>() };
     runner.mappings.get_or_insert_with(|| {
         let codes = runner.cache.blocks().iter().map(|block| block.code() as u64);
         let mappings = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -264,13 +264,13 @@ pub(super) fn load() -> Memory {
     memory
 }
 
-/// What the program computes.
+/// The result of the program.
 fn expected_sum() -> u64 {
     (0..ROUNDS).map(|number| number * number).sum::<u64>().wrapping_sub((1..=ROUNDS).sum())
 }
 
 /// Executions and instructions of all blocks, by address.
-fn counted<const LEVEL: u8>(runner: &Runner<LEVEL>) -> BTreeMap<u64, (u64, u64)> {
+fn counted<const LEVEL: u8>(runner: &ToyRunner<LEVEL>) -> BTreeMap<u64, (u64, u64)> {
     let block = |(&id, &times): (&BlockId, &u64)| {
         let block = runner.cache.block(id);
         (block.address - CODE, (block.instructions.len() as u64, times))
@@ -289,7 +289,7 @@ fn a_toy_is_interpreted_compiled_and_counted() {
         .collect();
     for is_compiled in [false, true] {
         let memory = load();
-        let runner = Runner::<COUNTS>::new(&memory, is_compiled).run();
+        let runner = ToyRunner::<COUNTS>::new(&memory, is_compiled).run();
         assert_eq!(runner.toy.registers[2], expected_sum(), "compiled: {is_compiled}");
         assert_eq!(runner.entered > 0, is_compiled);
         assert_eq!(counted(&runner), expected, "compiled: {is_compiled}");
@@ -303,7 +303,7 @@ fn a_toys_records_are_the_same_interpreted_and_compiled() {
     let _only = MEMORY.lock();
     let records = [false, true].map(|is_compiled| {
         let memory = load();
-        let runner = Runner::<ACCESSES>::new(&memory, is_compiled).run();
+        let runner = ToyRunner::<ACCESSES>::new(&memory, is_compiled).run();
         assert_eq!(runner.toy.registers[2], expected_sum(), "compiled: {is_compiled}");
         assert_eq!(runner.entered > 0, is_compiled);
         let accesses = runner.watcher.records.iter().filter(|&&word| word >> 63 == 0).count() as u64;
@@ -317,7 +317,7 @@ fn a_toys_records_are_the_same_interpreted_and_compiled() {
 fn no_page_is_writable_and_executable_while_compiled_code_runs() {
     let _only = MEMORY.lock();
     let memory = load();
-    let runner = Runner::<COUNTS>::new(&memory, true).run();
+    let runner = ToyRunner::<COUNTS>::new(&memory, true).run();
     let (mappings, code) = runner.mappings.expect("compiled code called the interpreter");
     let mut rights_of_code = "";
     for mapping in mappings.lines() {

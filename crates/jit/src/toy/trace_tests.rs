@@ -7,14 +7,14 @@ use events::record::{Entries, Entry, Event, Mark};
 use isa::InstructionSet;
 use tempfile::NamedTempFile;
 use trace::check::{Rule, check};
-use trace::{Header, Process, StreamWriter, Trace, Writer};
+use trace::{Header, ProcessDictionary, StreamWriter, Trace, Writer};
 
 use super::instruction_set::ToySet;
-use super::tests::{ACCESSES, CODE, DATA, MEMORY, ROUNDS, Runner, VALUES, load};
+use super::tests::{ACCESSES, CODE, DATA, MEMORY, ROUNDS, ToyRunner, VALUES, load};
 
 /// The execution of a block: where it begins in the program, the number of its instructions, its addresses and values.
 #[derive(Clone, Debug, PartialEq)]
-struct Executed {
+struct ToyExecution {
     at: u64,
     instructions: usize,
     addresses: Vec<u64>,
@@ -25,12 +25,12 @@ struct Executed {
 const BEFORE_SECOND_CALL: u64 = 2 + 1 + 5;
 pub(super) const OF_ROUND: u64 = 1 + 5 + 1 + 2 + 2;
 
-/// What the program executes, worked out by hand.
-fn expected(has_values: bool) -> Vec<Executed> {
+/// The executions of the program, worked out by hand.
+fn expected(has_values: bool) -> Vec<ToyExecution> {
     let mut all = Vec::new();
     let mut executed = |at, instructions, addresses: &[u64], values: &[u64]| {
         let values = if has_values { values.to_vec() } else { Vec::new() };
-        all.push(Executed { at, instructions, addresses: addresses.to_vec(), values });
+        all.push(ToyExecution { at, instructions, addresses: addresses.to_vec(), values });
     };
     let mut sum = 0_u64;
     for round in 0..ROUNDS {
@@ -52,13 +52,13 @@ fn expected(has_values: bool) -> Vec<Executed> {
 }
 
 /// Writes records of a program's blocks, and a mark of the system call that ends it, to a trace file.
-fn write<const LEVEL: u8>(runner: &Runner<LEVEL>, records: &[u64]) -> NamedTempFile {
+fn write<const LEVEL: u8>(runner: &ToyRunner<LEVEL>, records: &[u64]) -> NamedTempFile {
     let file = NamedTempFile::new().expect("a file");
     let open = OpenOptions::new().append(true).open(file.path()).expect("the file");
     let header =
         Header { instruction_set: ToySet.name().into(), has_values: LEVEL == VALUES, ..Header::default() };
     let writer = Writer::with_sets(open, &header, &[&ToySet]).expect("a header");
-    let process = Process::new(&writer, 0, 1);
+    let process = ProcessDictionary::new(&writer, 0, 1);
     for (id, block) in runner.cache.blocks().iter().enumerate() {
         let number = process.block(events::Block::new(&ToySet, block.address, block.words.clone()), || None);
         assert_eq!(number.expect("a block") as usize, id);
@@ -77,12 +77,12 @@ fn read(file: &NamedTempFile) -> Trace {
 /// A trace of the program.
 pub(super) fn trace<const LEVEL: u8>(is_compiled: bool) -> Trace {
     let memory = load();
-    let runner = Runner::<LEVEL>::new(&memory, is_compiled).run();
+    let runner = ToyRunner::<LEVEL>::new(&memory, is_compiled).run();
     read(&write(&runner, &runner.watcher.records))
 }
 
 /// The executions in a trace, whose last entry is the system call's mark.
-fn executions(trace: &Trace) -> Vec<Executed> {
+fn executions(trace: &Trace) -> Vec<ToyExecution> {
     let (mut words, mut all) = (Vec::new(), Vec::new());
     trace.read(0, &mut words).expect("records");
     let mut entries = Entries::new(&words, trace.shapes());
@@ -92,7 +92,7 @@ fn executions(trace: &Trace) -> Vec<Executed> {
             break;
         };
         let block = &trace.blocks()[execution.block as usize];
-        all.push(Executed {
+        all.push(ToyExecution {
             at: block.address - CODE,
             instructions: block.words.len(),
             addresses: execution.addresses.to_vec(),
@@ -106,7 +106,7 @@ fn executions(trace: &Trace) -> Vec<Executed> {
 /// Traces the program and compares the file's contents with what it must have.
 fn traced<const LEVEL: u8>(is_compiled: bool) {
     let memory = load();
-    let runner = Runner::<LEVEL>::new(&memory, is_compiled).run();
+    let runner = ToyRunner::<LEVEL>::new(&memory, is_compiled).run();
     assert_eq!(runner.entered > 0, is_compiled);
     let file = write(&runner, &runner.watcher.records);
     let trace = read(&file);
@@ -147,7 +147,7 @@ fn a_trace_has_the_values_of_instructions() {
 fn a_wrong_trace_is_found() {
     let _only = MEMORY.lock();
     let memory = load();
-    let runner = Runner::<ACCESSES>::new(&memory, true).run();
+    let runner = ToyRunner::<ACCESSES>::new(&memory, true).run();
     let records = &runner.watcher.records;
     let block = |at: u64| {
         let found = runner.cache.blocks().iter().position(|block| block.address == CODE + at);
@@ -177,7 +177,7 @@ fn a_wrong_trace_is_found() {
 fn a_trace_of_an_unknown_instruction_set_is_refused() {
     let _only = MEMORY.lock();
     let memory = load();
-    let runner = Runner::<ACCESSES>::new(&memory, false).run();
+    let runner = ToyRunner::<ACCESSES>::new(&memory, false).run();
     let file = write(&runner, &runner.watcher.records);
     let error = Trace::open(file.path()).expect_err("not Alpha's").to_string();
     let what = "a trace of the instruction set 'toy'; this pathlength reads those of alpha, alpha-system, ";

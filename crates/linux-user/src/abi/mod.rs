@@ -1,5 +1,5 @@
-//! What a guest's Linux ABI is: the trait [`Abi`], and a folder for each guest that implements it. System calls whose
-//! numbers, layouts or results are those of one guest have their handlers in its folder, too.
+//! The Linux ABI of a guest: the trait [`Abi`], and a folder for each guest that implements it. System calls whose numbers,
+//! layouts or results are those of one guest have their handlers in its folder, too.
 
 mod alpha;
 pub(crate) mod arguments;
@@ -10,13 +10,13 @@ pub(crate) mod signals;
 use std::fmt::Debug;
 
 use guest::CallingConvention;
+use guest_memory::{Fault, Layout, Memory};
 use host::{Errno, SignalInformation};
-use memory::{Fault, Layout, Memory};
 
 use arguments::{FcntlArgument, IoctlArgument};
-use flags::Bits;
+use flags::FlagBits;
 use layout::{HOST_TERMIOS, Record};
-use signals::{ActionFlags, ExceptionSignal, Frame, LAST, SignalDescription};
+use signals::{ActionFlags, ExceptionSignal, LAST, SignalDescription, SignalFrame};
 
 /// The Linux ABI of a guest: the registers of system calls, numbers and flags, and layouts of structures that differ
 /// between guests. Numbers that are not listed are the same in all guests and in the host.
@@ -54,13 +54,13 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     /// The smallest size in bytes of an alternate stack (MINSIGSTKSZ).
     const SMALLEST_SIGNAL_STACK: u64;
     /// `O_*` of open and fcntl.
-    const OPEN: &'static Bits;
+    const OPEN: &'static FlagBits;
     /// The flags of calls that make descriptors: O_CLOEXEC, O_NONBLOCK, O_DIRECT, and bit 0 for EFD_SEMAPHORE.
-    const DESCRIPTOR: &'static Bits;
+    const DESCRIPTOR: &'static FlagBits;
     /// A socket's type with SOCK_NONBLOCK and SOCK_CLOEXEC in it.
-    const SOCKET_TYPE: &'static Bits;
+    const SOCKET_TYPE: &'static FlagBits;
     /// `MAP_*` of mmap, without MAP_FIXED_NOREPLACE and MAP_FIXED.
-    const MAP: &'static Bits;
+    const MAP: &'static FlagBits;
     /// MAP_FIXED.
     const MAP_FIXED: u64;
     /// MAP_FIXED_NOREPLACE.
@@ -68,9 +68,9 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     /// The flags that MAP_SHARED_VALIDATE accepts (`LEGACY_MAP_MASK` in include/linux/mman.h).
     const MAP_VALIDATED: u64;
     /// `MCL_*` of mlockall.
-    const LOCK_ALL: &'static Bits;
+    const LOCK_ALL: &'static FlagBits;
     /// `MS_*` of msync.
-    const SYNC: &'static Bits;
+    const SYNC: &'static FlagBits;
     /// fcntl's commands: the guest's number, the host's, and the third argument.
     const FCNTL_COMMANDS: &'static [(i32, i32, FcntlArgument)];
     /// `l_type` of a lock: the guest's number and the host's.
@@ -131,7 +131,11 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     /// The address of the access that raised an exception, if that was the reason.
     fn faulting_address(exception: Self::Exception) -> Option<u64>;
     /// Enters a signal's handler: writes a frame on its stack and sets the registers.
-    fn enter_handler(&mut self, memory: &Memory, frame: &Frame<Self::TrapArguments>) -> Result<(), Fault>;
+    fn enter_handler(
+        &mut self,
+        memory: &Memory,
+        frame: &SignalFrame<Self::TrapArguments>,
+    ) -> Result<(), Fault>;
 
     /// The guest's number of an error.
     fn guest_error(error: Errno) -> u64 {

@@ -1,4 +1,4 @@
-//! What the ABI of a guest and the delivery of signals tell each other.
+//! The data that a guest's ABI and the delivery of signals exchange.
 
 use host::SignalInformation;
 
@@ -20,7 +20,7 @@ pub struct SignalDescription {
     pub number: i32,
     /// Its name: `SIGSEGV`.
     pub name: &'static str,
-    /// What it is sent for.
+    /// The reason for which it is sent.
     pub meaning: &'static str,
     /// Whether it dumps core, which means that the program crashed.
     pub dumps_core: bool,
@@ -97,7 +97,7 @@ impl AlternateStack {
 }
 
 /// The contents of a signal frame other than registers.
-pub struct Frame<'a, T> {
+pub struct SignalFrame<'a, T> {
     /// The guest's number of the signal.
     pub signal: i32,
     /// Its siginfo.
@@ -112,7 +112,7 @@ pub struct Frame<'a, T> {
     pub trap_arguments: T,
 }
 
-impl<T> Frame<'_, T> {
+impl<T> SignalFrame<'_, T> {
     /// The end of the stack on which the frame is written, for a stack pointer and SA_ONSTACK.
     pub fn stack_end(&self, stack_pointer: u64, on_stack: u64) -> u64 {
         let on_alternate =

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
-use crate::calls::call::Interrupted::Fails;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Fails;
+use crate::calls::call::{Call, CallOutcome};
 use crate::reserved::check_descriptor;
-use crate::state::aio::{BLOCK_BYTES, Block, Context};
+use crate::state::aio::{AioContext, BLOCK_BYTES, ControlBlock};
 use crate::state::clock::timespec;
+use guest_memory::Backing;
 use host::Errno;
-use memory::Backing;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 const EFAULT: Errno = Errno(libc::EFAULT);
@@ -39,12 +39,12 @@ const FLAGS: usize = 56;
 const TELL_END: u32 = 1;
 const END_DESCRIPTOR: usize = 60;
 
-fn context<'a, G: Abi>(call: &'a mut Call<G>, id: u64) -> Result<&'a mut Context, Errno> {
+fn context<'a, G: Abi>(call: &'a mut Call<G>, id: u64) -> Result<&'a mut AioContext, Errno> {
     call.kernel.contexts.0.get_mut(&id).ok_or(EINVAL)
 }
 
 /// io_setup(events, id)
-pub fn io_setup<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn io_setup<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [events, address, ..] = call.arguments;
     if call.read_u64(address)? != 0 {
         return Err(EINVAL);
@@ -59,7 +59,7 @@ pub fn io_setup<G: Abi>(call: &mut Call<G>) -> Outcome {
     let written = page.and_then(|page| call.write(address, &Record::new().u64s(&[page])).map(|()| page));
     match written {
         Ok(page) => {
-            call.kernel.contexts.0.insert(page, Context { host, under_way: BTreeMap::new() });
+            call.kernel.contexts.0.insert(page, AioContext { host, under_way: BTreeMap::new() });
             Ok(0)
         }
         Err(error) => {
@@ -70,7 +70,7 @@ pub fn io_setup<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// io_destroy(id)
-pub fn io_destroy<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn io_destroy<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let id = call.arguments[0];
     let context = call.kernel.contexts.0.remove(&id).ok_or(EINVAL)?;
     // The kernel may wait for operations in progress; the control blocks are kept until then.
@@ -80,7 +80,7 @@ pub fn io_destroy<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// io_submit(id, number, control blocks)
-pub fn io_submit<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn io_submit<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [id, count, blocks, ..] = call.arguments;
     if (count as i64) < 0 {
         return Err(EINVAL);
@@ -118,7 +118,7 @@ fn submit<G: Abi>(call: &mut Call<G>, id: u64, host: u64, place: u64) -> Result<
         _ => buffer,
     };
     bytes[24..32].copy_from_slice(&pointer.to_le_bytes());
-    let block = Box::new(Block(bytes));
+    let block = Box::new(ControlBlock(bytes));
     let address = &raw const *block as u64;
     // It is registered before it is submitted, since another thread may take its event at once.
     context(call, id)?.under_way.insert(address, (guest, block));
@@ -133,7 +133,7 @@ fn submit<G: Abi>(call: &mut Call<G>, id: u64, host: u64, place: u64) -> Result<
 }
 
 /// io_cancel(id, control block, event)
-pub fn io_cancel<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn io_cancel<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [id, guest, event, ..] = call.arguments;
     let known = context(call, id)?;
     let block = known.under_way.iter().find(|(_, (address, _))| *address == guest);
@@ -157,12 +157,12 @@ fn taken<G: Abi>(call: &mut Call<G>, id: u64, event: &[u8]) -> Result<Record, Er
 }
 
 /// io_getevents(id, at least, at most, events, timeout)
-pub fn io_getevents<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn io_getevents<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     events(call, None)
 }
 
 /// io_pgetevents(id, at least, at most, events, timeout, signal mask and its size)
-pub fn io_pgetevents<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn io_pgetevents<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let address = call.arguments[5];
     let mut mask = None;
     if address != 0 {
@@ -172,7 +172,7 @@ pub fn io_pgetevents<G: Abi>(call: &mut Call<G>) -> Outcome {
     events(call, mask)
 }
 
-fn events<G: Abi>(call: &mut Call<G>, mask: Option<u64>) -> Outcome {
+fn events<G: Abi>(call: &mut Call<G>, mask: Option<u64>) -> CallOutcome {
     const MOST_AT_ONCE: u64 = 1 << 16;
     let [id, least, most, address, timeout, _] = call.arguments;
     if most as i64 <= 0 || (least as i64) < 0 || least > most {

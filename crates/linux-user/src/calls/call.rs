@@ -3,19 +3,19 @@
 use std::ffi::CString;
 
 use crate::abi::Abi;
-use crate::abi::flags::Bits;
+use crate::abi::flags::FlagBits;
 use crate::abi::layout::Record;
 use crate::proc_files;
-use crate::reserved::{self, Checked};
+use crate::reserved::{self, CheckedArguments};
 use crate::state::clock::{for_somebody_else, host_time};
 use crate::state::control::Control;
 use crate::state::lock::KernelGuard;
-use crate::state::threads::Thread;
+use crate::state::threads::Task;
+use guest_memory::Memory;
 use host::Errno;
-use memory::Memory;
 
 /// The result of a system call.
-pub type Outcome = Result<u64, Errno>;
+pub type CallOutcome = Result<u64, Errno>;
 
 /// Maximum length of a path with its NUL, as in Linux.
 const PATH_MAX: usize = 4096;
@@ -39,14 +39,14 @@ pub enum Argument {
     /// A pointer to this many bytes; NULL stays NULL.
     Bytes(u64),
     /// Flags.
-    Flags(&'static Bits),
+    Flags(&'static FlagBits),
     /// A `clockid_t`, resource or the like with the same numbers on both sides, of which only the low 32 bits count.
     Int,
 }
 
 /// Whether a call that a signal interrupted is restarted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Interrupted {
+pub enum RestartRule {
     /// If the handler has SA_RESTART (signal(7)).
     Restarts,
     /// Never: EINTR.
@@ -58,7 +58,7 @@ pub struct Call<'a, 'b, G: Abi> {
     /// The process's kernel state.
     pub kernel: &'a mut KernelGuard<'b, G>,
     /// The thread's kernel state.
-    pub thread: &'a mut Thread<G>,
+    pub thread: &'a mut Task<G>,
     /// The processor.
     pub cpu: &'a mut G,
     /// The guest's memory.
@@ -127,7 +127,7 @@ impl<G: Abi> Call<'_, '_, G> {
     }
 
     /// Converts the guest's arguments as listed, and makes the host's call.
-    pub fn pass(&mut self, number: libc::c_long, arguments: &[Argument]) -> Outcome {
+    pub fn pass(&mut self, number: libc::c_long, arguments: &[Argument]) -> CallOutcome {
         let converted = self.convert(arguments)?;
         self.host_unlocked(number, converted.words)
     }
@@ -137,15 +137,20 @@ impl<G: Abi> Call<'_, '_, G> {
         &mut self,
         number: libc::c_long,
         arguments: &[Argument],
-        interrupted: Interrupted,
-    ) -> Outcome {
+        interrupted: RestartRule,
+    ) -> CallOutcome {
         let converted = self.convert(arguments)?;
         self.wait(number, converted.words, interrupted)
     }
 
     /// Makes a host call that may block, without the kernel lock. Its arguments point into the guest's window, or to
     /// memory of the caller that outlives the call.
-    pub fn wait(&mut self, number: libc::c_long, arguments: [u64; 6], interrupted: Interrupted) -> Outcome {
+    pub fn wait(
+        &mut self,
+        number: libc::c_long,
+        arguments: [u64; 6],
+        interrupted: RestartRule,
+    ) -> CallOutcome {
         let checked = Self::check(number, &arguments)?;
         self.wait_checked(number, checked.words, interrupted)
     }
@@ -155,8 +160,8 @@ impl<G: Abi> Call<'_, '_, G> {
         &mut self,
         number: libc::c_long,
         arguments: [u64; 6],
-        interrupted: Interrupted,
-    ) -> Outcome {
+        interrupted: RestartRule,
+    ) -> CallOutcome {
         let is_dilated = self.kernel.is_dilated();
         if is_dilated && self.kernel.conversations.holds_back(number, &arguments) {
             return Err(Errno(libc::EAGAIN));
@@ -180,7 +185,7 @@ impl<G: Abi> Call<'_, '_, G> {
             }
         }
         match result {
-            Err(Errno(libc::EINTR)) if interrupted == Interrupted::Restarts => Err(Errno::RESTART),
+            Err(Errno(libc::EINTR)) if interrupted == RestartRule::Restarts => Err(Errno::RESTART),
             // No signal for the guest but a kick by another thread, which the guest must not notice.
             Err(Errno(libc::EINTR)) if host::pending() && !host::is_recorded() => Err(Errno::RESTART_ALWAYS),
             Ok(descriptor) if OPENS.contains(&number) => {
@@ -192,7 +197,7 @@ impl<G: Abi> Call<'_, '_, G> {
 
     /// Makes a host call that does not wait for other processes but may take long, without the kernel lock. The
     /// caller promises the same as for [`Call::wait`].
-    pub fn host_unlocked(&mut self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
+    pub fn host_unlocked(&mut self, number: libc::c_long, arguments: [u64; 6]) -> CallOutcome {
         let checked = Self::check(number, &arguments)?;
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
         let result = self.kernel.released(|| unsafe { host::call(number, checked.words) });
@@ -205,7 +210,7 @@ impl<G: Abi> Call<'_, '_, G> {
     }
 
     /// Makes a short host call. The caller promises the same as for [`Call::wait`].
-    pub fn host(&self, number: libc::c_long, arguments: [u64; 6]) -> Outcome {
+    pub fn host(&self, number: libc::c_long, arguments: [u64; 6]) -> CallOutcome {
         debug_assert!(!OPENS.contains(&number), "files are opened by `wait`, which looks at what was opened");
         let checked = Self::check(number, &arguments)?;
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
@@ -213,13 +218,13 @@ impl<G: Abi> Call<'_, '_, G> {
     }
 
     /// Fails if a call names a descriptor of the engine.
-    fn check(number: libc::c_long, arguments: &[u64; 6]) -> Result<Checked, Errno> {
+    fn check(number: libc::c_long, arguments: &[u64; 6]) -> Result<CheckedArguments, Errno> {
         // SAFETY: paths for the host are strings of the engine: `Argument::Path` and `Call::path`.
         unsafe { reserved::check(number, arguments) }
     }
 
-    fn convert(&self, arguments: &[Argument]) -> Result<Converted, Errno> {
-        let mut converted = Converted { words: [0; 6], _strings: Vec::new() };
+    fn convert(&self, arguments: &[Argument]) -> Result<ConvertedArguments, Errno> {
+        let mut converted = ConvertedArguments { words: [0; 6], _strings: Vec::new() };
         let mut keep = |string: CString| {
             let pointer = string.as_ptr() as u64;
             converted._strings.push(string);
@@ -249,7 +254,7 @@ impl<G: Abi> Call<'_, '_, G> {
 }
 
 /// Converted arguments for the host.
-struct Converted {
+struct ConvertedArguments {
     words: [u64; 6],
     /// The memory to which pointers among the words point.
     _strings: Vec<CString>,

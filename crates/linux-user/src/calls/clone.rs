@@ -7,7 +7,7 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::Record;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::threads::fork_process;
 use crate::calls::vfork;
 use crate::reserved::DescriptorOwner;
@@ -95,7 +95,7 @@ fn refuse<G: Abi>(call: &mut Call<G>, reason: &'static str) -> Errno {
 }
 
 /// Starts a process with these flags.
-fn begin<G: Abi>(call: &mut Call<G>, flags: i32, clear_at_end: u64) -> Outcome {
+fn begin<G: Abi>(call: &mut Call<G>, flags: i32, clear_at_end: u64) -> CallOutcome {
     let how = host_flags(call, flags)?;
     let child = match flags & libc::CLONE_VFORK != 0 {
         true => vfork::fork(call, flags & libc::CLONE_VM != 0, |call| fork_process(call, clear_at_end, how)),
@@ -110,7 +110,7 @@ fn begin<G: Abi>(call: &mut Call<G>, flags: i32, clear_at_end: u64) -> Outcome {
 }
 
 /// clone(flags, stack, parent's id address, child's id address, thread pointer)
-pub fn clone<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn clone<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [flags, stack, parent_id, child_id, thread_pointer, _] = call.arguments;
     // The upper half is used by clone3 only.
     let flags = flags as i32;

@@ -3,11 +3,11 @@
 use crate::abi::Abi;
 use crate::abi::arguments::FcntlArgument;
 use crate::abi::layout::{Record, u32_at};
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Argument, Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Argument, Call, CallOutcome};
 use crate::calls::{files, memory_file, netlink, signalfd};
 use crate::state::fd::Special;
-use crate::state::settings::Random;
+use crate::state::settings::RandomSource;
 use crate::{procfs, reserved};
 use host::Errno;
 
@@ -19,13 +19,13 @@ fn special<G: Abi>(call: &Call<G>, descriptor: i32) -> Option<Special> {
         return None;
     }
     let special = Special::file(&procfs::link_of(descriptor)?)?;
-    let is_unknown =
-        kernel.shares_descriptors && (special == Special::Signals || kernel.settings.random != Random::Host);
+    let is_unknown = kernel.shares_descriptors
+        && (special == Special::Signals || kernel.settings.random != RandomSource::Host);
     (is_unknown || noted == Some(special)).then_some(special)
 }
 
 /// read(descriptor, buffer, size)
-pub fn read<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn read<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, buffer, size, ..] = call.arguments;
     if let Some(special) = special(call, descriptor as i32) {
         return read_special(call, special, [buffer, size]);
@@ -45,7 +45,7 @@ pub fn read<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// Reads from a descriptor whose contents must be converted or generated.
-fn read_special<G: Abi>(call: &mut Call<G>, special: Special, [buffer, size]: [u64; 2]) -> Outcome {
+fn read_special<G: Abi>(call: &mut Call<G>, special: Special, [buffer, size]: [u64; 2]) -> CallOutcome {
     match special {
         Special::Random => call.write_random(buffer, size),
         Special::Signals => signalfd::read(call, buffer, size),
@@ -53,7 +53,7 @@ fn read_special<G: Abi>(call: &mut Call<G>, special: Special, [buffer, size]: [u
 }
 
 /// readv(descriptor, vectors, count)
-pub fn readv<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn readv<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, vectors, count, ..] = call.arguments;
     let Some(special) = special(call, descriptor as i32) else { return files::readv(call) };
     let mut total = 0;
@@ -69,13 +69,13 @@ pub fn readv<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// close(descriptor)
-pub fn close<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn close<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, ..] = call.arguments;
     call.host(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0])
 }
 
 /// close_range(first, last, flags), restricted to numbers that the guest can have.
-pub fn close_range<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn close_range<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [first, last, flags, ..] = call.arguments.map(|argument| argument as u32);
     let most = reserved::first() as u32 - 1;
     // Nothing is open in a range beyond those numbers, so that only the flags are checked.
@@ -90,13 +90,13 @@ pub fn close_range<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// dup3(old, new, flags)
-pub fn dup3<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn dup3<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [old, new, flags, ..] = call.arguments;
     call.host(libc::SYS_dup3, [old, new, G::DESCRIPTOR.host(flags), 0, 0, 0])
 }
 
 /// dup2(old, new)
-pub fn dup2<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn dup2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [old, new, ..] = call.arguments;
     if old as i32 == new as i32 {
         // dup3 would fail for equal numbers; dup2 only checks that the descriptor is open.
@@ -107,7 +107,7 @@ pub fn dup2<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// fcntl(descriptor, command, argument)
-pub fn fcntl<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn fcntl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, command, argument, ..] = call.arguments;
     let known = G::FCNTL_COMMANDS.iter().find(|(guest, ..)| *guest == command as i32);
     let (_, host_command, third) = known.ok_or(Errno(libc::EINVAL))?;
@@ -141,7 +141,7 @@ pub fn fcntl<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// The fcntl commands with a `struct flock`, whose layout is the host's except for the type.
-fn lock<G: Abi>(call: &mut Call<G>, command: i32, waits: bool) -> Outcome {
+fn lock<G: Abi>(call: &mut Call<G>, command: i32, waits: bool) -> CallOutcome {
     let [descriptor, _, address, ..] = call.arguments;
     let mut lock: [u8; 32] = call.read(address)?;
     let guest_type = u16::from_le_bytes([lock[0], lock[1]]);

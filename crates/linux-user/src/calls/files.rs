@@ -2,11 +2,11 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::u64_at;
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Argument, Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Argument, Call, CallOutcome};
 use crate::calls::{memory_file, netlink};
 use crate::memory_file::stands_for;
-use crate::procfs::{self, Entry};
+use crate::procfs::{self, ProcEntry};
 use crate::reserved;
 use host::Errno;
 
@@ -14,7 +14,7 @@ use host::Errno;
 const MOST_VECTORS: u64 = 1024;
 
 /// readlinkat(directory, path, buffer, size)
-pub fn readlinkat<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn readlinkat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [directory, _, buffer, size, ..] = call.arguments;
     if size as i32 <= 0 {
         return Err(Errno(libc::EINVAL));
@@ -26,7 +26,7 @@ pub fn readlinkat<G: Abi>(call: &mut Call<G>) -> Outcome {
     let bytes = call.host(libc::SYS_readlinkat, arguments)? as usize;
     target.truncate(bytes);
     if procfs::is_folder(directory as i32, reserved::folder_of(path.as_bytes()))
-        && let Entry::Of(id, name) = reserved::link_entry(directory as i32, path.as_bytes())?
+        && let ProcEntry::Of(id, name) = reserved::link_entry(directory as i32, path.as_bytes())?
         && name == "exe"
         && procfs::runs_engine(id)
     {
@@ -65,7 +65,7 @@ impl<G: Abi> Call<'_, '_, G> {
 }
 
 /// The position of a vectored read or write.
-enum Place {
+enum FilePosition {
     /// The file's own offset.
     Own,
     /// This offset.
@@ -75,14 +75,19 @@ enum Place {
 }
 
 /// Calls of the form (descriptor, vectors, count, ...).
-fn vectored<G: Abi>(call: &mut Call<G>, number: libc::c_long, place: Place, writes: bool) -> Outcome {
+fn vectored<G: Abi>(
+    call: &mut Call<G>,
+    number: libc::c_long,
+    place: FilePosition,
+    writes: bool,
+) -> CallOutcome {
     let [descriptor, vectors, count, low, high, flags] = call.arguments;
     let host_vectors = call.vectors(vectors, count)?;
     if call.kernel.opened_memory {
         let offset = match place {
-            Place::Own => None,
-            Place::Either if low == u64::MAX => None,
-            Place::Given | Place::Either => Some(low),
+            FilePosition::Own => None,
+            FilePosition::Either if low == u64::MAX => None,
+            FilePosition::Given | FilePosition::Either => Some(low),
         };
         let guests = host_vectors.iter().map(|&[base, bytes]| [call.memory.guest(base as *const u8), bytes]);
         let guests: Vec<[u64; 2]> = guests.collect();
@@ -100,7 +105,7 @@ fn vectored<G: Abi>(call: &mut Call<G>, number: libc::c_long, place: Place, writ
 }
 
 /// write(descriptor, buffer, size)
-pub fn write<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn write<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, buffer, size, ..] = call.arguments;
     if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], None, true) {
         return outcome;
@@ -109,16 +114,16 @@ pub fn write<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// pread64(descriptor, buffer, size, offset)
-pub fn pread64<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn pread64<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     at_offset(call, libc::SYS_pread64, false)
 }
 
 /// pwrite64(descriptor, buffer, size, offset)
-pub fn pwrite64<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn pwrite64<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     at_offset(call, libc::SYS_pwrite64, true)
 }
 
-fn at_offset<G: Abi>(call: &mut Call<G>, number: libc::c_long, writes: bool) -> Outcome {
+fn at_offset<G: Abi>(call: &mut Call<G>, number: libc::c_long, writes: bool) -> CallOutcome {
     let [_, buffer, size, offset, ..] = call.arguments;
     if let Some(outcome) = memory_file::transfer(call, &[[buffer, size]], Some(offset), writes) {
         return outcome;
@@ -128,33 +133,33 @@ fn at_offset<G: Abi>(call: &mut Call<G>, number: libc::c_long, writes: bool) -> 
 }
 
 /// readv(descriptor, vectors, count)
-pub fn readv<G: Abi>(call: &mut Call<G>) -> Outcome {
-    vectored(call, libc::SYS_readv, Place::Own, false)
+pub fn readv<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    vectored(call, libc::SYS_readv, FilePosition::Own, false)
 }
 
 /// writev(descriptor, vectors, count)
-pub fn writev<G: Abi>(call: &mut Call<G>) -> Outcome {
-    vectored(call, libc::SYS_writev, Place::Own, true)
+pub fn writev<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    vectored(call, libc::SYS_writev, FilePosition::Own, true)
 }
 
 /// preadv(descriptor, vectors, count, offset)
-pub fn preadv<G: Abi>(call: &mut Call<G>) -> Outcome {
-    vectored(call, libc::SYS_preadv, Place::Given, false)
+pub fn preadv<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    vectored(call, libc::SYS_preadv, FilePosition::Given, false)
 }
 
 /// pwritev(descriptor, vectors, count, offset)
-pub fn pwritev<G: Abi>(call: &mut Call<G>) -> Outcome {
-    vectored(call, libc::SYS_pwritev, Place::Given, true)
+pub fn pwritev<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    vectored(call, libc::SYS_pwritev, FilePosition::Given, true)
 }
 
 /// preadv2(descriptor, vectors, count, offset, 0, flags)
-pub fn preadv2<G: Abi>(call: &mut Call<G>) -> Outcome {
-    vectored(call, libc::SYS_preadv2, Place::Either, false)
+pub fn preadv2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    vectored(call, libc::SYS_preadv2, FilePosition::Either, false)
 }
 
 /// pwritev2(descriptor, vectors, count, offset, 0, flags)
-pub fn pwritev2<G: Abi>(call: &mut Call<G>) -> Outcome {
-    vectored(call, libc::SYS_pwritev2, Place::Either, true)
+pub fn pwritev2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    vectored(call, libc::SYS_pwritev2, FilePosition::Either, true)
 }
 
 /// Directory entries in the host's format, without the engine's: its descriptors in a process's `fd` and `fdinfo`,
@@ -208,7 +213,7 @@ fn proc_folder(descriptor: i32) -> Option<ProcFolder> {
     if !procfs::is_file(descriptor) {
         return None;
     }
-    let Entry::Of(id, name) = procfs::identify(descriptor)? else { return None };
+    let ProcEntry::Of(id, name) = procfs::identify(descriptor)? else { return None };
     match name.as_str() {
         "fd" | "fdinfo" => Some(ProcFolder::Descriptors),
         "task" if procfs::is_own(id) => Some(ProcFolder::Threads),
@@ -217,7 +222,7 @@ fn proc_folder(descriptor: i32) -> Option<ProcFolder> {
 }
 
 /// getdents64(descriptor, buffer, size)
-pub fn getdents64<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getdents64<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, buffer, size, ..] = call.arguments;
     let entries = entries(call, descriptor, u64::from(size as u32))?;
     call.memory.write(buffer, &entries)?;
@@ -225,7 +230,7 @@ pub fn getdents64<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// vmsplice(pipe, vectors, count, flags)
-pub fn vmsplice<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn vmsplice<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, vectors, count, flags, ..] = call.arguments;
     let vectors = call.vectors(vectors, count)?;
     call.wait(libc::SYS_vmsplice, [descriptor, vectors.as_ptr() as u64, count, flags, 0, 0], Restarts)
@@ -233,7 +238,7 @@ pub fn vmsplice<G: Abi>(call: &mut Call<G>) -> Outcome {
 
 /// getdents(descriptor, buffer, size): in this older format the type is an entry's last byte and the name begins one
 /// byte earlier; the lengths of entries are equal.
-pub fn getdents<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getdents<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, buffer, size, ..] = call.arguments;
     let mut entries = entries(call, descriptor, u64::from(size as u32))?;
     let mut at = 0;
@@ -267,13 +272,13 @@ fn two_timevals<G: Abi>(call: &Call<G>, address: u64) -> Result<[i64; 4], Errno>
     Ok(std::array::from_fn(|index| u64_at(&bytes, 8 * index) as i64))
 }
 
-pub fn set_times<G: Abi>(call: &Call<G>, directory: u64, path: u64, times: Option<[i64; 4]>) -> Outcome {
+pub fn set_times<G: Abi>(call: &Call<G>, directory: u64, path: u64, times: Option<[i64; 4]>) -> CallOutcome {
     let times = times.as_ref().map_or(0, |times| times.as_ptr() as u64);
     call.host(libc::SYS_utimensat, [directory, path, times, 0, 0, 0])
 }
 
 /// futimesat(directory, path or NULL, timeval[2])
-pub fn futimesat<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn futimesat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [directory, path, address, ..] = call.arguments;
     let path = if path == 0 { None } else { Some(call.path(1)?) };
     let times = times(call, address, two_timevals)?;

@@ -2,11 +2,11 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u64_at};
-use crate::calls::call::Interrupted::Fails;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Fails;
+use crate::calls::call::{Call, CallOutcome};
 use crate::state::clock::timespec;
+use guest_memory::{Backing, MappedObject};
 use host::Errno;
-use memory::{Backing, MappedObject};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -42,7 +42,7 @@ fn command<G: Abi>(call: &Call<G>, index: usize) -> u64 {
 }
 
 /// shmat(id, address, flags): the result is the address.
-pub fn shmat<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn shmat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [id, address, flags, ..] = call.arguments;
     let flag = |bit: i32| flags & bit as u64 != 0;
     let size = segment_size(call, id)?;
@@ -87,7 +87,7 @@ fn segment_size<G: Abi>(call: &Call<G>, id: u64) -> Result<u64, Errno> {
 }
 
 /// shmdt(address)
-pub fn shmdt<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn shmdt<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let start = call.arguments[0];
     let bytes = call.kernel.attached.remove(&start).ok_or(EINVAL)?;
     // Replacing the range by reserved space detaches the segment.
@@ -96,7 +96,7 @@ pub fn shmdt<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// shmctl(id, command, buffer)
-pub fn shmctl<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn shmctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [id, _, buffer, ..] = call.arguments;
     let command = command(call, 1);
     let buffer = match command {
@@ -110,7 +110,7 @@ pub fn shmctl<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// msgctl(id, command, buffer)
-pub fn msgctl<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn msgctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [id, _, buffer, ..] = call.arguments;
     let command = command(call, 1);
     let buffer = match command {
@@ -132,27 +132,27 @@ fn message<G: Abi>(call: &Call<G>, address: u64, size: u64) -> Result<u64, Errno
 }
 
 /// msgsnd(id, message, size, flags)
-pub fn msgsnd<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn msgsnd<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [id, address, size, flags, ..] = call.arguments;
     let message = message(call, address, size)?;
     call.wait(libc::SYS_msgsnd, [id, message, size, flags, 0, 0], Fails)
 }
 
 /// msgrcv(id, message, size, type, flags)
-pub fn msgrcv<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn msgrcv<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [id, address, size, kind, flags, _] = call.arguments;
     let message = message(call, address, size)?;
     call.wait(libc::SYS_msgrcv, [id, message, size, kind, flags, 0], Fails)
 }
 
 /// semop(id, operations, count)
-pub fn semop<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn semop<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.arguments[3] = 0;
     semtimedop(call)
 }
 
 /// semtimedop(id, operations, count, timeout)
-pub fn semtimedop<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn semtimedop<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     const OPERATION_BYTES: u64 = 6;
     let [id, operations, count, timeout, ..] = call.arguments;
     let count = u64::from(count as u32);
@@ -168,7 +168,7 @@ pub fn semtimedop<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// semctl(id, number, command, argument)
-pub fn semctl<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn semctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [id, number, _, argument, ..] = call.arguments;
     let command = command(call, 2);
     let make = |argument| call.host(libc::SYS_semctl, [id, number, command, argument, 0, 0]);

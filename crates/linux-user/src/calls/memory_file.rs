@@ -5,10 +5,10 @@ use std::os::fd::{AsRawFd, RawFd};
 use rustix::fs::OFlags;
 
 use crate::abi::Abi;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::process_memory;
 use crate::memory_file::process_of;
-use crate::process_memory::Target;
+use crate::process_memory::TargetMemory;
 use crate::{descriptor_table, procfs};
 use host::Errno;
 
@@ -21,7 +21,7 @@ pub fn transfer<G: Abi>(
     buffers: &[[u64; 2]],
     offset: Option<u64>,
     writes: bool,
-) -> Option<Outcome> {
+) -> Option<CallOutcome> {
     if !call.kernel.opened_memory {
         return None;
     }
@@ -37,7 +37,7 @@ fn transfer_from<G: Abi>(
     buffers: &[[u64; 2]],
     offset: Option<u64>,
     writes: bool,
-) -> Outcome {
+) -> CallOutcome {
     let with = |command: i32| [descriptor as u64, command as u64, 0, 0, 0, 0];
     let access = call.host(libc::SYS_fcntl, with(libc::F_GETFL))? as i32 & libc::O_ACCMODE;
     if access != libc::O_RDWR && (access == libc::O_WRONLY) != writes {
@@ -71,7 +71,7 @@ fn transfer_from<G: Abi>(
 }
 
 /// Accesses this process's own memory, regardless of its protection, up to the first unmapped byte.
-fn own<G: Abi>(call: &mut Call<G>, at: u64, buffer: u64, bytes: u64, writes: bool) -> Outcome {
+fn own<G: Abi>(call: &mut Call<G>, at: u64, buffer: u64, bytes: u64, writes: bool) -> CallOutcome {
     let mapped = mapped_bytes(call, at, bytes);
     if mapped == 0 {
         return Err(EIO);
@@ -106,10 +106,10 @@ fn mapped_bytes<G: Abi>(call: &Call<G>, start: u64, bytes: u64) -> u64 {
 }
 
 /// Accesses another guest's memory.
-fn others<G: Abi>(call: &mut Call<G>, process: u32, at: u64, buffer: [u64; 2], writes: bool) -> Outcome {
+fn others<G: Abi>(call: &mut Call<G>, process: u32, at: u64, buffer: [u64; 2], writes: bool) -> CallOutcome {
     let number = if writes { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
     let local = [[call.pointer(buffer[0], buffer[1])?, buffer[1]]];
-    let remote = [[Target::of(call.memory, process)?.address(call.memory, at, buffer[1]), buffer[1]]];
+    let remote = [[TargetMemory::of(call.memory, process)?.address(call.memory, at, buffer[1]), buffer[1]]];
     match process_memory::transfer(call, number, process.into(), &local, &remote, 0) {
         Err(Errno(libc::EFAULT)) => Err(EIO),
         other => other,

@@ -2,8 +2,8 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Call, CallOutcome};
 use crate::descriptor_table;
 use crate::state::clock::{host_time, timespec};
 use host::Errno;
@@ -19,7 +19,7 @@ fn host_attributes<G: Abi>(call: &Call<G>, address: u64) -> Result<[u64; 8], Err
 }
 
 /// mq_open(name, flags, mode, attributes)
-pub fn mq_open<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mq_open<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, flags, mode, attributes, ..] = call.arguments;
     descriptor_table::note_message_queue();
     let name = call.text(0)?;
@@ -33,7 +33,7 @@ pub fn mq_open<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// mq_getsetattr(queue, new attributes, old attributes)
-pub fn mq_getsetattr<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mq_getsetattr<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [queue, new, old, ..] = call.arguments;
     let new = match new {
         0 => None,
@@ -50,7 +50,7 @@ pub fn mq_getsetattr<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// mq_notify(queue, event)
-pub fn mq_notify<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mq_notify<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     const EVENT_BYTES: usize = 64;
     /// Size of the cookie in a notification by SIGEV_THREAD.
     const COOKIE_BYTES: u64 = 32;
@@ -78,7 +78,7 @@ pub fn mq_notify<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// Sends or receives. The fourth argument is the priority or the address for it; the fifth is an absolute time.
-fn timed<G: Abi>(call: &mut Call<G>, number: libc::c_long, priority: u64) -> Outcome {
+fn timed<G: Abi>(call: &mut Call<G>, number: libc::c_long, priority: u64) -> CallOutcome {
     let [queue, message, size, _, timeout, _] = call.arguments;
     let message = call.pointer(message, size)?;
     let rest = match call.read_timeout(timeout)? {
@@ -95,13 +95,13 @@ fn timed<G: Abi>(call: &mut Call<G>, number: libc::c_long, priority: u64) -> Out
 }
 
 /// mq_timedsend(queue, message, size, priority, timeout)
-pub fn mq_timedsend<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mq_timedsend<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let priority = call.arguments[3];
     timed(call, libc::SYS_mq_timedsend, priority)
 }
 
 /// mq_timedreceive(queue, message, size, priority, timeout)
-pub fn mq_timedreceive<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mq_timedreceive<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let priority = call.pointer(call.arguments[3], 4)?;
     timed(call, libc::SYS_mq_timedreceive, priority)
 }

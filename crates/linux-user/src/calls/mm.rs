@@ -8,14 +8,14 @@ use std::sync::Arc;
 use events::LoadedImage;
 
 use crate::abi::Abi;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::stat::host_status;
 use crate::loader::STACK;
-use crate::state::heap::Heap;
+use crate::state::heap::ProgramHeap;
 use crate::state::substitution::identity;
 use crate::{descriptor_table, memory_file, procfs, reserved};
+use guest_memory::{Backing, Layout, Memory};
 use host::Errno;
-use memory::{Backing, Layout, Memory};
 
 /// PROT_READ, PROT_WRITE, PROT_EXEC, PROT_SEM.
 const PROTECTIONS: u64 = 0xf;
@@ -41,10 +41,10 @@ pub fn range(layout: Layout, start: u64, bytes: u64, too_long: Errno) -> Result<
 }
 
 /// brk(address): the new break, or the old one if it cannot be moved.
-pub fn brk<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn brk<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let wanted = call.arguments[0];
     let limit = call.kernel.own_limit(libc::RLIMIT_DATA);
-    let Heap { start, end, is_executable } = call.kernel.heap;
+    let ProgramHeap { start, end, is_executable } = call.kernel.heap;
     let Layout { page, bytes, .. } = G::LAYOUT;
     if wanted < start || wanted > start.saturating_add(limit).min(bytes - page) {
         return Ok(end);
@@ -75,7 +75,7 @@ fn check_space<G: Abi>(call: &Call<G>, more: u64) -> Result<(), Errno> {
 }
 
 /// mmap(address, length, protection, flags, descriptor, offset)
-pub fn mmap<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mmap<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [address, length, protection, flags, descriptor, offset] = call.arguments;
     let host_flags = G::MAP.host(flags) as i32;
     let kind = (flags & 0xf) as i32;
@@ -202,7 +202,7 @@ fn image_at(layout: Layout, path: &Path, start: u64, bytes: u64, offset: u64) ->
 }
 
 /// munmap(address, length)
-pub fn munmap<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn munmap<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [start, length, ..] = call.arguments;
     let bytes = range(G::LAYOUT, start, length, EINVAL)?;
     if bytes == 0 {
@@ -213,7 +213,7 @@ pub fn munmap<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// mprotect(address, length, protection)
-pub fn mprotect<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mprotect<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [start, length, protection, ..] = call.arguments;
     const GROWS_DOWN: u64 = 0x0100_0000;
     if protection & !(PROTECTIONS | GROWS_DOWN) != 0 {
@@ -244,7 +244,7 @@ fn down_to_stack_end(memory: &Memory, start: u64, bytes: u64) -> Result<(u64, u6
 }
 
 /// mremap(address, old length, new length, flags, new address)
-pub fn mremap<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mremap<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [start, old, new, flags, target, _] = call.arguments;
     let (may_move, fixed) = (flags & 1 != 0, flags & 2 != 0);
     let layout = G::LAYOUT;
@@ -294,7 +294,7 @@ pub fn mremap<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// Linux merges adjacent mappings with the same properties.
 fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
     let Some((_, first)) = memory.region_at(start) else { return false };
-    let alike = |region: &memory::Region| {
+    let alike = |region: &guest_memory::MemoryRegion| {
         region.protection == first.protection
             && region.shared == first.shared
             && std::mem::discriminant(&region.backing) == std::mem::discriminant(&first.backing)
@@ -308,7 +308,7 @@ fn is_one_mapping(memory: &Memory, start: u64, bytes: u64) -> bool {
 }
 
 /// madvise(address, length, advice)
-pub fn madvise<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn madvise<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [start, length, advice, ..] = call.arguments;
     let bytes = range(G::LAYOUT, start, length, EINVAL)?;
     let host_advice = G::host_advice(advice).ok_or(EINVAL)?;
@@ -339,17 +339,17 @@ pub fn madvise<G: Abi>(call: &mut Call<G>) -> Outcome {
     outcome
 }
 
-fn mapped_or_enomem<G: Abi>(call: &Call<G>, start: u64, bytes: u64) -> Outcome {
+fn mapped_or_enomem<G: Abi>(call: &Call<G>, start: u64, bytes: u64) -> CallOutcome {
     mapped_or(call, start, bytes, ENOMEM)
 }
 
 /// `error` unless the whole range is mapped.
-pub fn mapped_or<G: Abi>(call: &Call<G>, start: u64, bytes: u64, error: Errno) -> Outcome {
+pub fn mapped_or<G: Abi>(call: &Call<G>, start: u64, bytes: u64, error: Errno) -> CallOutcome {
     if call.memory.is_mapped(start, bytes) { Ok(0) } else { Err(error) }
 }
 
 /// msync(address, length, flags)
-pub fn msync<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn msync<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [start, length, flags, ..] = call.arguments;
     let host_flags = G::SYNC.host(flags);
     let both = (libc::MS_ASYNC | libc::MS_SYNC) as u64;
@@ -359,11 +359,11 @@ pub fn msync<G: Abi>(call: &mut Call<G>) -> Outcome {
     let bytes = range(G::LAYOUT, start, length, ENOMEM)?;
     mapped_or_enomem(call, start, bytes)?;
     let host = call.memory.host(start, bytes).ok_or(ENOMEM)? as u64;
-    call.wait(libc::SYS_msync, [host, bytes, host_flags, 0, 0, 0], crate::calls::call::Interrupted::Restarts)
+    call.wait(libc::SYS_msync, [host, bytes, host_flags, 0, 0, 0], crate::calls::call::RestartRule::Restarts)
 }
 
 /// mlock(address, length), mlock2 (with flags) and munlock, by the host's number.
-fn lock<G: Abi>(call: &mut Call<G>, number: libc::c_long, flags: u64) -> Outcome {
+fn lock<G: Abi>(call: &mut Call<G>, number: libc::c_long, flags: u64) -> CallOutcome {
     let [start, length, ..] = call.arguments;
     let first = G::LAYOUT.page_of(start);
     let bytes = range(G::LAYOUT, first, length.checked_add(start - first).ok_or(EINVAL)?, ENOMEM)?;
@@ -373,24 +373,24 @@ fn lock<G: Abi>(call: &mut Call<G>, number: libc::c_long, flags: u64) -> Outcome
 }
 
 /// mlock(address, length)
-pub fn mlock<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mlock<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     lock(call, libc::SYS_mlock, 0)
 }
 
 /// mlock2(address, length, flags)
-pub fn mlock2<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mlock2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let flags = call.arguments[2];
     lock(call, libc::SYS_mlock2, flags)
 }
 
 /// munlock(address, length)
-pub fn munlock<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn munlock<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     lock(call, libc::SYS_munlock, 0)
 }
 
 /// mlockall(flags): checked, then granted without an effect, since the host would also lock the engine's memory and
 /// the guest's unused reservation.
-pub fn mlockall<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mlockall<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let flags = G::LOCK_ALL.host(call.arguments[0]);
     if flags == 0 || flags == 4 || G::LOCK_ALL.guest(flags) != call.arguments[0] {
         Err(EINVAL)
@@ -401,7 +401,7 @@ pub fn mlockall<G: Abi>(call: &mut Call<G>) -> Outcome {
 
 /// mincore(address, length, vector): one byte for each of the guest's pages. With the virtual clock all are resident, as
 /// /proc says.
-pub fn mincore<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mincore<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [start, length, vector, ..] = call.arguments;
     let bytes = range(G::LAYOUT, start, length, ENOMEM)?;
     mapped_or_enomem(call, start, bytes)?;

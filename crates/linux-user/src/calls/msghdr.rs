@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::netlink;
 use crate::reserved;
 use host::Errno;
@@ -19,7 +19,7 @@ const CONTROL_HEADER: usize = 16;
 const MOST_CONTROL: u64 = 1 << 17;
 
 /// A guest's msghdr, converted to the host's with the memory that it points to.
-struct Message {
+struct ConvertedMessage {
     vectors: Vec<[u64; 2]>,
     control: Vec<u8>,
     /// Name, its size, vectors, their number, control, its size, flags.
@@ -28,8 +28,8 @@ struct Message {
     control_address: u64,
 }
 
-impl Message {
-    fn read<G: Abi>(call: &Call<G>, address: u64, sends: bool) -> Result<Message, Errno> {
+impl ConvertedMessage {
+    fn read<G: Abi>(call: &Call<G>, address: u64, sends: bool) -> Result<ConvertedMessage, Errno> {
         let bytes: [u8; HEADER] = call.read(address)?;
         let word = |index: usize| u64_at(&bytes, 8 * index);
         let name_size = u64::from(u32_at(&bytes, 8));
@@ -50,7 +50,7 @@ impl Message {
         }
         let vectors = call.vectors(word(2), word(3))?;
         let header = [call.pointer(word(0), name_size)?, name_size, 0, 0, 0, 0, word(6)];
-        Ok(Message { vectors, control, header, control_address })
+        Ok(ConvertedMessage { vectors, control, header, control_address })
     }
 
     /// The host's header; valid until the message is moved or changed.
@@ -132,14 +132,14 @@ fn check_rights(control: &[u8]) -> Result<(), Errno> {
         .try_for_each(|number| reserved::check_descriptor(u32_at(number, 0).into()))
 }
 
-fn send<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> Outcome {
-    let mut message = Message::read(call, address, true)?;
+fn send<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> CallOutcome {
+    let mut message = ConvertedMessage::read(call, address, true)?;
     let arguments = [call.arguments[0], message.host(), flags, 0, 0, 0];
     call.wait(libc::SYS_sendmsg, arguments, Restarts)
 }
 
-fn receive<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> Outcome {
-    let mut message = Message::read(call, address, false)?;
+fn receive<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> CallOutcome {
+    let mut message = ConvertedMessage::read(call, address, false)?;
     let arguments = [call.arguments[0], message.host(), flags, 0, 0, 0];
     let received = call.wait(libc::SYS_recvmsg, arguments, Restarts)?;
     message.write_back(call, address)?;
@@ -150,19 +150,22 @@ fn receive<G: Abi>(call: &mut Call<G>, address: u64, flags: u64) -> Outcome {
 }
 
 /// sendmsg(socket, message, flags)
-pub fn sendmsg<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn sendmsg<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, message, flags, ..] = call.arguments;
     send(call, message, flags)
 }
 
 /// recvmsg(socket, message, flags)
-pub fn recvmsg<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn recvmsg<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, message, flags, ..] = call.arguments;
     receive(call, message, flags)
 }
 
 /// Sends or receives messages one by one; an error after the first one is not reported.
-fn several<G: Abi>(call: &mut Call<G>, mut one: impl FnMut(&mut Call<G>, u64, u64) -> Outcome) -> Outcome {
+fn several<G: Abi>(
+    call: &mut Call<G>,
+    mut one: impl FnMut(&mut Call<G>, u64, u64) -> CallOutcome,
+) -> CallOutcome {
     let [_, messages, count, ..] = call.arguments;
     let count = u64::from(count as u32).min(1024);
     for index in 0..count {
@@ -180,14 +183,14 @@ fn several<G: Abi>(call: &mut Call<G>, mut one: impl FnMut(&mut Call<G>, u64, u6
 }
 
 /// sendmmsg(socket, messages, count, flags)
-pub fn sendmmsg<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn sendmmsg<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let flags = call.arguments[3];
     several(call, |call, address, _| send(call, address, flags))
 }
 
 /// recvmmsg(socket, messages, count, flags, timeout): the timeout is checked only between messages (recvmmsg(2)), and
 /// so has no effect on the receipt of one.
-pub fn recvmmsg<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn recvmmsg<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, _, _, flags, timeout, _] = call.arguments;
     let deadline = call.read_timeout(timeout)?.map(std::time::Duration::from_nanos);
     let started = std::time::Instant::now();

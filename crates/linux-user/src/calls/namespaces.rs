@@ -5,7 +5,7 @@
 use std::os::fd::RawFd;
 
 use crate::abi::Abi;
-use crate::calls::call::{Argument, Call, Outcome};
+use crate::calls::call::{Argument, Call, CallOutcome};
 use crate::{procfs, reserved};
 use host::Errno;
 
@@ -19,7 +19,7 @@ const ALLOWED: i32 = libc::CLONE_NEWUTS
 const REFUSED: i32 = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID;
 
 /// unshare(flags)
-pub fn unshare<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn unshare<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let flags = call.int(0);
     if flags & REFUSED != 0 {
         return Err(refuse(call, "unshare", flags));
@@ -28,7 +28,7 @@ pub fn unshare<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// setns(descriptor of a namespace or of a process, types)
-pub fn setns<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn setns<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let (descriptor, mut types) = (call.int(0), call.int(1));
     reserved::check_descriptor(descriptor as u64)?;
     if types == 0 {
@@ -61,7 +61,7 @@ fn refuse<G: Abi>(call: &mut Call<G>, name: &str, types: i32) -> Errno {
 }
 
 /// mount(source, target, type, flags, data): not of /proc, nor of a part of it, nor over one.
-pub fn mount<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mount<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [source, target, kind, ..] = call.arguments;
     let is_proc = |path: &std::ffi::CStr| procfs::is_folder(libc::AT_FDCWD, path.to_bytes());
     let is_of_proc = source != 0 && is_proc(&call.text(0)?) || target != 0 && is_proc(&call.path(1)?);

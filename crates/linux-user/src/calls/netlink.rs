@@ -2,7 +2,7 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::u32_at;
-use crate::calls::call::{Argument, Call, Outcome};
+use crate::calls::call::{Argument, Call, CallOutcome};
 use host::Errno;
 
 /// Size of a `struct nlmsghdr` (linux/netlink.h): length, type, flags, sequence, port.
@@ -18,7 +18,7 @@ const CACHE_INFORMATION: u16 = 12;
 const CACHE_ERROR: usize = 12;
 
 /// socket(family, type, protocol)
-pub fn socket<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn socket<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let arguments = &[Argument::Number, Argument::Flags(G::SOCKET_TYPE), Argument::Number];
     let socket = call.pass(libc::SYS_socket, arguments)?;
     call.kernel.opened_netlink |= call.int(0) == libc::AF_NETLINK;

@@ -2,7 +2,7 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u64_at};
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::mm::{mapped_or, range};
 use host::Errno;
 
@@ -20,7 +20,7 @@ fn mask<G: Abi>(call: &Call<G>, address: u64, bits: u64) -> Result<u64, Errno> {
 }
 
 /// mbind(address, length, mode, mask, bits, flags)
-pub fn mbind<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn mbind<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [start, length, mode, nodes, bits, flags] = call.arguments;
     let bytes = range(G::LAYOUT, start, length, EINVAL)?;
     let nodes = mask(call, nodes, bits)?;
@@ -30,14 +30,14 @@ pub fn mbind<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// set_mempolicy(mode, mask, bits)
-pub fn set_mempolicy<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn set_mempolicy<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [mode, nodes, bits, ..] = call.arguments;
     let nodes = mask(call, nodes, bits)?;
     call.host(libc::SYS_set_mempolicy, [mode, nodes, bits, 0, 0, 0])
 }
 
 /// get_mempolicy(mode, mask, bits, address, flags)
-pub fn get_mempolicy<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn get_mempolicy<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     const OF_ADDRESS: u64 = 2;
     let [mode, nodes, bits, address, flags, _] = call.arguments;
     let mode = call.pointer(mode, 4)?;
@@ -52,7 +52,7 @@ pub fn get_mempolicy<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// set_mempolicy_home_node(address, length, node, flags)
-pub fn set_mempolicy_home_node<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn set_mempolicy_home_node<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [start, length, node, flags, ..] = call.arguments;
     let bytes = range(G::LAYOUT, start, length, EINVAL)?;
     mapped_or(call, start, bytes, EFAULT)?;
@@ -61,14 +61,14 @@ pub fn set_mempolicy_home_node<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// migrate_pages(process, bits, old mask, new mask)
-pub fn migrate_pages<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn migrate_pages<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [process, bits, old, new, ..] = call.arguments;
     let (old, new) = (mask(call, old, bits)?, mask(call, new, bits)?);
     call.host_unlocked(libc::SYS_migrate_pages, [process, bits, old, new, 0, 0])
 }
 
 /// move_pages(process, number, pages, nodes, statuses, flags)
-pub fn move_pages<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn move_pages<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     /// Maximum number of pages in a call; a longer list takes several.
     const AT_ONCE: u64 = 1024;
     let [process, count, pages, nodes, statuses, flags] = call.arguments;

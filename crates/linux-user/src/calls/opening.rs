@@ -9,10 +9,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::abi::Abi;
 use crate::abi::layout::u64_at;
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Call, CallOutcome};
 use crate::state::fd::Special;
-use crate::state::settings::Random;
+use crate::state::settings::RandomSource;
 use crate::{proc_files, procfs, reserved};
 use host::Errno;
 
@@ -32,14 +32,14 @@ struct Opening {
 }
 
 /// openat(directory, path, flags, mode)
-pub fn openat<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn openat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [directory, _, flags, mode, ..] = call.arguments;
     let (path, flags) = (call.path(1)?, G::OPEN.host(flags) as i32);
     open_path(call, Opening { directory, path, flags, mode, resolve: None })
 }
 
 /// openat2(directory, path, how, size of how)
-pub fn openat2<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn openat2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     /// `struct open_how`: flags, mode and restrictions on path resolution.
     const HOW_BYTES: u64 = 24;
     const EINVAL: Errno = Errno(libc::EINVAL);
@@ -66,7 +66,7 @@ pub fn openat2<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// Opens a path for the guest.
-fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> Outcome {
+fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> CallOutcome {
     let path = opening.path.clone();
     let descriptor = match call.kernel.is_watched() {
         true => open_unseen(call, opening)?,
@@ -75,7 +75,7 @@ fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> Outcome {
     if call.kernel.settings.substitution.is_some() && call.kernel.interpreter.contains(&call.cpu.pc()) {
         call.kernel.substitute_opened(descriptor as i32)?;
     }
-    if call.kernel.settings.random != Random::Host
+    if call.kernel.settings.random != RandomSource::Host
         && let Some(special) = Special::file(path.as_bytes())
     {
         call.kernel.special.insert(descriptor as i32, special);
@@ -85,7 +85,7 @@ fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> Outcome {
 
 impl Opening {
     /// Makes the call with these flags.
-    fn open<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> Outcome {
+    fn open<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> CallOutcome {
         let (directory, path) = (self.directory, self.path.as_ptr() as u64);
         let mode =
             if flags & (libc::O_CREAT | TEMPORARY) != 0 || flags == self.flags { self.mode } else { 0 };
@@ -101,7 +101,7 @@ impl Opening {
 }
 
 /// Opens a path so that no other thread can use a descriptor of a file that the guest must not have.
-fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> Outcome {
+fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> CallOutcome {
     const MOST_LINKS: usize = 40;
     let flags = opening.flags;
     if flags & libc::O_PATH != 0 || flags & NEW == NEW || flags & TEMPORARY != 0 {
@@ -130,7 +130,7 @@ fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> Outcome {
 
 /// Opens the file of a descriptor that was opened with O_PATH. A second descriptor of the file itself must not be closed: that
 /// would end all record locks of the process on it (F_SETLK in fcntl(2)).
-fn open_found<G: Abi>(call: &mut Call<G>, found: RawFd, flags: i32, mode: u64) -> Outcome {
+fn open_found<G: Abi>(call: &mut Call<G>, found: RawFd, flags: i32, mode: u64) -> CallOutcome {
     // SAFETY: the guest has not received the descriptor. Unless another takes its number it must be closed.
     let found = unsafe { OwnedFd::from_raw_fd(found) };
     if procfs::is_file(found.as_raw_fd()) {

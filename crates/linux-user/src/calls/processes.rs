@@ -9,8 +9,8 @@ use image::Image;
 
 use crate::abi::Abi;
 use crate::abi::layout::Record;
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Call, CallOutcome};
 use crate::state::control::{Control, Execute};
 use crate::state::kernel::Kernel;
 use crate::{procfs, reserved};
@@ -42,14 +42,14 @@ fn strings<G: Abi>(call: &Call<G>, mut address: u64, budget: &mut u64) -> Result
 }
 
 /// execve(path, arguments, environment)
-pub fn execve<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn execve<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let path = call.path(0)?;
     let [_, arguments, environment, ..] = call.arguments;
     execute(call, path, arguments, environment)
 }
 
 /// execveat(directory, path, arguments, environment, flags)
-pub fn execveat<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn execveat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [directory, _, arguments, environment, flags, _] = call.arguments;
     let mut path = call.path(1)?;
     if flags & !((libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW) as u64) != 0 {
@@ -68,7 +68,7 @@ pub fn execveat<G: Abi>(call: &mut Call<G>) -> Outcome {
     execute(call, path, arguments, environment)
 }
 
-fn execute<G: Abi>(call: &mut Call<G>, path: CString, arguments: u64, environment: u64) -> Outcome {
+fn execute<G: Abi>(call: &mut Call<G>, path: CString, arguments: u64, environment: u64) -> CallOutcome {
     let instead = reserved::check_path(libc::AT_FDCWD, &path, true)?;
     let path = instead.map_or(path, |instead| instead.absolute());
     let mut budget = most_argument_bytes(call);
@@ -180,7 +180,7 @@ fn execute_host<G: Abi>(
     path: &CString,
     arguments: Vec<Vec<u8>>,
     mut environment: Vec<Vec<u8>>,
-) -> Outcome {
+) -> CallOutcome {
     for variable in &call.kernel.settings.host_environment {
         let variable = variable.as_bytes();
         let name = variable.split_inclusive(|&byte| byte == b'=').next().unwrap_or_default();
@@ -215,7 +215,7 @@ pub fn guest_status<G: Abi>(status: i32) -> i32 {
 }
 
 /// Waits for a child, and fills in its rusage: zeros with the virtual clock, on which children have no times.
-pub fn wait_for<G: Abi>(call: &mut Call<G>, usage: &mut [u8; 144]) -> Outcome {
+pub fn wait_for<G: Abi>(call: &mut Call<G>, usage: &mut [u8; 144]) -> CallOutcome {
     let [process, address, options, ..] = call.arguments;
     let mut status = 0i32;
     let arguments = [process, &raw mut status as u64, options, usage.as_mut_ptr() as u64, 0, 0];
@@ -230,7 +230,7 @@ pub fn wait_for<G: Abi>(call: &mut Call<G>, usage: &mut [u8; 144]) -> Outcome {
 }
 
 /// wait4(process, status, options, usage)
-pub fn wait4<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn wait4<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let (address, mut usage) = (call.arguments[3], [0u8; 144]);
     let child = wait_for(call, &mut usage)?;
     if address != 0 && child != 0 {
@@ -240,7 +240,7 @@ pub fn wait4<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// waitid(kind, id, information, options, usage)
-pub fn waitid<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn waitid<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [kind, id, address, options, usage, _] = call.arguments;
     let mut information = host::SignalInformation([0; 16]);
     let mut used = [0u8; 144];
@@ -258,31 +258,31 @@ pub fn waitid<G: Abi>(call: &mut Call<G>) -> Outcome {
     Ok(0)
 }
 
-fn groups<G: Abi>(call: &Call<G>, number: libc::c_long) -> Outcome {
+fn groups<G: Abi>(call: &Call<G>, number: libc::c_long) -> CallOutcome {
     let [count, list, ..] = call.arguments;
     let list = call.pointer(list, 4 * u64::from(count as u32))?;
     call.host(number, [count, list, 0, 0, 0, 0])
 }
 
 /// getgroups(count, list)
-pub fn getgroups<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getgroups<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     groups(call, libc::SYS_getgroups)
 }
 
 /// setgroups(count, list)
-pub fn setgroups<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn setgroups<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     groups(call, libc::SYS_setgroups)
 }
 
 /// sched_getaffinity(process, size, mask)
-pub fn sched_getaffinity<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn sched_getaffinity<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [process, size, mask, ..] = call.arguments;
     let mask = call.pointer(mask, u64::from(size as u32))?;
     call.host(libc::SYS_sched_getaffinity, [process, size, mask, 0, 0, 0])
 }
 
 /// prctl(option, ...): the options that are supported.
-pub fn prctl<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn prctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     const NAME_BYTES: u64 = 16;
     let [option, argument, ..] = call.arguments;
     let pass = |argument| call.host(libc::SYS_prctl, [option, argument, 0, 0, 0, 0]);

@@ -2,11 +2,11 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u64_at};
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::reserved;
 use crate::state::rlimit::{RESOURCE_COUNT, most_descriptors};
+use guest_memory::{Backing, Memory, MemoryRegion};
 use host::Errno;
-use memory::{Backing, Memory, Region};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
@@ -46,7 +46,7 @@ fn is_own_process(process: u64) -> bool {
     process as u32 == 0 || process as u32 == std::process::id()
 }
 
-fn set_limit<G: Abi>(call: &mut Call<G>, process: u64, resource: u32, new: [u64; 2]) -> Outcome {
+fn set_limit<G: Abi>(call: &mut Call<G>, process: u64, resource: u32, new: [u64; 2]) -> CallOutcome {
     if new[0] > new[1] {
         return Err(EINVAL);
     }
@@ -72,7 +72,7 @@ fn set_limit<G: Abi>(call: &mut Call<G>, process: u64, resource: u32, new: [u64;
 }
 
 /// getrlimit(resource, limit)
-pub fn getrlimit<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getrlimit<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [resource, address, ..] = call.arguments;
     let limit = limit(call, 0, host_resource::<G>(resource)?)?;
     call.write(address, &Record::new().u64s(&limit.map(|value| value.min(G::UNLIMITED))))?;
@@ -80,7 +80,7 @@ pub fn getrlimit<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// setrlimit(resource, limit)
-pub fn setrlimit<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn setrlimit<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [resource, address, ..] = call.arguments;
     let bytes: [u8; 16] = call.read(address)?;
     let value = |offset| match u64_at(&bytes, offset) {
@@ -91,7 +91,7 @@ pub fn setrlimit<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// prlimit64(process, resource, new, old)
-pub fn prlimit64<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn prlimit64<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [process, resource, new, old, ..] = call.arguments;
     let resource = host_resource::<G>(resource)?;
     let before = limit(call, process, resource)?;
@@ -108,7 +108,7 @@ pub fn prlimit64<G: Abi>(call: &mut Call<G>) -> Outcome {
 /// In Linux a stack grows on demand up to the current limit. The engine maps it completely, so a higher limit extends
 /// it at once if there is room.
 fn grow_stack(memory: &Memory, bytes: u64) {
-    let stack = |(_, region): &&(u64, Region)| matches!(region.backing, Backing::Named("[stack]"));
+    let stack = |(_, region): &&(u64, MemoryRegion)| matches!(region.backing, Backing::Named("[stack]"));
     let regions = memory.regions();
     let (Some((start, _)), Some((_, last))) = (regions.iter().find(stack), regions.iter().rfind(stack))
     else {

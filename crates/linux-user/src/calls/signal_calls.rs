@@ -3,8 +3,8 @@
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::abi::signals::{AlternateStack, DEFAULT, IGNORE, LAST, SignalAction};
-use crate::calls::call::Interrupted::Fails;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Fails;
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::process_memory::process_of;
 use crate::calls::signalfd::held;
 use crate::state::clock::timespec;
@@ -36,8 +36,8 @@ impl<G: Abi> Call<'_, '_, G> {
     pub fn with_mask(
         &mut self,
         mask: Option<u64>,
-        wait: impl FnOnce(&mut Self, Option<u64>) -> Outcome,
-    ) -> Outcome {
+        wait: impl FnOnce(&mut Self, Option<u64>) -> CallOutcome,
+    ) -> CallOutcome {
         let Some(mask) = mask else { return wait(self, None) };
         let kept = G::guest_mask(held(self));
         let signals = &mut self.thread.signals;
@@ -88,7 +88,7 @@ pub fn change_mask<G: Abi>(call: &mut Call<G>, how: i32, set: u64) -> Result<(),
 }
 
 /// rt_sigprocmask(how, set, old set, size)
-pub fn rt_sigprocmask<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn rt_sigprocmask<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, new, old, size, ..] = call.arguments;
     if size != 8 {
         return Err(EINVAL);
@@ -111,18 +111,18 @@ fn pending_mask<G: Abi>(call: &Call<G>) -> Result<u64, Errno> {
 }
 
 /// sigpending(set)
-pub fn sigpending<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn sigpending<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let (set, pending) = (call.arguments[0], pending_mask(call)?);
     call.write(set, &Record::new().u64s(&[pending]))?;
     Ok(0)
 }
 
 /// rt_sigpending(set, size)
-pub fn rt_sigpending<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn rt_sigpending<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     if call.arguments[1] > 8 { Err(EINVAL) } else { sigpending(call) }
 }
 
-fn suspend<G: Abi>(call: &mut Call<G>, mask: u64) -> Outcome {
+fn suspend<G: Abi>(call: &mut Call<G>, mask: u64) -> CallOutcome {
     let outcome = call.with_mask(Some(mask), |call, mask| {
         let mask = mask.unwrap_or_default();
         let arguments = [&raw const mask as u64, 8, 0, 0, 0, 0];
@@ -135,19 +135,19 @@ fn suspend<G: Abi>(call: &mut Call<G>, mask: u64) -> Outcome {
 }
 
 /// sigsuspend(mask)
-pub fn sigsuspend<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn sigsuspend<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let mask = call.arguments[0];
     suspend(call, mask)
 }
 
 /// rt_sigsuspend(mask, size)
-pub fn rt_sigsuspend<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn rt_sigsuspend<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let mask = call.mask(0, 1)?;
     suspend(call, mask)
 }
 
 /// rt_sigtimedwait(set, information, timeout, size)
-pub fn rt_sigtimedwait<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn rt_sigtimedwait<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, address, timeout, ..] = call.arguments;
     let set = call.mask(0, 3)?;
     let timeout = call.read_timeout(timeout)?;
@@ -231,7 +231,7 @@ fn is_calling_thread<G: Abi>(call: &Call<G>, thread: i32) -> bool {
 }
 
 /// kill(process, signal)
-pub fn kill<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn kill<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let signal = call.signal(1)?;
     if is_own_process(call.int(0)) && sent_to_process(call, from_self(signal, libc::SI_USER)) {
         return Ok(0);
@@ -245,7 +245,7 @@ pub fn kill<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// tkill(thread, signal)
-pub fn tkill<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn tkill<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let signal = call.signal(1)?;
     if is_calling_thread(call, call.int(0)) && sent_to_thread(call, from_self(signal, libc::SI_TKILL)) {
         return Ok(0);
@@ -254,7 +254,7 @@ pub fn tkill<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// tgkill(process, thread, signal)
-pub fn tgkill<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn tgkill<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [process, thread, ..] = call.arguments;
     let signal = call.signal(2)?;
     if is_calling_thread(call, call.int(1)) && sent_to_thread(call, from_self(signal, libc::SI_TKILL)) {
@@ -287,7 +287,7 @@ fn permitted<G: Abi>(
 }
 
 /// rt_sigqueueinfo(process, signal, information)
-pub fn rt_sigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn rt_sigqueueinfo<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [process, _, address, ..] = call.arguments;
     let signal = call.signal(1)?;
     let information = host_information(call, address, signal)?;
@@ -301,7 +301,7 @@ pub fn rt_sigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// rt_tgsigqueueinfo(process, thread, signal, information)
-pub fn rt_tgsigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn rt_tgsigqueueinfo<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [process, thread, _, address, ..] = call.arguments;
     let signal = call.signal(2)?;
     let information = host_information(call, address, signal)?;
@@ -315,7 +315,7 @@ pub fn rt_tgsigqueueinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// pidfd_send_signal(descriptor, signal, information, flags)
-pub fn pidfd_send_signal<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn pidfd_send_signal<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, _, address, flags, ..] = call.arguments;
     let signal = call.signal(1)?;
     let mut information = None;
@@ -334,7 +334,7 @@ pub fn pidfd_send_signal<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// sigaltstack(new, old)
-pub fn sigaltstack<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn sigaltstack<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [new, old, ..] = call.arguments;
     let stack_pointer = call.cpu.stack_pointer();
     let before = call.thread.signals.stack;

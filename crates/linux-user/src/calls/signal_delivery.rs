@@ -1,27 +1,27 @@
 //! Delivers signals to the guest: takes the default action, or has the guest's ABI enter the handler.
 
 use crate::abi::Abi;
-use crate::abi::signals::{AlternateStack, DEFAULT, Frame, IGNORE, SignalAction};
+use crate::abi::signals::{AlternateStack, DEFAULT, IGNORE, SignalAction, SignalFrame};
 use crate::state::control::Control;
 use crate::state::kernel::Kernel;
 use crate::state::lock::KernelGuard;
 use crate::state::signals::{self, Default};
-use crate::state::threads::Thread;
+use crate::state::threads::Task;
+use guest_memory::Memory;
 use host::{Errno, SignalInformation};
-use memory::Memory;
 
 /// A system call that is about to return, which a signal may restart.
-pub struct Returning<G: Abi> {
+pub struct ReturningCall<G: Abi> {
     /// The registers before the call.
     pub before: G::ResultRegisters,
     /// The error of the call.
     pub error: Option<Errno>,
 }
 
-impl<G: Abi> Returning<G> {
+impl<G: Abi> ReturningCall<G> {
     /// No call.
-    fn nothing() -> Returning<G> {
-        Returning { before: G::ResultRegisters::default(), error: None }
+    fn nothing() -> ReturningCall<G> {
+        ReturningCall { before: G::ResultRegisters::default(), error: None }
     }
 
     /// Restores the registers so that the call is made again, if the handler (None: there is none) permits it.
@@ -34,10 +34,10 @@ impl<G: Abi> Returning<G> {
     }
 }
 
-impl<G: Abi> Thread<G> {
+impl<G: Abi> Task<G> {
     /// Delivers the recorded signal. Called between two instructions when [`host::pending`] is true.
     pub fn deliver(&mut self, kernel: &mut KernelGuard<G>, cpu: &mut G, memory: &Memory) -> Control {
-        self.after_call(kernel, cpu, memory, Returning::nothing())
+        self.after_call(kernel, cpu, memory, ReturningCall::nothing())
     }
 
     /// Delivers pending signals before a system call returns to the guest.
@@ -46,7 +46,7 @@ impl<G: Abi> Thread<G> {
         kernel: &mut KernelGuard<G>,
         cpu: &mut G,
         memory: &Memory,
-        mut call: Returning<G>,
+        mut call: ReturningCall<G>,
     ) -> Control {
         while let Some(mut information) = self.next_signal(kernel) {
             let (signal, pc) = (G::guest_signal(information.signal()), cpu.pc());
@@ -116,7 +116,7 @@ impl<G: Abi> Thread<G> {
         cpu: &mut G,
         memory: &Memory,
         information: &SignalInformation,
-        call: &mut Returning<G>,
+        call: &mut ReturningCall<G>,
     ) -> Control {
         let signal = G::guest_signal(information.signal());
         let action = kernel.actions.get(signal);
@@ -158,7 +158,7 @@ impl<G: Abi> Thread<G> {
             None => return Control::Continue,
             Some(wanted) if wanted == signal => {}
             Some(wanted) => {
-                let mut call = Returning::nothing();
+                let mut call = ReturningCall::nothing();
                 return self.act(kernel, cpu, memory, &signals::sent::<G>(wanted), &mut call);
             }
         }
@@ -190,7 +190,7 @@ impl<G: Abi> Thread<G> {
         let signal = G::guest_signal(information.signal());
         let saved_mask = self.signals.saved_mask.unwrap_or(self.signals.mask);
         let stack = self.signals.stack;
-        let frame = Frame { signal, information, action, saved_mask, stack, trap_arguments };
+        let frame = SignalFrame { signal, information, action, saved_mask, stack, trap_arguments };
         if cpu.enter_handler(memory, &frame).is_err() {
             return self.no_frame(kernel, cpu, memory, signal);
         }

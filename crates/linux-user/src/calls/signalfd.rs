@@ -3,8 +3,8 @@
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::abi::signals::STATUS_IS_SIGNAL;
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Call, CallOutcome};
 use crate::procfs;
 use crate::state::fd::Special;
 use host::{Errno, SignalInformation};
@@ -29,13 +29,13 @@ const CALL_ADDRESS: usize = 88;
 const ARCHITECTURE: usize = 96;
 
 /// signalfd(descriptor, mask, size)
-pub fn signalfd<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn signalfd<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.arguments[3] = 0;
     signalfd4(call)
 }
 
 /// signalfd4(descriptor, mask, size, flags)
-pub fn signalfd4<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn signalfd4<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, _, _, flags, ..] = call.arguments;
     let mask = G::host_mask(call.mask(1, 2)?);
     let arguments = [descriptor, &raw const mask as u64, 8, G::DESCRIPTOR.host(flags), 0, 0];
@@ -45,7 +45,7 @@ pub fn signalfd4<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// Reads signals: first those that the host does not know, then the host's.
-pub fn read<G: Abi>(call: &mut Call<G>, buffer: u64, size: u64) -> Outcome {
+pub fn read<G: Abi>(call: &mut Call<G>, buffer: u64, size: u64) -> CallOutcome {
     let held = take_held(call, size / ENTRY);
     if !held.is_empty() {
         let record = held.iter().fold(Record::new(), |all, information| all.raw(&entry::<G>(information)));

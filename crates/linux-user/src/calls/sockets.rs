@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 
 use crate::abi::Abi;
 use crate::abi::layout::Record;
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::netlink;
 use host::Errno;
 
@@ -54,7 +54,7 @@ fn option<G: Abi>(level: u64, option: u64) -> Result<[u64; 2], Errno> {
 }
 
 /// setsockopt(socket, level, option, value, size)
-pub fn setsockopt<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn setsockopt<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, level, name, value, size, _] = call.arguments;
     let [level, name] = option::<G>(level, name)?;
     let value = call.pointer(value, u64::from(size as u32))?;
@@ -62,7 +62,7 @@ pub fn setsockopt<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// getsockopt(socket, level, option, value, size address)
-pub fn getsockopt<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getsockopt<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, guest_level, guest_name, value, size_address, _] = call.arguments;
     let [level, name] = option::<G>(guest_level, guest_name)?;
     let mut size = call.read_u32(size_address)?;
@@ -82,8 +82,8 @@ fn with_address<G: Abi>(
     call: &mut Call<G>,
     address: u64,
     size_address: u64,
-    make: impl FnOnce(&mut Call<G>, u64, u64) -> Outcome,
-) -> Outcome {
+    make: impl FnOnce(&mut Call<G>, u64, u64) -> CallOutcome,
+) -> CallOutcome {
     if address == 0 {
         return make(call, 0, 0);
     }
@@ -98,13 +98,13 @@ fn with_address<G: Abi>(
 }
 
 /// accept(socket, address, size)
-pub fn accept<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn accept<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.arguments[3] = 0;
     accept4(call)
 }
 
 /// accept4(socket, address, size, flags)
-pub fn accept4<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn accept4<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, address, size, flags, ..] = call.arguments;
     let flags = G::SOCKET_TYPE.host(flags);
     with_address(call, address, size, |call, address, size| {
@@ -113,7 +113,7 @@ pub fn accept4<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// getsockname(socket, address, size)
-pub fn getsockname<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getsockname<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, address, size, ..] = call.arguments;
     with_address(call, address, size, |call, address, size| {
         call.host(libc::SYS_getsockname, [socket, address, size, 0, 0, 0])
@@ -121,7 +121,7 @@ pub fn getsockname<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// getpeername(socket, address, size)
-pub fn getpeername<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getpeername<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, address, size, ..] = call.arguments;
     with_address(call, address, size, |call, address, size| {
         call.host(libc::SYS_getpeername, [socket, address, size, 0, 0, 0])
@@ -129,13 +129,13 @@ pub fn getpeername<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// recv(socket, buffer, size, flags)
-pub fn recv<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn recv<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     (call.arguments[4], call.arguments[5]) = (0, 0);
     recvfrom(call)
 }
 
 /// recvfrom(socket, buffer, size, flags, address, address size)
-pub fn recvfrom<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn recvfrom<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, buffer, size, flags, address, address_size] = call.arguments;
     let pointer = call.pointer(buffer, size)?;
     let received = with_address(call, address, address_size, |call, address, address_size| {
@@ -147,7 +147,7 @@ pub fn recvfrom<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// sendto(socket, buffer, size, flags, address, address size)
-pub fn sendto<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn sendto<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, buffer, size, flags, address, address_size] = call.arguments;
     let buffer = call.pointer(buffer, size)?;
     let address = call.pointer(address, u64::from(address_size as u32))?;

@@ -4,14 +4,14 @@ use std::ffi::CStr;
 
 use crate::abi::Abi;
 use crate::abi::layout::Record;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::reserved;
 use crate::state::kernel::paths::c_path;
 use crate::state::substitution::identity;
 use host::Errno;
 
 /// Fills in a structure of the guest.
-pub type Layout = fn(&libc::stat) -> Result<Record, Errno>;
+pub type StatLayout = fn(&libc::stat) -> Result<Record, Errno>;
 
 pub fn file_status<G: Abi>(
     call: &mut Call<G>,
@@ -19,8 +19,8 @@ pub fn file_status<G: Abi>(
     path: &CStr,
     flags: i32,
     buffer: u64,
-    layout: Layout,
-) -> Outcome {
+    layout: StatLayout,
+) -> CallOutcome {
     let instead = reserved::check_path(directory, path, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?;
     let (directory, path) = match &instead {
         Some(instead) => (instead.directory, instead.path.as_c_str()),
@@ -46,13 +46,13 @@ pub fn host_status(directory: i32, path: &CStr, flags: i32) -> Result<libc::stat
     }
 }
 
-pub fn of_path<G: Abi>(call: &mut Call<G>, flags: i32, layout: Layout) -> Outcome {
+pub fn of_path<G: Abi>(call: &mut Call<G>, flags: i32, layout: StatLayout) -> CallOutcome {
     let path = call.path(0)?;
     let buffer = call.arguments[1];
     file_status(call, libc::AT_FDCWD, &path, flags, buffer, layout)
 }
 
-pub fn of_descriptor<G: Abi>(call: &mut Call<G>, layout: Layout) -> Outcome {
+pub fn of_descriptor<G: Abi>(call: &mut Call<G>, layout: StatLayout) -> CallOutcome {
     let [descriptor, buffer, ..] = call.arguments;
     if (descriptor as i32) < 0 {
         return Err(Errno(libc::EBADF));

@@ -2,25 +2,25 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::Record;
-use crate::calls::call::{Argument, Call, Interrupted, Outcome};
+use crate::calls::call::{Argument, Call, CallOutcome, RestartRule};
 use crate::state::rlimit;
-use crate::state::settings::Random;
+use crate::state::settings::RandomSource;
 use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
 /// Succeeds without an effect.
-pub fn nothing<G: Abi>(_: &mut Call<G>) -> Outcome {
+pub fn nothing<G: Abi>(_: &mut Call<G>) -> CallOutcome {
     Ok(0)
 }
 
 /// getpagesize()
-pub fn getpagesize<G: Abi>(_: &mut Call<G>) -> Outcome {
+pub fn getpagesize<G: Abi>(_: &mut Call<G>) -> CallOutcome {
     Ok(G::LAYOUT.page)
 }
 
 /// getdtablesize(): the kernel's upper limit of descriptors (fs.nr_open); here the guest's maximum.
-pub fn getdtablesize<G: Abi>(_: &mut Call<G>) -> Outcome {
+pub fn getdtablesize<G: Abi>(_: &mut Call<G>) -> CallOutcome {
     Ok(rlimit::most_descriptors())
 }
 
@@ -37,14 +37,14 @@ pub fn names<G: Abi>() -> Result<[[u8; 65]; 6], Errno> {
 }
 
 /// uname(buffer)
-pub fn uname<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn uname<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let buffer = call.arguments[0];
     call.write(buffer, &Record::new().raw(names::<G>()?.as_flattened()))?;
     Ok(0)
 }
 
 /// Copies a name with its NUL, truncated to the size of the buffer.
-pub fn copy_name<G: Abi>(call: &mut Call<G>, name: &[u8; 65]) -> Outcome {
+pub fn copy_name<G: Abi>(call: &mut Call<G>, name: &[u8; 65]) -> CallOutcome {
     let [buffer, size, ..] = call.arguments;
     if size as i32 <= 0 {
         return Err(EINVAL);
@@ -55,12 +55,12 @@ pub fn copy_name<G: Abi>(call: &mut Call<G>, name: &[u8; 65]) -> Outcome {
 }
 
 /// gethostname(buffer, size)
-pub fn gethostname<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn gethostname<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     copy_name(call, &names::<G>()?[1])
 }
 
 /// sysinfo(buffer). With the virtual clock only constant values are returned.
-pub fn sysinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn sysinfo<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let Some(uptime) = call.kernel.virtual_time(libc::CLOCK_BOOTTIME) else {
         return call.pass(libc::SYS_sysinfo, &[Argument::Bytes(112)]);
     };
@@ -81,22 +81,22 @@ pub fn sysinfo<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// personality(persona): only PER_LINUX is supported.
-pub fn personality<G: Abi>(_: &mut Call<G>) -> Outcome {
+pub fn personality<G: Abi>(_: &mut Call<G>) -> CallOutcome {
     Ok(0)
 }
 
 /// membarrier(command, flags, cpu)
-pub fn membarrier<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn membarrier<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.pass(libc::SYS_membarrier, &[Argument::Int, Argument::Int, Argument::Int])
 }
 
 /// getrandom(buffer, size, flags)
-pub fn getrandom<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getrandom<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     const FLAGS: u64 = 7;
     let [buffer, size, flags, ..] = call.arguments;
-    if call.kernel.settings.random == Random::Host {
+    if call.kernel.settings.random == RandomSource::Host {
         let arguments = &[Argument::Buffer, Argument::Number, Argument::Number];
-        return call.pass_wait(libc::SYS_getrandom, arguments, Interrupted::Restarts);
+        return call.pass_wait(libc::SYS_getrandom, arguments, RestartRule::Restarts);
     }
     // GRND_RANDOM and GRND_INSECURE exclude each other.
     if flags & !FLAGS != 0 || flags & 6 == 6 {
@@ -107,7 +107,7 @@ pub fn getrandom<G: Abi>(call: &mut Call<G>) -> Outcome {
 
 impl<G: Abi> Call<'_, '_, G> {
     /// Writes bytes of the seeded generator: as many as requested, up to a mebibyte.
-    pub fn write_random(&mut self, buffer: u64, size: u64) -> Outcome {
+    pub fn write_random(&mut self, buffer: u64, size: u64) -> CallOutcome {
         const MOST_AT_ONCE: u64 = 1 << 20;
         let mut bytes = vec![0; size.min(MOST_AT_ONCE) as usize];
         self.kernel.fill_random(&mut bytes);

@@ -3,7 +3,7 @@
 use crate::abi::Abi;
 use crate::abi::arguments::IoctlArgument;
 use crate::abi::layout::{HOST_TERMIOS, Record, u32_at, u64_at};
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::reserved;
 use host::Errno;
 
@@ -16,7 +16,7 @@ const INTERFACE_REQUESTS: [u64; 13] =
 const INTERFACE_BYTES: u64 = 40;
 
 /// ioctl(descriptor, request, argument)
-pub fn ioctl<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn ioctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, request, argument, ..] = call.arguments;
     let request = u64::from(request as u32);
     let make = |call: &mut Call<G>, host: u64, third: u64| {

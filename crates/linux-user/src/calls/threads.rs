@@ -2,7 +2,7 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::Record;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::vfork;
 use crate::state::control::Control;
 use crate::state::idleness;
@@ -11,13 +11,13 @@ use host::{CloneFlags, Errno};
 const EINVAL: Errno = Errno(libc::EINVAL);
 
 /// exit(status): the end of the calling thread.
-pub fn exit<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn exit<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.control = Control::ExitThread(call.int(0) & 0xff);
     Ok(0)
 }
 
 /// exit_group(status)
-pub fn exit_group<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn exit_group<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     inform_parent(call);
     call.control = Control::Exit(call.int(0) & 0xff);
     Ok(0)
@@ -31,17 +31,17 @@ pub fn inform_parent<G: Abi>(call: &Call<G>) {
 }
 
 /// fork()
-pub fn fork<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn fork<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     fork_process(call, 0, CloneFlags::FORK)
 }
 
 /// vfork()
-pub fn vfork<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn vfork<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     vfork::fork(call, true, |call| fork_process(call, 0, CloneFlags::FORK))
 }
 
 /// Forks the engine. Returns 0 in the child, in which only the calling thread exists.
-pub fn fork_process<G: Abi>(call: &mut Call<G>, clear_at_end: u64, how: CloneFlags) -> Outcome {
+pub fn fork_process<G: Abi>(call: &mut Call<G>, clear_at_end: u64, how: CloneFlags) -> CallOutcome {
     // No signal may be recorded during the fork, or both processes would deliver it.
     let mask = host::block_all();
     if host::is_recorded() {
@@ -72,7 +72,7 @@ pub fn fork_process<G: Abi>(call: &mut Call<G>, clear_at_end: u64, how: CloneFla
 }
 
 /// set_tid_address(address)
-pub fn set_tid_address<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn set_tid_address<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.thread.clear_at_end = call.arguments[0];
     Ok(call.thread.address.id as u64)
 }
@@ -81,7 +81,7 @@ pub fn set_tid_address<G: Abi>(call: &mut Call<G>) -> Outcome {
 const HEAD_BYTES: u64 = 24;
 
 /// set_robust_list(head, size)
-pub fn set_robust_list<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn set_robust_list<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [head, size, ..] = call.arguments;
     if size != HEAD_BYTES {
         return Err(EINVAL);
@@ -94,7 +94,7 @@ pub fn set_robust_list<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// get_robust_list(thread, head, size): for threads of other processes the host's call is made.
-pub fn get_robust_list<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn get_robust_list<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, head, size, ..] = call.arguments;
     let id = match call.int(0) {
         0 => call.thread.address.id,

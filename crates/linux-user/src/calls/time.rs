@@ -14,8 +14,8 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u64_at};
-use crate::calls::call::Interrupted::Fails;
-use crate::calls::call::{Argument, Call, Outcome};
+use crate::calls::call::RestartRule::Fails;
+use crate::calls::call::{Argument, Call, CallOutcome};
 use crate::state::clock::{SECOND, host_time, timespec, timeval};
 use host::Errno;
 
@@ -63,7 +63,7 @@ impl<G: Abi> Call<'_, '_, G> {
 }
 
 /// clock_gettime(clock, time)
-pub fn clock_gettime<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn clock_gettime<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     match call.virtual_time(call.int(0)) {
         Some(time) => {
             let address = call.arguments[1];
@@ -75,7 +75,7 @@ pub fn clock_gettime<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// clock_getres(clock, resolution)
-pub fn clock_getres<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn clock_getres<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let address = call.arguments[1];
     if call.virtual_time(call.int(0)).is_none() || address == 0 {
         return call.pass(libc::SYS_clock_getres, &[Argument::Int, Argument::Bytes(16)]);
@@ -90,7 +90,7 @@ pub fn now<G: Abi>(call: &Call<G>) -> u64 {
 }
 
 /// gettimeofday(time, time zone)
-pub fn gettimeofday<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn gettimeofday<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [time, zone, ..] = call.arguments;
     let record = Record::new().u64s(&timeval(now(call)));
     if time != 0 {
@@ -103,7 +103,7 @@ pub fn gettimeofday<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// times(buffer): clock ticks since a fixed point in the past.
-pub fn times<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn times<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let Some(elapsed) = call.kernel.virtual_time(libc::CLOCK_MONOTONIC) else {
         return call.pass(libc::SYS_times, &[Argument::Bytes(32)]);
     };
@@ -137,7 +137,7 @@ pub fn usage<G: Abi>(call: &Call<G>, who: i32) -> Result<[u8; 144], Errno> {
 }
 
 /// getrusage(who, buffer)
-pub fn getrusage<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getrusage<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let (usage, buffer) = (usage(call, call.int(0))?, call.arguments[1]);
     call.write(buffer, &Record::new().raw(&usage))?;
     Ok(0)
@@ -171,7 +171,7 @@ pub fn sleep<G: Abi>(call: &mut Call<G>, clock: i32, nanoseconds: u64) -> Result
 }
 
 /// Sleeps, and writes the remaining time to the guest's `remaining`, unless that is NULL.
-fn sleep_for<G: Abi>(call: &mut Call<G>, clock: i32, nanoseconds: u64, remaining: u64) -> Outcome {
+fn sleep_for<G: Abi>(call: &mut Call<G>, clock: i32, nanoseconds: u64, remaining: u64) -> CallOutcome {
     match sleep(call, clock, nanoseconds) {
         Ok(()) => Ok(0),
         Err((error, left)) => {
@@ -184,14 +184,14 @@ fn sleep_for<G: Abi>(call: &mut Call<G>, clock: i32, nanoseconds: u64, remaining
 }
 
 /// nanosleep(time, remaining)
-pub fn nanosleep<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn nanosleep<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [time, remaining, ..] = call.arguments;
     let nanoseconds = call.read_timespec(time)?;
     sleep_for(call, libc::CLOCK_MONOTONIC, nanoseconds, remaining)
 }
 
 /// clock_nanosleep(clock, flags, time, remaining)
-pub fn clock_nanosleep<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn clock_nanosleep<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [clock, flags, time, remaining, ..] = call.arguments;
     let clock = clock as i32;
     let requested = call.read_timespec(time)?;

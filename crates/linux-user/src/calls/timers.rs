@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
-use crate::calls::call::{Argument, Call, Outcome};
+use crate::calls::call::{Argument, Call, CallOutcome};
 use crate::state::clock::{self, SECOND};
 use crate::state::timers::{Armed, Timer, Timers};
 use host::Errno;
@@ -54,7 +54,7 @@ fn nanoseconds(seconds: u64, rest: u64) -> u64 {
 }
 
 /// getitimer(which, value)
-pub fn getitimer<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn getitimer<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let address = call.arguments[1];
     let value = get_interval_timer(call)?;
     call.write(address, &Record::new().u64s(&value))?;
@@ -62,7 +62,7 @@ pub fn getitimer<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// setitimer(which, new, old)
-pub fn setitimer<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn setitimer<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, address, old, ..] = call.arguments;
     let mut new = [0u64; 4];
     if address != 0 {
@@ -77,7 +77,7 @@ pub fn setitimer<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// timer_create(clock, event, id)
-pub fn timer_create<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn timer_create<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     const EVENT_BYTES: usize = 64;
     /// SIGEV_NONE: no signal.
     const NONE: u32 = 1;
@@ -103,7 +103,7 @@ pub fn timer_create<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// timer_delete(id)
-pub fn timer_delete<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn timer_delete<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let deleted = call.pass(libc::SYS_timer_delete, &[Argument::Number])?;
     let id = u64::from(call.arguments[0] as u32);
     call.kernel.timers.by_id.remove(&id);
@@ -111,12 +111,12 @@ pub fn timer_delete<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// timer_settime(id, flags, new, old)
-pub fn timer_settime<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn timer_settime<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     set_time(call, libc::SYS_timer_settime, |timers| &mut timers.by_id)
 }
 
 /// timerfd_create(clock, flags)
-pub fn timerfd_create<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn timerfd_create<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let arguments = &[Argument::Int, Argument::Flags(G::DESCRIPTOR)];
     let descriptor = call.pass(libc::SYS_timerfd_create, arguments)?;
     let timer = Timer { clock: call.int(0), armed: None };
@@ -125,7 +125,7 @@ pub fn timerfd_create<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// timerfd_settime(descriptor, flags, new, old)
-pub fn timerfd_settime<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn timerfd_settime<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     set_time(call, libc::SYS_timerfd_settime, |timers| &mut timers.by_descriptor)
 }
 
@@ -133,7 +133,7 @@ fn set_time<G: Abi>(
     call: &mut Call<G>,
     number: libc::c_long,
     which: fn(&mut Timers) -> &mut BTreeMap<u64, Timer>,
-) -> Outcome {
+) -> CallOutcome {
     let [timer, mut flags, new, old, ..] = call.arguments;
     let id = u64::from(timer as u32);
     let clock = which(&mut call.kernel.timers).get(&id).map(|timer| timer.clock);

@@ -6,15 +6,19 @@ use std::io::{ErrorKind, PipeReader, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::abi::Abi;
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::{Call, CallOutcome};
 use crate::reserved::high_copy;
-use crate::state::vfork::{Frames, Parent};
+use crate::state::vfork::{Parent, ParentFrames};
 
 /// Forks by `fork`, which returns 0 in the child, and waits for the child. As in Linux, signals do not interrupt the
 /// wait. The child's writes are copied only if it `shares` memory.
-pub fn fork<G: Abi>(call: &mut Call<G>, shares: bool, fork: impl FnOnce(&mut Call<G>) -> Outcome) -> Outcome {
+pub fn fork<G: Abi>(
+    call: &mut Call<G>,
+    shares: bool,
+    fork: impl FnOnce(&mut Call<G>) -> CallOutcome,
+) -> CallOutcome {
     let stack_pointer = call.cpu.stack_pointer();
-    let frames = if shares { Some(Frames::new(call.memory, stack_pointer)?) } else { None };
+    let frames = if shares { Some(ParentFrames::new(call.memory, stack_pointer)?) } else { None };
     let Some((mut reader, writer)) = out_of_the_way() else {
         // Without free descriptors for the pipe, the parent does not wait.
         return fork(call);

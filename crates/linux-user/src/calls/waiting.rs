@@ -2,8 +2,8 @@
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
-use crate::calls::call::Interrupted::{Fails, Restarts};
-use crate::calls::call::{Call, Outcome};
+use crate::calls::call::RestartRule::{Fails, Restarts};
+use crate::calls::call::{Call, CallOutcome};
 use crate::calls::readiness;
 use crate::reserved;
 use crate::state::clock::{SECOND, host_time, timespec, timeval};
@@ -13,7 +13,7 @@ const EINVAL: Errno = Errno(libc::EINVAL);
 
 impl<G: Abi> Call<'_, '_, G> {
     /// Advances the virtual clock by a timeout that has expired in a call.
-    fn waited(&mut self, outcome: Outcome, timeout: Option<u64>) -> Outcome {
+    fn waited(&mut self, outcome: CallOutcome, timeout: Option<u64>) -> CallOutcome {
         if let (Ok(0), Some(timeout)) = (outcome, timeout) {
             self.slept(timeout);
         }
@@ -25,7 +25,7 @@ impl<G: Abi> Call<'_, '_, G> {
         timeout.map(|timeout| timespec(if is_sleep { timeout } else { self.kernel.dilated(timeout) }))
     }
 
-    /// What the host has left of such a timeout, in nanoseconds of the program.
+    /// The rest of such a timeout that the host reports, in nanoseconds of the program.
     fn rest(&self, left: Option<[u64; 2]>, is_sleep: bool) -> Option<u64> {
         let left = left.map(|[seconds, nanoseconds]| seconds * SECOND + nanoseconds);
         left.map(|left| if is_sleep { left } else { self.kernel.undilated(left) })
@@ -42,7 +42,11 @@ impl<G: Abi> Call<'_, '_, G> {
 }
 
 /// poll with a timeout in nanoseconds, which is updated to the remaining time.
-fn poll_for<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) -> (Outcome, Option<u64>) {
+fn poll_for<G: Abi>(
+    call: &mut Call<G>,
+    timeout: Option<u64>,
+    mask: Option<u64>,
+) -> (CallOutcome, Option<u64>) {
     let [entries, count, ..] = call.arguments;
     let is_sleep = count as u32 == 0;
     let ready = readiness::polled(call);
@@ -90,13 +94,13 @@ fn write_events<G: Abi>(call: &mut Call<G>, entries: Option<&[libc::pollfd]>) ->
 }
 
 /// poll(entries, count, milliseconds)
-pub fn poll<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn poll<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let timeout = u64::try_from(call.int(2)).ok().map(|milliseconds| milliseconds * 1_000_000);
     poll_for(call, timeout, None).0
 }
 
 /// ppoll(entries, count, timeout, mask, mask size): the remaining time is written back, as Linux does.
-pub fn ppoll<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn ppoll<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, _, address, mask, size, _] = call.arguments;
     let mask = call.optional_mask(mask, size)?;
     let timeout = call.read_timeout(address)?;
@@ -113,7 +117,7 @@ pub fn select_for<G: Abi>(
     call: &mut Call<G>,
     timeout: Option<u64>,
     mask: Option<u64>,
-) -> (Outcome, Option<u64>) {
+) -> (CallOutcome, Option<u64>) {
     let [count, sets @ .., _, _] = call.arguments;
     let is_sleep = sets == [0; 3];
     // The kernel ignores bits beyond the maximum number of descriptors.
@@ -152,7 +156,7 @@ pub fn timeval_nanoseconds(seconds: i64, microseconds: i64) -> Result<u64, Errno
 }
 
 /// select(count, read, write, except, timeval)
-pub fn select<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn select<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let address = call.arguments[4];
     let mut timeout = None;
     if address != 0 {
@@ -167,7 +171,7 @@ pub fn select<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// pselect6(count, read, write, except, timespec, pointer to mask and its size)
-pub fn pselect6<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn pselect6<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, _, _, _, address, pair] = call.arguments;
     let mut mask = None;
     if pair != 0 {
@@ -183,7 +187,7 @@ pub fn pselect6<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// epoll_create(size)
-pub fn epoll_create<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn epoll_create<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     if call.int(0) <= 0 {
         return Err(EINVAL);
     }
@@ -191,7 +195,7 @@ pub fn epoll_create<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// epoll_ctl(descriptor, operation, other descriptor, event); the guest's event is not packed.
-pub fn epoll_ctl<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn epoll_ctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [descriptor, operation, other, address, ..] = call.arguments;
     let event = if operation as i32 == libc::EPOLL_CTL_DEL {
         None
@@ -206,7 +210,7 @@ pub fn epoll_ctl<G: Abi>(call: &mut Call<G>) -> Outcome {
     call.host(libc::SYS_epoll_ctl, [descriptor, operation, other, event, 0, 0])
 }
 
-fn epoll<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) -> Outcome {
+fn epoll<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) -> CallOutcome {
     const MOST_AT_ONCE: i32 = 4096;
     let [descriptor, address, ..] = call.arguments;
     let count = call.int(2);
@@ -237,19 +241,19 @@ fn milliseconds<G: Abi>(call: &Call<G>) -> Option<u64> {
 }
 
 /// epoll_wait(descriptor, events, count, milliseconds)
-pub fn epoll_wait<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn epoll_wait<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     epoll(call, milliseconds(call), None)
 }
 
 /// epoll_pwait(descriptor, events, count, milliseconds, mask, mask size)
-pub fn epoll_pwait<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn epoll_pwait<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, _, _, _, mask, size] = call.arguments;
     let mask = call.optional_mask(mask, size)?;
     epoll(call, milliseconds(call), mask)
 }
 
 /// epoll_pwait2(descriptor, events, count, timeout, mask, mask size)
-pub fn epoll_pwait2<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn epoll_pwait2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, _, _, timeout, mask, size] = call.arguments;
     let mask = call.optional_mask(mask, size)?;
     let timeout = call.read_timeout(timeout)?;
@@ -276,7 +280,7 @@ const ON_TWO: [u64; 5] =
     [FUTEX_REQUEUE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_OP, FUTEX_WAIT_REQUEUE_PI, FUTEX_CMP_REQUEUE_PI];
 
 /// futex(word, operation, value, timeout or number, second word, third value)
-pub fn futex<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn futex<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [word, operation, value, fourth, second, third] = call.arguments;
     let command = u64::from(operation as u32) & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME);
     let word = call.pointer(word, 4)?;
@@ -307,7 +311,7 @@ pub fn futex<G: Abi>(call: &mut Call<G>) -> Outcome {
 }
 
 /// futex_waitv(waiters, number, flags, end, clock): waits until one of several words is woken.
-pub fn futex_waitv<G: Abi>(call: &mut Call<G>) -> Outcome {
+pub fn futex_waitv<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     /// `struct futex_waitv`: value, word, flags.
     const WAITER_BYTES: u64 = 24;
     const MAX_WAITERS: u64 = 128;

@@ -7,18 +7,18 @@ pub const BLOCK_BYTES: usize = 64;
 
 /// A control block for the host's kernel, which knows it by this address until its event is taken.
 #[repr(C, align(8))]
-pub struct Block(pub(crate) [u8; BLOCK_BYTES]);
+pub struct ControlBlock(pub(crate) [u8; BLOCK_BYTES]);
 
 /// A context: the host's ID, and the control blocks in progress.
-pub struct Context {
+pub struct AioContext {
     pub(crate) host: u64,
     /// By host address: the guest address of a control block, and the allocation that keeps it in place.
-    pub(crate) under_way: BTreeMap<u64, (u64, Box<Block>)>,
+    pub(crate) under_way: BTreeMap<u64, (u64, Box<ControlBlock>)>,
 }
 
 /// The contexts of a process, by the guest's ids.
 #[derive(Default)]
-pub struct Contexts(pub(crate) BTreeMap<u64, Context>);
+pub struct Contexts(pub(crate) BTreeMap<u64, AioContext>);
 
 impl Contexts {
     /// Destroys all contexts, as execve does.

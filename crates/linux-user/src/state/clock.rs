@@ -1,6 +1,6 @@
 //! Clocks: the virtual one, and conversions.
 
-use memory::Memory;
+use guest_memory::Memory;
 
 use crate::state::fd;
 

@@ -41,7 +41,7 @@ pub struct Execute {
 
 /// How a program ended.
 #[derive(Clone, Debug)]
-pub enum End<G: Abi> {
+pub enum ProgramEnd<G: Abi> {
     /// It exited with this status.
     Exited(i32),
     /// By a signal.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Sockets, by their descriptors.
 #[derive(Clone, Debug, Default)]
 pub struct Conversations {
-    /// What was sent last is not followed by a look for what was received.
+    /// Descriptors on which the program sent last, and has not looked for received data since.
     answered: BTreeSet<i32>,
     /// Those whose readiness is reported once only, when data arrive (EPOLLET): nothing would report again what was held back.
     edge_triggered: BTreeSet<i32>,

@@ -2,7 +2,7 @@
 
 /// The program's heap: from the end of its data to the break.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Heap {
+pub struct ProgramHeap {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// Linux makes every heap of some guests executable (VM_DATA_DEFAULT_FLAGS in include/linux/mm.h). Here only programs
@@ -11,9 +11,9 @@ pub struct Heap {
     pub(crate) is_executable: bool,
 }
 
-impl Heap {
+impl ProgramHeap {
     /// An empty heap.
-    pub fn at(start: u64, is_executable: bool) -> Heap {
-        Heap { start, end: start, is_executable }
+    pub fn at(start: u64, is_executable: bool) -> ProgramHeap {
+        ProgramHeap { start, end: start, is_executable }
     }
 }

@@ -23,12 +23,12 @@ use crate::state::clock::VirtualClock;
 use crate::state::conversations::Conversations;
 use crate::state::fd::Special;
 use crate::state::forks::Forks;
-use crate::state::heap::Heap;
+use crate::state::heap::ProgramHeap;
 use crate::state::rlimit::{self as limits, RESOURCE_COUNT};
-use crate::state::settings::{Random, Settings};
+use crate::state::settings::{RandomSource, SystemSettings};
 use crate::state::signals::Actions;
 use crate::state::substitution::Originals;
-use crate::state::threads::{Thread, Threads};
+use crate::state::threads::{Task, Threads};
 use crate::state::timers::Timers;
 use crate::state::vfork::Parent;
 use crate::{loader, procfs};
@@ -51,13 +51,13 @@ pub struct Kernel<G: Abi> {
     /// The connection to the parent, while that waits in vfork.
     pub(crate) parent: Option<Parent>,
     pub(crate) threads: Threads<G>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: SystemSettings,
     pub(crate) executable: PathBuf,
     /// The name of the file that was executed: a link's or a script's, rather than what was loaded for it.
     pub(crate) command: OsString,
     pub(crate) arguments: Vec<Vec<u8>>,
     pub(crate) stack: loader::Stack,
-    pub(crate) heap: Heap,
+    pub(crate) heap: ProgramHeap,
     pub(crate) actions: Actions<G>,
     /// SIGSEGV and SIGBUS that were sent to the process while the sending thread blocked them: any may take them.
     pub(crate) held: Vec<SignalInformation>,
@@ -99,10 +99,10 @@ pub struct Kernel<G: Abi> {
 
 impl<G: Abi> Kernel<G> {
     /// The state of a process before a program is loaded.
-    pub fn new(settings: Settings, first: &Thread<G>) -> Kernel<G> {
+    pub fn new(settings: SystemSettings, first: &Task<G>) -> Kernel<G> {
         let random_state = match settings.random {
-            Random::Seeded(seed) => seed,
-            Random::Host => 0,
+            RandomSource::Seeded(seed) => seed,
+            RandomSource::Host => 0,
         };
         Kernel {
             instructions: 0,
@@ -118,7 +118,7 @@ impl<G: Abi> Kernel<G> {
             command: OsString::new(),
             arguments: Vec::new(),
             stack: loader::Stack::default(),
-            heap: Heap::default(),
+            heap: ProgramHeap::default(),
             actions: Actions::inherit(),
             held: Vec::new(),
             clock: VirtualClock::default(),
@@ -175,12 +175,12 @@ impl<G: Abi> Kernel<G> {
 
     /// Records what was loaded: the program's file, its arguments and all addresses. The calling host thread takes
     /// the program's name.
-    pub fn started(&mut self, executable: &Path, arguments: &[OsString], loaded: &loader::Loaded) {
+    pub fn started(&mut self, executable: &Path, arguments: &[OsString], loaded: &loader::LoadedProgram) {
         procfs::set_executable(executable);
         self.executable = std::path::absolute(executable).unwrap_or_else(|_| executable.into());
         self.arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         self.stack = loaded.stack.clone();
-        self.heap = Heap::at(loaded.heap, loaded.executable_stack);
+        self.heap = ProgramHeap::at(loaded.heap, loaded.executable_stack);
         self.images = loaded.images.clone();
         self.interpreter = loaded.images.get(1).map_or(0..0, |image| image.start..image.end);
         self.attached.clear();
@@ -213,8 +213,8 @@ impl<G: Abi> Kernel<G> {
         let mut bytes = [0; 16];
         match self.settings.random {
             // SAFETY: the buffer is ours. A failure leaves zeros, which is still a valid vector.
-            Random::Host => drop(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 16, 0) }),
-            Random::Seeded(_) => self.fill_random(&mut bytes),
+            RandomSource::Host => drop(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 16, 0) }),
+            RandomSource::Seeded(_) => self.fill_random(&mut bytes),
         }
         bytes
     }

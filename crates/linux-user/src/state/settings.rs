@@ -9,7 +9,7 @@ use crate::state::substitution::Substitution;
 
 /// Settings of the operating system that a program sees.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SystemSettings {
     /// The directory in which absolute paths are looked up first; it has the C library and its loader. None for
     /// the guest's usual one.
     pub sysroot: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub struct Settings {
     /// process that gets a signal has done what it does about it when the sender goes on, as has a process that was forked.
     pub dilation: u32,
     /// The source of random numbers.
-    pub random: Random,
+    pub random: RandomSource,
     /// Size of the stack in bytes.
     pub stack_bytes: u64,
     /// Variables for the environment of host programs that the program executes: each `NAME=value` replaces the
@@ -29,17 +29,17 @@ pub struct Settings {
     pub host_environment: Vec<OsString>,
     /// Where the process stores the number of instructions that it has executed, several times a second.
     pub executed: Option<Arc<AtomicU64>>,
-    /// What images are loaded in place of others.
+    /// The images that are loaded in place of others.
     pub substitution: Option<Arc<dyn Substitution>>,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for SystemSettings {
+    fn default() -> SystemSettings {
+        SystemSettings {
             sysroot: None,
             clock: Clock::Virtual,
             dilation: 1,
-            random: Random::Seeded(0),
+            random: RandomSource::Seeded(0),
             stack_bytes: 8 << 20,
             host_environment: Vec::new(),
             executed: None,
@@ -60,7 +60,7 @@ pub enum Clock {
 
 /// The source of getrandom, `AT_RANDOM`, /dev/random and /dev/urandom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Random {
+pub enum RandomSource {
     /// The host.
     Host,
     /// A generator with this seed, which gives the same numbers in each run.

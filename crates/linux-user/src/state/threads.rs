@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use host::ThreadHandle;
 
 use crate::abi::Abi;
-use crate::state::control::{End, Execute};
+use crate::state::control::{Execute, ProgramEnd};
 use crate::state::signals::Signals;
 
 /// The kernel state of a thread, apart from memory and registers.
-pub struct Thread<G: Abi> {
+pub struct Task<G: Abi> {
     pub(crate) signals: Signals<G>,
     /// The address at which 0 is stored and a waiter woken when the thread ends; 0 for none.
     pub(crate) clear_at_end: u64,
@@ -30,9 +30,9 @@ pub struct Thread<G: Abi> {
 
 /// How a process ends or is replaced.
 #[derive(Clone, Debug)]
-pub enum Ending<G: Abi> {
+pub enum ProcessEnding<G: Abi> {
     /// The process ends.
-    End(End<G>),
+    End(ProgramEnd<G>),
     /// Another program replaces it.
     Execute(Execute),
 }
@@ -40,16 +40,16 @@ pub enum Ending<G: Abi> {
 /// The threads of a process.
 pub struct Threads<G: Abi> {
     /// The threads that have not ended, by ID.
-    pub(crate) alive: BTreeMap<i32, Member>,
+    pub(crate) alive: BTreeMap<i32, ListedThread>,
     /// The first thread's id.
     pub(crate) first: i32,
     /// Number of threads created so far.
     pub(crate) begun: u32,
-    pub(crate) ending: Option<Ending<G>>,
+    pub(crate) ending: Option<ProcessEnding<G>>,
 }
 
 /// A thread in the list.
-pub struct Member {
+pub struct ListedThread {
     pub(crate) address: ThreadHandle,
     pub(crate) number: u32,
     /// The list of mutexes that the thread holds, whose waiters are notified when it ends; 0 for none.
@@ -83,21 +83,21 @@ impl Start {
     }
 }
 
-impl<G: Abi> Thread<G> {
+impl<G: Abi> Task<G> {
     /// The calling thread as the first one of a process.
-    pub fn first() -> Thread<G> {
+    pub fn first() -> Task<G> {
         let address = host::adopt_thread(true);
         let signals = Signals::inherit();
-        Thread { signals, clear_at_end: 0, address, number: 0, reported: 0 }
+        Task { signals, clear_at_end: 0, address, number: 0, reported: 0 }
     }
 
     /// The calling thread, in which every signal is blocked, as a new guest thread. Until it is [added](Kernel::add)
     /// it belongs to no process.
-    pub fn start(start: &Start) -> Thread<G> {
+    pub fn start(start: &Start) -> Task<G> {
         let address = host::adopt_thread(false);
         let signals = Signals::new(start.mask);
         let clear_at_end = start.clear_at_end;
-        Thread { signals, clear_at_end, address, number: 0, reported: 0 }
+        Task { signals, clear_at_end, address, number: 0, reported: 0 }
     }
 
     /// A handle by which other threads reach it.
@@ -108,9 +108,9 @@ impl<G: Abi> Thread<G> {
 
 impl<G: Abi> Threads<G> {
     /// A process with one thread.
-    pub fn new(first: &Thread<G>) -> Threads<G> {
+    pub fn new(first: &Task<G>) -> Threads<G> {
         let ThreadHandle { id, .. } = first.address;
-        let member = Member { address: first.address, number: 0, robust_list: 0 };
+        let member = ListedThread { address: first.address, number: 0, robust_list: 0 };
         Threads { alive: BTreeMap::from([(id, member)]), first: id, begun: 1, ending: None }
     }
 }

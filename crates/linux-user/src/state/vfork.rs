@@ -5,39 +5,39 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use guest_memory::Memory;
 use host::Errno;
-use memory::Memory;
 
 /// Number of bytes above the stack pointer that are shared.
 const SHARED_BYTES: usize = 1 << 16;
 
 /// The words that the child leaves for its parent, in shared memory.
 #[repr(C)]
-struct Words {
+struct ChildWords {
     left: AtomicBool,
     values: [u64; SHARED_BYTES / 8],
 }
 
 /// The parent's frames near its stack pointer.
-pub struct Frames {
+pub struct ParentFrames {
     address: u64,
     before: Vec<u64>,
-    words: *mut Words,
+    words: *mut ChildWords,
 }
 
 // SAFETY: in each process the words belong to this value alone. The parent reads them after the child has ended or
 // has stopped using them.
-unsafe impl Send for Frames {}
+unsafe impl Send for ParentFrames {}
 
-impl Frames {
+impl ParentFrames {
     /// The frames above `address`.
-    pub fn new(memory: &Memory, address: u64) -> Result<Frames, Errno> {
+    pub fn new(memory: &Memory, address: u64) -> Result<ParentFrames, Errno> {
         let address = address & !7;
         // SAFETY: requests new memory.
         let words = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                size_of::<Words>(),
+                size_of::<ChildWords>(),
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_ANONYMOUS,
                 -1,
@@ -47,7 +47,7 @@ impl Frames {
         if words == libc::MAP_FAILED {
             return Err(Errno::last());
         }
-        Ok(Frames { address, before: read(memory, address), words: words.cast() })
+        Ok(ParentFrames { address, before: read(memory, address), words: words.cast() })
     }
 
     /// In the child: stores the words before it ends or executes a program.
@@ -78,10 +78,10 @@ impl Frames {
     }
 }
 
-impl Drop for Frames {
+impl Drop for ParentFrames {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `new` and is not borrowed any more.
-        unsafe { libc::munmap(self.words.cast(), size_of::<Words>()) };
+        unsafe { libc::munmap(self.words.cast(), size_of::<ChildWords>()) };
     }
 }
 
@@ -93,7 +93,7 @@ fn read(memory: &Memory, address: u64) -> Vec<u64> {
 
 /// A vfork child's connection to its parent.
 pub struct Parent {
-    pub(crate) frames: Option<Frames>,
+    pub(crate) frames: Option<ParentFrames>,
     /// The parent waits as long as it is open.
     pub(crate) _end: OwnedFd,
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::{Checked, require};
+use super::error::{CheckResult, require};
 
 /// A bus with split transactions: after its address a transaction leaves the bus to others until its data come. Addresses
 /// are served in the order of requests, and data come in the order of addresses. Times are cycles of the bus.
@@ -29,7 +29,7 @@ pub struct Bus {
     pub outstanding: u32,
 }
 
-/// What a processor does until its misses are served.
+/// The behaviour of a processor until its misses are served.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusProcessor {
@@ -51,7 +51,7 @@ pub struct BusProcessor {
 
 impl Bus {
     /// Names the field that is wrong, and says why.
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckResult {
         let clock = self.clock_mhz;
         let reason = format!("{clock} is no clock: a number from 0.001 to 1000000");
         require((0.001..=1e6).contains(&clock), "coherence.bus.clock_mhz", reason)?;
@@ -70,7 +70,7 @@ impl Bus {
 
 impl BusProcessor {
     /// Names the field that is wrong, and says why.
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckResult {
         let cycles = self.cycles_per_instruction;
         let reason = format!("{cycles} is no number from 0.01 to 1000");
         require((0.01..=1000.0).contains(&cycles), "coherence.processor.cycles_per_instruction", reason)?;

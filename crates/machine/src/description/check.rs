@@ -1,6 +1,6 @@
 //! Checks that a described machine is possible.
 
-use super::error::{Checked, require};
+use super::error::{CheckResult, require};
 use super::{Cache, Holds, Machine, TranslationBuffer, WritePolicy};
 use crate::core::out_of_order::OutOfOrder;
 use crate::core::pipeline::{Emulation, Pipeline};
@@ -18,7 +18,7 @@ const MOST_LATENCY: f64 = 200.0;
 const MOST_PAGES: u32 = 1 << 16;
 
 /// Names the field that is wrong, and says why.
-pub(super) fn check(machine: &Machine) -> Checked {
+pub(super) fn check(machine: &Machine) -> CheckResult {
     let clock = machine.processor.clock_mhz;
     require(clock.is_finite() && clock > 0.0, "processor.clock_mhz", format!("{clock} is no clock"))?;
     if let Some(cpu) = &machine.processor.cpu {
@@ -59,11 +59,11 @@ pub(super) fn check(machine: &Machine) -> Checked {
     require(machine.caches.is_empty() || cycles >= last, "memory.latency_ns", reason)
 }
 
-fn power_of_two(field: String, number: u64, what: &str) -> Checked {
+fn power_of_two(field: String, number: u64, what: &str) -> CheckResult {
     require(number.is_power_of_two(), field, format!("{number}{what} is not a power of two"))
 }
 
-fn cache_alone(cache: &Cache) -> Checked {
+fn cache_alone(cache: &Cache) -> CheckResult {
     let field = |name: &str| format!("caches.{}.{name}", cache.name);
     let &Cache { size, ways, line, .. } = cache;
     require(cache.level >= 1, field("level"), "levels are numbered from 1")?;
@@ -108,7 +108,7 @@ fn cache_alone(cache: &Cache) -> Checked {
     )
 }
 
-fn buffer_alone(buffer: &TranslationBuffer) -> Checked {
+fn buffer_alone(buffer: &TranslationBuffer) -> CheckResult {
     let field = |name: &str| format!("translation_buffers.{}.{name}", buffer.name);
     let &TranslationBuffer { entries, page, .. } = buffer;
     let ways = buffer.ways();
@@ -139,7 +139,7 @@ fn buffer_alone(buffer: &TranslationBuffer) -> Checked {
     )
 }
 
-fn granularity_hints(buffer: &TranslationBuffer) -> Checked {
+fn granularity_hints(buffer: &TranslationBuffer) -> CheckResult {
     let field = format!("translation_buffers.{}.granularity_hints", buffer.name);
     let sizes = &buffer.granularity_hints;
     let reason =
@@ -153,7 +153,7 @@ fn granularity_hints(buffer: &TranslationBuffer) -> Checked {
 }
 
 /// Each level occurs once, without gaps.
-fn levels(path: impl Iterator<Item = (String, u8)>) -> Checked {
+fn levels(path: impl Iterator<Item = (String, u8)>) -> CheckResult {
     let mut before = 0;
     for (name, level) in path {
         let reason = match level == before {
@@ -167,7 +167,7 @@ fn levels(path: impl Iterator<Item = (String, u8)>) -> Checked {
 }
 
 /// The conditions between the caches of a path.
-fn cache_path(machine: &Machine, instructions: bool) -> Checked {
+fn cache_path(machine: &Machine, instructions: bool) -> CheckResult {
     let path: Vec<&Cache> = machine.caches.iter().filter(|cache| cache.holds.has(instructions)).collect();
     levels(path.iter().map(|cache| (format!("caches.{}", cache.name), cache.level)))?;
     for pair in path.windows(2) {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::{Checked, require};
+use super::error::{CheckResult, require};
 use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, WritePolicy};
 use crate::memory::coherence::Protocol;
 
@@ -20,7 +20,7 @@ pub struct Coherence {
     pub flushes: Vec<String>,
     /// The bus, if its time is described.
     pub bus: Option<Bus>,
-    /// What processors do until the bus has served them.
+    /// The behaviour of processors until the bus has served them.
     pub processor: Option<BusProcessor>,
     /// The nodes, if not all processors share one memory.
     pub nodes: Option<Nodes>,
@@ -48,7 +48,7 @@ impl Coherence {
     }
 
     /// Names the field that is wrong, and says why.
-    pub(super) fn check(&self, caches: &[Cache], buffers: &[TranslationBuffer]) -> Checked {
+    pub(super) fn check(&self, caches: &[Cache], buffers: &[TranslationBuffer]) -> CheckResult {
         let path: Vec<&Cache> = caches.iter().filter(|cache| cache.holds.has(false)).collect();
         let names: Vec<&str> = path.iter().map(|cache| cache.name.as_str()).collect();
         require(!path.is_empty(), "coherence", "there is no cache of data to keep coherent")?;

@@ -24,7 +24,7 @@ pub enum Error {
     Setting {
         /// The setting, as `dcache.size=16K`.
         setting: String,
-        /// What is wrong with it.
+        /// The fault of it.
         reason: String,
     },
     /// No machine is possible with this value.
@@ -32,7 +32,7 @@ pub enum Error {
     Impossible {
         /// The field, as `caches.dcache.ways`.
         field: String,
-        /// What is wrong with its value.
+        /// The fault of its value.
         reason: String,
     },
 }
@@ -65,9 +65,9 @@ fn sentence(text: &str) -> String {
 }
 
 /// The result of a check.
-pub(crate) type Checked = Result<(), Error>;
+pub(crate) type CheckResult = Result<(), Error>;
 
 /// Rejects a description unless a condition holds: names the field, and says why it is wrong.
-pub(crate) fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> Checked {
+pub(crate) fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> CheckResult {
     if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
 }

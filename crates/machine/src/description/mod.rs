@@ -25,7 +25,7 @@ pub use built_in::names;
 pub use bus::{Bus, BusProcessor};
 pub use coherence::Coherence;
 pub use error::Error;
-pub(crate) use error::{Checked, require};
+pub(crate) use error::{CheckResult, require};
 pub use granularity::{HintedRegion, HintedRegions};
 pub use hierarchy::{Cache, Crossing, Holds, MainMemory, TranslationBuffer, WriteBuffer, WritePolicy};
 pub use nodes::{FarCache, Nodes, Placement};
@@ -36,7 +36,7 @@ pub use setting::{Setting, Sweep};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// What machine it is, in one line.
+    /// The machine, in one line.
     pub title: String,
     /// The processor as a whole.
     pub processor: Processor,

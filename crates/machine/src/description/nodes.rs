@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Cache;
-use super::error::{Checked, require};
+use super::error::{CheckResult, require};
 use super::hierarchy::bytes;
 use crate::memory::coherence::{Directory, Protocol};
 use crate::memory::hierarchy::Replacement;
@@ -15,7 +15,7 @@ use crate::memory::hierarchy::Replacement;
 pub struct Nodes {
     /// Processors of a node. The number of nodes follows from the number of processors.
     pub processors: u32,
-    /// What a line's home node knows of its copies.
+    /// The directory: the knowledge of a line's home node about its copies.
     pub directory: Directory,
     /// Which node's memory a page is in.
     #[serde(default)]
@@ -70,7 +70,7 @@ impl FarCache {
         self.size / (self.line * u64::from(self.ways))
     }
 
-    fn check(&self, private: &Cache) -> Checked {
+    fn check(&self, private: &Cache) -> CheckResult {
         let field = |name: &str| format!("coherence.nodes.far_cache.{name}");
         let &FarCache { size, ways, line, .. } = self;
         let reason =
@@ -93,7 +93,7 @@ const MOST_LINES: u64 = 1 << 22;
 
 impl Nodes {
     /// Names the field that is wrong, and says why.
-    pub(super) fn check(&self, private: &Cache, protocol: Protocol) -> Checked {
+    pub(super) fn check(&self, private: &Cache, protocol: Protocol) -> CheckResult {
         let fits = (1..=64).contains(&self.processors);
         require(fits, "coherence.nodes.processors", format!("{} is not 1 to 64", self.processors))?;
         let reason =

@@ -6,7 +6,7 @@ use super::interconnect::InterconnectClock;
 use crate::description::Bus;
 use crate::memory::coherence::Exchange;
 
-/// What a transaction does.
+/// The kind of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transaction {
     /// A line comes from memory.
@@ -39,7 +39,7 @@ impl Transaction {
     }
 }
 
-/// What was counted of transactions of a kind. Times are picoseconds.
+/// Counts of transactions of a kind. Times are picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionCounts {
     /// Their number.

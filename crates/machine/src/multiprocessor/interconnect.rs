@@ -48,8 +48,9 @@ impl InterconnectClock {
         interfaces.iter_mut().chain(directories).for_each(|time| *time = 0);
     }
 
-    /// What an access of a node's processor needs, from a time on. The interface of the node sends all of it, one operation after
-    /// the other, and the access waits for the messages and for the directory at the line's home. Returns when it has ended.
+    /// Carries out the operations that an access of a node's processor needs, from a time on. The interface of the node sends all
+    /// of it, one operation after the other, and the access waits for the messages and for the directory at the line's home.
+    /// Returns when it has ended.
     pub fn exchange(&mut self, now: u64, node: usize, exchange: &Exchange) -> u64 {
         let start = now.max(self.interfaces_free[node]);
         let sent = self.interface * exchange.count();

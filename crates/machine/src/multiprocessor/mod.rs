@@ -6,7 +6,7 @@ mod interconnect;
 mod processor;
 mod sampling;
 
-use events::record::{Event, Mark, Shape};
+use events::record::{Event, Mark, RecordShape};
 use events::{Block, BlockId, Thread};
 use isa::InstructionClass;
 
@@ -32,7 +32,7 @@ struct TimedBlock {
     accesses: Box<[(u8, bool)]>,
 }
 
-/// What a machine's processors do next.
+/// The next step of a machine's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// They can continue: call [`Multiprocessor::step`].
@@ -58,9 +58,9 @@ pub struct Multiprocessor {
     /// Logarithm of the bytes of an instruction line; None if fetches are not simulated.
     fetch_shift: Option<u32>,
     blocks: Vec<TimedBlock>,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     processors: Vec<ProcessorState>,
-    /// What is executed in time; everything without it.
+    /// The windows that are executed in time; everything without it.
     sampler: Option<ProcessorSampler>,
     began: u64,
 }
@@ -104,7 +104,7 @@ impl Multiprocessor {
         Multiprocessor { sampler, ..self }
     }
 
-    /// What a sample has measured.
+    /// The measurements of a sample.
     pub fn sampled(&self) -> Option<&SampledTime> {
         self.sampler.as_ref().map(ProcessorSampler::sampled)
     }
@@ -134,10 +134,10 @@ impl Multiprocessor {
             }),
             accesses: accesses.map(|access| (access.size, access.is_store)).collect(),
         });
-        self.shapes.push(Shape::new(set, &block.words, false));
+        self.shapes.push(RecordShape::new(set, &block.words, false));
     }
 
-    /// What comes next.
+    /// The next step.
     pub fn next_step(&self) -> NextStep {
         let busy = self.processors.iter().enumerate().filter(|(_, processor)| !processor.is_idle);
         match busy.min_by_key(|(_, processor)| processor.time) {
@@ -331,7 +331,7 @@ impl Multiprocessor {
         used_bus
     }
 
-    /// What an access needs the bus for. A line that is evicted for it has the same bank: lines that evict each other are a
+    /// The transaction that an access needs. A line that is evicted for it has the same bank: lines that evict each other are a
     /// multiple of the sets of a cache apart.
     fn transaction(
         &mut self,

@@ -4,7 +4,7 @@ use events::{BlockId, Thread};
 
 use super::bus::Transaction;
 
-/// What a processor spends its time on.
+/// A cause for which a processor's time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProcessorCause {
     /// It executes instructions, with data from its own caches.
@@ -52,7 +52,7 @@ impl ProcessorCause {
     }
 }
 
-/// What was counted of a processor.
+/// Counts of a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorCounts {
     /// Instructions.

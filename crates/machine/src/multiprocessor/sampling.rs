@@ -11,7 +11,7 @@ const TRANSACTIONS: usize = 1 + ProcessorCause::ALL.len();
 /// Instructions of a processor's turn between windows.
 pub(super) const WARMING_TURN: u64 = 100;
 
-/// What the windows of a sample have measured: picoseconds of all processors, by cause.
+/// The measurements in the windows of a sample: picoseconds of all processors, by cause.
 pub type SampledTime = WindowSums<SUMS>;
 
 impl SampledTime {

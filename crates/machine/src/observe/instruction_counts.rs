@@ -1,6 +1,6 @@
 //! A model without a machine: it counts instructions, loads and stores, by block and by unit of work.
 
-use events::record::{Entries, Entry, Mark, Shape};
+use events::record::{Entries, Entry, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, Thread};
 
 use crate::observe::per_thread::{PerThread, Sums};
@@ -9,7 +9,7 @@ use crate::{MergeableModel, Model};
 /// Executions of blocks, and the instructions, loads and stores of each unit of work.
 #[derive(Default)]
 pub struct InstructionCounts {
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     /// By block and instruction, whether it loads, and whether it stores.
     accesses: Vec<Box<[[bool; 2]]>>,
     /// By block, what one execution adds.
@@ -97,7 +97,7 @@ fn accesses(block: &Block, word: u32) -> [bool; 2] {
 
 impl Consumer for InstructionCounts {
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(block.instruction_set, &block.words, false));
+        self.shapes.push(RecordShape::new(block.instruction_set, &block.words, false));
         let accesses: Box<[_]> = block.words.iter().map(|&word| accesses(block, word)).collect();
         let count = |kind: usize| accesses.iter().filter(|access| access[kind]).count() as u64;
         self.sums.push(AccessSums([block.words.len() as u64, count(0), count(1)]));

@@ -14,7 +14,7 @@ pub trait MergeableModel: Model {
     where
         Self: Sized;
 
-    /// What the results of all instructions add up to, in the columns in which they are shown.
+    /// The sums of the results of all instructions, in the columns in which they are shown.
     fn totals(&self) -> Vec<u64>;
 }
 
@@ -36,7 +36,7 @@ pub struct PerProcess<M> {
     definitions: Vec<ProcessDefinition>,
     /// By the number of the process.
     models: BTreeMap<u32, M>,
-    /// What ended processes counted, unless each keeps its model.
+    /// The counts of ended processes, unless each keeps its model.
     ended: Option<EndedProcesses<M>>,
     has_worker_threads: bool,
 }
@@ -49,7 +49,7 @@ struct EndedProcesses<M> {
     totals: BTreeMap<u32, Vec<u64>>,
 }
 
-/// What is defined for the models of later processes, too.
+/// A definition for the models of later processes, too.
 enum ProcessDefinition {
     Image(Image),
     Block(Block),

@@ -39,18 +39,18 @@ impl SamplingPlan {
         ((share * u128::from(self.period)) >> 64) as u64
     }
 
-    fn length(&self, phase: Phase) -> u64 {
+    fn length(&self, phase: SamplingPhase) -> u64 {
         match phase {
-            Phase::FunctionalWarming => self.period.saturating_sub(self.window + self.warm_up),
-            Phase::DetailedWarming => self.warm_up,
-            Phase::Measured => self.window,
+            SamplingPhase::FunctionalWarming => self.period.saturating_sub(self.window + self.warm_up),
+            SamplingPhase::DetailedWarming => self.warm_up,
+            SamplingPhase::Measured => self.window,
         }
     }
 }
 
-/// What happens to the present instructions.
+/// The treatment of the present instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SamplingPhase {
     FunctionalWarming,
     DetailedWarming,
     Measured,
@@ -65,7 +65,7 @@ pub struct Estimate {
     pub error: f64,
 }
 
-/// What the windows of a sample have measured, as sums of `N` counts: the first one is of everything, the others of its parts.
+/// The measurements in the windows of a sample, as sums of `N` counts: the first one is of everything, the others of its parts.
 #[derive(Clone, Debug)]
 pub struct WindowSums<const N: usize> {
     /// The number of windows.
@@ -181,7 +181,7 @@ fn student(freedom: f64) -> f64 {
 #[derive(Debug)]
 pub(crate) struct WindowSampler<const N: usize> {
     plan: SamplingPlan,
-    phase: Phase,
+    phase: SamplingPhase,
     /// Instructions until the phase ends; less than 1 if it is over.
     left: i64,
     has_begun: bool,
@@ -193,7 +193,7 @@ pub(crate) struct WindowSampler<const N: usize> {
 impl<const N: usize> WindowSampler<N> {
     /// A sample by a plan. Windows come at the ends of periods.
     pub fn new(plan: SamplingPlan) -> WindowSampler<N> {
-        let phase = Phase::FunctionalWarming;
+        let phase = SamplingPhase::FunctionalWarming;
         let left = plan.length(phase) as i64;
         let mut sampler = WindowSampler {
             plan,
@@ -218,7 +218,7 @@ impl<const N: usize> WindowSampler<N> {
     /// Whether the next block is simulated in detail.
     #[inline(always)]
     pub fn is_detailed(&self) -> bool {
-        self.phase != Phase::FunctionalWarming
+        self.phase != SamplingPhase::FunctionalWarming
     }
 
     /// A block with this number of instructions was executed, after which there are these counts.
@@ -247,10 +247,10 @@ impl<const N: usize> WindowSampler<N> {
         self.window.1.iter_mut().zip(counts).for_each(|(before, added)| *before += added);
     }
 
-    /// What was measured, if the execution ends with these counts.
+    /// The measurements, if the execution ends with these counts.
     pub fn ended(&self, counts: [u64; N]) -> WindowSums<N> {
         let mut sampled = self.sampled.clone();
-        if self.phase == Phase::Measured {
+        if self.phase == SamplingPhase::Measured {
             sampled.close_window(self.window, counts);
         }
         sampled
@@ -260,13 +260,13 @@ impl<const N: usize> WindowSampler<N> {
     #[inline(never)]
     fn next_phase(&mut self, counts: impl Fn() -> [u64; N]) {
         while self.left <= 0 {
-            if self.phase == Phase::Measured {
+            if self.phase == SamplingPhase::Measured {
                 self.sampled.close_window(self.window, counts());
             }
             self.phase = match self.phase {
-                Phase::FunctionalWarming => Phase::DetailedWarming,
-                Phase::DetailedWarming => Phase::Measured,
-                Phase::Measured => Phase::FunctionalWarming,
+                SamplingPhase::FunctionalWarming => SamplingPhase::DetailedWarming,
+                SamplingPhase::DetailedWarming => SamplingPhase::Measured,
+                SamplingPhase::Measured => SamplingPhase::FunctionalWarming,
             };
             self.left += self.plan.length(self.phase) as i64;
             self.window = (0, counts());
@@ -312,9 +312,9 @@ mod tests {
         let mut executed = 0;
         for _ in 0..blocks {
             phases.push(match sampler.phase {
-                Phase::FunctionalWarming => '.',
-                Phase::DetailedWarming => 'w',
-                Phase::Measured => 'M',
+                SamplingPhase::FunctionalWarming => '.',
+                SamplingPhase::DetailedWarming => 'w',
+                SamplingPhase::Measured => 'M',
             });
             executed += if sampler.is_detailed() { u64::from(block) } else { 0 };
             sampler.executed(block.into(), || [2 * executed]);

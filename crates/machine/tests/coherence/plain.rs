@@ -22,7 +22,7 @@ pub struct PlainMiss {
     pub class: Option<SharingClass>,
 }
 
-/// What an access did on the bus.
+/// The events on the bus of an access.
 #[derive(Debug, PartialEq)]
 pub struct PlainEvent {
     pub operation: BusOperation,
@@ -39,7 +39,7 @@ pub struct Plain {
     pub caches: Vec<Vec<PlainCache>>,
     pub copies: Vec<BTreeMap<u64, PlainCopy>>,
     pub memory: BTreeMap<u64, u64>,
-    /// What each byte was set to last.
+    /// The last value of each byte.
     pub latest: BTreeMap<u64, u64>,
     pub touched: Vec<BTreeSet<u64>>,
     pub evicted: Vec<BTreeSet<u64>>,

@@ -1,4 +1,4 @@
-//! What the fields of a machine's description say, in the terms of the formulas.
+//! The fields of a machine's description, in the terms of the formulas.
 
 use isa::InstructionClass::{self, TrapBarrier};
 use pathlength_machine::pipeline::{ClassRules, OperandRole, Pipeline};

@@ -30,11 +30,11 @@ const DIFFERENT_MACHINES: &[&str] = &[
 
 /// A program that is measured on machines.
 pub struct MicroBenchmark {
-    /// What it measures, as in the table.
+    /// The measured quantity, as in the table.
     pub name: String,
     /// The table in which it is.
     pub section: &'static str,
-    /// What it measures on a machine, and what follows from the machine's fields; none if it does not apply.
+    /// The measurement on a machine, and the value that follows from the machine's fields; none if it does not apply.
     pub case: Box<Case>,
 }
 

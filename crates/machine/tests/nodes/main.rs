@@ -53,7 +53,7 @@ fn random_access(rng: &mut Rng, processors: usize, line: u64) -> (usize, u64, u6
     (processor, at & !(size - 1), size)
 }
 
-/// What occurred in a comparison.
+/// Events that occurred in a comparison.
 #[derive(Default)]
 struct Occurred {
     operations: [u64; 7],

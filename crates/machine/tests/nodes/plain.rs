@@ -35,7 +35,7 @@ struct PlainCopy {
     data: Bytes,
 }
 
-/// What the home node knows of a line.
+/// The knowledge of the home node about a line.
 #[derive(Clone, Debug, Default)]
 struct PlainHome {
     /// SCI: the first node, and each node's next and previous one.
@@ -86,7 +86,7 @@ impl PlainHome {
     }
 }
 
-/// What an access needed.
+/// The operations that an access needed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlainEvent {
     pub operation: Option<BusOperation>,

@@ -27,7 +27,7 @@ pub fn serve(address: u64) -> ServedBy {
 
 /// Memory that serves by [`serve`].
 pub struct ByAddress {
-    /// What a TLB misses traps.
+    /// Whether a TLB miss traps.
     pub software_refill: bool,
 }
 

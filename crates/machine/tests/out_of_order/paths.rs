@@ -22,7 +22,7 @@ pub struct Dynamic {
     pub redirect: Redirect,
 }
 
-/// What the front end does after an instruction.
+/// The action of the front end after an instruction.
 #[derive(Clone, Debug)]
 pub enum Redirect {
     /// It continues with the next one.
@@ -54,7 +54,7 @@ impl Dynamic {
         }
     }
 
-    /// What a failed case shows.
+    /// The text of a failed case.
     pub fn text(&self) -> String {
         let path = self.wrong_path().len();
         let redirect = match &self.redirect {
@@ -264,7 +264,7 @@ fn jumps_by_path(transfer: &isa::ControlTransfer) -> bool {
     matches!(transfer.target, TransferTarget::Register { .. }) && !transfer.return_stack.pops
 }
 
-/// What is known of registers: values, and whether they are sums of constants of the block.
+/// The knowledge of registers: values, and whether they are sums of constants of the block.
 #[derive(Clone)]
 struct Registers([Option<(u64, bool)>; 32]);
 

@@ -498,7 +498,7 @@ impl<'a> Ticks<'a> {
         Some(arrives)
     }
 
-    /// What follows once other times are known.
+    /// Computes the times that follow from others.
     fn finish(&mut self) {
         for place in 0..self.entries.len() {
             let entry = &self.entries[place];

@@ -1,6 +1,6 @@
 //! Programs as text: `"addq r1,r2,r3; ldq r4,8(r5); beq r1,-8"`, consecutive instructions.
 
-use isa::encode::{self, EncodeError, Operand};
+use isa::encode::{self, EncodeError, SecondOperand};
 use isa::{Format, Op, Operands, Qualifiers};
 
 /// The words of a program.
@@ -28,12 +28,14 @@ fn instruction(line: &str) -> Result<u32, EncodeError> {
         }
         Format::Branch => encode::branch(op, register(0), number(operands[1])),
         Format::Operate if op.row().operands == Operands::Rc => {
-            encode::operate(op, 31, Operand::Literal(1), register(0))
+            encode::operate(op, 31, SecondOperand::Literal(1), register(0))
         }
         Format::Operate if op.row().operands == Operands::RbRc => {
-            encode::operate(op, 31, Operand::Register(register(0)), register(1))
+            encode::operate(op, 31, SecondOperand::Register(register(0)), register(1))
         }
-        Format::Operate => encode::operate(op, register(0), Operand::Register(register(1)), register(2)),
+        Format::Operate => {
+            encode::operate(op, register(0), SecondOperand::Register(register(1)), register(2))
+        }
         Format::FloatOperate if op.row().operands == Operands::FbFc => {
             encode::float_operate(op, Qualifiers::NONE, 31, register(0), register(1))
         }

@@ -41,7 +41,7 @@ pub struct Ticks<'a> {
     now: u64,
     /// The cycle in which the last instruction was issued.
     last: u64,
-    /// What the next instruction waits for, until when, and for which cause; and the rules that it has passed.
+    /// The waits of the next instruction, each with its end and its cause; and the rules that it has passed.
     holds: VecDeque<(u64, Cause)>,
     stage: Stage,
     /// When the group of the last instruction arrived, and in which line it is.

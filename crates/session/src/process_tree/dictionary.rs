@@ -9,12 +9,12 @@ use std::sync::Arc;
 use engine::Cpu;
 use events::{Block, BlockId, Consumer, Image};
 use guest::Guest;
-use trace::{Function, Process, Trace, Writer};
+use trace::{Function, ProcessDictionary, Trace, Writer};
 
 /// The definitions of all processes, each of them once.
 pub struct TreeDictionary {
     /// What writes the trace that has the definitions.
-    process: Arc<Process>,
+    process: Arc<ProcessDictionary>,
     /// The trace's file.
     file: File,
     images: Vec<(Image, Option<Arc<image::Image>>)>,
@@ -25,7 +25,7 @@ impl TreeDictionary {
     /// Without definitions, written to an empty file that was opened for appending.
     pub fn new(file: File, header: &trace::Header) -> io::Result<TreeDictionary> {
         let writer = Writer::new(file.try_clone()?, header)?;
-        let process = Process::new(&writer, 0, std::process::id());
+        let process = ProcessDictionary::new(&writer, 0, std::process::id());
         Ok(TreeDictionary { process, file, images: Vec::new(), image_numbers: HashMap::new() })
     }
 
@@ -37,7 +37,7 @@ impl TreeDictionary {
             consumer.map(&image);
             self.process.add_image(image.clone());
             // An image that cannot be read any more has no functions.
-            let file = linux::read_image(&image.path).ok().map(Arc::new);
+            let file = linux_user::read_image(&image.path).ok().map(Arc::new);
             images.push((image, file));
             images.len() as u32 - 1
         })

@@ -39,10 +39,10 @@ impl ForkedTree {
     /// the program's from now on. With `ends_too`, the program's processes end if this one is killed.
     pub fn run(ends_too: bool, body: impl FnOnce() -> Result<Ending, Error>) -> Result<ForkedTree, Error> {
         let (alive, lives) = io::pipe().map_err(Error::Simulation)?;
-        let [alive, lives] = [OwnedFd::from(alive), OwnedFd::from(lives)].map(linux::out_of_reach);
+        let [alive, lives] = [OwnedFd::from(alive), OwnedFd::from(lives)].map(linux_user::out_of_reach);
         let result = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC);
         let result =
-            File::from(linux::out_of_reach(result.map_err(|error| Error::Simulation(error.into()))?));
+            File::from(linux_user::out_of_reach(result.map_err(|error| Error::Simulation(error.into()))?));
         let close = || {
             // SAFETY: both are closed once, in a process of its own that uses neither.
             unsafe { (libc::close(alive.as_raw_fd()), libc::close(lives.as_raw_fd())) };

@@ -20,7 +20,7 @@ impl Watcher {
     pub fn begin(lives: &OwnedFd, close: impl FnOnce()) -> io::Result<Watcher> {
         let pipe = fs::read_link(format!("/proc/self/fd/{}", lives.as_raw_fd()))?;
         let (told, farewell) = io::pipe()?;
-        let farewell = linux::out_of_reach(farewell.into());
+        let farewell = linux_user::out_of_reach(farewell.into());
         // SAFETY: the child only watches, and ends here; this process has no other thread that could hold a lock which the
         // child would need.
         match unsafe { libc::fork() } {

@@ -2,7 +2,7 @@
 
 use analysis::replay::Selection;
 use anyhow::bail;
-use engine::{ClassPlan, Place, Plan, UnitPlan};
+use engine::{ClassPlan, Plan, ProgramLocation, UnitPlan};
 use trace::{ExecutionMode, Trace};
 
 use super::Simulation;
@@ -11,9 +11,9 @@ use super::Simulation;
 #[derive(Clone, Debug, Default)]
 pub struct PlannedPart {
     /// Where it begins.
-    pub from: Option<Place>,
+    pub from: Option<ProgramLocation>,
     /// Where it ends.
-    pub until: Option<Place>,
+    pub until: Option<ProgramLocation>,
     /// The function of the units of work; several are classes of units.
     pub unit: Vec<String>,
     /// Units to skip first.

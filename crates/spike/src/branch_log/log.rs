@@ -2,7 +2,7 @@
 
 use crate::counts::{PAGE, word};
 
-/// What files begin with; the last byte is the version of the format.
+/// The first bytes of a file; the last one is the version of the format.
 const MAGIC: [u8; 8] = *b"PLBRLOG\x01";
 const ID: usize = 8;
 const IMAGES: usize = 16;
@@ -30,7 +30,7 @@ pub const PROCESS_SHIFT: u32 = 32;
 /// The lowest bit of the lap.
 pub const LAP_SHIFT: u32 = 54;
 
-/// What a log says of itself.
+/// The header of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogHeader {
     /// A hash of the images that were patched.
@@ -43,7 +43,7 @@ pub struct LogHeader {
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LogRecord {
     /// The process.
     pub process: u32,
     /// The thread pointer, which tells the threads of a process apart.
@@ -56,7 +56,7 @@ pub struct Record {
 
 /// The state of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct LogState {
     /// Whether programs log.
     pub is_on: bool,
     /// Records that were ever made.
@@ -109,22 +109,22 @@ impl LogHeader {
         Ok(LogHeader { id: word(file, ID), switches, capacity })
     }
 
-    /// What a file with this header holds.
-    pub fn state(&self, file: &[u8]) -> State {
+    /// The state of a file with this header.
+    pub fn state(&self, file: &[u8]) -> LogState {
         let (made, capacity) = (word(file, POSITION), 1 << self.capacity);
-        State { is_on: word(file, SWITCH) != 0, made, held: made.min(capacity), capacity }
+        LogState { is_on: word(file, SWITCH) != 0, made, held: made.min(capacity), capacity }
     }
 
     /// The records of a file with this header, oldest first; `None` for one that was reserved, but never written, because its thread
     /// was killed.
-    pub fn records<'a>(&self, file: &'a [u8]) -> impl Iterator<Item = Option<Record>> + use<'a> {
+    pub fn records<'a>(&self, file: &'a [u8]) -> impl Iterator<Item = Option<LogRecord>> + use<'a> {
         let (state, capacity) = (self.state(file), self.capacity);
         (state.made - state.held..state.made).map(move |index| {
             let at = RECORDS + RECORD_BYTES * (index & (state.capacity - 1)) as usize;
             let (first, thread) = (word(file, at), word(file, at + 8));
             let is_current = first >> LAP_SHIFT == (index >> capacity) & ((1 << (64 - LAP_SHIFT)) - 1);
             let process = (first >> PROCESS_SHIFT) as u32 & ((1 << (LAP_SHIFT - PROCESS_SHIFT)) - 1);
-            (is_current && process != 0).then_some(Record {
+            (is_current && process != 0).then_some(LogRecord {
                 process,
                 thread,
                 image: (first as u32) >> PLACE_BITS,
@@ -163,7 +163,7 @@ mod tests {
         (0..1500).for_each(|index| write(&mut file, &header, index, 42, index));
         // Reserved, not written: the slot still has the record of the lap before.
         put(&mut file, POSITION, 1501);
-        let records: Vec<Option<Record>> = header.records(&file).collect();
+        let records: Vec<Option<LogRecord>> = header.records(&file).collect();
         assert_eq!(records.len(), 1024);
         let distances: Vec<u32> = records.iter().flatten().map(|record| record.distance).collect();
         assert_eq!(distances, (477..1500).collect::<Vec<u32>>());

@@ -10,24 +10,24 @@ mod profile;
 mod reconstruct;
 mod routine;
 
-use crate::assemble::{Assembly, Fragment, Layout, assemble};
+use crate::assemble::{Assembly, CodeLayout, Fragment, assemble};
 use crate::counts::{self, PAGE};
 use crate::error::Problem;
-use crate::instrument::code::{State, saving};
-use crate::instrument::editor::{Editor, Facts, Insertion, PartLength};
+use crate::instrument::code::{InsertedState, saving};
+use crate::instrument::editor::{Editor, Insertion, PartLength, ProcedureFacts};
 use crate::instrument::start::{self, MappedFile};
 use crate::layout;
 use crate::optimize;
 use crate::output;
-use crate::program::{Block, BlockId, Exit, Instruction, NO_ORIGIN, ProcedureId, Program};
-use places::{Place, Places};
+use crate::program::{BlockId, CodeBlock, CodeExit, LiftedInstruction, NO_ORIGIN, ProcedureId, Program};
+use places::{ProcedureRecords, RecordMeaning};
 pub use profile::BlockCounts;
-pub use reconstruct::{LoggedImage, Reconstruction, Step, reconstruct};
-use routine::{Registers, Routines};
+pub use reconstruct::{LoggedImage, ReconstructedStep, Reconstruction, reconstruct};
+use routine::{LogRoutines, RoutineRegisters};
 
 /// Numbers of a patched image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct PatchSummary {
     /// Procedures that log their branches.
     pub procedures: usize,
     /// Procedures that cannot be changed, or whose paths a log could not tell apart: what they execute is not in the log.
@@ -42,29 +42,29 @@ pub struct Summary {
 
 /// An image of a log, patched or to be reconstructed.
 #[derive(Debug)]
-pub struct Plan {
+pub struct LogImage {
     program: Program,
-    layout: Layout,
+    layout: CodeLayout,
     /// The original addresses of the blocks, and their numbers of instructions.
     extents: Vec<(u64, u32)>,
     capacity: u32,
     /// The places of each procedure that is patched.
-    places: Vec<Option<Places>>,
+    places: Vec<Option<ProcedureRecords>>,
     /// The blocks with calls that write records, and what they are for.
-    calls: Vec<(BlockId, Place)>,
-    summary: Summary,
+    calls: Vec<(BlockId, RecordMeaning)>,
+    summary: PatchSummary,
 }
 
-impl Plan {
+impl LogImage {
     /// Decides where records are written, and inserts the calls. The image has this number in a log with two to the power of `capacity`
     /// records.
-    pub fn new(mut program: Program, image: usize, capacity: u32) -> Plan {
+    pub fn new(mut program: Program, image: usize, capacity: u32) -> LogImage {
         let extents = extents(&program);
         let original_instructions = program.code.words.len();
         let originals = program.procedures.len() as ProcedureId;
         optimize::strip_nops(&mut program);
-        let routines = Routines::new(&mut program, image as u32, capacity);
-        let mut patcher = Patcher {
+        let routines = LogRoutines::new(&mut program, image as u32, capacity);
+        let mut patcher = LogPatcher {
             editor: Editor::new(program),
             routines,
             part: PartLength::default(),
@@ -77,21 +77,21 @@ impl Plan {
             fragments.push(Fragment { procedure: number, blocks, align: layout::ALIGN });
             places.push(own);
         }
-        let Patcher { editor: Editor { program, .. }, routines, calls, .. } = patcher;
+        let LogPatcher { editor: Editor { program, .. }, routines, calls, .. } = patcher;
         fragments.push(routines.fragment());
         let procedures = places.iter().flatten().count();
-        let summary = Summary {
+        let summary = PatchSummary {
             procedures,
             unpatched: places.len() - procedures,
             places: calls.len(),
             original_instructions,
             instructions: 0,
         };
-        Plan { program, layout: Layout { fragments }, extents, capacity, places, calls, summary }
+        LogImage { program, layout: CodeLayout { fragments }, extents, capacity, places, calls, summary }
     }
 
-    /// What was inserted.
-    pub fn summary(&self) -> Summary {
+    /// A summary of the insertions.
+    pub fn summary(&self) -> PatchSummary {
         self.summary
     }
 
@@ -101,7 +101,7 @@ impl Plan {
         Ok(counts::hash(before, self.program.code.words.iter().chain(&assembly.words)))
     }
 
-    /// The patched image, which maps the log with this [`Plan::hash`] and absolute path, and the link-time address of the log's switch.
+    /// The patched image, which maps the log with this [`LogImage::hash`] and absolute path, and the link-time address of the log's switch.
     pub fn write(&mut self, id: u64, path: &[u8]) -> Result<(Vec<u8>, u64), Problem> {
         let file = MappedFile {
             id,
@@ -118,8 +118,8 @@ impl Plan {
     }
 
     /// The return addresses of the calls in the patched image, and what they are for.
-    fn returns<'a>(&'a self, assembly: &'a Assembly) -> impl Iterator<Item = (u64, Place)> + 'a {
-        let is_call = |one: &Instruction| one.origin == NO_ORIGIN && one.op() == Some(isa::Op::Bsr);
+    fn returns<'a>(&'a self, assembly: &'a Assembly) -> impl Iterator<Item = (u64, RecordMeaning)> + 'a {
+        let is_call = |one: &LiftedInstruction| one.origin == NO_ORIGIN && one.op() == Some(isa::Op::Bsr);
         self.calls.iter().filter_map(move |&(block, place)| {
             let at = self.program.blocks[block as usize].instructions.iter().position(is_call)?;
             Some((assembly.block_addresses[block as usize] + 4 * (at as u64 + 1), place))
@@ -127,21 +127,21 @@ impl Plan {
     }
 }
 
-struct Patcher {
+struct LogPatcher {
     editor: Editor,
-    routines: Routines,
+    routines: LogRoutines,
     part: PartLength,
-    calls: Vec<(BlockId, Place)>,
+    calls: Vec<(BlockId, RecordMeaning)>,
 }
 
-impl Patcher {
+impl LogPatcher {
     /// Inserts the calls of a procedure. Returns its places, if it is patched, and its blocks in their new order.
-    fn procedure(&mut self, number: ProcedureId) -> (Option<Places>, Vec<BlockId>) {
+    fn procedure(&mut self, number: ProcedureId) -> (Option<ProcedureRecords>, Vec<BlockId>) {
         if !self.editor.program.may_change(number) {
             return (None, self.editor.program.procedures[number as usize].blocks.clone());
         }
         let facts = self.editor.analyse(number);
-        let Some(places) = Places::new(&self.editor, &facts) else { return (None, facts.blocks) };
+        let Some(places) = ProcedureRecords::new(&self.editor, &facts) else { return (None, facts.blocks) };
         let heads: Vec<Insertion> = places.heads().map(|at| self.head(&facts, at)).collect();
         let ways: Vec<(usize, usize)> = places.ways().collect();
         let way = |(from, successor)| (from, successor, self.way(&facts, from, successor));
@@ -151,28 +151,28 @@ impl Patcher {
         (Some(places), order)
     }
 
-    fn head(&mut self, facts: &Facts, at: usize) -> Insertion {
+    fn head(&mut self, facts: &ProcedureFacts, at: usize) -> Insertion {
         let states = self.editor.states(facts, at);
         // Where the fewest registers must be saved.
-        let cost = |position: &usize| Registers::new(states[*position].live).saves();
+        let cost = |position: &usize| RoutineRegisters::new(states[*position].live).saves();
         let position = (0..states.len()).min_by_key(cost).unwrap_or(0);
         let block = facts.blocks[at];
         let state = states[position];
-        self.calls.push((block, Place::Head(block)));
+        self.calls.push((block, RecordMeaning::Head(block)));
         let instructions = self.call(state);
         Insertion { block, position, instructions }
     }
 
-    fn way(&mut self, facts: &Facts, from: usize, successor: usize) -> BlockId {
+    fn way(&mut self, facts: &ProcedureFacts, from: usize, successor: usize) -> BlockId {
         let (block, state) = self.editor.add_way(facts, from, successor);
         let to = self.editor.program.blocks[block as usize].exit.successors()[0];
-        self.calls.push((block, Place::Way(facts.blocks[from], to)));
+        self.calls.push((block, RecordMeaning::Way(facts.blocks[from], to)));
         self.editor.program.blocks[block as usize].instructions = self.call(state);
         block
     }
 
     /// The call of a routine in a state.
-    fn call(&mut self, state: State) -> Vec<Instruction> {
+    fn call(&mut self, state: InsertedState) -> Vec<LiftedInstruction> {
         let program = &mut self.editor.program;
         let (call, saved) = self.routines.call(program, state.live);
         saving(saved.as_slice(), vec![call], state.frame, &mut program.frames)
@@ -189,8 +189,9 @@ impl Patcher {
 
 /// The addresses of the blocks of a program, and their numbers of instructions.
 fn extents(program: &Program) -> Vec<(u64, u32)> {
-    let branch =
-        |block: &Block| u32::from(matches!(block.exit, Exit::Branch { .. } | Exit::Conditional { .. }));
+    let branch = |block: &CodeBlock| {
+        u32::from(matches!(block.exit, CodeExit::Branch { .. } | CodeExit::Conditional { .. }))
+    };
     let mut extents: Vec<(u64, u32)> =
         program.blocks.iter().map(|block| (0, block.instructions.len() as u32 + branch(block))).collect();
     for (block, index) in program.code.block_at.iter().zip(0..) {

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::instrument::editor::{Editor, Facts};
-use crate::program::{Block, BlockId, Exit, Program};
+use crate::instrument::editor::{Editor, ProcedureFacts};
+use crate::program::{BlockId, CodeBlock, CodeExit, Program};
 
-/// What a record says.
+/// The meaning of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum RecordMeaning {
     /// This block begins.
     Head(BlockId),
     /// Control goes from a block to another one.
@@ -16,7 +16,7 @@ pub enum Place {
 
 /// How the log shows that a block is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EvidenceKind {
     /// By a record.
     Logged,
     /// It certainly follows those before it.
@@ -27,14 +27,14 @@ pub enum Kind {
 
 /// The places of a procedure. Blocks have their numbers in it.
 #[derive(Clone, Debug)]
-pub struct Places {
-    kinds: Vec<(BlockId, Kind)>,
+pub struct ProcedureRecords {
+    kinds: Vec<(BlockId, EvidenceKind)>,
     ways: Vec<(usize, usize)>,
 }
 
-impl Places {
+impl ProcedureRecords {
     /// Finds them; `None` if there are paths that no records tell apart.
-    pub fn new(editor: &Editor, facts: &Facts) -> Option<Places> {
+    pub fn new(editor: &Editor, facts: &ProcedureFacts) -> Option<ProcedureRecords> {
         let program = &editor.program;
         let block = |at: usize| &program.blocks[facts.blocks[at] as usize];
         let local = editor.local(facts.procedure);
@@ -49,16 +49,18 @@ impl Places {
             }
         }
         let kind = |at: usize| match () {
-            () if !facts.points.is_open(at) => Kind::Locked,
+            () if !facts.points.is_open(at) => EvidenceKind::Locked,
             () if is_certain[at] && has_predecessor[at] && !editor.entries.has(facts.blocks[at]) => {
-                Kind::Certain
+                EvidenceKind::Certain
             }
-            () => Kind::Logged,
+            () => EvidenceKind::Logged,
         };
-        let kinds: Vec<(BlockId, Kind)> = (0..count).map(|at| (facts.blocks[at], kind(at))).collect();
+        let kinds: Vec<(BlockId, EvidenceKind)> = (0..count).map(|at| (facts.blocks[at], kind(at))).collect();
         let mut ways = Vec::new();
-        for (at, _) in kinds.iter().enumerate().filter(|(_, (_, kind))| *kind == Kind::Locked) {
-            if is_left(block(at)) || !matches!(block(at).exit, Exit::Next(_) | Exit::Conditional { .. }) {
+        for (at, _) in kinds.iter().enumerate().filter(|(_, (_, kind))| *kind == EvidenceKind::Locked) {
+            if is_left(block(at))
+                || !matches!(block(at).exit, CodeExit::Next(_) | CodeExit::Conditional { .. })
+            {
                 return None;
             }
             for (to, successor) in block(at).exit.successors().into_iter().zip(0..) {
@@ -67,14 +69,14 @@ impl Places {
                 }
             }
         }
-        let places = Places { kinds, ways };
+        let places = ProcedureRecords { kinds, ways };
         let known = KnownPlaces::of(program, [&places]);
         facts.blocks.iter().all(|&from| known.tells_apart(program, from)).then_some(places)
     }
 
     /// The blocks at whose heads records are written.
     pub fn heads(&self) -> impl Iterator<Item = usize> {
-        (0..self.kinds.len()).filter(|&at| self.kinds[at].1 == Kind::Logged)
+        (0..self.kinds.len()).filter(|&at| self.kinds[at].1 == EvidenceKind::Logged)
     }
 
     /// Blocks and the numbers of their successors, if records are written on the way.
@@ -84,20 +86,23 @@ impl Places {
 }
 
 /// Whether it is not certain that control goes on behind a block: it calls a procedure or the system.
-pub fn is_left(block: &Block) -> bool {
+pub fn is_left(block: &CodeBlock) -> bool {
     block.call().is_some() || block.instructions.iter().any(|one| one.op() == Some(isa::Op::CallPal))
 }
 
 /// The places of an image.
 #[derive(Clone, Debug, Default)]
 pub struct KnownPlaces {
-    kinds: HashMap<BlockId, Kind>,
+    kinds: HashMap<BlockId, EvidenceKind>,
     ways: Vec<(BlockId, BlockId)>,
 }
 
 impl KnownPlaces {
     /// Those of these procedures of a program to which nothing was added yet.
-    pub fn of<'a>(program: &Program, procedures: impl IntoIterator<Item = &'a Places>) -> KnownPlaces {
+    pub fn of<'a>(
+        program: &Program,
+        procedures: impl IntoIterator<Item = &'a ProcedureRecords>,
+    ) -> KnownPlaces {
         let mut known = KnownPlaces::default();
         for places in procedures {
             known.kinds.extend(places.kinds.iter().copied());
@@ -120,7 +125,7 @@ impl KnownPlaces {
     }
 
     /// The blocks without records on the way from a block to the place of the next record; `None` if there is no way.
-    pub fn path(&self, program: &Program, from: BlockId, place: Place) -> Option<Vec<BlockId>> {
+    pub fn path(&self, program: &Program, from: BlockId, place: RecordMeaning) -> Option<Vec<BlockId>> {
         let mut found = None;
         self.explore(program, from, &mut Vec::new(), &mut |reached, path| {
             if reached == place {
@@ -132,7 +137,7 @@ impl KnownPlaces {
 
     /// Whether no two paths from a block lead to the same record, or to none.
     fn tells_apart(&self, program: &Program, from: BlockId) -> bool {
-        let mut paths: HashMap<Place, Vec<BlockId>> = HashMap::new();
+        let mut paths: HashMap<RecordMeaning, Vec<BlockId>> = HashMap::new();
         let mut is_clear = true;
         is_clear &= self.explore(program, from, &mut Vec::new(), &mut |place, path| {
             is_clear &= paths.entry(place).or_insert_with(|| path.to_vec()) == path;
@@ -146,13 +151,13 @@ impl KnownPlaces {
         program: &Program,
         from: BlockId,
         path: &mut Vec<BlockId>,
-        reached: &mut impl FnMut(Place, &[BlockId]),
+        reached: &mut impl FnMut(RecordMeaning, &[BlockId]),
     ) -> bool {
         for to in program.blocks[from as usize].exit.successors() {
             if self.has_way(from, to) {
-                reached(Place::Way(from, to), path);
+                reached(RecordMeaning::Way(from, to), path);
             } else if !self.is_silent(from, to) {
-                reached(Place::Head(to), path);
+                reached(RecordMeaning::Head(to), path);
             } else if path.contains(&to) {
                 return false;
             } else {
@@ -173,12 +178,12 @@ impl KnownPlaces {
 
     /// Whether no record is written from the end of a block to the instructions of the next one.
     fn is_silent(&self, from: BlockId, to: BlockId) -> bool {
-        !self.has_way(from, to) && self.kinds.get(&to).is_some_and(|&kind| kind != Kind::Logged)
+        !self.has_way(from, to) && self.kinds.get(&to).is_some_and(|&kind| kind != EvidenceKind::Logged)
     }
 
     /// Whether a block has a record of its own.
     pub fn is_logged(&self, block: BlockId) -> bool {
-        self.kinds.get(&block) == Some(&Kind::Logged)
+        self.kinds.get(&block) == Some(&EvidenceKind::Logged)
     }
 
     /// Whether what a block executes can be reconstructed.

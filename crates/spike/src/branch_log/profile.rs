@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::reconstruct::{LoggedImage, Step};
+use super::reconstruct::{LoggedImage, ReconstructedStep};
 use crate::profile::ImageProfile;
-use crate::program::{BlockId, Exit};
+use crate::program::{BlockId, CodeExit};
 
 /// How often blocks of images, and one after another, were executed.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct BlockCounts {
 
 impl BlockCounts {
     /// Counts a step.
-    pub fn add(&mut self, step: &Step) {
+    pub fn add(&mut self, step: &ReconstructedStep) {
         if !step.begins {
             return;
         }
@@ -35,8 +35,8 @@ impl BlockCounts {
         for (block, id) in image.program.blocks.iter_mut().zip(0..) {
             block.count = self.executions.get(&(number, id)).copied().unwrap_or_default();
             match &mut block.exit {
-                Exit::Conditional { taken, count, .. } => *count = successions(id, taken.block()),
-                Exit::Jump { targets, counts } => {
+                CodeExit::Conditional { taken, count, .. } => *count = successions(id, taken.block()),
+                CodeExit::Jump { targets, counts } => {
                     *counts = targets.iter().map(|&to| successions(id, Some(to))).collect();
                 }
                 _ => {}

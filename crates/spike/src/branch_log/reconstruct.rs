@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 
-use super::Plan;
-use super::log::{LogHeader, Record};
-use super::places::{KnownPlaces, Place, is_left};
+use super::LogImage;
+use super::log::{LogHeader, LogRecord};
+use super::places::{KnownPlaces, RecordMeaning, is_left};
 use crate::assemble::assemble;
 use crate::error::Problem;
 use crate::output;
-use crate::program::{Block, BlockId, Exit, Instruction, LENGTH, Program};
+use crate::program::{BlockId, CodeBlock, CodeExit, LENGTH, LiftedInstruction, Program};
 
 /// An image whose executions a log shows.
 #[derive(Debug)]
 pub struct LoggedImage {
     /// The original image.
     pub(super) program: Program,
-    /// What each distance of a record stands for.
-    places: HashMap<u32, Place>,
+    /// The meaning of each distance of a record.
+    places: HashMap<u32, RecordMeaning>,
     known: KnownPlaces,
     /// The original addresses of the blocks, and their numbers of instructions.
     extents: Vec<(u64, u32)>,
@@ -25,14 +25,14 @@ pub struct LoggedImage {
 }
 
 /// The instructions of a block up to its first system call, from which it may not return.
-fn before_return(block: &Block) -> Option<u32> {
-    let is_call = |one: &Instruction| one.word == isa::encode::call_pal(CALLSYS).unwrap_or_default();
+fn before_return(block: &CodeBlock) -> Option<u32> {
+    let is_call = |one: &LiftedInstruction| one.word == isa::encode::call_pal(CALLSYS).unwrap_or_default();
     block.instructions.iter().position(is_call).map(|at| at as u32 + 1)
 }
 
 /// A block that a thread executed, or a part of one that calls the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ReconstructedStep {
     /// The process.
     pub process: u32,
     /// The thread pointer.
@@ -49,7 +49,7 @@ pub struct Step {
     pub begins: bool,
 }
 
-/// What a reconstruction found.
+/// The result of a reconstruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconstruction {
     /// Records that were read.
@@ -69,7 +69,7 @@ pub struct Reconstruction {
 impl LoggedImage {
     /// Prepares the reconstruction, by the plan of an image that was patched, the original image, and the address of the log's
     /// switch in the patched one.
-    pub fn new(plan: Plan, program: Program, switch: u64) -> Result<LoggedImage, Problem> {
+    pub fn new(plan: LogImage, program: Program, switch: u64) -> Result<LoggedImage, Problem> {
         let known = KnownPlaces::of(&program, plan.places.iter().flatten());
         let assembly = assemble(&plan.program, &plan.layout, output::code_base(&plan.program.elf))?;
         let distance = |address: u64| (switch.wrapping_sub(address) / LENGTH) as u32;
@@ -99,7 +99,7 @@ impl LoggedImage {
     }
 }
 
-/// What is known of a thread in an image.
+/// The knowledge of a thread in an image.
 #[derive(Clone, Debug, Default)]
 struct LoggedThread {
     /// The block that it executed last.
@@ -122,7 +122,7 @@ pub fn reconstruct(
     images: &[LoggedImage],
     header: &LogHeader,
     file: &[u8],
-    mut step: impl FnMut(Step),
+    mut step: impl FnMut(ReconstructedStep),
 ) -> Reconstruction {
     let mut found = Reconstruction::default();
     let mut threads: HashMap<(u32, u64, u32), LoggedThread> = HashMap::new();
@@ -143,10 +143,18 @@ pub fn reconstruct(
         let thread = threads.entry(key).or_default();
         let mut executed = |block: BlockId, before: u32, instructions: u32| {
             found.instructions += u64::from(instructions);
-            let Record { process, thread, image, .. } = record;
+            let LogRecord { process, thread, image, .. } = record;
             let address = images[image as usize].extents[block as usize].0 + u64::from(before) * LENGTH;
             let begins = before == 0;
-            step(Step { process, thread, image: image as usize, block, address, instructions, begins });
+            step(ReconstructedStep {
+                process,
+                thread,
+                image: image as usize,
+                block,
+                address,
+                instructions,
+                begins,
+            });
         };
         // The system call has returned.
         if let Some(block) = thread.in_call.take() {
@@ -168,11 +176,11 @@ pub fn reconstruct(
 
 impl LoggedThread {
     /// The blocks that a record adds, and whether it does not follow from the code.
-    fn proceed(&mut self, image: &LoggedImage, place: Place) -> (Vec<BlockId>, bool) {
+    fn proceed(&mut self, image: &LoggedImage, place: RecordMeaning) -> (Vec<BlockId>, bool) {
         let (known, program) = (&image.known, &image.program);
         let expected = self.next.take();
         let (mut blocks, mut is_interruption) = (Vec::new(), false);
-        if expected.is_none_or(|expected| place != Place::Head(expected)) {
+        if expected.is_none_or(|expected| place != RecordMeaning::Head(expected)) {
             let path = self.last.and_then(|last| known.path(program, last, place));
             let resumed = || self.interrupted.last().and_then(|&last| known.path(program, last, place));
             match path {
@@ -193,13 +201,13 @@ impl LoggedThread {
             }
         }
         match place {
-            Place::Head(block) => blocks.push(block),
-            Place::Way(_, to) if known.is_logged(to) => {
+            RecordMeaning::Head(block) => blocks.push(block),
+            RecordMeaning::Way(_, to) if known.is_logged(to) => {
                 self.next = Some(to);
                 self.last = blocks.last().copied().or(self.last);
                 return (blocks, is_interruption);
             }
-            Place::Way(_, to) => blocks.push(to),
+            RecordMeaning::Way(_, to) => blocks.push(to),
         }
         while let Some(next) = blocks.last().and_then(|&last| known.next(program, last)) {
             blocks.push(next);
@@ -212,5 +220,5 @@ impl LoggedThread {
 /// Whether the code says where control goes behind a block.
 fn goes_on(program: &Program, block: BlockId) -> bool {
     let block = &program.blocks[block as usize];
-    !is_left(block) && !matches!(block.exit, Exit::Leave | Exit::Jump { .. })
+    !is_left(block) && !matches!(block.exit, CodeExit::Leave | CodeExit::Jump { .. })
 }

@@ -1,7 +1,7 @@
 //! Routines that write the record of the place that they return to.
 
 use isa::Op;
-use isa::encode::{self, EncodeError, Operand::Literal as L, Operand::Register as R};
+use isa::encode::{self, EncodeError, SecondOperand::Literal as L, SecondOperand::Register as R};
 
 use super::log::{LAP_SHIFT, POSITION, PROCESS_SHIFT, RECORDS, SWITCH};
 use crate::assemble::Fragment;
@@ -9,8 +9,8 @@ use crate::counts::PAGE;
 use crate::instrument::registers::{CANDIDATES, Set};
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, ProcedureId, Program, Reference, SP, Target,
-    ZERO,
+    Anchor, BlockId, BranchTarget, CodeBlock, CodeExit, Frozen, ImageCounter, LiftedInstruction, ProcedureId,
+    Program, Reference, SP, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -29,10 +29,10 @@ const OWN: i16 = -(PAGE as i16) - SWITCH as i16;
 
 /// The routines of a part of the code, within its reach: one for each set of registers that is needed.
 #[derive(Clone, Debug)]
-pub struct Routines {
+pub struct LogRoutines {
     procedure: ProcedureId,
     /// The routines by the registers that they use.
-    all: Vec<(Registers, BlockId)>,
+    all: Vec<(RoutineRegisters, BlockId)>,
     /// The number of the image in its log.
     image: u32,
     /// The binary logarithm of the number of records.
@@ -41,7 +41,7 @@ pub struct Routines {
 
 /// The registers that are used where certain registers are live: first those that are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
+pub struct RoutineRegisters {
     /// The register with the return address.
     link: u8,
     /// Three more besides the result register.
@@ -52,16 +52,16 @@ pub struct Registers {
     saves_link: bool,
 }
 
-impl Registers {
+impl RoutineRegisters {
     /// Chooses them.
-    pub fn new(live: Set) -> Registers {
+    pub fn new(live: Set) -> RoutineRegisters {
         let usable = || CANDIDATES.into_iter().filter(|one| *one != V0 && !CHANGED.contains(one));
         let is_live = |register: &u8| live & 1 << register != 0;
         // The scratch register of stubs comes last: where it is saved, a branch from afar could not lead through a stub.
         let mut order = usable().filter(|one| !is_live(one)).chain(usable().rev().filter(is_live));
         let [link, scratch @ ..]: [u8; 4] = std::array::from_fn(|_| order.next().unwrap_or(ZERO));
         let saved = scratch.iter().chain([&V0]).filter(|one| is_live(one)).fold(0, |all, one| all | 1 << one);
-        Registers { link, scratch, saved, saves_link: is_live(&link) }
+        RoutineRegisters { link, scratch, saved, saves_link: is_live(&link) }
     }
 
     /// How many must be saved.
@@ -70,16 +70,16 @@ impl Registers {
     }
 }
 
-impl Routines {
+impl LogRoutines {
     /// Adds their procedure to a program.
-    pub fn new(program: &mut Program, image: u32, capacity: u32) -> Routines {
+    pub fn new(program: &mut Program, image: u32, capacity: u32) -> LogRoutines {
         let procedure = program.add_procedure("pathlength_log", Frozen::NoSymbol);
-        Routines { procedure, all: Vec::new(), image, capacity }
+        LogRoutines { procedure, all: Vec::new(), image, capacity }
     }
 
     /// More of them, for another part of the code.
-    pub fn another(&self, program: &mut Program) -> Routines {
-        Routines::new(program, self.image, self.capacity)
+    pub fn another(&self, program: &mut Program) -> LogRoutines {
+        LogRoutines::new(program, self.image, self.capacity)
     }
 
     /// Where they are to be put.
@@ -90,30 +90,30 @@ impl Routines {
 
     /// A call that can be inserted where these registers are live, and the register that must be saved around it.
     pub fn call(&mut self, program: &mut Program, live: Set) -> ((u32, Reference), Option<u8>) {
-        let registers = Registers::new(live);
-        let key = Registers { saves_link: false, ..registers };
+        let registers = RoutineRegisters::new(live);
+        let key = RoutineRegisters { saves_link: false, ..registers };
         let block = match self.all.iter().find(|routine| routine.0 == key) {
             Some(routine) => routine.1,
             None => self.add(program, key),
         };
         let word = u32::from(Op::Bsr.row().opcode) << 26 | u32::from(registers.link) << 21;
-        let call = (word, Reference::Branch(Target::Block(block)));
+        let call = (word, Reference::Branch(BranchTarget::Block(block)));
         (call, registers.saves_link.then_some(registers.link))
     }
 
-    fn add(&mut self, program: &mut Program, registers: Registers) -> BlockId {
+    fn add(&mut self, program: &mut Program, registers: RoutineRegisters) -> BlockId {
         let instructions = match self.instructions(&registers) {
             Ok(instructions) => instructions,
             Err(error) => unreachable!("the routines' instructions have legal operands: {error}"),
         };
-        let block = program.add_block(Block::new(self.procedure, instructions, Exit::Leave));
+        let block = program.add_block(CodeBlock::new(self.procedure, instructions, CodeExit::Leave));
         program.procedures[self.procedure as usize].blocks.push(block);
         self.all.push((registers, block));
         block
     }
 
-    fn instructions(&self, registers: &Registers) -> Result<Vec<Instruction>, EncodeError> {
-        let &Registers { link, scratch: [base, ..], .. } = registers;
+    fn instructions(&self, registers: &RoutineRegisters) -> Result<Vec<LiftedInstruction>, EncodeError> {
+        let &RoutineRegisters { link, scratch: [base, ..], .. } = registers;
         let kept: Vec<(u8, i16)> =
             (0..32).filter(|one| registers.saved & 1 << one != 0).zip([0, 8, 16, 24]).collect();
         let mut words = Vec::new();
@@ -138,10 +138,12 @@ impl Routines {
             words.push(encode::memory(Op::Lda, SP, SP, SAVED_BYTES)?);
         }
         words.push(encode::jump(Op::Ret, ZERO, link, 1)?);
-        let mut all: Vec<Instruction> =
-            words.into_iter().map(|word| Instruction::new(word, NO_ROW)).collect();
-        let switch =
-            |back| Counter { offset: (PAGE as usize + SWITCH) as u32, anchor: Anchor::Instruction(back) };
+        let mut all: Vec<LiftedInstruction> =
+            words.into_iter().map(|word| LiftedInstruction::new(word, NO_ROW)).collect();
+        let switch = |back| ImageCounter {
+            offset: (PAGE as usize + SWITCH) as u32,
+            anchor: Anchor::Instruction(back),
+        };
         all[begin + 1].reference = Reference::CounterHigh(switch(0));
         all[begin + 2].reference = Reference::CounterLow(switch(1));
         Ok(all)
@@ -149,8 +151,8 @@ impl Routines {
 
     /// Reserves a record and writes it; the address of the log's switch is in the first register. The word that says that the record
     /// is complete is written last.
-    fn record(&self, registers: &Registers) -> Result<Vec<u32>, EncodeError> {
-        let &Registers { link, scratch: [base, word, place], .. } = registers;
+    fn record(&self, registers: &RoutineRegisters) -> Result<Vec<u32>, EncodeError> {
+        let &RoutineRegisters { link, scratch: [base, word, place], .. } = registers;
         let position = (POSITION - SWITCH) as i16;
         let records = (RECORDS - SWITCH) as i16;
         let slow = self.process(base)?;

@@ -3,10 +3,10 @@
 use isa::Op;
 
 use super::convention::{CLOBBERED, GP, PV, RA, SYSTEM_ARGUMENTS, bit, range};
-use super::machine::{Action, Event, Machine};
-use super::proof::{Checked, Places, Proof};
+use super::machine::{Action, MachineEvent, SymbolicMachine};
+use super::proof::{Proof, ProofPoint, ProofResult};
 use super::tables;
-use super::term::{Node, Value};
+use super::term::{Node, OffsetTerm};
 use crate::assemble;
 
 /// Bounds of numbers that are kept.
@@ -16,11 +16,11 @@ impl Proof<'_> {
     /// Compares a pair of actions. Returns whether the path ends or divides.
     pub(super) fn act(
         &mut self,
-        from: &Places,
+        from: &ProofPoint,
         actions: (Action, Action),
-        original: &mut Machine,
-        optimized: &mut Machine,
-    ) -> Checked<bool> {
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
+    ) -> ProofResult<bool> {
         match actions {
             (Action::Invalid(reason), _) | (_, Action::Invalid(reason)) => Err(reason.into()),
             (Action::Event(old), Action::Event(new)) => self.event(old, new, original, optimized),
@@ -72,11 +72,11 @@ impl Proof<'_> {
     /// Compares events. Returns whether the path ends.
     fn event(
         &mut self,
-        old: Event,
-        new: Event,
-        original: &mut Machine,
-        optimized: &mut Machine,
-    ) -> Checked<bool> {
+        old: MachineEvent,
+        new: MachineEvent,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
+    ) -> ProofResult<bool> {
         if old.op != new.op || old.function != new.function {
             return Err(format!("{} became {}", old.op.mnemonic(), new.op.mnemonic()));
         }
@@ -101,7 +101,7 @@ impl Proof<'_> {
             // What the same operation computes of the same operands is the same.
             (false, Some(_)) => {
                 let [a, b] = old.operands;
-                let node = Node::Operation(old.op, old.function as u16, [a, b, Value::constant(0)]);
+                let node = Node::Operation(old.op, old.function as u16, [a, b, OffsetTerm::constant(0)]);
                 self.context.terms.value(node)
             }
             _ => self.context.terms.value(Node::Result(memory, 0)),
@@ -121,12 +121,12 @@ impl Proof<'_> {
 
     fn jump(
         &mut self,
-        from: &Places,
-        (target, pc): (Value, u64),
-        other: Value,
-        original: &Machine,
-        optimized: &Machine,
-    ) -> Checked<()> {
+        from: &ProofPoint,
+        (target, pc): (OffsetTerm, u64),
+        other: OffsetTerm,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+    ) -> ProofResult<()> {
         if !self.is_same(target, other) {
             return Err(self.differ("jumps go to", target, other));
         }
@@ -158,11 +158,11 @@ impl Proof<'_> {
 
 /// The function of the privileged architecture library after which nothing follows.
 const HALT: u32 = 0;
-/// What system calls may change.
+/// The registers that system calls may change.
 const SYSTEM_CHANGED: u64 =
     CLOBBERED & !(range(16, 18) | bit(21) | bit(RA) | bit(PV) | bit(GP)) & range(0, 31);
 
-/// What a function of the privileged architecture library reads.
+/// The registers that a function of the privileged architecture library reads.
 fn system_arguments(function: u32) -> u64 {
     match function {
         // A stop, a breakpoint, an instruction barrier, a read of the thread pointer.

@@ -4,12 +4,10 @@ use super::convention::{
     ARGUMENTS, CLOBBERED, DIVIDE_ARGUMENTS, DIVIDE_CHANGED, DIVIDE_LINK, GP, PRESERVED, PV, RA, SP, ZEROS,
     bit, registers,
 };
-use super::machine::{Action, Machine};
-use super::proof::{Entry, Proof};
-use super::term::{Node, Side, Symbol, Value};
+use super::machine::{Action, SymbolicMachine};
+use super::proof::{ProcedureEntry, Proof, ProofResult};
+use super::term::{ImageSide, Node, OffsetTerm, TermNumber};
 use isa::Op;
-
-type Checked<T> = Result<T, String>;
 
 impl Proof<'_> {
     /// Whether a call of the original is probably the same as what the optimized image does.
@@ -17,12 +15,12 @@ impl Proof<'_> {
         let Action::Call { target: old, .. } = old else { return false };
         let new = match new {
             Action::Call { target, .. } | Action::Jump(target, _) => target,
-            Action::Branch(to) => Value::address(to),
+            Action::Branch(to) => OffsetTerm::address(to),
             _ => return false,
         };
-        match (self.resolve(old, Side::Original), self.resolve(new, Side::Optimized)) {
+        match (self.resolve(old, ImageSide::Original), self.resolve(new, ImageSide::Optimized)) {
             (Some(old), Some(new)) => {
-                let known = Entry { original: old, optimized: new };
+                let known = ProcedureEntry { original: old, optimized: new };
                 self.images.hints.get(&new) == Some(&old) || self.entries.contains(&known)
             }
             (None, None) => self.is_same(old, new),
@@ -31,24 +29,26 @@ impl Proof<'_> {
     }
 
     /// The code that a value is the address of, if it is known.
-    fn resolve(&self, value: Value, side: Side) -> Option<u64> {
+    fn resolve(&self, value: OffsetTerm, side: ImageSide) -> Option<u64> {
         let code = match side {
-            Side::Original => &self.images.original,
-            Side::Optimized => &self.images.optimized,
+            ImageSide::Original => &self.images.original,
+            ImageSide::Optimized => &self.images.optimized,
         };
         if let Some(address) = value.as_address() {
             return code.contains(address).then(|| match side {
-                Side::Original => address,
-                Side::Optimized => self.behind_stub(address),
+                ImageSide::Original => address,
+                ImageSide::Optimized => self.behind_stub(address),
             });
         }
         let slot = match self.context.terms.node(value.symbol) {
-            Node::Procedure(address) if side == Side::Original && value.offset == 0 => return Some(address),
+            Node::Procedure(address) if side == ImageSide::Original && value.offset == 0 => {
+                return Some(address);
+            }
             Node::Load(Op::Ldq, _, slot) => slot,
             _ => return None,
         };
         let words = self.images.words.get(&slot.as_address()?).filter(|_| value.offset == 0)?;
-        Some(if side == Side::Original { words.0 } else { words.1 })
+        Some(if side == ImageSide::Original { words.0 } else { words.1 })
     }
 
     /// Where a jump over a long distance goes, if there is one at an address.
@@ -70,12 +70,12 @@ impl Proof<'_> {
     }
 
     /// The procedures that both call, if they are known.
-    pub(super) fn known_targets(&self, old: Value, new: Value) -> Option<(u64, u64)> {
-        Some((self.resolve(old, Side::Original)?, self.resolve(new, Side::Optimized)?))
+    pub(super) fn known_targets(&self, old: OffsetTerm, new: OffsetTerm) -> Option<(u64, u64)> {
+        Some((self.resolve(old, ImageSide::Original)?, self.resolve(new, ImageSide::Optimized)?))
     }
 
     /// Relies on the proof of an entry.
-    pub(super) fn require_entry(&mut self, original: u64, optimized: u64) -> Checked<()> {
+    pub(super) fn require_entry(&mut self, original: u64, optimized: u64) -> ProofResult<()> {
         if let Some(&hint) = self.images.hints.get(&optimized)
             && hint != original
             && !self.images.labels.get(&original).is_some_and(|all| all.contains(&optimized))
@@ -84,7 +84,7 @@ impl Proof<'_> {
                 "calls {optimized:#x}, which is {hint:#x} of the original, not {original:#x}"
             ));
         }
-        self.entries.insert(Entry { original, optimized });
+        self.entries.insert(ProcedureEntry { original, optimized });
         Ok(())
     }
 
@@ -93,9 +93,9 @@ impl Proof<'_> {
         &mut self,
         old: Action,
         new: Action,
-        original: &mut Machine,
-        optimized: &mut Machine,
-    ) -> Checked<bool> {
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
+    ) -> ProofResult<bool> {
         let Action::Call { link, target, back } = old else { return Ok(true) };
         let Action::Call { link: other_link, target: other, back: other_back } = new else { return Ok(true) };
         if link != other_link {
@@ -104,8 +104,8 @@ impl Proof<'_> {
         let changed = self.enter((link, target), other, original, optimized)?;
         self.check_registers(bit(SP), original, optimized)?;
         self.after_call(changed, original, optimized);
-        original.set(link, Value::address(back), &self.context);
-        optimized.set(link, Value::address(other_back), &self.context);
+        original.set(link, OffsetTerm::address(back), &self.context);
+        optimized.set(link, OffsetTerm::address(other_back), &self.context);
         Ok(self.returns(back))
     }
 
@@ -118,11 +118,11 @@ impl Proof<'_> {
     /// Checks what a called procedure gets. Returns the registers that it may change.
     fn enter(
         &mut self,
-        (link, target): (u8, Value),
-        other: Value,
-        original: &Machine,
-        optimized: &Machine,
-    ) -> Checked<u64> {
+        (link, target): (u8, OffsetTerm),
+        other: OffsetTerm,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+    ) -> ProofResult<u64> {
         let known = self.known_targets(target, other);
         match known {
             Some((old, new)) => self.require_entry(old, new)?,
@@ -144,7 +144,7 @@ impl Proof<'_> {
         let Some((old, _)) = known else { return Ok(CLOBBERED) };
         self.check_registers(bit(GP), original, optimized)?;
         let Some(callee) = self.images.owner(old) else { return Ok(CLOBBERED) };
-        let is_kept = original.get(GP) == Value::address(callee.gp);
+        let is_kept = original.get(GP) == OffsetTerm::address(callee.gp);
         Ok(callee.changes & !if is_kept { bit(GP) } else { 0 } | bit(RA))
     }
 
@@ -158,13 +158,13 @@ impl Proof<'_> {
     }
 
     /// Notes whether the address of the frame is passed on.
-    fn note_frame(&mut self, original: &Machine) {
+    fn note_frame(&mut self, original: &SymbolicMachine) {
         let stack = self.context.stack;
         self.context.is_frame_used |= original.inlined.is_empty()
             && registers(ARGUMENTS).any(|register| original.get(register).symbol == stack);
     }
 
-    fn after_call(&mut self, changed: u64, original: &mut Machine, optimized: &mut Machine) {
+    fn after_call(&mut self, changed: u64, original: &mut SymbolicMachine, optimized: &mut SymbolicMachine) {
         let memory = self.context.terms.fresh();
         self.context.memory = memory;
         self.forget(changed, memory, original, optimized);
@@ -174,9 +174,9 @@ impl Proof<'_> {
     pub(super) fn forget(
         &mut self,
         changed: u64,
-        memory: Symbol,
-        original: &mut Machine,
-        optimized: &mut Machine,
+        memory: TermNumber,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
     ) {
         for register in registers(changed & !ZEROS) {
             let value = self.context.terms.value(Node::Result(memory, register));
@@ -199,12 +199,12 @@ impl Proof<'_> {
         &mut self,
         old: Action,
         new: Action,
-        original: &mut Machine,
-        optimized: &mut Machine,
-    ) -> Checked<()> {
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
+    ) -> ProofResult<()> {
         let (Action::Call { link, target, back }, other) = (old, new) else { return Ok(()) };
         let other = match other {
-            Action::Branch(to) => Value::address(to),
+            Action::Branch(to) => OffsetTerm::address(to),
             Action::Jump(to, _) => to,
             _ => return Ok(()),
         };
@@ -213,7 +213,7 @@ impl Proof<'_> {
         }
         let changed = self.enter((link, target), other, original, optimized)?;
         for register in registers(PRESERVED | bit(RA) | bit(SP)) {
-            let own = self.entry_value(register, Side::Optimized);
+            let own = self.entry_value(register, ImageSide::Optimized);
             if optimized.get(register) != own {
                 return Err(self.differ(
                     "a call became a jump, but a register is",
@@ -224,8 +224,8 @@ impl Proof<'_> {
         }
         self.changes.tail_calls = true;
         self.after_call(changed, original, optimized);
-        original.set(RA, Value::address(back), &self.context);
-        let returned = self.entry_value(RA, Side::Optimized);
+        original.set(RA, OffsetTerm::address(back), &self.context);
+        let returned = self.entry_value(RA, ImageSide::Optimized);
         optimized.set(RA, returned, &self.context);
         match original.advance(&self.images.original, &mut self.context) {
             Action::Jump(target, _) if target == returned => self.check_return(RA, original, optimized),
@@ -234,7 +234,12 @@ impl Proof<'_> {
     }
 
     /// Whether a branch to an entry is a tail call, before which nothing of the procedure's frame is left.
-    pub(super) fn is_tail_call(&mut self, original: &Machine, optimized: &Machine, to: (u64, u64)) -> bool {
+    pub(super) fn is_tail_call(
+        &mut self,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+        to: (u64, u64),
+    ) -> bool {
         let is_known = self.images.original.entries.contains_key(&to.0);
         is_known
             && self.check_clean(original, optimized).is_ok()
@@ -242,8 +247,12 @@ impl Proof<'_> {
     }
 
     /// Whether everything that belongs to the caller is as it was at the entry.
-    pub(super) fn check_clean(&mut self, original: &Machine, optimized: &Machine) -> Checked<()> {
-        for (side, machine) in [(Side::Original, original), (Side::Optimized, optimized)] {
+    pub(super) fn check_clean(
+        &mut self,
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+    ) -> ProofResult<()> {
+        for (side, machine) in [(ImageSide::Original, original), (ImageSide::Optimized, optimized)] {
             for register in registers(PRESERVED | bit(RA) | bit(SP)) {
                 let expected = self.entry_value(register, side);
                 if machine.get(register) != expected {
@@ -256,7 +265,7 @@ impl Proof<'_> {
     }
 
     /// Compares the registers that both images save in the frame: the sets are complete when all paths have been executed.
-    pub(super) fn check_frame(&mut self) -> Checked<()> {
+    pub(super) fn check_frame(&mut self) -> ProofResult<()> {
         let [old, new] = &self.context.saves;
         self.changes.frame |= old != new;
         if let Some((place, register)) = new.difference(old).next() {

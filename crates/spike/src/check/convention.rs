@@ -49,9 +49,9 @@ pub const RESULTS: u64 = bit(0) | range(32, 33);
 /// Those in which a procedure can get something, except the return address, the stack and the global pointer: arguments,
 /// its own address, the static chain of nested procedures.
 pub const ARGUMENTS: u64 = range(16, 21) | range(48, 53) | bit(1) | bit(PV);
-/// What routines that divide get: dividend, divisor, their own address.
+/// The arguments of routines that divide: dividend, divisor, their own address.
 pub const DIVIDE_ARGUMENTS: u64 = range(24, 25) | bit(PV);
-/// What they change: the return address, the quotient, a scratch register.
+/// The registers that they change: the return address, the quotient, a scratch register.
 pub const DIVIDE_CHANGED: u64 = bit(DIVIDE_LINK) | bit(PV) | bit(28);
-/// What the kernel gets: the number of the call, arguments.
+/// The registers that the kernel reads: the number of the call, arguments.
 pub const SYSTEM_ARGUMENTS: u64 = bit(0) | range(16, 21);

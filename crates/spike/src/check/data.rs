@@ -4,18 +4,18 @@
 use object::elf;
 
 use super::images::Images;
-use super::proof::Entry;
+use super::proof::ProcedureEntry;
 use crate::elf::Elf;
 use crate::lift;
 use crate::program::{DataForm, LENGTH, Program};
 
-/// What a comparison of data found.
+/// The result of a comparison of data.
 #[derive(Debug, Default)]
-pub struct Data {
+pub struct DataComparison {
     /// Places where it is not the same.
     pub differences: Vec<u64>,
     /// Entries that other images and the loader know.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ProcedureEntry>,
 }
 
 /// Words of a table of the image that hold addresses of code: the place, and how the value is read.
@@ -42,8 +42,8 @@ fn tables(elf: &Elf) -> Vec<u64> {
 }
 
 /// Compares the data, and notes what its words refer to.
-pub fn compare(program: &Program, optimized: &Elf, images: &mut Images) -> Data {
-    let mut data = Data::default();
+pub fn compare(program: &Program, optimized: &Elf, images: &mut Images) -> DataComparison {
+    let mut data = DataComparison::default();
     let original = &program.elf;
     let mut explained: Vec<(u64, u64)> = Vec::new();
     let word = |elf: &Elf, place: u64| elf.at::<8>(place).map(u64::from_le_bytes);
@@ -68,7 +68,7 @@ pub fn compare(program: &Program, optimized: &Elf, images: &mut Images) -> Data 
         images.add_word(place, old, new);
         // Every word with an absolute address can be a pointer to a procedure.
         if images.original.entries.contains_key(&old) {
-            data.entries.push(Entry { original: old, optimized: new });
+            data.entries.push(ProcedureEntry { original: old, optimized: new });
         } else if !images.optimized.contains(new) {
             data.differences.push(place);
         }
@@ -78,11 +78,11 @@ pub fn compare(program: &Program, optimized: &Elf, images: &mut Images) -> Data 
         if images.original.contains(old) && old != new {
             explained.push((place, place + 8));
             if images.original.entries.contains_key(&old) {
-                data.entries.push(Entry { original: old, optimized: new });
+                data.entries.push(ProcedureEntry { original: old, optimized: new });
             }
         }
     }
-    data.entries.push(Entry { original: original.entry, optimized: optimized.entry });
+    data.entries.push(ProcedureEntry { original: original.entry, optimized: optimized.entry });
     explained.extend(rewritten(original));
     explained.sort_unstable();
     compare_bytes(original, optimized, &explained, &mut data.differences);

@@ -7,21 +7,23 @@
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::convention::{CLOBBERED, GP, PV, R31, RA};
-use super::machine::Code;
-use super::term::Side;
+use super::machine::ImageCode;
+use super::term::ImageSide;
 use super::unwind_tables::UnwindTables;
 use crate::elf::Elf;
 use crate::error::Problem;
 use crate::lift;
-use crate::program::{Block, BlockId, Exit, Frozen, LENGTH, ProcedureId, Program, Reference, Target};
+use crate::program::{
+    BlockId, BranchTarget, CodeBlock, CodeExit, Frozen, LENGTH, ProcedureId, Program, Reference,
+};
 
 /// Both images.
 #[derive(Debug)]
 pub struct Images {
     /// The code of the original.
-    pub original: Code,
+    pub original: ImageCode,
     /// The code of the optimized image.
-    pub optimized: Code,
+    pub optimized: ImageCode,
     /// Where a procedure is probably entered in the original, by the address in the optimized image.
     pub hints: HashMap<u64, u64>,
     /// The code that a word of the data refers to, in each image.
@@ -33,7 +35,7 @@ pub struct Images {
     /// Where blocks of the original begin.
     pub leaders: HashSet<u64>,
     /// The original's procedures.
-    pub procedures: Vec<Procedure>,
+    pub procedures: Vec<OriginalProcedure>,
     /// The arguments that are read from the beginning of each block on.
     pub needs: HashMap<u64, u64>,
     owners: HashMap<u64, ProcedureId>,
@@ -41,7 +43,7 @@ pub struct Images {
 
 /// A procedure of the original.
 #[derive(Clone, Debug, Default)]
-pub struct Procedure {
+pub struct OriginalProcedure {
     /// Its name.
     pub name: String,
     /// Its entry.
@@ -82,7 +84,7 @@ impl Images {
             for at in 0..count as u64 {
                 images.owners.insert(start + at * LENGTH, block.procedure);
             }
-            if let Exit::Jump { targets, .. } = &block.exit {
+            if let CodeExit::Jump { targets, .. } = &block.exit {
                 let jump = start + (block.instructions.len() as u64).saturating_sub(1) * LENGTH;
                 images.tables.insert(jump, targets.iter().map(|&to| address(program, to)).collect());
             }
@@ -93,7 +95,7 @@ impl Images {
     }
 
     /// The procedure of the original that an instruction is in.
-    pub fn owner(&self, address: u64) -> Option<&Procedure> {
+    pub fn owner(&self, address: u64) -> Option<&OriginalProcedure> {
         self.owners.get(&address).map(|&owner| &self.procedures[owner as usize])
     }
 
@@ -163,27 +165,27 @@ impl Images {
     }
 }
 
-fn has_branch(block: &Block) -> bool {
-    matches!(block.exit, Exit::Branch { .. } | Exit::Conditional { .. })
+fn has_branch(block: &CodeBlock) -> bool {
+    matches!(block.exit, CodeExit::Branch { .. } | CodeExit::Conditional { .. })
 }
 
 /// The address of a block of the original.
 fn address(program: &Program, id: BlockId) -> u64 {
     let block = &program.blocks[id as usize];
     let first = block.instructions.first().map(|one| one.origin).or(match &block.exit {
-        Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch.origin),
+        CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch.origin),
         _ => None,
     });
     first.map_or(0, |first| program.code.address(first))
 }
 
-fn original_code(program: &Program) -> Result<Code, Problem> {
+fn original_code(program: &Program) -> Result<ImageCode, Problem> {
     let section = |&(start, end): &(u32, u32)| {
         let words = &program.code.words[start as usize..end as usize];
         (program.code.address(start), words.iter().map(|&word| isa::decode(word)).collect())
     };
-    Ok(Code {
-        side: Side::Original,
+    Ok(ImageCode {
+        side: ImageSide::Original,
         sections: program.code.ranges.iter().map(section).collect(),
         entries: HashMap::default(),
         starts: HashSet::default(),
@@ -191,13 +193,13 @@ fn original_code(program: &Program) -> Result<Code, Problem> {
     })
 }
 
-fn optimized_code(elf: &Elf) -> Result<Code, Problem> {
+fn optimized_code(elf: &Elf) -> Result<ImageCode, Problem> {
     let sections = elf.sections.iter().filter(|section| lift::is_moved(section)).map(|section| {
         let words = elf.data(section).as_chunks::<4>().0.iter();
         (section.address, words.map(|word| isa::decode(u32::from_le_bytes(*word))).collect())
     });
-    Ok(Code {
-        side: Side::Optimized,
+    Ok(ImageCode {
+        side: ImageSide::Optimized,
         sections: sections.collect(),
         entries: HashMap::default(),
         starts: HashSet::default(),
@@ -205,16 +207,16 @@ fn optimized_code(elf: &Elf) -> Result<Code, Problem> {
     })
 }
 
-/// What a procedure does, and which others it goes on to.
+/// The effect of a procedure, and the others that it goes on to.
 #[derive(Clone, Default)]
-struct Effect {
+struct ProcedureEffect {
     changes: u64,
     calls: Vec<ProcedureId>,
     jumps: Vec<ProcedureId>,
 }
 
-fn procedures(program: &Program) -> Vec<Procedure> {
-    let mut effects = vec![Effect::default(); program.procedures.len()];
+fn procedures(program: &Program) -> Vec<OriginalProcedure> {
+    let mut effects = vec![ProcedureEffect::default(); program.procedures.len()];
     let mut keeps = vec![false; program.procedures.len()];
     for block in &program.blocks {
         add_effects(program, block, &mut effects[block.procedure as usize]);
@@ -223,7 +225,7 @@ fn procedures(program: &Program) -> Vec<Procedure> {
     let mut is_changed = true;
     while std::mem::take(&mut is_changed) {
         for at in 0..effects.len() {
-            let Effect { calls, jumps, .. } = &effects[at];
+            let ProcedureEffect { calls, jumps, .. } = &effects[at];
             let all = calls.iter().chain(jumps);
             let changes = all.fold(effects[at].changes, |set, &one| set | effects[one as usize].changes);
             is_changed |= std::mem::replace(&mut effects[at].changes, changes) != changes;
@@ -237,15 +239,15 @@ fn procedures(program: &Program) -> Vec<Procedure> {
         let second_entry = program.second_entry(at as ProcedureId).map(|id| address(program, id));
         let blocks = || procedure.blocks.iter().map(|&id| &program.blocks[id as usize]);
         let first = blocks().next().map(|block| block.instructions.as_slice()).unwrap_or_default();
-        let is_computed = |one: &crate::program::Instruction| {
+        let is_computed = |one: &crate::program::LiftedInstruction| {
             matches!(one.reference, Reference::GlobalPointerHigh(_))
                 && isa::decode(one.word).is_some_and(|one| one.rb() == PV)
         };
-        let reads_gp = |one: &crate::program::Instruction| {
+        let reads_gp = |one: &crate::program::LiftedInstruction| {
             isa::decode(one.word)
                 .is_some_and(|one| one.op.row().operands == isa::Operands::RaMemory && one.rb() == GP)
         };
-        Procedure {
+        OriginalProcedure {
             name: procedure.name.clone(),
             entry: entry.map_or(0, |id| address(program, id)),
             second_entry,
@@ -259,12 +261,12 @@ fn procedures(program: &Program) -> Vec<Procedure> {
     program.procedures.iter().enumerate().map(facts).collect()
 }
 
-fn add_effects(program: &Program, block: &Block, effect: &mut Effect) {
+fn add_effects(program: &Program, block: &CodeBlock, effect: &mut ProcedureEffect) {
     use isa::InstructionSet;
     let owner = |target: BlockId| program.blocks[target as usize].procedure;
     for one in &block.instructions {
         let callee = match one.reference {
-            Reference::Branch(Target::Block(target)) => Some(owner(target)),
+            Reference::Branch(BranchTarget::Block(target)) => Some(owner(target)),
             Reference::CallThrough(slot) => program.data_at(slot).map(owner),
             _ => None,
         };
@@ -281,7 +283,7 @@ fn add_effects(program: &Program, block: &Block, effect: &mut Effect) {
             }
             None if decoded.op == isa::Op::CallPal => effect.changes = CLOBBERED,
             None if is_transfer && decoded.op.format() == isa::Format::MemoryJump => {
-                let is_table = matches!(&block.exit, Exit::Jump { targets, .. } if !targets.is_empty());
+                let is_table = matches!(&block.exit, CodeExit::Jump { targets, .. } if !targets.is_empty());
                 let is_divide = decoded.ra() == super::convention::DIVIDE_LINK;
                 effect.changes |= match () {
                     () if is_table => 0,
@@ -306,18 +308,18 @@ fn add_effects(program: &Program, block: &Block, effect: &mut Effect) {
         let other = &program.procedures[owner(target) as usize];
         other.blocks.first() == Some(&target) && other.frozen != Some(Frozen::NoSymbol)
     };
-    if !matches!(block.exit, Exit::Next(next) if is_start(next)) {
+    if !matches!(block.exit, CodeExit::Next(next) if is_start(next)) {
         let others = block.exit.successors().into_iter().map(owner);
         effect.jumps.extend(others.filter(|&other| other != block.procedure));
     }
-    if let Exit::Branch { branch, target } = &block.exit {
+    if let CodeExit::Branch { branch, target } = &block.exit {
         let link = isa::decode(branch.word).map_or(RA, |one| one.ra());
         effect.changes |= if link == R31 { 0 } else { 1 << link };
         if target.block().is_none() {
             effect.changes = CLOBBERED;
         }
     }
-    if let Exit::Conditional { taken, .. } = &block.exit
+    if let CodeExit::Conditional { taken, .. } = &block.exit
         && taken.block().is_none()
     {
         effect.changes = CLOBBERED;

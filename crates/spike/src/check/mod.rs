@@ -26,11 +26,11 @@ use crate::error::Problem;
 use crate::lift;
 use images::Images;
 use proof::Proof;
-pub use proof::{Changes, Difference, Entry};
+pub use proof::{Changes, Difference, ProcedureEntry};
 
-/// What was proved of a procedure.
+/// The result of the proof of a procedure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Category {
+pub enum ProofCategory {
     /// The same instructions, perhaps in other places.
     Moved,
     /// Instructions that do nothing, or whose results nobody needs, are not there or elsewhere.
@@ -47,71 +47,71 @@ pub enum Category {
     Unproved,
 }
 
-impl Category {
+impl ProofCategory {
     /// All of them.
-    pub const ALL: [Category; 7] = [
-        Category::Moved,
-        Category::Instructions,
-        Category::Frame,
-        Category::TailCalls,
-        Category::Inlining,
-        Category::Unreached,
-        Category::Unproved,
+    pub const ALL: [ProofCategory; 7] = [
+        ProofCategory::Moved,
+        ProofCategory::Instructions,
+        ProofCategory::Frame,
+        ProofCategory::TailCalls,
+        ProofCategory::Inlining,
+        ProofCategory::Unreached,
+        ProofCategory::Unproved,
     ];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Category::Moved => "moved",
-            Category::Instructions => "instructions removed",
-            Category::Frame => "saves or frame removed",
-            Category::TailCalls => "tail calls",
-            Category::Inlining => "calls inlined",
-            Category::Unreached => "unreached",
-            Category::Unproved => "unproved",
+            ProofCategory::Moved => "moved",
+            ProofCategory::Instructions => "instructions removed",
+            ProofCategory::Frame => "saves or frame removed",
+            ProofCategory::TailCalls => "tail calls",
+            ProofCategory::Inlining => "calls inlined",
+            ProofCategory::Unreached => "unreached",
+            ProofCategory::Unproved => "unproved",
         }
     }
 
-    /// What it means, for tables.
+    /// Its meaning, for tables.
     pub fn meaning(self) -> &'static str {
         match self {
-            Category::Moved => "proved: the same instructions in other places",
-            Category::Instructions => "proved: fewer instructions on some paths",
-            Category::Frame => "proved: registers are not saved, or there is no frame, on some paths",
-            Category::TailCalls => "proved: calls became jumps",
-            Category::Inlining => "proved: calls are inlined",
-            Category::Unreached => "nothing leads to it",
-            Category::Unproved => "not proved",
+            ProofCategory::Moved => "proved: the same instructions in other places",
+            ProofCategory::Instructions => "proved: fewer instructions on some paths",
+            ProofCategory::Frame => "proved: registers are not saved, or there is no frame, on some paths",
+            ProofCategory::TailCalls => "proved: calls became jumps",
+            ProofCategory::Inlining => "proved: calls are inlined",
+            ProofCategory::Unreached => "nothing leads to it",
+            ProofCategory::Unproved => "not proved",
         }
     }
 
-    fn of(changes: Changes) -> Category {
+    fn of(changes: Changes) -> ProofCategory {
         match changes {
-            Changes { inlining: true, .. } => Category::Inlining,
-            Changes { tail_calls: true, .. } => Category::TailCalls,
-            Changes { frame: true, .. } => Category::Frame,
-            Changes { instructions: true, .. } => Category::Instructions,
-            _ => Category::Moved,
+            Changes { inlining: true, .. } => ProofCategory::Inlining,
+            Changes { tail_calls: true, .. } => ProofCategory::TailCalls,
+            Changes { frame: true, .. } => ProofCategory::Frame,
+            Changes { instructions: true, .. } => ProofCategory::Instructions,
+            _ => ProofCategory::Moved,
         }
     }
 }
 
-/// What was found out about a procedure of the original.
+/// The findings on a procedure of the original.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedProcedure {
     /// Its name.
     pub name: String,
-    /// What was proved.
-    pub category: Category,
+    /// The result of the proof.
+    pub category: ProofCategory,
     /// Why the first of its entries that could not be proved was not.
-    pub difference: Option<(Entry, Difference)>,
+    pub difference: Option<(ProcedureEntry, Difference)>,
 }
 
-/// What was found out about two images.
+/// The findings on two images.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ComparisonReport {
     /// The procedures of the original.
-    pub procedures: Vec<Checked>,
+    pub procedures: Vec<CheckedProcedure>,
     /// Addresses of data that is not the same.
     pub data: Vec<u64>,
     /// Entries that were proved.
@@ -122,20 +122,20 @@ pub struct Report {
     pub covered: BTreeSet<u64>,
 }
 
-impl Report {
+impl ComparisonReport {
     /// Whether everything was proved.
     pub fn is_proved(&self) -> bool {
-        self.data.is_empty() && self.count(Category::Unproved) == 0
+        self.data.is_empty() && self.count(ProofCategory::Unproved) == 0
     }
 
     /// The number of procedures.
-    pub fn count(&self, category: Category) -> usize {
+    pub fn count(&self, category: ProofCategory) -> usize {
         self.procedures.iter().filter(|one| one.category == category).count()
     }
 }
 
 /// Checks an optimized image against its original.
-pub fn check(original: Vec<u8>, optimized: Vec<u8>) -> Result<Report, Problem> {
+pub fn check(original: Vec<u8>, optimized: Vec<u8>) -> Result<ComparisonReport, Problem> {
     let program = lift::lift(original)?;
     let optimized = Elf::read(optimized)?;
     if optimized.section(lift::MARKER).is_none() {
@@ -143,13 +143,13 @@ pub fn check(original: Vec<u8>, optimized: Vec<u8>) -> Result<Report, Problem> {
     }
     let mut images = Images::new(&program, &optimized)?;
     let data = data::compare(&program, &optimized, &mut images);
-    let mut pending: BTreeSet<Entry> = data.entries.iter().copied().collect();
+    let mut pending: BTreeSet<ProcedureEntry> = data.entries.iter().copied().collect();
     for (&optimized, &original) in &images.hints {
         if images.owner(original).is_some_and(|owner| owner.entry == original) {
-            pending.insert(Entry { original, optimized });
+            pending.insert(ProcedureEntry { original, optimized });
         }
     }
-    let mut done: BTreeMap<Entry, Result<Changes, Difference>> = BTreeMap::new();
+    let mut done: BTreeMap<ProcedureEntry, Result<Changes, Difference>> = BTreeMap::new();
     let (mut places, mut covered) = (0, BTreeSet::new());
     while let Some(entry) = pending.pop_first() {
         if done.contains_key(&entry) {
@@ -163,26 +163,30 @@ pub fn check(original: Vec<u8>, optimized: Vec<u8>) -> Result<Report, Problem> {
         });
         done.insert(entry, result);
     }
-    let mut procedures: Vec<Checked> = images
+    let mut procedures: Vec<CheckedProcedure> = images
         .procedures
         .iter()
-        .map(|one| Checked { name: one.name.clone(), category: Category::Unreached, difference: None })
+        .map(|one| CheckedProcedure {
+            name: one.name.clone(),
+            category: ProofCategory::Unreached,
+            difference: None,
+        })
         .collect();
     let entries = done.len();
     for (entry, result) in done {
         let Some(owner) = images.owner_id(entry.original) else { continue };
         let one = &mut procedures[owner as usize];
         let category = match result {
-            Ok(changes) => Category::of(changes),
+            Ok(changes) => ProofCategory::of(changes),
             Err(difference) => {
                 one.difference.get_or_insert((entry, difference));
-                Category::Unproved
+                ProofCategory::Unproved
             }
         };
         one.category = match one.category {
-            Category::Unreached => category,
+            ProofCategory::Unreached => category,
             known => known.max(category),
         };
     }
-    Ok(Report { procedures, data: data.differences, entries, places, covered })
+    Ok(ComparisonReport { procedures, data: data.differences, entries, places, covered })
 }

@@ -5,7 +5,7 @@ use isa::{InstructionSet, Register};
 use rustc_hash::FxHashMap as HashMap;
 
 use super::convention::ARGUMENTS;
-use crate::program::{Block, Exit, Instruction, Program, Reference, Target};
+use crate::program::{BranchTarget, CodeBlock, CodeExit, LiftedInstruction, Program, Reference};
 
 /// The registers with arguments that are read at or after the beginning of each block.
 pub fn needs(program: &Program) -> Vec<u64> {
@@ -31,10 +31,10 @@ fn registers(all: &[Option<Register>]) -> u64 {
     all.iter().flatten().map(bit).fold(0, |set, one| set | one)
 }
 
-/// What a block reads before it writes it, and what it writes.
-fn own(block: &Block) -> (u64, u64) {
+/// The registers that a block reads before it writes them, and those that it writes.
+fn own(block: &CodeBlock) -> (u64, u64) {
     let branch = match &block.exit {
-        Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+        CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
         _ => None,
     };
     let all = block.instructions.iter().chain(branch);
@@ -44,22 +44,22 @@ fn own(block: &Block) -> (u64, u64) {
     })
 }
 
-/// What is read after a block.
-fn after(program: &Program, block: &Block, needs: &[u64]) -> u64 {
-    let target = |target: &Target| target.block().map_or(ARGUMENTS, |block| needs[block as usize]);
+/// The registers that are read after a block.
+fn after(program: &Program, block: &CodeBlock, needs: &[u64]) -> u64 {
+    let target = |target: &BranchTarget| target.block().map_or(ARGUMENTS, |block| needs[block as usize]);
     let called = block.instructions.last().map_or(0, |last| callee(program, last, needs));
     let next = match &block.exit {
-        Exit::Next(next) => needs[*next as usize],
-        Exit::Branch { target: to, .. } => target(to),
-        Exit::Conditional { taken, next, .. } => target(taken) | needs[*next as usize],
-        Exit::Jump { targets, .. } => targets.iter().fold(0, |set, &to| set | needs[to as usize]),
-        Exit::Leave => 0,
+        CodeExit::Next(next) => needs[*next as usize],
+        CodeExit::Branch { target: to, .. } => target(to),
+        CodeExit::Conditional { taken, next, .. } => target(taken) | needs[*next as usize],
+        CodeExit::Jump { targets, .. } => targets.iter().fold(0, |set, &to| set | needs[to as usize]),
+        CodeExit::Leave => 0,
     };
     called | next
 }
 
-/// What the called procedure reads, if an instruction is a call or a jump to one.
-fn callee(program: &Program, last: &Instruction, needs: &[u64]) -> u64 {
+/// The registers that the called procedure reads, if an instruction is a call or a jump to one.
+fn callee(program: &Program, last: &LiftedInstruction, needs: &[u64]) -> u64 {
     let Some(one) = isa::decode(last.word) else { return ARGUMENTS };
     if !one.op.is(isa::Flags::BRANCH) || one.op.is(isa::Flags::RETURN) {
         return if one.op == isa::Op::CallPal { ARGUMENTS } else { 0 };

@@ -2,29 +2,29 @@
 //! next action, and the actions must be the same.
 //!
 //! A pair of places is visited again as long as the paths that lead to it have less in common than was assumed
-//! ([`State::generalize`]); when nothing changes any more, what is assumed at every pair holds on all paths.
+//! ([`PairState::generalize`]); when nothing changes any more, what is assumed at every pair holds on all paths.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rustc_hash::FxHashSet as HashSet;
 
-use super::context::Context;
+use super::context::ProofContext;
 use super::convention::{ARGUMENTS, GP, PRESERVED, PV, RA, SP, ZEROS, bit, has, registers};
-use super::images::{Images, Procedure};
-use super::machine::{Action, Machine};
-use super::relation::State;
-use super::term::{BASE, Node, Side, Terms, Value, register_name};
+use super::images::{Images, OriginalProcedure};
+use super::machine::{Action, SymbolicMachine};
+use super::relation::PairState;
+use super::term::{BASE, ImageSide, Node, OffsetTerm, Terms, register_name};
 
 /// An entry of a procedure in both images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Entry {
+pub struct ProcedureEntry {
     /// The address in the original.
     pub original: u64,
     /// The address in the optimized image.
     pub optimized: u64,
 }
 
-/// What the optimizer did to the code that a proof has gone through.
+/// The changes by the optimizer in the code that a proof has gone through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Fewer or other instructions.
@@ -51,10 +51,10 @@ pub struct Difference {
 /// A proof.
 #[derive(Debug)]
 pub struct Proved {
-    /// What was changed.
+    /// The changes.
     pub changes: Changes,
     /// The entries whose proof it relies on.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ProcedureEntry>,
     /// Pairs of places that control passes.
     pub places: usize,
     /// Addresses of the optimized image's instructions that control passes.
@@ -63,31 +63,32 @@ pub struct Proved {
 
 /// A place in each image, and the calls that are carried out there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Places {
+pub(super) struct ProofPoint {
     original: u64,
     optimized: u64,
     calls: [Vec<u64>; 2],
 }
 
-impl Places {
-    fn new(original: &Machine, optimized: &Machine) -> Places {
+impl ProofPoint {
+    fn new(original: &SymbolicMachine, optimized: &SymbolicMachine) -> ProofPoint {
         let calls = [original, optimized].map(|one| one.inlined.iter().map(|call| call.back).collect());
-        Places { original: original.pc, optimized: optimized.pc, calls }
+        ProofPoint { original: original.pc, optimized: optimized.pc, calls }
     }
 }
 
-pub(super) type Checked<T> = Result<T, String>;
+/// A result, or the reason why there is no proof.
+pub(super) type ProofResult<T> = Result<T, String>;
 
 /// The proof while it is being made.
 pub struct Proof<'a> {
     pub(super) images: &'a Images,
-    pub(super) entry: Entry,
-    pub(super) context: Context,
+    pub(super) entry: ProcedureEntry,
+    pub(super) context: ProofContext,
     pub(super) changes: Changes,
-    pub(super) entries: BTreeSet<Entry>,
-    states: BTreeMap<Places, State>,
-    parents: HashMap<Places, Places>,
-    pending: BTreeSet<Places>,
+    pub(super) entries: BTreeSet<ProcedureEntry>,
+    states: BTreeMap<ProofPoint, PairState>,
+    parents: HashMap<ProofPoint, ProofPoint>,
+    pending: BTreeSet<ProofPoint>,
 }
 
 /// Visits of pairs of places after which a proof is given up, for each pair.
@@ -97,11 +98,11 @@ const MOST_PLACES: usize = 20_000;
 
 impl<'a> Proof<'a> {
     /// Tries to prove an entry.
-    pub fn attempt(images: &'a Images, entry: Entry) -> Result<Proved, Difference> {
+    pub fn attempt(images: &'a Images, entry: ProcedureEntry) -> Result<Proved, Difference> {
         let mut proof = Proof {
             images,
             entry,
-            context: Context::new(Terms::new()),
+            context: ProofContext::new(Terms::new()),
             changes: Changes::default(),
             entries: BTreeSet::new(),
             states: BTreeMap::new(),
@@ -116,17 +117,17 @@ impl<'a> Proof<'a> {
 
     fn run(&mut self) -> Result<(), Difference> {
         let first = (self.entry.original, self.entry.optimized);
-        let mut original = self.initial(Side::Original, first.0);
-        let mut optimized = self.initial(Side::Optimized, first.1);
+        let mut original = self.initial(ImageSide::Original, first.0);
+        let mut optimized = self.initial(ImageSide::Optimized, first.1);
         if self.reach_second_entry(&mut original, &mut optimized) {
             return Ok(());
         }
-        let original = self.initial(Side::Original, first.0);
-        let optimized = self.initial(Side::Optimized, first.1);
-        let start = Places::new(&original, &optimized);
+        let original = self.initial(ImageSide::Original, first.0);
+        let optimized = self.initial(ImageSide::Optimized, first.1);
+        let start = ProofPoint::new(&original, &optimized);
         self.states.insert(
             start.clone(),
-            State { original, optimized, memory: self.context.memory, generalized: 0 },
+            PairState { original, optimized, memory: self.context.memory, generalized: 0 },
         );
         self.pending.insert(start.clone());
         let mut visits = 0;
@@ -146,7 +147,7 @@ impl<'a> Proof<'a> {
         self.check_frame().map_err(|reason| self.difference(reason, &start, first))
     }
 
-    fn difference(&self, reason: String, places: &Places, at: (u64, u64)) -> Difference {
+    fn difference(&self, reason: String, places: &ProofPoint, at: (u64, u64)) -> Difference {
         let mut path = Vec::new();
         let mut next = Some(places);
         while let Some(places) = next {
@@ -157,20 +158,20 @@ impl<'a> Proof<'a> {
         Difference { reason, at, path }
     }
 
-    pub(super) fn procedure(&self) -> Option<&'a Procedure> {
+    pub(super) fn procedure(&self) -> Option<&'a OriginalProcedure> {
         self.images.owner(self.entry.original)
     }
 
     /// The state at the entry.
-    fn initial(&mut self, side: Side, pc: u64) -> Machine {
+    fn initial(&mut self, side: ImageSide, pc: u64) -> SymbolicMachine {
         let registers = std::array::from_fn(|register| {
             let register = register as u8;
             match register {
-                _ if has(ZEROS, register) => Value::constant(0),
+                _ if has(ZEROS, register) => OffsetTerm::constant(0),
                 _ => self.entry_value(register, side),
             }
         });
-        let mut machine = Machine {
+        let mut machine = SymbolicMachine {
             pc,
             registers,
             slots: Vec::new(),
@@ -180,15 +181,19 @@ impl<'a> Proof<'a> {
         };
         let Some(procedure) = self.procedure() else { return machine };
         if procedure.computes_gp && procedure.entry == self.entry.original {
-            machine.registers[PV as usize] = Value::address(pc);
+            machine.registers[PV as usize] = OffsetTerm::address(pc);
         } else if procedure.uses_gp {
-            machine.registers[GP as usize] = Value::address(procedure.gp);
+            machine.registers[GP as usize] = OffsetTerm::address(procedure.gp);
         }
         machine
     }
 
     /// Whether both compute the global pointer, and come to the second entry, which has a proof of its own.
-    fn reach_second_entry(&mut self, original: &mut Machine, optimized: &mut Machine) -> bool {
+    fn reach_second_entry(
+        &mut self,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
+    ) -> bool {
         let Some(procedure) = self.procedure().filter(|one| one.entry == self.entry.original) else {
             return false;
         };
@@ -198,8 +203,8 @@ impl<'a> Proof<'a> {
         let is_there =
             original.advance_until(&images.original, &mut self.context, |pc| pc == second).is_none()
                 && optimized.advance_until(&images.optimized, &mut self.context, is_second).is_none();
-        let gp = Value::address(procedure.gp);
-        let before = [(Side::Original, &*original), (Side::Optimized, &*optimized)];
+        let gp = OffsetTerm::address(procedure.gp);
+        let before = [(ImageSide::Original, &*original), (ImageSide::Optimized, &*optimized)];
         let is_clean = before.into_iter().all(|(side, machine)| {
             let first = self.initial(side, machine.pc);
             let is_kept =
@@ -207,21 +212,26 @@ impl<'a> Proof<'a> {
             machine.get(GP) == gp && machine.slots.is_empty() && (0..64).all(is_kept)
         });
         if is_there && is_clean {
-            let entry = Entry { original: original.pc, optimized: optimized.pc };
+            let entry = ProcedureEntry { original: original.pc, optimized: optimized.pc };
             self.entries.insert(entry);
         }
         is_there && is_clean
     }
 
-    /// What a register held at the entry.
-    pub(super) fn entry_value(&mut self, register: u8, side: Side) -> Value {
+    /// The value of a register at the entry.
+    pub(super) fn entry_value(&mut self, register: u8, side: ImageSide) -> OffsetTerm {
         let unread = ARGUMENTS & !self.images.needs.get(&self.entry.original).copied().unwrap_or(ARGUMENTS);
         let side = Some(side).filter(|_| has(PRESERVED | unread | bit(PV), register));
         self.context.terms.value(Node::Entry(register, side))
     }
 
     /// Follows both images from a pair of places to where control divides.
-    fn follow(&mut self, from: &Places, original: &mut Machine, optimized: &mut Machine) -> Checked<()> {
+    fn follow(
+        &mut self,
+        from: &ProofPoint,
+        original: &mut SymbolicMachine,
+        optimized: &mut SymbolicMachine,
+    ) -> ProofResult<()> {
         let mut passed = BTreeSet::new();
         loop {
             // A loop without a condition.
@@ -256,7 +266,7 @@ impl<'a> Proof<'a> {
                         new = optimized.advance(&self.images.optimized, &mut self.context);
                         continue;
                     }
-                    (Action::Call { link: RA, target: Value { symbol: BASE, offset }, back }, _)
+                    (Action::Call { link: RA, target: OffsetTerm { symbol: BASE, offset }, back }, _)
                         if self.images.original.contains(offset)
                             && original.inlined.len() < DEEPEST
                             && !self.is_match(old, new) =>
@@ -282,17 +292,17 @@ impl<'a> Proof<'a> {
         }
     }
 
-    fn note_changes(&mut self, original: &Machine, optimized: &Machine, before: (u64, u64)) {
+    fn note_changes(&mut self, original: &SymbolicMachine, optimized: &SymbolicMachine, before: (u64, u64)) {
         let counts = (original.executed - before.0, optimized.executed - before.1);
         self.changes.instructions |= counts.0 != counts.1;
         self.changes.frame |= original.get(SP) != optimized.get(SP);
     }
 
     /// Loads of the optimized image must be loads of the original, as others could fail.
-    fn check_loads(&mut self) -> Checked<()> {
+    fn check_loads(&mut self) -> ProofResult<()> {
         for (symbol, unwound) in std::mem::take(&mut self.context.new_loads) {
             let Some(expected) = self.context.terms.loaded(symbol) else {
-                let load = self.context.terms.show(Value::of(symbol));
+                let load = self.context.terms.show(OffsetTerm::of(symbol));
                 return Err(format!("the original does not carry out the load {load}"));
             };
             check_unwound(expected, unwound)?;
@@ -307,9 +317,9 @@ impl<'a> Proof<'a> {
     fn check_unwinding(
         &mut self,
         actions: (Action, Action),
-        original: &Machine,
-        optimized: &Machine,
-    ) -> Checked<()> {
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+    ) -> ProofResult<()> {
         let (old, new) = actions;
         if std::mem::discriminant(&old) != std::mem::discriminant(&new) || matches!(old, Action::Branch(_)) {
             return Ok(());
@@ -324,23 +334,23 @@ impl<'a> Proof<'a> {
     /// Control comes to a pair of places.
     pub(super) fn arrive(
         &mut self,
-        from: &Places,
+        from: &ProofPoint,
         to: (u64, u64),
-        original: &Machine,
-        optimized: &Machine,
-    ) -> Checked<()> {
+        original: &SymbolicMachine,
+        optimized: &SymbolicMachine,
+    ) -> ProofResult<()> {
         if self.images.hints.get(&to.1) == Some(&to.0) && self.is_tail_call(original, optimized, to) {
-            self.entries.insert(Entry { original: to.0, optimized: to.1 });
+            self.entries.insert(ProcedureEntry { original: to.0, optimized: to.1 });
             return Ok(());
         }
-        let mut state = State {
-            original: Machine { pc: to.0, executed: 0, ..original.clone() },
-            optimized: Machine { pc: to.1, executed: 0, ..optimized.clone() },
+        let mut state = PairState {
+            original: SymbolicMachine { pc: to.0, executed: 0, ..original.clone() },
+            optimized: SymbolicMachine { pc: to.1, executed: 0, ..optimized.clone() },
             memory: self.context.memory,
             generalized: 0,
         };
         self.name_procedures(&mut state);
-        let to = Places::new(&state.original, &state.optimized);
+        let to = ProofPoint::new(&state.original, &state.optimized);
         let state = match self.states.get(&to) {
             None => {
                 self.parents.insert(to.clone(), from.clone());
@@ -356,9 +366,9 @@ impl<'a> Proof<'a> {
 
     /// Replaces addresses of procedures, which are numbers that differ, by which procedures they are: so the addresses of
     /// different ones can be generalized.
-    fn name_procedures(&mut self, state: &mut State) {
+    fn name_procedures(&mut self, state: &mut PairState) {
         let images = self.images;
-        let State { original, optimized, .. } = state;
+        let PairState { original, optimized, .. } = state;
         for (machine, code) in [(original, &images.original), (optimized, &images.optimized)] {
             for value in &mut machine.registers {
                 *value = self.context.terms.named(*value, code);
@@ -368,7 +378,7 @@ impl<'a> Proof<'a> {
 }
 
 /// Compares the registers that unwinders find.
-fn check_unwound(original: u64, optimized: u64) -> Checked<()> {
+fn check_unwound(original: u64, optimized: u64) -> ProofResult<()> {
     match registers(original & !optimized).next() {
         None => Ok(()),
         Some(register) => Err(format!("an unwinder does not find the caller's {}", register_name(register))),

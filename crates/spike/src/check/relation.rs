@@ -1,23 +1,23 @@
-//! What holds whenever control is at a pair of places: both states as expressions over common unknowns. Two paths that
-//! meet are generalized (anti-unification): expressions keep what they have in common, and where they differ an unknown
-//! stands for every pair of them, so that what was equal in both images on both paths stays equal.
+//! The invariant at a pair of locations: both states as expressions over common unknowns. Two paths that meet are generalized
+//! (anti-unification): expressions keep what they have in common, and where they differ an unknown stands for every pair of them,
+//! so that what was equal in both images on both paths stays equal.
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
-use super::context::Context;
-use super::machine::{Inlined, Machine};
-use super::term::{Node, Symbol, Terms, Value};
+use super::context::ProofContext;
+use super::machine::{Inlined, SymbolicMachine};
+use super::term::{Node, OffsetTerm, TermNumber, Terms};
 use isa::Op;
 
 /// The states of both images.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct PairState {
     /// The original.
-    pub original: Machine,
+    pub original: SymbolicMachine,
     /// The optimized image.
-    pub optimized: Machine,
+    pub optimized: SymbolicMachine,
     /// The memory of both.
-    pub memory: Symbol,
+    pub memory: TermNumber,
     /// How often it was generalized.
     pub generalized: u32,
 }
@@ -26,48 +26,48 @@ pub struct State {
 /// was added would become longer in each of them, without an end.
 const MOST_SUMS: u32 = 6;
 
-impl State {
-    fn machines<'a>(&'a self, other: &'a State) -> [(&'a Machine, &'a Machine); 2] {
+impl PairState {
+    fn machines<'a>(&'a self, other: &'a PairState) -> [(&'a SymbolicMachine, &'a SymbolicMachine); 2] {
         [(&self.original, &other.original), (&self.optimized, &other.optimized)]
     }
 
     /// Whether all that another state may be is known to be possible.
-    pub fn includes(&self, terms: &Terms, other: &State) -> bool {
-        let mut matching = Matching {
+    pub fn includes(&self, terms: &Terms, other: &PairState) -> bool {
+        let mut matching = Unification {
             terms,
             substitution: HashMap::default(),
             done: HashMap::default(),
             sums: HashSet::default(),
         };
-        matching.value(Value::of(self.memory), Value::of(other.memory))
+        matching.value(OffsetTerm::of(self.memory), OffsetTerm::of(other.memory))
             && self.machines(other).into_iter().all(|(old, new)| matching.machine(old, new))
     }
 
     /// The state that includes this one and another one.
-    pub fn generalize(&self, context: &mut Context, other: &State) -> State {
+    pub fn generalize(&self, context: &mut ProofContext, other: &PairState) -> PairState {
         let mut join = Join {
             context,
             variables: HashMap::default(),
             done: HashMap::default(),
             sums: (self.generalized < MOST_SUMS).then(HashMap::default),
         };
-        let memory = join.value(Value::of(self.memory), Value::of(other.memory)).symbol;
+        let memory = join.value(OffsetTerm::of(self.memory), OffsetTerm::of(other.memory)).symbol;
         let [original, optimized] = self.machines(other).map(|(old, new)| join.machine(old, new));
-        State { original, optimized, memory, generalized: self.generalized + 1 }
+        PairState { original, optimized, memory, generalized: self.generalized + 1 }
     }
 }
 
 /// One-way unification: a substitution of unknowns that turns one state into another.
-struct Matching<'a> {
+struct Unification<'a> {
     terms: &'a Terms,
-    substitution: HashMap<Symbol, Value>,
-    done: HashMap<Symbol, Symbol>,
+    substitution: HashMap<TermNumber, OffsetTerm>,
+    done: HashMap<TermNumber, TermNumber>,
     /// Sums that were matched with values that are none. Sums of shared sums would be taken apart exponentially often.
-    sums: HashSet<(Symbol, Value)>,
+    sums: HashSet<(TermNumber, OffsetTerm)>,
 }
 
-impl Matching<'_> {
-    fn machine(&mut self, old: &Machine, new: &Machine) -> bool {
+impl Unification<'_> {
+    fn machine(&mut self, old: &SymbolicMachine, new: &SymbolicMachine) -> bool {
         old.registers.iter().zip(&new.registers).all(|(&old, &new)| self.value(old, new))
             && old.bounds.iter().all(|&(value, most)| {
                 new.bounds.iter().any(|other| other.1 == most && self.value(value, other.0))
@@ -82,10 +82,10 @@ impl Matching<'_> {
             })
     }
 
-    fn value(&mut self, old: Value, new: Value) -> bool {
+    fn value(&mut self, old: OffsetTerm, new: OffsetTerm) -> bool {
         let node = self.terms.node(old.symbol);
         if let Node::Variable(_) = node {
-            let own = Value { symbol: new.symbol, offset: new.offset.wrapping_sub(old.offset) };
+            let own = OffsetTerm { symbol: new.symbol, offset: new.offset.wrapping_sub(old.offset) };
             return *self.substitution.entry(old.symbol).or_insert(own) == own;
         }
         if let Some(parts) = sum(self.terms, old).filter(|_| sum(self.terms, new).is_none()) {
@@ -110,10 +110,10 @@ impl Matching<'_> {
                 a == b && f == g && left.into_iter().zip(right).all(|(a, b)| self.value(a, b))
             }
             (Node::Load(a, old, left), Node::Load(b, new, right)) => {
-                a == b && self.value(Value::of(old), Value::of(new)) && self.value(left, right)
+                a == b && self.value(OffsetTerm::of(old), OffsetTerm::of(new)) && self.value(left, right)
             }
             (Node::Result(old, a), Node::Result(new, b)) => {
-                a == b && self.value(Value::of(old), Value::of(new))
+                a == b && self.value(OffsetTerm::of(old), OffsetTerm::of(new))
             }
             (a, b) => a == b,
         };
@@ -125,7 +125,7 @@ impl Matching<'_> {
 }
 
 /// The two parts of a sum, without its constant.
-fn sum(terms: &Terms, value: Value) -> Option<[Value; 2]> {
+fn sum(terms: &Terms, value: OffsetTerm) -> Option<[OffsetTerm; 2]> {
     match terms.node(value.symbol) {
         Node::Operation(Op::Addq, _, [a, b, _]) => Some([a, b]),
         _ => None,
@@ -133,23 +133,23 @@ fn sum(terms: &Terms, value: Value) -> Option<[Value; 2]> {
 }
 
 /// A value that is no sum, as one with 0: sums in loops begin so. It takes the place of the part that is of the same kind.
-fn as_sum(terms: &Terms, value: Value, [a, b]: [Value; 2]) -> [Value; 2] {
-    let kind = |value: Value| std::mem::discriminant(&terms.node(value.symbol));
-    let zero = Value::constant(0);
+fn as_sum(terms: &Terms, value: OffsetTerm, [a, b]: [OffsetTerm; 2]) -> [OffsetTerm; 2] {
+    let kind = |value: OffsetTerm| std::mem::discriminant(&terms.node(value.symbol));
+    let zero = OffsetTerm::constant(0);
     if kind(a) == kind(value) && kind(b) != kind(value) { [value, zero] } else { [zero, value] }
 }
 
 struct Join<'a> {
-    context: &'a mut Context,
+    context: &'a mut ProofContext,
     /// The unknown for each pair of expressions with this difference of their constants.
-    variables: HashMap<(Symbol, Symbol, u64), Symbol>,
-    done: HashMap<(Symbol, Symbol), Option<Symbol>>,
-    /// What sums and values that are none have in common, unless it is an unknown.
-    sums: Option<HashMap<(Symbol, Value), Value>>,
+    variables: HashMap<(TermNumber, TermNumber, u64), TermNumber>,
+    done: HashMap<(TermNumber, TermNumber), Option<TermNumber>>,
+    /// The common parts of sums and of values that are none, unless they are unknowns.
+    sums: Option<HashMap<(TermNumber, OffsetTerm), OffsetTerm>>,
 }
 
 impl Join<'_> {
-    fn machine(&mut self, old: &Machine, new: &Machine) -> Machine {
+    fn machine(&mut self, old: &SymbolicMachine, new: &SymbolicMachine) -> SymbolicMachine {
         let registers = std::array::from_fn(|at| self.value(old.registers[at], new.registers[at]));
         let slots = old.slots.iter().filter_map(|&(place, value)| {
             let at = new.slots.binary_search_by_key(&place, |one| one.0).ok()?;
@@ -167,17 +167,17 @@ impl Join<'_> {
             saved: std::array::from_fn(|at| self.value(old.saved[at], new.saved[at])),
         });
         let inlined = inlined.collect();
-        Machine { pc: old.pc, registers, slots, bounds, inlined, executed: 0 }
+        SymbolicMachine { pc: old.pc, registers, slots, bounds, inlined, executed: 0 }
     }
 
-    fn value(&mut self, old: Value, new: Value) -> Value {
+    fn value(&mut self, old: OffsetTerm, new: OffsetTerm) -> OffsetTerm {
         if old == new {
             return old;
         }
         if old.offset == new.offset
             && let Some(symbol) = self.symbol(old.symbol, new.symbol)
         {
-            return Value { symbol, offset: old.offset };
+            return OffsetTerm { symbol, offset: old.offset };
         }
         if let Some(joined) = self.sums(old, new) {
             return joined;
@@ -187,14 +187,14 @@ impl Join<'_> {
         let key = (old.symbol, new.symbol, new.offset.wrapping_sub(old.offset));
         let terms = &mut self.context.terms;
         let symbol = *self.variables.entry(key).or_insert_with(|| terms.fresh());
-        Value { symbol, offset: old.offset }
+        OffsetTerm { symbol, offset: old.offset }
     }
 
-    /// What a sum and a value that is none have in common. It depends on the difference of their constants only, so that
-    /// two registers that differ by a constant on both paths differ by it afterwards.
-    fn sums(&mut self, old: Value, new: Value) -> Option<Value> {
+    /// The common part of a sum and a value that is none. It depends on the difference of their constants only, so that two
+    /// registers that differ by a constant on both paths differ by it afterwards.
+    fn sums(&mut self, old: OffsetTerm, new: OffsetTerm) -> Option<OffsetTerm> {
         let constant = old.offset;
-        let (old, new) = (Value::of(old.symbol), new.plus(constant.wrapping_neg()));
+        let (old, new) = (OffsetTerm::of(old.symbol), new.plus(constant.wrapping_neg()));
         if let Some(known) = self.sums.as_ref()?.get(&(old.symbol, new)) {
             return Some(known.plus(constant));
         }
@@ -206,14 +206,15 @@ impl Join<'_> {
         };
         // The constant of the new sum is put back: the old value was made smaller by it.
         let shift = if sum(terms, new).is_some() { new.offset } else { 0 };
-        let operands = [self.value(first[0], second[0]), self.value(first[1], second[1]), Value::constant(0)];
+        let operands =
+            [self.value(first[0], second[0]), self.value(first[1], second[1]), OffsetTerm::constant(0)];
         let joined = self.context.terms.operation(Op::Addq, 0, operands).plus(shift);
         self.sums.as_mut()?.insert((old.symbol, new), joined);
         Some(joined.plus(constant))
     }
 
-    /// What two expressions have in common, unless they are of different kinds.
-    fn symbol(&mut self, old: Symbol, new: Symbol) -> Option<Symbol> {
+    /// The common part of two expressions, unless they are of different kinds.
+    fn symbol(&mut self, old: TermNumber, new: TermNumber) -> Option<TermNumber> {
         if old == new {
             return Some(old);
         }
@@ -227,11 +228,11 @@ impl Join<'_> {
                 Some(Node::Operation(a, f, operands))
             }
             (Node::Load(a, left, from), Node::Load(b, right, other)) if a == b => {
-                let memory = self.value(Value::of(left), Value::of(right)).symbol;
+                let memory = self.value(OffsetTerm::of(left), OffsetTerm::of(right)).symbol;
                 Some(Node::Load(a, memory, self.value(from, other)))
             }
             (Node::Result(left, a), Node::Result(right, b)) if a == b => {
-                Some(Node::Result(self.value(Value::of(left), Value::of(right)).symbol, a))
+                Some(Node::Result(self.value(OffsetTerm::of(left), OffsetTerm::of(right)).symbol, a))
             }
             _ => None,
         };
@@ -251,7 +252,7 @@ mod tests {
     use crate::check::term::Node;
 
     fn join<T>(terms: Terms, test: impl FnOnce(&mut Join) -> T) -> T {
-        let mut context = Context::new(terms);
+        let mut context = ProofContext::new(terms);
         let variables = HashMap::default();
         test(&mut Join {
             context: &mut context,
@@ -265,8 +266,8 @@ mod tests {
     #[test]
     fn constants_may_be_added_before_or_after() {
         let mut terms = Terms::new();
-        let [x, y, z] = [(); 3].map(|()| Value::of(terms.fresh()));
-        let sum = terms.operation(Op::Addq, 0, [x.plus(8), y, Value::constant(0)]);
+        let [x, y, z] = [(); 3].map(|()| OffsetTerm::of(terms.fresh()));
+        let sum = terms.operation(Op::Addq, 0, [x.plus(8), y, OffsetTerm::constant(0)]);
         join(terms, |join| {
             for (old, new) in [(z, sum), (sum, z), (z.plus(12), sum), (sum, z.plus(12))] {
                 let before = join.value(old.plus(4), new.plus(4));
@@ -280,12 +281,12 @@ mod tests {
     #[test]
     fn sums_of_loops_have_an_end() {
         let mut terms = Terms::new();
-        let step = Value::of(terms.fresh());
-        let mut context = Context::new(terms);
-        let mut known = state(&context, [Value::constant(0); 2]);
+        let step = OffsetTerm::of(terms.fresh());
+        let mut context = ProofContext::new(terms);
+        let mut known = state(&context, [OffsetTerm::constant(0); 2]);
         for _ in 0..12 {
             let [a, b] = [1, 2].map(|register| known.original.get(register));
-            let sum = context.terms.operation(Op::Addq, 0, [b, step, Value::constant(0)]);
+            let sum = context.terms.operation(Op::Addq, 0, [b, step, OffsetTerm::constant(0)]);
             let next = state(&context, [sum, a]);
             if known.includes(&context.terms, &next) {
                 return;
@@ -296,10 +297,10 @@ mod tests {
     }
 
     /// The states of both images with these values in two registers.
-    fn state(context: &Context, values: [Value; 2]) -> State {
-        let mut registers = [Value::constant(0); 64];
+    fn state(context: &ProofContext, values: [OffsetTerm; 2]) -> PairState {
+        let mut registers = [OffsetTerm::constant(0); 64];
         registers[1..3].copy_from_slice(&values);
-        let machine = Machine {
+        let machine = SymbolicMachine {
             pc: 0,
             registers,
             slots: Vec::new(),
@@ -307,16 +308,16 @@ mod tests {
             inlined: Vec::new(),
             executed: 0,
         };
-        State { original: machine.clone(), optimized: machine, memory: context.memory, generalized: 0 }
+        PairState { original: machine.clone(), optimized: machine, memory: context.memory, generalized: 0 }
     }
 
-    /// What is shared is taken apart once.
+    /// Shared expressions are taken apart once.
     #[test]
     fn sums_of_sums_take_linear_time() {
         let mut terms = Terms::new();
-        let [mut sum, other] = [(); 2].map(|()| Value::of(terms.fresh()));
+        let [mut sum, other] = [(); 2].map(|()| OffsetTerm::of(terms.fresh()));
         for _ in 0..60 {
-            sum = terms.operation(Op::Addq, 0, [sum, sum, Value::constant(0)]);
+            sum = terms.operation(Op::Addq, 0, [sum, sum, OffsetTerm::constant(0)]);
         }
         join(terms, |join| {
             let joined = join.value(sum, other);

@@ -4,11 +4,11 @@
 use isa::Op;
 
 use super::images::Images;
-use super::machine::Machine;
-use super::term::{Node, Terms, Value};
+use super::machine::SymbolicMachine;
+use super::term::{Node, OffsetTerm, Terms};
 
 /// A value that must be below a constant, unsigned, after a branch was taken, or was not; and the constant.
-pub fn bound(terms: &Terms, op: Op, operand: Value, is_taken: bool) -> Option<(Value, u64)> {
+pub fn bound(terms: &Terms, op: Op, operand: OffsetTerm, is_taken: bool) -> Option<(OffsetTerm, u64)> {
     let is_true = match op {
         Op::Bne | Op::Blbs => is_taken,
         Op::Beq | Op::Blbc => !is_taken,
@@ -18,7 +18,7 @@ pub fn bound(terms: &Terms, op: Op, operand: Value, is_taken: bool) -> Option<(V
     let most = most.as_constant().filter(|_| is_true && operand.offset == 0)?;
     let index = match terms.node(index.symbol) {
         // The index is the number that is extended from these bits: with another one the jump would miss its table.
-        Node::Operation(Op::Zapnot, _, [whole, bytes, _]) if bytes == Value::constant(0xf) => whole,
+        Node::Operation(Op::Zapnot, _, [whole, bytes, _]) if bytes == OffsetTerm::constant(0xf) => whole,
         _ => index,
     };
     match op {
@@ -32,8 +32,8 @@ pub fn bound(terms: &Terms, op: Op, operand: Value, is_taken: bool) -> Option<(V
 pub fn targets(
     images: &Images,
     terms: &Terms,
-    (target, pc): (Value, u64),
-    original: &Machine,
+    (target, pc): (OffsetTerm, u64),
+    original: &SymbolicMachine,
 ) -> Option<Vec<(u64, u64)>> {
     let all = images.tables.get(&pc).filter(|all| !all.is_empty())?;
     if let Some(own) = table(terms, target).and_then(|table| words(images, table, pc, original)) {
@@ -48,14 +48,14 @@ pub fn targets(
 
 /// A table of places.
 #[derive(Clone, Copy)]
-struct Table {
+struct AddressTable {
     address: u64,
     bytes: u64,
-    index: Option<Value>,
+    index: Option<OffsetTerm>,
 }
 
-fn table(terms: &Terms, target: Value) -> Option<Table> {
-    let is_load = |value: &Value| matches!(terms.node(value.symbol), Node::Load(..));
+fn table(terms: &Terms, target: OffsetTerm) -> Option<AddressTable> {
+    let is_load = |value: &OffsetTerm| matches!(terms.node(value.symbol), Node::Load(..));
     let load = match terms.node(target.symbol) {
         Node::Load(..) => target,
         Node::Operation(Op::Addq, _, operands) => operands.into_iter().find(is_load)?,
@@ -66,12 +66,17 @@ fn table(terms: &Terms, target: Value) -> Option<Table> {
     let bytes = u64::from(op.access_size()?);
     let is_scaled = matches!((scale, bytes), (Op::S4addq, 4) | (Op::S8addq, 8));
     let address = base.as_address().or(index.as_address())?.wrapping_add(place.offset);
-    Some(Table { address, bytes, index: is_scaled.then_some(index) })
+    Some(AddressTable { address, bytes, index: is_scaled.then_some(index) })
 }
 
-/// What the words of a table refer to. Without a bound of the index, the table ends where no word refers to code of the
-/// procedure.
-fn words(images: &Images, table: Table, pc: u64, original: &Machine) -> Option<Vec<(u64, u64)>> {
+/// The addresses that the words of a table refer to. Without a bound of the index, the table ends where no word refers to code of
+/// the procedure.
+fn words(
+    images: &Images,
+    table: AddressTable,
+    pc: u64,
+    original: &SymbolicMachine,
+) -> Option<Vec<(u64, u64)>> {
     let known = original.bounds.iter().filter(|(index, _)| Some(*index) == table.index).map(|one| one.1);
     let most = known.min().unwrap_or(u64::MAX);
     let places = (0..most).map(|at| table.address.wrapping_add(at * table.bytes));

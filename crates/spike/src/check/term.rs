@@ -6,31 +6,31 @@ use std::fmt::Write;
 
 use isa::Op;
 
-use super::machine::Code;
+use super::machine::ImageCode;
 
 /// Number of an expression in its [`Terms`].
-pub type Symbol = u32;
+pub type TermNumber = u32;
 
 /// An expression plus a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Value {
+pub struct OffsetTerm {
     /// The expression.
-    pub symbol: Symbol,
+    pub symbol: TermNumber,
     /// The constant.
     pub offset: u64,
 }
 
 /// The expression of constants.
-pub const ZERO: Symbol = 0;
+pub const ZERO: TermNumber = 0;
 /// The distance between the image's addresses and those that it was linked for.
-pub const BASE: Symbol = 1;
+pub const BASE: TermNumber = 1;
 
 /// The depth of an expression from which on it is not taken apart.
 const DEEPEST: u16 = 100;
 
 /// One of the two images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub enum Side {
+pub enum ImageSide {
     /// The original image.
     Original,
     /// The optimized one.
@@ -44,41 +44,41 @@ pub enum Node {
     Zero,
     /// See [`BASE`].
     Base,
-    /// What a register held when the procedure was entered; of a preserved one, in one of the images.
-    Entry(u8, Option<Side>),
+    /// The value of a register when the procedure was entered; of a preserved one, in one of the images.
+    Entry(u8, Option<ImageSide>),
     /// Anything.
     Variable(u32),
     /// The result of an operation with these qualifiers.
-    Operation(Op, u16, [Value; 3]),
-    /// What a load finds at an address in this memory.
-    Load(Op, Symbol, Value),
-    /// What this register holds after something happened that made this memory.
-    Result(Symbol, u8),
+    Operation(Op, u16, [OffsetTerm; 3]),
+    /// The result of a load from an address in this memory.
+    Load(Op, TermNumber, OffsetTerm),
+    /// The value of this register after the event that made this memory.
+    Result(TermNumber, u8),
     /// The address of a procedure, wherever it is: that in the original.
     Procedure(u64),
     /// An expression that is too deep to be taken apart.
-    Opaque(Symbol),
+    Opaque(TermNumber),
 }
 
-impl Value {
+impl OffsetTerm {
     /// A constant.
-    pub const fn constant(offset: u64) -> Value {
-        Value { symbol: ZERO, offset }
+    pub const fn constant(offset: u64) -> OffsetTerm {
+        OffsetTerm { symbol: ZERO, offset }
     }
 
     /// The address that was linked as this one.
-    pub const fn address(address: u64) -> Value {
-        Value { symbol: BASE, offset: address }
+    pub const fn address(address: u64) -> OffsetTerm {
+        OffsetTerm { symbol: BASE, offset: address }
     }
 
     /// An expression.
-    pub const fn of(symbol: Symbol) -> Value {
-        Value { symbol, offset: 0 }
+    pub const fn of(symbol: TermNumber) -> OffsetTerm {
+        OffsetTerm { symbol, offset: 0 }
     }
 
     /// The sum with a constant.
-    pub const fn plus(self, offset: u64) -> Value {
-        Value { symbol: self.symbol, offset: self.offset.wrapping_add(offset) }
+    pub const fn plus(self, offset: u64) -> OffsetTerm {
+        OffsetTerm { symbol: self.symbol, offset: self.offset.wrapping_add(offset) }
     }
 
     /// The constant, if it is one.
@@ -96,7 +96,7 @@ impl Value {
 #[derive(Debug)]
 pub struct Terms {
     nodes: Vec<Node>,
-    numbers: HashMap<Node, Symbol>,
+    numbers: HashMap<Node, TermNumber>,
     depths: Vec<u16>,
     /// The registers that unwinders find at a load that the original carries out.
     loaded: Vec<Option<u64>>,
@@ -118,8 +118,8 @@ impl Terms {
     }
 
     /// The number of an expression.
-    pub fn symbol(&mut self, node: Node) -> Symbol {
-        let next = self.nodes.len() as Symbol;
+    pub fn symbol(&mut self, node: Node) -> TermNumber {
+        let next = self.nodes.len() as TermNumber;
         let symbol = *self.numbers.entry(node).or_insert(next);
         if symbol == next {
             let depth = self.depth(node);
@@ -131,7 +131,7 @@ impl Terms {
     }
 
     fn depth(&self, node: Node) -> u16 {
-        let of = |value: Value| self.depths[value.symbol as usize];
+        let of = |value: OffsetTerm| self.depths[value.symbol as usize];
         match node {
             Node::Operation(_, _, [a, b, c]) => 1 + of(a).max(of(b)).max(of(c)),
             Node::Load(_, _, address) => 1 + of(address),
@@ -140,12 +140,12 @@ impl Terms {
     }
 
     /// An expression as a value.
-    pub fn value(&mut self, node: Node) -> Value {
-        Value::of(self.symbol(node))
+    pub fn value(&mut self, node: Node) -> OffsetTerm {
+        OffsetTerm::of(self.symbol(node))
     }
 
     /// The result of an operation. Constants in a sum are its own: whatever order they were added in, it is the same.
-    pub fn operation(&mut self, op: Op, function: u16, operands: [Value; 3]) -> Value {
+    pub fn operation(&mut self, op: Op, function: u16, operands: [OffsetTerm; 3]) -> OffsetTerm {
         let [mut a, mut b, c] = operands;
         let mut constant = 0u64;
         if op == Op::Addq {
@@ -158,7 +158,7 @@ impl Terms {
     }
 
     /// The value; instead of the address of a procedure, which procedure it is, as that is the same in both images.
-    pub fn named(&mut self, value: Value, code: &Code) -> Value {
+    pub fn named(&mut self, value: OffsetTerm, code: &ImageCode) -> OffsetTerm {
         match value.as_address().and_then(|address| code.entries.get(&address)) {
             Some(&original) => self.value(Node::Procedure(original)),
             None => value,
@@ -166,36 +166,36 @@ impl Terms {
     }
 
     /// A variable that nothing else is.
-    pub fn fresh(&mut self) -> Symbol {
+    pub fn fresh(&mut self) -> TermNumber {
         self.variables += 1;
         self.symbol(Node::Variable(self.variables))
     }
 
     /// The expression of a number.
-    pub fn node(&self, symbol: Symbol) -> Node {
+    pub fn node(&self, symbol: TermNumber) -> Node {
         self.nodes[symbol as usize]
     }
 
     /// Notes that the original carries out a load, where unwinders find these registers.
-    pub fn mark_loaded(&mut self, symbol: Symbol, unwound: u64) {
+    pub fn mark_loaded(&mut self, symbol: TermNumber, unwound: u64) {
         let loaded = &mut self.loaded[symbol as usize];
         *loaded = Some(loaded.map_or(unwound, |before| before & unwound));
     }
 
     /// The registers that unwinders find wherever the original carries out a load, if it does.
-    pub fn loaded(&self, symbol: Symbol) -> Option<u64> {
+    pub fn loaded(&self, symbol: TermNumber) -> Option<u64> {
         self.loaded[symbol as usize]
     }
 
     /// The value in words.
-    pub fn show(&self, value: Value) -> String {
+    pub fn show(&self, value: OffsetTerm) -> String {
         let mut text = String::new();
         self.write(&mut text, value, 4);
         text
     }
 
-    fn write(&self, out: &mut String, value: Value, depth: usize) {
-        let Value { symbol, offset } = value;
+    fn write(&self, out: &mut String, value: OffsetTerm, depth: usize) {
+        let OffsetTerm { symbol, offset } = value;
         if symbol == ZERO || symbol == BASE {
             _ = write!(out, "{offset:#x}");
             return;

@@ -1,20 +1,20 @@
-//! What unwinders find at an instruction: the tables of an image say where the caller's frame and registers are, and the state
+//! The view of unwinders at an instruction: the tables of an image say where the caller's frame and registers are, and the state
 //! of the symbolic execution says what is there. What they find by the original's tables they must find by the optimized image's.
 
-use super::context::Context;
+use super::context::ProofContext;
 use super::convention::{PRESERVED, RA, SP, bit, registers};
-use super::machine::{Code, Machine};
-use super::term::{Node, Value};
-use crate::unwind::{FrameAddress, Row, Rule};
+use super::machine::{ImageCode, SymbolicMachine};
+use super::term::{Node, OffsetTerm};
+use crate::unwind::{FrameAddress, UnwindRow, UnwindRule};
 
 /// The known registers of a frame. Those of a caller's frame are known as far as a row says where they are.
-type Known = [Option<Value>; 64];
+type KnownValue = [Option<OffsetTerm>; 64];
 
-impl Machine {
+impl SymbolicMachine {
     /// The registers of the procedure's caller that an unwinder finds from the instruction at an address on: preserved ones, the
     /// return address and the stack pointer.
-    pub fn unwound(&self, address: u64, code: &Code, context: &mut Context) -> u64 {
-        let mut known: Known = self.registers.map(Some);
+    pub fn unwound(&self, address: u64, code: &ImageCode, context: &mut ProofContext) -> u64 {
+        let mut known: KnownValue = self.registers.map(Some);
         let mut at = address;
         // Calls that are carried out here have frames of their own.
         for _ in 0..=self.inlined.len() {
@@ -23,7 +23,7 @@ impl Machine {
                 return 0;
             };
             known = caller;
-            at = known[RA as usize].and_then(Value::as_address).unwrap_or_default().wrapping_sub(1);
+            at = known[RA as usize].and_then(OffsetTerm::as_address).unwrap_or_default().wrapping_sub(1);
         }
         let is_found = |&register: &u8| {
             let side = Some(code.side).filter(|_| PRESERVED & bit(register) != 0);
@@ -33,7 +33,7 @@ impl Machine {
     }
 
     /// The registers of the caller of a frame.
-    fn caller(&self, row: &Row, known: &Known, context: &Context) -> Option<Known> {
+    fn caller(&self, row: &UnwindRow, known: &KnownValue, context: &ProofContext) -> Option<KnownValue> {
         let register = |number: u16| known.get(usize::from(number)).copied().flatten();
         let frame = match row.frame_address {
             FrameAddress::Register(number, offset) => register(number)?.plus(offset as u64),
@@ -45,10 +45,10 @@ impl Machine {
         for (number, rule) in &row.registers {
             let Some(place) = caller.get_mut(usize::from(*number)) else { continue };
             *place = match rule {
-                Rule::Offset(offset) => saved(*offset),
-                Rule::ValueOffset(offset) => Some(frame.plus(*offset as u64)),
-                Rule::Register(other) => register(*other),
-                Rule::Undefined | Rule::Expression(_) | Rule::ValueExpression(_) => None,
+                UnwindRule::Offset(offset) => saved(*offset),
+                UnwindRule::ValueOffset(offset) => Some(frame.plus(*offset as u64)),
+                UnwindRule::Register(other) => register(*other),
+                UnwindRule::Undefined | UnwindRule::Expression(_) | UnwindRule::ValueExpression(_) => None,
             };
         }
         Some(caller)

@@ -1,10 +1,10 @@
-//! What an instruction reads and writes.
+//! The registers that an instruction reads and writes.
 
 use isa::{Format, InstructionSet, Op};
 
 use super::RegisterSet;
-use crate::program::{BlockId, GP, Instruction, Program, RA, Reference, SP, Target};
-use crate::unwind::{FrameAddress, Rule};
+use crate::program::{BlockId, BranchTarget, GP, LiftedInstruction, Program, RA, Reference, SP};
+use crate::unwind::{FrameAddress, UnwindRule};
 
 /// The effects of an instruction on registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,14 +22,14 @@ const DIVIDE_LINK: u8 = 23;
 
 /// The effects of an instruction. Those of a call are what the called procedure may do. What unwinders read at an instruction is
 /// read by it: an exception, a signal or a call of `backtrace` may make them look at any frame.
-pub fn effects(program: &Program, instruction: &Instruction) -> Effects {
+pub fn effects(program: &Program, instruction: &LiftedInstruction) -> Effects {
     let own = executed(program, instruction);
     Effects { reads: own.reads | unwound(program, instruction), ..own }
 }
 
 /// The registers from which unwinders compute where the caller's frame and registers are, except the stack pointer: who
 /// changes its adjustments changes the rows, too.
-pub fn unwound(program: &Program, instruction: &Instruction) -> RegisterSet {
+pub fn unwound(program: &Program, instruction: &LiftedInstruction) -> RegisterSet {
     let Some(row) = program.frames.rows.get(instruction.frame as usize) else { return RegisterSet::NONE };
     let column = |number: u16| match number {
         0..=30 => RegisterSet::integer(number as u8),
@@ -41,15 +41,15 @@ pub fn unwound(program: &Program, instruction: &Instruction) -> RegisterSet {
         FrameAddress::Expression(_) => RegisterSet::ALL,
     };
     let rules = row.registers.iter().map(|(_, rule)| match rule {
-        Rule::Register(other) => column(*other),
-        Rule::Expression(_) | Rule::ValueExpression(_) => RegisterSet::ALL,
-        Rule::Undefined | Rule::Offset(_) | Rule::ValueOffset(_) => RegisterSet::NONE,
+        UnwindRule::Register(other) => column(*other),
+        UnwindRule::Expression(_) | UnwindRule::ValueExpression(_) => RegisterSet::ALL,
+        UnwindRule::Undefined | UnwindRule::Offset(_) | UnwindRule::ValueOffset(_) => RegisterSet::NONE,
     });
     rules.fold(frame, |set, one| set | one) - RegisterSet::integer(SP)
 }
 
 /// The effects of executing an instruction.
-fn executed(program: &Program, instruction: &Instruction) -> Effects {
+fn executed(program: &Program, instruction: &LiftedInstruction) -> Effects {
     let Some(one) = isa::decode(instruction.word) else {
         return Effects { reads: RegisterSet::ALL, kills: RegisterSet::NONE, writes: RegisterSet::ALL };
     };
@@ -67,7 +67,7 @@ fn executed(program: &Program, instruction: &Instruction) -> Effects {
     Effects { reads: set(&summary.read), kills: writes, writes }
 }
 
-fn call(program: &Program, instruction: &Instruction, one: isa::Instruction) -> Effects {
+fn call(program: &Program, instruction: &LiftedInstruction, one: isa::Instruction) -> Effects {
     let link = RegisterSet::integer(one.ra());
     let through = if one.op.format() == Format::MemoryJump {
         RegisterSet::integer(one.rb())
@@ -83,7 +83,7 @@ fn call(program: &Program, instruction: &Instruction, one: isa::Instruction) -> 
         return Effects { reads: reads | through, kills: link, writes: changed };
     }
     // Into the middle of a procedure, by inlined code: anything may be needed there.
-    if let Reference::Branch(Target::Block(target)) = instruction.reference
+    if let Reference::Branch(BranchTarget::Block(target)) = instruction.reference
         && !is_entry(program, target)
     {
         return Effects {
@@ -103,9 +103,9 @@ fn call(program: &Program, instruction: &Instruction, one: isa::Instruction) -> 
 }
 
 /// Whether a call may be to a procedure of the program that the compiler knew.
-fn is_local(program: &Program, call: &Instruction) -> bool {
+fn is_local(program: &Program, call: &LiftedInstruction) -> bool {
     match call.reference {
-        Reference::Branch(target) => matches!(target, Target::Block(_)),
+        Reference::Branch(target) => matches!(target, BranchTarget::Block(_)),
         Reference::CallThrough(slot) => program.data.binary_search_by_key(&slot, |one| one.place).is_ok(),
         _ => false,
     }

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use isa::Op;
 
 use super::{RegisterSet, effects, unwound};
-use crate::program::{Block, BlockId, Exit, Instruction, Program, Target};
+use crate::program::{BlockId, BranchTarget, CodeBlock, CodeExit, LiftedInstruction, Program};
 
 /// The registers that are live at the beginning of blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Liveness {
     live: HashMap<BlockId, RegisterSet>,
-    /// What is live when the procedure returns.
+    /// The registers that are live when the procedure returns.
     returns: RegisterSet,
 }
 
@@ -54,21 +54,21 @@ impl Liveness {
     ) -> RegisterSet {
         let block = &program.blocks[block as usize];
         let at = |target: BlockId| self.before(target).unwrap_or_else(|| outside(target));
-        let target = |target: Target| target.block().map_or(RegisterSet::ALL, at);
+        let target = |target: BranchTarget| target.block().map_or(RegisterSet::ALL, at);
         match &block.exit {
-            Exit::Next(next) => at(*next),
-            Exit::Branch { branch, target: to } => unwound(program, branch) | target(*to),
-            Exit::Conditional { branch, taken, next, .. } => {
+            CodeExit::Next(next) => at(*next),
+            CodeExit::Branch { branch, target: to } => unwound(program, branch) | target(*to),
+            CodeExit::Conditional { branch, taken, next, .. } => {
                 effects(program, branch).reads | target(*taken) | at(*next)
             }
-            Exit::Jump { targets, .. } => targets.iter().fold(RegisterSet::NONE, |set, &to| set | at(to)),
-            Exit::Leave => self.leaving(block.instructions.last()),
+            CodeExit::Jump { targets, .. } => targets.iter().fold(RegisterSet::NONE, |set, &to| set | at(to)),
+            CodeExit::Leave => self.leaving(block.instructions.last()),
         }
     }
 
-    /// What is live when control leaves the procedure.
-    fn leaving(&self, last: Option<&Instruction>) -> RegisterSet {
-        match last.and_then(Instruction::op) {
+    /// The registers that are live when control leaves the procedure.
+    fn leaving(&self, last: Option<&LiftedInstruction>) -> RegisterSet {
+        match last.and_then(LiftedInstruction::op) {
             Some(Op::Ret) => self.returns,
             // A tail call, or a call that does not return.
             _ => RegisterSet::ALL,
@@ -76,8 +76,8 @@ impl Liveness {
     }
 }
 
-/// What a block reads before it writes it, and what it writes.
-fn whole(program: &Program, block: &Block) -> (RegisterSet, RegisterSet) {
+/// The registers that a block reads before it writes them, and those that it writes.
+fn whole(program: &Program, block: &CodeBlock) -> (RegisterSet, RegisterSet) {
     block.instructions.iter().rev().fold(
         (RegisterSet::NONE, RegisterSet::NONE),
         |(reads, kills), instruction| {

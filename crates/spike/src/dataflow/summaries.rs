@@ -1,7 +1,7 @@
-//! What procedures may change, all that they call included.
+//! The registers that procedures may change, with all that they call.
 
 use super::{RegisterSet, effects};
-use crate::program::{GP, ProcedureId, Program, Reference, Target};
+use crate::program::{BranchTarget, GP, ProcedureId, Program, Reference};
 
 /// Registers that each procedure may write.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl Summaries {
             let own = block.procedure as usize;
             for instruction in &block.instructions {
                 let callee = match instruction.reference {
-                    Reference::Branch(Target::Block(target)) if instruction.is_call() => {
+                    Reference::Branch(BranchTarget::Block(target)) if instruction.is_call() => {
                         Some(program.blocks[target as usize].procedure)
                     }
                     _ => None,
@@ -80,7 +80,7 @@ fn keep_global_pointer(program: &Program) -> Vec<bool> {
     for block in &program.blocks {
         for instruction in &block.instructions {
             let target = match instruction.reference {
-                Reference::Branch(Target::Block(target)) => Some(target),
+                Reference::Branch(BranchTarget::Block(target)) => Some(target),
                 Reference::CallThrough(slot) => {
                     let found = program.data.binary_search_by_key(&slot, |one| one.place);
                     found.ok().map(|at| program.data[at].target)

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use isa::{Op, Operands};
 
-use super::region::{Region, only_predecessors};
+use super::region::{HotRegion, only_predecessors};
 use crate::dataflow::{RegisterSet, effects};
-use crate::program::{BlockId, Exit, Instruction, Program, Reference, ZERO};
+use crate::program::{BlockId, CodeExit, LiftedInstruction, Program, Reference, ZERO};
 
 /// Where register fields are in a word.
 const RA: u32 = 21;
@@ -48,7 +48,7 @@ pub fn rename_fields(word: u32, from: u8, to: u8) -> Option<u32> {
 }
 
 /// The copy that an instruction makes: from, to.
-fn copy(instruction: &Instruction) -> Option<(u8, u8)> {
+fn copy(instruction: &LiftedInstruction) -> Option<(u8, u8)> {
     let one = isa::decode(instruction.word)?;
     if one.op != Op::Bis || one.literal().is_some() || instruction.reference != Reference::None {
         return None;
@@ -64,7 +64,7 @@ fn copy(instruction: &Instruction) -> Option<(u8, u8)> {
 
 /// Makes instructions read what a copy was made of, instead of the copy, as long as both are the same. Copies are followed
 /// from a block to those that only it goes on to.
-pub fn propagate(program: &mut Program, region: &Region) {
+pub fn propagate(program: &mut Program, region: &HotRegion) {
     let before = only_predecessors(program, region);
     let mut ends: HashMap<BlockId, HashMap<u8, u8>> = HashMap::new();
     for block in region.blocks() {
@@ -86,12 +86,12 @@ fn propagate_in(program: &mut Program, id: BlockId, copies: &mut HashMap<u8, u8>
             copies.insert(to, from);
         }
     }
-    if let Exit::Conditional { branch, .. } = &mut program.blocks[id as usize].exit {
+    if let CodeExit::Conditional { branch, .. } = &mut program.blocks[id as usize].exit {
         read_originals(branch, copies);
     }
 }
 
-fn read_originals(instruction: &mut Instruction, copies: &HashMap<u8, u8>) {
+fn read_originals(instruction: &mut LiftedInstruction, copies: &HashMap<u8, u8>) {
     // An instruction with a reference names certain registers for a reason.
     if instruction.reference != Reference::None || instruction.is_call() {
         return;
@@ -106,7 +106,7 @@ fn read_originals(instruction: &mut Instruction, copies: &HashMap<u8, u8>) {
 }
 
 /// Removes copies of a register to itself. Returns how many executions.
-pub fn remove_self_copies(program: &mut Program, region: &Region) -> u64 {
+pub fn remove_self_copies(program: &mut Program, region: &HotRegion) -> u64 {
     let mut removed = 0;
     for &id in &region.hot {
         let block = &mut program.blocks[id as usize];
@@ -120,19 +120,19 @@ pub fn remove_self_copies(program: &mut Program, region: &Region) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isa::encode::{self, Operand};
+    use isa::encode::{self, SecondOperand};
 
     #[test]
     fn fields_are_renamed() {
-        let add = encode::operate(Op::Addq, 1, Operand::Register(2), 1).unwrap();
+        let add = encode::operate(Op::Addq, 1, SecondOperand::Register(2), 1).unwrap();
         assert_eq!(
             rename_fields(add, 1, 9),
-            Some(encode::operate(Op::Addq, 9, Operand::Register(2), 9).unwrap())
+            Some(encode::operate(Op::Addq, 9, SecondOperand::Register(2), 9).unwrap())
         );
-        let literal = encode::operate(Op::Addq, 1, Operand::Literal(0x42), 2).unwrap();
+        let literal = encode::operate(Op::Addq, 1, SecondOperand::Literal(0x42), 2).unwrap();
         assert_eq!(
             rename_fields(literal, 2, 3),
-            Some(encode::operate(Op::Addq, 1, Operand::Literal(0x42), 3).unwrap())
+            Some(encode::operate(Op::Addq, 1, SecondOperand::Literal(0x42), 3).unwrap())
         );
         let store = encode::memory(Op::Stq, 9, 30, 8).unwrap();
         assert_eq!(rename_fields(store, 9, 2), Some(encode::memory(Op::Stq, 2, 30, 8).unwrap()));

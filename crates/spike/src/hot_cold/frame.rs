@@ -8,14 +8,14 @@ use std::collections::HashMap;
 
 use isa::{Op, encode};
 
-use super::region::Region;
+use super::region::HotRegion;
 use crate::dataflow::{RegisterSet, effects, unwound};
-use crate::program::{BlockId, Exit, Instruction, Program, RA, SP};
-use crate::unwind::{FrameAddress, NO_ROW, Row};
+use crate::program::{BlockId, CodeExit, LiftedInstruction, Program, RA, SP};
+use crate::unwind::{FrameAddress, NO_ROW, UnwindRow};
 
 /// The frame of a procedure, as its hot part makes it.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct HotFrame {
     /// The block that makes it.
     block: BlockId,
     /// Its bytes.
@@ -26,7 +26,7 @@ pub struct Frame {
     exists: HashMap<BlockId, bool>,
 }
 
-/// What was removed from the hot part, in executions.
+/// Executions that were removed from the hot part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Saves and restores.
@@ -44,14 +44,14 @@ pub enum Unsuited {
     StackPointerModified,
 }
 
-fn adjustment(instruction: &Instruction) -> Option<i16> {
+fn adjustment(instruction: &LiftedInstruction) -> Option<i16> {
     let one = isa::decode(instruction.word)?;
     let is_adjustment = one.op == Op::Lda && one.ra() == SP && one.rb() == SP;
     is_adjustment.then(|| one.displacement() as i16)
 }
 
 /// A save or a restore of a register relative to the stack pointer.
-fn access(instruction: &Instruction, op: Op) -> Option<(u8, i16)> {
+fn access(instruction: &LiftedInstruction, op: Op) -> Option<(u8, i16)> {
     let one = isa::decode(instruction.word)?;
     (one.op == op && one.rb() == SP).then(|| (one.ra(), one.displacement() as i16))
 }
@@ -60,9 +60,9 @@ fn is_saved_register(register: u8) -> bool {
     register == RA || (9..=15).contains(&register)
 }
 
-impl Frame {
+impl HotFrame {
     /// Finds the frame.
-    pub fn find(program: &Program, region: &Region) -> Result<Frame, Unsuited> {
+    pub fn find(program: &Program, region: &HotRegion) -> Result<HotFrame, Unsuited> {
         let mut made = None;
         for &id in &region.hot {
             let block = &program.blocks[id as usize];
@@ -79,14 +79,14 @@ impl Frame {
             }
         }
         let (block, size) = made.ok_or(Unsuited::NoFrame)?;
-        let mut frame = Frame { block, size, saves: Vec::new(), exists: HashMap::new() };
+        let mut frame = HotFrame { block, size, saves: Vec::new(), exists: HashMap::new() };
         frame.find_extent(program, region)?;
         frame.find_saves(program, region);
         Ok(frame)
     }
 
     /// Follows control from the head: the frame must exist or not at each block whichever way control comes.
-    fn find_extent(&mut self, program: &Program, region: &Region) -> Result<(), Unsuited> {
+    fn find_extent(&mut self, program: &Program, region: &HotRegion) -> Result<(), Unsuited> {
         let mut open = vec![(region.head, false)];
         let mut before = HashMap::from([(region.head, false)]);
         while let Some((id, mut exists)) = open.pop() {
@@ -123,7 +123,7 @@ impl Frame {
     }
 
     /// The registers that the first block saves before it changes them, in places that nothing else uses.
-    fn find_saves(&mut self, program: &Program, region: &Region) {
+    fn find_saves(&mut self, program: &Program, region: &HotRegion) {
         let mut changed = RegisterSet::NONE;
         let mut has_frame = false;
         for instruction in &program.blocks[self.block as usize].instructions {
@@ -143,7 +143,7 @@ impl Frame {
 
     /// Removes saves and restores of registers that the hot part leaves as they are, and the frame if nothing needs it.
     /// `is_written` tells whether a register is written other than by restores.
-    pub fn eliminate(self, program: &mut Program, region: &Region) -> Removed {
+    pub fn eliminate(self, program: &mut Program, region: &HotRegion) -> Removed {
         let mut removed = Removed::default();
         let written = region.instructions(program).fold(RegisterSet::NONE, |set, one| {
             let is_restore = access(one, Op::Ldq).is_some_and(|restored| self.saves.contains(&restored));
@@ -187,7 +187,7 @@ impl Frame {
     fn compensate(
         &self,
         program: &mut Program,
-        region: &Region,
+        region: &HotRegion,
         eliminated: &[(u8, i16)],
         drops_frame: bool,
     ) {
@@ -206,12 +206,12 @@ impl Frame {
             let mut has_frame = !drops_frame;
             if drops_frame {
                 let word = encode::memory(Op::Lda, SP, SP, -self.size).unwrap_or_default();
-                code.push(Instruction::new(word, row(program, target, &saved, has_frame)));
+                code.push(LiftedInstruction::new(word, row(program, target, &saved, has_frame)));
                 has_frame = true;
             }
             for &(register, offset) in eliminated {
                 let word = encode::memory(Op::Stq, register, SP, offset).unwrap_or_default();
-                code.push(Instruction::new(word, row(program, target, &saved, has_frame)));
+                code.push(LiftedInstruction::new(word, row(program, target, &saved, has_frame)));
                 saved.push(u16::from(register));
             }
             let block = &mut program.blocks[stub.block as usize];
@@ -224,7 +224,7 @@ impl Frame {
     fn change_rows(
         &self,
         program: &mut Program,
-        region: &Region,
+        region: &HotRegion,
         eliminated: &[(u8, i16)],
         drops_frame: bool,
     ) {
@@ -232,7 +232,7 @@ impl Frame {
         for &id in &region.hot {
             let block = &mut program.blocks[id as usize];
             let branch = match &mut block.exit {
-                Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+                CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
                 _ => None,
             };
             for instruction in block.instructions.iter_mut().chain(branch) {
@@ -241,7 +241,7 @@ impl Frame {
                     if old == NO_ROW {
                         return old;
                     }
-                    let mut row: Row = frames.rows[old as usize].clone();
+                    let mut row: UnwindRow = frames.rows[old as usize].clone();
                     row.registers
                         .retain(|(register, _)| !eliminated.iter().any(|one| u16::from(one.0) == *register));
                     if drops_frame {
@@ -258,7 +258,7 @@ impl Frame {
 /// pointer. Pointers to other objects on the stack do not lead there.
 fn is_private(
     program: &Program,
-    region: &Region,
+    region: &HotRegion,
     (register, offset): (u8, i16),
     saves: &[(u8, i16)],
 ) -> bool {
@@ -292,11 +292,11 @@ fn row(program: &mut Program, target: u32, saved: &[u16], has_frame: bool) -> u3
 /// saved. A value that is live across a call cannot be renamed. Returns the number of registers.
 pub fn rename(
     program: &mut Program,
-    region: &Region,
+    region: &HotRegion,
     free: RegisterSet,
     outside: &dyn Fn(BlockId) -> RegisterSet,
 ) -> usize {
-    let Ok(frame) = Frame::find(program, region) else { return 0 };
+    let Ok(frame) = HotFrame::find(program, region) else { return 0 };
     let mut count = 0;
     for &(register, offset) in frame.saves.iter().filter(|save| save.0 != RA) {
         count +=
@@ -307,14 +307,14 @@ pub fn rename(
 
 /// The renaming of one register.
 struct Renaming<'a> {
-    region: &'a Region,
+    region: &'a HotRegion,
     register: u8,
     offset: i16,
-    frame: &'a Frame,
+    frame: &'a HotFrame,
 }
 
 impl Renaming<'_> {
-    fn is_save(&self, instruction: &Instruction) -> bool {
+    fn is_save(&self, instruction: &LiftedInstruction) -> bool {
         let access = access(instruction, Op::Stq).or(access(instruction, Op::Ldq));
         access == Some((self.register, self.offset))
     }
@@ -333,7 +333,7 @@ impl Renaming<'_> {
             used |= effects.reads | effects.writes;
         }
         for &id in &region.hot {
-            if let Exit::Conditional { branch, .. } = &program.blocks[id as usize].exit {
+            if let CodeExit::Conditional { branch, .. } = &program.blocks[id as usize].exit {
                 used |= effects(program, branch).reads;
             }
         }
@@ -354,9 +354,10 @@ impl Renaming<'_> {
         self.replace(program, other);
         for stub in &region.stubs {
             if written[&stub.from] && outside_of(program, stub.block, outside).has(self.register) {
-                let word = encode::operate(Op::Bis, 31, encode::Operand::Register(other), self.register);
+                let word =
+                    encode::operate(Op::Bis, 31, encode::SecondOperand::Register(other), self.register);
                 let frame = super::region::first_frame(program, stub.block);
-                let copy = Instruction::new(word.unwrap_or_default(), frame);
+                let copy = LiftedInstruction::new(word.unwrap_or_default(), frame);
                 program.blocks[stub.block as usize].instructions.insert(0, copy);
             }
         }
@@ -426,7 +427,7 @@ impl Renaming<'_> {
         for &id in &self.region.hot {
             let block = &mut program.blocks[id as usize];
             let branch = match &mut block.exit {
-                Exit::Conditional { branch, .. } => Some(branch),
+                CodeExit::Conditional { branch, .. } => Some(branch),
                 _ => None,
             };
             for one in block.instructions.iter_mut().filter(|one| !self.is_save(one)).chain(branch) {
@@ -438,7 +439,7 @@ impl Renaming<'_> {
     }
 }
 
-/// What is live at the beginning of a stub.
+/// The registers that are live at the beginning of a stub.
 fn outside_of(program: &Program, stub: BlockId, outside: &dyn Fn(BlockId) -> RegisterSet) -> RegisterSet {
     let liveness = crate::dataflow::Liveness::new(program, &[stub], RegisterSet::RETURN, outside);
     liveness.before(stub).unwrap_or(RegisterSet::ALL)

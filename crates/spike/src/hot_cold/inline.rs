@@ -9,7 +9,8 @@ use isa::{Op, encode};
 
 use crate::dataflow::{RegisterSet, effects};
 use crate::program::{
-    Base, Block, BlockId, Exit, GP, Instruction, ProcedureId, Program, RA, Reference, SP, Target,
+    Base, BlockId, BranchTarget, CodeBlock, CodeExit, GP, LiftedInstruction, ProcedureId, Program, RA,
+    Reference, SP,
 };
 
 /// The most instructions of a hot part that is inlined.
@@ -25,7 +26,11 @@ pub struct Body {
 
 impl Body {
     /// The hot part of a procedure, if it is small, makes no calls and needs no stack.
-    pub fn find(program: &Program, procedure: ProcedureId, is_hot: impl Fn(&Block) -> bool) -> Option<Body> {
+    pub fn find(
+        program: &Program,
+        procedure: ProcedureId,
+        is_hot: impl Fn(&CodeBlock) -> bool,
+    ) -> Option<Body> {
         if !program.may_change(procedure) {
             return None;
         }
@@ -51,14 +56,14 @@ impl Body {
     }
 }
 
-fn is_inlinable(program: &Program, procedure: ProcedureId, block: &Block) -> bool {
+fn is_inlinable(program: &Program, procedure: ProcedureId, block: &CodeBlock) -> bool {
     let is_within = |target: &BlockId| program.blocks[*target as usize].procedure == procedure;
     let mut code = block.instructions.as_slice();
     let has_exit = match &block.exit {
-        Exit::Next(_) => true,
-        Exit::Branch { branch, target: Target::Block(_) } => !branch.is_call(),
-        Exit::Conditional { taken: Target::Block(_), .. } => true,
-        Exit::Leave => {
+        CodeExit::Next(_) => true,
+        CodeExit::Branch { branch, target: BranchTarget::Block(_) } => !branch.is_call(),
+        CodeExit::Conditional { taken: BranchTarget::Block(_), .. } => true,
+        CodeExit::Leave => {
             let Some((last, rest)) = code.split_last() else { return false };
             code = rest;
             isa::decode(last.word).is_some_and(|one| one.op == Op::Ret && one.rb() == RA)
@@ -66,7 +71,7 @@ fn is_inlinable(program: &Program, procedure: ProcedureId, block: &Block) -> boo
         _ => false,
     };
     let kept = RegisterSet::integer(RA) | RegisterSet::integer(SP) | RegisterSet::integer(GP);
-    let is_plain = |one: &Instruction| {
+    let is_plain = |one: &LiftedInstruction| {
         let effects = effects(program, one);
         let touches_frame = effects.reads.has(SP) || effects.reads.has(RA) || effects.writes.meets(kept);
         matches!(one.reference, Reference::None | Reference::Slot(_)) && !one.is_call() && !touches_frame
@@ -79,7 +84,7 @@ pub fn inline(
     program: &mut Program,
     procedure: ProcedureId,
     bodies: &HashMap<ProcedureId, Body>,
-    is_hot: impl Fn(&Block) -> bool,
+    is_hot: impl Fn(&CodeBlock) -> bool,
 ) -> u64 {
     if !program.may_change(procedure) {
         return 0;
@@ -114,7 +119,9 @@ fn callee<'a>(
 ) -> Option<(&'a Body, BlockId)> {
     let block = &program.blocks[site as usize];
     let call = block.call()?;
-    let (Reference::Branch(Target::Block(target)), Exit::Next(next)) = (call.reference, &block.exit) else {
+    let (Reference::Branch(BranchTarget::Block(target)), CodeExit::Next(next)) =
+        (call.reference, &block.exit)
+    else {
         return None;
     };
     let is_linked = isa::decode(call.word).is_some_and(|one| one.op == Op::Bsr && one.ra() == RA);
@@ -156,7 +163,7 @@ impl Inlining<'_> {
                 _ => target,
             });
         }
-        program.blocks[self.site as usize].exit = Exit::Next(copies[&self.body.head]);
+        program.blocks[self.site as usize].exit = CodeExit::Next(copies[&self.body.head]);
         let own = &mut program.procedures[self.procedure as usize].blocks;
         let at = own.iter().position(|&id| id == self.site).map_or(own.len(), |at| at + 1);
         own.splice(at..at, made);
@@ -168,22 +175,22 @@ impl Inlining<'_> {
         (u128::from(count) * site / u128::from(self.body.entries)) as u64
     }
 
-    fn copy(&self, program: &Program, id: BlockId, frame: u32) -> Block {
+    fn copy(&self, program: &Program, id: BlockId, frame: u32) -> CodeBlock {
         let mut block = program.blocks[id as usize].clone();
         block.procedure = self.procedure;
         block.is_address_taken = false;
         block.call_site = program.blocks[self.site as usize].call_site;
         block.count = self.scale(program, block.count);
         match &mut block.exit {
-            Exit::Leave => {
+            CodeExit::Leave => {
                 block.instructions.pop();
-                block.exit = Exit::Next(self.next);
+                block.exit = CodeExit::Next(self.next);
             }
-            Exit::Conditional { branch, count, .. } => {
+            CodeExit::Conditional { branch, count, .. } => {
                 branch.frame = frame;
                 *count = self.scale(program, *count);
             }
-            Exit::Branch { branch, .. } => branch.frame = frame,
+            CodeExit::Branch { branch, .. } => branch.frame = frame,
             _ => {}
         }
         block.instructions.iter_mut().for_each(|one| one.frame = frame);
@@ -191,14 +198,15 @@ impl Inlining<'_> {
     }
 
     /// A block that calls the cold part.
-    fn stub(&self, program: &mut Program, cold: BlockId, call: &Instruction, count: u64) -> BlockId {
+    fn stub(&self, program: &mut Program, cold: BlockId, call: &LiftedInstruction, count: u64) -> BlockId {
         program.blocks[cold as usize].is_address_taken = true;
         let word = encode::branch(Op::Bsr, RA, 0).unwrap_or(call.word);
-        let call = Instruction { word, reference: Reference::Branch(Target::Block(cold)), ..*call };
-        program.add_block(Block {
+        let call =
+            LiftedInstruction { word, reference: Reference::Branch(BranchTarget::Block(cold)), ..*call };
+        program.add_block(CodeBlock {
             procedure: self.procedure,
             instructions: vec![call],
-            exit: Exit::Next(self.next),
+            exit: CodeExit::Next(self.next),
             is_address_taken: false,
             call_site: program.blocks[self.site as usize].call_site,
             count,

@@ -1,6 +1,6 @@
 //! Hot-cold optimization: the hot part of a procedure is made shorter at the expense of the cold part.
 //!
-//! A procedure with both is separated into a [`Region`] of its hot blocks and the rest, which control reaches through stubs
+//! A procedure with both is separated into a [`HotRegion`] of its hot blocks and the rest, which control reaches through stubs
 //! and never leaves for the region. Then instructions whose results only the cold part needs move to the stubs, and so do
 //! saves of registers and the adjustments of the stack pointer.
 
@@ -13,19 +13,19 @@ mod sink;
 use std::collections::HashMap;
 
 use crate::dataflow::{Liveness, RegisterSet, Summaries};
-use crate::program::{Block, BlockId, ProcedureId, Program, Reference, Target};
-use frame::{Frame, Unsuited};
+use crate::program::{BlockId, BranchTarget, CodeBlock, ProcedureId, Program, Reference};
+use frame::{HotFrame, Unsuited};
 use inline::Body;
-pub use region::{Region, Stub};
+pub use region::{ExitStub, HotRegion};
 
 /// The share of all executed instructions below which a procedure is not worth the effort.
 const SMALLEST_SHARE: f64 = 0.000_1;
 /// A block is cold if control comes to it less often than once in so many calls of its procedure.
 const COLD_RATIO: u64 = 100;
 
-/// What became of a procedure (the paper's Figure 15).
+/// The outcome of a procedure (the paper's Figure 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Category {
+pub enum HotColdCategory {
     /// Its hot part is shorter now.
     Optimized,
     /// It is executed too seldom.
@@ -40,47 +40,47 @@ pub enum Category {
     Frozen,
 }
 
-impl Category {
+impl HotColdCategory {
     /// All categories, as the paper orders them.
-    pub const ALL: [Category; 6] = [
-        Category::Optimized,
-        Category::Infrequent,
-        Category::NoSplit,
-        Category::StackPointerModified,
-        Category::NoAdvantage,
-        Category::Frozen,
+    pub const ALL: [HotColdCategory; 6] = [
+        HotColdCategory::Optimized,
+        HotColdCategory::Infrequent,
+        HotColdCategory::NoSplit,
+        HotColdCategory::StackPointerModified,
+        HotColdCategory::NoAdvantage,
+        HotColdCategory::Frozen,
     ];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Category::Optimized => "optimized",
-            Category::Infrequent => "infrequent",
-            Category::NoSplit => "no split",
-            Category::StackPointerModified => "sp modified",
-            Category::NoAdvantage => "no advantage",
-            Category::Frozen => "frozen",
+            HotColdCategory::Optimized => "optimized",
+            HotColdCategory::Infrequent => "infrequent",
+            HotColdCategory::NoSplit => "no split",
+            HotColdCategory::StackPointerModified => "sp modified",
+            HotColdCategory::NoAdvantage => "no advantage",
+            HotColdCategory::Frozen => "frozen",
         }
     }
 }
 
-impl Category {
+impl HotColdCategory {
     /// Why procedures are in it, for tables.
     pub fn reason(self) -> &'static str {
         match self {
-            Category::Optimized => "its hot part is shorter",
-            Category::Infrequent => "less than 0.01 % of the executed instructions",
-            Category::NoSplit => "no cold part that can be separated",
-            Category::StackPointerModified => "the stack pointer changes after the beginning",
-            Category::NoAdvantage => "its hot part needs all that it does",
-            Category::Frozen => "its code must stay as it is",
+            HotColdCategory::Optimized => "its hot part is shorter",
+            HotColdCategory::Infrequent => "less than 0.01 % of the executed instructions",
+            HotColdCategory::NoSplit => "no cold part that can be separated",
+            HotColdCategory::StackPointerModified => "the stack pointer changes after the beginning",
+            HotColdCategory::NoAdvantage => "its hot part needs all that it does",
+            HotColdCategory::Frozen => "its code must stay as it is",
         }
     }
 }
 
 /// Executions that were removed from the profiled run (the paper's Figure 16).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reduction {
+pub struct HotColdReduction {
     /// Partially dead instructions.
     pub dead_code: u64,
     /// Saves and restores of preserved registers and the return address.
@@ -93,20 +93,20 @@ pub struct Reduction {
     pub inlining: u64,
 }
 
-impl Reduction {
+impl HotColdReduction {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.dead_code + self.saves + self.adjustments + self.peephole + self.inlining
     }
 }
 
-/// What became of a procedure.
+/// The outcome of a procedure.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct ProcedureOutcome {
     /// The procedure.
     pub procedure: ProcedureId,
     /// The category.
-    pub category: Category,
+    pub category: HotColdCategory,
     /// Instructions that it executed in the profiled run.
     pub executed: u64,
     /// Instructions of the whole procedure before.
@@ -117,12 +117,12 @@ pub struct Outcome {
     pub hot_size: usize,
     /// Instructions of the stubs.
     pub stub_size: usize,
-    /// What was removed.
-    pub reduction: Reduction,
+    /// The executions that were removed.
+    pub reduction: HotColdReduction,
 }
 
 /// Optimizes all procedures that are worth it. Blocks with at most `threshold` executions are cold.
-pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec<Outcome> {
+pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec<ProcedureOutcome> {
     let summaries = Summaries::new(program);
     let executed: Vec<u64> =
         (0..program.procedures.len()).map(|number| executed(program, number as ProcedureId)).collect();
@@ -133,30 +133,30 @@ pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec
     for procedure in callees_first(program) {
         let executed = executed[procedure as usize];
         let size = size(program, &program.procedures[procedure as usize].blocks);
-        let mut outcome = Outcome {
+        let mut outcome = ProcedureOutcome {
             procedure,
-            category: Category::Infrequent,
+            category: HotColdCategory::Infrequent,
             executed,
             size,
             hot: Vec::new(),
             hot_size: 0,
             stub_size: 0,
-            reduction: Reduction::default(),
+            reduction: HotColdReduction::default(),
         };
         let calls = entries(program, procedure);
-        let is_hot = |block: &Block| block.count > threshold && block.count >= calls / COLD_RATIO;
+        let is_hot = |block: &CodeBlock| block.count > threshold && block.count >= calls / COLD_RATIO;
         outcome.category = match () {
-            () if !program.may_change(procedure) => Category::Frozen,
-            () if executed <= least => Category::Infrequent,
+            () if !program.may_change(procedure) => HotColdCategory::Frozen,
+            () if executed <= least => HotColdCategory::Infrequent,
             () => {
                 let inlined = inline::inline(program, procedure, &bodies, is_hot);
                 outcome.reduction.inlining = inlined;
                 let category = optimize_one(program, procedure, &is_hot, &summaries, &mut outcome);
-                if inlined > 0 { Category::Optimized } else { category }
+                if inlined > 0 { HotColdCategory::Optimized } else { category }
             }
         };
         if is_inlining
-            && outcome.category != Category::Infrequent
+            && outcome.category != HotColdCategory::Infrequent
             && let Some(body) = Body::find(program, procedure, is_hot)
         {
             bodies.insert(procedure, body);
@@ -171,7 +171,8 @@ pub fn optimize(program: &mut Program, threshold: u64, is_inlining: bool) -> Vec
 fn callees_first(program: &Program) -> Vec<ProcedureId> {
     let mut callees: Vec<Vec<ProcedureId>> = vec![Vec::new(); program.procedures.len()];
     for block in program.blocks.iter().filter(|block| block.count > 0) {
-        if let Some(Reference::Branch(Target::Block(target))) = block.call().map(|call| call.reference) {
+        if let Some(Reference::Branch(BranchTarget::Block(target))) = block.call().map(|call| call.reference)
+        {
             callees[block.procedure as usize].push(program.blocks[target as usize].procedure);
         }
     }
@@ -210,21 +211,21 @@ fn size(program: &Program, blocks: &[BlockId]) -> usize {
 fn optimize_one(
     program: &mut Program,
     procedure: ProcedureId,
-    is_hot: &dyn Fn(&Block) -> bool,
+    is_hot: &dyn Fn(&CodeBlock) -> bool,
     summaries: &Summaries,
-    outcome: &mut Outcome,
-) -> Category {
+    outcome: &mut ProcedureOutcome,
+) -> HotColdCategory {
     let all = program.procedures[procedure as usize].blocks.clone();
     let returns = summaries.returned(procedure);
     let liveness = Liveness::new(program, &all, returns, |_| RegisterSet::ALL);
     let outside = move |block: BlockId| liveness.before(block).unwrap_or(RegisterSet::ALL);
-    let mut reduction = Reduction::default();
+    let mut reduction = HotColdReduction::default();
     let mut is_modified = false;
-    let (region, undo) = match Region::separate(program, procedure, returns, is_hot) {
+    let (region, undo) = match HotRegion::separate(program, procedure, returns, is_hot) {
         Some((region, undo)) => {
             reduction.dead_code += sink::sink(program, &region, &outside);
             frame::rename(program, &region, summaries.clobbered(procedure), &outside);
-            match Frame::find(program, &region) {
+            match HotFrame::find(program, &region) {
                 Ok(frame) => {
                     let removed = frame.eliminate(program, &region);
                     reduction.saves += removed.saves;
@@ -235,9 +236,9 @@ fn optimize_one(
             }
             (region, undo)
         }
-        None => match Region::split_edges(program, procedure, returns, is_hot) {
+        None => match HotRegion::split_edges(program, procedure, returns, is_hot) {
             Some(split) => split,
-            None => return Category::NoSplit,
+            None => return HotColdCategory::NoSplit,
         },
     };
     copies::propagate(program, &region);
@@ -247,16 +248,16 @@ fn optimize_one(
         let has_cold = !region.stubs.is_empty();
         undo.undo(program);
         return match is_modified {
-            true => Category::StackPointerModified,
-            false if has_cold => Category::NoAdvantage,
-            false => Category::NoSplit,
+            true => HotColdCategory::StackPointerModified,
+            false if has_cold => HotColdCategory::NoAdvantage,
+            false => HotColdCategory::NoSplit,
         };
     }
     let stubs: Vec<BlockId> = region.stubs.iter().map(|stub| stub.block).collect();
     (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));
     outcome.hot = region.hot;
-    outcome.reduction = Reduction { inlining: outcome.reduction.inlining, ..reduction };
-    Category::Optimized
+    outcome.reduction = HotColdReduction { inlining: outcome.reduction.inlining, ..reduction };
+    HotColdCategory::Optimized
 }
 
 /// How often a procedure was entered.

@@ -8,12 +8,13 @@ use std::collections::{HashMap, HashSet};
 
 use crate::dataflow::RegisterSet;
 use crate::program::{
-    Base, Block, BlockId, Exit, Instruction, ProcedureId, Program, Reference, Target, branch_word,
+    Base, BlockId, BranchTarget, CodeBlock, CodeExit, LiftedInstruction, ProcedureId, Program, Reference,
+    branch_word,
 };
 
 /// The hot part of a procedure.
 #[derive(Clone, Debug)]
-pub struct Region {
+pub struct HotRegion {
     /// The procedure.
     pub procedure: ProcedureId,
     /// Where control enters: the entry, or the block after the computation of the global pointer.
@@ -21,14 +22,14 @@ pub struct Region {
     /// The hot blocks, in the order of the original image.
     pub hot: Vec<BlockId>,
     /// The blocks between hot and cold ones; none if the whole procedure is hot.
-    pub stubs: Vec<Stub>,
+    pub stubs: Vec<ExitStub>,
     /// The registers that are live when the procedure returns.
     pub returns: RegisterSet,
 }
 
 /// A block through which control leaves the region.
 #[derive(Clone, Copy, Debug)]
-pub struct Stub {
+pub struct ExitStub {
     /// The block.
     pub block: BlockId,
     /// The hot block before it.
@@ -37,9 +38,9 @@ pub struct Stub {
     pub to: BlockId,
 }
 
-/// What to restore if a region is given up.
+/// The code to restore if a region is given up.
 pub struct Undo {
-    blocks: Vec<(BlockId, Block)>,
+    blocks: Vec<(BlockId, CodeBlock)>,
     block_count: usize,
     global_pointer_count: usize,
     procedure: ProcedureId,
@@ -69,14 +70,14 @@ impl Undo {
     }
 }
 
-impl Region {
+impl HotRegion {
     /// Separates the hot blocks of a procedure from the others. None if it cannot be done.
     pub fn separate(
         program: &mut Program,
         procedure: ProcedureId,
         returns: RegisterSet,
-        is_hot: impl Fn(&Block) -> bool,
-    ) -> Option<(Region, Undo)> {
+        is_hot: impl Fn(&CodeBlock) -> bool,
+    ) -> Option<(HotRegion, Undo)> {
         let all = program.procedures[procedure as usize].blocks.clone();
         let head = program.head(procedure)?;
         let hot = reachable(program, [head], |block| {
@@ -103,7 +104,7 @@ impl Region {
             undo.undo(program);
             return None;
         };
-        let mut region = Region {
+        let mut region = HotRegion {
             procedure,
             head,
             hot: all.iter().copied().filter(|id| hot.contains(id)).collect(),
@@ -127,8 +128,8 @@ impl Region {
         program: &mut Program,
         procedure: ProcedureId,
         returns: RegisterSet,
-        is_hot: impl Fn(&Block) -> bool,
-    ) -> Option<(Region, Undo)> {
+        is_hot: impl Fn(&CodeBlock) -> bool,
+    ) -> Option<(HotRegion, Undo)> {
         let all = program.procedures[procedure as usize].blocks.clone();
         let head = program.head(procedure)?;
         let hot: Vec<BlockId> =
@@ -138,7 +139,7 @@ impl Region {
         let mut edges: Vec<(BlockId, BlockId)> = Vec::new();
         for &from in &hot {
             // A table has no edge that a stub could split.
-            if !matches!(program.blocks[from as usize].exit, Exit::Jump { .. }) {
+            if !matches!(program.blocks[from as usize].exit, CodeExit::Jump { .. }) {
                 let successors = program.blocks[from as usize].exit.successors().into_iter();
                 let is_cold =
                     |to: &BlockId| !is_in.contains(to) && program.blocks[*to as usize].procedure == procedure;
@@ -147,7 +148,7 @@ impl Region {
         }
         edges.sort_unstable();
         edges.dedup();
-        let mut region = Region { procedure, head, hot, stubs: Vec::new(), returns };
+        let mut region = HotRegion { procedure, head, hot, stubs: Vec::new(), returns };
         edges.into_iter().for_each(|(from, to)| region.add_stub(program, from, to));
         let own = &mut program.procedures[procedure as usize].blocks;
         own.extend(region.stubs.iter().map(|stub| stub.block));
@@ -158,17 +159,17 @@ impl Region {
         let edges = program.blocks[from as usize].edges();
         let count = edges.iter().filter(|edge| edge.0 == to).map(|edge| edge.1).sum();
         let frame = first_frame(program, to);
-        let branch = Instruction::new(branch_word(), frame);
-        let block = program.add_block(Block {
+        let branch = LiftedInstruction::new(branch_word(), frame);
+        let block = program.add_block(CodeBlock {
             procedure: self.procedure,
             instructions: Vec::new(),
-            exit: Exit::Branch { branch, target: Target::Block(to) },
+            exit: CodeExit::Branch { branch, target: BranchTarget::Block(to) },
             is_address_taken: false,
             call_site: None,
             count,
         });
         program.blocks[from as usize].exit.redirect(|target| if target == to { block } else { target });
-        self.stubs.push(Stub { block, from, to });
+        self.stubs.push(ExitStub { block, from, to });
     }
 
     /// The hot blocks and the stubs.
@@ -177,18 +178,18 @@ impl Region {
     }
 
     /// The hot instructions.
-    pub fn instructions<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = &'a Instruction> {
+    pub fn instructions<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = &'a LiftedInstruction> {
         self.hot.iter().flat_map(|&block| &program.blocks[block as usize].instructions)
     }
 
     /// Whether the hot part makes calls.
     pub fn has_calls(&self, program: &Program) -> bool {
-        self.instructions(program).any(Instruction::is_call)
+        self.instructions(program).any(LiftedInstruction::is_call)
     }
 }
 
 /// The only predecessor of each block that has one. Blocks that pointers lead to have others.
-pub fn only_predecessors(program: &Program, region: &Region) -> HashMap<BlockId, Option<BlockId>> {
+pub fn only_predecessors(program: &Program, region: &HotRegion) -> HashMap<BlockId, Option<BlockId>> {
     let mut before = HashMap::new();
     for &block in &program.procedures[region.procedure as usize].blocks {
         for next in program.blocks[block as usize].exit.successors() {
@@ -206,7 +207,7 @@ pub fn only_predecessors(program: &Program, region: &Region) -> HashMap<BlockId,
 pub fn first_frame(program: &Program, block: BlockId) -> u32 {
     let block = &program.blocks[block as usize];
     let branch = match &block.exit {
-        Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch.frame),
+        CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch.frame),
         _ => None,
     };
     block.instructions.first().map(|first| first.frame).or(branch).unwrap_or(crate::unwind::NO_ROW)
@@ -234,8 +235,8 @@ fn is_separable(program: &Program, head: BlockId, hot: &HashSet<BlockId>) -> boo
     hot.iter().all(|&id| {
         let block = &program.blocks[id as usize];
         let is_entered = block.is_address_taken && id != head;
-        let has_link = matches!(&block.exit, Exit::Branch { branch, .. } if branch.is_call());
-        !is_entered && !has_link && !matches!(block.exit, Exit::Jump { .. })
+        let has_link = matches!(&block.exit, CodeExit::Branch { branch, .. } if branch.is_call());
+        !is_entered && !has_link && !matches!(block.exit, CodeExit::Jump { .. })
     })
 }
 
@@ -249,7 +250,7 @@ fn copy(
     let originals: Vec<BlockId> =
         all.iter().copied().filter(|id| hot.contains(id) && cold.contains(id)).collect();
     // A table of the cold part cannot be redirected.
-    let is_table = |id: &&BlockId| matches!(program.blocks[**id as usize].exit, Exit::Jump { .. });
+    let is_table = |id: &&BlockId| matches!(program.blocks[**id as usize].exit, CodeExit::Jump { .. });
     let mut jumps =
         cold.iter().filter(is_table).flat_map(|&id| program.blocks[id as usize].exit.successors());
     if jumps.any(|to| hot.contains(&to)) {
@@ -259,7 +260,7 @@ fn copy(
     for &id in &originals {
         let mut block = program.blocks[id as usize].clone();
         (block.count, block.is_address_taken) = (0, false);
-        if let Exit::Conditional { count, .. } = &mut block.exit {
+        if let CodeExit::Conditional { count, .. } = &mut block.exit {
             *count = 0;
         }
         copies.insert(id, program.add_block(block));
@@ -307,7 +308,7 @@ fn copy_global_pointers(
         }
     }
     // A computation must stay on the same side as the call before it.
-    let is_apart = |id: BlockId, one: &Instruction| match one.reference {
+    let is_apart = |id: BlockId, one: &LiftedInstruction| match one.reference {
         Reference::GlobalPointerHigh(pair) => match program.global_pointers[pair as usize].base {
             Base::AfterCall(call) if hot.contains(&id) && !hot.contains(&call) => true,
             Base::AfterCall(call) => copies.contains_key(&call) && !pairs.contains_key(&pair),

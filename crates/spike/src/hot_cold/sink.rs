@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 use isa::{Flags, Format, Op};
 
-use super::region::Region;
+use super::region::HotRegion;
 use crate::dataflow::{Effects, Liveness, RegisterSet, effects};
-use crate::program::{BlockId, GP, Instruction, Program, Reference, SP};
+use crate::program::{BlockId, GP, LiftedInstruction, Program, Reference, SP};
 
 /// How often all blocks are visited at most.
 const ROUNDS: usize = 8;
 
 /// Moves instructions down. Returns how many executions of instructions that saves.
-pub fn sink(program: &mut Program, region: &Region, outside: &dyn Fn(BlockId) -> RegisterSet) -> u64 {
+pub fn sink(program: &mut Program, region: &HotRegion, outside: &dyn Fn(BlockId) -> RegisterSet) -> u64 {
     let blocks = region.blocks();
     let liveness = Liveness::new(program, &blocks, region.returns, outside);
     let mut live: HashMap<BlockId, RegisterSet> =
@@ -48,7 +48,7 @@ fn predecessors(program: &Program, blocks: &[BlockId]) -> HashMap<BlockId, usize
 fn sink_from(
     program: &mut Program,
     block: BlockId,
-    region: &Region,
+    region: &HotRegion,
     live: &mut HashMap<BlockId, RegisterSet>,
     predecessors: &HashMap<BlockId, usize>,
     at_exit: RegisterSet,
@@ -87,7 +87,7 @@ fn sink_from(
                     let frame = super::region::first_frame(program, next);
                     program.blocks[next as usize]
                         .instructions
-                        .insert(0, Instruction { frame, ..instruction });
+                        .insert(0, LiftedInstruction { frame, ..instruction });
                     let before = live.get_mut(&next).map(|set| *set = own.reads | (*set - own.kills));
                     debug_assert!(before.is_some());
                 }
@@ -100,7 +100,7 @@ fn sink_from(
     saved
 }
 
-/// What a sequence of instructions does.
+/// The effect of a sequence of instructions.
 struct Later {
     reads: RegisterSet,
     writes: RegisterSet,
@@ -111,8 +111,8 @@ impl Later {
     fn of_exit(program: &Program, block: BlockId) -> Later {
         let mut later = Later { reads: RegisterSet::NONE, writes: RegisterSet::NONE, has_store: false };
         match &program.blocks[block as usize].exit {
-            crate::program::Exit::Branch { branch, .. }
-            | crate::program::Exit::Conditional { branch, .. } => {
+            crate::program::CodeExit::Branch { branch, .. }
+            | crate::program::CodeExit::Conditional { branch, .. } => {
                 later.add(effects(program, branch), branch);
             }
             _ => {}
@@ -125,7 +125,7 @@ impl Later {
         self.reads.meets(own.writes) || self.writes.meets(own.writes | own.reads) || self.has_store && is_load
     }
 
-    fn add(&mut self, effects: Effects, instruction: &Instruction) {
+    fn add(&mut self, effects: Effects, instruction: &LiftedInstruction) {
         self.reads |= effects.reads;
         self.writes |= effects.writes;
         self.has_store |= orders_memory(instruction);
@@ -133,7 +133,7 @@ impl Later {
 }
 
 /// Whether a load may not be moved across it.
-pub fn orders_memory(instruction: &Instruction) -> bool {
+pub fn orders_memory(instruction: &LiftedInstruction) -> bool {
     instruction.is_call()
         || instruction.op().is_none_or(|op| {
             op.is(Flags::STORE)
@@ -143,7 +143,7 @@ pub fn orders_memory(instruction: &Instruction) -> bool {
 }
 
 /// Whether an instruction does nothing but write a register, so that it can be executed later or not at all.
-pub fn is_movable(instruction: &Instruction) -> bool {
+pub fn is_movable(instruction: &LiftedInstruction) -> bool {
     let Some(one) = isa::decode(instruction.word) else { return false };
     if !matches!(instruction.reference, Reference::None | Reference::Slot(_)) {
         return false;

@@ -1,16 +1,16 @@
 //! The instructions of counters.
 
 use isa::encode::{self, EncodeError};
-use isa::{Op, encode::Operand::Register as R};
+use isa::{Op, encode::SecondOperand::Register as R};
 
 use super::Update;
 use super::registers::{CANDIDATES, Set};
-use crate::program::{Anchor, BlockId, Counter, GP, Instruction, Reference, SP, ZERO};
-use crate::unwind::{FrameAddress, Frames, NO_ROW};
+use crate::program::{Anchor, BlockId, GP, ImageCounter, LiftedInstruction, Reference, SP, ZERO};
+use crate::unwind::{FrameAddress, NO_ROW, UnwindingTables};
 
-/// What inserted code does.
+/// The action of inserted code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum InsertedAction {
     /// Adds one to a counter.
     Count(u32),
     /// Keeps the distance to the address in a register.
@@ -21,7 +21,7 @@ pub enum Action {
 
 /// The state in which it is executed.
 #[derive(Clone, Copy, Debug)]
-pub struct State {
+pub struct InsertedState {
     /// The registers that it must not overwrite.
     pub live: Set,
     /// Whether the global pointer is in its register.
@@ -33,7 +33,7 @@ pub struct State {
 /// Bytes of the stack for registers that are saved; the stack pointer is a multiple of 16.
 const SAVED_BYTES: i16 = 16;
 
-impl State {
+impl InsertedState {
     /// Two registers that may be overwritten, and how many of them must be saved.
     fn registers(&self, busy: Option<u8>) -> ([u8; 2], usize) {
         let free = |&register: &u8| self.live & 1 << register == 0 && Some(register) != busy;
@@ -52,13 +52,18 @@ impl State {
 }
 
 /// The instructions.
-pub fn code(action: Action, update: Update, state: State, frames: &mut Frames) -> Vec<Instruction> {
+pub fn code(
+    action: InsertedAction,
+    update: Update,
+    state: InsertedState,
+    frames: &mut UnwindingTables,
+) -> Vec<LiftedInstruction> {
     let busy = match action {
-        Action::Count(_) => None,
-        Action::Keep(_, register) | Action::CountTarget(_, register, _) => Some(register),
+        InsertedAction::Count(_) => None,
+        InsertedAction::Keep(_, register) | InsertedAction::CountTarget(_, register, _) => Some(register),
     };
     let ([a, b], saved) = state.registers(busy);
-    let mut code = Code { words: Vec::new(), update };
+    let mut code = InsertedCode { words: Vec::new(), update };
     match encode_action(&mut code, action, state.has_pointer, a, b) {
         Ok(()) => {}
         Err(error) => unreachable!("the instructions of counters have legal operands: {error}"),
@@ -72,8 +77,8 @@ pub fn saving(
     registers: &[u8],
     mut code: Vec<(u32, Reference)>,
     frame: u32,
-    frames: &mut Frames,
-) -> Vec<Instruction> {
+    frames: &mut UnwindingTables,
+) -> Vec<LiftedInstruction> {
     let mut inner = frame;
     if !registers.is_empty() {
         inner = moved(frames, frame);
@@ -89,13 +94,13 @@ pub fn saving(
     }
     let instruction = |(index, (word, reference)): (usize, (u32, Reference))| {
         let frame = if index == 0 { frame } else { inner };
-        Instruction { reference, ..Instruction::new(word, frame) }
+        LiftedInstruction { reference, ..LiftedInstruction::new(word, frame) }
     };
     code.into_iter().enumerate().map(instruction).collect()
 }
 
 /// The frame with the stack pointer moved.
-fn moved(frames: &mut Frames, frame: u32) -> u32 {
+fn moved(frames: &mut UnwindingTables, frame: u32) -> u32 {
     if frame == NO_ROW {
         return frame;
     }
@@ -108,22 +113,22 @@ fn moved(frames: &mut Frames, frame: u32) -> u32 {
     frames.number(row)
 }
 
-struct Code {
+struct InsertedCode {
     words: Vec<(u32, Reference)>,
     update: Update,
 }
 
-impl Code {
+impl InsertedCode {
     fn push(&mut self, word: u32) {
         self.words.push((word, Reference::None));
     }
 
     fn high(&mut self, word: u32, offset: u32, anchor: Anchor) {
-        self.words.push((word, Reference::CounterHigh(Counter { offset, anchor })));
+        self.words.push((word, Reference::CounterHigh(ImageCounter { offset, anchor })));
     }
 
     fn low(&mut self, word: u32, offset: u32, anchor: Anchor) {
-        self.words.push((word, Reference::CounterLow(Counter { offset, anchor })));
+        self.words.push((word, Reference::CounterLow(ImageCounter { offset, anchor })));
     }
 
     /// Adds one to the counter whose address, less the lower half of a distance, is in `base`.
@@ -145,23 +150,23 @@ impl Code {
 }
 
 fn encode_action(
-    code: &mut Code,
-    action: Action,
+    code: &mut InsertedCode,
+    action: InsertedAction,
     has_pointer: bool,
     a: u8,
     b: u8,
 ) -> Result<(), EncodeError> {
     match action {
-        Action::Count(offset) if has_pointer => {
+        InsertedAction::Count(offset) if has_pointer => {
             code.high(encode::memory(Op::Ldah, a, GP, 0)?, offset, Anchor::GlobalPointer);
             code.add_one(a, b, offset, |_| Anchor::GlobalPointer)
         }
-        Action::Count(offset) => {
+        InsertedAction::Count(offset) => {
             code.push(encode::branch(Op::Br, a, 0)?);
             code.high(encode::memory(Op::Ldah, a, a, 0)?, offset, Anchor::Instruction(0));
             code.add_one(a, b, offset, |more| Anchor::Instruction(1 + more))
         }
-        Action::Keep(offset, register) => {
+        InsertedAction::Keep(offset, register) => {
             code.push(encode::branch(Op::Br, a, 0)?);
             // The address is relative to this instruction, so that it does not depend on where the image is loaded.
             code.high(encode::memory(Op::Ldah, b, a, 0)?, offset, Anchor::Instruction(0));
@@ -169,7 +174,7 @@ fn encode_action(
             code.low(encode::memory(Op::Stq, a, b, 0)?, offset, Anchor::Instruction(2));
             Ok(())
         }
-        Action::CountTarget(offset, register, entry) => {
+        InsertedAction::CountTarget(offset, register, entry) => {
             code.push(encode::branch(Op::Br, a, 0)?);
             code.push(encode::operate(Op::Subq, register, R(a), b)?);
             code.push(encode::operate(Op::S4addq, b, R(a), b)?);

@@ -2,12 +2,12 @@
 
 use isa::Op;
 
-use super::code::State;
-use super::flow::{Entries, is_taken};
+use super::code::InsertedState;
+use super::flow::{EntryBlocks, is_taken};
 use super::points::{Points, Preserving, local_numbers, pointer_after};
-use super::registers::{Liveness, Overwritten};
+use super::registers::{BlockLiveness, Overwritten};
 use crate::assemble;
-use crate::program::{Block, BlockId, Exit, Instruction, ProcedureId, Program, Target};
+use crate::program::{BlockId, BranchTarget, CodeBlock, CodeExit, LiftedInstruction, ProcedureId, Program};
 
 /// A program, and what must be known of it to insert code.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Editor {
     /// The program.
     pub program: Program,
     /// The blocks that control can enter from outside their procedures.
-    pub entries: Entries,
+    pub entries: EntryBlocks,
     numbers: Vec<usize>,
     overwritten: Overwritten,
     preserving: Preserving,
@@ -23,13 +23,13 @@ pub struct Editor {
 
 /// The results of the analysis of a procedure.
 #[derive(Debug)]
-pub struct Facts {
+pub struct ProcedureFacts {
     /// The procedure.
     pub procedure: ProcedureId,
     /// Its blocks.
     pub blocks: Vec<BlockId>,
     /// The registers that its blocks need.
-    pub liveness: Liveness,
+    pub liveness: BlockLiveness,
     /// Where code may be inserted.
     pub points: Points,
 }
@@ -42,7 +42,7 @@ pub struct Insertion {
     /// The number of its instruction before which it is inserted.
     pub position: usize,
     /// The code.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<LiftedInstruction>,
 }
 
 /// Instructions of a part of the code: far fewer than a branch spans, as one procedure may be large.
@@ -68,7 +68,7 @@ impl Editor {
     /// Analyses a program.
     pub fn new(program: Program) -> Editor {
         Editor {
-            entries: Entries::new(&program),
+            entries: EntryBlocks::new(&program),
             numbers: local_numbers(&program),
             overwritten: Overwritten::new(&program),
             preserving: Preserving::new(&program),
@@ -77,13 +77,13 @@ impl Editor {
     }
 
     /// Analyses a procedure.
-    pub fn analyse(&self, procedure: ProcedureId) -> Facts {
+    pub fn analyse(&self, procedure: ProcedureId) -> ProcedureFacts {
         let blocks = self.program.procedures[procedure as usize].blocks.clone();
         let local = self.local(procedure);
-        let liveness = Liveness::new(&self.program, &self.overwritten, procedure, &local);
+        let liveness = BlockLiveness::new(&self.program, &self.overwritten, procedure, &local);
         let is_entry = |at: usize| self.entries.has(blocks[at]);
         let points = Points::new(&self.program, &self.preserving, procedure, is_entry, &local);
-        Facts { procedure, blocks, liveness, points }
+        ProcedureFacts { procedure, blocks, liveness, points }
     }
 
     /// The number of a block within this procedure.
@@ -95,14 +95,14 @@ impl Editor {
     }
 
     /// The states at the positions of a block at which code that it executes once can be inserted.
-    pub fn states(&self, facts: &Facts, at: usize) -> Vec<State> {
+    pub fn states(&self, facts: &ProcedureFacts, at: usize) -> Vec<InsertedState> {
         let block = &self.program.blocks[facts.blocks[at] as usize];
         let live =
             facts.liveness.within(&self.program, &self.overwritten, block, self.local(facts.procedure));
         let mut has_pointer = facts.points.has_pointer(at);
         let mut states = Vec::new();
         for (index, &live) in live.iter().enumerate() {
-            states.push(State { live, has_pointer, frame: frame(block, index) });
+            states.push(InsertedState { live, has_pointer, frame: frame(block, index) });
             let Some(one) = block.instructions.get(index).filter(|one| !ends_insertion(one)) else { break };
             has_pointer = pointer_after(&self.program, &self.preserving, one, has_pointer);
         }
@@ -110,35 +110,47 @@ impl Editor {
     }
 
     /// The state before the last instruction of a block. The global pointer is not asked for.
-    pub fn state_before_last(&self, facts: &Facts, at: usize) -> Option<(usize, State)> {
+    pub fn state_before_last(&self, facts: &ProcedureFacts, at: usize) -> Option<(usize, InsertedState)> {
         let block = &self.program.blocks[facts.blocks[at] as usize];
         let position = block.instructions.len().checked_sub(1)?;
         let live =
             facts.liveness.within(&self.program, &self.overwritten, block, self.local(facts.procedure));
-        Some((position, State { live: live[position], has_pointer: false, frame: frame(block, position) }))
+        Some((
+            position,
+            InsertedState { live: live[position], has_pointer: false, frame: frame(block, position) },
+        ))
     }
 
     /// Adds an empty block for the way from a block to its successor. Returns it, and the state in it.
-    pub fn add_way(&mut self, facts: &Facts, from: usize, successor: usize) -> (BlockId, State) {
+    pub fn add_way(
+        &mut self,
+        facts: &ProcedureFacts,
+        from: usize,
+        successor: usize,
+    ) -> (BlockId, InsertedState) {
         let to = self.program.blocks[facts.blocks[from] as usize].exit.successors()[successor];
-        let state = State {
+        let state = InsertedState {
             live: facts.liveness.at_block(self.local(facts.procedure)(to)),
             has_pointer: facts.points.has_pointer_after(from),
             frame: frame(&self.program.blocks[to as usize], 0),
         };
-        let block = self.program.add_block(Block::new(facts.procedure, Vec::new(), Exit::Next(to)));
+        let block = self.program.add_block(CodeBlock::new(facts.procedure, Vec::new(), CodeExit::Next(to)));
         (block, state)
     }
 
     /// Puts blocks between blocks. Returns all in their new order: those on branches that are taken come last.
-    pub fn insert_ways(&mut self, facts: &Facts, ways: Vec<(usize, usize, BlockId)>) -> Vec<BlockId> {
+    pub fn insert_ways(
+        &mut self,
+        facts: &ProcedureFacts,
+        ways: Vec<(usize, usize, BlockId)>,
+    ) -> Vec<BlockId> {
         let (mut behind, mut last) = (vec![None; facts.blocks.len()], Vec::new());
         for (from, successor, block) in ways {
             let exit = &mut self.program.blocks[facts.blocks[from] as usize].exit;
             let is_taken = is_taken(exit, successor);
             match exit {
-                Exit::Conditional { taken, .. } if is_taken => *taken = Target::Block(block),
-                Exit::Conditional { next, .. } | Exit::Next(next) => *next = block,
+                CodeExit::Conditional { taken, .. } if is_taken => *taken = BranchTarget::Block(block),
+                CodeExit::Conditional { next, .. } | CodeExit::Next(next) => *next = block,
                 _ => unreachable!("other ways have no code of their own"),
             }
             if is_taken { last.push(block) } else { behind[from] = Some(block) }
@@ -159,7 +171,7 @@ impl Editor {
 }
 
 /// Whether what is inserted behind an instruction may be executed otherwise than once, or between locked accesses.
-fn ends_insertion(one: &Instruction) -> bool {
+fn ends_insertion(one: &LiftedInstruction) -> bool {
     one.is_call()
         || matches!(
             one.op(),
@@ -177,9 +189,9 @@ fn ends_insertion(one: &Instruction) -> bool {
 }
 
 /// The frame at a position of a block.
-fn frame(block: &Block, position: usize) -> u32 {
+fn frame(block: &CodeBlock, position: usize) -> u32 {
     let branch = match &block.exit {
-        Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+        CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
         _ => None,
     };
     block.instructions.get(position).or(branch).or(block.instructions.last()).map_or(0, |one| one.frame)

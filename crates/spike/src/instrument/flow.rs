@@ -5,20 +5,20 @@
 
 use super::frequency::{ENTRY, Frequencies};
 use super::points::Points;
-use super::spanning_tree::{Edge, Measure};
-use crate::program::{BlockId, DataForm, Exit, Procedure, ProcedureId, Program, Reference};
+use super::spanning_tree::{FlowEdge, FlowMeasure};
+use crate::program::{BlockId, CodeExit, DataForm, Procedure, ProcedureId, Program, Reference};
 
 /// The vertex outside the procedure.
 const OUTSIDE: usize = 0;
 /// The instructions of a counter. One on a branch that is taken has another branch.
 const COUNTER_COST: u64 = 5;
 
-/// What an edge of the graph is.
+/// The meaning of an edge of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The executions of a block.
     Block(usize),
-    /// The way from a block to its successor with this number ([`Exit::successors`]), or if `is_outside` by its branch out
+    /// The way from a block to its successor with this number ([`CodeExit::successors`]), or if `is_outside` by its branch out
     /// of the procedure.
     Way {
         /// The block.
@@ -39,10 +39,10 @@ const FREQUENT: u64 = ENTRY / 5;
 
 /// The flow graph of a procedure.
 #[derive(Clone, Debug)]
-pub struct Flow {
+pub struct ProcedureFlow {
     /// The edges.
-    pub edges: Vec<Edge>,
-    /// What each is.
+    pub edges: Vec<FlowEdge>,
+    /// The meaning of each.
     pub meanings: Vec<Meaning>,
     /// The number of vertices.
     pub vertices: usize,
@@ -50,11 +50,11 @@ pub struct Flow {
 
 /// The blocks that control can enter from outside their procedures.
 #[derive(Clone, Debug)]
-pub struct Entries(Vec<bool>);
+pub struct EntryBlocks(Vec<bool>);
 
-impl Entries {
+impl EntryBlocks {
     /// Finds them. Targets of jumps by tables are none, as the jumps are counted.
-    pub fn new(program: &Program) -> Entries {
+    pub fn new(program: &Program) -> EntryBlocks {
         let mut entries = vec![false; program.blocks.len()];
         let mut enter =
             |block: Option<BlockId>| block.into_iter().for_each(|block| entries[block as usize] = true);
@@ -67,7 +67,7 @@ impl Entries {
             let has_jump = || {
                 let procedure =
                     &program.procedures[program.blocks[reference.target as usize].procedure as usize];
-                procedure.blocks.iter().any(|&block| matches!(&program.blocks[block as usize].exit, Exit::Jump { targets, .. } if targets.contains(&reference.target)))
+                procedure.blocks.iter().any(|&block| matches!(&program.blocks[block as usize].exit, CodeExit::Jump { targets, .. } if targets.contains(&reference.target)))
             };
             if reference.form == DataForm::Absolute || !has_jump() {
                 enter(Some(reference.target));
@@ -86,7 +86,7 @@ impl Entries {
                 .filter(|&to| program.blocks[to as usize].procedure != block.procedure)
                 .for_each(|to| enter(Some(to)));
         }
-        Entries(entries)
+        EntryBlocks(entries)
     }
 
     /// Whether control can enter this block.
@@ -97,12 +97,12 @@ impl Entries {
 
 /// The procedures that certainly return to their callers: they call none but such ones, and make no system calls.
 #[derive(Clone, Debug)]
-pub struct Returning(Vec<bool>);
+pub struct ReturningProcedures(Vec<bool>);
 
-impl Returning {
+impl ReturningProcedures {
     /// Finds them. Recursive ones are not among them.
-    pub fn new(program: &Program) -> Returning {
-        let mut returning = Returning(vec![false; program.procedures.len()]);
+    pub fn new(program: &Program) -> ReturningProcedures {
+        let mut returning = ReturningProcedures(vec![false; program.procedures.len()]);
         loop {
             let mut is_changed = false;
             for (procedure, number) in program.procedures.iter().zip(0..) {
@@ -122,7 +122,7 @@ impl Returning {
 
     fn follows(&self, program: &Program, procedure: &Procedure) -> bool {
         procedure.blocks.iter().map(|&block| &program.blocks[block as usize]).all(|block| {
-            let is_quiet = |one: &crate::program::Instruction| {
+            let is_quiet = |one: &crate::program::LiftedInstruction| {
                 one.op() != Some(isa::Op::CallPal) && (!one.is_call() || self.returns(program, one))
             };
             let stays = |to: BlockId| {
@@ -130,44 +130,49 @@ impl Returning {
                     == program.blocks[procedure.blocks[0] as usize].procedure
             };
             let is_end = match &block.exit {
-                Exit::Leave => block.instructions.last().is_some_and(|last| last.op() == Some(isa::Op::Ret)),
-                Exit::Branch { target, .. } => target.block().is_some_and(stays),
-                Exit::Conditional { taken, next, .. } => taken.block().is_some_and(stays) && stays(*next),
-                Exit::Next(next) => stays(*next),
-                Exit::Jump { .. } => true,
+                CodeExit::Leave => {
+                    block.instructions.last().is_some_and(|last| last.op() == Some(isa::Op::Ret))
+                }
+                CodeExit::Branch { target, .. } => target.block().is_some_and(stays),
+                CodeExit::Conditional { taken, next, .. } => taken.block().is_some_and(stays) && stays(*next),
+                CodeExit::Next(next) => stays(*next),
+                CodeExit::Jump { .. } => true,
             };
             is_end && block.instructions.iter().all(is_quiet)
         })
     }
 
     /// Whether control certainly comes back from a call.
-    pub fn returns(&self, program: &Program, call: &crate::program::Instruction) -> bool {
+    pub fn returns(&self, program: &Program, call: &crate::program::LiftedInstruction) -> bool {
         super::registers::callee(program, call).is_some_and(|callee| self.0[callee as usize])
     }
 }
 
-impl Flow {
+impl ProcedureFlow {
     /// The graph of a procedure.
     pub fn new(
         program: &Program,
         number: ProcedureId,
-        entries: &Entries,
-        returning: &Returning,
+        entries: &EntryBlocks,
+        returning: &ReturningProcedures,
         points: &Points,
         local: impl Fn(BlockId) -> Option<usize>,
-    ) -> Flow {
+    ) -> ProcedureFlow {
         let procedure = &program.procedures[number as usize];
         let frequencies = Frequencies::new(program, &procedure.blocks, &local);
         let (begin, end) = (|at: usize| 1 + 2 * at, |at: usize| 2 + 2 * at);
-        let mut flow =
-            Flow { edges: Vec::new(), meanings: Vec::new(), vertices: 1 + 2 * procedure.blocks.len() };
+        let mut flow = ProcedureFlow {
+            edges: Vec::new(),
+            meanings: Vec::new(),
+            vertices: 1 + 2 * procedure.blocks.len(),
+        };
         let mut predecessors = vec![0u32; procedure.blocks.len()];
         let mut ways = Vec::new();
         for (&id, at) in procedure.blocks.iter().zip(0..) {
             let block = &program.blocks[id as usize];
             let measure = match points.is_open(at) {
-                true => Measure::Counter(frequencies.block(at).saturating_mul(COUNTER_COST)),
-                false => Measure::Derived,
+                true => FlowMeasure::Counter(frequencies.block(at).saturating_mul(COUNTER_COST)),
+                false => FlowMeasure::Derived,
             };
             flow.push(begin(at), end(at), measure, Meaning::Block(at));
             let mut leaves = block.call().is_some_and(|call| !returning.returns(program, call));
@@ -179,12 +184,13 @@ impl Flow {
                     None => leaves = true,
                 }
             }
-            leaves |= matches!(block.exit, Exit::Leave | Exit::Branch { .. }) && own.is_empty();
-            if let Exit::Conditional { taken: crate::program::Target::Address(_), .. } = block.exit {
+            leaves |= matches!(block.exit, CodeExit::Leave | CodeExit::Branch { .. }) && own.is_empty();
+            if let CodeExit::Conditional { taken: crate::program::BranchTarget::Address(_), .. } = block.exit
+            {
                 leaves = true;
             }
             if leaves {
-                flow.push(end(at), OUTSIDE, Measure::Derived, Meaning::Leave);
+                flow.push(end(at), OUTSIDE, FlowMeasure::Derived, Meaning::Leave);
             }
             own.iter().for_each(|&(to, _)| to.into_iter().for_each(|to| predecessors[to] += 1));
             let count = own.len() + usize::from(leaves);
@@ -193,21 +199,21 @@ impl Flow {
         for (&id, at) in procedure.blocks.iter().zip(0..) {
             if entries.has(id) || predecessors[at] == 0 {
                 predecessors[at] += 1;
-                flow.push(OUTSIDE, begin(at), Measure::Derived, Meaning::Entry);
+                flow.push(OUTSIDE, begin(at), FlowMeasure::Derived, Meaning::Entry);
             }
         }
         for (from, to, successor, count) in ways {
             let exit = &program.blocks[procedure.blocks[from] as usize].exit;
             let is_critical = count > 1 && to.is_none_or(|to| predecessors[to] > 1);
-            let measure = if matches!(exit, Exit::Jump { .. }) {
-                Measure::Known
+            let measure = if matches!(exit, CodeExit::Jump { .. }) {
+                FlowMeasure::Known
             } else if is_critical && points.is_open_between(from, to) {
                 let is_taken = is_taken(exit, successor);
                 let is_backward = to.is_some_and(|to| to <= from);
                 let frequency = frequencies.edge(from, exit, is_taken, is_backward);
-                Measure::Counter(frequency.saturating_mul(COUNTER_COST + u64::from(is_taken)))
+                FlowMeasure::Counter(frequency.saturating_mul(COUNTER_COST + u64::from(is_taken)))
             } else {
-                Measure::Derived
+                FlowMeasure::Derived
             };
             let meaning = Meaning::Way { from, successor, is_outside: to.is_none() };
             flow.push(end(from), to.map_or(OUTSIDE, begin), measure, meaning);
@@ -217,16 +223,17 @@ impl Flow {
 
     /// Whether an edge is estimated to be executed often, in comparison with its procedure.
     pub fn is_frequent(&self, edge: usize) -> bool {
-        matches!(self.edges[edge].measure, Measure::Counter(cost) if cost >= FREQUENT * COUNTER_COST)
+        matches!(self.edges[edge].measure, FlowMeasure::Counter(cost) if cost >= FREQUENT * COUNTER_COST)
     }
 
-    fn push(&mut self, from: usize, to: usize, measure: Measure, meaning: Meaning) {
-        self.edges.push(Edge { from, to, measure });
+    fn push(&mut self, from: usize, to: usize, measure: FlowMeasure, meaning: Meaning) {
+        self.edges.push(FlowEdge { from, to, measure });
         self.meanings.push(meaning);
     }
 }
 
 /// Whether a successor is the target of a conditional branch.
-pub fn is_taken(exit: &Exit, successor: usize) -> bool {
-    successor == 0 && matches!(exit, Exit::Conditional { taken: crate::program::Target::Block(_), .. })
+pub fn is_taken(exit: &CodeExit, successor: usize) -> bool {
+    successor == 0
+        && matches!(exit, CodeExit::Conditional { taken: crate::program::BranchTarget::Block(_), .. })
 }

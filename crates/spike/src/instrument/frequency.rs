@@ -1,6 +1,6 @@
 //! Estimated frequencies of blocks and edges, so that counters are put where control seldom comes.
 
-use crate::program::{BlockId, Exit, Program};
+use crate::program::{BlockId, CodeExit, Program};
 
 /// How much more often a loop is executed than the code around it.
 const LOOP: u64 = 8;
@@ -60,21 +60,21 @@ impl Frequencies {
     }
 
     /// That of the edge to its first or another successor.
-    pub fn edge(&self, at: usize, exit: &Exit, is_taken: bool, is_backward: bool) -> u64 {
+    pub fn edge(&self, at: usize, exit: &CodeExit, is_taken: bool, is_backward: bool) -> u64 {
         let taken = if is_backward { BACKWARD_TAKEN } else { FORWARD_TAKEN };
         let share = match exit {
-            Exit::Conditional { .. } if is_taken => taken,
-            Exit::Conditional { .. } => 100 - taken,
+            CodeExit::Conditional { .. } if is_taken => taken,
+            CodeExit::Conditional { .. } => 100 - taken,
             _ => 100,
         };
         (self.blocks[at].saturating_mul(share) / 100).max(1)
     }
 }
 
-fn shares(exit: &Exit, at: usize, local: impl Fn(BlockId) -> Option<usize>) -> Vec<(usize, u64)> {
+fn shares(exit: &CodeExit, at: usize, local: impl Fn(BlockId) -> Option<usize>) -> Vec<(usize, u64)> {
     let all: Vec<Option<usize>> = exit.successors().into_iter().map(local).collect();
     match (exit, all.as_slice()) {
-        (Exit::Conditional { .. }, &[taken, next]) => {
+        (CodeExit::Conditional { .. }, &[taken, next]) => {
             let share = if taken.is_some_and(|to| to <= at) { BACKWARD_TAKEN } else { FORWARD_TAKEN };
             [(taken, share), (next, 100 - share)]
                 .into_iter()

@@ -2,15 +2,17 @@
 
 use isa::Op;
 
-use super::code::{Action, State, code};
-use super::editor::{Editor, Facts, Insertion, PartLength};
-use super::flow::{Flow, Meaning, Returning};
-use super::routine::Routines;
+use super::code::{InsertedAction, InsertedState, code};
+use super::editor::{Editor, Insertion, PartLength, ProcedureFacts};
+use super::flow::{Meaning, ProcedureFlow, ReturningProcedures};
+use super::routine::CounterRoutines;
 use super::spanning_tree::SpanningTree;
-use super::{Cell, Measured, Summary, Update};
+use super::{CounterCell, InstrumentationSummary, ProcedureMeasure, Update};
 use crate::assemble;
 use crate::counts::HEADER_BYTES;
-use crate::program::{Block, BlockId, Exit, Instruction, LENGTH, ProcedureId, Program, Reference};
+use crate::program::{
+    BlockId, CodeBlock, CodeExit, LENGTH, LiftedInstruction, ProcedureId, Program, Reference,
+};
 
 /// The most instructions that are inserted before an indirect jump.
 const MOST_BEFORE_JUMP: u64 = 14;
@@ -19,41 +21,41 @@ const MOST_BEFORE_JUMP: u64 = 14;
 pub struct Inserter {
     /// The program.
     pub editor: Editor,
-    /// What was inserted.
-    pub summary: Summary,
+    /// A summary of the insertions.
+    pub summary: InstrumentationSummary,
     /// The routines of this part of the code.
-    pub routines: Routines,
+    pub routines: CounterRoutines,
     part: PartLength,
     /// Indirect calls, and the offsets of their last targets.
     pub calls: Vec<(BlockId, u32)>,
     /// The offset of the next counter.
     pub next: u32,
     next_call: u32,
-    returning: Returning,
+    returning: ReturningProcedures,
     update: Update,
 }
 
 impl Inserter {
     /// Analyses a program.
     pub fn new(mut program: Program, update: Update) -> Inserter {
-        let routines = Routines::new(&mut program);
-        let is_kept = |block: &&Block| program.may_change(block.procedure) && is_indirect_call(block);
+        let routines = CounterRoutines::new(&mut program);
+        let is_kept = |block: &&CodeBlock| program.may_change(block.procedure) && is_indirect_call(block);
         let calls = program.blocks.iter().filter(is_kept).count() as u32;
         Inserter {
-            summary: Summary::default(),
+            summary: InstrumentationSummary::default(),
             routines,
             part: PartLength::default(),
             calls: Vec::new(),
             next: HEADER_BYTES + 8 * calls,
             next_call: HEADER_BYTES,
-            returning: Returning::new(&program),
+            returning: ReturningProcedures::new(&program),
             editor: Editor::new(program),
             update,
         }
     }
 
     /// Inserts the counters of a procedure. Returns how it is measured, and its blocks in their new order.
-    pub fn procedure(&mut self, number: ProcedureId) -> (Option<Measured>, Vec<BlockId>) {
+    pub fn procedure(&mut self, number: ProcedureId) -> (Option<ProcedureMeasure>, Vec<BlockId>) {
         let program = &self.editor.program;
         if !program.may_change(number) {
             self.summary.frozen += 1;
@@ -67,7 +69,7 @@ impl Inserter {
         };
         self.summary.procedures += 1;
         let (mut insertions, mut ways) = (Vec::new(), Vec::new());
-        let mut measured = Measured { flow, tree, counters: Vec::new(), jumps: Vec::new() };
+        let mut measured = ProcedureMeasure { flow, tree, counters: Vec::new(), jumps: Vec::new() };
         for edge in 0..measured.flow.edges.len() {
             if !measured.tree.has_counter(&measured.flow.edges, edge) {
                 continue;
@@ -95,13 +97,18 @@ impl Inserter {
         (Some(measured), order)
     }
 
-    fn flow(&self, facts: &Facts) -> Flow {
+    fn flow(&self, facts: &ProcedureFacts) -> ProcedureFlow {
         let Editor { program, entries, .. } = &self.editor;
         let local = self.editor.local(facts.procedure);
-        Flow::new(program, facts.procedure, entries, &self.returning, &facts.points, &local)
+        ProcedureFlow::new(program, facts.procedure, entries, &self.returning, &facts.points, &local)
     }
 
-    fn count_block(&mut self, facts: &Facts, at: usize, is_frequent: bool) -> (Insertion, Cell) {
+    fn count_block(
+        &mut self,
+        facts: &ProcedureFacts,
+        at: usize,
+        is_frequent: bool,
+    ) -> (Insertion, CounterCell) {
         self.summary.block_counters += 1;
         let states = self.editor.states(facts, at);
         let position = (0..states.len()).min_by_key(|&position| states[position].cost()).unwrap_or(0);
@@ -113,11 +120,11 @@ impl Inserter {
     /// Adds a block for the way from a block to its successor.
     fn count_way(
         &mut self,
-        facts: &Facts,
+        facts: &ProcedureFacts,
         from: usize,
         successor: usize,
         is_frequent: bool,
-    ) -> (BlockId, Cell) {
+    ) -> (BlockId, CounterCell) {
         self.summary.edge_counters += 1;
         let (id, state) = self.editor.add_way(facts, from, successor);
         let (instructions, cell) = self.count(state, is_frequent, id);
@@ -126,7 +133,12 @@ impl Inserter {
     }
 
     /// A counter in this block: by its instructions if control often comes here, otherwise by a call.
-    fn count(&mut self, state: State, is_frequent: bool, block: BlockId) -> (Vec<Instruction>, Cell) {
+    fn count(
+        &mut self,
+        state: InsertedState,
+        is_frequent: bool,
+        block: BlockId,
+    ) -> (Vec<LiftedInstruction>, CounterCell) {
         let routine = match is_frequent {
             true => None,
             false => self.routines.call(&mut self.editor.program, state.live, state.frame),
@@ -134,25 +146,25 @@ impl Inserter {
         if let Some((call, is_saving)) = routine {
             self.summary.calls_of_routines += 1;
             self.summary.saved += usize::from(is_saving);
-            return (vec![call], Cell::Call(block));
+            return (vec![call], CounterCell::Call(block));
         }
         let offset = self.next;
         self.next += 8;
-        (self.code(Action::Count(offset), state), Cell::Offset(offset))
+        (self.code(InsertedAction::Count(offset), state), CounterCell::Offset(offset))
     }
 
-    fn code(&mut self, action: Action, state: State) -> Vec<Instruction> {
+    fn code(&mut self, action: InsertedAction, state: InsertedState) -> Vec<LiftedInstruction> {
         self.summary.saved += usize::from(state.cost().0 > 0);
         code(action, self.update, state, &mut self.editor.program.frames)
     }
 
-    fn last_targets(&mut self, facts: &Facts, insertions: &mut Vec<Insertion>) {
+    fn last_targets(&mut self, facts: &ProcedureFacts, insertions: &mut Vec<Insertion>) {
         for (at, &block) in facts.blocks.iter().enumerate() {
             if !is_indirect_call(&self.editor.program.blocks[block as usize]) {
                 continue;
             }
             let offset = self.next_call;
-            let instructions = self.before_last(facts, at, |register| Action::Keep(offset, register));
+            let instructions = self.before_last(facts, at, |register| InsertedAction::Keep(offset, register));
             self.next_call += 8;
             self.summary.calls += 1;
             self.calls.push((block, offset));
@@ -161,7 +173,12 @@ impl Inserter {
     }
 
     /// Code before the jump or the call through a register at the end of a block.
-    fn before_last(&mut self, facts: &Facts, at: usize, action: impl Fn(u8) -> Action) -> Option<Insertion> {
+    fn before_last(
+        &mut self,
+        facts: &ProcedureFacts,
+        at: usize,
+        action: impl Fn(u8) -> InsertedAction,
+    ) -> Option<Insertion> {
         let id = facts.blocks[at];
         let (position, state) = self.editor.state_before_last(facts, at)?;
         let last = self.editor.program.blocks[id as usize].instructions[position];
@@ -173,13 +190,13 @@ impl Inserter {
     /// Counters for each target of jumps by tables.
     fn jumps(
         &mut self,
-        facts: &Facts,
+        facts: &ProcedureFacts,
         order: &[BlockId],
-        measured: &mut Measured,
+        measured: &mut ProcedureMeasure,
         insertions: &mut Vec<Insertion>,
     ) {
         let is_jump = |program: &Program, block: BlockId| {
-            matches!(&program.blocks[block as usize].exit, Exit::Jump { .. })
+            matches!(&program.blocks[block as usize].exit, CodeExit::Jump { .. })
         };
         let jumps: Vec<usize> =
             (0..facts.blocks.len()).filter(|&at| is_jump(&self.editor.program, facts.blocks[at])).collect();
@@ -194,21 +211,22 @@ impl Inserter {
             measured.jumps.push((at, offset));
             self.summary.jumps += 1;
             let entry = facts.blocks[0];
-            insertions
-                .extend(self.before_last(facts, at, |register| Action::CountTarget(offset, register, entry)));
+            insertions.extend(
+                self.before_last(facts, at, |register| InsertedAction::CountTarget(offset, register, entry)),
+            );
         }
     }
 
     /// The routines that follow a procedure with these blocks, if the next ones are too far away.
-    pub fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<Routines> {
+    pub fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<CounterRoutines> {
         self.part.add(&self.editor.program, blocks).then(|| {
-            let next = Routines::new(&mut self.editor.program);
+            let next = CounterRoutines::new(&mut self.editor.program);
             std::mem::replace(&mut self.routines, next)
         })
     }
 }
 
 /// Whether a block ends with a call of an address that only its execution shows.
-fn is_indirect_call(block: &Block) -> bool {
+fn is_indirect_call(block: &CodeBlock) -> bool {
     block.call().is_some_and(|call| call.op() == Some(Op::Jsr) && call.reference == Reference::None)
 }

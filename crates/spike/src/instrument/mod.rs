@@ -15,50 +15,50 @@ mod spanning_tree;
 pub(crate) mod start;
 mod update;
 
-use crate::assemble::{Assembly, Fragment, Layout, NOP, assemble};
-use crate::counts::{self, Header};
+use crate::assemble::{Assembly, CodeLayout, Fragment, NOP, assemble};
+use crate::counts::{self, CountsHeader};
 use crate::error::Problem;
 use crate::layout;
 use crate::optimize;
 use crate::output;
 use crate::profile::IndirectCall;
-use crate::program::{Anchor, BlockId, Exit, ExternalCall, Instruction, Program, Reference};
+use crate::program::{Anchor, BlockId, CodeExit, ExternalCall, LiftedInstruction, Program, Reference};
 use editor::Editor;
-use flow::{Flow, Meaning};
+use flow::{Meaning, ProcedureFlow};
 use insert::Inserter;
-use routine::Routines;
+use routine::CounterRoutines;
 use spanning_tree::SpanningTree;
 use start::MappedFile;
 pub use update::Update;
 
-/// What counts a program's executions.
+/// The means by which a program's executions are counted.
 #[derive(Debug)]
-pub struct Plan {
+pub struct InstrumentationPlan {
     program: Program,
-    layout: Layout,
-    procedures: Vec<Option<Measured>>,
+    layout: CodeLayout,
+    procedures: Vec<Option<ProcedureMeasure>>,
     calls: Vec<(BlockId, u32)>,
     /// The offset of the counters of calls of routines.
     call_counters: u32,
     size: u64,
     update: Update,
-    summary: Summary,
+    summary: InstrumentationSummary,
 }
 
 /// How the executions of a procedure are measured.
 #[derive(Debug)]
-struct Measured {
-    flow: Flow,
+struct ProcedureMeasure {
+    flow: ProcedureFlow,
     tree: SpanningTree,
     /// Edges with counters, and the counters.
-    counters: Vec<(usize, Cell)>,
+    counters: Vec<(usize, CounterCell)>,
     /// Blocks that end with jumps by tables, by their number in the procedure, and the offsets of their counters.
     jumps: Vec<(usize, u32)>,
 }
 
 /// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cell {
+enum CounterCell {
     /// The one at an offset.
     Offset(u32),
     /// The one of the call of a routine in a block.
@@ -67,7 +67,7 @@ enum Cell {
 
 /// Numbers of an instrumented image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct InstrumentationSummary {
     /// Procedures with counters.
     pub procedures: usize,
     /// Procedures that cannot be changed, and so have none.
@@ -99,13 +99,13 @@ pub struct Instrumented {
     pub bytes: Vec<u8>,
     /// The file for its counts, with no executions.
     pub counts: Vec<u8>,
-    /// What was inserted.
-    pub summary: Summary,
+    /// A summary of the insertions.
+    pub summary: InstrumentationSummary,
 }
 
 /// Instruments a program. Its counts go to the file with this absolute path, which must exist when the program starts.
 pub fn instrument(program: Program, counts_path: &[u8], update: Update) -> Result<Instrumented, Problem> {
-    let mut plan = Plan::new(program, update)?;
+    let mut plan = InstrumentationPlan::new(program, update)?;
     let header = plan.header()?;
     start::add(&mut plan.program, &mut plan.layout, &MappedFile::counts(&header, counts_path))?;
     let (bytes, assembly) = output::write(&plan.program, &plan.layout)?;
@@ -113,9 +113,9 @@ pub fn instrument(program: Program, counts_path: &[u8], update: Update) -> Resul
     Ok(Instrumented { bytes, counts: header.empty_file(), summary: plan.summary })
 }
 
-impl Plan {
+impl InstrumentationPlan {
     /// Decides where counters go, and inserts them.
-    pub fn new(mut program: Program, update: Update) -> Result<Plan, Problem> {
+    pub fn new(mut program: Program, update: Update) -> Result<InstrumentationPlan, Problem> {
         let original_instructions = program.code.words.len();
         let originals = program.procedures.len() as u32;
         optimize::strip_nops(&mut program);
@@ -126,27 +126,36 @@ impl Plan {
             let routines = inserter.end_of_part(&blocks);
             procedures.push(measured);
             fragments.push(Fragment { procedure: number, blocks, align: layout::ALIGN });
-            fragments.extend(routines.iter().map(Routines::fragment));
+            fragments.extend(routines.iter().map(CounterRoutines::fragment));
             all_routines.extend(routines);
         }
         let Inserter { editor: Editor { mut program, .. }, summary, calls, next, routines, .. } = inserter;
         fragments.push(routines.fragment());
         all_routines.push(routines);
-        let layout = Layout { fragments };
+        let layout = CodeLayout { fragments };
         all_routines.iter().for_each(|routines| routines.complete(&mut program, next, update));
         separate_calls(&mut program, &layout);
         let assembly = assemble(&program, &layout, output::code_base(&program.elf))?;
         let size = u64::from(next) + assembly.words.len() as u64 * 4 + 8;
         let size = size.next_multiple_of(counts::PAGE);
-        let summary = Summary { original_instructions, ..summary };
-        Ok(Plan { program, layout, procedures, calls, call_counters: next, size, update, summary })
+        let summary = InstrumentationSummary { original_instructions, ..summary };
+        Ok(InstrumentationPlan {
+            program,
+            layout,
+            procedures,
+            calls,
+            call_counters: next,
+            size,
+            update,
+            summary,
+        })
     }
 
     /// The first bytes of the file with the counts.
-    fn header(&self) -> Result<Header, Problem> {
+    fn header(&self) -> Result<CountsHeader, Problem> {
         let assembly = assemble(&self.program, &self.layout, output::code_base(&self.program.elf))?;
         let id = counts::hash(0, self.program.code.words.iter().chain(&assembly.words));
-        Ok(Header { id, calls: self.calls.len() as u64, size: self.size, update: self.update })
+        Ok(CountsHeader { id, calls: self.calls.len() as u64, size: self.size, update: self.update })
     }
 
     /// Gives the blocks of a program the counts of a file, made by runs of its instrumented image. Returns the indirect
@@ -167,13 +176,13 @@ impl Plan {
                         let exit = &mut program.blocks[procedure.blocks[from] as usize].exit;
                         let is_same = exit.successors().windows(2).all(|pair| pair[0] == pair[1]);
                         match exit {
-                            Exit::Conditional { taken, count, .. }
+                            CodeExit::Conditional { taken, count, .. }
                                 if successor == 0 && taken.block().is_some() =>
                             {
                                 *count += times
                             }
-                            Exit::Conditional { count, .. } if is_same => *count += times,
-                            Exit::Jump { counts, .. } => counts[successor] = times,
+                            CodeExit::Conditional { count, .. } if is_same => *count += times,
+                            CodeExit::Jump { counts, .. } => counts[successor] = times,
                             _ => {}
                         }
                     }
@@ -229,12 +238,12 @@ impl Plan {
     }
 }
 
-impl Measured {
+impl ProcedureMeasure {
     /// The flow of all edges of the procedure with these blocks.
     fn read(
         &self,
         blocks: &[BlockId],
-        plan: &Plan,
+        plan: &InstrumentationPlan,
         assembly: &Assembly,
         cell: impl Fn(u32) -> u64,
     ) -> Vec<u64> {
@@ -242,8 +251,8 @@ impl Measured {
         let address = |block: BlockId| assembly.block_addresses[block as usize];
         for &(edge, counter) in &self.counters {
             flow[edge] = cell(match counter {
-                Cell::Offset(offset) => offset,
-                Cell::Call(block) => {
+                CounterCell::Offset(offset) => offset,
+                CounterCell::Call(block) => {
                     let calls =
                         plan.program.blocks[block as usize].instructions.iter().position(routine::is_call);
                     let back = address(block) + 4 * (calls.unwrap_or_default() as u64 + 1);
@@ -263,14 +272,14 @@ impl Measured {
 }
 
 /// Two calls of routines must not follow each other at once, as the counter of an address is that of 8 bytes.
-fn separate_calls(program: &mut Program, layout: &Layout) {
+fn separate_calls(program: &mut Program, layout: &CodeLayout) {
     let mut last: Option<BlockId> = None;
     for &block in layout.fragments.iter().flat_map(|fragment| &fragment.blocks) {
         let begins = program.blocks[block as usize].instructions.first().is_some_and(routine::is_call);
         if let Some(last) = last.filter(|_| begins) {
             let instructions = &mut program.blocks[last as usize].instructions;
             if let Some(call) = instructions.last().copied().filter(routine::is_call) {
-                instructions.push(Instruction::new(NOP, call.frame));
+                instructions.push(LiftedInstruction::new(NOP, call.frame));
             }
         }
         if !program.blocks[block as usize].instructions.is_empty() {

@@ -1,9 +1,11 @@
-//! What holds where blocks of a procedure begin: whether the global pointer is in its register, and whether code may be
+//! Facts at the beginnings of a procedure's blocks: whether the global pointer is in its register, and whether code may be
 //! inserted there.
 
 use isa::{Flags, InstructionSet, Op, Register};
 
-use crate::program::{Block, BlockId, Exit, GP, Instruction, Procedure, ProcedureId, Program, Reference};
+use crate::program::{
+    BlockId, CodeBlock, CodeExit, GP, LiftedInstruction, Procedure, ProcedureId, Program, Reference,
+};
 
 use super::registers::callee;
 
@@ -42,7 +44,7 @@ impl Preserving {
         procedure.blocks.iter().zip(after).all(|(&block, after)| {
             let block = &program.blocks[block as usize];
             let leaves = match &block.exit {
-                Exit::Leave => block
+                CodeExit::Leave => block
                     .instructions
                     .last()
                     .is_some_and(|last| last.op().is_some_and(|op| op.is(Flags::BRANCH))),
@@ -60,10 +62,10 @@ impl Preserving {
     }
 }
 
-fn leaves_by_branch(exit: &Exit, local: &impl Fn(BlockId) -> Option<usize>) -> bool {
-    let is_outside = |target: &crate::program::Target| target.block().and_then(local).is_none();
+fn leaves_by_branch(exit: &CodeExit, local: &impl Fn(BlockId) -> Option<usize>) -> bool {
+    let is_outside = |target: &crate::program::BranchTarget| target.block().and_then(local).is_none();
     match exit {
-        Exit::Branch { target, .. } | Exit::Conditional { taken: target, .. } => is_outside(target),
+        CodeExit::Branch { target, .. } | CodeExit::Conditional { taken: target, .. } => is_outside(target),
         _ => false,
     }
 }
@@ -114,7 +116,7 @@ fn valid_pointer(
 pub fn pointer_after(
     program: &Program,
     preserving: &Preserving,
-    instruction: &Instruction,
+    instruction: &LiftedInstruction,
     before: bool,
 ) -> bool {
     if instruction.is_call() {
@@ -198,12 +200,15 @@ impl Points {
     }
 }
 
-fn instructions<'a>(program: &'a Program, procedure: &'a Procedure) -> impl Iterator<Item = &'a Instruction> {
+fn instructions<'a>(
+    program: &'a Program,
+    procedure: &'a Procedure,
+) -> impl Iterator<Item = &'a LiftedInstruction> {
     procedure.blocks.iter().flat_map(|&block| &program.blocks[block as usize].instructions)
 }
 
 /// The effect of a block on a lock: `Some(true)` if its last such instruction is a locked load.
-fn lock_effect<'a>(instructions: impl Iterator<Item = &'a Instruction>) -> Option<bool> {
+fn lock_effect<'a>(instructions: impl Iterator<Item = &'a LiftedInstruction>) -> Option<bool> {
     let mut effects = instructions.filter_map(|one| match one.op()? {
         Op::LdlL | Op::LdqL => Some(true),
         Op::StlC | Op::StqC => Some(false),
@@ -219,7 +224,7 @@ fn locks(
     local: impl Fn(BlockId) -> Option<usize>,
 ) -> (Vec<bool>, Vec<bool>, Vec<bool>) {
     let count = procedure.blocks.len();
-    let block = |at: usize| -> &Block { &program.blocks[procedure.blocks[at] as usize] };
+    let block = |at: usize| -> &CodeBlock { &program.blocks[procedure.blocks[at] as usize] };
     let last: Vec<Option<bool>> =
         (0..count).map(|at| lock_effect(block(at).instructions.iter().rev())).collect();
     let first: Vec<Option<bool>> = (0..count).map(|at| lock_effect(block(at).instructions.iter())).collect();
@@ -228,7 +233,7 @@ fn locks(
             .instructions
             .iter()
             .find(|one| lock_effect(std::iter::once(*one)).is_some())
-            .is_some_and(Instruction::is_call)
+            .is_some_and(LiftedInstruction::is_call)
     };
     let (mut before, mut after, mut stores) = (vec![false; count], vec![false; count], vec![false; count]);
     if last.iter().all(Option::is_none) {

@@ -6,7 +6,8 @@
 use isa::{Flags, InstructionSet, Op, Register};
 
 use crate::program::{
-    Block, BlockId, Exit, GP, Instruction, PV, Procedure, ProcedureId, Program, RA, Reference, SP,
+    BlockId, CodeBlock, CodeExit, GP, LiftedInstruction, PV, Procedure, ProcedureId, Program, RA, Reference,
+    SP,
 };
 
 /// A set of integer registers, one bit each.
@@ -49,12 +50,15 @@ impl Overwritten {
     }
 }
 
-fn instructions<'a>(program: &'a Program, procedure: &'a Procedure) -> impl Iterator<Item = &'a Instruction> {
+fn instructions<'a>(
+    program: &'a Program,
+    procedure: &'a Procedure,
+) -> impl Iterator<Item = &'a LiftedInstruction> {
     procedure.blocks.iter().flat_map(|&block| &program.blocks[block as usize].instructions)
 }
 
 fn own(program: &Program, procedure: &Procedure) -> Set {
-    let each = |one: &Instruction| match one.op() {
+    let each = |one: &LiftedInstruction| match one.op() {
         Some(Op::Jsr) if is_unknown_call(program, one) => SCRATCH,
         _ => written(one) & SCRATCH,
     };
@@ -77,12 +81,12 @@ fn has_private_return(program: &Program, procedure: &Procedure) -> bool {
         .any(|one| one.op.is(Flags::RETURN) && one.rb() != RA)
 }
 
-fn is_usual_call(call: &Instruction) -> bool {
+fn is_usual_call(call: &LiftedInstruction) -> bool {
     isa::decode(call.word).is_some_and(|one| matches!(one.op, Op::Jsr | Op::Bsr) && one.ra() == RA)
 }
 
 /// The procedure of this image that an instruction calls, if that is certain.
-pub fn callee(program: &Program, call: &Instruction) -> Option<ProcedureId> {
+pub fn callee(program: &Program, call: &LiftedInstruction) -> Option<ProcedureId> {
     let block = match call.reference {
         Reference::Branch(target) => target.block()?,
         Reference::CallThrough(slot) => program.data_at(slot)?,
@@ -92,7 +96,7 @@ pub fn callee(program: &Program, call: &Instruction) -> Option<ProcedureId> {
 }
 
 /// Whether a call may go to code outside the image, which follows the standard calling convention only.
-fn is_unknown_call(program: &Program, call: &Instruction) -> bool {
+fn is_unknown_call(program: &Program, call: &LiftedInstruction) -> bool {
     is_usual_call(call) && callee(program, call).is_none()
 }
 
@@ -103,29 +107,29 @@ fn set(registers: impl IntoIterator<Item = Option<Register>>) -> Set {
     })
 }
 
-fn written(instruction: &Instruction) -> Set {
+fn written(instruction: &LiftedInstruction) -> Set {
     isa::Alpha.summary(instruction.word).map_or(0, |one| set(one.written))
 }
 
 /// The registers that are live where the blocks of a procedure begin.
 #[derive(Clone, Debug)]
-pub struct Liveness {
+pub struct BlockLiveness {
     first: Vec<Set>,
     after_return: Set,
 }
 
-impl Liveness {
+impl BlockLiveness {
     /// Analyses a procedure.
     pub fn new(
         program: &Program,
         overwritten: &Overwritten,
         procedure: ProcedureId,
         local: impl Fn(BlockId) -> Option<usize>,
-    ) -> Liveness {
+    ) -> BlockLiveness {
         let one = &program.procedures[procedure as usize];
         let own = overwritten.0[procedure as usize];
         let after_return = if has_private_return(program, one) { ALL } else { AFTER_RETURN | SCRATCH & !own };
-        let mut liveness = Liveness { first: vec![0; one.blocks.len()], after_return };
+        let mut liveness = BlockLiveness { first: vec![0; one.blocks.len()], after_return };
         loop {
             let mut is_changed = false;
             for at in (0..one.blocks.len()).rev() {
@@ -149,7 +153,7 @@ impl Liveness {
         &self,
         program: &Program,
         overwritten: &Overwritten,
-        block: &Block,
+        block: &CodeBlock,
         local: impl Fn(BlockId) -> Option<usize>,
     ) -> Vec<Set> {
         let mut live = self.after(block, local);
@@ -161,23 +165,23 @@ impl Liveness {
         all
     }
 
-    fn after(&self, block: &Block, local: impl Fn(BlockId) -> Option<usize>) -> Set {
+    fn after(&self, block: &CodeBlock, local: impl Fn(BlockId) -> Option<usize>) -> Set {
         let at = |to: BlockId| self.at_block(local(to));
-        let branch = |branch: &Instruction| {
+        let branch = |branch: &LiftedInstruction| {
             isa::Alpha.summary(branch.word).map_or((ALL, 0), |one| (set(one.read), set(one.written)))
         };
         match &block.exit {
-            Exit::Next(next) => at(*next),
-            Exit::Branch { branch: one, target } => {
+            CodeExit::Next(next) => at(*next),
+            CodeExit::Branch { branch: one, target } => {
                 let (read, written) = branch(one);
                 target.block().map_or(ALL, at) & !written | read
             }
-            Exit::Conditional { branch: one, taken, next, .. } => {
+            CodeExit::Conditional { branch: one, taken, next, .. } => {
                 taken.block().map_or(ALL, at) | at(*next) | branch(one).0
             }
-            Exit::Jump { targets, .. } if targets.is_empty() => ALL,
-            Exit::Jump { targets, .. } => targets.iter().fold(0, |all, &to| all | at(to)),
-            Exit::Leave => {
+            CodeExit::Jump { targets, .. } if targets.is_empty() => ALL,
+            CodeExit::Jump { targets, .. } => targets.iter().fold(0, |all, &to| all | at(to)),
+            CodeExit::Leave => {
                 let last = block.instructions.last().and_then(|last| isa::decode(last.word));
                 match last.map(|last| (last.op, last.rb())) {
                     Some((Op::Ret, RA)) => self.after_return,
@@ -189,7 +193,7 @@ impl Liveness {
     }
 }
 
-fn before(program: &Program, overwritten: &Overwritten, instruction: &Instruction, after: Set) -> Set {
+fn before(program: &Program, overwritten: &Overwritten, instruction: &LiftedInstruction, after: Set) -> Set {
     let Some(summary) = isa::Alpha.summary(instruction.word) else { return ALL };
     if summary.is_system_call || instruction.op() == Some(Op::CallPal) {
         return ALL;
@@ -203,7 +207,7 @@ fn before(program: &Program, overwritten: &Overwritten, instruction: &Instructio
 }
 
 /// The registers that hold nothing of use after a call; `None` if it has a convention of its own.
-fn overwrites(program: &Program, overwritten: &Overwritten, call: &Instruction) -> Option<Set> {
+fn overwrites(program: &Program, overwritten: &Overwritten, call: &LiftedInstruction) -> Option<Set> {
     if !is_usual_call(call) {
         return None;
     }

@@ -5,15 +5,15 @@
 //! first byte of the code.
 
 use isa::Op;
-use isa::encode::{self, EncodeError, Operand::Literal as L};
+use isa::encode::{self, EncodeError, SecondOperand::Literal as L};
 
 use super::Update;
 use super::registers::{CANDIDATES, Set};
 use crate::assemble::Fragment;
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, Exit, Frozen, Instruction, NO_ORIGIN, ProcedureId, Program, Reference,
-    SP, Target, ZERO,
+    Anchor, BlockId, BranchTarget, CodeBlock, CodeExit, Frozen, ImageCounter, LiftedInstruction, NO_ORIGIN,
+    ProcedureId, Program, Reference, SP, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -31,16 +31,16 @@ struct Routine {
 
 /// The routines of a part of the code, within its reach: one for each set of registers that is needed.
 #[derive(Clone, Debug)]
-pub struct Routines {
+pub struct CounterRoutines {
     procedure: ProcedureId,
     all: Vec<Routine>,
 }
 
-impl Routines {
-    /// Adds their procedure to a program. [`Routines::complete`] must follow.
-    pub fn new(program: &mut Program) -> Routines {
+impl CounterRoutines {
+    /// Adds their procedure to a program. [`CounterRoutines::complete`] must follow.
+    pub fn new(program: &mut Program) -> CounterRoutines {
         let procedure = program.add_procedure("pathlength_count", Frozen::NoSymbol);
-        Routines { procedure, all: Vec::new() }
+        CounterRoutines { procedure, all: Vec::new() }
     }
 
     /// Where they are to be put.
@@ -51,7 +51,12 @@ impl Routines {
 
     /// A call that can be inserted where these registers are live, and whether the routine saves registers. There is none
     /// where all registers are live.
-    pub fn call(&mut self, program: &mut Program, live: Set, frame: u32) -> Option<(Instruction, bool)> {
+    pub fn call(
+        &mut self,
+        program: &mut Program,
+        live: Set,
+        frame: u32,
+    ) -> Option<(LiftedInstruction, bool)> {
         let free: Vec<u8> = CANDIDATES.into_iter().filter(|register| live & 1 << register == 0).collect();
         let fits = |one: &&Routine| {
             free.contains(&one.link)
@@ -63,15 +68,15 @@ impl Routines {
             None => self.add(program, &free)?,
         };
         let word = u32::from(Op::Bsr.row().opcode) << 26 | u32::from(routine.link) << 21;
-        let reference = Reference::Branch(Target::Block(routine.block));
-        Some((Instruction { reference, ..Instruction::new(word, frame) }, routine.is_saving))
+        let reference = Reference::Branch(BranchTarget::Block(routine.block));
+        Some((LiftedInstruction { reference, ..LiftedInstruction::new(word, frame) }, routine.is_saving))
     }
 
     fn add(&mut self, program: &mut Program, free: &[u8]) -> Option<Routine> {
         let &link = free.first()?;
         let mut others = free.iter().chain(&CANDIDATES).copied().filter(|&register| register != link);
         let scratch = [others.next()?, others.next()?];
-        let block = Block::new(self.procedure, Vec::new(), Exit::Leave);
+        let block = CodeBlock::new(self.procedure, Vec::new(), CodeExit::Leave);
         let routine = Routine { block: program.add_block(block), link, scratch, is_saving: free.len() < 3 };
         program.procedures[self.procedure as usize].blocks.push(routine.block);
         self.all.push(routine);
@@ -81,7 +86,7 @@ impl Routines {
     /// Writes the instructions, for counters from this offset on.
     pub fn complete(&self, program: &mut Program, offset: u32, update: Update) {
         for one in &self.all {
-            match instructions(one, Counter { offset, anchor: Anchor::Code }, update) {
+            match instructions(one, ImageCounter { offset, anchor: Anchor::Code }, update) {
                 Ok(instructions) => program.blocks[one.block as usize].instructions = instructions,
                 Err(error) => unreachable!("the routines' instructions have legal operands: {error}"),
             }
@@ -90,15 +95,15 @@ impl Routines {
 }
 
 /// Whether an instruction is a call of a routine.
-pub fn is_call(instruction: &Instruction) -> bool {
+pub fn is_call(instruction: &LiftedInstruction) -> bool {
     instruction.origin == NO_ORIGIN && instruction.op() == Some(Op::Bsr)
 }
 
 fn instructions(
     routine: &Routine,
-    counter: Counter,
+    counter: ImageCounter,
     update: Update,
-) -> Result<Vec<Instruction>, EncodeError> {
+) -> Result<Vec<LiftedInstruction>, EncodeError> {
     let Routine { link, scratch: [address, value], is_saving, .. } = *routine;
     let mut words = Vec::new();
     if is_saving {
@@ -117,7 +122,8 @@ fn instructions(
         words.push(encode::memory(Op::Lda, SP, SP, 16)?);
     }
     words.push(encode::jump(Op::Ret, ZERO, link, 1)?);
-    let mut all: Vec<Instruction> = words.into_iter().map(|word| Instruction::new(word, NO_ROW)).collect();
+    let mut all: Vec<LiftedInstruction> =
+        words.into_iter().map(|word| LiftedInstruction::new(word, NO_ROW)).collect();
     all[base].reference = Reference::CounterHigh(counter);
     all[base + 1].reference = Reference::CounterLow(counter);
     Ok(all)

@@ -6,18 +6,18 @@ use petgraph::unionfind::UnionFind;
 
 /// An edge of a flow graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edge {
+pub struct FlowEdge {
     /// The vertex that it leaves.
     pub from: usize,
     /// The vertex that it enters.
     pub to: usize,
     /// How its flow can be learned.
-    pub measure: Measure,
+    pub measure: FlowMeasure,
 }
 
 /// How the flow of an edge can be learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum FlowMeasure {
     /// Only from the flow of other edges.
     Derived,
     /// By a counter, which costs so much.
@@ -36,16 +36,16 @@ pub struct SpanningTree {
 impl SpanningTree {
     /// The tree of a graph; `None` if edges without a possible counter form a cycle, so that their flow does not follow
     /// from that of others.
-    pub fn new(vertices: usize, edges: &[Edge]) -> Option<SpanningTree> {
+    pub fn new(vertices: usize, edges: &[FlowEdge]) -> Option<SpanningTree> {
         let mut sets = UnionFind::<usize>::new(vertices);
         let mut is_in_tree = vec![false; edges.len()];
         let mut counters = Vec::new();
         for (edge, index) in edges.iter().zip(0..) {
             match edge.measure {
-                Measure::Derived if !sets.union(edge.from, edge.to) => return None,
-                Measure::Derived => is_in_tree[index] = true,
-                Measure::Counter(cost) => counters.push((std::cmp::Reverse(cost), index)),
-                Measure::Known => {}
+                FlowMeasure::Derived if !sets.union(edge.from, edge.to) => return None,
+                FlowMeasure::Derived => is_in_tree[index] = true,
+                FlowMeasure::Counter(cost) => counters.push((std::cmp::Reverse(cost), index)),
+                FlowMeasure::Known => {}
             }
         }
         counters.sort_unstable();
@@ -56,13 +56,13 @@ impl SpanningTree {
     }
 
     /// Whether an edge needs a counter.
-    pub fn has_counter(&self, edges: &[Edge], index: usize) -> bool {
-        !self.is_in_tree[index] && edges[index].measure != Measure::Known
+    pub fn has_counter(&self, edges: &[FlowEdge], index: usize) -> bool {
+        !self.is_in_tree[index] && edges[index].measure != FlowMeasure::Known
     }
 
     /// Completes the flow of all edges from those outside the tree. Flow is conserved at all vertices but the first one of
     /// each connected part, where that follows.
-    pub fn complete(&self, edges: &[Edge], flow: &mut [u64]) {
+    pub fn complete(&self, edges: &[FlowEdge], flow: &mut [u64]) {
         let mut surplus = vec![0u64; self.vertices];
         let mut incident = vec![Vec::new(); self.vertices];
         for (edge, index) in edges.iter().zip(0..) {
@@ -117,16 +117,16 @@ mod tests {
             drawn in prop::collection::vec((0..12usize, 0..12usize, 0..4u64), 1..40),
             walks in prop::collection::vec((0..40usize, prop::collection::vec(any::<prop::sample::Index>(), 1..30)), 1..10),
         ) {
-            let mut edges: Vec<Edge> = drawn
+            let mut edges: Vec<FlowEdge> = drawn
                 .iter()
-                .map(|&(from, to, kind)| Edge {
+                .map(|&(from, to, kind)| FlowEdge {
                     from,
                     to,
-                    measure: if kind == 3 { Measure::Known } else { Measure::Counter(kind) },
+                    measure: if kind == 3 { FlowMeasure::Known } else { FlowMeasure::Counter(kind) },
                 })
                 .collect();
             // From each vertex back to the first one, so that walks can be closed.
-            edges.extend((1..12).map(|from| Edge { from, to: 0, measure: Measure::Derived }));
+            edges.extend((1..12).map(|from| FlowEdge { from, to: 0, measure: FlowMeasure::Derived }));
             let tree = SpanningTree::new(12, &edges).unwrap();
             let mut expected = vec![0u64; edges.len()];
             for (start, choices) in walks {
@@ -142,7 +142,7 @@ mod tests {
                     at = edges[taken].to;
                 }
                 // Closed through edges that nothing else shows: to the vertex outside, and from it.
-                edges.push(Edge { from: at, to: first, measure: Measure::Known });
+                edges.push(FlowEdge { from: at, to: first, measure: FlowMeasure::Known });
                 expected.push(1);
             }
             let tree = SpanningTree { is_in_tree: {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn cycles_without_counters_are_refused() {
-        let edge = |from, to| Edge { from, to, measure: Measure::Derived };
+        let edge = |from, to| FlowEdge { from, to, measure: FlowMeasure::Derived };
         assert!(SpanningTree::new(3, &[edge(0, 1), edge(1, 2)]).is_some());
         assert!(SpanningTree::new(3, &[edge(0, 1), edge(1, 2), edge(0, 2)]).is_none());
     }

@@ -3,18 +3,18 @@
 //! It needs no library: an image's start may run before that of its C library. It changes no register but pv, and no memory but the
 //! segment, and whatever fails, the program runs on, uncounted, after a message.
 
-use isa::encode::{self, EncodeError, Operand};
-use isa::{Op, encode::Operand::Literal as L, encode::Operand::Register as R};
+use isa::encode::{self, EncodeError, SecondOperand};
+use isa::{Op, encode::SecondOperand::Literal as L, encode::SecondOperand::Register as R};
 use object::elf;
 
-use crate::assemble::{Fragment, Layout};
-use crate::counts::{HEADER_BYTES, Header, PAGE};
+use crate::assemble::{CodeLayout, Fragment};
+use crate::counts::{CountsHeader, HEADER_BYTES, PAGE};
 use crate::elf::Elf;
 use crate::error::Problem;
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, Block, BlockId, Counter, CounterSegment, Exit, Frozen, Instruction, PV, Procedure, ProcedureId,
-    Program, Reference, SP, Target, ZERO,
+    Anchor, BlockId, BranchTarget, CodeBlock, CodeExit, CounterSegment, Frozen, ImageCounter,
+    LiftedInstruction, PV, Procedure, ProcedureId, Program, Reference, SP, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -76,7 +76,7 @@ fn entry(elf: &Elf) -> Result<u64, Problem> {
 /// The file that an image maps.
 #[derive(Clone, Copy, Debug)]
 pub struct MappedFile<'a> {
-    /// What the second word of the file must be.
+    /// The required second word of the file.
     pub id: u64,
     /// Its bytes, a multiple of a page.
     pub size: u64,
@@ -87,13 +87,13 @@ pub struct MappedFile<'a> {
     pub first_counter: Option<u64>,
     /// Whether each process has a page of its own before the file, which is empty in a child.
     pub has_own_page: bool,
-    /// What the user is told if the file cannot be mapped.
+    /// The message to the user if the file cannot be mapped.
     pub message: &'a str,
 }
 
 impl<'a> MappedFile<'a> {
     /// The file with the counts of an image.
-    pub fn counts(header: &Header, path: &'a [u8]) -> MappedFile<'a> {
+    pub fn counts(header: &CountsHeader, path: &'a [u8]) -> MappedFile<'a> {
         MappedFile {
             id: header.id,
             size: header.size,
@@ -110,7 +110,7 @@ impl<'a> MappedFile<'a> {
 }
 
 /// Adds the code, and a segment for the file, to a program that is not yet laid out otherwise.
-pub fn add(program: &mut Program, layout: &mut Layout, file: &MappedFile) -> Result<(), Problem> {
+pub fn add(program: &mut Program, layout: &mut CodeLayout, file: &MappedFile) -> Result<(), Problem> {
     let entry = entry(&program.elf)?;
     let original = program.code.block(entry);
     let original = original.ok_or_else(|| Problem::Damaged(format!("no code at the entry {entry:#x}")))?;
@@ -124,17 +124,18 @@ pub fn add(program: &mut Program, layout: &mut Layout, file: &MappedFile) -> Res
 /// The code, which continues with the block `original`.
 fn add_block(program: &mut Program, original: BlockId, file: &MappedFile) -> BlockId {
     let procedure = program.procedures.len() as ProcedureId;
-    let mut writer = Writer::default();
+    let mut writer = StartWriter::default();
     match writer.all(file).and_then(|()| writer.address(PV, original)) {
         Ok(()) => {}
         Err(error) => unreachable!("the start code has legal operands: {error}"),
     }
-    let instruction = |(word, reference)| Instruction { reference, ..Instruction::new(word, NO_ROW) };
+    let instruction =
+        |(word, reference)| LiftedInstruction { reference, ..LiftedInstruction::new(word, NO_ROW) };
     let branch = instruction((encode::branch(Op::Br, ZERO, 0).unwrap_or_default(), Reference::None));
-    let block = Block {
+    let block = CodeBlock {
         procedure,
         instructions: writer.finish().into_iter().map(instruction).collect(),
-        exit: Exit::Branch { branch, target: Target::Block(original) },
+        exit: CodeExit::Branch { branch, target: BranchTarget::Block(original) },
         is_address_taken: false,
         call_site: None,
         count: 0,
@@ -153,7 +154,7 @@ fn add_block(program: &mut Program, original: BlockId, file: &MappedFile) -> Blo
 
 /// A place in the code that branches go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Label {
+enum StartLabel {
     Loop,
     Again,
     Next,
@@ -164,13 +165,13 @@ enum Label {
 }
 
 #[derive(Debug, Default)]
-struct Writer {
+struct StartWriter {
     words: Vec<(u32, Reference)>,
-    labels: Vec<(Label, usize)>,
-    branches: Vec<(Label, usize)>,
+    labels: Vec<(StartLabel, usize)>,
+    branches: Vec<(StartLabel, usize)>,
 }
 
-impl Writer {
+impl StartWriter {
     fn push(&mut self, word: u32) {
         self.words.push((word, Reference::None));
     }
@@ -180,18 +181,18 @@ impl Writer {
         Ok(())
     }
 
-    fn operate(&mut self, op: Op, a: u8, b: Operand, c: u8) -> Result<(), EncodeError> {
+    fn operate(&mut self, op: Op, a: u8, b: SecondOperand, c: u8) -> Result<(), EncodeError> {
         self.push(encode::operate(op, a, b, c)?);
         Ok(())
     }
 
-    fn branch(&mut self, op: Op, a: u8, label: Label) -> Result<(), EncodeError> {
+    fn branch(&mut self, op: Op, a: u8, label: StartLabel) -> Result<(), EncodeError> {
         self.branches.push((label, self.words.len()));
         self.push(encode::branch(op, a, 0)?);
         Ok(())
     }
 
-    fn label(&mut self, label: Label) {
+    fn label(&mut self, label: StartLabel) {
         self.labels.push((label, self.words.len()));
     }
 
@@ -247,24 +248,24 @@ impl Writer {
         self.memory(Op::Lda, A[2], A[2], OPEN_FLAGS.1)?;
         self.operate(Op::Bis, ZERO, R(ZERO), A[3])?;
         self.system_call(call::OPENAT)?;
-        self.branch(Op::Bne, ERROR, Label::Message)?;
+        self.branch(Op::Bne, ERROR, StartLabel::Message)?;
         self.operate(Op::Bis, V0, R(ZERO), FILE)?;
 
         self.operate(Op::Bis, FILE, R(ZERO), A[0])?;
         self.memory(Op::Lda, A[1], ZERO, 0)?;
         self.memory(Op::Lda, A[2], ZERO, SEEK_END)?;
         self.system_call(call::LSEEK)?;
-        self.branch(Op::Bne, ERROR, Label::Close)?;
+        self.branch(Op::Bne, ERROR, StartLabel::Close)?;
         self.operate(Op::Cmpeq, V0, R(SIZE), T[0])?;
-        self.branch(Op::Beq, T[0], Label::Close)?;
+        self.branch(Op::Beq, T[0], StartLabel::Close)?;
 
         self.map(MAP_SHARED, ZERO)?;
-        self.branch(Op::Bne, ERROR, Label::Close)?;
+        self.branch(Op::Bne, ERROR, StartLabel::Close)?;
         self.operate(Op::Bis, V0, R(ZERO), COPY)?;
         self.memory(Op::Ldq, T[0], COPY, 8)?;
         self.memory(Op::Ldq, T[1], CODE, id_at)?;
         self.operate(Op::Cmpeq, T[0], R(T[1]), T[0])?;
-        self.branch(Op::Beq, T[0], Label::Unmap)?;
+        self.branch(Op::Beq, T[0], StartLabel::Unmap)?;
 
         if let Some(first) = file.first_counter {
             self.add_counts(first as i64)?;
@@ -273,20 +274,20 @@ impl Writer {
         self.operate(Op::Bis, ERROR, R(ZERO), END)?;
         self.unmap()?;
         self.close()?;
-        self.branch(Op::Bne, END, Label::Message)?;
-        self.branch(Op::Br, ZERO, Label::Done)?;
+        self.branch(Op::Bne, END, StartLabel::Message)?;
+        self.branch(Op::Br, ZERO, StartLabel::Done)?;
 
-        self.label(Label::Unmap);
+        self.label(StartLabel::Unmap);
         self.unmap()?;
-        self.label(Label::Close);
+        self.label(StartLabel::Close);
         self.close()?;
-        self.label(Label::Message);
+        self.label(StartLabel::Message);
         self.memory(Op::Lda, A[0], ZERO, STANDARD_ERROR)?;
         self.memory(Op::Lda, A[1], CODE, message_at)?;
         self.constant(A[2], message.len() as i64)?;
         self.system_call(call::WRITE)?;
 
-        self.label(Label::Done);
+        self.label(StartLabel::Done);
         for (register, at) in SAVED.into_iter().zip(0..) {
             self.memory(Op::Ldq, register, SP, at * 8)?;
         }
@@ -295,7 +296,7 @@ impl Writer {
 
     /// The address of the segment.
     fn segment(&mut self) -> Result<(), EncodeError> {
-        let counter = |back| Counter { offset: 0, anchor: Anchor::Instruction(back) };
+        let counter = |back| ImageCounter { offset: 0, anchor: Anchor::Instruction(back) };
         self.push(encode::branch(Op::Br, COUNTERS, 0)?);
         let high = encode::memory(Op::Ldah, COUNTERS, COUNTERS, 0)?;
         self.words.push((high, Reference::CounterHigh(counter(0))));
@@ -315,7 +316,7 @@ impl Writer {
 
     /// Sets a register to the address of a block: pv, by which procedures find their global pointer.
     fn address(&mut self, register: u8, block: BlockId) -> Result<(), EncodeError> {
-        let place = |back| Counter { offset: 0, anchor: Anchor::Block(back, block) };
+        let place = |back| ImageCounter { offset: 0, anchor: Anchor::Block(back, block) };
         self.push(encode::branch(Op::Br, register, 0)?);
         let high = encode::memory(Op::Ldah, register, register, 0)?;
         self.words.push((high, Reference::CounterHigh(place(0))));
@@ -352,19 +353,19 @@ impl Writer {
         self.operate(Op::Addq, COUNTERS, R(value), from)?;
         self.operate(Op::Addq, COPY, R(value), to)?;
         self.operate(Op::Addq, COUNTERS, R(SIZE), END)?;
-        self.label(Label::Loop);
+        self.label(StartLabel::Loop);
         self.memory(Op::Ldq, value, from, 0)?;
-        self.branch(Op::Beq, value, Label::Next)?;
-        self.label(Label::Again);
+        self.branch(Op::Beq, value, StartLabel::Next)?;
+        self.label(StartLabel::Again);
         self.memory(Op::LdqL, A[0], to, 0)?;
         self.operate(Op::Addq, A[0], R(value), A[0])?;
         self.memory(Op::StqC, A[0], to, 0)?;
-        self.branch(Op::Beq, A[0], Label::Again)?;
-        self.label(Label::Next);
+        self.branch(Op::Beq, A[0], StartLabel::Again)?;
+        self.label(StartLabel::Next);
         self.operate(Op::Addq, from, L(8), from)?;
         self.operate(Op::Addq, to, L(8), to)?;
         self.operate(Op::Cmpult, from, R(END), value)?;
-        self.branch(Op::Bne, value, Label::Loop)
+        self.branch(Op::Bne, value, StartLabel::Loop)
     }
 
     fn finish(mut self) -> Vec<(u32, Reference)> {

@@ -1,7 +1,7 @@
 //! How counters are incremented.
 
 use isa::Op;
-use isa::encode::{self, EncodeError, Operand::Literal};
+use isa::encode::{self, EncodeError, SecondOperand::Literal};
 
 /// How counters are incremented, as GCC's `-fprofile-update` says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::assemble::Fragment;
 use crate::profile::IndirectCall;
-use crate::program::{Exit, Program, Reference};
+use crate::program::{CodeExit, Program, Reference};
 
 /// How often control goes from one part to another by calls and tail calls: the source and the target by their index.
 pub fn call_graph(
@@ -28,7 +28,7 @@ pub fn call_graph(
             if let Some(Reference::Branch(target)) = block.call().map(|call| call.reference) {
                 target.block().into_iter().for_each(|target| add(index, target, block.count));
             }
-            if !matches!(block.exit, Exit::Jump { .. }) {
+            if !matches!(block.exit, CodeExit::Jump { .. }) {
                 block.edges().into_iter().for_each(|(target, count)| add(index, target, count));
             }
         }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::program::{BlockId, Exit, Program};
+use crate::program::{BlockId, CodeExit, Program};
 
 /// Orders some blocks of a procedure. The entry, if it is among them, stays first, and the second entry behind it.
 pub fn chain(program: &Program, blocks: &[BlockId], entry: BlockId, second: Option<BlockId>) -> Vec<BlockId> {
@@ -11,7 +11,7 @@ pub fn chain(program: &Program, blocks: &[BlockId], entry: BlockId, second: Opti
     let mut edges = Vec::new();
     for (&block, from) in blocks.iter().zip(0..) {
         let source = &program.blocks[block as usize];
-        if matches!(source.exit, Exit::Jump { .. }) {
+        if matches!(source.exit, CodeExit::Jump { .. }) {
             continue;
         }
         for (target, count) in source.edges() {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::assemble::size;
-use crate::program::{BlockId, Exit, LENGTH, Program};
+use crate::program::{BlockId, CodeExit, LENGTH, Program};
 
 /// The weight of a jump, against that of a fall-through.
 const JUMP: f64 = 0.1;
@@ -17,8 +17,9 @@ const LONGEST_CUT: usize = 128;
 
 /// Orders some blocks of a procedure. The entry, if it is among them, stays first, and the second entry behind it.
 pub fn order(program: &Program, blocks: &[BlockId], entry: BlockId, second: Option<BlockId>) -> Vec<BlockId> {
-    let graph = Graph::new(program, blocks, entry, second);
-    let mut chains = Chains::new(&graph, second.and_then(|id| blocks.iter().position(|&one| one == id)));
+    let graph = ExtTspGraph::new(program, blocks, entry, second);
+    let mut chains =
+        ExtTspChains::new(&graph, second.and_then(|id| blocks.iter().position(|&one| one == id)));
     while let Some((_, merge)) = chains.best() {
         chains.merge(merge);
     }
@@ -35,7 +36,7 @@ pub fn order(program: &Program, blocks: &[BlockId], entry: BlockId, second: Opti
 }
 
 /// The blocks, numbered from 0.
-struct Graph {
+struct ExtTspGraph {
     sizes: Vec<f64>,
     counts: Vec<f64>,
     /// Of each block: the target, how often, and whether it may follow without a branch.
@@ -43,17 +44,17 @@ struct Graph {
     entry: Option<usize>,
 }
 
-impl Graph {
-    fn new(program: &Program, blocks: &[BlockId], entry: BlockId, second: Option<BlockId>) -> Graph {
+impl ExtTspGraph {
+    fn new(program: &Program, blocks: &[BlockId], entry: BlockId, second: Option<BlockId>) -> ExtTspGraph {
         let position: HashMap<BlockId, usize> = blocks.iter().copied().zip(0..).collect();
         let block = |id: &BlockId| &program.blocks[*id as usize];
         let edges = |id: &BlockId| {
-            let may_follow = !matches!(block(id).exit, Exit::Jump { .. });
+            let may_follow = !matches!(block(id).exit, CodeExit::Jump { .. });
             let inner = block(id).edges().into_iter().filter(|edge| edge.1 > 0);
             let inner = inner.filter(|edge| edge.0 != entry && Some(edge.0) != second);
             inner.filter_map(|(to, count)| Some((*position.get(&to)?, count as f64, may_follow))).collect()
         };
-        Graph {
+        ExtTspGraph {
             sizes: blocks.iter().map(|&id| (size(program, id, None) * LENGTH) as f64).collect(),
             counts: blocks.iter().map(|id| block(id).count as f64).collect(),
             edges: blocks.iter().map(edges).collect(),
@@ -62,25 +63,25 @@ impl Graph {
     }
 }
 
-/// Two chains as one: the first one up to the cut, the second one, and so on as [`Shape`] says.
+/// Two chains as one: the first one up to the cut, the second one, and so on as [`MergeOrder`] says.
 #[derive(Clone, Copy, Debug)]
 struct Merge {
     first: usize,
     second: usize,
     cut: usize,
-    shape: Shape,
+    shape: MergeOrder,
 }
 
 /// Orders of the parts X1 and X2 of a chain and another one, Y.
 #[derive(Clone, Copy, Debug)]
-enum Shape {
+enum MergeOrder {
     X1YX2,
     YX2X1,
     X2X1Y,
 }
 
-struct Chains<'a> {
-    graph: &'a Graph,
+struct ExtTspChains<'a> {
+    graph: &'a ExtTspGraph,
     /// The blocks of each chain; of one that was merged into another, none.
     members: Vec<Vec<usize>>,
     chain_of: Vec<usize>,
@@ -91,10 +92,10 @@ struct Chains<'a> {
     addresses: Vec<Option<f64>>,
 }
 
-impl<'a> Chains<'a> {
-    fn new(graph: &'a Graph, second: Option<usize>) -> Chains<'a> {
+impl<'a> ExtTspChains<'a> {
+    fn new(graph: &'a ExtTspGraph, second: Option<usize>) -> ExtTspChains<'a> {
         let count = graph.sizes.len();
-        let mut chains = Chains {
+        let mut chains = ExtTspChains {
             graph,
             members: (0..count).map(|at| vec![at]).collect(),
             chain_of: (0..count).collect(),
@@ -169,9 +170,9 @@ impl<'a> Chains<'a> {
     }
 
     /// The first chain before the second one, and the cuts at which an edge to or from the second one could fall through.
-    fn candidates(&self, first: usize, second: usize) -> Vec<(usize, Shape)> {
+    fn candidates(&self, first: usize, second: usize) -> Vec<(usize, MergeOrder)> {
         let (x, y) = (&self.members[first], &self.members[second]);
-        let mut all = vec![(x.len(), Shape::X1YX2)];
+        let mut all = vec![(x.len(), MergeOrder::X1YX2)];
         if x.len() > LONGEST_CUT {
             return all;
         }
@@ -179,10 +180,10 @@ impl<'a> Chains<'a> {
         let is_pair = |at: usize| self.graph.entry == Some(x[at - 1]);
         for cut in (1..x.len()).filter(|&cut| !is_pair(cut)) {
             if leads(x[cut - 1], y[0]) {
-                all.extend([(cut, Shape::X1YX2), (cut, Shape::X2X1Y)]);
+                all.extend([(cut, MergeOrder::X1YX2), (cut, MergeOrder::X2X1Y)]);
             }
             if leads(y[y.len() - 1], x[cut]) {
-                all.extend([(cut, Shape::X1YX2), (cut, Shape::YX2X1)]);
+                all.extend([(cut, MergeOrder::X1YX2), (cut, MergeOrder::YX2X1)]);
             }
         }
         all
@@ -192,9 +193,9 @@ impl<'a> Chains<'a> {
         let (x1, x2) = self.members[merge.first].split_at(merge.cut);
         let y = self.members[merge.second].as_slice();
         match merge.shape {
-            Shape::X1YX2 => [x1, y, x2].concat(),
-            Shape::YX2X1 => [y, x2, x1].concat(),
-            Shape::X2X1Y => [x2, x1, y].concat(),
+            MergeOrder::X1YX2 => [x1, y, x2].concat(),
+            MergeOrder::YX2X1 => [y, x2, x1].concat(),
+            MergeOrder::X2X1Y => [x2, x1, y].concat(),
         }
     }
 

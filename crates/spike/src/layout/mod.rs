@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 pub use split::threshold;
 
-use crate::assemble::{Fragment, Layout, size};
+use crate::assemble::{CodeLayout, Fragment, size};
 use crate::profile::IndirectCall;
 use crate::program::{BlockId, LENGTH, ProcedureId, Program};
 
@@ -26,7 +26,7 @@ const REACH: u64 = 1 << 22;
 
 /// The steps of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Steps {
+pub struct LayoutSteps {
     /// Blocks in chains; otherwise as in the original image.
     pub chain: bool,
     /// Procedures in hot and cold parts.
@@ -59,11 +59,11 @@ pub enum ProcedureOrder {
     Cluster,
 }
 
-impl Steps {
+impl LayoutSteps {
     /// All of them.
-    pub const ALL: Steps = Steps { chain: true, split: true, order: true, ..Steps::NONE };
+    pub const ALL: LayoutSteps = LayoutSteps { chain: true, split: true, order: true, ..LayoutSteps::NONE };
     /// None of them.
-    pub const NONE: Steps = Steps {
+    pub const NONE: LayoutSteps = LayoutSteps {
         chain: false,
         split: false,
         order: false,
@@ -73,9 +73,9 @@ impl Steps {
 }
 
 /// Everything in the order of the original image.
-pub fn original(program: &Program) -> Layout {
+pub fn original(program: &Program) -> CodeLayout {
     let fragments = (0..program.procedures.len()).map(|number| whole(program, number as ProcedureId));
-    Layout { fragments: fragments.collect() }
+    CodeLayout { fragments: fragments.collect() }
 }
 
 fn whole(program: &Program, procedure: ProcedureId) -> Fragment {
@@ -83,7 +83,7 @@ fn whole(program: &Program, procedure: ProcedureId) -> Fragment {
 }
 
 /// The layout for the program's counts.
-pub fn layout(program: &Program, calls: &[IndirectCall], steps: Steps) -> Layout {
+pub fn layout(program: &Program, calls: &[IndirectCall], steps: LayoutSteps) -> CodeLayout {
     let threshold = if steps.split { split::threshold(program) } else { 0 };
     let (mut hot, mut cold) = (Vec::new(), Vec::new());
     for number in 0..program.procedures.len() as ProcedureId {
@@ -123,7 +123,7 @@ pub fn layout(program: &Program, calls: &[IndirectCall], steps: Steps) -> Layout
     if !steps.order {
         // Each cold part follows the hot parts, as without a call graph there is no better place.
         hot.extend(cold);
-        return Layout { fragments: hot };
+        return CodeLayout { fragments: hot };
     }
     let is_executed =
         |fragment: &Fragment| fragment.blocks.iter().any(|&block| program.blocks[block as usize].count > 0);
@@ -136,7 +136,7 @@ pub fn layout(program: &Program, calls: &[IndirectCall], steps: Steps) -> Layout
     let position: std::collections::HashMap<ProcedureId, usize> =
         hot.iter().enumerate().map(|(at, fragment)| (fragment.procedure, at)).collect();
     cold.sort_by_key(|fragment| (!is_executed(fragment), position.get(&fragment.procedure).copied()));
-    Layout { fragments: around(program, hot, cold, never) }
+    CodeLayout { fragments: around(program, hot, cold, never) }
 }
 
 /// Puts code that was not executed behind the rest; in an image so large that branches would not reach across it, some of
@@ -176,7 +176,7 @@ fn fragment_size(program: &Program, fragment: &Fragment) -> u64 {
 }
 
 /// Checks that a layout has each of these blocks once.
-pub fn is_complete(layout: &Layout, blocks: impl IntoIterator<Item = BlockId>) -> bool {
+pub fn is_complete(layout: &CodeLayout, blocks: impl IntoIterator<Item = BlockId>) -> bool {
     let all: Vec<BlockId> =
         layout.fragments.iter().flat_map(|fragment| fragment.blocks.iter().copied()).collect();
     let distinct: HashSet<BlockId> = all.iter().copied().collect();

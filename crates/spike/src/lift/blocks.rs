@@ -8,18 +8,18 @@ use crate::elf::Elf;
 use crate::error::Problem;
 use crate::exceptions::Located;
 use crate::lift::extents::Extent;
-use crate::lift::relocations::{Found, Half};
+use crate::lift::relocations::{AddressHalf, FoundRelocations};
 use crate::program::{
-    Base, Block, BlockId, CodeMap, Exit, Frozen, GlobalPointer, Instruction, PV, Procedure, ProcedureId,
-    Program, Reference, Target, ZERO,
+    Base, BlockId, BranchTarget, CodeBlock, CodeExit, CodeExtent, Frozen, GlobalPointer, LiftedInstruction,
+    PV, Procedure, ProcedureId, Program, Reference, ZERO,
 };
-use crate::unwind::Frames;
+use crate::unwind::UnwindingTables;
 
 /// Marks the instructions at which blocks begin.
 pub fn leaders(
-    code: &CodeMap,
+    code: &CodeExtent,
     extents: &[Extent],
-    found: &Found,
+    found: &FoundRelocations,
     elf: &Elf,
     exceptions: &[Located],
 ) -> Vec<bool> {
@@ -55,12 +55,12 @@ pub fn leaders(
 /// Makes blocks and procedures of the extents.
 pub fn build(
     elf: Elf,
-    code: &mut CodeMap,
+    code: &mut CodeExtent,
     extents: &mut [Extent],
     leaders: &[bool],
-    found: &Found,
+    found: &FoundRelocations,
     landing_pads: &HashSet<u64>,
-    (frames, row_of): (Frames, &[u32]),
+    (frames, row_of): (UnwindingTables, &[u32]),
 ) -> Result<Program, Problem> {
     let mut next = 0;
     for extent in extents.iter() {
@@ -117,7 +117,12 @@ struct Pairs {
     references: HashMap<u32, Reference>,
 }
 
-fn pairs(code: &CodeMap, extents: &mut [Extent], found: &Found, landing_pads: &HashSet<u64>) -> Pairs {
+fn pairs(
+    code: &CodeExtent,
+    extents: &mut [Extent],
+    found: &FoundRelocations,
+    landing_pads: &HashSet<u64>,
+) -> Pairs {
     // Where a register can hold the address of the block: jumps through a register lead there.
     let taken: HashSet<u64> = found.taken.iter().copied().collect();
     let is_known = |address: u64| landing_pads.contains(&address) || taken.contains(&address);
@@ -149,15 +154,15 @@ fn pairs(code: &CodeMap, extents: &mut [Extent], found: &Found, landing_pads: &H
 }
 
 struct Builder<'a> {
-    code: &'a CodeMap,
-    found: &'a Found,
+    code: &'a CodeExtent,
+    found: &'a FoundRelocations,
     row_of: &'a [u32],
     pairs: Pairs,
 }
 
 impl Builder<'_> {
-    fn target(&self, address: u64) -> Target {
-        self.code.block(address).map_or(Target::Address(address), Target::Block)
+    fn target(&self, address: u64) -> BranchTarget {
+        self.code.block(address).map_or(BranchTarget::Address(address), BranchTarget::Block)
     }
 
     fn reference(&self, index: u32) -> Result<Reference, Problem> {
@@ -169,9 +174,11 @@ impl Builder<'_> {
             let block =
                 block.ok_or_else(|| Problem::Damaged(format!("{address:#x} is not in a procedure")))?;
             return match half {
-                Half::High => Ok(Reference::CodeHigh(block)),
-                Half::Low => Ok(Reference::CodeLow(block)),
-                Half::Whole => Err(Problem::Damaged(format!("code at {address:#x} is addressed as data is"))),
+                AddressHalf::High => Ok(Reference::CodeHigh(block)),
+                AddressHalf::Low => Ok(Reference::CodeLow(block)),
+                AddressHalf::Whole => {
+                    Err(Problem::Damaged(format!("code at {address:#x} is addressed as data is")))
+                }
             };
         }
         let slot = |map: &HashMap<u32, u64>| map.get(&index).copied();
@@ -185,12 +192,12 @@ impl Builder<'_> {
         extent: &mut Extent,
         start: u32,
         end: u32,
-    ) -> Result<Block, Problem> {
+    ) -> Result<CodeBlock, Problem> {
         let mut instructions = Vec::with_capacity((end - start) as usize);
         for index in start..end {
             let word = self.code.words[index as usize];
             let (reference, frame) = (self.reference(index)?, self.row_of[index as usize]);
-            instructions.push(Instruction { word, origin: index, reference, frame });
+            instructions.push(LiftedInstruction { word, origin: index, reference, frame });
             if isa::decode_op(word).is_none() {
                 extent.frozen.get_or_insert(Frozen::Data);
             }
@@ -198,11 +205,11 @@ impl Builder<'_> {
         // Control may continue behind the procedure only where another one follows at once.
         let next = self.code.block_at.get(end as usize).copied().flatten();
         let exit = self.exit(&mut instructions, next);
-        Ok(Block { procedure, instructions, exit, is_address_taken: false, call_site: None, count: 0 })
+        Ok(CodeBlock { procedure, instructions, exit, is_address_taken: false, call_site: None, count: 0 })
     }
 
-    fn exit(&self, instructions: &mut Vec<Instruction>, next: Option<BlockId>) -> Exit {
-        let onward = next.map_or(Exit::Leave, Exit::Next);
+    fn exit(&self, instructions: &mut Vec<LiftedInstruction>, next: Option<BlockId>) -> CodeExit {
+        let onward = next.map_or(CodeExit::Leave, CodeExit::Next);
         let Some(last) = instructions.last_mut() else { return onward };
         let Some(one) = isa::decode(last.word).filter(|one| one.op.is(Flags::BRANCH)) else { return onward };
         let target = one.target(self.code.address(last.origin)).map(|address| self.target(address));
@@ -214,23 +221,23 @@ impl Builder<'_> {
             (Op::Br, Some(target)) => {
                 let branch = *last;
                 instructions.pop();
-                Exit::Branch { branch, target }
+                CodeExit::Branch { branch, target }
             }
             (op, Some(taken)) if op.is(Flags::CONDITIONAL) => match next {
                 Some(next) => {
                     let branch = *last;
                     instructions.pop();
-                    Exit::Conditional { branch, taken, next, count: 0 }
+                    CodeExit::Conditional { branch, taken, next, count: 0 }
                 }
                 None => {
                     last.reference = Reference::Branch(taken);
-                    Exit::Leave
+                    CodeExit::Leave
                 }
             },
             (Op::Jsr | Op::JsrCoroutine, _) => onward,
-            (Op::Jmp, _) if one.ra() == ZERO => Exit::Jump { targets: Vec::new(), counts: Vec::new() },
+            (Op::Jmp, _) if one.ra() == ZERO => CodeExit::Jump { targets: Vec::new(), counts: Vec::new() },
             (Op::Jmp, _) => onward,
-            _ => Exit::Leave,
+            _ => CodeExit::Leave,
         }
     }
 }

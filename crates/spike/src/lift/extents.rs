@@ -1,8 +1,8 @@
 //! Where procedures begin and end.
 
 use crate::elf::Elf;
-use crate::lift::relocations::Found;
-use crate::program::{CodeMap, Frozen};
+use crate::lift::relocations::FoundRelocations;
+use crate::program::{CodeExtent, Frozen};
 
 /// The instructions of a procedure.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Extent {
 }
 
 /// Adds the code between those with symbols, except padding.
-pub fn fill(mut named: Vec<Extent>, code: &CodeMap, found: &Found) -> Vec<Extent> {
+pub fn fill(mut named: Vec<Extent>, code: &CodeExtent, found: &FoundRelocations) -> Vec<Extent> {
     // A label at the end of a procedure lies in the padding behind it.
     let data = found.data.iter().map(|(_, _, address)| address);
     let pointers = found.slots.values().chain(data).chain(&found.taken);
@@ -39,7 +39,7 @@ pub fn fill(mut named: Vec<Extent>, code: &CodeMap, found: &Found) -> Vec<Extent
 }
 
 /// The extents of functions with symbols, ascending and disjoint. Functions that overlap are one.
-pub fn named(elf: &Elf, code: &CodeMap) -> Vec<Extent> {
+pub fn named(elf: &Elf, code: &CodeExtent) -> Vec<Extent> {
     let functions = elf.symbols.iter().filter(|symbol| symbol.is_function() && symbol.section != 0);
     let mut starts: Vec<(u32, u64, bool, &str)> = functions
         .filter_map(|symbol| {
@@ -74,7 +74,7 @@ pub fn named(elf: &Elf, code: &CodeMap) -> Vec<Extent> {
 }
 
 /// Code without a symbol; none if it is only padding.
-fn gap(code: &CodeMap, used: &[u32], start: u32, end: u32) -> Option<Extent> {
+fn gap(code: &CodeExtent, used: &[u32], start: u32, end: u32) -> Option<Extent> {
     let is_padding = |&word: &u32| word == 0 || isa::nop_kind(word).is_some();
     let words = code.words.get(start as usize..end as usize)?;
     let is_used = used.get(used.partition_point(|&one| one < start)).is_some_and(|&one| one < end);

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use isa::{InstructionSet, Op, Register};
 
-use crate::lift::relocations::Found;
-use crate::program::{BlockId, Exit, Frozen, GP, Instruction, PV, ProcedureId, Program, Reference};
+use crate::lift::relocations::FoundRelocations;
+use crate::program::{BlockId, CodeExit, Frozen, GP, LiftedInstruction, PV, ProcedureId, Program, Reference};
 
-/// What defines the register of a jump.
+/// The definition of the register of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Definition {
     /// A table, by its contents or by its distance from the global pointer.
@@ -24,7 +24,7 @@ enum Definition {
 
 /// Gives indirect jumps their targets, makes tail calls leave their procedure, and freezes the procedures in which neither
 /// is certain.
-pub fn resolve(program: &mut Program, found: &Found) {
+pub fn resolve(program: &mut Program, found: &FoundRelocations) {
     let mut targets: HashMap<ProcedureId, Vec<BlockId>> = HashMap::new();
     for reference in &program.data {
         let procedure = program.blocks[reference.target as usize].procedure;
@@ -39,25 +39,30 @@ pub fn resolve(program: &mut Program, found: &Found) {
     for procedure in 0..program.procedures.len() {
         let own = targets.get(&(procedure as ProcedureId)).map(Vec::as_slice).unwrap_or_default();
         for block in program.procedures[procedure].blocks.clone() {
-            if !matches!(program.blocks[block as usize].exit, Exit::Jump { .. }) {
+            if !matches!(program.blocks[block as usize].exit, CodeExit::Jump { .. }) {
                 continue;
             }
             let definition = definition(program, procedure as ProcedureId, block, found);
             program.blocks[block as usize].exit = match definition {
-                Definition::Procedure => Exit::Leave,
+                Definition::Procedure => CodeExit::Leave,
                 Definition::Table if !own.is_empty() => {
-                    Exit::Jump { targets: own.to_vec(), counts: vec![0; own.len()] }
+                    CodeExit::Jump { targets: own.to_vec(), counts: vec![0; own.len()] }
                 }
                 Definition::Table | Definition::Unknown => {
                     program.procedures[procedure].frozen.get_or_insert(Frozen::Jump);
-                    Exit::Jump { targets: own.to_vec(), counts: vec![0; own.len()] }
+                    CodeExit::Jump { targets: own.to_vec(), counts: vec![0; own.len()] }
                 }
             };
         }
     }
 }
 
-fn definition(program: &Program, procedure: ProcedureId, block: BlockId, found: &Found) -> Definition {
+fn definition(
+    program: &Program,
+    procedure: ProcedureId,
+    block: BlockId,
+    found: &FoundRelocations,
+) -> Definition {
     let instructions = &program.blocks[block as usize].instructions;
     let Some((jump, before)) = instructions.split_last() else { return Definition::Unknown };
     let is_hinted = found.hints.binary_search(&jump.origin).is_ok();
@@ -74,14 +79,14 @@ fn definition(program: &Program, procedure: ProcedureId, block: BlockId, found: 
         }
         // The register was loaded in an earlier block: all that write it must load it from tables.
         let instructions = all.iter().flat_map(|&block| &program.blocks[block as usize].instructions);
-        let is_added = |one: &&Instruction| writes(one, register) && one.op() == Some(Op::Addq);
+        let is_added = |one: &&LiftedInstruction| writes(one, register) && one.op() == Some(Op::Addq);
         let mut sums = instructions.filter(is_added);
         let is_table = sums.all(|one| classify(one, register) == Definition::Table);
         if is_table { Definition::Table } else { Definition::Unknown }
     })
 }
 
-fn classify(instruction: &Instruction, register: u8) -> Definition {
+fn classify(instruction: &LiftedInstruction, register: u8) -> Definition {
     let Some(one) = isa::decode(instruction.word) else { return Definition::Unknown };
     match one.op {
         Op::Addq if one.ra() == GP || one.literal().is_none() && one.rb() == GP => Definition::Table,
@@ -92,7 +97,7 @@ fn classify(instruction: &Instruction, register: u8) -> Definition {
     }
 }
 
-fn writes(instruction: &Instruction, register: u8) -> bool {
+fn writes(instruction: &LiftedInstruction, register: u8) -> bool {
     let summary = isa::Alpha.summary(instruction.word);
     summary.is_some_and(|one| one.written.contains(&Some(Register::Integer(register))))
 }

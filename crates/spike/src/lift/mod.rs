@@ -10,11 +10,11 @@ mod relocations;
 
 use object::elf;
 
-use crate::elf::{Elf, Section};
+use crate::elf::{Elf, ElfSection};
 use crate::error::Problem;
 use crate::exceptions;
-use crate::program::{BlockId, CodeMap, DataForm, DataReference, Program, Reference};
-use crate::unwind::Frames;
+use crate::program::{BlockId, CodeExtent, DataForm, DataReference, Program, Reference};
+use crate::unwind::UnwindingTables;
 
 /// The section whose code stays where it is: it is reached through the global offset table only.
 const LINKAGE: &str = ".plt";
@@ -27,7 +27,7 @@ pub fn lift(bytes: Vec<u8>) -> Result<Program, Problem> {
     check(&elf)?;
     let mut code = code_map(&elf)?;
     let mut row_of = vec![crate::unwind::NO_ROW; code.words.len()];
-    let frames = Frames::read(&elf, |start, end, row| {
+    let frames = UnwindingTables::read(&elf, |start, end, row| {
         let Some(first) = code.index(start) else { return };
         let count = (end.saturating_sub(start) / 4) as usize;
         row_of[first as usize..].iter_mut().take(count).for_each(|one| *one = row);
@@ -70,15 +70,15 @@ fn check(elf: &Elf) -> Result<(), Problem> {
 }
 
 /// Whether the code of a section is moved.
-pub fn is_moved(section: &Section) -> bool {
+pub fn is_moved(section: &ElfSection) -> bool {
     section.is_code() && section.name != LINKAGE
 }
 
 /// The largest extent of code, from its first to its last section: what a branch spans many times.
 const MOST_CODE: u64 = 1 << 28;
 
-fn code_map(elf: &Elf) -> Result<CodeMap, Problem> {
-    let mut sections: Vec<&Section> = elf.sections.iter().filter(|one| is_moved(one)).collect();
+fn code_map(elf: &Elf) -> Result<CodeExtent, Problem> {
+    let mut sections: Vec<&ElfSection> = elf.sections.iter().filter(|one| is_moved(one)).collect();
     sections.sort_by_key(|section| section.address);
     let (Some(first), Some(last)) = (sections.first(), sections.last()) else {
         return Err(Problem::Damaged("there is no code section".into()));
@@ -87,7 +87,7 @@ fn code_map(elf: &Elf) -> Result<CodeMap, Problem> {
     if length > MOST_CODE || base % 4 != 0 {
         return Err(Problem::Damaged("code sections are too far apart".into()));
     }
-    let mut code = CodeMap {
+    let mut code = CodeExtent {
         base,
         words: vec![0; length.div_ceil(4) as usize],
         ranges: Vec::new(),
@@ -108,7 +108,7 @@ fn code_map(elf: &Elf) -> Result<CodeMap, Problem> {
     Ok(code)
 }
 
-fn data_references(code: &CodeMap, found: &relocations::Found) -> Vec<DataReference> {
+fn data_references(code: &CodeExtent, found: &relocations::FoundRelocations) -> Vec<DataReference> {
     let words = found.data.iter().filter_map(|&(place, form, address)| {
         Some(DataReference { place, form, target: code.block(address)? })
     });
@@ -122,7 +122,7 @@ fn data_references(code: &CodeMap, found: &relocations::Found) -> Vec<DataRefere
 }
 
 /// Marks the blocks that can be reached otherwise than by the branches of the program.
-fn mark_address_taken(program: &mut Program, found: &relocations::Found) {
+fn mark_address_taken(program: &mut Program, found: &relocations::FoundRelocations) {
     let exported: Vec<u64> = exported(&program.elf).collect();
     let addresses = exported.into_iter().chain(found.taken.iter().copied()).chain([program.elf.entry]);
     let taken: Vec<_> = addresses.filter_map(|address| program.code.block(address)).collect();

@@ -1,21 +1,21 @@
-//! What relocations say of the code and of pointers to it.
+//! Facts about code, and pointers to it, that relocations tell.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use isa::{InstructionSet, Op, Register};
 use object::elf;
 
-use crate::elf::{Elf, Relocation, Section};
+use crate::elf::{Elf, ElfSection, Relocation};
 use crate::error::Problem;
 use crate::lift::extents::Extent;
-use crate::program::{CodeMap, DataForm, GP};
+use crate::program::{CodeExtent, DataForm, GP};
 
 /// `LITUSE`: the loaded address is that of a procedure that is called, by the standard convention or by a private one.
 const USE_CALL: [i64; 2] = [3, 6];
 
-/// What the relocations say.
+/// The facts that the relocations tell.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundRelocations {
     /// Computations of the global pointer: the number of the first instruction, the second one, the value.
     pub global_pointers: Vec<(u32, u32, u64)>,
     /// Loads of addresses: the instruction, and the slot of the global offset table.
@@ -25,7 +25,7 @@ pub struct Found {
     /// Jumps with a hint that names a symbol: calls and tail calls.
     pub hints: Vec<u32>,
     /// Upper and lower halves of addresses of code relative to the global pointer: the instruction, and the address.
-    pub halves: HashMap<u32, (Half, u64)>,
+    pub halves: HashMap<u32, (AddressHalf, u64)>,
     /// Slots that hold an address of code, and the address.
     pub slots: BTreeMap<u64, u64>,
     /// Other words of the data that do: place, form, address.
@@ -38,7 +38,7 @@ pub struct Found {
 
 /// Half of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
+pub enum AddressHalf {
     /// The upper 16 bits of the distance.
     High,
     /// The lower ones.
@@ -48,8 +48,8 @@ pub enum Half {
 }
 
 /// Reads all of them.
-pub fn read(elf: &Elf, code: &CodeMap, named: &[Extent]) -> Result<Found, Problem> {
-    let mut found = Found::default();
+pub fn read(elf: &Elf, code: &CodeExtent, named: &[Extent]) -> Result<FoundRelocations, Problem> {
+    let mut found = FoundRelocations::default();
     let tables: Vec<_> = elf.kept_relocations().collect();
     for (table, _) in tables.iter().filter(|(_, section)| section.is_code()) {
         global_pointers(code, &elf.relocations(table), &mut found)?;
@@ -64,12 +64,16 @@ pub fn read(elf: &Elf, code: &CodeMap, named: &[Extent]) -> Result<Found, Proble
     Ok(found)
 }
 
-fn displacement(code: &CodeMap, index: u32) -> i64 {
+fn displacement(code: &CodeExtent, index: u32) -> i64 {
     let word = code.words[index as usize];
     isa::decode(word).map_or(0, |one| one.displacement().into())
 }
 
-fn global_pointers(code: &CodeMap, all: &[Relocation], found: &mut Found) -> Result<(), Problem> {
+fn global_pointers(
+    code: &CodeExtent,
+    all: &[Relocation],
+    found: &mut FoundRelocations,
+) -> Result<(), Problem> {
     for one in all.iter().filter(|one| one.kind == elf::R_ALPHA_GPDISP.0) {
         let (high, low) = (code.index(one.place), code.index(one.place.wrapping_add_signed(one.addend)));
         let is = |index: u32, op| isa::decode_op(code.words[index as usize]) == Some(op);
@@ -86,7 +90,7 @@ fn global_pointers(code: &CodeMap, all: &[Relocation], found: &mut Found) -> Res
     Ok(())
 }
 
-impl Found {
+impl FoundRelocations {
     /// The global pointer of the code at an instruction: that of the computation before it.
     pub fn global_pointer(&self, index: u32) -> Option<u64> {
         let after = self.global_pointers.partition_point(|one| one.0 <= index);
@@ -102,7 +106,7 @@ impl Found {
     /// first word; then that of the word before it; otherwise one with which it refers to code of the same one.
     fn pointer_of_word(
         &self,
-        code: &CodeMap,
+        code: &CodeExtent,
         pointers: &BTreeSet<u64>,
         place: u64,
         distance: i32,
@@ -123,10 +127,10 @@ impl Found {
 
 fn instructions(
     elf: &Elf,
-    code: &CodeMap,
+    code: &CodeExtent,
     named: &[Extent],
     all: &[Relocation],
-    found: &mut Found,
+    found: &mut FoundRelocations,
 ) -> Result<(), Problem> {
     let mut slot = None;
     // Halves of one address have the same symbol and addend. Across procedures that is not certain, as addends of section
@@ -162,7 +166,7 @@ fn instructions(
                 let is_near = isa::decode(code.words[index as usize]).is_some_and(|one| one.rb() == GP);
                 let Some(address) = from_gp(displacement(code, index)).filter(|_| is_near) else { continue };
                 if code.index(address).is_some() {
-                    found.halves.insert(index, (Half::Whole, address));
+                    found.halves.insert(index, (AddressHalf::Whole, address));
                     found.taken.push(address);
                 } else {
                     found.refer(address, index);
@@ -187,13 +191,13 @@ fn instructions(
 /// Pairs the halves of addresses that have the same symbol and addend: usually they are all of one address. If not, the
 /// upper half is in the instruction that last wrote the register.
 fn pair_halves(
-    code: &CodeMap,
+    code: &CodeExtent,
     high: &[u32],
     low: &[u32],
     is_code: bool,
-    found: &mut Found,
+    found: &mut FoundRelocations,
 ) -> Result<(), Problem> {
-    let address = |found: &Found, high: u32, low: u32| {
+    let address = |found: &FoundRelocations, high: u32, low: u32| {
         let distance = (displacement(code, high) << 16) + displacement(code, low);
         found.global_pointer(low).map(|gp| gp.wrapping_add_signed(distance))
     };
@@ -216,9 +220,9 @@ fn pair_halves(
             found.refer(address, low);
             continue;
         }
-        found.halves.insert(low, (Half::Low, address));
+        found.halves.insert(low, (AddressHalf::Low, address));
         for high in own {
-            let before = found.halves.insert(high, (Half::High, address));
+            let before = found.halves.insert(high, (AddressHalf::High, address));
             if before.is_some_and(|before| before.1 != address) {
                 return Err(unclear(low));
             }
@@ -233,11 +237,11 @@ fn pair_halves(
 fn is_of_code(elf: &Elf, symbol: u32) -> bool {
     let section =
         elf.symbols.get(symbol as usize).and_then(|symbol| elf.sections.get(usize::from(symbol.section)));
-    section.is_some_and(Section::is_code)
+    section.is_some_and(ElfSection::is_code)
 }
 
 /// The instruction that wrote the base register of another one, going back in the order of addresses.
-fn last_write(code: &CodeMap, index: u32) -> Option<u32> {
+fn last_write(code: &CodeExtent, index: u32) -> Option<u32> {
     let register = Register::Integer(isa::decode(code.words[index as usize])?.rb());
     let writes = |&before: &u32| {
         let summary = isa::Alpha.summary(code.words[before as usize]);
@@ -246,10 +250,10 @@ fn last_write(code: &CodeMap, index: u32) -> Option<u32> {
     (0..index).rev().find(writes)
 }
 
-fn data(elf: &Elf, code: &CodeMap, all: &[Relocation], found: &mut Found) {
+fn data(elf: &Elf, code: &CodeExtent, all: &[Relocation], found: &mut FoundRelocations) {
     let pointers: BTreeSet<u64> = found.global_pointers.iter().map(|one| one.2).collect();
     for one in all {
-        let word = |from: &Found| match object::elf::RelocationType(one.kind) {
+        let word = |from: &FoundRelocations| match object::elf::RelocationType(one.kind) {
             elf::R_ALPHA_REFQUAD => {
                 Some((DataForm::Absolute, elf.at::<8>(one.place).map(u64::from_le_bytes)?))
             }

@@ -2,21 +2,21 @@
 
 use object::elf;
 
-use super::sections::Sections;
+use super::sections::OutputSections;
 use crate::assemble::Assembly;
 use crate::elf::Elf;
 use crate::error::Problem;
-use crate::program::{CodeMap, DataForm, Program};
+use crate::program::{CodeExtent, DataForm, Program};
 
 /// Changes words of the data, the dynamic section, dynamic symbols and relocations; clears the original code.
 pub fn patch(
     program: &Program,
     assembly: &Assembly,
-    sections: &Sections,
+    sections: &OutputSections,
     out: &mut [u8],
 ) -> Result<(), Problem> {
     let elf = &program.elf;
-    let mut patcher = Patcher { program, elf, code: &program.code, assembly, out };
+    let mut patcher = DataPatcher { program, elf, code: &program.code, assembly, out };
     for reference in &program.data {
         let address = assembly.block_addresses[reference.target as usize];
         match reference.form {
@@ -39,15 +39,15 @@ pub fn patch(
     Ok(())
 }
 
-struct Patcher<'a> {
+struct DataPatcher<'a> {
     program: &'a Program,
     elf: &'a Elf,
-    code: &'a CodeMap,
+    code: &'a CodeExtent,
     assembly: &'a Assembly,
     out: &'a mut [u8],
 }
 
-impl Patcher<'_> {
+impl DataPatcher<'_> {
     fn put(&mut self, address: u64, bytes: &[u8]) -> Result<(), Problem> {
         let place = self.elf.offset(address);
         let place = place.and_then(|offset| self.out.get_mut(offset..offset + bytes.len()));
@@ -80,7 +80,7 @@ impl Patcher<'_> {
         Ok(())
     }
 
-    fn dynamic_symbols(&mut self, sections: &Sections) -> Result<(), Problem> {
+    fn dynamic_symbols(&mut self, sections: &OutputSections) -> Result<(), Problem> {
         let elf = self.elf;
         for table in elf.sections.iter().filter(|section| section.kind == elf::SHT_DYNSYM.0) {
             for at in (0..table.size / 24).map(|index| table.address + index * 24) {

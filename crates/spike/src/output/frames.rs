@@ -9,10 +9,10 @@ use gimli::write::{
 use gimli::{BaseAddresses, CieOrFde, Encoding, Format, LittleEndian, Register, UnwindSection, constants};
 
 use super::exceptions::ExceptionTables;
-use crate::assemble::{Assembly, Layout};
+use crate::assemble::{Assembly, CodeLayout};
 use crate::error::Problem;
 use crate::program::{LENGTH, Program};
-use crate::unwind::{FrameAddress, FrameHeader, NO_ROW, Row, Rule};
+use crate::unwind::{FrameAddress, FrameHeader, NO_ROW, UnwindRow, UnwindRule};
 
 /// The tables, ready to be placed.
 pub struct Tables {
@@ -37,7 +37,7 @@ const INDEX_ENTRY: u64 = 8;
 /// Makes the tables of all fragments, for code at its new addresses. The index begins at `address`.
 pub fn write(
     program: &Program,
-    layout: &Layout,
+    layout: &CodeLayout,
     assembly: &Assembly,
     exceptions: &ExceptionTables,
     address: u64,
@@ -91,7 +91,7 @@ impl FrameWriter<'_> {
         Address::Constant(address.wrapping_sub(self.base))
     }
 
-    fn fragment(&mut self, layout: &Layout, index: usize) {
+    fn fragment(&mut self, layout: &CodeLayout, index: usize) {
         let program = self.program;
         let fragment = &layout.fragments[index];
         let Some(number) = program.procedures[fragment.procedure as usize].frame else { return };
@@ -145,21 +145,21 @@ impl FrameWriter<'_> {
             (encoding, if is_relative { self.relative(address) } else { Address::Constant(address) })
         });
         entry.lsda_encoding = has_exceptions.then_some(RELATIVE);
-        for one in instructions(&Row::default(), &self.program.frames.rows[header.row as usize], true) {
+        for one in instructions(&UnwindRow::default(), &self.program.frames.rows[header.row as usize], true) {
             entry.add_instruction(one);
         }
         entry
     }
 }
 
-fn change(entry: &mut FrameDescriptionEntry, offset: u32, from: &Row, to: &Row) {
+fn change(entry: &mut FrameDescriptionEntry, offset: u32, from: &UnwindRow, to: &UnwindRow) {
     if from != to {
         instructions(from, to, false).into_iter().for_each(|one| entry.add_instruction(offset, one));
     }
 }
 
 /// The instructions that change one row to another.
-fn instructions(from: &Row, to: &Row, is_first: bool) -> Vec<CallFrameInstruction> {
+fn instructions(from: &UnwindRow, to: &UnwindRow, is_first: bool) -> Vec<CallFrameInstruction> {
     let mut all = Vec::new();
     if is_first || from.frame_address != to.frame_address {
         all.push(match &to.frame_address {
@@ -184,14 +184,16 @@ fn instructions(from: &Row, to: &Row, is_first: bool) -> Vec<CallFrameInstructio
     all
 }
 
-fn rule(register: Register, rule: &Rule) -> CallFrameInstruction {
+fn rule(register: Register, rule: &UnwindRule) -> CallFrameInstruction {
     match rule {
-        Rule::Undefined => CallFrameInstruction::Undefined(register),
-        Rule::Offset(offset) => CallFrameInstruction::Offset(register, *offset as i32),
-        Rule::ValueOffset(offset) => CallFrameInstruction::ValOffset(register, *offset as i32),
-        Rule::Register(other) => CallFrameInstruction::Register(register, Register(*other)),
-        Rule::Expression(bytes) => CallFrameInstruction::Expression(register, Expression::raw(bytes.clone())),
-        Rule::ValueExpression(bytes) => {
+        UnwindRule::Undefined => CallFrameInstruction::Undefined(register),
+        UnwindRule::Offset(offset) => CallFrameInstruction::Offset(register, *offset as i32),
+        UnwindRule::ValueOffset(offset) => CallFrameInstruction::ValOffset(register, *offset as i32),
+        UnwindRule::Register(other) => CallFrameInstruction::Register(register, Register(*other)),
+        UnwindRule::Expression(bytes) => {
+            CallFrameInstruction::Expression(register, Expression::raw(bytes.clone()))
+        }
+        UnwindRule::ValueExpression(bytes) => {
             CallFrameInstruction::ValExpression(register, Expression::raw(bytes.clone()))
         }
     }

@@ -18,14 +18,14 @@ mod symbols;
 
 use object::elf;
 
-use crate::assemble::{Assembly, Layout, assemble_with};
-use crate::elf::{Elf, Header, Section};
+use crate::assemble::{Assembly, CodeLayout, assemble_with};
+use crate::elf::{Elf, ElfSection, SegmentHeader};
 use crate::error::Problem;
 use crate::lift::{self, MARKER};
 use crate::program::Program;
 use debug::DebugInformation;
 use sections::OutputSection;
-use segment::Segment;
+use segment::OutputSegment;
 
 /// Alignment of the new segment: the largest page of an Alpha system.
 const PAGE: u64 = 0x1_0000;
@@ -54,7 +54,7 @@ fn same_color(address: u64, limit: u64) -> u64 {
 }
 
 /// Puts the program together. Returns the file, and where the code is.
-pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), Problem> {
+pub fn write(program: &Program, layout: &CodeLayout) -> Result<(Vec<u8>, Assembly), Problem> {
     let elf = &program.elf;
     let loaded = || elf.headers.iter().filter(|header| header.kind == elf::PT_LOAD.0);
     let first = loaded().next().ok_or_else(|| Problem::Damaged("there is no loadable segment".into()))?;
@@ -69,7 +69,7 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
         return Err(Problem::Damaged(format!("no room for a segment at {base:#x}")));
     }
     let mut assembly = assemble_with(program, layout, base, base)?;
-    let mut segment = Segment { base, offset, bytes: Vec::new() };
+    let mut segment = OutputSegment { base, offset, bytes: Vec::new() };
     segment.bytes.extend(assembly.words.iter().flat_map(|word| word.to_le_bytes()));
     let code_size = segment.bytes.len() as u64;
     let exceptions = segment.reserve();
@@ -93,7 +93,8 @@ pub fn write(program: &Program, layout: &Layout) -> Result<(Vec<u8>, Assembly), 
 
     let mut out = elf.bytes[..used as usize].to_vec();
     let debug = debug::rewrite(program, &assembly);
-    let mut sections = sections::Sections::new(program, &assembly, code_size, &segment, &tables, &debug);
+    let mut sections =
+        sections::OutputSections::new(program, &assembly, code_size, &segment, &tables, &debug);
     data::patch(program, &assembly, &sections, &mut out)?;
     out.resize(offset as usize, 0);
     out.extend(&segment.bytes);
@@ -120,7 +121,7 @@ fn header_count(elf: &Elf) -> usize {
 }
 
 /// The end of the original code, if that is large enough for the program headers.
-fn place_for_headers(program: &Program, first: &Header) -> Option<HeadersPlace> {
+fn place_for_headers(program: &Program, first: &SegmentHeader) -> Option<HeadersPlace> {
     let elf = &program.elf;
     let &(start, end) = program.code.ranges.iter().max_by_key(|(start, end)| end - start)?;
     let bytes = (header_count(elf) * HEADER_BYTES) as u64;
@@ -132,7 +133,7 @@ fn place_for_headers(program: &Program, first: &Header) -> Option<HeadersPlace> 
 }
 
 /// Whether a program header is that of the counters.
-fn is_counters(program: &Program, header: &Header) -> bool {
+fn is_counters(program: &Program, header: &SegmentHeader) -> bool {
     program.counters.is_some()
         && header.kind == elf::PT_LOAD.0
         && header.file_size == 0
@@ -142,14 +143,14 @@ fn is_counters(program: &Program, header: &Header) -> bool {
 
 fn program_headers(
     program: &Program,
-    segment: &Segment,
+    segment: &OutputSegment,
     headers_place: HeadersPlace,
     tables: &frames::Tables,
-) -> Vec<Header> {
+) -> Vec<SegmentHeader> {
     let elf = &program.elf;
     let own_size = (header_count(elf) * HEADER_BYTES) as u64;
     let size = segment.bytes.len() as u64;
-    let new = Header {
+    let new = SegmentHeader {
         kind: elf::PT_LOAD.0,
         flags: elf::PF_R.0 | elf::PF_X.0,
         offset: segment.offset,
@@ -158,7 +159,7 @@ fn program_headers(
         memory_size: size,
         align: PAGE,
     };
-    let place = |header: &Header, address: u64, size: u64| Header {
+    let place = |header: &SegmentHeader, address: u64, size: u64| SegmentHeader {
         offset: segment.offset_of(address),
         address,
         file_size: size,
@@ -169,7 +170,7 @@ fn program_headers(
     let last_loaded = elf.headers.iter().rposition(|header| header.kind == elf::PT_LOAD.0);
     for (index, header) in elf.headers.iter().enumerate() {
         headers.push(match elf::ProgramType(header.kind) {
-            elf::PT_PHDR => Header {
+            elf::PT_PHDR => SegmentHeader {
                 offset: headers_place.offset,
                 address: headers_place.address,
                 file_size: own_size,
@@ -186,29 +187,32 @@ fn program_headers(
     }
     // Static images have no such header: they register the tables of the original code, and unwinders look here for others.
     if tables.index_size > 0 {
-        let index = Header { kind: elf::PT_GNU_EH_FRAME.0, flags: elf::PF_R.0, align: 4, ..new };
+        let index = SegmentHeader { kind: elf::PT_GNU_EH_FRAME.0, flags: elf::PF_R.0, align: 4, ..new };
         headers.push(place(&index, tables.index, tables.index_size));
     }
     headers
 }
 
 /// The last segment, behind the one with the code: the counters, or the page before the heap. It has no bytes in the file.
-fn behind(program: &Program, code: &Header) -> Header {
+fn behind(program: &Program, code: &SegmentHeader) -> SegmentHeader {
     let end = (code.address + code.memory_size).next_multiple_of(PAGE);
-    let last = Header { offset: code.offset, file_size: 0, ..*code };
+    let last = SegmentHeader { offset: code.offset, file_size: 0, ..*code };
     match program.counters {
-        Some(counters) => {
-            Header { flags: elf::PF_R.0 | elf::PF_W.0, address: end, memory_size: counters.size, ..last }
-        }
+        Some(counters) => SegmentHeader {
+            flags: elf::PF_R.0 | elf::PF_W.0,
+            address: end,
+            memory_size: counters.size,
+            ..last
+        },
         None => {
             let heap = same_color(loaded_end(&program.elf), end + PAGE);
             let address = (heap - 1) & !(PAGE - 1);
-            Header { flags: elf::PF_R.0, address, memory_size: heap - address, ..last }
+            SegmentHeader { flags: elf::PF_R.0, address, memory_size: heap - address, ..last }
         }
     }
 }
 
-fn header_bytes(header: &Header) -> [u8; HEADER_BYTES] {
+fn header_bytes(header: &SegmentHeader) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..4].copy_from_slice(&header.kind.to_le_bytes());
     bytes[4..8].copy_from_slice(&header.flags.to_le_bytes());
@@ -233,7 +237,7 @@ fn added(program: &Program, debug: DebugInformation) -> Vec<OutputSection> {
 
 fn unloaded(name: &str, bytes: Vec<u8>) -> OutputSection {
     OutputSection {
-        header: Section {
+        header: ElfSection {
             name: name.into(),
             kind: elf::SHT_PROGBITS.0,
             flags: 0,

@@ -4,22 +4,22 @@ use object::elf;
 
 use super::debug::{DebugInformation, is_debug};
 use super::frames::Tables;
-use super::segment::Segment;
+use super::segment::OutputSegment;
 use crate::assemble::Assembly;
-use crate::elf::{Elf, Section};
+use crate::elf::{Elf, ElfSection};
 use crate::lift;
 use crate::program::Program;
 
 /// A section with new contents, or those of the original at another place.
 pub struct OutputSection {
     /// The header; `link` and `info` are original indexes.
-    pub header: Section,
+    pub header: ElfSection,
     /// New contents.
     pub bytes: Option<Vec<u8>>,
 }
 
 /// The sections of the new image.
-pub struct Sections {
+pub struct OutputSections {
     all: Vec<OutputSection>,
     /// The new index of each original section.
     numbers: Vec<u16>,
@@ -39,20 +39,20 @@ pub struct SymbolTable {
 
 const HEADER_BYTES: usize = 64;
 
-impl Sections {
+impl OutputSections {
     /// The sections that remain: without the relocations that the linker kept, which no longer apply, and without debug
     /// information that describes the original code.
     pub fn new(
         program: &Program,
         assembly: &Assembly,
         size: u64,
-        segment: &Segment,
+        segment: &OutputSegment,
         tables: &Tables,
         debug: &DebugInformation,
-    ) -> Sections {
+    ) -> OutputSections {
         let elf = &program.elf;
         let code = main_code(elf);
-        let mut sections = Sections { all: Vec::new(), numbers: vec![0; elf.sections.len()], code: 0 };
+        let mut sections = OutputSections { all: Vec::new(), numbers: vec![0; elf.sections.len()], code: 0 };
         let mut moved = Vec::new();
         for (index, section) in elf.sections.iter().enumerate() {
             let is_kept_relocation = section.kind == elf::SHT_RELA.0 && !section.is_loaded();
@@ -74,7 +74,7 @@ impl Sections {
                 _ => None,
             };
             if let Some((address, size)) = place {
-                header = Section { address, size, offset: segment.offset_of(address), ..header };
+                header = ElfSection { address, size, offset: segment.offset_of(address), ..header };
             }
             sections.numbers[index] = sections.all.len() as u16;
             if is_moved {
@@ -149,7 +149,7 @@ impl Sections {
         out[0x3e..0x40].copy_from_slice(&(own as u16).to_le_bytes());
     }
 
-    fn header_bytes(&self, section: &Section, name: u32) -> [u8; HEADER_BYTES] {
+    fn header_bytes(&self, section: &ElfSection, name: u32) -> [u8; HEADER_BYTES] {
         let link = u32::from(self.renumber(section.link as u16));
         let refers = section.kind == elf::SHT_RELA.0 || section.flags & elf::SHF_INFO_LINK.0 != 0;
         let info = if refers { u32::from(self.renumber(section.info as u16)) } else { section.info };
@@ -176,7 +176,7 @@ fn main_code(elf: &Elf) -> Option<usize> {
     text.or_else(|| all.next())
 }
 
-fn place(header: &mut Section, out: &mut Vec<u8>, bytes: &[u8]) {
+fn place(header: &mut ElfSection, out: &mut Vec<u8>, bytes: &[u8]) {
     out.resize(out.len().next_multiple_of(header.align.clamp(1, 16) as usize), 0);
     header.offset = out.len() as u64;
     header.size = bytes.len() as u64;

@@ -1,7 +1,7 @@
 //! The segment with the new code.
 
 /// The new segment as it grows.
-pub struct Segment {
+pub struct OutputSegment {
     /// Its address.
     pub base: u64,
     /// Its place in the file.
@@ -10,7 +10,7 @@ pub struct Segment {
     pub bytes: Vec<u8>,
 }
 
-impl Segment {
+impl OutputSegment {
     /// The next free address, a multiple of 16.
     pub fn reserve(&mut self) -> u64 {
         self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);

@@ -2,20 +2,25 @@
 
 use object::elf;
 
-use super::sections::{Sections, SymbolTable, add_name};
-use crate::assemble::{Assembly, Layout};
-use crate::elf::Symbol;
+use super::sections::{OutputSections, SymbolTable, add_name};
+use crate::assemble::{Assembly, CodeLayout};
+use crate::elf::ElfSymbol;
 use crate::program::Program;
 
 /// The end of the names of parts of procedures other than the one with the entry, as GCC has it.
 const COLD: &str = ".cold";
 
 /// The symbols at their new addresses, and a local one for each part of a procedure that has no symbol at its beginning.
-pub fn table(program: &Program, layout: &Layout, assembly: &Assembly, sections: &Sections) -> SymbolTable {
+pub fn table(
+    program: &Program,
+    layout: &CodeLayout,
+    assembly: &Assembly,
+    sections: &OutputSections,
+) -> SymbolTable {
     let parts = parts(program, layout, assembly);
-    let mut writer = Writer { entries: Vec::new(), names: vec![0], count: 0 };
-    let is_local = |symbol: &&Symbol| symbol.info >> 4 == elf::STB_LOCAL.0;
-    let dropped = |symbol: &&Symbol| symbol.section != 0 && sections.renumber(symbol.section) == 0;
+    let mut writer = SymbolWriter { entries: Vec::new(), names: vec![0], count: 0 };
+    let is_local = |symbol: &&ElfSymbol| symbol.info >> 4 == elf::STB_LOCAL.0;
+    let dropped = |symbol: &&ElfSymbol| symbol.section != 0 && sections.renumber(symbol.section) == 0;
     let kept = || program.elf.symbols.iter().filter(|symbol| !dropped(symbol));
     kept().filter(is_local).for_each(|symbol| writer.moved(program, assembly, sections, &parts, symbol));
     parts.iter().filter(|part| part.is_new).for_each(|part| writer.part(part, sections));
@@ -27,7 +32,7 @@ pub fn table(program: &Program, layout: &Layout, assembly: &Assembly, sections: 
 }
 
 /// A part of a procedure at its new place.
-struct Part {
+struct ProcedurePart {
     start: u64,
     end: u64,
     name: String,
@@ -35,25 +40,25 @@ struct Part {
     is_new: bool,
 }
 
-fn parts(program: &Program, layout: &Layout, assembly: &Assembly) -> Vec<Part> {
+fn parts(program: &Program, layout: &CodeLayout, assembly: &Assembly) -> Vec<ProcedurePart> {
     let mut all = Vec::with_capacity(layout.fragments.len());
     for (fragment, &(start, end)) in layout.fragments.iter().zip(&assembly.fragments) {
         let procedure = &program.procedures[fragment.procedure as usize];
         let has_entry = fragment.blocks.first() == procedure.blocks.first() && procedure.original.is_none();
         let name = if has_entry { procedure.name.clone() } else { format!("{}{COLD}", procedure.name) };
-        all.push(Part { start, end, name, is_new: !has_entry && start < end });
+        all.push(ProcedurePart { start, end, name, is_new: !has_entry && start < end });
     }
     all.sort_by_key(|part| part.start);
     all
 }
 
-struct Writer {
+struct SymbolWriter {
     entries: Vec<u8>,
     names: Vec<u8>,
     count: u32,
 }
 
-impl Writer {
+impl SymbolWriter {
     fn push(&mut self, name: &[u8], info: u8, other: u8, section: u16, value: u64, size: u64) {
         let name = if name.is_empty() { 0 } else { add_name(&mut self.names, name) };
         self.entries.extend(name.to_le_bytes());
@@ -68,9 +73,9 @@ impl Writer {
         &mut self,
         program: &Program,
         assembly: &Assembly,
-        sections: &Sections,
-        parts: &[Part],
-        symbol: &Symbol,
+        sections: &OutputSections,
+        parts: &[ProcedurePart],
+        symbol: &ElfSymbol,
     ) {
         let section = sections.renumber(symbol.section);
         let block = program.code.block(symbol.value).filter(|_| symbol.section != 0);
@@ -89,7 +94,7 @@ impl Writer {
         self.push(&symbol.name_bytes, symbol.info, symbol.other, section, value, size);
     }
 
-    fn part(&mut self, part: &Part, sections: &Sections) {
+    fn part(&mut self, part: &ProcedurePart, sections: &OutputSections) {
         let info = elf::STB_LOCAL.0 << 4 | elf::STT_FUNC.0;
         self.push(part.name.as_bytes(), info, 0, sections.code, part.start, part.end - part.start);
     }

@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use events::record::{Entries, Entry, Mark, Shape};
+use events::record::{Entries, Entry, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use isa::Alpha;
 use serde::{Deserialize, Serialize};
 
 use super::IndirectCall;
-use crate::program::{Exit, ExternalCall, LENGTH, Program};
+use crate::program::{CodeExit, ExternalCall, LENGTH, Program};
 
 /// A consumer of an execution, of a running program or of a trace, that counts blocks and successions of blocks.
 #[derive(Debug, Default)]
 pub struct EdgeCounter {
     counts: EdgeCounts,
-    shapes: Vec<Shape>,
+    shapes: Vec<RecordShape>,
     /// The block that each thread executed last.
     last: HashMap<Thread, Option<BlockId>>,
 }
@@ -45,7 +45,7 @@ impl Consumer for EdgeCounter {
     }
 
     fn define(&mut self, block: &Block) {
-        self.shapes.push(Shape::new(&Alpha, &block.words, false));
+        self.shapes.push(RecordShape::new(&Alpha, &block.words, false));
         let (address, image, instructions) = (block.address, block.image, block.words.len());
         let block = CountedBlock { address, instructions, image, executions: 0, next: Vec::new() };
         self.counts.blocks.push(block);
@@ -88,7 +88,7 @@ fn count(next: &mut Vec<(BlockId, u64)>, block: BlockId) {
 }
 
 impl EdgeCounter {
-    /// What was counted.
+    /// The counts.
     pub fn into_counts(self) -> EdgeCounts {
         self.counts
     }
@@ -136,7 +136,7 @@ impl EdgeCounts {
         let executions = self.instruction_counts(program, path);
         for block in &mut program.blocks {
             let branch = match &block.exit {
-                Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch.origin),
+                CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch.origin),
                 _ => None,
             };
             let first = block.instructions.first().map(|first| first.origin).or(branch);
@@ -191,8 +191,10 @@ impl EdgeCounts {
                 let is_indirect =
                     source.call().is_some_and(|call| isa::decode_op(call.word) == Some(isa::Op::Jsr));
                 match &mut source.exit {
-                    Exit::Conditional { taken, count, .. } if taken.block() == Some(to) => *count += times,
-                    Exit::Jump { targets, counts } => {
+                    CodeExit::Conditional { taken, count, .. } if taken.block() == Some(to) => {
+                        *count += times
+                    }
+                    CodeExit::Jump { targets, counts } => {
                         if let Some(at) = targets.iter().position(|&target| target == to) {
                             counts[at] += times;
                         }
@@ -213,7 +215,7 @@ fn block_ends(program: &Program) -> Vec<Option<u32>> {
     let mut ends = vec![None; program.code.words.len()];
     for (block, number) in program.blocks.iter().zip(0..) {
         let last = match &block.exit {
-            Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+            CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
             _ => block.instructions.last(),
         };
         if let Some(place) = last.and_then(|last| ends.get_mut(last.origin as usize)) {

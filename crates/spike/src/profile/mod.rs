@@ -14,7 +14,7 @@ pub use collect::{EdgeCounter, EdgeCounts};
 pub use file::read;
 pub use signature::signature;
 
-use crate::program::{Exit, ExternalCall, Program};
+use crate::program::{CodeExit, ExternalCall, Program};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -51,7 +51,7 @@ pub struct ProcedureProfile {
     /// How often each block was executed; empty if none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<u64>,
-    /// What the blocks are like, if one was executed, so that those of a later build can be recognized.
+    /// The shapes of the blocks, if one was executed, so that those of a later build can be recognized.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shapes: Vec<BlockShape>,
     /// Conditional branches: the block, and how often the branch was taken.
@@ -68,7 +68,7 @@ pub struct ProcedureProfile {
     pub external: Vec<(u32, u16, u64)>,
 }
 
-/// What a block is like.
+/// The shape of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockShape {
     /// A hash of the instructions, without addresses and what follows from the layout of data.
@@ -115,8 +115,8 @@ impl ImageProfile {
             }
             for (block, number) in blocks().zip(0..) {
                 match &block.exit {
-                    Exit::Conditional { count, .. } if *count > 0 => one.taken.push((number, *count)),
-                    Exit::Jump { counts, .. } => {
+                    CodeExit::Conditional { count, .. } if *count > 0 => one.taken.push((number, *count)),
+                    CodeExit::Jump { counts, .. } => {
                         let counts = counts.iter().zip(0..).filter(|(count, _)| **count > 0);
                         one.jumps.extend(counts.map(|(&count, target)| (number, target, count)));
                     }
@@ -176,13 +176,13 @@ impl ImageProfile {
             let block_of = |number: u32| procedure.blocks.get(number as usize).copied();
             for &(number, taken) in &one.taken {
                 let Some(block) = block_of(number) else { continue };
-                if let Exit::Conditional { count, .. } = &mut program.blocks[block as usize].exit {
+                if let CodeExit::Conditional { count, .. } = &mut program.blocks[block as usize].exit {
                     *count = taken;
                 }
             }
             for &(number, target, times) in &one.jumps {
                 let Some(block) = block_of(number) else { continue };
-                if let Exit::Jump { counts, .. } = &mut program.blocks[block as usize].exit
+                if let CodeExit::Jump { counts, .. } = &mut program.blocks[block as usize].exit
                     && let Some(count) = counts.get_mut(target as usize)
                 {
                     *count = times;

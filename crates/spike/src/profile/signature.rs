@@ -1,9 +1,9 @@
-//! What tells procedures and images apart.
+//! Signatures that tell procedures and images apart.
 
 use std::collections::HashMap;
 
 use super::BlockShape;
-use crate::program::{BlockId, Exit, GP, Instruction, Procedure, Program, Reference};
+use crate::program::{BlockId, CodeExit, GP, LiftedInstruction, Procedure, Program, Reference};
 
 /// A 64-bit FNV-1a hash: files hold it, so that it must not change with the compiler.
 struct Fnv(u64);
@@ -31,11 +31,11 @@ pub fn signature(program: &Program, procedure: &Procedure) -> u64 {
     for &block in &procedure.blocks {
         let block = &program.blocks[block as usize];
         let kind = match block.exit {
-            Exit::Next(_) => 0,
-            Exit::Branch { .. } => 1,
-            Exit::Conditional { .. } => 2,
-            Exit::Jump { .. } => 3,
-            Exit::Leave => 4,
+            CodeExit::Next(_) => 0,
+            CodeExit::Branch { .. } => 1,
+            CodeExit::Conditional { .. } => 2,
+            CodeExit::Jump { .. } => 3,
+            CodeExit::Leave => 4,
         };
         hash.add(kind << 1 | u32::from(block.call().is_some()));
         for successor in block.exit.successors() {
@@ -52,13 +52,13 @@ pub fn code(program: &Program) -> String {
     format!("{:016x}", hash.0)
 }
 
-/// What the blocks of a procedure are like.
+/// The shapes of the blocks of a procedure.
 pub fn shapes(program: &Program, procedure: &Procedure) -> Vec<BlockShape> {
     let number: HashMap<BlockId, u32> = procedure.blocks.iter().copied().zip(0..).collect();
     let shape = |&id: &BlockId| {
         let block = &program.blocks[id as usize];
         let branch = match &block.exit {
-            Exit::Branch { branch, .. } | Exit::Conditional { branch, .. } => Some(branch),
+            CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
             _ => None,
         };
         let (mut strict, mut loose, mut length) = (Fnv::NEW, Fnv::NEW, 0);
@@ -74,7 +74,7 @@ pub fn shapes(program: &Program, procedure: &Procedure) -> Vec<BlockShape> {
 }
 
 /// The bits of an instruction that depend on where code and data are.
-fn variable_bits(instruction: &Instruction) -> u32 {
+fn variable_bits(instruction: &LiftedInstruction) -> u32 {
     let Some(one) = isa::decode(instruction.word) else { return 0 };
     match one.op.format() {
         isa::Format::Branch => 0x1f_ffff,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::program::{BlockId, Program};
 
 /// The flow graph of some blocks. Node 0 stands before all entries.
-struct Graph {
+struct LoopGraph {
     /// Successors, and how often control went there.
     after: Vec<Vec<(usize, u64)>>,
     before: Vec<Vec<usize>>,
@@ -14,7 +14,7 @@ struct Graph {
 
 /// The average trip count of the most frequently executed loop, if a loop was executed.
 pub fn trip_count(program: &Program, blocks: &[BlockId]) -> Option<f64> {
-    let graph = Graph::new(program, blocks);
+    let graph = LoopGraph::new(program, blocks);
     let order = graph.reverse_postorder();
     let dominators = graph.dominators(&order);
     let mut repeated: HashMap<usize, u64> = HashMap::new();
@@ -33,10 +33,10 @@ pub fn trip_count(program: &Program, blocks: &[BlockId]) -> Option<f64> {
     Some(count as f64 / entries as f64)
 }
 
-impl Graph {
-    fn new(program: &Program, blocks: &[BlockId]) -> Graph {
+impl LoopGraph {
+    fn new(program: &Program, blocks: &[BlockId]) -> LoopGraph {
         let nodes: HashMap<BlockId, usize> = blocks.iter().copied().zip(1..).collect();
-        let mut graph = Graph {
+        let mut graph = LoopGraph {
             after: vec![Vec::new(); blocks.len() + 1],
             before: vec![Vec::new(); blocks.len() + 1],
             counts: vec![0; blocks.len() + 1],
@@ -118,9 +118,9 @@ mod tests {
     use super::*;
 
     /// A graph of edges from, to, count; node 1 is entered `entries` times.
-    fn graph(edges: &[(usize, usize, u64)], counts: &[u64]) -> Graph {
+    fn graph(edges: &[(usize, usize, u64)], counts: &[u64]) -> LoopGraph {
         let nodes = counts.len();
-        let mut graph = Graph {
+        let mut graph = LoopGraph {
             after: vec![Vec::new(); nodes],
             before: vec![Vec::new(); nodes],
             counts: counts.to_vec(),

@@ -10,7 +10,7 @@ mod random;
 
 use std::collections::BTreeMap;
 
-use pathlength_spike::check::{self, Category, Report};
+use pathlength_spike::check::{self, ComparisonReport, ProofCategory};
 use pathlength_spike::elf::Elf;
 use pathlength_spike::lift;
 use pathlength_spike::optimize::{self, Options};
@@ -34,7 +34,7 @@ impl Pair {
         Pair { original, optimized }
     }
 
-    fn check(&self, optimized: Vec<u8>) -> Report {
+    fn check(&self, optimized: Vec<u8>) -> ComparisonReport {
         check::check(self.original.clone(), optimized).unwrap()
     }
 
@@ -50,11 +50,11 @@ impl Pair {
 const KNOWN: [&str; 2] = ["interpret_by_difference", "scale.0"];
 
 /// Whether everything else is proved.
-fn is_proved(report: &Report) -> bool {
+fn is_proved(report: &ComparisonReport) -> bool {
     report.data.is_empty() && show(report).is_empty()
 }
 
-fn show(report: &Report) -> String {
+fn show(report: &ComparisonReport) -> String {
     let unproved =
         report.procedures.iter().filter(|one| !KNOWN.contains(&one.name.as_str())).filter_map(|one| {
             let (_, difference) = one.difference.as_ref()?;
@@ -65,19 +65,19 @@ fn show(report: &Report) -> String {
 
 #[test]
 fn optimized_images_are_proved() {
-    let mut categories: BTreeMap<Category, usize> = BTreeMap::new();
+    let mut categories: BTreeMap<ProofCategory, usize> = BTreeMap::new();
     // With seed 10, a mutual recursion is inlined twice: the optimized image calls with other arguments than the original.
     for seed in (1..=testing::sample(1, 20) as u64).filter(|seed| *seed != 10) {
         for switches in [["-O2", "-mcpu=ev56"], ["-O1", "-mcpu=ev6"]] {
             let pair = Pair::new(&switches, seed);
             let report = pair.check(pair.optimized.clone());
             assert!(is_proved(&report), "{switches:?}, seed {seed}:\n{}", show(&report));
-            for category in Category::ALL {
+            for category in ProofCategory::ALL {
                 *categories.entry(category).or_default() += report.count(category);
             }
         }
     }
-    for category in [Category::Instructions, Category::Frame, Category::TailCalls] {
+    for category in [ProofCategory::Instructions, ProofCategory::Frame, ProofCategory::TailCalls] {
         assert!(categories[&category] > 0, "{categories:?}");
     }
 }
@@ -96,7 +96,7 @@ fn images_by_random_profiles() {
             let optimized = optimize::optimize(program, &[], Options::default()).unwrap().bytes;
             let begin = std::time::Instant::now();
             let report = check::check(original.clone(), optimized).unwrap();
-            let counts = Category::ALL.map(|one| format!("{} {}", report.count(one), one.name()));
+            let counts = ProofCategory::ALL.map(|one| format!("{} {}", report.count(one), one.name()));
             println!(
                 "{image}, seed {seed}: of {} procedures {}; {} words of the data differ; {:.1} s",
                 report.procedures.len(),
@@ -181,7 +181,7 @@ const EXPLAINED: [(&str, &str); 13] = [
     ("main", "half of an address in a register that has the same half"),
 ];
 
-/// What became of planted errors.
+/// The outcome of planted errors.
 #[derive(Debug, Default)]
 struct Planted {
     found: usize,
@@ -207,7 +207,7 @@ fn planted_errors_are_found() {
         let (base, offset, words) = pair.code();
         let elf = Elf::read(pair.optimized.clone()).unwrap();
         let procedure = |address: u64| {
-            let is_here = |one: &&pathlength_spike::elf::Symbol| {
+            let is_here = |one: &&pathlength_spike::elf::ElfSymbol| {
                 one.is_function() && (one.value..one.value + one.size).contains(&address)
             };
             elf.symbols.iter().find(is_here).map_or("", |one| one.name.trim_end_matches(".cold"))

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use engine::{Configuration, End, Process, Settings};
+use engine::{Configuration, Process, ProgramEnd, SystemSettings};
 
 /// Where Alpha's C library is, for qemu-alpha.
 const SYSROOT: &str = "/usr/alpha-linux-gnu";
@@ -14,7 +14,7 @@ const SYSROOT: &str = "/usr/alpha-linux-gnu";
 pub struct Outcome {
     /// The exit status, if it was not killed.
     pub status: Option<i32>,
-    /// What it wrote.
+    /// Its output.
     pub output: String,
 }
 
@@ -70,10 +70,10 @@ pub fn run_engine_here() {
         name: None,
         environment: vec![],
         model: isa::Cpu::Ev67,
-        settings: Settings::default(),
+        settings: SystemSettings::default(),
     };
     let mut process = Process::new(&configuration).expect("the program can be loaded");
     let end = process.run(&mut ()).expect("the program runs");
-    let End::Exited(status) = end else { panic!("{end:?}") };
+    let ProgramEnd::Exited(status) = end else { panic!("{end:?}") };
     std::process::exit(status);
 }

@@ -55,7 +55,7 @@ fn rewrite(from: &Path, to: &Path, seed: u64) -> f64 {
         output::write(&program, &shuffled(&program, seed)).unwrap_or_else(|error| panic!("{error}"));
     guest::write_executable(to, &bytes);
     let is_free = |block: &&_| {
-        let block: &pathlength_spike::program::Block = block;
+        let block: &pathlength_spike::program::CodeBlock = block;
         program.procedures[block.procedure as usize].frozen.is_none()
     };
     program.blocks.iter().filter(is_free).count() as f64 / program.blocks.len() as f64

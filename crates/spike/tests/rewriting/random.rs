@@ -1,11 +1,11 @@
 //! Random layouts and profiles: with any of them a program does what the original does.
 
-use pathlength_spike::assemble::{Fragment, Layout};
+use pathlength_spike::assemble::{CodeLayout, Fragment};
 use pathlength_spike::layout;
-use pathlength_spike::program::{Exit, Program};
+use pathlength_spike::program::{CodeExit, Program};
 
 /// All procedures and blocks in random order.
-pub fn shuffled(program: &Program, seed: u64) -> Layout {
+pub fn shuffled(program: &Program, seed: u64) -> CodeLayout {
     let mut layout = layout::original(program);
     if seed == 0 {
         return layout;
@@ -34,8 +34,10 @@ pub fn give_random_counts(program: &mut Program, seed: u64) {
         let most = [0, 1, 30, 1000, 1_000_000][random.usize(..5)];
         block.count = random.u64(0..=most);
         match &mut block.exit {
-            Exit::Conditional { count, .. } => *count = random.u64(0..=block.count),
-            Exit::Jump { counts, .. } => counts.iter_mut().for_each(|count| *count = random.u64(0..=most)),
+            CodeExit::Conditional { count, .. } => *count = random.u64(0..=block.count),
+            CodeExit::Jump { counts, .. } => {
+                counts.iter_mut().for_each(|count| *count = random.u64(0..=most))
+            }
             _ => {}
         }
     }

@@ -22,7 +22,7 @@ const BUILDS: [&[&str]; 5] = [
 /// The power of two of branches that a log has room for.
 const CAPACITY: u32 = 16;
 
-/// What the tools make of an image, each with its name.
+/// The images that the tools make of one, each with its name.
 fn versions(image: &Path, seed: u64) -> [(&'static str, Vec<u8>); 3] {
     let mut program = lift::lift(std::fs::read(image).unwrap()).unwrap();
     give_random_counts(&mut program, seed);
@@ -31,7 +31,7 @@ fn versions(image: &Path, seed: u64) -> [(&'static str, Vec<u8>); 3] {
     let program = optimize::open(image).unwrap();
     let counted = instrument::instrument(program, counts.as_os_str().as_bytes(), Update::Atomic).unwrap();
     std::fs::write(counts, counted.counts).unwrap();
-    let mut plan = branch_log::Plan::new(optimize::open(image).unwrap(), 0, CAPACITY);
+    let mut plan = branch_log::LogImage::new(optimize::open(image).unwrap(), 0, CAPACITY);
     let id = plan.hash(0).unwrap();
     let (logging, switch) = plan.write(id, log.as_os_str().as_bytes()).unwrap();
     let header = LogHeader { id, switches: vec![switch], capacity: CAPACITY };

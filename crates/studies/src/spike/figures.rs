@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use spike::hot_cold::{Category, Outcome};
+use spike::hot_cold::{HotColdCategory, ProcedureOutcome};
 use spike::layout::threshold;
 use spike::optimize::Optimized;
 use spike::program::BlockId;
@@ -221,15 +221,15 @@ pub(super) fn layout_speedup(study: &SpikeStudy) -> Table {
 /// Figure 15.
 pub(super) fn coverage(study: &SpikeStudy) -> Table {
     let columns: Vec<(&str, Kind)> =
-        Category::ALL.iter().map(|category| (category.name(), Kind::Percent(1))).collect();
+        HotColdCategory::ALL.iter().map(|category| (category.name(), Kind::Percent(1))).collect();
     let title = "Hot-cold optimization: executed instructions by what became of their procedures (Figure 15)";
     of_programs(study, ("figure-15-coverage", title), &columns, |one| {
         let outcomes = &one.hot_cold.outcomes;
-        let executed = |of: &dyn Fn(&&Outcome) -> bool| {
+        let executed = |of: &dyn Fn(&&ProcedureOutcome) -> bool| {
             outcomes.iter().filter(of).map(|one| one.executed).fold(0, u64::saturating_add)
         };
         let all = executed(&|_| true);
-        Category::ALL
+        HotColdCategory::ALL
             .iter()
             .map(|&category| percent(executed(&|one| one.category == category), all).into())
             .collect()
@@ -245,7 +245,7 @@ pub(super) fn reductions(study: &SpikeStudy) -> Table {
     let columns: Vec<(&str, Kind)> = REDUCTIONS.iter().map(|&name| (name, Kind::Percent(2))).collect();
     let title = "Path length that hot-cold optimization removes, of the training run (Figure 16)";
     of_programs(study, ("figure-16-reduction", title), &columns, |one| {
-        let sum = |what: fn(&Outcome) -> u64| -> Value {
+        let sum = |what: fn(&ProcedureOutcome) -> u64| -> Value {
             let removed = one.hot_cold.outcomes.iter().map(what).fold(0, u64::saturating_add);
             percent(removed, one.hot_cold.executed).into()
         };
@@ -261,7 +261,7 @@ pub(super) fn reductions(study: &SpikeStudy) -> Table {
 /// The procedures after hot-cold optimization; those that it improved in two parts.
 pub(super) fn after(one: &ProgramResult) -> Vec<ProcedureStatistics> {
     let Optimized { program, threshold, outcomes, .. } = &one.hot_cold;
-    let of = |outcome: &Outcome| {
+    let of = |outcome: &ProcedureOutcome| {
         let hot: HashSet<BlockId> = outcome.hot.iter().copied().collect();
         let part = |is_hot| {
             statistics::of_procedure(program, outcome.procedure, *threshold, |id| hot.contains(&id) == is_hot)
@@ -282,7 +282,7 @@ pub(super) fn leaves(study: &SpikeStudy) -> Table {
 }
 
 /// Instructions of procedures without the branches at the ends of blocks, as outcomes count them.
-fn size(one: &ProgramResult, of: impl Fn(&Outcome) -> bool) -> [u64; 4] {
+fn size(one: &ProgramResult, of: impl Fn(&ProcedureOutcome) -> bool) -> [u64; 4] {
     let program = &one.hot_cold.program;
     let mut sum = [0; 4];
     for outcome in one.hot_cold.outcomes.iter().filter(|one| of(one)) {
@@ -312,7 +312,7 @@ pub(super) fn growth(study: &SpikeStudy) -> Table {
 
 /// The sizes of hot and cold parts and stubs of improved procedures, and of all three, in percent of the size before.
 pub(super) fn improved_sizes(one: &ProgramResult) -> Option<[f64; 4]> {
-    match size(one, |one| one.category == Category::Optimized && one.hot_size > 0) {
+    match size(one, |one| one.category == HotColdCategory::Optimized && one.hot_size > 0) {
         [0, ..] => None,
         [before, hot, cold, stubs] => {
             Some([hot, cold, stubs, hot + cold + stubs].map(|part| percent(part, before)))

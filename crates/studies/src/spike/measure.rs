@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use session::measure::Ending;
 use session::{edges, forked_run, live};
-use spike::layout::Steps;
+use spike::layout::LayoutSteps;
 use spike::optimize::{self, Optimized, Options};
 use spike::profile::{EdgeCounts, IndirectCall};
 use spike::program::Program;
@@ -34,10 +34,10 @@ pub struct Variant {
 }
 
 const LAYOUT: Options =
-    Options { layout: Steps::ALL, strip_nops: true, linkage: false, hot_cold: false, inlining: false };
+    Options { layout: LayoutSteps::ALL, strip_nops: true, linkage: false, hot_cold: false, inlining: false };
 
 const fn steps(chain: bool, split: bool, order: bool) -> Option<Options> {
-    Some(Options { layout: Steps { chain, split, order, ..Steps::NONE }, ..LAYOUT })
+    Some(Options { layout: LayoutSteps { chain, split, order, ..LayoutSteps::NONE }, ..LAYOUT })
 }
 
 /// The original, and one optimization after another.
@@ -55,7 +55,7 @@ pub const VARIANTS: [Variant; 5] = [
 /// The number of the variant with hot-cold optimization and nothing after it.
 pub const HOT_COLD: usize = 2;
 
-/// Steps of the layout alone (the paper's Figure 10); all of them are a variant above.
+/// LayoutSteps of the layout alone (the paper's Figure 10); all of them are a variant above.
 pub const LAYOUTS: [Variant; 3] = [
     Variant { name: "chain blocks", options: steps(true, false, false) },
     Variant { name: "place procedures", options: steps(false, false, true) },

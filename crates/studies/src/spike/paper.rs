@@ -1,6 +1,6 @@
 //! What the paper found, beside what was found here.
 
-use spike::hot_cold::{Category, Outcome};
+use spike::hot_cold::{HotColdCategory, ProcedureOutcome};
 use table::{Kind, Table, Value};
 
 use super::figures::{self, Profiled, percent};
@@ -47,7 +47,7 @@ const FINDINGS: [Finding; 13] = [
         what: "of these, removed by hot-cold optimization",
         paper: "SQLSERVER about half",
         here: |one| {
-            let removed = |one: &Outcome| one.reduction.saves + one.reduction.adjustments;
+            let removed = |one: &ProcedureOutcome| one.reduction.saves + one.reduction.adjustments;
             let removed = one.hot_cold.outcomes.iter().map(removed).fold(0, u64::saturating_add);
             Some(percent(removed, Profiled::of(one).overhead_instructions()))
         },
@@ -69,7 +69,7 @@ const FINDINGS: [Finding; 13] = [
         what: "instructions in improved procedures",
         paper: "typically 60 %",
         here: |one| {
-            let of = |is_counted: &dyn Fn(Category) -> bool| -> u64 {
+            let of = |is_counted: &dyn Fn(HotColdCategory) -> bool| -> u64 {
                 one.hot_cold
                     .outcomes
                     .iter()
@@ -77,7 +77,7 @@ const FINDINGS: [Finding; 13] = [
                     .map(|one| one.executed)
                     .sum()
             };
-            Some(percent(of(&|category| category == Category::Optimized), of(&|_| true)))
+            Some(percent(of(&|category| category == HotColdCategory::Optimized), of(&|_| true)))
         },
     },
     Finding {

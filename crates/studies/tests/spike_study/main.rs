@@ -9,7 +9,7 @@ use pathlength_studies::spike::{
     Content, Input, PROGRAMS, ProgramResult, SpikeStudy, SpikeStudyError, SpikeStudyProgress,
     SpikeStudySettings, StudyProgram, spike,
 };
-use spike::hot_cold::Category;
+use spike::hot_cold::HotColdCategory;
 use spike::statistics::{self, ProcedureStatistics};
 use workloads::build::BuildFolders;
 use workloads::workload::{BuildTarget, Recipe, Source, Workload};
@@ -136,7 +136,7 @@ fn from_sources_to_the_page() {
     // The rare path is separated, and the frequent one needs neither its frame nor its registers.
     let number = one.profiled.procedures.iter().position(|one| one.name == "often").unwrap() as u32;
     let outcome = one.hot_cold.outcomes.iter().find(|one| one.procedure == number).unwrap();
-    assert_eq!(outcome.category, Category::Optimized);
+    assert_eq!(outcome.category, HotColdCategory::Optimized);
     assert!(outcome.hot_size < outcome.size && outcome.reduction.adjustments >= 2 * calls * 99 / 100);
 
     for table in study.tables() {

@@ -12,9 +12,9 @@ use events::record::{CALLSYS, Event, Mark};
 /// The reason of a system call whose number the kernel has not looked up yet.
 const UNRESOLVED: EntryReason = EntryReason::SystemCall(UNKNOWN_CALL);
 
-/// What was executed for a reason; None stands for the program itself.
+/// Executions for a reason; None stands for the program itself.
 #[derive(Debug, Default)]
-struct ReasonCounts {
+struct ReasonExecutions {
     reason: Option<EntryReason>,
     entries: u64,
     /// Executions, by block.
@@ -24,11 +24,11 @@ struct ReasonCounts {
 /// Counts of a thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadCounts {
-    reasons: Vec<ReasonCounts>,
+    reasons: Vec<ReasonExecutions>,
     numbers: BTreeMap<Option<EntryReason>, usize>,
     /// The reason of what is executed: an index of `reasons`.
     current: usize,
-    /// What was executed for the innermost unresolved system call; None if there is none.
+    /// Executions for the innermost unresolved system call; None if there is none.
     unresolved: Option<Vec<BlockId>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct CondensedRecords {
 }
 
 impl ThreadCounts {
-    /// What follows is executed for this reason, which is new if `is_entry`.
+    /// Executions that follow are for this reason, which is new if `is_entry`.
     pub fn enter(&mut self, reason: Option<EntryReason>, is_entry: bool) {
         self.current = self.number(reason);
         self.reasons[self.current].entries += u64::from(is_entry);
@@ -54,7 +54,7 @@ impl ThreadCounts {
     /// A block was executed.
     #[inline]
     pub fn count(&mut self, block: BlockId) {
-        let ReasonCounts { reason, blocks, .. } = &mut self.reasons[self.current];
+        let ReasonExecutions { reason, blocks, .. } = &mut self.reasons[self.current];
         if *reason == Some(UNRESOLVED)
             && let Some(unresolved) = &mut self.unresolved
         {
@@ -86,7 +86,7 @@ impl ThreadCounts {
         let next = self.reasons.len();
         let number = *self.numbers.entry(reason).or_insert(next);
         if number == next {
-            self.reasons.push(ReasonCounts { reason, ..ReasonCounts::default() });
+            self.reasons.push(ReasonExecutions { reason, ..ReasonExecutions::default() });
         }
         number
     }
@@ -95,7 +95,7 @@ impl ThreadCounts {
     pub fn condensed(&self, accesses: impl Fn(BlockId) -> usize) -> CondensedRecords {
         let mut records = CondensedRecords::default();
         for &number in self.numbers.values() {
-            let ReasonCounts { reason, entries, blocks } = &self.reasons[number];
+            let ReasonExecutions { reason, entries, blocks } = &self.reasons[number];
             if *entries == 0 && blocks.iter().all(|&times| times == 0) {
                 continue;
             }

@@ -33,7 +33,7 @@ pub(super) struct ExpectedAccess {
 
 /// An access that the recorder reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SeenAccess {
+pub(super) struct ReportedAccess {
     pub address: u64,
     pub is_conditional: bool,
 }
@@ -51,7 +51,7 @@ enum Successors {
 
 /// A transfer of control that calls are followed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockEnd {
+pub(super) enum CallTransfer {
     /// A call, with its return address.
     Call(u64),
     /// A return.
@@ -60,7 +60,7 @@ pub(super) enum BlockEnd {
 
 /// A block, with what its extent depends on.
 #[derive(Clone, Debug)]
-pub(super) struct KnownBlock {
+pub(super) struct ExtentBlock {
     pub address: u64,
     pub words: Arc<[u32]>,
     /// Whether it has the instruction that ends what is recorded.
@@ -75,10 +75,10 @@ pub(super) struct KnownBlock {
     /// The call of PALcode that it ends with.
     pub pal_call: Option<u32>,
     /// The call or the return that it ends with.
-    pub block_end: Option<BlockEnd>,
+    pub block_end: Option<CallTransfer>,
 }
 
-/// What was executed of a block.
+/// The executed part of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ExecutedExtent {
     /// The number of its first instructions that were executed.
@@ -87,8 +87,8 @@ pub(super) struct ExecutedExtent {
     pub is_explained: bool,
 }
 
-impl KnownBlock {
-    pub fn new(block: TranslatedBlock, palcode: &Palcode) -> KnownBlock {
+impl ExtentBlock {
+    pub fn new(block: TranslatedBlock, palcode: &Palcode) -> ExtentBlock {
         let TranslatedBlock { address, words } = block;
         let summaries: Vec<_> = words.iter().map(|&word| AlphaSystem.summary(word)).collect();
         let accesses: Box<[_]> = summaries
@@ -127,13 +127,13 @@ impl KnownBlock {
             },
         };
         let block_end = transfer.and_then(|transfer| match transfer.kind {
-            TransferKind::Call if transfer.link.is_some() => Some(BlockEnd::Call(end)),
-            TransferKind::Return => Some(BlockEnd::Return),
+            TransferKind::Call if transfer.link.is_some() => Some(CallTransfer::Call(end)),
+            TransferKind::Return => Some(CallTransfer::Return),
             _ => None,
         });
         let is_end = words.contains(&END);
         let (mode, entry) = (palcode.mode(address), palcode.entered_at(address));
-        KnownBlock {
+        ExtentBlock {
             address,
             is_end,
             mode,
@@ -172,7 +172,7 @@ impl KnownBlock {
         }
     }
 
-    /// Whether all of it was executed, with this number of accesses, without an exception: what [`KnownBlock::extent`] mostly finds.
+    /// Whether all of it was executed, with this number of accesses, without an exception: what [`ExtentBlock::extent`] mostly finds.
     pub fn is_whole(&self, seen: usize, next: u64) -> bool {
         seen == self.accesses.len() && self.may_precede(next) && !self.is_entered_again(next, seen)
     }
@@ -183,7 +183,7 @@ impl KnownBlock {
     /// that failed without an access.
     pub fn extent(
         &self,
-        seen: &[SeenAccess],
+        seen: &[ReportedAccess],
         next: Option<u64>,
         entry: Option<PalEntry>,
         last_locked: &mut u64,
@@ -231,7 +231,7 @@ impl KnownBlock {
     /// Appends the words of the accesses in order. Returns the first access that was not made.
     fn match_accesses(
         &self,
-        seen: &[SeenAccess],
+        seen: &[ReportedAccess],
         last_locked: &mut u64,
         words: &mut Vec<u64>,
     ) -> Option<ExpectedAccess> {
@@ -286,15 +286,15 @@ mod tests {
         Palcode { path: "".into(), code: 0xffff_fc00_0000_0000..0xffff_fc00_0000_6898 }
     }
 
-    fn block(words: &[u32]) -> KnownBlock {
-        KnownBlock::new(TranslatedBlock { address: BASE, words: words.into() }, &palcode())
+    fn block(words: &[u32]) -> ExtentBlock {
+        ExtentBlock::new(TranslatedBlock { address: BASE, words: words.into() }, &palcode())
     }
 
-    fn seen(addresses: &[u64]) -> Vec<SeenAccess> {
-        addresses.iter().map(|&address| SeenAccess { address, is_conditional: false }).collect()
+    fn seen(addresses: &[u64]) -> Vec<ReportedAccess> {
+        addresses.iter().map(|&address| ReportedAccess { address, is_conditional: false }).collect()
     }
 
-    fn extent(words: &[u32], accesses: &[SeenAccess], next: u64) -> (usize, bool, Vec<u64>) {
+    fn extent(words: &[u32], accesses: &[ReportedAccess], next: u64) -> (usize, bool, Vec<u64>) {
         let mut found = Vec::new();
         let entry = palcode().entered_at(next);
         let extent = block(words).extent(accesses, Some(next), entry, &mut 0x77, &mut found);
@@ -352,7 +352,7 @@ mod tests {
         // ldq_l t0,0(sp); stq_c t0,0(sp); ldq t1,16(sp)
         let words = [0xac3e_0000, 0xbc3e_0000, 0xa45e_0010];
         assert_eq!(extent(&words, &seen(&[0x10, 0x20]), BASE + 12), (3, true, vec![0x10, 0x10, 0x20]));
-        let conditional = SeenAccess { address: 0x10, is_conditional: true };
+        let conditional = ReportedAccess { address: 0x10, is_conditional: true };
         let all = [seen(&[0x10]), vec![conditional], seen(&[0x20])].concat();
         assert_eq!(extent(&words, &all, BASE + 12), (3, true, vec![0x10, 0x10, 0x20]));
         assert_eq!(extent(&words[1..], &seen(&[0x20]), BASE + 8), (2, true, vec![0x77, 0x20]));

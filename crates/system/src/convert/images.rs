@@ -20,7 +20,7 @@ pub(super) struct ImageFile {
 
 /// An image at its place in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MappedImage {
+pub(super) struct PlacedImage {
     /// An index of the files.
     pub file: usize,
     /// Run-time address minus link-time address.
@@ -50,7 +50,7 @@ impl ImageFiles {
     }
 
     /// Whether a mapped image has these instructions at an address.
-    pub fn has(&self, mapped: MappedImage, address: u64, words: &[u32]) -> bool {
+    pub fn has(&self, mapped: PlacedImage, address: u64, words: &[u32]) -> bool {
         let image = self.image(mapped.file);
         let link = address.wrapping_sub(mapped.bias);
         let code = image.code().iter().find(|code| (code.address..code.end()).contains(&link));
@@ -61,7 +61,7 @@ impl ImageFiles {
     }
 
     /// The only image that can have these instructions at an address; None if there is none, or several.
-    pub fn recognize(&self, address: u64, words: &[u32]) -> Option<MappedImage> {
+    pub fn recognize(&self, address: u64, words: &[u32]) -> Option<PlacedImage> {
         let mut found = self.candidates(address).filter(|&mapped| self.has(mapped, address, words));
         // Sections can share a page.
         let first = found.next()?;
@@ -69,7 +69,7 @@ impl ImageFiles {
     }
 
     /// All images, at all places where a page of their code is the page of an address.
-    fn candidates(&self, address: u64) -> impl Iterator<Item = MappedImage> {
+    fn candidates(&self, address: u64) -> impl Iterator<Item = PlacedImage> {
         self.0.iter().enumerate().flat_map(move |(file, one)| {
             let is_fixed = !one.image.position_independent();
             let pages = one.image.code().iter().flat_map(move |code| {
@@ -77,12 +77,12 @@ impl ImageFiles {
                 (first..code.end()).step_by(PAGE as usize)
             });
             let biases = pages.map(move |page| (address & !(PAGE - 1)).wrapping_sub(page));
-            biases.filter(move |&bias| !is_fixed || bias == 0).map(move |bias| MappedImage { file, bias })
+            biases.filter(move |&bias| !is_fixed || bias == 0).map(move |bias| PlacedImage { file, bias })
         })
     }
 
     /// The image as traces have it.
-    pub fn described(&self, mapped: MappedImage) -> events::Image {
+    pub fn described(&self, mapped: PlacedImage) -> events::Image {
         let ImageFile { path, image } = &self.0[mapped.file];
         let segments = image.segments().iter().map(image::Segment::addresses);
         let (start, end) = segments.fold((u64::MAX, 0), |(start, end), addresses| {
@@ -99,7 +99,7 @@ impl ImageFiles {
     }
 
     /// The function at an address of a mapped image, whose number in the process is `number`.
-    pub fn function(&self, mapped: MappedImage, number: u32, address: u64) -> Option<Function> {
+    pub fn function(&self, mapped: PlacedImage, number: u32, address: u64) -> Option<Function> {
         let image = self.image(mapped.file);
         let function = image.function_at(address.wrapping_sub(mapped.bias))?;
         Some(Function {

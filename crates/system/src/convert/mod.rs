@@ -18,8 +18,8 @@ use events::record::{Event, ExceptionKind, Mark, word_of_address};
 use image::Image;
 use trace::{ExecutionMode, Writer};
 
-use self::extent::{KnownBlock, SeenAccess};
-use self::images::{ImageFiles, MappedImage};
+use self::extent::{ExtentBlock, ReportedAccess};
+use self::images::{ImageFiles, PlacedImage};
 use self::plan::{FollowedPlan, RecordedPortion};
 use self::threads::TracedThreads;
 use crate::Error;
@@ -43,7 +43,7 @@ pub struct GuestImages {
     pub programs: Vec<PathBuf>,
 }
 
-/// What was converted.
+/// The result of a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
     /// Instructions in the trace.
@@ -70,7 +70,7 @@ pub fn convert(
     plan: &Plan,
     open: impl FnOnce(u32) -> io::Result<Arc<Writer>>,
 ) -> Result<Converted, Error> {
-    Converter::new(guest, plan)?.convert(source, open)
+    SystemConverter::new(guest, plan)?.convert(source, open)
 }
 
 /// Reads a stream and counts what is executed: in the trace each block occurs once for each reason, with zeros for addresses, and
@@ -80,7 +80,7 @@ pub fn count(
     guest: &GuestImages,
     open: impl FnOnce(u32) -> io::Result<Arc<Writer>>,
 ) -> Result<Converted, Error> {
-    let mut converter = Converter::new(guest, &Plan::default())?;
+    let mut converter = SystemConverter::new(guest, &Plan::default())?;
     converter.threads.count();
     converter.convert(source, open)
 }
@@ -90,7 +90,7 @@ pub fn exact_blocks(kernel: &Path) -> Result<Range<u64>, Error> {
     Ok(system_calls(&Image::open(kernel)?, kernel)?.0)
 }
 
-impl Converter<'_> {
+impl SystemConverter<'_> {
     fn convert(
         mut self,
         source: impl Read,
@@ -102,12 +102,12 @@ impl Converter<'_> {
         while let Some(event) = reader.next_event()? {
             match event {
                 StreamEvent::Defined(block) => {
-                    converter.blocks.push(KnownBlock::new(block, &converter.guest.palcode));
+                    converter.blocks.push(ExtentBlock::new(block, &converter.guest.palcode));
                 }
                 StreamEvent::Accessed { address, is_conditional } => {
-                    converter.accessed(SeenAccess { address, is_conditional });
+                    converter.accessed(ReportedAccess { address, is_conditional });
                     while let Some(address) = reader.next_access() {
-                        converter.accessed(SeenAccess { address, is_conditional: false });
+                        converter.accessed(ReportedAccess { address, is_conditional: false });
                     }
                 }
                 StreamEvent::Resumed { processor } => converter.last = processor.into(),
@@ -157,22 +157,22 @@ struct GuestProcessor {
     next_thread: Option<usize>,
     /// The block that it entered last, and the accesses since then.
     block: Option<u32>,
-    seen: Vec<SeenAccess>,
+    seen: Vec<ReportedAccess>,
     /// The number of those that were only counted.
     counted: usize,
-    /// What is recorded of this block, if it is to be.
+    /// The recorded part of this block, if it is recorded.
     portion: Option<RecordedPortion>,
 }
 
-struct Converter<'a> {
+struct SystemConverter<'a> {
     guest: &'a GuestImages,
     files: ImageFiles,
-    kernel: MappedImage,
-    palcode_file: MappedImage,
+    kernel: PlacedImage,
+    palcode_file: PlacedImage,
     /// The address of the kernel's code for system calls, and of the table with their functions.
     system_call_entry: Range<u64>,
     system_call_table: Range<u64>,
-    blocks: Vec<KnownBlock>,
+    blocks: Vec<ExtentBlock>,
     processors: Vec<GuestProcessor>,
     /// The processor that accesses are of.
     last: usize,
@@ -184,14 +184,14 @@ struct Converter<'a> {
     converted: Converted,
 }
 
-impl<'a> Converter<'a> {
-    fn new(guest: &'a GuestImages, plan: &Plan) -> Result<Converter<'a>, Error> {
+impl<'a> SystemConverter<'a> {
+    fn new(guest: &'a GuestImages, plan: &Plan) -> Result<SystemConverter<'a>, Error> {
         let mut files = ImageFiles::open(guest.programs.iter().map(PathBuf::as_path));
         let (kernel, palcode) = (Image::open(&guest.kernel)?, Image::open(&guest.palcode.path)?);
         let (system_call_entry, system_call_table) = system_calls(&kernel, &guest.kernel)?;
-        let kernel = MappedImage { file: files.add(&guest.kernel, kernel), bias: 0 };
-        let palcode_file = MappedImage { file: files.add(&guest.palcode.path, palcode), bias: 0 };
-        Ok(Converter {
+        let kernel = PlacedImage { file: files.add(&guest.kernel, kernel), bias: 0 };
+        let palcode_file = PlacedImage { file: files.add(&guest.palcode.path, palcode), bias: 0 };
+        Ok(SystemConverter {
             guest,
             plan: FollowedPlan::new(plan, kernel, &files),
             files,
@@ -217,7 +217,7 @@ impl<'a> Converter<'a> {
         &mut self.processors[number]
     }
 
-    fn accessed(&mut self, access: SeenAccess) {
+    fn accessed(&mut self, access: ReportedAccess) {
         if let Some(processor) = self.processors.get_mut(self.last) {
             processor.seen.push(access);
         }
@@ -230,7 +230,7 @@ impl<'a> Converter<'a> {
         if self.follows_plainly(number, block)? {
             return Ok(false);
         }
-        let KnownBlock { address: next, mode, entry, .. } = self.blocks[block as usize];
+        let ExtentBlock { address: next, mode, entry, .. } = self.blocks[block as usize];
         self.settle(number, Some((next, entry)))?;
         let processor = self.processor(number);
         processor.seen.clear();
@@ -337,7 +337,7 @@ impl<'a> Converter<'a> {
         let portion = processor.portion.take();
         let known = &self.blocks[block as usize];
         let processor = &mut self.processors[usize::from(number)];
-        let unknown = SeenAccess { address: 0, is_conditional: false };
+        let unknown = ReportedAccess { address: 0, is_conditional: false };
         processor.seen.extend(std::iter::repeat_n(unknown, processor.counted));
         let seen = &processor.seen;
         let (next, entry) = next.map_or((None, None), |(next, entry)| (Some(next), entry));
@@ -402,7 +402,7 @@ impl<'a> Converter<'a> {
     }
 
     /// The image that a block lies in.
-    fn image_of(&mut self, thread: usize, block: u32) -> Option<MappedImage> {
+    fn image_of(&mut self, thread: usize, block: u32) -> Option<PlacedImage> {
         let known = &self.blocks[block as usize];
         match known.mode {
             ExecutionMode::Pal => Some(self.palcode_file),

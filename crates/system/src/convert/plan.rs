@@ -5,18 +5,18 @@
 
 use std::collections::HashMap;
 
-use engine::{Place, Plan, SymbolName, UnitEnd, UnitName, function_entries};
+use engine::{Plan, ProgramLocation, SymbolName, UnitEnd, UnitName, function_entries};
 use events::LoadedImage;
 use events::record::Mark;
 use trace::ExecutionMode;
 
-use super::extent::{BlockEnd, KnownBlock};
-use super::images::{ImageFiles, MappedImage};
+use super::extent::{CallTransfer, ExtentBlock};
+use super::images::{ImageFiles, PlacedImage};
 
 /// Return addresses that are kept of a thread; of a deeper recursion the oldest are forgotten.
 const MOST_FRAMES: usize = 1 << 16;
 
-/// What an address means.
+/// The meaning of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PlaceRole {
     UnitEnds,
@@ -48,18 +48,18 @@ impl RecordedPortion {
     pub const WHOLE: RecordedPortion = RecordedPortion { first: 0, limit: usize::MAX };
 }
 
-/// What is to be done with a block that a thread enters.
+/// The treatment of a block that a thread enters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlannedBlock {
     /// Marks before it.
     pub marks: Vec<Mark>,
-    /// What is recorded of it; None if nothing is.
+    /// The recorded part of it; None if nothing is.
     pub portion: Option<RecordedPortion>,
 }
 
 /// A unit of work that has begun.
 #[derive(Clone, Copy, Debug)]
-struct OpenUnit {
+struct RecordedUnit {
     /// Its number, if it is recorded.
     number: Option<u64>,
     /// The number of return addresses with which it ends: when one of these is gone.
@@ -68,12 +68,12 @@ struct OpenUnit {
 
 /// A thread's open calls, and how much of it was executed and recorded.
 #[derive(Debug, Default)]
-struct FollowedThread {
+struct ConvertedThread {
     /// Return addresses of calls.
     frames: Vec<u64>,
     /// How the last block of a program, and of the kernel, ended.
-    ends: [Option<BlockEnd>; 2],
-    open: Option<OpenUnit>,
+    ends: [Option<CallTransfer>; 2],
+    open: Option<RecordedUnit>,
     executed: u64,
     recorded: u64,
 }
@@ -81,7 +81,7 @@ struct FollowedThread {
 /// The places in a process.
 #[derive(Debug, Default)]
 struct ProcessPlaces {
-    images: Vec<MappedImage>,
+    images: Vec<PlacedImage>,
     /// Blocks whose image was looked for.
     seen: Vec<bool>,
     /// In order of addresses.
@@ -95,14 +95,14 @@ pub(super) struct FollowedPlan {
     state: PartState,
     /// Units that have begun.
     units: u64,
-    threads: Vec<FollowedThread>,
+    threads: Vec<ConvertedThread>,
     processes: HashMap<u32, ProcessPlaces>,
     kernel: Vec<(u64, PlaceRole)>,
 }
 
 impl FollowedPlan {
     /// Of a plan; None if it is to record everything.
-    pub fn new(plan: &Plan, kernel: MappedImage, files: &ImageFiles) -> Option<FollowedPlan> {
+    pub fn new(plan: &Plan, kernel: PlacedImage, files: &ImageFiles) -> Option<FollowedPlan> {
         if plan.from.is_none() && plan.until.is_none() && plan.unit.is_none() {
             return None;
         }
@@ -127,14 +127,14 @@ impl FollowedPlan {
     }
 
     /// The addresses of the plan's places in an image.
-    fn roles_in(&self, mapped: MappedImage, files: &ImageFiles) -> Vec<(u64, PlaceRole)> {
+    fn roles_in(&self, mapped: PlacedImage, files: &ImageFiles) -> Vec<(u64, PlaceRole)> {
         let file = files.image(mapped.file);
         let events::Image { path, start, end, bias, .. } = files.described(mapped);
         let loaded = LoadedImage { path, start, end, bias };
         let mut roles = Vec::new();
         let places = [(&self.plan.from, PlaceRole::From), (&self.plan.until, PlaceRole::Until)];
         for (place, role) in places {
-            let addresses = place.iter().flat_map(|place: &Place| {
+            let addresses = place.iter().flat_map(|place: &ProgramLocation| {
                 let absolute = place.address().filter(|address| (start..end).contains(address));
                 absolute.into_iter().chain(place.addresses_in(&loaded, file))
             });
@@ -155,12 +155,12 @@ impl FollowedPlan {
         roles
     }
 
-    /// What the instructions of a block mean.
+    /// The roles of the instructions of a block.
     fn roles(
         &mut self,
         process: u32,
         number: u32,
-        known: &KnownBlock,
+        known: &ExtentBlock,
         files: &ImageFiles,
     ) -> &[(u64, PlaceRole)] {
         let roles = if known.address >> 63 != 0 {
@@ -197,11 +197,11 @@ impl FollowedPlan {
         process: u32,
         mode: ExecutionMode,
         number: u32,
-        known: &KnownBlock,
+        known: &ExtentBlock,
         files: &ImageFiles,
     ) -> PlannedBlock {
         if self.threads.len() <= thread {
-            self.threads.resize_with(thread + 1, FollowedThread::default);
+            self.threads.resize_with(thread + 1, ConvertedThread::default);
         }
         let mut planned = PlannedBlock::default();
         let mut roles: [Option<usize>; 4] = [None; 4];
@@ -248,14 +248,16 @@ impl FollowedPlan {
 
     /// The first instruction of a block at which recording begins, if it does.
     fn first_instruction(&self, thread: usize, length: usize, place: Option<usize>) -> Option<usize> {
-        let Some(number) = self.plan.from.as_ref().and_then(Place::instructions) else { return place };
+        let Some(number) = self.plan.from.as_ref().and_then(ProgramLocation::instructions) else {
+            return place;
+        };
         let executed = self.threads[thread].executed;
         (executed + length as u64 > number).then(|| number.saturating_sub(executed) as usize)
     }
 
     /// How many instructions of a block may be recorded.
     fn limit(&self, thread: usize, place: Option<usize>) -> usize {
-        match self.plan.until.as_ref().and_then(Place::instructions) {
+        match self.plan.until.as_ref().and_then(ProgramLocation::instructions) {
             Some(number) => number.saturating_sub(self.threads[thread].recorded) as usize,
             None => place.unwrap_or(usize::MAX),
         }
@@ -263,7 +265,7 @@ impl FollowedPlan {
 
     /// Ends the open unit, if it ends before this block.
     fn end_unit(&mut self, thread: usize, returned: Option<usize>, at_end: bool, marks: &mut Vec<Mark>) {
-        let FollowedThread { open, frames, .. } = &mut self.threads[thread];
+        let ConvertedThread { open, frames, .. } = &mut self.threads[thread];
         let Some(unit) = open else { return };
         let end = self.unit.as_ref().map(|unit| &unit.end);
         let mark = match (unit.depth, end) {
@@ -294,7 +296,7 @@ impl FollowedPlan {
     /// Begins a unit, unless one is open.
     fn begin_unit(&mut self, thread: usize, marks: &mut Vec<Mark>) {
         let (Some(unit), Some(plan)) = (&self.unit, &self.plan.unit) else { return };
-        let FollowedThread { open, frames, .. } = &mut self.threads[thread];
+        let ConvertedThread { open, frames, .. } = &mut self.threads[thread];
         // A unit that has not come to its end when the next one begins was left.
         let is_left = open.is_some_and(|open| open.depth.is_none() && unit.end != UnitEnd::Return);
         if self.state != PartState::Active || plan.is_over(self.units) || open.is_some() && !is_left {
@@ -304,7 +306,7 @@ impl FollowedPlan {
         let number = plan.wants(self.units).then_some(self.units);
         self.units += 1;
         let depth = (unit.end == UnitEnd::Return).then_some(frames.len());
-        *open = Some(OpenUnit { number, depth });
+        *open = Some(RecordedUnit { number, depth });
         marks.extend(number.into_iter().flat_map(|number| [Mark::Gap, Mark::UnitBegins(number)]));
     }
 
@@ -320,7 +322,7 @@ impl FollowedPlan {
         &mut self,
         thread: usize,
         mode: ExecutionMode,
-        known: &KnownBlock,
+        known: &ExtentBlock,
         instructions: usize,
         portion: Option<RecordedPortion>,
     ) -> Vec<Mark> {
@@ -353,13 +355,13 @@ impl FollowedPlan {
     }
 }
 
-impl FollowedThread {
+impl ConvertedThread {
     /// Control arrives at an address. If a call has returned there, its place among the return addresses is returned,
     /// counted from 1; later ones were left.
     fn arrive(&mut self, address: u64, mode: ExecutionMode) -> Option<usize> {
         let end = &mut self.ends[usize::from(mode == ExecutionMode::User)];
         match *end {
-            Some(BlockEnd::Call(back)) => {
+            Some(CallTransfer::Call(back)) => {
                 *end = None;
                 if self.frames.len() == MOST_FRAMES {
                     self.frames.drain(..MOST_FRAMES / 2);
@@ -369,7 +371,7 @@ impl FollowedThread {
             }
             before => {
                 let count = self.frames.len();
-                let is_return = before == Some(BlockEnd::Return);
+                let is_return = before == Some(CallTransfer::Return);
                 let depth = if self.frames.last() == Some(&address) {
                     count - 1
                 } else {

@@ -9,11 +9,11 @@ use analysis::replay::summary::RecordTimes;
 use events::record::{CALLSYS, Event, Mark};
 use events::{Block, BlockId};
 use isa::AlphaSystem;
-use trace::{ExecutionMode, Process, StreamWriter, Writer};
+use trace::{ExecutionMode, ProcessDictionary, StreamWriter, Writer};
 
 use super::counts::ThreadCounts;
-use super::extent::KnownBlock;
-use super::images::{ImageFiles, MappedImage};
+use super::extent::ExtentBlock;
+use super::images::{ImageFiles, PlacedImage};
 use super::{UNKNOWN_SYSTEM_CALL, marks_between};
 use crate::Error;
 use crate::palcode::PalEntry;
@@ -67,8 +67,8 @@ struct TracedProcess {
     /// The guest's number and the name.
     guest: u32,
     name: String,
-    process: Arc<Process>,
-    images: Vec<MappedImage>,
+    process: Arc<ProcessDictionary>,
+    images: Vec<PlacedImage>,
     /// The numbers of blocks that were executed whole, and of parts, by the recorder's number.
     blocks: Vec<Option<BlockId>>,
     /// The number of addresses in each block's record.
@@ -146,7 +146,7 @@ impl TracedThreads {
             self.processes.push(TracedProcess {
                 guest,
                 name,
-                process: Process::new(writer, number, guest),
+                process: ProcessDictionary::new(writer, number, guest),
                 images: Vec::new(),
                 blocks: Vec::new(),
                 accesses: Vec::new(),
@@ -233,7 +233,7 @@ impl TracedThreads {
     }
 
     /// The images of a thread's process so far.
-    pub fn images(&self, thread: usize) -> impl Iterator<Item = MappedImage> {
+    pub fn images(&self, thread: usize) -> impl Iterator<Item = PlacedImage> {
         self.processes[self.threads[thread].process].images.iter().copied()
     }
 
@@ -242,9 +242,9 @@ impl TracedThreads {
         &mut self,
         thread: usize,
         block: u32,
-        known: &KnownBlock,
+        known: &ExtentBlock,
         executed: Range<usize>,
-        image: Option<MappedImage>,
+        image: Option<PlacedImage>,
         files: &ImageFiles,
     ) -> Result<BlockId, Error> {
         let process = &mut self.processes[self.threads[thread].process];

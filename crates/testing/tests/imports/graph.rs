@@ -13,7 +13,7 @@ struct Module {
     children: HashMap<String, usize>,
     /// The items defined in the file.
     items: HashSet<String>,
-    /// What `use` brings in, by its name here.
+    /// The items that `use` brings in, by their names here.
     imported: HashMap<String, Segments>,
     /// Modules of which `use` brings in all.
     globs: Vec<Segments>,

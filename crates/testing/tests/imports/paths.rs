@@ -47,7 +47,7 @@ fn collect(tree: &syn::UseTree, prefix: &mut Segments, found: &mut Vec<(String, 
 struct Paths(Vec<Segments>);
 
 impl Paths {
-    /// What a macro is given is no syntax tree: paths are words with `::` between.
+    /// The input of a macro is no syntax tree: paths are words with `::` between.
     fn tokens(&mut self, tokens: TokenStream) {
         let (mut path, mut colons) = (Segments::new(), 0);
         for token in tokens {

@@ -7,7 +7,7 @@ const MAX_DEPTH: usize = 1 << 16;
 
 /// The open calls of a thread.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct OpenCalls {
     /// Their return addresses, the innermost last; `None` for a signal handler, and for an entry of the kernel.
     frames: VecDeque<Option<u64>>,
     /// By return address, the number of open calls. It is 0 after all have returned or were left otherwise.
@@ -28,7 +28,7 @@ pub(super) enum Return {
     Impossible,
 }
 
-impl Calls {
+impl OpenCalls {
     /// A call is made with this return address; `None` if a signal handler or the kernel is entered.
     pub fn open(&mut self, frame: Option<u64>) {
         if self.frames.len() == MAX_DEPTH {
@@ -81,6 +81,6 @@ impl Calls {
 
     /// Drops all calls, since there is a gap in the records.
     pub fn forget(&mut self) {
-        *self = Calls::default();
+        *self = OpenCalls::default();
     }
 }

@@ -9,13 +9,14 @@ use std::fmt;
 
 use isa::{ControlTransfer, TransferTarget};
 
-use self::calls::{Calls, Return};
+use self::calls::{OpenCalls, Return};
 use crate::codec::block_summary::{
-    Access, BlockSummaries, BlockSummary, Exit, NONE, REGISTERS, SLOTS, Transfer, UNKNOWN,
+    BlockSummaries, BlockSummary, ExitTransfer, NONE, PointerTransfer, REGISTERS, SLOTS, SummaryAccess,
+    UNKNOWN,
 };
 use crate::{Chunk, Trace};
 use events::record::{
-    Entries, Entry, Execution, FIRST_UNPRIVILEGED_PAL_CALL, Heap, Mapping, Mark, address_of_word,
+    Entries, Entry, Execution, FIRST_UNPRIVILEGED_PAL_CALL, Heap, MappingEvent, Mark, address_of_word,
     returns_from_kernel, word_of_address,
 };
 use events::{Block, BlockId};
@@ -67,7 +68,7 @@ impl fmt::Display for Violation {
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct TraceReport {
     /// Number of instructions checked.
     pub instructions: u64,
     /// Number of addresses read.
@@ -85,24 +86,24 @@ pub struct Report {
     pub outside: u64,
     /// Number of violations.
     pub violations: u64,
-    /// The first violations, at most [`Report::LISTED`].
+    /// The first violations, at most [`TraceReport::LISTED`].
     pub listed: Vec<Violation>,
 }
 
-impl Report {
+impl TraceReport {
     /// Maximum number of violations that are listed.
     pub const LISTED: usize = 100;
 }
 
 /// Checks a trace. Damage that was found when it was opened is not in the report: see [`Trace::problems`].
-pub fn check(trace: &Trace) -> Report {
+pub fn check(trace: &Trace) -> TraceReport {
     let set = trace.instruction_set();
     let mut summaries = BlockSummaries::new(set, false);
     for block in trace.blocks() {
         summaries.push(block.address, &block.words);
     }
     let ends: Vec<_> = trace.blocks().iter().map(LastInstruction::new).collect();
-    let mut report = Report::default();
+    let mut report = TraceReport::default();
     for stream in 0..trace.streams().len() as u32 {
         StreamChecker::new(trace, &summaries, &ends, &mut report, stream).follow();
     }
@@ -111,7 +112,7 @@ pub fn check(trace: &Trace) -> Report {
 
 /// The possible successors of a block.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum BlockSuccessors {
     Anywhere,
     At(u64),
     Either(u64, u64),
@@ -156,7 +157,7 @@ struct StreamChecker<'a> {
     summaries: &'a BlockSummaries,
     /// By block.
     ends: &'a [LastInstruction],
-    report: &'a mut Report,
+    report: &'a mut TraceReport,
     stream: u32,
     instruction: u64,
     /// The last heap mark.
@@ -165,12 +166,12 @@ struct StreamChecker<'a> {
     mapping_step: u8,
     /// The block executed last.
     last: Option<BlockId>,
-    next: Next,
+    next: BlockSuccessors,
     /// Whether that block ended with a return.
     returns: bool,
     /// The known values of the slots.
     slots: [Option<u64>; SLOTS],
-    calls: Calls,
+    calls: OpenCalls,
     /// A return to where no call is open: wrong, unless a signal handler has ended, which the next mark tells.
     stray: Option<Violation>,
     /// The number of the last order mark, or 0.
@@ -187,7 +188,7 @@ impl<'a> StreamChecker<'a> {
         trace: &'a Trace,
         summaries: &'a BlockSummaries,
         ends: &'a [LastInstruction],
-        report: &'a mut Report,
+        report: &'a mut TraceReport,
         stream: u32,
     ) -> StreamChecker<'a> {
         let mut checker = StreamChecker {
@@ -200,10 +201,10 @@ impl<'a> StreamChecker<'a> {
             heap: HeapMark::Other,
             mapping_step: 0,
             last: None,
-            next: Next::Anywhere,
+            next: BlockSuccessors::Anywhere,
             returns: false,
             slots: [None; SLOTS],
-            calls: Calls::default(),
+            calls: OpenCalls::default(),
             stray: None,
             order: 0,
             is_ordered: false,
@@ -220,7 +221,7 @@ impl<'a> StreamChecker<'a> {
 
     fn report(&mut self, violation: Violation) {
         self.report.violations += 1;
-        if self.report.listed.len() < Report::LISTED {
+        if self.report.listed.len() < TraceReport::LISTED {
             self.report.listed.push(violation);
         }
     }
@@ -237,7 +238,7 @@ impl<'a> StreamChecker<'a> {
     }
 
     fn divert(&mut self) {
-        self.next = Next::Anywhere;
+        self.next = BlockSuccessors::Anywhere;
         self.returns = false;
         self.slots = [None; SLOTS];
         self.slots[self.zero()] = Some(0);
@@ -359,13 +360,13 @@ impl<'a> StreamChecker<'a> {
     }
 
     /// Whether the four marks of a mapped range follow each other.
-    fn mapping(&mut self, mark: Mapping) {
+    fn mapping(&mut self, mark: MappingEvent) {
         let step = match mark {
-            Mapping::Start(_) => 0,
-            Mapping::Size(_) => 1,
-            Mapping::Shared(_) | Mapping::Private(_) => 2,
-            Mapping::Offset(_) => 3,
-            Mapping::Copied(_) | Mapping::Gone => 4,
+            MappingEvent::Start(_) => 0,
+            MappingEvent::Size(_) => 1,
+            MappingEvent::Shared(_) | MappingEvent::Private(_) => 2,
+            MappingEvent::Offset(_) => 3,
+            MappingEvent::Copied(_) | MappingEvent::Gone => 4,
         };
         let fits = if step == 4 { self.mapping_step == 0 } else { self.mapping_step == step };
         if !fits {
@@ -417,11 +418,11 @@ impl<'a> StreamChecker<'a> {
         }
         let last = &self.ends[execution.block as usize];
         self.next = self.successors(last, summary);
-        self.returns = summary.exit == Exit::Return;
+        self.returns = summary.exit == ExitTransfer::Return;
         self.last = Some(execution.block);
         self.instruction += u64::from(summary.instructions);
         self.report.instructions += u64::from(summary.instructions);
-        if summary.exit == Exit::Call {
+        if summary.exit == ExitTransfer::Call {
             self.report.calls += 1;
             self.calls.open(Some(last.end));
         }
@@ -430,9 +431,9 @@ impl<'a> StreamChecker<'a> {
     /// Whether the block is a possible successor.
     fn control(&mut self, block: &Block) {
         let fits = match self.next {
-            Next::Anywhere => true,
-            Next::At(address) => address == block.address,
-            Next::Either(one, other) => one == block.address || other == block.address,
+            BlockSuccessors::Anywhere => true,
+            BlockSuccessors::At(address) => address == block.address,
+            BlockSuccessors::Either(one, other) => one == block.address || other == block.address,
         };
         if !fits {
             let from = self.last.map_or(0, |last| self.ends[last as usize].pc);
@@ -444,18 +445,22 @@ impl<'a> StreamChecker<'a> {
         }
     }
 
-    fn successors(&self, last: &LastInstruction, summary: &BlockSummary) -> Next {
-        let Some(transfer) = last.transfer else { return Next::At(last.end) };
+    fn successors(&self, last: &LastInstruction, summary: &BlockSummary) -> BlockSuccessors {
+        let Some(transfer) = last.transfer else { return BlockSuccessors::At(last.end) };
         match transfer.target {
             TransferTarget::Relative(distance) => {
                 let target = last.pc.wrapping_add_signed(distance);
-                if transfer.is_conditional { Next::Either(target, last.end) } else { Next::At(target) }
+                if transfer.is_conditional {
+                    BlockSuccessors::Either(target, last.end)
+                } else {
+                    BlockSuccessors::At(target)
+                }
             }
-            TransferTarget::Register { .. } if summary.jump == NONE => Next::Anywhere,
+            TransferTarget::Register { .. } if summary.jump == NONE => BlockSuccessors::Anywhere,
             TransferTarget::Register { .. } => {
                 let ignored = self.summaries.set.code_alignment() - 1;
                 let target = self.slots[summary.jump as usize].map(address_of_word);
-                target.map_or(Next::Anywhere, |target| Next::At(target & !ignored))
+                target.map_or(BlockSuccessors::Anywhere, |target| BlockSuccessors::At(target & !ignored))
             }
         }
     }
@@ -478,7 +483,7 @@ impl<'a> StreamChecker<'a> {
         }
     }
 
-    fn access(&mut self, block: &Block, index: usize, access: &Access, address: u64) {
+    fn access(&mut self, block: &Block, index: usize, access: &SummaryAccess, address: u64) {
         self.report.accesses += 1;
         if let Some(base) = self.slots[access.base.slot as usize] {
             let sum = base.wrapping_add(access.base.constant);
@@ -493,7 +498,7 @@ impl<'a> StreamChecker<'a> {
         if access.inferred_slot != UNKNOWN {
             self.slots[access.inferred_slot as usize] = Some(address.wrapping_sub(access.base.constant));
         }
-        if access.transfer == Transfer::Load {
+        if access.transfer == PointerTransfer::Load {
             self.slots[access.data.slot as usize] = None;
         }
     }

@@ -10,7 +10,7 @@ use isa::{
 use super::value_step::ValueStep;
 use crate::bytes::Malformed;
 use events::BlockId;
-use events::record::{Shape, word_of_address};
+use events::record::{RecordShape, word_of_address};
 
 /// Number of registers. The first slots hold the values of the registers at the start of the block; the others hold
 /// values that are loaded or computed in the block. The slot of the instruction set's zero register is always 0.
@@ -37,7 +37,7 @@ impl SymbolicValue {
 
 /// The quadword that an access moves between memory and an integer register, since it may be an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transfer {
+pub(crate) enum PointerTransfer {
     /// The access moves no quadword, or none to or from an integer register.
     Other,
     /// Loads it into the slot of `data`, whose constant is 0.
@@ -48,36 +48,36 @@ pub(crate) enum Transfer {
 
 /// An access to memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
+pub(crate) struct SummaryAccess {
     /// Base register plus displacement.
     pub base: SymbolicValue,
     /// The slot whose value can be inferred from the recorded address if it was not known; [`UNKNOWN`] if there is
     /// none.
     pub inferred_slot: u8,
     pub data: SymbolicValue,
-    pub transfer: Transfer,
+    pub transfer: PointerTransfer,
     /// Mask of the address bits: all, or all but the low three.
     pub mask: u64,
 }
 
 /// The value of a register at the end of a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Assignment {
+pub(crate) struct RegisterValue {
     pub register: u8,
     pub to: SymbolicValue,
     /// All bits set if the register equals the slot; else 0.
     pub is_copy: u64,
 }
 
-impl Assignment {
-    fn new(register: u8, to: SymbolicValue) -> Assignment {
-        Assignment { register, to, is_copy: if to.constant == 0 { u64::MAX } else { 0 } }
+impl RegisterValue {
+    fn new(register: u8, to: SymbolicValue) -> RegisterValue {
+        RegisterValue { register, to, is_copy: if to.constant == 0 { u64::MAX } else { 0 } }
     }
 }
 
 /// The kind of transfer of control at the end of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ExitTransfer {
     #[default]
     Other,
     Call,
@@ -98,7 +98,7 @@ pub(crate) struct BlockSummary {
     pub unknown: u32,
     /// The register that holds the address of the next instruction to execute, or [`NONE`].
     pub jump: u8,
-    pub exit: Exit,
+    pub exit: ExitTransfer,
 }
 
 /// The summaries of a process's blocks, by number.
@@ -107,8 +107,8 @@ pub(crate) struct BlockSummaries {
     pub set: &'static dyn InstructionSet,
     pub has_values: bool,
     list: Vec<BlockSummary>,
-    accesses: Vec<Access>,
-    assignments: Vec<Assignment>,
+    accesses: Vec<SummaryAccess>,
+    assignments: Vec<RegisterValue>,
     /// If records have values: the instructions of all blocks, and the index of each block's first one.
     value_steps: Vec<ValueStep>,
     starts: Vec<u32>,
@@ -123,7 +123,7 @@ const UNDEFINED_BLOCK: BlockSummary = BlockSummary {
     words: 0,
     unknown: 0,
     jump: NONE,
-    exit: Exit::Other,
+    exit: ExitTransfer::Other,
 };
 
 impl BlockSummaries {
@@ -145,7 +145,7 @@ impl BlockSummaries {
     pub fn push(&mut self, address: u64, words: &[u32]) {
         let address = word_of_address(address);
         let mut state = AbstractState::new(self.set.zero_register());
-        let shape = Shape::new(self.set, words, self.has_values);
+        let shape = RecordShape::new(self.set, words, self.has_values);
         let mut summary = BlockSummary {
             address,
             instructions: shape.instructions,
@@ -186,7 +186,7 @@ impl BlockSummaries {
     }
 
     #[inline(always)]
-    pub fn accesses(&self, summary: &BlockSummary) -> &[Access] {
+    pub fn accesses(&self, summary: &BlockSummary) -> &[SummaryAccess] {
         let (start, count) = summary.accesses;
         &self.accesses[start as usize..][..count as usize]
     }
@@ -200,17 +200,17 @@ impl BlockSummaries {
 
     /// The assignments, in the order in which they must be done.
     #[inline(always)]
-    pub fn assignments(&self, summary: &BlockSummary) -> &[Assignment] {
+    pub fn assignments(&self, summary: &BlockSummary) -> &[RegisterValue] {
         let (start, count) = summary.assignments;
         &self.assignments[start as usize..][..count as usize]
     }
 }
 
-fn exit(transfer: Option<ControlTransfer>) -> Exit {
+fn exit(transfer: Option<ControlTransfer>) -> ExitTransfer {
     match transfer.map(|transfer| (transfer.kind, transfer.link)) {
-        Some((TransferKind::Call, Some(_))) => Exit::Call,
-        Some((TransferKind::Return, _)) => Exit::Return,
-        _ => Exit::Other,
+        Some((TransferKind::Call, Some(_))) => ExitTransfer::Call,
+        Some((TransferKind::Return, _)) => ExitTransfer::Return,
+        _ => ExitTransfer::Other,
     }
 }
 
@@ -221,7 +221,7 @@ struct AbstractState {
     registers: [SymbolicValue; REGISTERS],
     /// Bit mask of the slots whose values are known.
     known_slots: u64,
-    accesses: Vec<Access>,
+    accesses: Vec<SummaryAccess>,
 }
 
 impl AbstractState {
@@ -309,16 +309,16 @@ impl AbstractState {
         self.known_slots |= 1 << inferred_slot;
         let (data, transfer) = match access.quadword {
             Some(register) if access.is_store => {
-                (self.known(self.registers[register as usize]), Transfer::Store)
+                (self.known(self.registers[register as usize]), PointerTransfer::Store)
             }
-            Some(_) => (self.new_slot(), Transfer::Load),
-            None => (self.constant(0), Transfer::Other),
+            Some(_) => (self.new_slot(), PointerTransfer::Load),
+            None => (self.constant(0), PointerTransfer::Other),
         };
-        if let (Transfer::Load, Some(register)) = (transfer, access.quadword) {
+        if let (PointerTransfer::Load, Some(register)) = (transfer, access.quadword) {
             self.known_slots |= 1 << data.slot;
             self.write(register, data);
         }
-        self.accesses.push(Access { base, mask: access.mask, inferred_slot, data, transfer });
+        self.accesses.push(SummaryAccess { base, mask: access.mask, inferred_slot, data, transfer });
     }
 
     fn known(&self, sum: SymbolicValue) -> SymbolicValue {
@@ -327,17 +327,17 @@ impl AbstractState {
 
     /// The values of the registers at the end: assignments in an order in which none overwrites the source of a later
     /// one, and the mask of registers with unknown values.
-    fn result(&self) -> (Vec<Assignment>, u32) {
+    fn result(&self) -> (Vec<RegisterValue>, u32) {
         let (mut pending, mut ordered, mut unknown) = (Vec::new(), Vec::new(), 0);
         for (register, &to) in (0..).zip(&self.registers).filter(|&(register, _)| register != self.zero) {
             if self.known(to).slot == UNKNOWN {
                 unknown |= 1 << register;
             } else if to != (SymbolicValue { slot: register, constant: 0 }) {
-                pending.push(Assignment::new(register, to));
+                pending.push(RegisterValue::new(register, to));
             }
         }
         while !pending.is_empty() {
-            let is_free = |one: &Assignment| {
+            let is_free = |one: &RegisterValue| {
                 pending.iter().all(|other| other.register == one.register || other.to.slot != one.register)
             };
             match pending.iter().position(is_free) {
@@ -443,7 +443,7 @@ mod tests {
                 if access.inferred_slot != UNKNOWN {
                     slots[access.inferred_slot as usize] = Some(address.wrapping_sub(access.base.constant));
                 }
-                if access.transfer == Transfer::Load {
+                if access.transfer == PointerTransfer::Load {
                     slots[access.data.slot as usize] = Some(r[instruction.ra() as usize]);
                 }
             }

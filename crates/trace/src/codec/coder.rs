@@ -6,7 +6,7 @@ use crate::bytes::{Bytes, Malformed, put, put_difference};
 
 /// The sections of a chunk of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Section {
+pub(crate) enum ChunkSection {
     /// Outcomes of block predictions.
     Blocks,
     /// Block numbers that no predictor had.
@@ -27,15 +27,15 @@ pub(crate) enum Section {
 pub(crate) const SECTIONS: usize = 7;
 
 /// The sections that hold outcomes.
-const OUTCOMES: [Section; 3] = [Section::Blocks, Section::Addresses, Section::Values];
+const OUTCOMES: [ChunkSection; 3] = [ChunkSection::Blocks, ChunkSection::Addresses, ChunkSection::Values];
 
-impl Section {
+impl ChunkSection {
     /// The section of the words that no predictor of this kind had.
-    fn literals(self) -> Section {
+    fn literals(self) -> ChunkSection {
         match self {
-            Section::Blocks => Section::BlockNumbers,
-            Section::Addresses => Section::AddressNumbers,
-            _ => Section::ValueNumbers,
+            ChunkSection::Blocks => ChunkSection::BlockNumbers,
+            ChunkSection::Addresses => ChunkSection::AddressNumbers,
+            _ => ChunkSection::ValueNumbers,
         }
     }
 }
@@ -43,17 +43,17 @@ impl Section {
 /// The encoder or the decoder, as a model sees it: takes predictions of the next word and returns the actual word.
 pub(crate) trait Coder {
     /// Whether the prediction equals the next word. If not, [`Coder::miss`] must be called next.
-    fn hit(&mut self, section: Section, predicted: u64) -> bool;
+    fn hit(&mut self, section: ChunkSection, predicted: u64) -> bool;
 
     /// As [`Coder::hit`], but false if the prediction is [not determined](is_determined).
     #[inline(always)]
-    fn hit_if_determined(&mut self, section: Section, predicted: u64) -> bool {
+    fn hit_if_determined(&mut self, section: ChunkSection, predicted: u64) -> bool {
         is_determined(predicted) && self.hit(section, predicted)
     }
 
     /// Returns the next word after a misprediction. It is coded as one of `others`, or as a difference to
     /// `reference`.
-    fn miss(&mut self, section: Section, others: [u64; 3], reference: u64) -> Result<u64, Malformed>;
+    fn miss(&mut self, section: ChunkSection, others: [u64; 3], reference: u64) -> Result<u64, Malformed>;
 }
 
 /// Code of an outcome, in its low bits, if none of the predictions was right; smaller codes name the right one.
@@ -64,15 +64,15 @@ const FAR: u64 = 63;
 
 /// The sections of a chunk that is being written.
 #[derive(Debug, Default)]
-pub(crate) struct Sections {
+pub(crate) struct ChunkSections {
     pub bytes: [Vec<u8>; SECTIONS],
     /// By section, the index of the word after the last misprediction.
     ends: [u64; SECTIONS],
 }
 
 /// Encodes a record.
-pub(crate) struct Encoder<'a> {
-    pub sections: &'a mut Sections,
+pub(crate) struct RecordEncoder<'a> {
+    pub sections: &'a mut ChunkSections,
     pub record: &'a [u64],
     /// Index of the record's first word in the chunk.
     pub start: u64,
@@ -80,9 +80,9 @@ pub(crate) struct Encoder<'a> {
     pub at: usize,
 }
 
-impl Coder for Encoder<'_> {
+impl Coder for RecordEncoder<'_> {
     #[inline(always)]
-    fn hit(&mut self, _: Section, predicted: u64) -> bool {
+    fn hit(&mut self, _: ChunkSection, predicted: u64) -> bool {
         if self.record[self.at] != predicted {
             return false;
         }
@@ -91,7 +91,7 @@ impl Coder for Encoder<'_> {
     }
 
     #[inline(always)]
-    fn miss(&mut self, section: Section, others: [u64; 3], reference: u64) -> Result<u64, Malformed> {
+    fn miss(&mut self, section: ChunkSection, others: [u64; 3], reference: u64) -> Result<u64, Malformed> {
         let (word, place) = (self.record[self.at], self.start + self.at as u64);
         self.at += 1;
         self.sections.miss(section, place, word, others, reference);
@@ -99,10 +99,10 @@ impl Coder for Encoder<'_> {
     }
 }
 
-impl Sections {
+impl ChunkSections {
     /// Codes a misprediction of the word at index `place`.
     #[inline(never)]
-    fn miss(&mut self, section: Section, place: u64, word: u64, others: [u64; 3], reference: u64) {
+    fn miss(&mut self, section: ChunkSection, place: u64, word: u64, others: [u64; 3], reference: u64) {
         let end = &mut self.ends[section as usize];
         let distance = place - *end;
         *end = place + 1;
@@ -120,7 +120,7 @@ impl Sections {
 
 /// A misprediction: the index of the word in the chunk, and the code of the right prediction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Outcome {
+struct Misprediction {
     place: u64,
     code: u8,
 }
@@ -129,7 +129,7 @@ struct Outcome {
 pub(crate) struct Decoder<'a> {
     sections: [Bytes<'a>; SECTIONS],
     /// The next outcome of each section.
-    outcomes: [Outcome; SECTIONS],
+    outcomes: [Misprediction; SECTIONS],
     /// The words decoded so far.
     pub words: &'a mut Vec<u64>,
 }
@@ -137,7 +137,7 @@ pub(crate) struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     /// `words` must be empty.
     pub fn new(sections: [&'a [u8]; SECTIONS], words: &'a mut Vec<u64>) -> Result<Decoder<'a>, Malformed> {
-        let (sections, outcomes) = (sections.map(Bytes), [Outcome::default(); SECTIONS]);
+        let (sections, outcomes) = (sections.map(Bytes), [Misprediction::default(); SECTIONS]);
         let mut decoder = Decoder { sections, outcomes, words };
         for section in OUTCOMES {
             decoder.next_outcome(section)?;
@@ -147,7 +147,7 @@ impl<'a> Decoder<'a> {
 
     /// The section of marks. Marks are not predicted.
     pub fn marks(&mut self) -> &mut Bytes<'a> {
-        &mut self.sections[Section::Marks as usize]
+        &mut self.sections[ChunkSection::Marks as usize]
     }
 
     /// Whether everything was decoded.
@@ -156,9 +156,9 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads the next misprediction. After the last one every prediction is right.
-    fn next_outcome(&mut self, section: Section) -> Result<(), Malformed> {
+    fn next_outcome(&mut self, section: ChunkSection) -> Result<(), Malformed> {
         let bytes = &mut self.sections[section as usize];
-        let mut result = Outcome { place: u64::MAX, code: LITERAL };
+        let mut result = Misprediction { place: u64::MAX, code: LITERAL };
         if !bytes.is_empty() {
             let byte = bytes.byte()?;
             let mut distance = u64::from(byte >> CODE_BITS);
@@ -166,7 +166,7 @@ impl<'a> Decoder<'a> {
                 distance = bytes.number()?.saturating_add(FAR);
             }
             let place = (self.words.len() as u64).saturating_add(distance);
-            result = Outcome { place, code: byte & ((1 << CODE_BITS) - 1) };
+            result = Misprediction { place, code: byte & ((1 << CODE_BITS) - 1) };
         }
         self.outcomes[section as usize] = result;
         Ok(())
@@ -175,7 +175,7 @@ impl<'a> Decoder<'a> {
 
 impl Coder for Decoder<'_> {
     #[inline(always)]
-    fn hit(&mut self, section: Section, predicted: u64) -> bool {
+    fn hit(&mut self, section: ChunkSection, predicted: u64) -> bool {
         let is_hit = self.outcomes[section as usize].place != self.words.len() as u64;
         if is_hit {
             self.words.push(predicted);
@@ -183,8 +183,8 @@ impl Coder for Decoder<'_> {
         is_hit
     }
 
-    fn miss(&mut self, section: Section, others: [u64; 3], reference: u64) -> Result<u64, Malformed> {
-        let Outcome { place, code } = self.outcomes[section as usize];
+    fn miss(&mut self, section: ChunkSection, others: [u64; 3], reference: u64) -> Result<u64, Malformed> {
+        let Misprediction { place, code } = self.outcomes[section as usize];
         if place != self.words.len() as u64 {
             return Err(Malformed("a prediction is neither right nor wrong"));
         }

@@ -1,15 +1,15 @@
 //! Predicts words by their stride and by context: for words that repeat, or change by the same amount each time.
 
-use super::coder::{Coder, Section};
-use super::table::{Table, mixed, table};
+use super::coder::{ChunkSection, Coder};
+use super::table::{CodecTable, mixed, table};
 use crate::bytes::Malformed;
 
 /// A hybrid of a stride predictor and a finite-context predictor (FCM), for words that cannot be derived from
 /// registers.
 pub(super) struct ContextPredictor {
-    sites: Vec<Site>,
+    sites: Vec<PredictedInstruction>,
     /// By a hash of instruction and history, the word that followed the last time.
-    contexts: Table<u64, { 1 << GUESS_BITS }>,
+    contexts: CodecTable<u64, { 1 << GUESS_BITS }>,
     /// Hash of the most recent words.
     history: u64,
     last: u64,
@@ -17,7 +17,7 @@ pub(super) struct ContextPredictor {
 
 /// State of an instruction whose words are predicted.
 #[derive(Clone, Copy, Default)]
-struct Site {
+struct PredictedInstruction {
     last: u64,
     stride: u64,
     /// Positive if the stride was right more often than the context.
@@ -36,12 +36,12 @@ impl ContextPredictor {
     pub fn next<C: Coder>(
         &mut self,
         coder: &mut C,
-        section: Section,
+        section: ChunkSection,
         site: u32,
         is_sequel: bool,
     ) -> Result<u64, Malformed> {
         if self.sites.len() <= site as usize {
-            self.sites.resize(site as usize + 1, Site::default());
+            self.sites.resize(site as usize + 1, PredictedInstruction::default());
         }
         let state = &mut self.sites[site as usize];
         let hash = mixed(self.history ^ u64::from(site) << 40);

@@ -1,11 +1,11 @@
 //! A model of the contents of memory, for prediction.
 
-use super::table::{Table, table};
+use super::table::{CodecTable, table};
 
 /// A direct-mapped table of quadwords that were stored, or whose values were inferred after a load.
 pub(super) struct MemoryModel {
     /// By a hash of the address: the address and the quadword.
-    words: Table<(u64, u64), MEMORY_SIZE>,
+    words: CodecTable<(u64, u64), MEMORY_SIZE>,
 }
 
 const MEMORY_BITS: u32 = 13;

@@ -12,8 +12,8 @@ mod value_step;
 use std::io;
 
 pub(crate) use self::block_summary::BlockSummaries;
-use self::coder::{Decoder, Encoder, SECTIONS, Section, Sections};
-use self::model::Model;
+use self::coder::{ChunkSection, ChunkSections, Decoder, RecordEncoder, SECTIONS};
+use self::model::AddressModel;
 use crate::bytes::{Bytes, Malformed, put};
 use crate::container::{MAX_BYTES, MAX_WORDS, NONE, pack, unpack};
 use events::BlockId;
@@ -28,8 +28,8 @@ const ENOUGH_WORDS: u32 = MAX_WORDS / 2;
 
 /// Compresses a chunk.
 pub(crate) struct Packer {
-    model: Model,
-    sections: Sections,
+    model: AddressModel,
+    sections: ChunkSections,
     /// Blocks since the last mark.
     since_mark: u64,
     pub words: u32,
@@ -44,8 +44,8 @@ impl Packer {
     /// Begins a chunk of executions of blocks that have these summaries.
     pub fn new(summaries: &BlockSummaries) -> Packer {
         Packer {
-            model: Model::new(summaries),
-            sections: Sections::default(),
+            model: AddressModel::new(summaries),
+            sections: ChunkSections::default(),
             since_mark: 0,
             words: 0,
             instructions: 0,
@@ -70,7 +70,8 @@ impl Packer {
         let summary = summaries.get(id)?;
         let record = words.split_at_checked(summary.words as usize);
         let (record, rest) = record.ok_or(Malformed("the last block's record is cut"))?;
-        let mut encoder = Encoder { sections: &mut self.sections, record, start: self.words.into(), at: 0 };
+        let mut encoder =
+            RecordEncoder { sections: &mut self.sections, record, start: self.words.into(), at: 0 };
         let coded = self.model.execution(&mut encoder, summaries)?;
         let addresses = &record[1..encoder.at];
         self.model.values(&mut encoder, summaries, &coded, addresses)?;
@@ -89,7 +90,7 @@ impl Packer {
             Mark::UnitBegins(number) if self.first_unit == NONE => self.first_unit = number,
             _ => {}
         }
-        let marks = &mut self.sections.bytes[Section::Marks as usize];
+        let marks = &mut self.sections.bytes[ChunkSection::Marks as usize];
         put(marks, self.since_mark);
         put(marks, Event::Mark(mark).word().rotate_left(8));
         self.since_mark = 0;
@@ -124,7 +125,7 @@ pub(crate) fn unpack_records(
     let mut instructions = 0;
     words.reserve_exact(count);
     let mut decoder = Decoder::new(sections.each_ref().map(|section| &section[..]), words)?;
-    let mut model = Model::new(summaries);
+    let mut model = AddressModel::new(summaries);
     let mut addresses = Vec::new();
     let mut until_mark = next_mark(decoder.marks())?;
     while decoder.words.len() < count {

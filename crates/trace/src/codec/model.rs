@@ -2,19 +2,20 @@
 //! words, so that only mispredictions need to be written.
 
 use super::block_summary::{
-    Access, Assignment, BlockSummaries, BlockSummary, Exit, NONE, SLOTS, Transfer, UNKNOWN,
+    BlockSummaries, BlockSummary, ExitTransfer, NONE, PointerTransfer, RegisterValue, SLOTS, SummaryAccess,
+    UNKNOWN,
 };
-use super::coder::{Coder, Section};
+use super::coder::{ChunkSection, Coder};
 use super::context_predictor::ContextPredictor;
 use super::memory_model::MemoryModel;
-use super::table::{Table, is_determined, mixed, table};
+use super::table::{CodecTable, is_determined, mixed, table};
 use super::value_predictor::ValuePredictor;
 use crate::bytes::Malformed;
 use events::BlockId;
 use events::record::Event;
 
 /// Derives addresses from register contents where it can, and predicts the others by stride and context.
-pub(super) struct Model {
+pub(super) struct AddressModel {
     block_predictor: BlockPredictor,
     registers: RegisterModel,
     context_predictor: ContextPredictor,
@@ -27,16 +28,16 @@ pub(super) struct CodedBlock {
     first_site: u32,
 }
 
-impl Model {
+impl AddressModel {
     /// A model of blocks that have these summaries.
-    pub fn new(summaries: &BlockSummaries) -> Model {
+    pub fn new(summaries: &BlockSummaries) -> AddressModel {
         let values = summaries.has_values.then(|| Box::new(ValuePredictor::new()));
         let (block_predictor, registers, context_predictor) = (
             BlockPredictor::new(),
             RegisterModel::new(summaries.set.zero_register()),
             ContextPredictor::new(),
         );
-        Model { block_predictor, registers, context_predictor, values }
+        AddressModel { block_predictor, registers, context_predictor, values }
     }
 
     /// Control was transferred by a signal or a new program, and the registers have other contents.
@@ -58,9 +59,13 @@ impl Model {
         self.registers.begin(summary);
         for (site, access) in (first_site..).zip(accesses) {
             let mut address = self.registers.predict(access);
-            if !coder.hit_if_determined(Section::Addresses, address) {
-                address =
-                    self.context_predictor.next(coder, Section::Addresses, site, is_determined(address))?;
+            if !coder.hit_if_determined(ChunkSection::Addresses, address) {
+                address = self.context_predictor.next(
+                    coder,
+                    ChunkSection::Addresses,
+                    site,
+                    is_determined(address),
+                )?;
                 self.registers.infer_base(access, address);
             }
             self.registers.apply_transfer(access, address);
@@ -91,7 +96,7 @@ struct BlockPredictor {
     /// Hash of the most recent blocks.
     history: u64,
     /// By a hash of the history: the rest of the hash as a tag, and the block that followed the last time.
-    contexts: Table<(u32, BlockId), { 1 << CONTEXT_BITS }>,
+    contexts: CodecTable<(u32, BlockId), { 1 << CONTEXT_BITS }>,
     blocks: Vec<BlockHistory>,
     /// Number of instructions of all blocks seen so far. Each instruction has its own predictor state.
     sites: u32,
@@ -143,12 +148,12 @@ impl BlockPredictor {
         let is_determined = context.0 == check;
         let predicted = if is_determined { context.1 } else { successors[0] };
         let word = |id| Event::Block(id).word();
-        let id = if coder.hit(Section::Blocks, word(predicted)) {
+        let id = if coder.hit(ChunkSection::Blocks, word(predicted)) {
             predicted
         } else {
             let other = successors[usize::from(successors[0] == predicted)];
             let others = [other, self.newest, successors[1]].map(word);
-            let actual = coder.miss(Section::Blocks, others, word(self.last))?;
+            let actual = coder.miss(ChunkSection::Blocks, others, word(self.last))?;
             BlockId::try_from(!actual).map_err(|_| Malformed("a block is none"))?
         };
         *context = (check, id);
@@ -161,16 +166,16 @@ impl BlockPredictor {
 
     /// Updates the state after a block. Returns the index of its first instruction's predictor state.
     #[inline(always)]
-    fn coded(&mut self, id: BlockId, exit: Exit, sites: u32) -> u32 {
+    fn coded(&mut self, id: BlockId, exit: ExitTransfer, sites: u32) -> u32 {
         self.last = id;
         self.history = self.history << HISTORY_SHIFT ^ mixed(id.into()) >> 32;
         match exit {
-            Exit::Other => {}
-            Exit::Call => {
+            ExitTransfer::Other => {}
+            ExitTransfer::Call => {
                 self.depth = (self.depth + 1) % CALLS;
                 self.calls[self.depth] = self.history;
             }
-            Exit::Return => {
+            ExitTransfer::Return => {
                 self.history = self.calls[self.depth] ^ mixed(id.into()) << 8;
                 self.depth = (self.depth + CALLS - 1) % CALLS;
             }
@@ -186,7 +191,7 @@ impl BlockPredictor {
 
 /// Models the contents of registers. They can be wrong, since memory can change without a record.
 struct RegisterModel {
-    slots: [Slot; SLOTS],
+    slots: [ModelSlot; SLOTS],
     /// The slot that is always 0.
     zero: u8,
     /// The register that holds the address of the next instruction to execute, or [`NONE`].
@@ -196,14 +201,14 @@ struct RegisterModel {
 
 /// A value.
 #[derive(Clone, Copy)]
-struct Slot {
+struct ModelSlot {
     value: u64,
     /// The address that it was loaded from, or 0.
     origin: u64,
 }
 
 /// An unknown value: with its highest bit set it is no address.
-const UNKNOWN_VALUE: Slot = Slot { value: 3 << 62, origin: 0 };
+const UNKNOWN_VALUE: ModelSlot = ModelSlot { value: 3 << 62, origin: 0 };
 
 impl RegisterModel {
     fn new(zero: u8) -> RegisterModel {
@@ -239,18 +244,18 @@ impl RegisterModel {
     /// Sets all registers to their recorded values.
     fn set(&mut self, integers: &[u64]) {
         for (slot, &value) in self.slots.iter_mut().zip(integers) {
-            *slot = Slot { value, origin: 0 };
+            *slot = ModelSlot { value, origin: 0 };
         }
     }
 
     #[inline(always)]
-    fn predict(&self, access: &Access) -> u64 {
+    fn predict(&self, access: &SummaryAccess) -> u64 {
         let base = self.slots[access.base.slot as usize % SLOTS].value;
         base.wrapping_add(access.base.constant) & access.mask
     }
 
     #[inline(always)]
-    fn infer_base(&mut self, access: &Access, address: u64) {
+    fn infer_base(&mut self, access: &SummaryAccess, address: u64) {
         if access.inferred_slot != UNKNOWN {
             self.set_value(access.inferred_slot, address.wrapping_sub(access.base.constant));
         }
@@ -258,25 +263,25 @@ impl RegisterModel {
 
     /// Applies the access's load or store to slots and memory.
     #[inline(always)]
-    fn apply_transfer(&mut self, access: &Access, address: u64) {
+    fn apply_transfer(&mut self, access: &SummaryAccess, address: u64) {
         let slot = &mut self.slots[access.data.slot as usize % SLOTS];
         match access.transfer {
-            Transfer::Other => {}
-            Transfer::Load => {
+            PointerTransfer::Other => {}
+            PointerTransfer::Load => {
                 let value = self.memory.get(address).unwrap_or(UNKNOWN_VALUE.value);
-                *slot = Slot { value, origin: address };
+                *slot = ModelSlot { value, origin: address };
             }
-            Transfer::Store => self.memory.set(address, slot.value.wrapping_add(access.data.constant)),
+            PointerTransfer::Store => self.memory.set(address, slot.value.wrapping_add(access.data.constant)),
         }
     }
 
     #[inline(always)]
-    fn end(&mut self, summary: &BlockSummary, assignments: &[Assignment]) {
+    fn end(&mut self, summary: &BlockSummary, assignments: &[RegisterValue]) {
         for assignment in assignments {
             let from = self.slots[assignment.to.slot as usize % SLOTS];
             let value = from.value.wrapping_add(assignment.to.constant);
             let origin = from.origin & assignment.is_copy;
-            self.slots[assignment.register as usize % SLOTS] = Slot { value, origin };
+            self.slots[assignment.register as usize % SLOTS] = ModelSlot { value, origin };
         }
         let mut unknown = summary.unknown;
         while unknown != 0 {

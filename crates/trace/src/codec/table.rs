@@ -7,10 +7,10 @@ pub(super) fn mixed(number: u64) -> u64 {
 }
 
 /// A table whose size is a compile-time constant.
-pub(super) type Table<T, const SIZE: usize> = Box<[T; SIZE]>;
+pub(super) type CodecTable<T, const SIZE: usize> = Box<[T; SIZE]>;
 
-pub(super) fn table<T: Copy, const SIZE: usize>(entry: T) -> Table<T, SIZE> {
-    let entries: Result<Table<T, SIZE>, _> = vec![entry; SIZE].into_boxed_slice().try_into();
+pub(super) fn table<T: Copy, const SIZE: usize>(entry: T) -> CodecTable<T, SIZE> {
+    let entries: Result<CodecTable<T, SIZE>, _> = vec![entry; SIZE].into_boxed_slice().try_into();
     entries.unwrap_or_else(|_| unreachable!("it has so many entries"))
 }
 

@@ -2,10 +2,10 @@
 //! are recorded.
 
 use super::block_summary::BlockSummaries;
-use super::coder::{Coder, Section};
+use super::coder::{ChunkSection, Coder};
 use super::context_predictor::ContextPredictor;
 use super::memory_model::MemoryModel;
-use super::value_step::{FLOAT, PLACES, Predictor, ValueStep};
+use super::value_step::{FLOAT, PLACES, PredictionSource, ValueStep};
 use crate::bytes::Malformed;
 use events::BlockId;
 
@@ -50,8 +50,10 @@ impl ValuePredictor {
             if step.has_value {
                 let predicted = self.predict(step, address);
                 value = match predicted {
-                    Some(value) if coder.hit(Section::Values, value) => value,
-                    _ => self.context_predictor.next(coder, Section::Values, site, predicted.is_some())?,
+                    Some(value) if coder.hit(ChunkSection::Values, value) => value,
+                    _ => {
+                        self.context_predictor.next(coder, ChunkSection::Values, site, predicted.is_some())?
+                    }
                 };
             }
             self.executed(step, address, value);
@@ -67,10 +69,10 @@ impl ValuePredictor {
     fn predict(&mut self, step: &ValueStep, address: u64) -> Option<u64> {
         let [first, second, old] = step.operands;
         match step.predictor {
-            Predictor::History => None,
-            Predictor::Register => Some(self.register(first)),
-            Predictor::Memory => self.memory.get(address),
-            Predictor::Operation => {
+            PredictionSource::History => None,
+            PredictionSource::Register => Some(self.register(first)),
+            PredictionSource::Memory => self.memory.get(address),
+            PredictionSource::Operation => {
                 let second = if step.has_constant { step.constant } else { self.register(second) };
                 Some((step.operation)(self.register(first), second, self.register(old)))
             }

@@ -11,7 +11,7 @@ const NOWHERE: u8 = 64;
 /// An instruction as the predictor executes it: its [`ValueModel`](isa::ValueModel), in few bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValueStep {
-    pub predictor: Predictor,
+    pub predictor: PredictionSource,
     pub operation: Operation,
     pub constant: u64,
     /// The places of the operation's operands, or of the register that is predicted to have the value.
@@ -27,9 +27,9 @@ pub(crate) struct ValueStep {
     pub has_value: bool,
 }
 
-/// What predicts a value.
+/// The source of a prediction of a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Predictor {
+pub(crate) enum PredictionSource {
     History,
     Register,
     Memory,
@@ -42,7 +42,7 @@ impl ValueStep {
         let summary = set.summary(word).unwrap_or_default();
         let model = summary.value_model;
         let mut step = ValueStep {
-            predictor: Predictor::History,
+            predictor: PredictionSource::History,
             operation: |_, _, _| 0,
             constant: 0,
             operands: [NOWHERE; 3],
@@ -60,11 +60,11 @@ impl ValueStep {
         match model.prediction {
             ValuePrediction::History => {}
             ValuePrediction::Register(register) => {
-                (step.predictor, step.operands[0]) = (Predictor::Register, place(register));
+                (step.predictor, step.operands[0]) = (PredictionSource::Register, place(register));
             }
-            ValuePrediction::Memory => step.predictor = Predictor::Memory,
+            ValuePrediction::Memory => step.predictor = PredictionSource::Memory,
             ValuePrediction::Operation(operation, first, second, old) => {
-                (step.predictor, step.operation) = (Predictor::Operation, operation);
+                (step.predictor, step.operation) = (PredictionSource::Operation, operation);
                 step.operands = [first, first, old];
                 match second {
                     SourceOperand::Register(register) => step.operands[1] = register,

@@ -104,7 +104,7 @@ impl<W: Write> ChampSim<W> {
 impl Template {
     fn new(set: &dyn InstructionSet, word: u32) -> Template {
         let summary = set.summary(word).unwrap_or_default();
-        let numbers = Numbers { stack_pointer: set.stack_pointer(), zero: set.zero_register() };
+        let numbers = RegisterNumbers { stack_pointer: set.stack_pointer(), zero: set.zero_register() };
         let (written, read) = match summary.transfer {
             Some(transfer) => numbers.transfer(&summary, transfer),
             None => (summary.written.map(|one| numbers.of(one)), summary.read.map(|one| numbers.of(one))),
@@ -121,12 +121,12 @@ impl Template {
 
 /// Maps registers to ChampSim's numbers: 0 for none and for the zero register, the stack pointer's for the stack
 /// pointer, and one that is not special for the others.
-struct Numbers {
+struct RegisterNumbers {
     stack_pointer: u8,
     zero: u8,
 }
 
-impl Numbers {
+impl RegisterNumbers {
     fn of(&self, register: Option<Register>) -> u8 {
         match register {
             None => 0,
@@ -170,7 +170,7 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isa::encode::{self, Operand};
+    use isa::encode::{self, SecondOperand};
     use isa::{Alpha, Flags, Op};
 
     /// A record as ChampSim reads it.
@@ -261,7 +261,7 @@ mod tests {
             (encode::jump(Op::JsrCoroutine, 26, 27, 0), "indirect jump"),
             (encode::jump(Op::Jsr, 26, 27, 0), "indirect call"),
             (encode::jump(Op::Ret, 31, 26, 1), "return"),
-            (encode::operate(Op::Addq, 1, Operand::Literal(1), 2), "none"),
+            (encode::operate(Op::Addq, 1, SecondOperand::Literal(1), 2), "none"),
             (encode::call_pal(0x83), "none"),
         ];
         for (word, kind) in cases {
@@ -294,8 +294,8 @@ mod tests {
             encode::memory(Op::Ldq, 1, 30, 16),
             encode::memory(Op::Stt, 2, 1, 0),
             encode::memory(Op::StqC, 3, 4, 0),
-            encode::operate(Op::Cmoveq, 1, Operand::Register(2), 3),
-            encode::operate(Op::Addq, 1, Operand::Literal(31), 31),
+            encode::operate(Op::Cmoveq, 1, SecondOperand::Register(2), 3),
+            encode::operate(Op::Addq, 1, SecondOperand::Literal(31), 31),
         ];
         let block = block(0x1000, words.map(Result::unwrap).to_vec());
         let read = records(&[block], &[(0, vec![0x10, 0x20, 0x30])]);

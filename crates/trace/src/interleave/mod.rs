@@ -18,9 +18,9 @@ use std::collections::{HashMap, VecDeque};
 
 use wake_ups::WakeUps;
 
-use crate::order::{Cursor, End, TimeSlice};
+use crate::order::{Cursor, RunEnd, TimeSlice};
 use crate::{Chunk, Error, Trace};
-use events::record::{Entries, Entry, Mapping, Mark};
+use events::record::{Entries, Entry, MappingEvent, Mark};
 
 /// Which processor executes which stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,9 +110,9 @@ impl Trace {
                 queues[queue as usize].push_back(stream);
             }
         }
-        let processor = |number: u32| Processor {
+        let processor = |number: u32| SimulatedProcessor {
             queue: if is_fixed { number as usize } else { 0 },
-            ..Processor::default()
+            ..SimulatedProcessor::default()
         };
         Interleaved {
             trace: self,
@@ -152,7 +152,7 @@ fn parents(trace: &Trace, is_wanted: impl Fn(&Chunk) -> bool) -> HashMap<u32, u3
             Entry::Execution(_) => None,
         });
         for mark in marks {
-            if let Mark::Mapping(Mapping::Copied(parent)) = mark {
+            if let Mark::Mapping(MappingEvent::Copied(parent)) = mark {
                 parents.insert(stream.process, parent);
             }
         }
@@ -160,7 +160,7 @@ fn parents(trace: &Trace, is_wanted: impl Fn(&Chunk) -> bool) -> HashMap<u32, u3
     parents
 }
 
-/// What a stream waits for.
+/// The reason for which a stream waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// Nothing.
@@ -172,7 +172,7 @@ enum Waits {
     ForOthers,
 }
 
-/// What a processor does in its turn.
+/// The action of a processor in its turn.
 #[derive(Debug)]
 pub enum Turn<'a> {
     /// It executes these records.
@@ -183,7 +183,7 @@ pub enum Turn<'a> {
     Over,
 }
 
-/// What a stream has executed in a turn.
+/// The part of a stream that was executed in a turn.
 struct TurnTaken {
     instructions: u64,
     /// A unit of work has ended, and the stream makes room for others.
@@ -194,7 +194,7 @@ struct TurnTaken {
 
 /// A processor.
 #[derive(Clone, Debug, Default)]
-struct Processor {
+struct SimulatedProcessor {
     /// Its queue of streams.
     queue: usize,
     /// The stream that it executes, which is in no queue.
@@ -215,7 +215,7 @@ pub struct Interleaved<'a> {
     /// By stream.
     waits: Vec<Waits>,
     has_ended: Vec<bool>,
-    processors: Vec<Processor>,
+    processors: Vec<SimulatedProcessor>,
     /// Streams that no processor executes at present, the next one first.
     queues: Vec<VecDeque<usize>>,
     /// The processor whose turn is next in this round.
@@ -296,7 +296,7 @@ impl Interleaved<'_> {
 
     /// The stream that runs on a processor: the current one, or the first one in the queue that does not wait.
     fn choose(&mut self, number: usize) -> Option<usize> {
-        let Processor { queue, current, of_current, has_ended_unit, .. } = self.processors[number];
+        let SimulatedProcessor { queue, current, of_current, has_ended_unit, .. } = self.processors[number];
         let has_time_slices = self.schedule.assignment != Assignment::RunToBlock;
         let is_over = has_ended_unit || has_time_slices && of_current >= self.schedule.time_slice;
         let current = current.filter(|&stream| self.can_run(stream));
@@ -356,33 +356,33 @@ impl Interleaved<'_> {
             Entry::Execution(one) => {
                 waits = Waits::No;
                 instructions += u64::from(shapes[one.block as usize].instructions);
-                if instructions >= quantum { End::Behind } else { End::No }
+                if instructions >= quantum { RunEnd::Behind } else { RunEnd::No }
             }
             Entry::Mark(Mark::Order(number)) => {
                 order = number;
                 // It has waited long enough for what follows.
                 waits = if waits == Waits::ForOthers { Waits::No } else { waits };
                 // What another stream has executed in between comes first.
-                if assignment == Assignment::Recorded { End::Before } else { End::No }
+                if assignment == Assignment::Recorded { RunEnd::Before } else { RunEnd::No }
             }
             Entry::Mark(Mark::SystemCall(number)) => {
                 created += u32::from(number == calls.creates_thread);
                 if !is_saturated && calls.may_wait.contains(&number) {
                     waits = Waits::ForOthers;
-                    return End::Behind;
+                    return RunEnd::Behind;
                 }
-                End::No
+                RunEnd::No
             }
             // A stream may begin with a gap: it was created, and did nothing before.
             Entry::Mark(Mark::Gap) if !is_saturated && waits != Waits::ToBegin => {
                 waits = Waits::ForOthers;
-                End::Behind
+                RunEnd::Behind
             }
             Entry::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_)) if is_saturated => {
                 has_ended_unit = true;
-                End::Behind
+                RunEnd::Behind
             }
-            Entry::Mark(_) => End::No,
+            Entry::Mark(_) => RunEnd::No,
         });
         cursor.order = order;
         self.waits[stream] = waits;

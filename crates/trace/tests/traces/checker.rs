@@ -1,6 +1,6 @@
 //! The checker finds inconsistencies, and reports nothing else.
 
-use events::record::{Heap, Mapping, Mark};
+use events::record::{Heap, MappingEvent, Mark};
 use pathlength_trace::Trace;
 use pathlength_trace::check::{Rule, check};
 
@@ -84,9 +84,13 @@ fn calls_that_are_not_returned_from_are_counted() {
 #[test]
 fn marks_out_of_order_are_found() {
     let [caller, size, block] = [Heap::Caller(16), Heap::Size(8), Heap::Block(64)].map(Mark::Heap);
-    let [start, bytes, object, offset] =
-        [Mapping::Start(8192), Mapping::Size(8192), Mapping::Shared(1), Mapping::Offset(0)]
-            .map(Mark::Mapping);
+    let [start, bytes, object, offset] = [
+        MappingEvent::Start(8192),
+        MappingEvent::Size(8192),
+        MappingEvent::Shared(1),
+        MappingEvent::Offset(0),
+    ]
+    .map(Mark::Mapping);
     let cases: [(Rule, &[Mark]); 14] = [
         (Rule::Order, &[Mark::Order(5), Mark::Order(5)]),
         (Rule::Order, &[Mark::Order(0), Mark::Order(0)]),
@@ -101,7 +105,7 @@ fn marks_out_of_order_are_found() {
         (Rule::Heap, &[caller, size, block, block]),
         (Rule::Mapping, &[bytes, object, offset]),
         (Rule::Mapping, &[start, bytes, start, bytes, object, offset]),
-        (Rule::Mapping, &[start, Mark::Mapping(Mapping::Gone)]),
+        (Rule::Mapping, &[start, Mark::Mapping(MappingEvent::Gone)]),
     ];
     for (rule, marks) in cases {
         let mut items: Vec<Item> = vec![M(Mark::Gap), Run(Enter, STACK - 16)];
@@ -113,7 +117,7 @@ fn marks_out_of_order_are_found() {
         let fine =
             [Mark::Order(first), Mark::UnitBegins(3), Mark::UnitLeft(3), Mark::UnitBegins(7), Mark::Order(9)];
         let freed = Mark::Heap(Heap::Freed(64));
-        let mapped = [Mark::Mapping(Mapping::Copied(0)), start, bytes, object, offset];
+        let mapped = [Mark::Mapping(MappingEvent::Copied(0)), start, bytes, object, offset];
         let heap = [caller, size, block, freed, freed];
         let items: Vec<Item> = fine.into_iter().chain(heap).chain(mapped).map(M).collect();
         assert_eq!(checked("marks", &items).listed, []);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pathlength_trace::{Process, StreamWriter, Trace};
+use pathlength_trace::{ProcessDictionary, StreamWriter, Trace};
 
 use crate::made::{begin, path, read_stream};
 
@@ -41,7 +41,7 @@ fn an_old_trace_is_read_and_written_the_same() {
     assert_eq!((words.len(), crc32fast::hash(&bytes)), (5012, WORDS));
 
     let path = path("version2");
-    let process = Process::new(&begin(&path, trace.header()), 0, 1);
+    let process = ProcessDictionary::new(&begin(&path, trace.header()), 0, 1);
     for block in trace.blocks() {
         process.block(block.clone(), || None).unwrap();
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use events::Block;
-use events::record::{Event, Mapping, Mark};
+use events::record::{Event, MappingEvent, Mark};
 use pathlength_trace::interleave::{Assignment, Schedule};
-use pathlength_trace::{Header, Process, StreamWriter, Trace};
+use pathlength_trace::{Header, ProcessDictionary, StreamWriter, Trace};
 
 use crate::made::{begin, path, read_stream};
 
@@ -17,7 +17,7 @@ const WRITE: u32 = 4;
 /// A trace of one process with these streams; block 0 has four instructions, block 1 is a load-locked.
 fn trace(name: &str, streams: &[Vec<Event>]) -> Trace {
     let path = path(name);
-    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    let process = ProcessDictionary::new(&begin(&path, &Header::default()), 0, 1);
     assert_eq!(process.block(Block::new(&isa::Alpha, 0x1000, vec![0x47ff_041f; 4]), || None).unwrap(), 0);
     let locked = isa::encode::memory(isa::Op::LdqL, 1, 2, 0).unwrap();
     assert_eq!(process.block(Block::new(&isa::Alpha, 0x2000, vec![locked]), || None).unwrap(), 1);
@@ -224,7 +224,7 @@ fn a_process_begins_when_it_was_forked() {
     let path = path("forked");
     let writer = begin(&path, &Header::default());
     let write = |number: u32, events: &[Event]| {
-        let process = Process::new(&writer, number, 1 + number);
+        let process = ProcessDictionary::new(&writer, number, 1 + number);
         process.block(Block::new(&isa::Alpha, 0x1000, vec![0x47ff_041f; 4]), || None).unwrap();
         let mut stream = StreamWriter::new(&process);
         stream.write(&events.iter().map(|event| event.word()).collect::<Vec<_>>()).unwrap();
@@ -233,7 +233,7 @@ fn a_process_begins_when_it_was_forked() {
     // The parent forks two children, the second one when the first has not ended; both have the number of the fork.
     let parent = [vec![order(1)], blocks(1), vec![order(3)], blocks(1), vec![order(5)], blocks(1)].concat();
     let child = |number| {
-        let copied = Event::Mark(Mark::Mapping(Mapping::Copied(0)));
+        let copied = Event::Mark(Mark::Mapping(MappingEvent::Copied(0)));
         [vec![copied, Event::Mark(Mark::Gap), order(number)], blocks(4)].concat()
     };
     write(0, &parent);

@@ -4,9 +4,9 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use events::record::{Event, ExceptionKind, Heap, Mapping, Mark, Shape};
+use events::record::{Event, ExceptionKind, Heap, MappingEvent, Mark, RecordShape};
 use events::{Block, BlockId, Image};
-use pathlength_trace::{Function, Header, Process, StreamWriter, Trace, Writer};
+use pathlength_trace::{Function, Header, ProcessDictionary, StreamWriter, Trace, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -72,13 +72,13 @@ pub fn mark() -> impl Strategy<Value = Mark> {
         number().prop_map(|address| Mark::Heap(Heap::Freed(address))),
         any::<u32>().prop_map(|process| Mark::Heap(Heap::Copied(process))),
         Just(Mark::Heap(Heap::Gone)),
-        number().prop_map(|address| Mark::Mapping(Mapping::Start(address))),
-        number().prop_map(|bytes| Mark::Mapping(Mapping::Size(bytes))),
-        any::<u32>().prop_map(|object| Mark::Mapping(Mapping::Shared(object))),
-        any::<u32>().prop_map(|object| Mark::Mapping(Mapping::Private(object))),
-        number().prop_map(|bytes| Mark::Mapping(Mapping::Offset(bytes))),
-        any::<u32>().prop_map(|process| Mark::Mapping(Mapping::Copied(process))),
-        Just(Mark::Mapping(Mapping::Gone)),
+        number().prop_map(|address| Mark::Mapping(MappingEvent::Start(address))),
+        number().prop_map(|bytes| Mark::Mapping(MappingEvent::Size(bytes))),
+        any::<u32>().prop_map(|object| Mark::Mapping(MappingEvent::Shared(object))),
+        any::<u32>().prop_map(|object| Mark::Mapping(MappingEvent::Private(object))),
+        number().prop_map(|bytes| Mark::Mapping(MappingEvent::Offset(bytes))),
+        any::<u32>().prop_map(|process| Mark::Mapping(MappingEvent::Copied(process))),
+        Just(Mark::Mapping(MappingEvent::Gone)),
         prop::sample::select(&ExceptionKind::ALL[..]).prop_map(Mark::Exception),
         any::<u32>().prop_map(Mark::PalCall),
         Just(Mark::PalReturn),
@@ -125,7 +125,7 @@ impl Made {
     /// Writes the file. Returns the words of each thread, with blocks numbered as in the file.
     pub fn write(&self, path: &Path) -> Vec<Vec<u64>> {
         let writer = begin(path, &self.header());
-        let process = Process::new(&writer, 0, 1);
+        let process = ProcessDictionary::new(&writer, 0, 1);
         let (start, end) = (0, 1 << 40);
         process.add_image(Image {
             path: "a".into(),
@@ -152,18 +152,23 @@ impl Made {
     }
 }
 
-fn add(process: &Arc<Process>, shapes: &mut Vec<Shape>, block: &Block, has_values: bool) -> BlockId {
+fn add(
+    process: &Arc<ProcessDictionary>,
+    shapes: &mut Vec<RecordShape>,
+    block: &Block,
+    has_values: bool,
+) -> BlockId {
     let block = Block { image: Some(0), ..block.clone() };
     let (words, address) = (block.words.clone(), block.address);
     let function = Function { name: format!("f{}", address % 3), image: 0, address: address % 3, size: 4 };
     let id = process.block(block, || (address % 5 > 0).then_some(function)).unwrap();
     if id as usize == shapes.len() {
-        shapes.push(Shape::new(&isa::Alpha, &words, has_values));
+        shapes.push(RecordShape::new(&isa::Alpha, &words, has_values));
     }
     id
 }
 
-fn words(piece: &Piece, ids: &[BlockId], shapes: &[Shape]) -> Vec<u64> {
+fn words(piece: &Piece, ids: &[BlockId], shapes: &[RecordShape]) -> Vec<u64> {
     let mut words = Vec::new();
     for item in piece {
         match item {

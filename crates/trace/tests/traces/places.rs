@@ -3,7 +3,7 @@
 use events::Block;
 use events::record::{Event, Mark};
 use pathlength_trace::check::check;
-use pathlength_trace::{Header, Process, StreamWriter, Trace};
+use pathlength_trace::{Header, ProcessDictionary, StreamWriter, Trace};
 
 use crate::made::{begin, path};
 use crate::program::{Item, Name, define, words};
@@ -12,7 +12,7 @@ use crate::program::{Item, Name, define, words};
 /// number.
 fn long(name: &str, times: u64) -> Trace {
     let path = path(name);
-    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    let process = ProcessDictionary::new(&begin(&path, &Header::default()), 0, 1);
     let mut words = vec![0x47ff_041f; 8];
     words[7] = isa::encode::branch(isa::Op::Br, 31, -32).unwrap();
     let block = Block::new(&isa::Alpha, 0x1000, words);
@@ -93,7 +93,7 @@ fn talk(name: &str) -> Trace {
     let mut streams: Vec<(u32, StreamWriter)> = Vec::new();
     for (order, (_, pid, address)) in (1..).zip(TRACED) {
         let index = streams.iter().position(|one| one.0 == pid).unwrap_or_else(|| {
-            let process = Process::new(&writer, streams.len() as u32, pid);
+            let process = ProcessDictionary::new(&writer, streams.len() as u32, pid);
             define(&process);
             streams.push((pid, StreamWriter::new(&process)));
             streams.len() - 1

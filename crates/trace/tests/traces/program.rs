@@ -4,8 +4,8 @@ use events::record::{Event, Mark};
 use events::{Block, BlockId};
 use isa::encode::{branch, call_pal, jump, memory};
 use isa::{Op, encode};
-use pathlength_trace::check::{Report, Rule, check};
-use pathlength_trace::{Header, Process, StreamWriter, Trace};
+use pathlength_trace::check::{Rule, TraceReport, check};
+use pathlength_trace::{Header, ProcessDictionary, StreamWriter, Trace};
 
 use crate::made::{begin, path};
 
@@ -129,7 +129,7 @@ pub fn words(items: &[Item]) -> Vec<u64> {
 }
 
 /// Defines the blocks.
-pub fn define(process: &Process) {
+pub fn define(process: &ProcessDictionary) {
     for name in NAMES {
         assert_eq!(process.block(block(name), || None).unwrap(), name as BlockId);
     }
@@ -138,7 +138,7 @@ pub fn define(process: &Process) {
 /// Writes a trace of these records to a file of this name.
 pub fn trace(name: &str, items: &[Item]) -> Trace {
     let path = path(name);
-    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    let process = ProcessDictionary::new(&begin(&path, &Header::default()), 0, 1);
     define(&process);
     let mut stream = StreamWriter::new(&process);
     stream.write(&words(items)).unwrap();
@@ -147,12 +147,12 @@ pub fn trace(name: &str, items: &[Item]) -> Trace {
 }
 
 /// Checks these records.
-pub fn checked(name: &str, items: &[Item]) -> Report {
+pub fn checked(name: &str, items: &[Item]) -> TraceReport {
     check(&trace(name, items))
 }
 
 /// The rules that a report lists as violated.
-pub fn rules(report: &Report) -> Vec<Rule> {
+pub fn rules(report: &TraceReport) -> Vec<Rule> {
     report.listed.iter().map(|violation| violation.rule).collect()
 }
 

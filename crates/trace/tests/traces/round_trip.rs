@@ -7,7 +7,7 @@ use std::path::Path;
 
 use events::record::{Event, Mark};
 use events::{Block, Image};
-use pathlength_trace::{Header, Process, StreamWriter, Trace, Writer};
+use pathlength_trace::{Header, ProcessDictionary, StreamWriter, Trace, Writer};
 use proptest::prelude::*;
 
 use crate::made::{begin, made, path, read_stream};
@@ -16,7 +16,7 @@ use crate::made::{begin, made, path, read_stream};
 #[test]
 fn marks_need_no_dictionary() {
     let path = path("marks-alone");
-    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    let process = ProcessDictionary::new(&begin(&path, &Header::default()), 0, 1);
     let marks = [Event::Mark(Mark::Order(1)).word(), Event::Mark(Mark::SystemCall(4)).word()];
     let mut stream = StreamWriter::new(&process);
     stream.write(&marks).unwrap();
@@ -32,7 +32,7 @@ fn marks_need_no_dictionary() {
 fn units_have_their_classes() {
     for has_objects in [false, true] {
         let path = path("classes");
-        let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+        let process = ProcessDictionary::new(&begin(&path, &Header::default()), 0, 1);
         let mut stream = StreamWriter::new(&process);
         for (unit, class) in [(0, "Payment"), (1, "New-Order"), (2, "Payment")] {
             if has_objects {
@@ -91,7 +91,7 @@ proptest! {
 #[test]
 fn what_cannot_be_read_again_is_not_written() {
     let path = path("refused");
-    let process = Process::new(&begin(&path, &Header::default()), 0, 1);
+    let process = ProcessDictionary::new(&begin(&path, &Header::default()), 0, 1);
     let block = |count| Block::new(&isa::Alpha, 0x1000, vec![0x47ff_041f; count]);
     for (count, is_fine) in [(0, false), (1, true), (1 << 16, true), ((1 << 16) + 1, false)] {
         assert_eq!(process.block(block(count), || None).is_ok(), is_fine, "{count}");
@@ -108,7 +108,8 @@ fn what_cannot_be_read_again_is_not_written() {
 fn names_need_not_be_text() {
     let path = path("names");
     let name = OsStr::from_bytes(b"/bin/\xff\xfe");
-    let process = Process::new(&begin(&path, &Header { program: name.into(), ..Header::default() }), 0, 1);
+    let process =
+        ProcessDictionary::new(&begin(&path, &Header { program: name.into(), ..Header::default() }), 0, 1);
     let (start, end, bias, build_id) = (0, 8, 0, Vec::new());
     process.add_image(Image { path: name.into(), start, end, bias, build_id, functions: Vec::new() });
     let block = Block { image: Some(0), ..Block::new(&isa::Alpha, 0, vec![0x47ff_041f]) };

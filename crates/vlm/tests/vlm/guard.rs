@@ -6,7 +6,9 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
-use vlm::{Allocation, Entry, LockedRegistry, PageTables, Pool, PoolCounts, Registry, Reservations, Size};
+use vlm::{
+    Allocation, LockedRegistry, PageTables, Pool, PoolCounts, Registry, RegistryEntry, Reservations, Size,
+};
 
 pub const PAGE: Size = Size::mib(2);
 
@@ -92,7 +94,7 @@ impl Guard {
     }
 
     pub fn add(&self, name: &str, size: Size, allocation: Allocation) {
-        self.add_entry(Entry {
+        self.add_entry(RegistryEntry {
             name: name.to_owned(),
             size,
             page_size: PAGE,
@@ -103,7 +105,7 @@ impl Guard {
         });
     }
 
-    pub fn add_entry(&self, entry: Entry) {
+    pub fn add_entry(&self, entry: RegistryEntry) {
         let mut locked = LockedRegistry::open(&self.registry_path()).unwrap();
         locked.change(|registry| registry.entries.push(entry)).unwrap();
     }

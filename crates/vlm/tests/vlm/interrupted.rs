@@ -79,7 +79,7 @@ fn the_memory_of_a_killed_program_returns() {
     }
 }
 
-/// What a racing process does: any call at all, with any outcome but a signal.
+/// The work of a racing process: any call at all, with any outcome but a signal.
 fn act(guard: &Guard, registry: &Registry, random: &mut fastrand::Rng) {
     let name = *random.choice(&["orders", "items"]).unwrap();
     match random.u8(0..8) {

@@ -1,6 +1,6 @@
 //! The registry, and what `vlm apply` and `vlm free` do to the pool.
 
-use vlm::{Allocation, Entry, Mount, PageTables, Size};
+use vlm::{Allocation, Mount, PageTables, RegistryEntry, Size};
 
 use crate::guard::{PAGE, guard_or_skip};
 
@@ -65,7 +65,7 @@ fn pages_of_other_programs_stay_theirs() {
 #[test]
 fn memory_comes_from_the_node_that_is_asked_for() {
     let guard = guard_or_skip!();
-    let entry = |name: &str, node| Entry {
+    let entry = |name: &str, node| RegistryEntry {
         name: name.to_owned(),
         size: Size::mib(8),
         page_size: PAGE,

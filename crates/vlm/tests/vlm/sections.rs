@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use vlm::{Access, Allocation, Entry, Mapping, PageTables, SHARING_UNIT, Section, Size, usage};
+use vlm::{Access, Allocation, Mapping, PageTables, RegistryEntry, SHARING_UNIT, Section, Size, usage};
 
 use crate::guard::{PAGE, guard_or_skip};
 
@@ -68,7 +68,7 @@ fn addresses_are_aligned_and_nothing_private_lands_beside_them() {
 fn sharing_is_what_was_asked_for() {
     let guard = guard_or_skip!();
     for (name, page_tables) in [("with", PageTables::Shared), ("without", PageTables::Private)] {
-        guard.add_entry(Entry {
+        guard.add_entry(RegistryEntry {
             name: name.to_owned(),
             size: Size::gib(1),
             page_size: PAGE,

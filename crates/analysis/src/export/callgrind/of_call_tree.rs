@@ -16,7 +16,7 @@ use table::Column;
 const KNOWN: [(&str, &str); 3] = [("instructions", "Ir"), ("loads", "Dr"), ("stores", "Dw")];
 
 /// The caller's function, the instruction that calls, and the callee's function.
-type Edge = (u32, CodeAddress, u32);
+type CallEdge = (u32, CodeAddress, u32);
 
 /// Writes all events of a profile. If a function calls another one from several instructions in the same chain of calls,
 /// all those calls stand at the first of them.
@@ -67,8 +67,8 @@ fn calls(
     tree: &CallTree,
     calls_of_nodes: &[u64],
     inclusive: &[Vec<u64>],
-) -> BTreeMap<Edge, (CodeAddress, u64, Vec<u64>)> {
-    let mut calls: BTreeMap<Edge, (CodeAddress, u64, Vec<u64>)> = BTreeMap::new();
+) -> BTreeMap<CallEdge, (CodeAddress, u64, Vec<u64>)> {
+    let mut calls: BTreeMap<CallEdge, (CodeAddress, u64, Vec<u64>)> = BTreeMap::new();
     for (id, node) in (0..).zip(tree.nodes()) {
         let costs = &inclusive[id as usize];
         let Some(edge) = edge_to(tree, id).filter(|_| costs.iter().any(|cost| *cost > 0)) else { continue };
@@ -83,7 +83,7 @@ fn calls(
 }
 
 /// The edge that leads to a node.
-fn edge_to(tree: &CallTree, node: NodeId) -> Option<Edge> {
+fn edge_to(tree: &CallTree, node: NodeId) -> Option<CallEdge> {
     let called = &tree.nodes()[node as usize];
     let caller = &tree.nodes()[called.parent? as usize];
     Some((caller.function, called.site.unwrap_or(caller.entry), called.function))

@@ -11,7 +11,7 @@ use crate::names::Names;
 /// The tools' placeholder for unknown names.
 pub const UNKNOWN: &str = "???";
 
-/// What is written: the costs of each function's instructions and calls. A cost has a number for each event.
+/// A profile to be written: the costs of each function's instructions and calls. A cost has a number for each event.
 #[derive(Default)]
 pub struct CallgrindProfile {
     /// The short name of each event, and a description, if it has one.
@@ -58,10 +58,10 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let [objects, files, functions] = std::array::from_fn(|_| Aliases::default());
-    Writer { trace, names, out, objects, files, functions }.profile(profile)
+    CallgrindWriter { trace, names, out, objects, files, functions }.profile(profile)
 }
 
-struct Writer<'a> {
+struct CallgrindWriter<'a> {
     trace: &'a Trace,
     names: &'a Names,
     out: &'a mut dyn Write,
@@ -95,7 +95,7 @@ fn numbers(cost: &[u64]) -> String {
     numbers.join(" ")
 }
 
-impl Writer<'_> {
+impl CallgrindWriter<'_> {
     fn profile(mut self, profile: &CallgrindProfile) -> io::Result<()> {
         let header = self.trace.header();
         let command = format!("{} {}", header.program.display(), header.arguments.join(" "));

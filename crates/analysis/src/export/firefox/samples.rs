@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 /// Executions without a change, in the order of time.
 pub struct Samples<P> {
-    samples: Vec<Sample<P>>,
+    samples: Vec<PathSample<P>>,
     /// The greatest number of samples, unless one slice has more paths.
     most: usize,
     /// The length of a slice in instructions: each path has one sample in a slice.
@@ -14,7 +14,7 @@ pub struct Samples<P> {
 
 /// Executions of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sample<P> {
+struct PathSample<P> {
     path: P,
     /// The time after them, without samples that were merged into this one.
     end: u64,
@@ -44,7 +44,7 @@ impl<P: Copy + Eq + Hash> Samples<P> {
                 if self.samples.len() >= self.most {
                     self.put_together();
                 }
-                self.samples.push(Sample { path, end, weight });
+                self.samples.push(PathSample { path, end, weight });
             }
         }
     }
@@ -91,7 +91,7 @@ impl<P: Copy + Eq + Hash> Samples<P> {
     /// Calls its argument for each sample, with the time after it, its path and its instructions.
     pub fn finish(self, mut tell: impl FnMut(u64, P, u32)) {
         let mut time = 0_u64;
-        for Sample { path, end, mut weight } in self.samples {
+        for PathSample { path, end, mut weight } in self.samples {
             // Samples that were merged into this one move the following samples, for which there is room then.
             time = time.max(end.saturating_sub(weight));
             while weight > 0 {

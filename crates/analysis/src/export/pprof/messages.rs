@@ -5,17 +5,17 @@ use prost::Message;
 
 /// A profile.
 #[derive(Clone, PartialEq, Message)]
-pub struct Profile {
+pub struct PprofProfile {
     #[prost(message, repeated, tag = "1")]
     pub sample_types: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
-    pub samples: Vec<Sample>,
+    pub samples: Vec<PprofSample>,
     #[prost(message, repeated, tag = "3")]
-    pub mappings: Vec<Mapping>,
+    pub mappings: Vec<PprofMapping>,
     #[prost(message, repeated, tag = "4")]
-    pub locations: Vec<Location>,
+    pub locations: Vec<PprofLocation>,
     #[prost(message, repeated, tag = "5")]
-    pub functions: Vec<Function>,
+    pub functions: Vec<PprofFunction>,
     #[prost(string, repeated, tag = "6")]
     pub strings: Vec<String>,
     /// Nanoseconds since 1970.
@@ -36,21 +36,21 @@ pub struct ValueType {
     pub unit: i64,
 }
 
-/// What was counted at a location in a chain of calls.
+/// Counts at a location in a chain of calls.
 #[derive(Clone, PartialEq, Message)]
-pub struct Sample {
+pub struct PprofSample {
     /// The chain, the innermost location first.
     #[prost(uint64, repeated, tag = "1")]
     pub locations: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     pub values: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
-    pub labels: Vec<Label>,
+    pub labels: Vec<PprofLabel>,
 }
 
 /// A label of a sample, by which pprof selects and groups samples (`-tagfocus`, `-tagroot`): its key and its text.
 #[derive(Clone, PartialEq, Message)]
-pub struct Label {
+pub struct PprofLabel {
     #[prost(int64, tag = "1")]
     pub key: i64,
     #[prost(int64, tag = "2")]
@@ -59,7 +59,7 @@ pub struct Label {
 
 /// An image in memory.
 #[derive(Clone, PartialEq, Message)]
-pub struct Mapping {
+pub struct PprofMapping {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(uint64, tag = "2")]
@@ -80,7 +80,7 @@ pub struct Mapping {
 
 /// A line of a function.
 #[derive(Clone, PartialEq, Message)]
-pub struct Location {
+pub struct PprofLocation {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     /// 0 if the code is outside images.
@@ -89,12 +89,12 @@ pub struct Location {
     #[prost(uint64, tag = "3")]
     pub address: u64,
     #[prost(message, repeated, tag = "4")]
-    pub lines: Vec<Line>,
+    pub lines: Vec<PprofLine>,
 }
 
 /// The function and the number of a line.
 #[derive(Clone, PartialEq, Message)]
-pub struct Line {
+pub struct PprofLine {
     #[prost(uint64, tag = "1")]
     pub function: u64,
     #[prost(int64, tag = "2")]
@@ -103,7 +103,7 @@ pub struct Line {
 
 /// A function.
 #[derive(Clone, PartialEq, Message)]
-pub struct Function {
+pub struct PprofFunction {
     #[prost(uint64, tag = "1")]
     pub id: u64,
     #[prost(int64, tag = "2")]

@@ -7,7 +7,7 @@ mod of_trace;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use image::Location as SourceLocation;
+use image::SourceLocation;
 use prost::Message;
 use trace::Trace;
 
@@ -16,7 +16,9 @@ use crate::export::event_name;
 use crate::names::Names;
 pub use of_trace::Pprof;
 
-use messages::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use messages::{
+    PprofFunction, PprofLabel, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, ValueType,
+};
 
 /// The key of the label of a class of units of work.
 const CLASS: &str = "class";
@@ -27,7 +29,7 @@ type SampleKey = (NodeId, u64);
 /// Writes a profile. Returns the total of its first event; if nothing cost anything, nothing is written.
 pub fn write(costs: CallProfile, trace: &Trace, out: &mut dyn Write) -> io::Result<u64> {
     let names = Names::of_trace(trace);
-    let mut encoder = Encoder::new(trace, &names, costs.tree);
+    let mut encoder = PprofEncoder::new(trace, &names, costs.tree);
     let CallProfile { columns, event, parts, .. } = costs;
     for part in parts {
         encoder.samples(part, columns.len());
@@ -46,11 +48,11 @@ pub fn write(costs: CallProfile, trace: &Trace, out: &mut dyn Write) -> io::Resu
     Ok(total)
 }
 
-struct Encoder<'a> {
+struct PprofEncoder<'a> {
     trace: &'a Trace,
     names: &'a Names,
     tree: &'a CallTree,
-    profile: Profile,
+    profile: PprofProfile,
     strings: HashMap<String, i64>,
     sources: HashMap<CodeAddress, Option<SourceLocation>>,
     /// By function, file and line.
@@ -61,13 +63,13 @@ struct Encoder<'a> {
     sites: HashMap<NodeId, u64>,
 }
 
-impl<'a> Encoder<'a> {
-    fn new(trace: &'a Trace, names: &'a Names, tree: &'a CallTree) -> Encoder<'a> {
-        let mut encoder = Encoder {
+impl<'a> PprofEncoder<'a> {
+    fn new(trace: &'a Trace, names: &'a Names, tree: &'a CallTree) -> PprofEncoder<'a> {
+        let mut encoder = PprofEncoder {
             trace,
             names,
             tree,
-            profile: Profile::default(),
+            profile: PprofProfile::default(),
             strings: HashMap::new(),
             sources: HashMap::new(),
             locations: HashMap::new(),
@@ -82,7 +84,7 @@ impl<'a> Encoder<'a> {
         encoder.profile.time = (header.time as i64).saturating_mul(1_000_000_000);
         for (number, image) in (1..).zip(trace.images()) {
             let build_id: String = image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-            let mapping = Mapping {
+            let mapping = PprofMapping {
                 id: number,
                 start: image.start,
                 limit: image.end,
@@ -112,9 +114,9 @@ impl<'a> Encoder<'a> {
                 sums.iter_mut().zip(row).for_each(|(sum, cost)| *sum += cost as i64);
             }
         }
-        let label = part.class.map(|class| Label { key: self.string(CLASS), text: self.string(&class) });
+        let label = part.class.map(|class| PprofLabel { key: self.string(CLASS), text: self.string(&class) });
         for ((node, location), values) in samples {
-            let sample = Sample {
+            let sample = PprofSample {
                 locations: self.chain(node, location),
                 values,
                 labels: label.iter().cloned().collect(),
@@ -144,11 +146,11 @@ impl<'a> Encoder<'a> {
         if let Some(&number) = self.locations.get(&(function, file, line)) {
             return number;
         }
-        let lines = vec![Line { function: self.function(function, file), line }];
+        let lines = vec![PprofLine { function: self.function(function, file), line }];
         let id = self.profile.locations.len() as u64 + 1;
         let mapping = at.image.filter(|image| (*image as usize) < self.trace.images().len());
         let mapping = mapping.map_or(0, |image| u64::from(image) + 1);
-        self.profile.locations.push(Location { id, mapping, address: at.address, lines });
+        self.profile.locations.push(PprofLocation { id, mapping, address: at.address, lines });
         self.locations.insert((function, file, line), id);
         id
     }
@@ -160,7 +162,7 @@ impl<'a> Encoder<'a> {
         let name = self.tree.functions()[function as usize].function.clone();
         let name = self.string(&name);
         let id = self.profile.functions.len() as u64 + 1;
-        self.profile.functions.push(Function { id, name, system_name: name, file });
+        self.profile.functions.push(PprofFunction { id, name, system_name: name, file });
         self.functions.insert((function, file), id);
         id
     }

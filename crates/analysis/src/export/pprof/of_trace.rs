@@ -24,7 +24,7 @@ pub struct Pprof<'a> {
     tree: CallTree,
     /// By place, its function's number in the tree.
     functions: Vec<u32>,
-    streams: Vec<Stream>,
+    streams: Vec<PprofThread>,
     /// The executions of blocks whose instructions are all selected.
     whole: HashMap<(NodeId, BlockId), u64>,
     /// The executions of single instructions of other blocks.
@@ -33,7 +33,7 @@ pub struct Pprof<'a> {
 
 /// The open calls of a thread, and the last instruction of its last block.
 #[derive(Default)]
-struct Stream {
+struct PprofThread {
     stack: CallStack<NodeId>,
     last: Option<CodeAddress>,
 }
@@ -52,7 +52,7 @@ impl<'a> Pprof<'a> {
             accesses,
             functions: functions.collect(),
             tree,
-            streams: dictionary.trace.streams().iter().map(|_| Stream::default()).collect(),
+            streams: dictionary.trace.streams().iter().map(|_| PprofThread::default()).collect(),
             whole: HashMap::new(),
             parts: HashMap::new(),
         }
@@ -98,7 +98,7 @@ impl Visitor for Pprof<'_> {
         let block = executed.execution.block;
         let (facts, functions) = (self.dictionary.facts(block), &self.functions);
         let image = self.dictionary.trace.blocks()[block as usize].image;
-        let Stream { stack, last } = &mut self.streams[executed.stream as usize];
+        let PprofThread { stack, last } = &mut self.streams[executed.stream as usize];
         let from = last.replace(CodeAddress { address: facts.last(), image });
         stack.block(
             (facts, executed.execution.addresses),

@@ -12,12 +12,12 @@ const WORDS: usize = (GRANULE / 64) as usize;
 const RECENT: usize = 256;
 
 /// A bit for each byte of a granule.
-type Bits = [u64; WORDS];
+type GranuleBits = [u64; WORDS];
 
 struct Granule {
     number: u64,
-    window: Bits,
-    whole: Bits,
+    window: GranuleBits,
+    whole: GranuleBits,
     is_in_window: bool,
 }
 
@@ -155,7 +155,7 @@ impl LineUse {
         LineUse { line, lines: 0, bytes: 0, eighths: [0; 8] }
     }
 
-    fn add(&mut self, bits: &Bits) {
+    fn add(&mut self, bits: &GranuleBits) {
         if self.line >= 64 {
             let lines = bits.chunks_exact((self.line / 64) as usize);
             lines.for_each(|line| self.add_line(line.iter().map(|word| u64::from(word.count_ones())).sum()));

@@ -67,17 +67,17 @@ pub struct Summary<'a> {
     current: Vec<u64>,
     executed: Vec<BlockId>,
     stream: Option<u32>,
-    counts: Counts,
-    streams: Vec<Stream>,
+    counts: SummaryCounts,
+    streams: Vec<ThreadSummary>,
     basic_blocks: Sizes,
     runs: Sizes,
-    processes: Vec<Process>,
-    window: Window,
-    windows: Vec<Window>,
+    processes: Vec<ProcessPages>,
+    window: TimeWindow,
+    windows: Vec<TimeWindow>,
     code_lines: Vec<LineUse>,
     data_lines: Vec<LineUse>,
     system_calls: BTreeMap<u32, u64>,
-    units: Vec<Unit>,
+    units: Vec<SummaryUnit>,
     /// Counts by mode, of a whole system's trace.
     modes: Option<ModeCounts>,
     /// How often the next record happened.
@@ -86,7 +86,7 @@ pub struct Summary<'a> {
 
 /// Counts of instructions.
 #[derive(Clone, Debug, Default)]
-struct Counts {
+struct SummaryCounts {
     /// Executions of whole blocks.
     whole: Vec<u64>,
     /// Executions of single instructions of blocks that are selected in part.
@@ -115,7 +115,7 @@ impl SingleInstruction {
 
 /// The state and counts of a thread.
 #[derive(Clone, Debug, Default)]
-struct Stream {
+struct ThreadSummary {
     kinds: Kinds,
     /// Its process: an index of [`Summary::processes`].
     process: usize,
@@ -130,13 +130,13 @@ struct Stream {
 
 /// The memory of a process.
 #[derive(Default)]
-struct Process {
+struct ProcessPages {
     code: TouchedBytes,
     data: TouchedBytes,
 }
 
 /// A unit of work.
-struct Unit {
+struct SummaryUnit {
     number: u64,
     stream: u32,
     before: u64,
@@ -147,7 +147,7 @@ struct Unit {
 
 /// A window of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Window {
+struct TimeWindow {
     instructions: u64,
     /// By page size: pages of instructions, of data, and of either.
     pages: Vec<[u64; 3]>,
@@ -165,9 +165,9 @@ impl<'a> Summary<'a> {
         let mut numbers: Vec<u32> = trace.streams().iter().map(|stream| stream.process).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let stream = |stream: &trace::Stream| Stream {
+        let stream = |stream: &trace::Stream| ThreadSummary {
             process: numbers.partition_point(|&number| number < stream.process),
-            ..Stream::default()
+            ..ThreadSummary::default()
         };
         let lines: Vec<LineUse> = options.line_sizes.iter().map(|&line| LineUse::new(line)).collect();
         Summary {
@@ -179,12 +179,12 @@ impl<'a> Summary<'a> {
             current: vec![0; blocks],
             executed: Vec::new(),
             stream: None,
-            counts: Counts { whole: vec![0; blocks], ..Counts::default() },
+            counts: SummaryCounts { whole: vec![0; blocks], ..SummaryCounts::default() },
             streams: trace.streams().iter().map(stream).collect(),
             basic_blocks: Sizes::default(),
             runs: Sizes::default(),
-            processes: numbers.iter().map(|_| Process::default()).collect(),
-            window: Window::default(),
+            processes: numbers.iter().map(|_| ProcessPages::default()).collect(),
+            window: TimeWindow::default(),
             windows: Vec::new(),
             code_lines: lines.clone(),
             data_lines: lines,
@@ -198,7 +198,7 @@ impl<'a> Summary<'a> {
     /// Adds up the executions of blocks by the current stream.
     fn settle(&mut self) {
         let Some(stream) = self.stream else { return };
-        let Stream { kinds, process, .. } = &mut self.streams[stream as usize];
+        let ThreadSummary { kinds, process, .. } = &mut self.streams[stream as usize];
         let code = &mut self.processes[*process].code;
         for block in self.executed.drain(..) {
             let times = std::mem::take(&mut self.current[block as usize]);
@@ -265,7 +265,7 @@ impl<'a> Summary<'a> {
         if accesses.len() == 0 {
             return;
         }
-        let Stream { kinds, process, .. } = &mut self.streams[executed.stream as usize];
+        let ThreadSummary { kinds, process, .. } = &mut self.streams[executed.stream as usize];
         let data = &mut self.processes[*process].data;
         for (access, &address) in accesses.filter(|(access, _)| is_selected(access.index as usize)) {
             data.touch(address_of_word(address), access.size.into());
@@ -331,7 +331,13 @@ impl<'a> Summary<'a> {
     fn unit_begins(&mut self, stream: u32, before: u64, number: u64) {
         if self.units.len() < MOST_UNITS {
             self.streams[stream as usize].unit = Some(self.units.len());
-            self.units.push(Unit { number, stream, before, after: None, ended_by: "end of the trace" });
+            self.units.push(SummaryUnit {
+                number,
+                stream,
+                before,
+                after: None,
+                ended_by: "end of the trace",
+            });
         }
     }
 

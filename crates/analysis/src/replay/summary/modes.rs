@@ -9,7 +9,7 @@ use super::super::{Executed, SelectedInstructions};
 use crate::kernel_entries::{EntryReason, KernelEntries, UNKNOWN_CALL};
 use table::{Kind as Column, Table, Value};
 
-/// What happened for a reason.
+/// Counts of events for a reason.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReasonCounts {
     entries: u64,

@@ -2,7 +2,9 @@
 
 use events::BlockId;
 
-use super::{EventKind, Kinds, LineUse, Stream, Summary, SummaryTotals, Unit, Window, pages_of};
+use super::{
+    EventKind, Kinds, LineUse, Summary, SummaryTotals, SummaryUnit, ThreadSummary, TimeWindow, pages_of,
+};
 use crate::environment::describe_environment;
 use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
@@ -52,7 +54,7 @@ impl Summary<'_> {
         tables
     }
 
-    /// What other results than the tables are made from.
+    /// The totals from which results other than the tables are made.
     pub fn totals(mut self) -> SummaryTotals {
         self.end();
         let blocks = self.dictionary.trace.blocks();
@@ -147,7 +149,7 @@ impl Summary<'_> {
         let mut table = Table::new("threads", "Threads, by process and thread", &columns);
         let trace = self.dictionary.trace;
         let counts = |kinds: &Kinds| COUNTED.map(|(kind, _)| Value::from(kinds.get(kind)));
-        let ran = |counted: &Stream| counted.kinds.get(EventKind::Instruction) > 0;
+        let ran = |counted: &ThreadSummary| counted.kinds.get(EventKind::Instruction) > 0;
         let mut threads: Vec<_> =
             trace.streams().iter().zip(&self.streams).filter(|(_, one)| ran(one)).collect();
         threads.sort_by_key(|(stream, _)| (stream.process, stream.thread));
@@ -397,7 +399,7 @@ impl Summary<'_> {
         let title = "Pages touched in each window of time, by page size";
         let mut table = Table::new("working-set", title, &columns);
         let mut first = 1;
-        for Window { instructions, pages } in &self.windows {
+        for TimeWindow { instructions, pages } in &self.windows {
             let mut row = vec![first.into(), (*instructions).into()];
             row.extend(
                 pages.iter().flat_map(|[code, data, _]| [code, data]).map(|&count| Value::from(count)),
@@ -430,7 +432,7 @@ impl Summary<'_> {
         ];
         let mut table = Table::new("units", "Units of work", &columns);
         let streams = self.dictionary.trace.streams();
-        for Unit { number, stream, before, after, ended_by } in
+        for SummaryUnit { number, stream, before, after, ended_by } in
             sorted_by_number(&self.units, |unit| unit.number)
         {
             table.row(vec![

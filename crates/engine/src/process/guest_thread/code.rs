@@ -4,16 +4,16 @@ use std::ffi::c_void;
 
 use events::{BlockId, HitFilter};
 
-use super::{GuestThread, Shared};
-use crate::platform::{Block, BlockCache, Cpu};
+use super::{GuestThread, SharedProcess};
+use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use guest::MAX_BLOCK_INSTRUCTIONS;
-use guest::interpreter::{self, Limits, Next, Stop};
+use guest::interpreter::{self, InterpreterExit, Limits, Stop};
 use guest::{Callbacks, InstrumentationLevel, Observer};
+use guest_memory::Memory;
 use jit::{Compiler, Exit, UNWIND};
-use memory::Memory;
 
 /// How the blocks in a cache are executed.
-pub(super) struct Code {
+pub(super) struct CodeExecution {
     /// The level of instrumentation.
     level: InstrumentationLevel,
     /// The session that it was compiled for ([`Instrumentation::session`](guest::Instrumentation::session)).
@@ -31,8 +31,8 @@ pub(super) struct Code {
 /// Faults of compiled code that take about as long as compiling it anew.
 const FAULTS: u32 = 1000;
 
-impl Code {
-    pub(super) fn new(level: InstrumentationLevel, session: u64, shared: &Shared) -> Code {
+impl CodeExecution {
+    pub(super) fn new(level: InstrumentationLevel, session: u64, shared: &SharedProcess) -> CodeExecution {
         let is_compilable = match level {
             // The virtual clock counts instructions, so they must all be counted.
             InstrumentationLevel::Off => !shared.is_clock_virtual,
@@ -43,7 +43,7 @@ impl Code {
             | InstrumentationLevel::Unfiltered => true,
             InstrumentationLevel::Blocks | InstrumentationLevel::Values => false,
         };
-        Code {
+        CodeExecution {
             level,
             session,
             compile_threshold: if is_compilable { shared.compile_threshold } else { 0 },
@@ -92,9 +92,9 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             (interpret_first, resume) = (false, None);
             self.stale |= self.observer.requires_recompilation();
             match next {
-                Next::Reached => {}
-                Next::Held => self.with_debugger(|debugger, cpu| debugger.stop(cpu)),
-                Next::Code(id) => {
+                InterpreterExit::Reached => {}
+                InterpreterExit::Held => self.with_debugger(|debugger, cpu| debugger.stop(cpu)),
+                InterpreterExit::Code(id) => {
                     let from = self.cpu.pc;
                     match self.execute(id) {
                         Some(Exit::At(UNWIND)) => return UNWIND,
@@ -105,9 +105,11 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
                         None => (interpret_first, self.is_level_checked) = (true, true),
                     }
                 }
-                Next::Full => self.flush_records(),
-                Next::ChangeLevel(level) => (self.new_level, self.is_level_checked) = (Some(level), true),
-                Next::Stop(stop) => self.stop(stop),
+                InterpreterExit::Full => self.flush_records(),
+                InterpreterExit::ChangeLevel(level) => {
+                    (self.new_level, self.is_level_checked) = (Some(level), true)
+                }
+                InterpreterExit::Stop(stop) => self.stop(stop),
             }
             // After a fault the rest of the block is executed first.
             if resume.is_none() && self.must_unwind() {
@@ -166,7 +168,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
                 self.observer.define_blocks(self.cache);
             }
             let observer = &*self.observer;
-            let must_report = |block: &Block| observer.must_report(block);
+            let must_report = |block: &DecodedBlock| observer.must_report(block);
             let first_instruction = |id| observer.first_instruction(id);
             let is_limited = observer.instruction_limit() != u64::MAX;
             let compiler = self.code.compiler(self.shared.memory, observer.hit_filter(), is_limited)?;
@@ -219,11 +221,10 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             let session = self.observer.session();
             if (level, session) != (self.code.level, self.code.session) {
                 self.observer.leaves_level(self.cache);
-                let is_kept = |(_, code): &(_, Code)| (code.level, code.session) == (level, session);
-                let (cache, code) =
-                    self.other_level.take().filter(is_kept).unwrap_or_else(|| {
-                        (self.cache.for_thread(), Code::new(level, session, &self.shared))
-                    });
+                let is_kept = |(_, code): &(_, CodeExecution)| (code.level, code.session) == (level, session);
+                let (cache, code) = self.other_level.take().filter(is_kept).unwrap_or_else(|| {
+                    (self.cache.for_thread(), CodeExecution::new(level, session, &self.shared))
+                });
                 let cache = std::mem::replace(self.cache, cache);
                 self.other_level = Some((cache, std::mem::replace(&mut self.code, code)));
                 let hit_filter =
@@ -275,7 +276,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
 }
 
 /// Discards blocks and code after memory has changed, or if other blocks must be reported to the observer.
-fn forget(cache: &mut BlockCache, code: &mut Code) {
+fn forget(cache: &mut BlockCache, code: &mut CodeExecution) {
     cache.invalidate();
     (code.faults, code.must_discard) = (0, false);
     if let Some(compiler) = &mut code.compiler {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::connection::send;
 use super::listener::RequestListener;
-use super::messages::{Answer, Request};
+use super::messages::{AttachAnswer, AttachRequest};
 use crate::counting::UnitOfWork;
 use crate::recording::plan::Plan;
 use crate::recording::session::SharedCounters;
@@ -59,7 +59,7 @@ pub enum AttachError {
     Host(u32, io::Error),
 }
 
-/// What was recorded of attached processes.
+/// The recording of attached processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached {
     /// Number of instructions.
@@ -79,7 +79,7 @@ pub fn attach_counting(
     folder: &File,
     is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
-    request(process, family, folder, &|number| Request::Count(work.clone(), number + 1), is_enough)
+    request(process, family, folder, &|number| AttachRequest::Count(work.clone(), number + 1), is_enough)
 }
 
 /// Records a running process into an empty file that was opened for appending, until the plan is carried out, the
@@ -91,7 +91,7 @@ pub fn attach(
     file: &File,
     is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
-    request(process, family, file, &|number| Request::Record(plan.clone(), number == 0), is_enough)
+    request(process, family, file, &|number| AttachRequest::Record(plan.clone(), number == 0), is_enough)
 }
 
 /// Lets a running process report what it executes as planned to consumers that [`AttachedConsumers`](crate::AttachedConsumers) makes
@@ -104,7 +104,7 @@ pub fn attach_observing(
     file: &File,
     is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
-    request(process, family, file, &|number| Request::Observe(plan.clone(), number + 1), is_enough)
+    request(process, family, file, &|number| AttachRequest::Observe(plan.clone(), number + 1), is_enough)
 }
 
 /// Sends requests to a process, and with `family` to those that it has forked, and waits for the end of what was requested.
@@ -113,7 +113,7 @@ fn request(
     process: u32,
     family: bool,
     file: &File,
-    request: &dyn Fn(u32) -> Request,
+    request: &dyn Fn(u32) -> AttachRequest,
     is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
     check(process)?;
@@ -181,8 +181,8 @@ fn ask(
         }
     };
     match serde_json::from_str(&answer) {
-        Ok(Answer::Begun) => Ok(Some(recorded)),
-        Ok(Answer::Refused(reason)) => Err(AttachError::Refused(process, reason)),
+        Ok(AttachAnswer::Begun) => Ok(Some(recorded)),
+        Ok(AttachAnswer::Refused(reason)) => Err(AttachError::Refused(process, reason)),
         _ => sent.and(read).map_err(host).and(Err(AttachError::Silent(process))),
     }
 }
@@ -218,13 +218,13 @@ fn listen(
             };
             let Some(message) = partial.strip_suffix('\n') else { return alive };
             match serde_json::from_str(message) {
-                Ok(Answer::Over) => ended = true,
-                Ok(Answer::Done { instructions, units }) => {
+                Ok(AttachAnswer::Over) => ended = true,
+                Ok(AttachAnswer::Done { instructions, units }) => {
                     attached.instructions += instructions;
                     attached.units = attached.units.max(units);
                     attached.processes += 1;
                 }
-                Ok(Answer::Failed(reason)) => failure = Some(AttachError::Failed(*process, reason)),
+                Ok(AttachAnswer::Failed(reason)) => failure = Some(AttachError::Failed(*process, reason)),
                 _ => failure = Some(AttachError::Failed(*process, format!("it answered {message}"))),
             }
             partial.clear();

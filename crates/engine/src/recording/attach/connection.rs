@@ -11,7 +11,7 @@ use rustix::net::{
     SendFlags, recv, recvmsg, sendmsg, sockopt,
 };
 
-use super::messages::Answer;
+use super::messages::AttachAnswer;
 
 /// Maximum size of a request in bytes.
 const LONGEST: usize = 16 << 10;
@@ -23,24 +23,24 @@ pub(super) fn path(request: u64) -> String {
 
 /// Our end of the connection.
 #[derive(Debug)]
-pub(in super::super) struct Connection {
+pub(in super::super) struct AttachConnection {
     stream: UnixStream,
 }
 
-impl Connection {
+impl AttachConnection {
     /// Connects to the client of a request, if that belongs to the same user or to root.
-    pub(super) fn connect(request: u64) -> io::Result<Connection> {
+    pub(super) fn connect(request: u64) -> io::Result<AttachConnection> {
         let stream = UnixStream::connect(path(request))?;
         let peer = sockopt::socket_peercred(&stream)?;
         let ours = rustix::process::geteuid();
         if peer.uid != ours && !peer.uid.is_root() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        Ok(Connection { stream: linux::out_of_reach(stream.into()).into() })
+        Ok(AttachConnection { stream: linux_user::out_of_reach(stream.into()).into() })
     }
 
     /// Sends an answer. Errors are ignored.
-    pub(in super::super) fn send(&mut self, answer: &Answer) {
+    pub(in super::super) fn send(&mut self, answer: &AttachAnswer) {
         let answer = serde_json::to_string(answer).unwrap_or_default();
         let _ = self.stream.write_all(format!("{answer}\n").as_bytes());
     }
@@ -66,7 +66,7 @@ impl Connection {
         let [file, numbers] = descriptors.and_then(|two| two.try_into().ok()).ok_or_else(wrong)?;
         let text = String::from_utf8(bytes[..received.bytes].to_vec()).map_err(|_| wrong())?;
         let request = text.strip_suffix('\n').ok_or_else(wrong)?.to_string();
-        Ok((request, [file, numbers].map(linux::out_of_reach)))
+        Ok((request, [file, numbers].map(linux_user::out_of_reach)))
     }
 
     /// Whether the other end has disconnected or has ended the session.
@@ -79,18 +79,18 @@ impl Connection {
     }
 
     /// A handle to wait for that on another thread.
-    pub(in super::super) fn end(&self) -> Option<End> {
-        let stream = linux::high_copy(self.stream.as_raw_fd())?;
-        Some(End { stream: stream.into() })
+    pub(in super::super) fn end(&self) -> Option<ConnectionEnd> {
+        let stream = linux_user::high_copy(self.stream.as_raw_fd())?;
+        Some(ConnectionEnd { stream: stream.into() })
     }
 }
 
 /// A handle to wait for the end of a connection.
-pub(in super::super) struct End {
+pub(in super::super) struct ConnectionEnd {
     stream: UnixStream,
 }
 
-impl End {
+impl ConnectionEnd {
     /// Waits until the other end has disconnected or has ended the session.
     pub(super) fn wait(&self) {
         while recv(&self.stream, &mut [0u8; 1], RecvFlags::empty()) == Err(rustix::io::Errno::INTR) {}

@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use events::LoadedImage;
-use linux::DescriptorOwner;
+use linux_user::DescriptorOwner;
 
-use super::connection::{Connection, End};
-use super::messages::Answer;
+use super::connection::{AttachConnection, ConnectionEnd};
+use super::messages::AttachAnswer;
 use crate::counting::UnitOfWork;
 use crate::family::{FamilyCounter, FamilyMember};
 use crate::lock;
 use crate::platform::BlockCache;
 use guest::Instrumentation;
 
-/// What the counters of a process share.
+/// The state that the counters of a process share.
 pub(in super::super) struct CountSession {
     member: FamilyMember,
     folder: OwnedFd,
     /// The connection to the client.
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<AttachConnection>>,
     is_over: AtomicBool,
     /// The session closes folder and connection when it is dropped.
     _descriptors: DescriptorOwner,
@@ -42,21 +42,21 @@ impl CountSession {
         Ok(Arc::new(CountSession::of(member, folder, None)))
     }
 
-    fn of(member: FamilyMember, folder: OwnedFd, connection: Option<Connection>) -> CountSession {
+    fn of(member: FamilyMember, folder: OwnedFd, connection: Option<AttachConnection>) -> CountSession {
         let (connection, is_over) = (Mutex::new(connection), AtomicBool::new(false));
         CountSession { member, folder, connection, is_over, _descriptors: DescriptorOwner::new() }
     }
 
-    pub(super) fn set_connection(&self, connection: Connection) {
+    pub(super) fn set_connection(&self, connection: AttachConnection) {
         *lock(&self.connection) = Some(connection);
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
-        lock(&self.connection).as_ref().is_some_and(Connection::is_ended)
+        lock(&self.connection).as_ref().is_some_and(AttachConnection::is_ended)
     }
 
-    pub(super) fn connection_end(&self) -> Option<End> {
-        lock(&self.connection).as_ref().and_then(Connection::end)
+    pub(super) fn connection_end(&self) -> Option<ConnectionEnd> {
+        lock(&self.connection).as_ref().and_then(AttachConnection::end)
     }
 
     /// Whether threads have to stop counting.
@@ -72,7 +72,7 @@ impl CountSession {
 impl Drop for CountSession {
     fn drop(&mut self) {
         if let Some(connection) = &mut *lock(&self.connection) {
-            connection.send(&Answer::Done { instructions: 0, units: 0 });
+            connection.send(&AttachAnswer::Done { instructions: 0, units: 0 });
         }
     }
 }

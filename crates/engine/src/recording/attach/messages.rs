@@ -7,7 +7,7 @@ use crate::recording::plan::Plan;
 
 /// A client's request to a process.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Request {
+pub(super) enum AttachRequest {
     /// Record what is planned. The second value says whether this process writes the header of the trace; false if another one
     /// has.
     Record(Plan, bool),
@@ -20,7 +20,7 @@ pub(super) enum Request {
 /// The messages of a process to its client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in super::super) enum Answer {
+pub(in super::super) enum AttachAnswer {
     /// It is recorded from now on.
     Begun,
     /// It cannot be recorded, for this reason.

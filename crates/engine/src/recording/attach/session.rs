@@ -1,17 +1,17 @@
-//! What a client that attached wants: a recording, or counts.
+//! The request of a client that attached: a recording, or counts.
 
 use std::sync::{Arc, Weak};
 
-use super::super::session::{RecordingState, Session};
+use super::super::session::{RecordingSession, RecordingState};
 use super::client;
-use super::connection::{Connection, End};
+use super::connection::{AttachConnection, ConnectionEnd};
 use super::counting::CountSession;
 
 /// The session of a client.
 #[derive(Clone)]
 pub(in super::super) enum AttachedSession {
     /// It records.
-    Recording(Arc<Session>),
+    Recording(Arc<RecordingSession>),
     /// It counts.
     Counting(Arc<CountSession>),
 }
@@ -51,14 +51,14 @@ impl AttachedSession {
     }
 
     /// Sets the connection on which the session reports its end.
-    pub(super) fn set_connection(&self, connection: Connection) {
+    pub(super) fn set_connection(&self, connection: AttachConnection) {
         match self {
             AttachedSession::Recording(session) => session.set_connection(connection),
             AttachedSession::Counting(session) => session.set_connection(connection),
         }
     }
 
-    fn connection_end(&self) -> Option<End> {
+    fn connection_end(&self) -> Option<ConnectionEnd> {
         match self {
             AttachedSession::Recording(session) => session.connection_end(),
             AttachedSession::Counting(session) => session.connection_end(),

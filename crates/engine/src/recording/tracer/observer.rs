@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use events::record::{Event, Heap, Mapping, Mark};
+use events::record::{Event, Heap, MappingEvent, Mark};
 use events::{BlockId, HitFilter, LoadedImage, ProcessEnd};
 
 use super::super::encoder::BUFFER_WORDS;
@@ -10,15 +10,15 @@ use super::super::heap::Allocations;
 use super::super::session::RecordingState;
 use super::{Tracer, UNKNOWN};
 use crate::objects::ObjectCalls;
-use crate::platform::{Block, BlockCache, Cpu};
+use crate::platform::{BlockCache, Cpu, DecodedBlock};
 use guest::InstrumentationLevel;
-use memory::Memory;
+use guest_memory::Memory;
 
 impl Tracer {
     /// The level of instrumentation from a block on; and whether everything before must be reported first.
     pub(in crate::recording) fn level(
         &mut self,
-        block: &Block,
+        block: &DecodedBlock,
         cpu: &Cpu,
         memory: &Memory,
     ) -> (InstrumentationLevel, bool) {
@@ -87,7 +87,7 @@ impl Tracer {
         self.ids.get(id as usize).map_or(UNKNOWN, |known| known.0)
     }
 
-    pub(in crate::recording) fn must_report(&self, block: &Block) -> bool {
+    pub(in crate::recording) fn must_report(&self, block: &DecodedBlock) -> bool {
         self.calls.must_report(block)
             || self.addresses.all.contains(&block.address)
             || self.objects.as_ref().is_some_and(|objects| objects.must_report(block))
@@ -181,7 +181,7 @@ impl Tracer {
 
     pub(in crate::recording) fn mapped(&mut self, image: &LoadedImage) {
         // An image that cannot be read any more has no symbols.
-        let file = linux::read_image(&image.path).ok().map(Arc::new);
+        let file = linux_user::read_image(&image.path).ok().map(Arc::new);
         if let Some(file) = &file {
             self.calls.mapped(image, file);
             self.addresses.mapped(&self.session.plan, image, file);
@@ -212,7 +212,7 @@ impl Tracer {
         }
         self.session.mappings().forget();
         if self.is_recording && self.session.delivery().is_none() {
-            self.marks.push(Mark::Mapping(Mapping::Gone));
+            self.marks.push(Mark::Mapping(MappingEvent::Gone));
         }
         if let Some(heap) = &mut self.heap {
             heap.replaced();
@@ -260,7 +260,7 @@ impl Tracer {
             self.marks.push(Mark::Gap);
         }
         if self.session.delivery().is_none() {
-            self.marks.push(Mark::Mapping(Mapping::Copied(parent)));
+            self.marks.push(Mark::Mapping(MappingEvent::Copied(parent)));
         }
         true
     }

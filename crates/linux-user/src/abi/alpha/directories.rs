@@ -4,11 +4,11 @@ use crate::abi::layout::{Record, u64_at};
 use crate::calls::files::entries;
 use host::Errno;
 
-use super::{Call, Outcome};
+use super::{Call, CallOutcome};
 
 /// osf_getdirentries(descriptor, buffer, size, base): entries in OSF/1's format, and the first one's offset in the
 /// directory.
-pub fn osf_getdirentries(call: &mut Call) -> Outcome {
+pub fn osf_getdirentries(call: &mut Call) -> CallOutcome {
     /// The header of an entry: the file's number, the entry's length, the name's length.
     const NAME: usize = 8;
     /// Size of the header of a host entry.
@@ -50,6 +50,6 @@ pub fn osf_getdirentries(call: &mut Call) -> Outcome {
     Ok(record.bytes().len() as u64)
 }
 
-fn set_position(call: &Call, descriptor: u64, position: u64) -> Outcome {
+fn set_position(call: &Call, descriptor: u64, position: u64) -> CallOutcome {
     call.host(libc::SYS_lseek, [descriptor, position, libc::SEEK_SET as u64, 0, 0, 0])
 }

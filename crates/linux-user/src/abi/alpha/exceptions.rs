@@ -2,7 +2,7 @@
 
 use alpha::cpu::{Cpu, Exception, register};
 use alpha::float::control::signal_code;
-use memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
+use guest_memory::{Memory, SEGV_ACCERR, SEGV_MAPERR};
 
 use crate::abi::signals::ExceptionSignal;
 

@@ -1,6 +1,6 @@
 //! Conversion tables of flag words whose bits differ on Alpha.
 
-use crate::abi::flags::Bits;
+use crate::abi::flags::FlagBits;
 
 #[cfg(target_arch = "x86_64")]
 const HOST_LARGEFILE: u64 = 0o100000;
@@ -12,7 +12,7 @@ const HOST_SYNC: u64 = (libc::O_SYNC & !libc::O_DSYNC) as u64;
 const HOST_TMPFILE: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
 
 /// `O_*` of open and fcntl.
-pub const OPEN: Bits = Bits {
+pub const OPEN: FlagBits = FlagBits {
     pairs: &[
         (0o1000, libc::O_CREAT as u64),
         (0o2000, libc::O_TRUNC as u64),
@@ -37,7 +37,7 @@ pub const OPEN: Bits = Bits {
 
 /// The flags that eventfd, signalfd, timerfd, epoll, pipe2 and dup3 take: O_CLOEXEC, O_NONBLOCK,
 /// O_DIRECT, and bit 0 for EFD_SEMAPHORE.
-pub const DESCRIPTOR: Bits = Bits {
+pub const DESCRIPTOR: FlagBits = FlagBits {
     pairs: &[
         (0o10000000, libc::O_CLOEXEC as u64),
         (0o4, libc::O_NONBLOCK as u64),
@@ -47,13 +47,13 @@ pub const DESCRIPTOR: Bits = Bits {
 };
 
 /// A socket's type with SOCK_NONBLOCK and SOCK_CLOEXEC in it.
-pub const SOCKET_TYPE: Bits = Bits {
+pub const SOCKET_TYPE: FlagBits = FlagBits {
     pairs: &[(0o10000000, libc::SOCK_CLOEXEC as u64), (0x4000_0000, libc::SOCK_NONBLOCK as u64)],
     same: 0xf,
 };
 
 /// `MAP_*` of mmap, without MAP_FIXED_NOREPLACE and MAP_FIXED, which the engine handles itself.
-pub const MAP: Bits = Bits {
+pub const MAP: FlagBits = FlagBits {
     pairs: &[
         (0x10, libc::MAP_ANONYMOUS as u64),
         (0x8000, libc::MAP_LOCKED as u64),
@@ -68,10 +68,10 @@ pub const MAP: Bits = Bits {
 pub const MAP_VALIDATED: u64 = 0x7c1f_f113;
 
 /// `MCL_*` of mlockall.
-pub const LOCK_ALL: Bits = Bits { pairs: &[(8192, 1), (16384, 2), (32768, 4)], same: 0 };
+pub const LOCK_ALL: FlagBits = FlagBits { pairs: &[(8192, 1), (16384, 2), (32768, 4)], same: 0 };
 
 /// `MS_*` of msync.
-pub const SYNC: Bits = Bits {
+pub const SYNC: FlagBits = FlagBits {
     pairs: &[(1, libc::MS_ASYNC as u64), (2, libc::MS_SYNC as u64), (4, libc::MS_INVALIDATE as u64)],
     same: 0,
 };

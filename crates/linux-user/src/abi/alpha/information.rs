@@ -7,13 +7,13 @@ use host::Errno;
 use crate::abi::layout::Record;
 use crate::calls::sysinfo::{copy_name, names};
 
-use super::{Call, Outcome};
+use super::{Call, CallOutcome};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 const NOT_SUPPORTED: Errno = Errno(libc::EOPNOTSUPP);
 
 /// osf_utsname(buffer): five names of 32 bytes.
-pub fn osf_utsname(call: &mut Call) -> Outcome {
+pub fn osf_utsname(call: &mut Call) -> CallOutcome {
     let buffer = call.arguments[0];
     let record = names::<Cpu>()?[..5].iter().fold(Record::new(), |record, name| record.raw(&name[..32]));
     call.write(buffer, &record)?;
@@ -21,12 +21,12 @@ pub fn osf_utsname(call: &mut Call) -> Outcome {
 }
 
 /// osf_getdomainname(buffer, size)
-pub fn osf_getdomainname(call: &mut Call) -> Outcome {
+pub fn osf_getdomainname(call: &mut Call) -> CallOutcome {
     copy_name(call, &names::<Cpu>()?[5])
 }
 
 /// osf_sysinfo(command, buffer, size): the names of uname, then names that Linux does not have.
-pub fn osf_sysinfo(call: &mut Call) -> Outcome {
+pub fn osf_sysinfo(call: &mut Call) -> CallOutcome {
     let [_, buffer, size, ..] = call.arguments;
     let names = names::<Cpu>()?;
     let name = |index: usize| names[index].split(|&byte| byte == 0).next().unwrap_or_default();
@@ -42,7 +42,7 @@ pub fn osf_sysinfo(call: &mut Call) -> Outcome {
 }
 
 /// osf_getsysinfo(operation, buffer, size, start, argument)
-pub fn osf_getsysinfo(call: &mut Call) -> Outcome {
+pub fn osf_getsysinfo(call: &mut Call) -> CallOutcome {
     const UNALIGNED_CONTROL: u64 = 8;
     const IEEE_CONTROL: u64 = 45;
     const PROCESSOR_TYPE: u64 = 60;
@@ -63,7 +63,7 @@ pub fn osf_getsysinfo(call: &mut Call) -> Outcome {
 }
 
 /// osf_setsysinfo(operation, buffer, size, start, argument)
-pub fn osf_setsysinfo(call: &mut Call) -> Outcome {
+pub fn osf_setsysinfo(call: &mut Call) -> CallOutcome {
     const NAMED_PAIRS: u64 = 1;
     const IEEE_CONTROL: u64 = 14;
     const RAISE_EXCEPTION: u64 = 1001;
@@ -87,7 +87,7 @@ pub fn osf_setsysinfo(call: &mut Call) -> Outcome {
 }
 
 /// Pairs of 32-bit words, a name and a value; Linux knows only the name for the control of unaligned accesses.
-fn set_pairs(call: &mut Call, buffer: u64, count: u64) -> Outcome {
+fn set_pairs(call: &mut Call, buffer: u64, count: u64) -> CallOutcome {
     const UNALIGNED_CONTROL: u32 = 6;
     const UNALIGNED_BITS: u32 = 7;
     for index in 0..count {

@@ -18,31 +18,31 @@ mod times;
 mod two_results;
 mod unimplemented;
 
-use alpha::cpu::{Cpu, Exception, Lock, register};
+use alpha::cpu::{Cpu, Exception, LoadLock, register};
+use guest_memory::{Fault, Layout, Memory};
 use host::Errno;
-use memory::{Fault, Layout, Memory};
 
 use super::Abi;
 use super::arguments::{FcntlArgument, IoctlArgument};
-use super::flags::Bits;
+use super::flags::FlagBits;
 use super::layout::{HOST_TERMIOS, Record};
 use super::signals::{ActionFlags, ExceptionSignal, SignalDescription};
 use crate::calls::call;
-use crate::calls::call::Outcome;
-use signal_frame::Frame;
+use crate::calls::call::CallOutcome;
+use signal_frame::SignalFrame;
 
 /// A system call in progress.
 type Call<'a, 'b> = call::Call<'a, 'b, Cpu>;
 
 /// The state of a process that only Alpha's calls have.
 #[derive(Default)]
-pub struct ProcessState {
+pub struct AlphaProcessState {
     /// Unaligned access control bits of osf_setsysinfo.
     unaligned_control: u64,
 }
 
 impl Abi for Cpu {
-    type ProcessState = ProcessState;
+    type ProcessState = AlphaProcessState;
     /// v0 and a3.
     type ResultRegisters = [u64; 2];
     /// `sc_traparg_a0` to `a2`.
@@ -70,15 +70,15 @@ impl Abi for Cpu {
     const ACTION_FLAGS: ActionFlags = numbers::ACTION_FLAGS;
     const MASK_OPERATIONS: [i32; 3] = [1, 2, 3];
     const SMALLEST_SIGNAL_STACK: u64 = 4096;
-    const OPEN: &'static Bits = &flags::OPEN;
-    const DESCRIPTOR: &'static Bits = &flags::DESCRIPTOR;
-    const SOCKET_TYPE: &'static Bits = &flags::SOCKET_TYPE;
-    const MAP: &'static Bits = &flags::MAP;
+    const OPEN: &'static FlagBits = &flags::OPEN;
+    const DESCRIPTOR: &'static FlagBits = &flags::DESCRIPTOR;
+    const SOCKET_TYPE: &'static FlagBits = &flags::SOCKET_TYPE;
+    const MAP: &'static FlagBits = &flags::MAP;
     const MAP_FIXED: u64 = 0x100;
     const MAP_FIXED_NOREPLACE: u64 = 0x20_0000;
     const MAP_VALIDATED: u64 = flags::MAP_VALIDATED;
-    const LOCK_ALL: &'static Bits = &flags::LOCK_ALL;
-    const SYNC: &'static Bits = &flags::SYNC;
+    const LOCK_ALL: &'static FlagBits = &flags::LOCK_ALL;
+    const SYNC: &'static FlagBits = &flags::SYNC;
     const FCNTL_COMMANDS: &'static [(i32, i32, FcntlArgument)] = numbers::FCNTL_COMMANDS;
     const LOCK_TYPES: [(u16, i32); 3] = numbers::LOCK_TYPES;
     const IOCTL_REQUESTS: &'static [(u64, u64, IoctlArgument)] = terminal::REQUESTS;
@@ -134,7 +134,7 @@ impl Abi for Cpu {
 
     /// The return from the kernel clears the lock flag.
     fn return_to_guest(&mut self) {
-        self.lock = Lock::NONE;
+        self.lock = LoadLock::NONE;
     }
 
     fn start_program(&mut self, entry: u64, stack_pointer: u64) {
@@ -144,7 +144,7 @@ impl Abi for Cpu {
     }
 
     fn new_thread(&self) -> Cpu {
-        let mut cpu = Cpu { lock: Lock::NONE, instructions: 0, unaligned: 0, ..self.clone() };
+        let mut cpu = Cpu { lock: LoadLock::NONE, instructions: 0, unaligned: 0, ..self.clone() };
         (cpu.r[register::V0], cpu.r[register::A3], cpu.r[register::A4]) = (0, 0, 1);
         cpu
     }
@@ -169,7 +169,7 @@ impl Abi for Cpu {
         }
     }
 
-    fn enter_handler(&mut self, memory: &Memory, frame: &Frame) -> Result<(), Fault> {
+    fn enter_handler(&mut self, memory: &Memory, frame: &SignalFrame) -> Result<(), Fault> {
         signal_frame::enter_handler(self, memory, frame)
     }
 }

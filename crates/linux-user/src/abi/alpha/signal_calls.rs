@@ -5,12 +5,12 @@ use crate::abi::signals::SignalAction;
 use crate::calls::signal_calls::{action_of, change_action, change_mask};
 use host::Errno;
 
-use super::{Call, Outcome};
+use super::{Call, CallOutcome};
 
 const EINVAL: Errno = Errno(libc::EINVAL);
 
 /// rt_sigaction(signal, action, old action, mask size, restorer)
-pub fn rt_sigaction(call: &mut Call) -> Outcome {
+pub fn rt_sigaction(call: &mut Call) -> CallOutcome {
     let [_, new, old, size, restorer, _] = call.arguments;
     let signal = call.int(0);
     if size != 8 {
@@ -29,7 +29,7 @@ pub fn rt_sigaction(call: &mut Call) -> Outcome {
 }
 
 /// sigaction(signal, action, old action): OSF/1's, without a restorer.
-pub fn sigaction(call: &mut Call) -> Outcome {
+pub fn sigaction(call: &mut Call) -> CallOutcome {
     let [_, new, old, ..] = call.arguments;
     let signal = call.int(0);
     let before = action_of(call, signal)?;
@@ -45,7 +45,7 @@ pub fn sigaction(call: &mut Call) -> Outcome {
 }
 
 /// osf_sigprocmask(how, set): the result is the old mask.
-pub fn osf_sigprocmask(call: &mut Call) -> Outcome {
+pub fn osf_sigprocmask(call: &mut Call) -> CallOutcome {
     let before = call.thread.signals.mask;
     let set = call.arguments[1];
     change_mask(call, call.int(0), set)?;

@@ -2,8 +2,8 @@
 //! `asm/sigcontext.h`).
 
 use alpha::cpu::{Cpu, register};
+use guest_memory::{Fault, Memory};
 use host::Errno;
-use memory::{Fault, Memory};
 
 use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
@@ -11,7 +11,7 @@ use crate::abi::signals::{self, AlternateStack};
 use crate::state::control::Control;
 
 use super::numbers::ACTION_FLAGS;
-use super::{Call, Outcome};
+use super::{Call, CallOutcome};
 
 /// Sizes in bytes, and offsets in 8-byte words of a sigcontext.
 const CONTEXT_BYTES: usize = 648;
@@ -26,15 +26,15 @@ const FPCR: usize = 69;
 const MASK: usize = 1;
 
 /// Addresses of a frame and of the code in it.
-struct Placed {
+struct FrameAddresses {
     frame: u64,
     return_code: u64,
 }
 
 /// A frame in which an exception is described by `sc_traparg_a0` to `a2`.
-pub type Frame<'a> = signals::Frame<'a, [u64; 3]>;
+pub type SignalFrame<'a> = signals::SignalFrame<'a, [u64; 3]>;
 
-impl Frame<'_> {
+impl SignalFrame<'_> {
     /// The address for a frame of `bytes`.
     fn place(&self, cpu: &Cpu, bytes: usize) -> u64 {
         let top = self.stack_end(cpu.r[register::SP], ACTION_FLAGS.on_stack);
@@ -56,16 +56,16 @@ impl Frame<'_> {
     }
 
     /// `struct sigframe`; the handler's second and third arguments are 0 and the sigcontext.
-    fn plain(&self, cpu: &Cpu, memory: &Memory) -> Result<(Placed, u64, u64), Fault> {
+    fn plain(&self, cpu: &Cpu, memory: &Memory) -> Result<(FrameAddresses, u64, u64), Fault> {
         const SIGRETURN: u32 = 103;
         let record = self.context(cpu).u32s(&return_code(SIGRETURN)).zeros_to(CONTEXT_BYTES + 16);
         let frame = self.place(cpu, record.bytes().len());
         memory.write(frame, record.bytes())?;
-        Ok((Placed { frame, return_code: frame + CONTEXT_BYTES as u64 }, 0, frame))
+        Ok((FrameAddresses { frame, return_code: frame + CONTEXT_BYTES as u64 }, 0, frame))
     }
 
     /// `struct rt_sigframe`; the handler's second and third arguments are siginfo and ucontext.
-    fn with_information(&self, cpu: &Cpu, memory: &Memory) -> Result<(Placed, u64, u64), Fault> {
+    fn with_information(&self, cpu: &Cpu, memory: &Memory) -> Result<(FrameAddresses, u64, u64), Fault> {
         const RT_SIGRETURN: u32 = 351;
         let stack = self.stack.record(cpu.r[register::SP]);
         let record = Cpu::guest_information(self.information)
@@ -79,12 +79,12 @@ impl Frame<'_> {
         memory.write(frame, record.bytes())?;
         let user_context = frame + INFORMATION_BYTES;
         let return_code = user_context + USER_CONTEXT_BYTES as u64;
-        Ok((Placed { frame, return_code }, frame, user_context))
+        Ok((FrameAddresses { frame, return_code }, frame, user_context))
     }
 }
 
 /// Writes the frame and sets the registers for the handler.
-pub fn enter_handler(cpu: &mut Cpu, memory: &Memory, frame: &Frame) -> Result<(), Fault> {
+pub fn enter_handler(cpu: &mut Cpu, memory: &Memory, frame: &SignalFrame) -> Result<(), Fault> {
     let action = frame.action;
     let (address, second, third) = match action.flags & ACTION_FLAGS.information {
         0 => frame.plain(cpu, memory)?,
@@ -121,7 +121,7 @@ fn restore(call: &mut Call, context: u64, mask: Option<u64>) -> Result<(), Errno
 }
 
 /// An unreadable frame ends the process, as in Linux.
-fn or_killed(call: &mut Call, restored: Result<(), Errno>) -> Outcome {
+fn or_killed(call: &mut Call, restored: Result<(), Errno>) -> CallOutcome {
     if restored.is_err() {
         call.control = Control::Killed { signal: Cpu::guest_signal(libc::SIGSEGV) };
     }
@@ -129,14 +129,14 @@ fn or_killed(call: &mut Call, restored: Result<(), Errno>) -> Outcome {
 }
 
 /// sigreturn(sigcontext)
-pub fn sigreturn(call: &mut Call) -> Outcome {
+pub fn sigreturn(call: &mut Call) -> CallOutcome {
     let context = call.arguments[0];
     let restored = restore(call, context, None);
     or_killed(call, restored)
 }
 
 /// rt_sigreturn(rt_sigframe)
-pub fn rt_sigreturn(call: &mut Call) -> Outcome {
+pub fn rt_sigreturn(call: &mut Call) -> CallOutcome {
     let user_context = call.arguments[0].wrapping_add(INFORMATION_BYTES);
     let restored = restore_all(call, user_context);
     or_killed(call, restored)

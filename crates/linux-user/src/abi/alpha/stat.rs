@@ -4,7 +4,7 @@ use crate::abi::layout::Record;
 use crate::calls::stat::{FileSystem, file_status, of_descriptor, of_path};
 use host::Errno;
 
-use super::{Call, Outcome};
+use super::{Call, CallOutcome};
 
 /// `struct stat64`.
 #[allow(clippy::unnecessary_cast)]
@@ -49,52 +49,52 @@ fn osf_layout(status: &libc::stat) -> Result<Record, Errno> {
 }
 
 /// osf_stat(path, buffer)
-pub fn osf_stat(call: &mut Call) -> Outcome {
+pub fn osf_stat(call: &mut Call) -> CallOutcome {
     of_path(call, 0, osf_layout)
 }
 
 /// osf_lstat(path, buffer)
-pub fn osf_lstat(call: &mut Call) -> Outcome {
+pub fn osf_lstat(call: &mut Call) -> CallOutcome {
     of_path(call, libc::AT_SYMLINK_NOFOLLOW, osf_layout)
 }
 
 /// osf_fstat(descriptor, buffer)
-pub fn osf_fstat(call: &mut Call) -> Outcome {
+pub fn osf_fstat(call: &mut Call) -> CallOutcome {
     of_descriptor(call, osf_layout)
 }
 
 /// stat64(path, buffer)
-pub fn stat64(call: &mut Call) -> Outcome {
+pub fn stat64(call: &mut Call) -> CallOutcome {
     of_path(call, 0, stat64_layout)
 }
 
 /// lstat64(path, buffer)
-pub fn lstat64(call: &mut Call) -> Outcome {
+pub fn lstat64(call: &mut Call) -> CallOutcome {
     of_path(call, libc::AT_SYMLINK_NOFOLLOW, stat64_layout)
 }
 
 /// fstat64(descriptor, buffer)
-pub fn fstat64(call: &mut Call) -> Outcome {
+pub fn fstat64(call: &mut Call) -> CallOutcome {
     of_descriptor(call, stat64_layout)
 }
 
 /// stat(path, buffer)
-pub fn stat(call: &mut Call) -> Outcome {
+pub fn stat(call: &mut Call) -> CallOutcome {
     of_path(call, 0, stat_layout)
 }
 
 /// lstat(path, buffer)
-pub fn lstat(call: &mut Call) -> Outcome {
+pub fn lstat(call: &mut Call) -> CallOutcome {
     of_path(call, libc::AT_SYMLINK_NOFOLLOW, stat_layout)
 }
 
 /// fstat(descriptor, buffer)
-pub fn fstat(call: &mut Call) -> Outcome {
+pub fn fstat(call: &mut Call) -> CallOutcome {
     of_descriptor(call, stat_layout)
 }
 
 /// fstatat64(directory, path, buffer, flags)
-pub fn fstatat64(call: &mut Call) -> Outcome {
+pub fn fstatat64(call: &mut Call) -> CallOutcome {
     let [directory, _, buffer, flags, ..] = call.arguments;
     let path = call.path(1)?;
     file_status(call, directory as i32, &path, flags as i32, buffer, stat64_layout)
@@ -140,14 +140,14 @@ fn long(FileSystem(words): &FileSystem) -> Record {
     record.u32s(&narrow(&words[8..11])).zeros_to(88)
 }
 
-fn statfs_short(call: &mut Call, of_path: bool) -> Outcome {
+fn statfs_short(call: &mut Call, of_path: bool) -> CallOutcome {
     let status = FileSystem::of(call, of_path)?;
     let buffer = call.arguments[1];
     call.write(buffer, &short(&status)?)?;
     Ok(0)
 }
 
-fn statfs_long(call: &mut Call, of_path: bool) -> Outcome {
+fn statfs_long(call: &mut Call, of_path: bool) -> CallOutcome {
     let [_, size, buffer, ..] = call.arguments;
     if size != 88 {
         return Err(Errno(libc::EINVAL));
@@ -158,27 +158,27 @@ fn statfs_long(call: &mut Call, of_path: bool) -> Outcome {
 }
 
 /// statfs(path, buffer)
-pub fn statfs(call: &mut Call) -> Outcome {
+pub fn statfs(call: &mut Call) -> CallOutcome {
     statfs_short(call, true)
 }
 
 /// fstatfs(descriptor, buffer)
-pub fn fstatfs(call: &mut Call) -> Outcome {
+pub fn fstatfs(call: &mut Call) -> CallOutcome {
     statfs_short(call, false)
 }
 
 /// statfs64(path, size, buffer)
-pub fn statfs64(call: &mut Call) -> Outcome {
+pub fn statfs64(call: &mut Call) -> CallOutcome {
     statfs_long(call, true)
 }
 
 /// fstatfs64(descriptor, size, buffer)
-pub fn fstatfs64(call: &mut Call) -> Outcome {
+pub fn fstatfs64(call: &mut Call) -> CallOutcome {
     statfs_long(call, false)
 }
 
 /// (path or descriptor, buffer, size): writes as much of the structure as fits into the buffer.
-fn statfs_osf(call: &mut Call, of_path: bool, layout: fn(&FileSystem) -> Record) -> Outcome {
+fn statfs_osf(call: &mut Call, of_path: bool, layout: fn(&FileSystem) -> Record) -> CallOutcome {
     let status = FileSystem::of(call, of_path)?;
     let [_, buffer, size, ..] = call.arguments;
     let record = layout(&status);
@@ -188,21 +188,21 @@ fn statfs_osf(call: &mut Call, of_path: bool, layout: fn(&FileSystem) -> Record)
 }
 
 /// osf_statfs(path, buffer, size)
-pub fn osf_statfs(call: &mut Call) -> Outcome {
+pub fn osf_statfs(call: &mut Call) -> CallOutcome {
     statfs_osf(call, true, osf)
 }
 
 /// osf_fstatfs(descriptor, buffer, size)
-pub fn osf_fstatfs(call: &mut Call) -> Outcome {
+pub fn osf_fstatfs(call: &mut Call) -> CallOutcome {
     statfs_osf(call, false, osf)
 }
 
 /// osf_statfs64(path, buffer, size)
-pub fn osf_statfs64(call: &mut Call) -> Outcome {
+pub fn osf_statfs64(call: &mut Call) -> CallOutcome {
     statfs_osf(call, true, osf_long)
 }
 
 /// osf_fstatfs64(descriptor, buffer, size)
-pub fn osf_fstatfs64(call: &mut Call) -> Outcome {
+pub fn osf_fstatfs64(call: &mut Call) -> CallOutcome {
     statfs_osf(call, false, osf_long)
 }

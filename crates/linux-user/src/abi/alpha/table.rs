@@ -4,24 +4,26 @@
 use libc as h;
 
 use crate::calls::call::Argument::{Buffer, Bytes, Flags, Int, Is, Number, Path, Text};
-use crate::calls::call::Interrupted::Restarts;
-use crate::calls::call::{Argument, Interrupted};
+use crate::calls::call::RestartRule::Restarts;
+use crate::calls::call::{Argument, RestartRule};
 use crate::calls::{
     aio, clone, fd, files, ipc, message_queues, mm, msghdr, namespaces, netlink, numa, opening,
     process_memory, processes, rlimit, signal_calls, signalfd, sockets, sysinfo, terminal, threads, time,
     timers, waiting,
 };
-use crate::table::{Action, SystemCalls};
+use crate::table::{SystemCallAction, SystemCalls};
 use alpha::cpu::Cpu;
 
 use super::flags::{DESCRIPTOR, OPEN, SOCKET_TYPE};
-use super::{Call, Outcome, directories, information, signal_frame, stat, times, two_results, unimplemented};
+use super::{
+    Call, CallOutcome, directories, information, signal_frame, stat, times, two_results, unimplemented,
+};
 
 /// A row of the table.
-pub type Row = crate::table::Row<Cpu>;
+pub type SystemCallRow = crate::table::SystemCallRow<Cpu>;
 
 impl SystemCalls for Cpu {
-    fn row(number: u64) -> Option<&'static Row> {
+    fn row(number: u64) -> Option<&'static SystemCallRow> {
         ROWS.binary_search_by_key(&number, |row| row.number).ok().map(|index| &ROWS[index])
     }
 
@@ -30,8 +32,13 @@ impl SystemCalls for Cpu {
     }
 }
 
-const fn pass(number: u64, name: &'static str, host: h::c_long, arguments: &'static [Argument]) -> Row {
-    Row { number, name, action: Action::Pass(host, arguments) }
+const fn pass(
+    number: u64,
+    name: &'static str,
+    host: h::c_long,
+    arguments: &'static [Argument],
+) -> SystemCallRow {
+    SystemCallRow { number, name, action: SystemCallAction::Pass(host, arguments) }
 }
 
 const fn wait(
@@ -39,21 +46,21 @@ const fn wait(
     name: &'static str,
     host: h::c_long,
     arguments: &'static [Argument],
-    interrupted: Interrupted,
-) -> Row {
-    Row { number, name, action: Action::Wait(host, arguments, interrupted) }
+    interrupted: RestartRule,
+) -> SystemCallRow {
+    SystemCallRow { number, name, action: SystemCallAction::Wait(host, arguments, interrupted) }
 }
 
-const fn call(number: u64, name: &'static str, handler: fn(&mut Call) -> Outcome) -> Row {
-    Row { number, name, action: Action::Handle(handler) }
+const fn call(number: u64, name: &'static str, handler: fn(&mut Call) -> CallOutcome) -> SystemCallRow {
+    SystemCallRow { number, name, action: SystemCallAction::Handle(handler) }
 }
 
-const fn here(number: u64, name: &'static str, handler: fn(&mut Call) -> Outcome) -> Row {
-    Row { number, name, action: Action::HandleHere(handler) }
+const fn here(number: u64, name: &'static str, handler: fn(&mut Call) -> CallOutcome) -> SystemCallRow {
+    SystemCallRow { number, name, action: SystemCallAction::HandleHere(handler) }
 }
 
-const fn refuse(number: u64, name: &'static str) -> Row {
-    Row { number, name, action: Action::Refuse }
+const fn refuse(number: u64, name: &'static str) -> SystemCallRow {
+    SystemCallRow { number, name, action: SystemCallAction::Refuse }
 }
 
 /// AT_FDCWD, for calls that the host has only in their `*at` form.
@@ -62,7 +69,7 @@ const NO_FOLLOW: Argument = Is(h::AT_SYMLINK_NOFOLLOW as i64);
 
 /// All supported system calls.
 #[rustfmt::skip]
-pub static ROWS: &[Row] = &[
+pub static ROWS: &[SystemCallRow] = &[
     call(1, "exit", threads::exit),
     call(2, "fork", threads::fork),
     call(3, "read", fd::read),

@@ -19,12 +19,12 @@ const fn write(group: u8, number: u64, size: u64) -> u64 {
 }
 
 /// A request on a tunnel (linux/if_tun.h) that passes a number, on both sides.
-const fn set_tunnel(number: u64, third: IoctlArgument) -> Request {
+const fn set_tunnel(number: u64, third: IoctlArgument) -> TerminalRequest {
     (write(b'T', number, 4), 0x4004_5400 | number, third)
 }
 
 /// A request on a tunnel that returns a number.
-const fn get_tunnel(number: u64, third: IoctlArgument) -> Request {
+const fn get_tunnel(number: u64, third: IoctlArgument) -> TerminalRequest {
     (read(b'T', number, 4), 0x8004_5400 | number, third)
 }
 
@@ -59,11 +59,11 @@ const HOST_FSGETXATTR: u64 = 0x801c_581f;
 const HOST_FSSETXATTR: u64 = 0x401c_5820;
 
 /// Alpha's request, the host's, and the third argument.
-type Request = (u64, u64, IoctlArgument);
+type TerminalRequest = (u64, u64, IoctlArgument);
 
 /// The requests that are supported.
 #[rustfmt::skip]
-pub const REQUESTS: &[Request] = &[
+pub const REQUESTS: &[TerminalRequest] = &[
     (none(b'f', 1), libc::FIOCLEX, Value),
     (none(b'f', 2), libc::FIONCLEX, Value),
     (write(b'f', 125, 4), libc::FIOASYNC, Bytes(4)),

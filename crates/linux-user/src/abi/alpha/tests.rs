@@ -8,11 +8,11 @@ use alpha::cpu::Cpu;
 use host::Errno;
 
 use super::{flags, numbers, table, terminal, unimplemented};
-use crate::abi::flags::Bits;
+use crate::abi::flags::FlagBits;
 use crate::abi::{Abi, signals};
 use crate::calls::rlimit;
 use crate::reserved;
-use crate::table::Action;
+use crate::table::SystemCallAction;
 
 fn run(command: &mut Command, what: &str) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{what} is needed for this test: {error}"));
@@ -95,7 +95,8 @@ fn signal_numbers() {
 
 #[test]
 fn flag_words() {
-    type Check = (&'static [&'static str], &'static [&'static str], &'static Bits, &'static [&'static str]);
+    type Check =
+        (&'static [&'static str], &'static [&'static str], &'static FlagBits, &'static [&'static str]);
     // MAP_FIXED and MAP_FIXED_NOREPLACE never reach the host; the other omitted flags are only hints.
     let checks: [Check; 5] = [
         (&["fcntl.h"], &["O_"], &flags::OPEN, &["O_LARGEFILE"]),
@@ -251,7 +252,7 @@ fn system_call_numbers() {
 #[test]
 fn what_the_arguments_of_each_call_that_is_passed_on_are_is_said() {
     for row in table::ROWS {
-        if let Action::Pass(number, _) | Action::Wait(number, ..) = row.action {
+        if let SystemCallAction::Pass(number, _) | SystemCallAction::Wait(number, ..) = row.action {
             assert!(reserved::kinds(number).is_some(), "{}: add the host's call to KINDS", row.name);
         }
     }

@@ -9,10 +9,10 @@ use crate::calls::waiting::{select_for, timeval_nanoseconds};
 use crate::state::clock::{SECOND, timeval};
 use host::Errno;
 
-use super::{Call, Outcome};
+use super::{Call, CallOutcome};
 
 /// osf_gettimeofday(timeval32, time zone)
-pub fn osf_gettimeofday(call: &mut Call) -> Outcome {
+pub fn osf_gettimeofday(call: &mut Call) -> CallOutcome {
     let [time, zone, ..] = call.arguments;
     let record = Record::new().u32s(&timeval(now(call)).map(|word| word as u32));
     if time != 0 {
@@ -31,7 +31,7 @@ pub fn short_usage(usage: &[u8; 144]) -> Record {
 }
 
 /// osf_getrusage(who, buffer)
-pub fn osf_getrusage(call: &mut Call) -> Outcome {
+pub fn osf_getrusage(call: &mut Call) -> CallOutcome {
     let usage = usage(call, call.int(0))?;
     let buffer = call.arguments[1];
     call.write(buffer, &short_usage(&usage))?;
@@ -39,7 +39,7 @@ pub fn osf_getrusage(call: &mut Call) -> Outcome {
 }
 
 /// osf_usleep_thread(timeval32, remaining)
-pub fn osf_usleep_thread(call: &mut Call) -> Outcome {
+pub fn osf_usleep_thread(call: &mut Call) -> CallOutcome {
     let [time, remaining, ..] = call.arguments;
     let bytes: [u8; 8] = call.read(time)?;
     let nanoseconds = u64::from(u32_at(&bytes, 0)) * SECOND + u64::from(u32_at(&bytes, 4)) * 1000;
@@ -61,7 +61,7 @@ fn narrow(words: [u64; 4]) -> Record {
 }
 
 /// osf_getitimer(which, value)
-pub fn osf_getitimer(call: &mut Call) -> Outcome {
+pub fn osf_getitimer(call: &mut Call) -> CallOutcome {
     let address = call.arguments[1];
     let value = get_interval_timer(call)?;
     call.write(address, &narrow(value))?;
@@ -69,7 +69,7 @@ pub fn osf_getitimer(call: &mut Call) -> Outcome {
 }
 
 /// osf_setitimer(which, new, old)
-pub fn osf_setitimer(call: &mut Call) -> Outcome {
+pub fn osf_setitimer(call: &mut Call) -> CallOutcome {
     let [_, new, old, ..] = call.arguments;
     let new = if new == 0 { [0; 4] } else { widen(call.read(new)?) };
     let before = set_interval_timer(call, new)?;
@@ -80,7 +80,7 @@ pub fn osf_setitimer(call: &mut Call) -> Outcome {
 }
 
 /// osf_select(count, read, write, except, timeval with 32-bit fields)
-pub fn osf_select(call: &mut Call) -> Outcome {
+pub fn osf_select(call: &mut Call) -> CallOutcome {
     let address = call.arguments[4];
     let mut timeout = None;
     if address != 0 {
@@ -97,14 +97,14 @@ fn two_short_timevals(call: &Call, address: u64) -> Result<[i64; 4], Errno> {
 }
 
 /// osf_utimes(path, timeval32[2])
-pub fn osf_utimes(call: &mut Call) -> Outcome {
+pub fn osf_utimes(call: &mut Call) -> CallOutcome {
     let path = call.path(0)?;
     let times = times(call, call.arguments[1], two_short_timevals)?;
     set_times(call, libc::AT_FDCWD as u64, path.as_ptr() as u64, times)
 }
 
 /// osf_wait4(process, status, options, usage with 32-bit times)
-pub fn osf_wait4(call: &mut Call) -> Outcome {
+pub fn osf_wait4(call: &mut Call) -> CallOutcome {
     let mut usage = [0u8; 144];
     let child = wait_for(call, &mut usage)?;
     let address = call.arguments[3];

@@ -1,7 +1,7 @@
 //! The threads of a process: adding, ending and replacing them.
 
+use guest_memory::{Fault, Memory};
 use host::{SignalInformation, ThreadHandle};
-use memory::{Fault, Memory};
 
 use super::Kernel;
 use crate::abi::Abi;
@@ -10,9 +10,9 @@ use crate::descriptor_table;
 use crate::state::control::Execute;
 use crate::state::fd::close_all;
 use crate::state::signals::Signals;
-use crate::state::threads::{Ending, Member, Start, Thread, Threads};
+use crate::state::threads::{ListedThread, ProcessEnding, Start, Task, Threads};
 
-impl<G: Abi> Thread<G> {
+impl<G: Abi> Task<G> {
     /// The thread has been added, and signals may be delivered to it. Returns the process's ID.
     pub fn begin(&mut self, kernel: &Kernel<G>) -> u32 {
         self.number = kernel.threads.alive.get(&self.address.id).map_or(0, |member| member.number);
@@ -35,7 +35,7 @@ impl<G: Abi> Thread<G> {
     pub fn end(&mut self, kernel: &mut Kernel<G>, memory: &Memory) {
         host::block_all();
         let member = kernel.threads.alive.remove(&self.address.id);
-        let over = matches!(kernel.threads.ending, Some(Ending::End(_)));
+        let over = matches!(kernel.threads.ending, Some(ProcessEnding::End(_)));
         if let Some(information) = host::take().filter(|_| !over) {
             host::requeue(&information);
         }
@@ -101,7 +101,7 @@ fn wake_one(memory: &Memory, address: u64) {
 impl<G: Abi> Kernel<G> {
     /// Adds a thread that has started and waits for the lock. Its ID is stored where the parent requested.
     pub fn add(&mut self, address: ThreadHandle, start: &Start, memory: &Memory) {
-        let member = Member { address, number: self.threads.begun, robust_list: 0 };
+        let member = ListedThread { address, number: self.threads.begun, robust_list: 0 };
         self.threads.alive.insert(address.id, member);
         for place in start.store_id.into_iter().filter(|&place| place != 0) {
             // As Linux: a failure is not reported.
@@ -111,13 +111,13 @@ impl<G: Abi> Kernel<G> {
     }
 
     /// The first thread continues, alone, with another program.
-    pub(crate) fn renew(&mut self, first: &mut Thread<G>) {
+    pub(crate) fn renew(&mut self, first: &mut Task<G>) {
         self.threads = Threads::new(first);
         first.number = 0;
     }
 
     /// In the child of a fork: the calling thread is the first and only one.
-    pub(crate) fn become_child(&mut self, thread: &mut Thread<G>, clear_at_end: u64) {
+    pub(crate) fn become_child(&mut self, thread: &mut Task<G>, clear_at_end: u64) {
         thread.address = host::adopt_thread(true);
         thread.clear_at_end = clear_at_end;
         self.process = std::process::id();
@@ -147,7 +147,7 @@ impl<G: Abi> Kernel<G> {
     }
 
     /// True for the first thread, which ends last.
-    pub fn is_first(&self, thread: &Thread<G>) -> bool {
+    pub fn is_first(&self, thread: &Task<G>) -> bool {
         self.threads.first == thread.address.id
     }
 
@@ -163,7 +163,7 @@ impl<G: Abi> Kernel<G> {
     }
 
     /// Keeps a SIGSEGV or SIGBUS that was sent to this process until a thread takes it that does not block it.
-    pub(crate) fn hold(&mut self, information: SignalInformation, caller: &Thread<G>) {
+    pub(crate) fn hold(&mut self, information: SignalInformation, caller: &Task<G>) {
         let is_ignored = self.actions.get(G::guest_signal(information.signal())).handler == IGNORE;
         if is_ignored || self.held.iter().any(|held| held.signal() == information.signal()) {
             return;
@@ -193,7 +193,7 @@ impl<G: Abi> Kernel<G> {
     }
 
     /// Ends the process in this way, unless another thread has ended it already, and kicks every other thread.
-    pub fn end(&mut self, ending: Ending<G>, caller: &Thread<G>) {
+    pub fn end(&mut self, ending: ProcessEnding<G>, caller: &Task<G>) {
         if self.threads.ending.is_none() {
             self.threads.ending = Some(ending);
             for other in self.others(caller) {
@@ -209,7 +209,7 @@ impl<G: Abi> Kernel<G> {
     }
 
     /// How the process ends, unless by the end of its last thread.
-    pub fn take_ending(&mut self) -> Option<Ending<G>> {
+    pub fn take_ending(&mut self) -> Option<ProcessEnding<G>> {
         self.threads.ending.take()
     }
 
@@ -227,21 +227,21 @@ impl<G: Abi> Kernel<G> {
     }
 
     /// Makes the other threads check what has changed before they continue in the guest.
-    pub fn notify_others(&self, caller: &Thread<G>) {
+    pub fn notify_others(&self, caller: &Task<G>) {
         for other in self.others(caller) {
             // SAFETY: as in `end`.
             unsafe { other.notify() };
         }
     }
 
-    fn others(&self, caller: &Thread<G>) -> impl Iterator<Item = ThreadHandle> {
+    fn others(&self, caller: &Task<G>) -> impl Iterator<Item = ThreadHandle> {
         let caller = caller.address.id;
         let addresses = self.threads.alive.values().map(|member| member.address);
         addresses.filter(move |other| other.id != caller)
     }
 
     /// The name of the calling thread for messages: its number and its name.
-    pub fn thread_name(&self, thread: &Thread<G>) -> String {
+    pub fn thread_name(&self, thread: &Task<G>) -> String {
         let mut name = [0u8; 16];
         // SAFETY: the kernel writes at most 16 bytes, the last of which is 0.
         unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
@@ -253,7 +253,7 @@ impl<G: Abi> Kernel<G> {
 impl<G: Abi> Kernel<G> {
     /// The effects of execve on state that outlives a program. The first thread continues, with the signal mask of
     /// the calling one.
-    pub fn execute(&mut self, first: &mut Thread<G>, execute: &Execute) {
+    pub fn execute(&mut self, first: &mut Task<G>, execute: &Execute) {
         self.parent = None;
         self.actions.execute();
         self.timers.delete_all();

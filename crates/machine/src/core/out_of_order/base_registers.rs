@@ -1,21 +1,21 @@
-//! What is known of integer registers: traces have no values, but the address of each access, and so its base register;
-//! sums with constants follow. Loads of wrong paths access the cache if their base register is known.
+//! The knowledge of integer registers: traces have no values, but the address of each access, and so its base register; sums with
+//! constants follow. Loads of wrong paths access the cache if their base register is known.
 
 use events::Block;
 use isa::{InstructionSet, IntegerResult, MemoryAccess, SourceOperand};
 
 const REGISTERS: usize = 32;
 
-/// What one instruction does to integer registers.
+/// The effect of one instruction on integer registers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RegisterEffect {
+pub(super) struct BaseEffect {
     result: Option<(u8, IntegerResult)>,
     unknown: u32,
 }
 
 /// A value that follows from what is known before a block, or from the addresses of its accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+enum BaseOrigin {
     Constant(u64),
     /// A register before the block, plus a constant.
     Register(u8, u64),
@@ -23,10 +23,10 @@ enum Origin {
     Access(u32, u64),
 }
 
-/// What a block does to integer registers.
+/// The effect of a block on integer registers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BlockEffect {
-    known: Box<[(u8, Origin)]>,
+    known: Box<[(u8, BaseOrigin)]>,
     unknown: u32,
 }
 
@@ -37,22 +37,24 @@ pub(super) struct BaseRegisters {
     known: u32,
 }
 
-impl RegisterEffect {
-    pub fn of(set: &dyn InstructionSet, word: u32) -> RegisterEffect {
+impl BaseEffect {
+    pub fn of(set: &dyn InstructionSet, word: u32) -> BaseEffect {
         let summary = set.summary(word);
-        summary.map_or_else(RegisterEffect::default, |summary| RegisterEffect {
+        summary.map_or_else(BaseEffect::default, |summary| BaseEffect {
             result: summary.result,
             unknown: summary.unknown,
         })
     }
 }
 
-impl Origin {
-    fn plus(self, number: u64) -> Origin {
+impl BaseOrigin {
+    fn plus(self, number: u64) -> BaseOrigin {
         match self {
-            Origin::Constant(value) => Origin::Constant(value.wrapping_add(number)),
-            Origin::Register(register, offset) => Origin::Register(register, offset.wrapping_add(number)),
-            Origin::Access(access, offset) => Origin::Access(access, offset.wrapping_add(number)),
+            BaseOrigin::Constant(value) => BaseOrigin::Constant(value.wrapping_add(number)),
+            BaseOrigin::Register(register, offset) => {
+                BaseOrigin::Register(register, offset.wrapping_add(number))
+            }
+            BaseOrigin::Access(access, offset) => BaseOrigin::Access(access, offset.wrapping_add(number)),
         }
     }
 }
@@ -61,23 +63,27 @@ impl Origin {
 fn evaluate(
     result: IntegerResult,
     address: u64,
-    operand: impl Fn(SourceOperand) -> Option<Origin>,
-) -> Option<Origin> {
+    operand: impl Fn(SourceOperand) -> Option<BaseOrigin>,
+) -> Option<BaseOrigin> {
     match result {
-        IntegerResult::Relative(distance) => Some(Origin::Constant(address.wrapping_add_signed(distance))),
+        IntegerResult::Relative(distance) => {
+            Some(BaseOrigin::Constant(address.wrapping_add_signed(distance)))
+        }
         IntegerResult::Sum(one, other) => match (operand(one)?, operand(other)?) {
-            (one, Origin::Constant(number)) => Some(one.plus(number)),
-            (Origin::Constant(number), other) => Some(other.plus(number)),
+            (one, BaseOrigin::Constant(number)) => Some(one.plus(number)),
+            (BaseOrigin::Constant(number), other) => Some(other.plus(number)),
             _ => None,
         },
         IntegerResult::Difference(one, other) => match (operand(one)?, operand(other)?) {
-            (one, Origin::Constant(number)) => Some(one.plus(number.wrapping_neg())),
+            (one, BaseOrigin::Constant(number)) => Some(one.plus(number.wrapping_neg())),
             _ => None,
         },
         IntegerResult::Or(one, other) => match (operand(one)?, operand(other)?) {
-            (one, Origin::Constant(0)) => Some(one),
-            (Origin::Constant(0), other) => Some(other),
-            (Origin::Constant(one), Origin::Constant(other)) => Some(Origin::Constant(one | other)),
+            (one, BaseOrigin::Constant(0)) => Some(one),
+            (BaseOrigin::Constant(0), other) => Some(other),
+            (BaseOrigin::Constant(one), BaseOrigin::Constant(other)) => {
+                Some(BaseOrigin::Constant(one | other))
+            }
             _ => None,
         },
     }
@@ -86,9 +92,9 @@ fn evaluate(
 impl BlockEffect {
     pub fn of(block: &Block) -> BlockEffect {
         let set = block.instruction_set;
-        let before: [Option<Origin>; REGISTERS] = std::array::from_fn(|register| match register as u8 {
-            zero if zero == set.zero_register() => Some(Origin::Constant(0)),
-            register => Some(Origin::Register(register, 0)),
+        let before: [Option<BaseOrigin>; REGISTERS] = std::array::from_fn(|register| match register as u8 {
+            zero if zero == set.zero_register() => Some(BaseOrigin::Constant(0)),
+            register => Some(BaseOrigin::Register(register, 0)),
         });
         let mut registers = before;
         let mut accesses = 0;
@@ -97,12 +103,12 @@ impl BlockEffect {
             if let Some(access) = summary.access {
                 if access.mask == !0 && access.base != set.zero_register() {
                     let offset = (access.displacement as u64).wrapping_neg();
-                    registers[access.base as usize % REGISTERS] = Some(Origin::Access(accesses, offset));
+                    registers[access.base as usize % REGISTERS] = Some(BaseOrigin::Access(accesses, offset));
                 }
                 accesses += 1;
             }
             let operand = |operand| match operand {
-                SourceOperand::Constant(number) => Some(Origin::Constant(number)),
+                SourceOperand::Constant(number) => Some(BaseOrigin::Constant(number)),
                 SourceOperand::Register(register) => registers[register as usize % REGISTERS],
             };
             let result =
@@ -113,7 +119,7 @@ impl BlockEffect {
             if let Some((register, value)) = result {
                 registers[register as usize % REGISTERS] = value;
             }
-            registers[set.zero_register() as usize % REGISTERS] = Some(Origin::Constant(0));
+            registers[set.zero_register() as usize % REGISTERS] = Some(BaseOrigin::Constant(0));
         }
         let changed = || (0..REGISTERS).filter(|&register| registers[register] != before[register]);
         BlockEffect {
@@ -146,9 +152,11 @@ impl BaseRegisters {
         self.known &= !effect.unknown;
         for &(register, origin) in &effect.known {
             let value = match origin {
-                Origin::Constant(value) => Some(value),
-                Origin::Register(from, offset) => before.get(from).map(|value| value.wrapping_add(offset)),
-                Origin::Access(access, offset) => {
+                BaseOrigin::Constant(value) => Some(value),
+                BaseOrigin::Register(from, offset) => {
+                    before.get(from).map(|value| value.wrapping_add(offset))
+                }
+                BaseOrigin::Access(access, offset) => {
                     addresses.get(access as usize).map(|address| address.wrapping_add(offset))
                 }
             };
@@ -157,16 +165,16 @@ impl BaseRegisters {
     }
 
     /// An instruction at an address is executed.
-    pub fn execute(&mut self, effect: &RegisterEffect, address: u64) {
+    pub fn execute(&mut self, effect: &BaseEffect, address: u64) {
         let operand = |operand| match operand {
-            SourceOperand::Constant(number) => Some(Origin::Constant(number)),
-            SourceOperand::Register(register) => self.get(register).map(Origin::Constant),
+            SourceOperand::Constant(number) => Some(BaseOrigin::Constant(number)),
+            SourceOperand::Register(register) => self.get(register).map(BaseOrigin::Constant),
         };
         let result = effect.result.map(|(register, result)| (register, evaluate(result, address, operand)));
         self.known &= !effect.unknown;
         if let Some((register, value)) = result {
             let value = match value {
-                Some(Origin::Constant(value)) => Some(value),
+                Some(BaseOrigin::Constant(value)) => Some(value),
                 _ => None,
             };
             self.set(register, value);

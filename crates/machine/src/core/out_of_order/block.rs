@@ -3,7 +3,7 @@
 use events::Block;
 
 use super::base_registers::BlockEffect;
-use super::rules::{Access, CoreInstruction, CoreRules};
+use super::rules::{AccessKind, CoreInstruction, CoreRules};
 use crate::core::predictor::BlockEnd;
 
 /// A block.
@@ -61,8 +61,8 @@ impl CoreBlock {
         let set = block.instruction_set;
         let instructions: Box<[CoreInstruction]> =
             block.words.iter().map(|&word| rules.instruction(set, word)).collect();
-        let accessing = instructions.iter().filter(|one| one.access != Access::None);
-        let accesses = accessing.map(|one| (one.bytes, one.access == Access::Store));
+        let accessing = instructions.iter().filter(|one| one.access != AccessKind::None);
+        let accesses = accessing.map(|one| (one.bytes, one.access == AccessKind::Store));
         let last = block.address_of(block.words.len().saturating_sub(1));
         let end = block.words.last().map_or(BlockEnd::Falls, |&word| BlockEnd::of(set, word, last));
         CoreBlock {

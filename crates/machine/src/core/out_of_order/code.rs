@@ -6,7 +6,7 @@ use events::Block;
 use image::Image;
 use isa::{InstructionSet, MemoryAccess};
 
-use super::base_registers::RegisterEffect;
+use super::base_registers::BaseEffect;
 use super::rules::{CoreInstruction, CoreRules};
 use crate::core::predictor::BlockEnd;
 
@@ -15,7 +15,7 @@ use crate::core::predictor::BlockEnd;
 pub(super) struct CodeInstruction {
     pub instruction: CoreInstruction,
     pub access: Option<MemoryAccess>,
-    pub effect: RegisterEffect,
+    pub effect: BaseEffect,
     pub end: BlockEnd,
     pub zero: u8,
 }
@@ -23,7 +23,7 @@ pub(super) struct CodeInstruction {
 /// The code of a program.
 pub(super) struct CodeMemory {
     /// Images that are mapped, the last one last.
-    images: Vec<MappedImage>,
+    images: Vec<CodeImage>,
     /// Words of executed blocks that no image has.
     words: HashMap<u64, (u32, &'static dyn InstructionSet)>,
     /// Decoded instructions, and the index of each by its address; [`NO_CODE`] where there is none.
@@ -40,16 +40,16 @@ const RECENT: usize = 1 << 13;
 const NOWHERE: u64 = u64::MAX;
 
 /// An image in memory.
-struct MappedImage {
+struct CodeImage {
     mapped: events::Image,
     /// It is read when a path first enters it; `None` then if it cannot be read, or is another one now.
     image: Option<Option<Image>>,
 }
 
-impl MappedImage {
+impl CodeImage {
     /// The word at an address, if its code is there.
     fn word(&mut self, address: u64) -> Option<(u32, &'static dyn InstructionSet)> {
-        let MappedImage { mapped, image } = self;
+        let CodeImage { mapped, image } = self;
         if !(mapped.start..mapped.end).contains(&address) {
             return None;
         }
@@ -89,7 +89,7 @@ impl CodeMemory {
 
     /// An image is mapped.
     pub fn map(&mut self, image: &events::Image) {
-        self.images.push(MappedImage { mapped: image.clone(), image: None });
+        self.images.push(CodeImage { mapped: image.clone(), image: None });
         self.forget();
     }
 
@@ -147,7 +147,7 @@ impl CodeInstruction {
         Some(CodeInstruction {
             instruction: rules.instruction(set, word),
             access: set.summary(word)?.access,
-            effect: RegisterEffect::of(set, word),
+            effect: BaseEffect::of(set, word),
             end: BlockEnd::of(set, word, address),
             zero: set.zero_register(),
         })

@@ -5,13 +5,13 @@ use isa::Cpu;
 use super::base_registers::BaseRegisters;
 use super::block::{BlockExit, CoreBlock};
 use super::code::CodeMemory;
-use super::core_window::Window;
+use super::core_window::WrongPathState;
 use super::counts::{LastDispatch, OutOfOrderCounts};
 use super::description::{ExecutionOrder, OutOfOrder, UnknownStores};
 use super::fetch::{FetchStage, Wait};
 use super::outstanding::OutstandingLines;
 use super::ports::Ports;
-use super::rules::{Access, CoreInstruction, CoreRules, NOTHING, REGISTERS};
+use super::rules::{AccessKind, CoreInstruction, CoreRules, NOTHING, REGISTERS};
 use super::store_queue::StoreQueue;
 use super::window::NEVER;
 use crate::core::pipeline::registers::NONE;
@@ -26,7 +26,7 @@ pub(super) struct Stages {
 }
 
 /// The rules and latencies of a core.
-pub(super) struct Settings {
+pub(super) struct CoreSettings {
     pub stages: u64,
     pub dispatch: u32,
     pub to_issue: u64,
@@ -50,14 +50,14 @@ pub(super) struct Settings {
 
 /// An out-of-order core with its memory.
 pub(crate) struct OutOfOrderCore<M> {
-    pub(super) settings: Settings,
+    pub(super) settings: CoreSettings,
     pub(super) rules: CoreRules,
     pub(super) memory: M,
     pub(super) predictor: PredictorState,
     pub(super) fetch: FetchStage,
-    pub(super) window: Window,
+    pub(super) window: WrongPathState,
     /// A copy of the window during a wrong path.
-    pub(super) saved: Option<Box<Window>>,
+    pub(super) saved: Option<Box<WrongPathState>>,
     pub(super) speculative: SpeculativeState,
     pub(super) ports: Ports,
     pub(super) lines: OutstandingLines,
@@ -91,7 +91,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     ) -> OutOfOrderCore<M> {
         let branch = core.rules(isa::InstructionClass::Branch).and_then(|class| class.latency).unwrap_or(1);
         let stages = core.fetch.stages + timing.fetch_hit;
-        let settings = Settings {
+        let settings = CoreSettings {
             stages: stages.into(),
             dispatch: core.dispatch,
             to_issue: core.dispatch_to_issue.into(),
@@ -117,8 +117,8 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             memory,
             predictor,
             fetch: FetchStage::new(&core.fetch, stages, timing),
-            window: Window::new(core),
-            saved: Some(Box::new(Window::new(core))),
+            window: WrongPathState::new(core),
+            saved: Some(Box::new(WrongPathState::new(core))),
             speculative: SpeculativeState::default(),
             ports: Ports::new(),
             lines: OutstandingLines::new(core.loads.outstanding, core.loads.outstanding_memory, memory_level),
@@ -195,7 +195,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         let mut accesses = addresses.iter();
         for (site, instruction) in (first_site..).zip(&instructions) {
             let address = match instruction.access {
-                Access::None => 0,
+                AccessKind::None => 0,
                 _ => accesses.next().copied().unwrap_or(0),
             };
             self.instruction(instruction, at, address, site);
@@ -238,7 +238,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     #[inline]
     pub(super) fn redirect(&mut self, next: u64, to: u64, is_early: bool) {
         if to != next {
-            let Settings { taken, misfetch, .. } = self.settings;
+            let CoreSettings { taken, misfetch, .. } = self.settings;
             let (lost, cause) =
                 if is_early { (taken, Cause::TakenBranch) } else { (misfetch, Cause::Misfetch) };
             self.window.fetch.restart(self.window.fetch.cycle + 1 + lost, cause);
@@ -250,8 +250,8 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     fn instruction(&mut self, instruction: &CoreInstruction, at: u64, address: u64, site: usize) {
         let (mut stages, mut waits) = self.fetch_and_issue(instruction, at, address);
         let mut served = ServedBy::default();
-        if instruction.access != Access::None {
-            let is_store = instruction.access == Access::Store;
+        if instruction.access != AccessKind::None {
+            let is_store = instruction.access == AccessKind::Store;
             served = self.memory.access(address, instruction.bytes, is_store).unwrap_or_default();
             self.counts.translations[1] += u64::from(served.translation);
             if served.traps {
@@ -268,9 +268,9 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         let mut late = [(issued, Cause::Unit); 3];
         let mut store = None;
         let completed = match instruction.access {
-            Access::None => issued + u64::from(instruction.latency),
-            Access::Load => self.load(instruction, address, served, stages, &mut late),
-            Access::Store => {
+            AccessKind::None => issued + u64::from(instruction.latency),
+            AccessKind::Load => self.load(instruction, address, served, stages, &mut late),
+            AccessKind::Store => {
                 let queued = self.address(instruction, address, served, issued, &mut late[0]);
                 store = Some((queued, served.level));
                 queued.known.max(queued.data)
@@ -304,7 +304,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
                 &mut self.memory,
                 &mut self.counts,
             );
-            let must_wait = instruction.access == Access::Load && self.must_wait(at);
+            let must_wait = instruction.access == AccessKind::Load && self.must_wait(at);
             let (stages, waits) = self.dispatch_and_issue::<false>(instruction, must_wait);
             match self.conflict(instruction, address, stages.issued) {
                 Some(known) => self.replay(at, known),
@@ -336,7 +336,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         instruction: &CoreInstruction,
         must_wait: bool,
     ) -> (Stages, [Wait; 4]) {
-        let Settings { stages, dispatch, to_issue, unknown_stores, .. } = self.settings;
+        let CoreSettings { stages, dispatch, to_issue, unknown_stores, .. } = self.settings;
         let window = &mut self.window;
         let (last, count) = window.dispatched;
         let base = (window.fetch.cycle + stages).max(last + u64::from(count == dispatch));
@@ -356,9 +356,9 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             }
         }
         match instruction.access {
-            Access::None => {}
-            Access::Load => holds(window.loads.oldest(), 2, &mut self.counts),
-            Access::Store => holds(window.stores.oldest(), 3, &mut self.counts),
+            AccessKind::None => {}
+            AccessKind::Load => holds(window.loads.oldest(), 2, &mut self.counts),
+            AccessKind::Store => holds(window.stores.oldest(), 3, &mut self.counts),
         }
         if instruction.station != NOTHING {
             holds(window.stations[instruction.station as usize].first(), 4, &mut self.counts);
@@ -367,11 +367,11 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         let [one, other] = instruction.sources.map(|source| window.ready[source as usize % REGISTERS]);
         let operands = begin.max(one).max(other);
         let mut ordered = operands.max(window.barriers[1]);
-        let is_memory = instruction.access != Access::None;
+        let is_memory = instruction.access != AccessKind::None;
         if is_memory {
             ordered = ordered.max(window.barriers[0]);
         }
-        if instruction.access == Access::Load && (unknown_stores == UnknownStores::Wait || must_wait) {
+        if instruction.access == AccessKind::Load && (unknown_stores == UnknownStores::Wait || must_wait) {
             ordered = ordered.max(window.known_stores);
         }
         if !WRONG && instruction.order != ExecutionOrder::Free {
@@ -427,7 +427,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     /// what it loads.
     #[inline(always)]
     fn conflict(&self, instruction: &CoreInstruction, address: u64, issued: u64) -> Option<u64> {
-        if instruction.access != Access::Load || self.settings.unknown_stores == UnknownStores::Wait {
+        if instruction.access != AccessKind::Load || self.settings.unknown_stores == UnknownStores::Wait {
             return None;
         }
         let store = self.queue.find(address, instruction.bytes, issued)?;
@@ -465,9 +465,9 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             }
         }
         match instruction.access {
-            Access::None => {}
-            Access::Load => window.loads.replace(retired),
-            Access::Store => window.stores.replace(written),
+            AccessKind::None => {}
+            AccessKind::Load => window.loads.replace(retired),
+            AccessKind::Store => window.stores.replace(written),
         }
         if instruction.station != NOTHING {
             window.stations[instruction.station as usize].replace(issued);
@@ -478,12 +478,12 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         if instruction.destination != NONE {
             window.ready[instruction.destination as usize % REGISTERS] = completed;
         }
-        if WRONG && instruction.access == Access::Store {
+        if WRONG && instruction.access == AccessKind::Store {
             window.known_stores = window.known_stores.max(completed);
         }
     }
 
-    /// What waits for an instruction that is executed in an order.
+    /// Makes later instructions wait for one that is executed in an order.
     #[inline(always)]
     fn order(&mut self, instruction: &CoreInstruction, completed: u64, retired: u64) {
         match instruction.order {
@@ -491,7 +491,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             ExecutionOrder::Memory => self.window.barriers[0] = completed,
             ExecutionOrder::All => self.window.barriers[1] = completed,
             ExecutionOrder::System => {
-                let Settings { system_call, emulation, .. } = self.settings;
+                let CoreSettings { system_call, emulation, .. } = self.settings;
                 let (cycles, cause) = match instruction.is_emulated {
                     true => (emulation, Cause::Emulation),
                     false => (system_call, Cause::CallPal),

@@ -3,21 +3,21 @@
 use super::description::OutOfOrder;
 use super::fetch::FetchState;
 use super::rules::REGISTERS;
-use super::window::{Queue, Station};
+use super::window::{InOrderQueue, Station};
 
 /// The part of the core's state that a wrong path changes and gives back.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct WrongPathState {
     pub fetch: FetchState,
     /// Of the instructions that wait for dispatch: the cycle of their dispatch.
-    pub buffer: Queue,
+    pub buffer: InOrderQueue,
     /// The cycle of the last dispatch, and the instructions dispatched in it.
     pub dispatched: (u64, u32),
-    pub reorder: Queue,
+    pub reorder: InOrderQueue,
     /// Registers for renaming: integer and floating-point.
-    pub renamed: [Queue; 2],
-    pub loads: Queue,
-    pub stores: Queue,
+    pub renamed: [InOrderQueue; 2],
+    pub loads: InOrderQueue,
+    pub stores: InOrderQueue,
     pub stations: Vec<Station>,
     /// When an instruction that needs a register can be issued.
     pub ready: [u64; REGISTERS],
@@ -33,19 +33,19 @@ pub(super) struct Window {
     pub executed: u64,
 }
 
-impl Window {
+impl WrongPathState {
     /// The window of an idle core.
-    pub fn new(core: &OutOfOrder) -> Window {
+    pub fn new(core: &OutOfOrder) -> WrongPathState {
         let renamed = [core.integer_registers, core.float_registers];
-        Window {
+        WrongPathState {
             fetch: FetchState::new(),
-            buffer: Queue::new(core.fetch.buffer),
+            buffer: InOrderQueue::new(core.fetch.buffer),
             dispatched: (0, 0),
-            reorder: Queue::new(core.reorder_buffer),
+            reorder: InOrderQueue::new(core.reorder_buffer),
             // Without a limit of their own, there are as many as instructions in the window.
-            renamed: renamed.map(|registers| Queue::new(registers.unwrap_or(core.reorder_buffer))),
-            loads: Queue::new(core.loads.queue),
-            stores: Queue::new(core.stores.queue),
+            renamed: renamed.map(|registers| InOrderQueue::new(registers.unwrap_or(core.reorder_buffer))),
+            loads: InOrderQueue::new(core.loads.queue),
+            stores: InOrderQueue::new(core.stores.queue),
             stations: core.stations.values().map(|&entries| Station::new(entries)).collect(),
             ready: [0; REGISTERS],
             units: vec![0; core.units().len()],
@@ -57,8 +57,8 @@ impl Window {
     }
 
     /// Copies another window into this one.
-    pub fn copy_from(&mut self, other: &Window) {
-        let Window { buffer, reorder, renamed, loads, stores, stations, units, .. } = self;
+    pub fn copy_from(&mut self, other: &WrongPathState) {
+        let WrongPathState { buffer, reorder, renamed, loads, stores, stations, units, .. } = self;
         let queues = [buffer, reorder, loads, stores].into_iter().chain(renamed);
         let [integers, floats] = &other.renamed;
         let others = [&other.buffer, &other.reorder, &other.loads, &other.stores, integers, floats];

@@ -1,5 +1,5 @@
-//! What an out-of-order core counts beside cycles: what held dispatch, what the wrong paths did, and what misses would cost
-//! if nothing overlapped.
+//! Counts of an out-of-order core beside cycles: the causes that held dispatch, the effects of wrong paths, and the costs of
+//! misses if nothing overlapped.
 
 use crate::core::pipeline::{LEVELS, MAX_ISSUE};
 
@@ -29,7 +29,7 @@ impl Resource {
     ];
 }
 
-/// What an out-of-order core counts beside cycles.
+/// Counts of an out-of-order core beside cycles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutOfOrderCounts {
     /// Cycles in which a full resource held dispatch, in the order of [`Resource::ALL`].

@@ -6,7 +6,7 @@ use isa::InstructionClass;
 use serde::Deserialize;
 
 use crate::core::pipeline::{MAX_ISSUE, check_latency};
-use crate::description::{Checked, require};
+use crate::description::{CheckResult, require};
 
 /// An out-of-order core.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -32,7 +32,7 @@ pub struct OutOfOrder {
     /// Loads.
     pub loads: LoadQueue,
     /// Stores.
-    pub stores: StoreQueue,
+    pub stores: StoreQueueSize,
     /// Cycles from the retirement of a call of the system until the next instruction is fetched.
     #[serde(default)]
     pub system_call: u32,
@@ -73,7 +73,7 @@ pub struct Fetch {
 pub struct LoadQueue {
     /// Entries of the load queue.
     pub queue: u32,
-    /// What a load does while older stores have unknown addresses.
+    /// The behaviour of a load while older stores have unknown addresses.
     pub unknown_stores: UnknownStores,
     /// Loads, by the low bits of their addresses, that were replayed, and wait from then on; 0 if there is no such table.
     #[serde(default)]
@@ -95,7 +95,7 @@ pub struct LoadQueue {
     pub outstanding_memory: Option<u32>,
 }
 
-/// What a load does while the addresses of older stores are unknown.
+/// The behaviour of a load while the addresses of older stores are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownStores {
@@ -109,7 +109,7 @@ pub enum UnknownStores {
 /// Stores of an out-of-order core.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StoreQueue {
+pub struct StoreQueueSize {
     /// Entries of the store queue: until the data are written to L1.
     pub queue: u32,
     /// A store is issued when its address is there, and takes its data later.
@@ -137,7 +137,7 @@ pub struct ExecutionClass {
     pub beyond_cache: u32,
     /// A unit that is not pipelined, and works for this number of cycles.
     pub occupies: Option<OccupiedUnit>,
-    /// What it waits for, and what waits for it.
+    /// The instructions that it waits for, and those that wait for it.
     #[serde(default)]
     pub order: ExecutionOrder,
 }
@@ -203,7 +203,7 @@ impl OutOfOrder {
     }
 
     /// Names the field that is wrong, and says why.
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> CheckResult {
         let fetch = &self.fetch;
         let widths = [
             ("fetch.width", fetch.width, 32),
@@ -252,7 +252,7 @@ impl OutOfOrder {
         self.check_classes()
     }
 
-    fn check_classes(&self) -> Checked {
+    fn check_classes(&self) -> CheckResult {
         let names = self.stations.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         for (name, &entries) in &self.stations {
             let reason = format!("{entries} is not 1 to {MOST}");

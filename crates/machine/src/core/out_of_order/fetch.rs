@@ -6,7 +6,7 @@ use super::counts::OutOfOrderCounts;
 use super::description::Fetch;
 use crate::core::pipeline::{Cause, LEVELS, MemorySystem, Timing};
 
-/// What an instruction waits for in turn: until which cycle, and for what cause.
+/// The waits of an instruction, in turn: until which cycle, and for what cause.
 pub(super) type Wait = (u64, Cause);
 
 /// The fetch stage, as far as a wrong path changes it and the right path does not.
@@ -21,7 +21,7 @@ pub(super) struct FetchState {
     line: u64,
     /// The next instruction is fetched from this cycle on, in a cycle of its own, and what it waited for.
     restart: Option<Wait>,
-    /// What the last instruction that began a cycle waited for.
+    /// The waits of the last instruction that began a cycle.
     pub waits: [Wait; 3],
 }
 

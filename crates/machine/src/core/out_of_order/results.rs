@@ -1,6 +1,6 @@
-//! What a core has counted.
+//! The counts of a core.
 
-use super::core::{OutOfOrderCore, Settings};
+use super::core::{CoreSettings, OutOfOrderCore};
 use super::counts::{LastDispatch, NonOverlapped, OutOfOrderCounts};
 use crate::PipelineSide;
 use crate::core::pipeline::{CycleTotals, Cycles, LEVELS, MemorySystem, SiteCycles};
@@ -30,7 +30,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         self.emulated
     }
 
-    /// What is counted beside cycles.
+    /// The counts beside cycles.
     pub fn counts(&self) -> OutOfOrderCounts {
         let mut counts = self.counts.clone();
         { self.last_dispatch }.finish(&mut counts);
@@ -39,7 +39,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
 
     /// The cycles if nothing overlapped.
     pub fn non_overlapped(&self) -> NonOverlapped {
-        let Settings { stages, to_issue, branch_latency, redirect, fetch_cycles, load_cycles, .. } =
+        let CoreSettings { stages, to_issue, branch_latency, redirect, fetch_cycles, load_cycles, .. } =
             self.settings;
         let counts = &self.counts;
         let cycles = self.totals().cycles();

@@ -3,7 +3,7 @@
 use super::core::OutOfOrderCore;
 use super::description::ExecutionOrder;
 use super::fetch::Wait;
-use super::rules::{Access, CoreInstruction};
+use super::rules::{AccessKind, CoreInstruction};
 use crate::PipelineSide;
 use crate::core::pipeline::{Cause, MemorySystem};
 
@@ -54,7 +54,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             dispatch.1 = front_cause;
         }
         begin.1 = front_cause;
-        if instruction.order == ExecutionOrder::Free && instruction.access == Access::None {
+        if instruction.order == ExecutionOrder::Free && instruction.access == AccessKind::None {
             ordered.1 = Cause::Operand;
         }
         let rest = [(late[0].0.min(retired), late[0].1), late[1], late[2], (retired, Cause::Operand)];

@@ -14,7 +14,7 @@ pub(super) const NOTHING: u8 = u8::MAX;
 
 /// The rules of a class.
 #[derive(Clone, Copy, Debug)]
-struct ClassRules {
+struct CoreClassRules {
     ports: u32,
     latency: u32,
     occupied: u32,
@@ -39,7 +39,7 @@ pub(super) struct CoreInstruction {
     pub station: u8,
     /// Its unit, if that is not pipelined.
     pub unit: u8,
-    pub access: Access,
+    pub access: AccessKind,
     /// Bytes that it accesses.
     pub bytes: u8,
     /// Bytes of the instruction itself.
@@ -51,7 +51,7 @@ pub(super) struct CoreInstruction {
 
 /// Whether an instruction accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum AccessKind {
     None,
     Load,
     Store,
@@ -59,7 +59,7 @@ pub(super) enum Access {
 
 /// The rules of all classes.
 pub(super) struct CoreRules {
-    classes: Vec<ClassRules>,
+    classes: Vec<CoreClassRules>,
     splits_stores: bool,
     cpu: Option<Cpu>,
 }
@@ -74,7 +74,7 @@ impl CoreRules {
             let station =
                 rules.station.as_ref().and_then(|name| core.stations.keys().position(|one| one == name));
             let occupied = rules.occupies.as_ref();
-            ClassRules {
+            CoreClassRules {
                 ports: rules
                     .ports
                     .iter()
@@ -98,7 +98,7 @@ impl CoreRules {
     pub fn instruction(&self, set: &dyn InstructionSet, word: u32) -> CoreInstruction {
         let summary = set.pipeline_summary(word);
         let class = summary.map_or(InstructionClass::Nothing, |summary| summary.class);
-        let ClassRules { ports, latency, occupied, unit, station, order } = self.classes[class as usize];
+        let CoreClassRules { ports, latency, occupied, unit, station, order } = self.classes[class as usize];
         let access = set.summary(word).and_then(|summary| summary.access);
         let mut instruction = CoreInstruction {
             ports,
@@ -109,8 +109,9 @@ impl CoreRules {
             destination: NONE,
             station,
             unit,
-            access: access
-                .map_or(Access::None, |access| if access.is_store { Access::Store } else { Access::Load }),
+            access: access.map_or(AccessKind::None, |access| {
+                if access.is_store { AccessKind::Store } else { AccessKind::Load }
+            }),
             bytes: access.map_or(0, |access| access.size),
             length: set.length(word) as u8,
             order,
@@ -125,7 +126,8 @@ impl CoreRules {
         let number = |register| number(register, set.zero_register());
         (instruction.sources, instruction.destination) =
             (summary.sources.map(number), number(summary.destination));
-        if let (true, Access::Store, Some(stored)) = (self.splits_stores, instruction.access, summary.special)
+        if let (true, AccessKind::Store, Some(stored)) =
+            (self.splits_stores, instruction.access, summary.special)
         {
             instruction.data = std::mem::replace(&mut instruction.sources[stored], NONE);
         }

@@ -9,14 +9,14 @@ pub(super) const NEVER: u64 = 1 << 62;
 
 /// A queue whose entries leave in the order in which they came: of each entry, the last cycle in which it is taken.
 #[derive(Clone, Debug)]
-pub(super) struct Queue {
+pub(super) struct InOrderQueue {
     last: Vec<u64>,
     oldest: usize,
 }
 
-impl Queue {
-    pub fn new(entries: u32) -> Queue {
-        Queue { last: vec![0; entries as usize], oldest: 0 }
+impl InOrderQueue {
+    pub fn new(entries: u32) -> InOrderQueue {
+        InOrderQueue { last: vec![0; entries as usize], oldest: 0 }
     }
 
     /// The last cycle in which the entry is taken that the next instruction gets.
@@ -35,7 +35,7 @@ impl Queue {
         }
     }
 
-    pub fn copy_from(&mut self, other: &Queue) {
+    pub fn copy_from(&mut self, other: &InOrderQueue) {
         self.last.clone_from(&other.last);
         self.oldest = other.oldest;
     }

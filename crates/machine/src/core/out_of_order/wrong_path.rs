@@ -8,7 +8,7 @@
 use super::core::{OutOfOrderCore, Stages};
 use super::counts::OutOfOrderCounts;
 use super::outstanding::LineState;
-use super::rules::{Access, CoreInstruction};
+use super::rules::{AccessKind, CoreInstruction};
 use super::window::NEVER;
 use crate::core::pipeline::{LEVELS, MemorySystem, ServedBy};
 use crate::core::predictor::BlockEnd;
@@ -72,7 +72,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
             self.counts.wrong_issued += 1;
             self.take_port(instruction, stages);
             let address = code.access.as_ref().and_then(|access| self.registers.address(access));
-            if let (Access::Load, Some(address)) = (instruction.access, address) {
+            if let (AccessKind::Load, Some(address)) = (instruction.access, address) {
                 completed = self.wrong_load(address, instruction, stages, resolved);
             }
         } else {

@@ -28,34 +28,34 @@ pub struct UnitCycles {
 
 /// Instructions and their cycles.
 #[derive(Clone, Debug, Default)]
-struct Usage {
+struct InstructionCycles {
     instructions: u64,
     cycles: Cycles,
 }
 
-impl Sums for Usage {
-    fn add(&mut self, other: &Usage) {
+impl Sums for InstructionCycles {
+    fn add(&mut self, other: &InstructionCycles) {
         self.instructions += other.instructions;
         self.cycles.add(&other.cycles);
     }
 
-    fn since(&self, earlier: &Usage) -> Usage {
+    fn since(&self, earlier: &InstructionCycles) -> InstructionCycles {
         let cycles = self.cycles.since(&earlier.cycles);
-        Usage { instructions: self.instructions - earlier.instructions, cycles }
+        InstructionCycles { instructions: self.instructions - earlier.instructions, cycles }
     }
 }
 
 /// A pipeline, with the cycles of each thread and unit of work.
 pub(super) struct Accounting<M> {
     pub core: AnyCore<M>,
-    /// What is simulated in detail; everything without it.
+    /// The windows that are simulated in detail; everything without it.
     pub sampler: Option<WindowSampler<CAUSES>>,
     /// The current thread.
     thread: Thread,
     /// Instructions of all threads.
     instructions: u64,
     /// The usage of each thread.
-    threads: PerThread<Usage>,
+    threads: PerThread<InstructionCycles>,
     /// The units of work that ended, in the order of their ends; not those left otherwise than by a return.
     pub units: Vec<UnitCycles>,
 }
@@ -140,8 +140,8 @@ impl<M: MemorySystem> Accounting<M> {
     }
 
     /// The usage of all threads together.
-    fn usage(&self) -> Usage {
-        Usage { instructions: self.instructions, cycles: self.core.cycles() }
+    fn usage(&self) -> InstructionCycles {
+        InstructionCycles { instructions: self.instructions, cycles: self.core.cycles() }
     }
 
     fn enter(&mut self, thread: Thread) {
@@ -160,7 +160,9 @@ impl<M: MemorySystem> Accounting<M> {
             Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.usage()),
             Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.usage())),
             Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
-                if let Some(Usage { instructions, cycles }) = self.threads.end_unit(number, &self.usage()) {
+                if let Some(InstructionCycles { instructions, cycles }) =
+                    self.threads.end_unit(number, &self.usage())
+                {
                     self.units.push(UnitCycles {
                         process: self.thread.process,
                         thread: self.thread.number,

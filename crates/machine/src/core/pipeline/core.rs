@@ -12,7 +12,7 @@ use isa::Cpu;
 use super::accesses::BlockAccesses;
 use super::cycles::{Cause, Cycles};
 use super::description::Pipeline;
-use super::front_end::{BlockEntry, BlockExit};
+use super::front_end::{BlockEntry, FrontEndExit};
 use super::issue::{Issue, SiteCycles};
 use super::memory::{ServedBy, Timing};
 use super::resolve::L1Miss;
@@ -23,20 +23,20 @@ use super::transition_cache::{TransitionCache, TransitionKey};
 use crate::core::predictor::PredictorState;
 
 /// A block, as the pipeline sees it.
-struct Block {
+struct PipelineBlock {
     whole: BlockSegment,
     /// For each instruction line but the last: the segment within the line, and the one after it.
     lines: Box<[[BlockSegment; 2]]>,
     /// The index of its first access in `are_stores`.
     first_access: u32,
-    exit: BlockExit,
+    exit: FrontEndExit,
 }
 
 /// A pipeline.
 pub(crate) struct Core {
     pipeline: MemoizedPipeline,
     cpu: Option<Cpu>,
-    blocks: Vec<Block>,
+    blocks: Vec<PipelineBlock>,
     /// Of the accesses of all blocks, whether they are stores, and their bytes.
     are_stores: Vec<bool>,
     access_bytes: Vec<u8>,
@@ -105,11 +105,11 @@ impl Core {
             [segment(start, from..to), segment(next, to..end)]
         });
         let accesses = own.iter().filter(|step| step.accesses());
-        self.blocks.push(Block {
+        self.blocks.push(PipelineBlock {
             whole,
             lines: lines.collect(),
             first_access: self.are_stores.len() as u32,
-            exit: BlockExit::of(block, own.last().is_some_and(|step| step.traps())),
+            exit: FrontEndExit::of(block, own.last().is_some_and(|step| step.traps())),
         });
         for step in accesses {
             self.are_stores.push(step.flags & STORE != 0);
@@ -175,7 +175,7 @@ impl Core {
         if self.pipeline.transitions.is_full() {
             self.clear_cache();
         }
-        let Block { whole, exit, first_access, .. } = &mut self.blocks[block as usize];
+        let PipelineBlock { whole, exit, first_access, .. } = &mut self.blocks[block as usize];
         if whole.length == 0 {
             return;
         }
@@ -195,7 +195,7 @@ impl Core {
     /// Updates the predictor by a block, which had these L1 misses of instruction lines. No time passes.
     #[inline(always)]
     pub fn warm(&mut self, block: u32, fetched: &[L1Miss]) {
-        let Block { whole, exit, .. } = &self.blocks[block as usize];
+        let PipelineBlock { whole, exit, .. } = &self.blocks[block as usize];
         if whole.length > 0 {
             self.pipeline.issue.front_end.warm(whole.address, fetched, *exit);
         }
@@ -210,7 +210,7 @@ impl Core {
         addresses: &[u64],
         [mut fetched, used]: [&[L1Miss]; 2],
     ) {
-        let Block { whole, lines, first_access, .. } = &mut self.blocks[block as usize];
+        let PipelineBlock { whole, lines, first_access, .. } = &mut self.blocks[block as usize];
         let (pipeline, empty_segment) = (&mut self.pipeline, &mut self.empty_segment);
         let are_stores = &self.are_stores[*first_access as usize..];
         let bytes = &self.access_bytes[*first_access as usize..];
@@ -246,7 +246,10 @@ impl Core {
         transitions.reset_executions();
         *totals = CycleTotals::default();
         sites.fill(SiteCycles::default());
-        self.blocks.iter_mut().flat_map(Block::segments_mut).for_each(|segment| segment.front_end_stall = 0);
+        self.blocks
+            .iter_mut()
+            .flat_map(PipelineBlock::segments_mut)
+            .for_each(|segment| segment.front_end_stall = 0);
         issue.front_end.predictor.reset_counts();
     }
 
@@ -258,8 +261,8 @@ impl Core {
         let MemoizedPipeline { sites, totals: own, issue, .. } = &mut self.pipeline;
         own.merge(&totals);
         sites.iter_mut().zip(&ended.pipeline.sites).for_each(|(own, ended)| own.add(ended));
-        let segments = self.blocks.iter_mut().flat_map(Block::segments_mut);
-        for (own, ended) in segments.zip(ended.blocks.iter().flat_map(Block::segments)) {
+        let segments = self.blocks.iter_mut().flat_map(PipelineBlock::segments_mut);
+        for (own, ended) in segments.zip(ended.blocks.iter().flat_map(PipelineBlock::segments)) {
             own.front_end_stall += ended.front_end_stall;
         }
         issue.front_end.predictor.add_counts(ended.predictor());
@@ -269,7 +272,9 @@ impl Core {
     #[cold]
     fn clear_cache(&mut self) {
         let MemoizedPipeline { transitions, sites, .. } = &mut self.pipeline;
-        for segment in self.blocks.iter_mut().flat_map(Block::segments_mut).chain([&mut self.empty_segment]) {
+        for segment in
+            self.blocks.iter_mut().flat_map(PipelineBlock::segments_mut).chain([&mut self.empty_segment])
+        {
             transitions.add_sites(segment.newest, &mut sites[segment.first as usize..]);
             segment.newest = 0;
         }
@@ -284,7 +289,7 @@ fn instructions_before(block: &events::Block, line: u64) -> usize {
     ends.take_while(|end| end.wrapping_sub(block.address) <= bytes).count()
 }
 
-impl Block {
+impl PipelineBlock {
     fn segments(&self) -> impl Iterator<Item = &BlockSegment> {
         self.lines.as_flattened().iter().chain([&self.whole])
     }

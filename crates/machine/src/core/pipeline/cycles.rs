@@ -215,7 +215,7 @@ impl Cycles {
     }
 }
 
-/// What the windows of a sample have measured: cycles, by cause.
+/// The measurements in the windows of a sample: cycles, by cause.
 pub type SampledCycles = WindowSums<CAUSES>;
 
 impl SampledCycles {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::description::{Checked, require};
+use crate::description::{CheckResult, require};
 use isa::InstructionClass;
 
 /// The most instructions that a pipeline can issue in a cycle.
@@ -221,7 +221,7 @@ impl Pipeline {
     }
 
     /// Names the field that is wrong, and says why.
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> CheckResult {
         let group = self.group;
         let reason = format!("{group} is not 1, 2, 4 or {MAX_ISSUE} instructions");
         require(group.is_power_of_two() && group as usize <= MAX_ISSUE, "pipeline.group", reason)?;
@@ -269,7 +269,7 @@ fn unknown(unit: &str) -> String {
 }
 
 impl ClassRules {
-    fn check(&self, name: &str, units: &[&str]) -> Checked {
+    fn check(&self, name: &str, units: &[&str]) -> CheckResult {
         let field = |field: &str| format!("pipeline.classes.{name}.{field}");
         let alternatives = self.units.len();
         let reason = format!("{alternatives} alternatives are not 1 or 2");
@@ -288,7 +288,12 @@ impl ClassRules {
 }
 
 /// Checks that loads state no latency of their own, and only loads one beyond that of caches.
-pub(crate) fn check_latency(name: &str, latency: Option<u32>, beyond_cache: u32, section: &str) -> Checked {
+pub(crate) fn check_latency(
+    name: &str,
+    latency: Option<u32>,
+    beyond_cache: u32,
+    section: &str,
+) -> CheckResult {
     let is_load = InstructionClass::ALL.iter().any(|class| class.name() == name && class.is_load());
     let field = |field: &str| format!("{section}.classes.{name}.{field}");
     let reason =
@@ -299,7 +304,7 @@ pub(crate) fn check_latency(name: &str, latency: Option<u32>, beyond_cache: u32,
 
 impl Emulation {
     /// Names the field that is wrong, and says why.
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> CheckResult {
         let time = self.microseconds;
         require(
             time.is_finite() && (0.0..=1e6).contains(&time),

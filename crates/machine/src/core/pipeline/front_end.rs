@@ -17,7 +17,7 @@ const FARTHEST: u64 = 64;
 
 /// How control leaves a block.
 #[derive(Clone, Copy)]
-pub(super) struct BlockExit {
+pub(super) struct FrontEndExit {
     end: BlockEnd,
     /// The address of its last instruction.
     last: u64,
@@ -27,13 +27,13 @@ pub(super) struct BlockExit {
     leaves_group: bool,
 }
 
-impl BlockExit {
+impl FrontEndExit {
     /// The exit of a block; `traps` says that its last instruction traps.
-    pub fn of(block: &Block, traps: bool) -> BlockExit {
+    pub fn of(block: &Block, traps: bool) -> FrontEndExit {
         let last = block.address_of(block.words.len().saturating_sub(1));
         let end = block.words.last();
         let end = end.map_or(BlockEnd::Falls, |&word| BlockEnd::of(block.instruction_set, word, last));
-        BlockExit { end, last, next: block.end(), leaves_group: traps }
+        FrontEndExit { end, last, next: block.end(), leaves_group: traps }
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct FrontEnd {
     /// When the current group arrived.
     pub(super) arrived: u64,
     /// How the last block was left.
-    exit: BlockExit,
+    exit: FrontEndExit,
     stream: PrefetchStream,
 }
 
@@ -107,7 +107,7 @@ impl FrontEnd {
             mispredict: u64::from(pipeline.mispredict) + u64::from(timing.fetch_hit),
             interval: pipeline.prefetch_interval.into(),
             arrived: EPOCH,
-            exit: BlockExit { end: BlockEnd::Falls, last: 0, next: 0, leaves_group: true },
+            exit: FrontEndExit { end: BlockEnd::Falls, last: 0, next: 0, leaves_group: true },
             stream: PrefetchStream { line: NOWHERE, arrives: 0, level: 1 },
         }
     }
@@ -125,7 +125,7 @@ impl FrontEnd {
 
     /// Leaves a block.
     #[inline(always)]
-    pub(super) fn leave(&mut self, exit: BlockExit) {
+    pub(super) fn leave(&mut self, exit: FrontEndExit) {
         self.exit = exit;
     }
 
@@ -143,7 +143,7 @@ impl FrontEnd {
 
     /// Updates the predictor by a block at `address` with these misses of its lines. The prefetcher's stream ends.
     #[inline(always)]
-    pub(super) fn warm(&mut self, address: u64, fetched: &[L1Miss], exit: BlockExit) {
+    pub(super) fn warm(&mut self, address: u64, fetched: &[L1Miss], exit: FrontEndExit) {
         self.enter(address);
         let first = address >> self.line_shift;
         for miss in fetched.iter().filter(|miss| miss.served.level > 0 || miss.served.is_ahead) {
@@ -156,7 +156,7 @@ impl FrontEnd {
     /// Whether a branch or jump was predicted correctly; None if control fell through it.
     #[inline]
     fn resolve(&mut self, address: u64) -> Option<bool> {
-        let BlockExit { end, last: at, next, .. } = self.exit;
+        let FrontEndExit { end, last: at, next, .. } = self.exit;
         let is_right = match end {
             BlockEnd::Falls => return None,
             BlockEnd::Conditional { target } => {

@@ -13,7 +13,7 @@ use super::memory::{LastStoreData, MissAddressFile, Timing, WriteBufferModel};
 use super::memory_response::{LineResponse, MemoryResponse};
 use super::registers::NONE;
 use super::rules::{EMULATED, GROUP, LOAD, PipelineInstruction, Rules, SPECIAL, SPLIT, STORE};
-use super::scoreboard::{NO_GROUP, Register, Scoreboard};
+use super::scoreboard::{NO_GROUP, RegisterProducer, Scoreboard};
 use super::segment::BlockSegment;
 use super::state::{Horizon, PipelineState};
 use super::timing_outcome::OutcomeDetails;
@@ -189,7 +189,7 @@ impl Issue {
         if time <= self.scoreboard.blocked_until {
             time = self.wait_for_blocked(time, units, place);
         }
-        let mut result = Register::produced(step.class, time);
+        let mut result = RegisterProducer::produced(step.class, time);
         if step.flags & (SPECIAL | LOAD | STORE | EMULATED) == 0 {
             self.issue(time, place);
         } else {
@@ -208,11 +208,11 @@ impl Issue {
         place: usize,
         mut time: u64,
         accesses: BlockAccesses,
-    ) -> Register {
+    ) -> RegisterProducer {
         if step.flags & SPECIAL != 0 {
             time = self.wait_for_unit(step, place, time);
         }
-        let mut result = Register::produced(step.class, time);
+        let mut result = RegisterProducer::produced(step.class, time);
         if step.accesses() {
             let access = self.access;
             self.access += 1;

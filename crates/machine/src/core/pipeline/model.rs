@@ -132,7 +132,7 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
         self
     }
 
-    /// What a sample has measured.
+    /// The measurements of a sample.
     pub fn sampled(&self) -> Option<SampledCycles> {
         let accounting = self.worker.drained();
         let sampler = accounting.sampler.as_ref()?;
@@ -174,7 +174,7 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
         self.worker.drained().core.replays()
     }
 
-    /// What an out-of-order core counts beside cycles.
+    /// Counts of an out-of-order core beside cycles.
     pub fn out_of_order(&self) -> Option<OutOfOrderCounts> {
         self.worker.drained().core.out_of_order().map(OutOfOrderCore::counts)
     }

@@ -22,7 +22,7 @@ pub(super) struct Rules {
     /// The longest that any consumer waits, for each producer.
     horizon: [u64; CLASSES],
     pub classes: Vec<ClassTables>,
-    units: Vec<UnitName>,
+    units: Vec<ExecutionUnitName>,
     left_to_next: u16,
     split: Vec<String>,
     /// Barriers of traps wait for nothing.
@@ -31,7 +31,7 @@ pub(super) struct Rules {
     has_thread_pointer: bool,
 }
 
-struct UnitName(String);
+struct ExecutionUnitName(String);
 
 /// The rules of a class.
 #[derive(Clone, Default)]
@@ -91,7 +91,7 @@ impl Rules {
             horizon: [0; CLASSES],
             classes: Vec::new(),
             left_to_next: pipeline.left_to_next.iter().map(|name| mask(&names, name)).sum(),
-            units: names.iter().map(|&name| UnitName(name.into())).collect(),
+            units: names.iter().map(|&name| ExecutionUnitName(name.into())).collect(),
             split: pipeline.split.clone(),
             has_precise_traps: pipeline.precise_traps,
             has_thread_pointer: pipeline.has_thread_pointer(InstructionClass::ThreadPointer),

@@ -6,7 +6,7 @@ use isa::InstructionClass;
 
 /// The last producer of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Register {
+pub(super) struct RegisterProducer {
     /// When it was issued; for a load that missed, the issue time at which a hit would be ready when this one
     /// is.
     pub issued: u64,
@@ -16,16 +16,16 @@ pub(super) struct Register {
     pub cause: u8,
 }
 
-impl Register {
+impl RegisterProducer {
     /// For an instruction with the latency of its class.
     #[inline(always)]
-    pub fn produced(class: u8, time: u64) -> Register {
-        Register { issued: time, shadow: 0, class, cause: Cause::Operand.index() as u8 }
+    pub fn produced(class: u8, time: u64) -> RegisterProducer {
+        RegisterProducer { issued: time, shadow: 0, class, cause: Cause::Operand.index() as u8 }
     }
 
     /// For a producer of long ago.
-    pub fn ready() -> Register {
-        Register::produced(0, 0)
+    pub fn ready() -> RegisterProducer {
+        RegisterProducer::produced(0, 0)
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) struct LastStore {
 
 /// The scoreboard.
 pub(super) struct Scoreboard {
-    pub registers: [Register; 64],
+    pub registers: [RegisterProducer; 64],
     /// The registers with an entry, a bit each.
     pub written: u64,
     /// When each unit that works on one instruction at a time is free.
@@ -73,7 +73,7 @@ impl Scoreboard {
     /// Nothing was issued yet.
     pub fn new(misses: MissAddressFile) -> Scoreboard {
         Scoreboard {
-            registers: [Register::ready(); 64],
+            registers: [RegisterProducer::ready(); 64],
             written: 0,
             free: [0; InstructionClass::COUNT],
             blocked: Vec::new(),
@@ -91,7 +91,7 @@ impl Scoreboard {
 
     /// Records the producer of a register.
     #[inline(always)]
-    pub fn write(&mut self, register: u8, result: Register) {
+    pub fn write(&mut self, register: u8, result: RegisterProducer) {
         self.registers[register as usize % 64] = result;
         self.written |= 1 << (register % 64);
     }

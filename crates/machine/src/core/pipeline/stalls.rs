@@ -7,7 +7,7 @@ use super::memory::{LastStoreData, OutstandingMiss, ServedBy};
 use super::memory_response::{MemoryResponse, NO_LINE};
 use super::registers::NONE;
 use super::rules::{CALL, EMULATED, PipelineInstruction, STORE};
-use super::scoreboard::{LastStore, Register};
+use super::scoreboard::{LastStore, RegisterProducer};
 use isa::InstructionClass;
 
 impl Issue {
@@ -23,7 +23,7 @@ impl Issue {
     ) -> u64 {
         // The issue time, and what it would be if all loads had hit.
         let (mut ready, mut cause, mut expected) = (earliest, Cause::Operand.index() as u8, earliest);
-        let mut wait = |register: &Register, time: u64, as_if_hit: u64| {
+        let mut wait = |register: &RegisterProducer, time: u64, as_if_hit: u64| {
             if time > ready {
                 (ready, cause) = (time, register.cause);
             }
@@ -109,7 +109,7 @@ impl Issue {
                 self.scoreboard.barrier = self.scoreboard.barrier.max(done).max(time + 1);
             }
             InstructionClass::TrapBarrier if !self.rules.has_precise_traps => {
-                let done = |register: &Register| {
+                let done = |register: &RegisterProducer| {
                     register.issued + u64::from(self.rules.classes[register.class as usize].latency)
                 };
                 let all_done = self.scoreboard.registers.iter().map(done).max().unwrap_or(0);
@@ -142,13 +142,13 @@ impl Issue {
         time: u64,
         access: u32,
         accesses: BlockAccesses,
-    ) -> (u64, Register) {
+    ) -> (u64, RegisterProducer) {
         let time = time.max(self.scoreboard.barrier);
         self.stall(time, Cause::Barrier, place);
         let address = accesses.address(access);
         if step.flags & STORE != 0 {
             let time = self.store(place, time, access, accesses);
-            (time, Register::produced(step.class, time))
+            (time, RegisterProducer::produced(step.class, time))
         } else {
             self.load(step, place, time, access, address)
         }
@@ -161,7 +161,7 @@ impl Issue {
         mut time: u64,
         access: u32,
         address: u64,
-    ) -> (u64, Register) {
+    ) -> (u64, RegisterProducer) {
         if self.scoreboard.misses.until > time
             && let Some(free) = self.scoreboard.misses.advance(time)
         {
@@ -173,11 +173,11 @@ impl Issue {
         time = self.translate(translation, place, time);
         time = self.wait_for_store(place, time, access, (address, step.bytes));
         if line == NO_LINE {
-            return (time, Register::produced(step.class, time));
+            return (time, RegisterProducer::produced(step.class, time));
         }
         let (as_if_issued, level) = match self.scoreboard.misses.find(line, time) {
             Some(miss) => (miss.as_if_issued, miss.level),
-            None if level == 0 => return (time, Register::produced(step.class, time)),
+            None if level == 0 => return (time, RegisterProducer::produced(step.class, time)),
             None => {
                 let level = level.min(LEVELS as u8);
                 let as_if_issued = time + u64::from(self.load_cycles[level as usize]);
@@ -187,7 +187,7 @@ impl Issue {
         };
         let latency = u64::from(self.rules.classes[step.class as usize].latency);
         let cause = Cause::DataMiss(level).index() as u8;
-        (time, Register { issued: as_if_issued, shadow: time + latency, class: step.class, cause })
+        (time, RegisterProducer { issued: as_if_issued, shadow: time + latency, class: step.class, cause })
     }
 
     fn store(&mut self, place: usize, mut time: u64, access: u32, accesses: BlockAccesses) -> u64 {

@@ -3,7 +3,7 @@
 use super::cycles::Cause;
 use super::memory::OutstandingMiss;
 use super::rules::Rules;
-use super::scoreboard::{EPOCH, LastStore, Register, Scoreboard};
+use super::scoreboard::{EPOCH, LastStore, RegisterProducer, Scoreboard};
 
 /// All of the scoreboard that matters to what follows, and nothing else: from equal states, whatever follows
 /// has the same timing. Times are relative, as if the last cycle were [`EPOCH`]; events that are over by then
@@ -12,7 +12,7 @@ use super::scoreboard::{EPOCH, LastStore, Register, Scoreboard};
 pub(super) struct PipelineState {
     pub open: usize,
     used: u16,
-    registers: Vec<(u8, Register)>,
+    registers: Vec<(u8, RegisterProducer)>,
     free: Vec<(usize, u64)>,
     blocked: Vec<(u64, u16)>,
     hold: u64,
@@ -49,7 +49,10 @@ impl PipelineState {
             if is_ahead(register.issued + horizon.rules.horizon(register.class)) {
                 // No instruction is issued before the last cycle.
                 let shadow = if register.shadow == 0 { 0 } else { register.shadow.max(last - 1) - passed };
-                registers.push((number, Register { issued: register.issued - passed, shadow, ..register }));
+                registers.push((
+                    number,
+                    RegisterProducer { issued: register.issued - passed, shadow, ..register },
+                ));
             }
             written &= written - 1;
         }
@@ -79,13 +82,13 @@ impl PipelineState {
         let ahead = |time: u64| if time == 0 { 0 } else { time + passed };
         let mut written = scoreboard.written;
         while written != 0 {
-            scoreboard.registers[written.trailing_zeros() as usize] = Register::ready();
+            scoreboard.registers[written.trailing_zeros() as usize] = RegisterProducer::ready();
             written &= written - 1;
         }
         scoreboard.written = 0;
         for &(number, register) in &self.registers {
             let (issued, shadow) = (register.issued + passed, ahead(register.shadow));
-            scoreboard.write(number, Register { issued, shadow, ..register });
+            scoreboard.write(number, RegisterProducer { issued, shadow, ..register });
         }
         scoreboard.free.fill(0);
         for &(unit, time) in &self.free {
@@ -111,7 +114,7 @@ impl PipelineState {
     /// Cycles until the pipeline has drained; None if a restart is pending.
     pub fn drains_in(&self, horizon: &Horizon) -> Option<u64> {
         let last = EPOCH;
-        let reaches = |register: &Register| register.issued + horizon.rules.horizon(register.class);
+        let reaches = |register: &RegisterProducer| register.issued + horizon.rules.horizon(register.class);
         let ends = (self.registers.iter().map(|(_, register)| reaches(register)))
             .chain(self.free.iter().map(|&(_, time)| time))
             .chain(self.blocked.iter().map(|&(cycle, _)| cycle + 1))

@@ -80,7 +80,7 @@ pub(super) struct CachedOutcome<'a> {
     pub lines: &'a [u32],
     pub store_load_pairs: &'a [StoreLoadPair],
     /// Its costs, if they do not fit into the outcome.
-    pub costs: Option<&'a Costs>,
+    pub costs: Option<&'a SegmentCosts>,
 }
 
 impl<'a> CachedOutcome<'a> {
@@ -104,19 +104,19 @@ pub(super) struct OutcomeDetails {
     pub store_load_pairs: Vec<StoreLoadPair>,
     /// It depends on more than the state and the responses of memory, and cannot be repeated.
     pub is_unique: bool,
-    pub costs: Costs,
+    pub costs: SegmentCosts,
 }
 
 /// The costs of a segment.
 #[derive(Default)]
-pub(super) struct Costs {
+pub(super) struct SegmentCosts {
     /// Cycles by the indices of their causes, and the other counts.
     spent: Vec<(u8, u64)>,
     /// The cycles of each instruction.
     pub sites: Box<[SiteCycles]>,
 }
 
-impl Costs {
+impl SegmentCosts {
     /// Cycles and counts in a few bytes, if they fit.
     fn inline_costs(&self) -> Option<[(u8, u8); INLINE_COSTS]> {
         let mut short = [(0, 0); INLINE_COSTS];
@@ -201,7 +201,7 @@ impl CycleTotals {
     }
 
     /// Adds costs.
-    pub(super) fn add(&mut self, costs: &Costs) {
+    pub(super) fn add(&mut self, costs: &SegmentCosts) {
         for &(cause, cycles) in &costs.spent {
             self.spend(cause.into(), cycles);
         }

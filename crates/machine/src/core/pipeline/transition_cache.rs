@@ -17,7 +17,9 @@ use super::front_end::BlockEntry;
 use super::issue::SiteCycles;
 use super::memory_response::MemoryResponse;
 use super::state::PipelineState;
-use super::timing_outcome::{CachedOutcome, Costs, OutcomeDetails, StoreLoadPair, StoreTime, TimingOutcome};
+use super::timing_outcome::{
+    CachedOutcome, OutcomeDetails, SegmentCosts, StoreLoadPair, StoreTime, TimingOutcome,
+};
 
 /// The size of the cache: transitions, the instructions that they issue, and states.
 const MAX_TRANSITIONS: usize = 1 << 17;
@@ -56,7 +58,7 @@ struct Transition {
 
 const _: () = assert!(mem::size_of::<Transition>() == 64);
 
-/// What an outcome holds itself.
+/// The part of an outcome that it holds itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inline {
     All,
@@ -73,7 +75,7 @@ struct ColdFields {
     store_load_pairs: Range<u32>,
     stores: Range<u32>,
     responses: Box<[MemoryResponse]>,
-    costs: Box<Costs>,
+    costs: Box<SegmentCosts>,
     /// The previous transition of the same segment, from 1; 0 if this is the first.
     before: u32,
 }
@@ -225,7 +227,7 @@ impl TransitionCache {
         responses: &[MemoryResponse],
         details: OutcomeDetails,
         before: u32,
-    ) -> Result<u32, Costs> {
+    ) -> Result<u32, SegmentCosts> {
         let outcome = TimingOutcome::of(&details, self.open()).filter(|_| !self.is_full());
         let (Some((outcome, is_short)), Ok(count)) = (outcome, u8::try_from(responses.len())) else {
             return Err(details.costs);

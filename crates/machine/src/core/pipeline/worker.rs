@@ -29,10 +29,10 @@ struct Batch {
 /// A pipeline with the batch that it executes next.
 pub(super) struct Worker<M> {
     accounting: Arc<Mutex<Accounting<M>>>,
-    queue: Mutex<Queue>,
+    queue: Mutex<WorkQueue>,
 }
 
-struct Queue {
+struct WorkQueue {
     next: Batch,
     /// Executes the batches, unless the caller does.
     worker_thread: Option<WorkerThread>,
@@ -105,7 +105,7 @@ impl WorkerThread {
     }
 }
 
-impl Queue {
+impl WorkQueue {
     /// Executes the next batch, or sends it to the worker thread, unless it is empty.
     fn flush<M: MemorySystem>(&mut self, accounting: &Mutex<Accounting<M>>) {
         match &mut self.worker_thread {
@@ -119,7 +119,7 @@ impl Queue {
 impl<M: MemorySystem + 'static> Worker<M> {
     /// Executes batches in the caller's thread.
     pub fn new(accounting: Accounting<M>) -> Worker<M> {
-        let queue = Queue { next: Batch::default(), worker_thread: None };
+        let queue = WorkQueue { next: Batch::default(), worker_thread: None };
         Worker { accounting: Arc::new(Mutex::new(accounting)), queue: Mutex::new(queue) }
     }
 

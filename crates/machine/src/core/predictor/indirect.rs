@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::description::{Checked, require};
+use crate::description::{CheckResult, require};
 
 /// A target cache: the field `indirect` of a predictor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -16,7 +16,7 @@ pub struct TargetCache {
 }
 
 impl TargetCache {
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckResult {
         let TargetCache { entries, history } = *self;
         let reason = format!("{entries} is not a power of two from 2 to 16,777,216");
         let is_table = entries.is_power_of_two() && (2..=1 << 24).contains(&entries);

@@ -17,7 +17,7 @@ mod two_level;
 
 use serde::Deserialize;
 
-use crate::description::{Checked, require};
+use crate::description::{CheckResult, require};
 
 pub(crate) use block_end::BlockEnd;
 use counters::SaturatingCounters;
@@ -123,7 +123,7 @@ fn one() -> u8 {
 
 impl Predictor {
     /// Says which field is wrong, and why.
-    pub(crate) fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> CheckResult {
         let require =
             |holds: bool, field: &str, reason: String| require(holds, format!("predictor.{field}"), reason);
         let table = |field: &str, number: u32| {
@@ -202,7 +202,7 @@ impl Predictor {
 }
 
 impl TaggedTables {
-    fn check(&self) -> Checked {
+    fn check(&self) -> CheckResult {
         let TaggedTables { entries, tag_bits, histories } = self;
         let reason = format!("{entries} is not a power of two from 2 to 16,777,216");
         let is_table = entries.is_power_of_two() && (2..=1 << 24).contains(entries);

@@ -2,7 +2,7 @@
 
 use super::{BlockEnd, ConditionalBranch, JumpPath, PredictorState, ReturnStack};
 
-/// What the front end predicts of the end of a block.
+/// The prediction of the front end for the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PredictedPath {
     /// Where fetching continues; `None` if it waits until the jump is executed.
@@ -11,7 +11,7 @@ pub(crate) struct PredictedPath {
     pub is_early: bool,
 }
 
-/// What a predictor changes as it follows a predicted path, and takes back after a misprediction.
+/// The state that a predictor changes as it follows a predicted path, and restores after a misprediction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpeculativeState {
     history: u128,

@@ -35,7 +35,7 @@ const AGES_EVERY: u64 = 1 << 18;
 const MOST_TABLES: usize = 16;
 
 /// Where the tables have the entries of a branch.
-type Places = [(usize, u16); MOST_TABLES];
+type TableEntries = [(usize, u16); MOST_TABLES];
 
 /// The last directions, as many as `bits` at a time, combined by exclusive or.
 fn fold(mut history: u128, bits: u32) -> u64 {
@@ -61,7 +61,7 @@ impl Tage {
         }
     }
 
-    fn places(&self, branch: ConditionalBranch) -> Places {
+    fn places(&self, branch: ConditionalBranch) -> TableEntries {
         let mut places = [(0, 0); MOST_TABLES];
         let (at, bits, tag_bits) = (branch.index(), self.index_bits, self.tag_bits);
         for (number, (place, table)) in (0..).zip(places.iter_mut().zip(&self.tables)) {
@@ -75,17 +75,17 @@ impl Tage {
     }
 
     /// The tables that have the branch, the one with the longest history first.
-    fn matches<'a>(&'a self, places: &'a Places) -> impl Iterator<Item = usize> + 'a {
+    fn matches<'a>(&'a self, places: &'a TableEntries) -> impl Iterator<Item = usize> + 'a {
         let tables = self.tables.iter().zip(places).enumerate().rev();
         tables.filter(|(_, (table, (at, tag)))| table.entries[*at].tag == *tag).map(|(number, _)| number)
     }
 
-    fn entry(&self, number: usize, places: &Places) -> TaggedEntry {
+    fn entry(&self, number: usize, places: &TableEntries) -> TaggedEntry {
         self.tables[number].entries[places[number].0]
     }
 
     /// The table that provides the prediction, the prediction, and what would be predicted without that table.
-    fn look_up(&self, branch: ConditionalBranch, places: &Places) -> (Option<usize>, bool, bool) {
+    fn look_up(&self, branch: ConditionalBranch, places: &TableEntries) -> (Option<usize>, bool, bool) {
         let base = self.base.is_taken(self.base.place(branch.index()));
         let mut found = self.matches(places);
         let Some(provider) = found.next() else { return (None, base, base) };
@@ -94,7 +94,7 @@ impl Tage {
     }
 
     /// Gives the branch an entry in a table with a longer history than the provider's.
-    fn allocate(&mut self, provider: Option<usize>, places: &Places, is_taken: bool) {
+    fn allocate(&mut self, provider: Option<usize>, places: &TableEntries, is_taken: bool) {
         let longer = provider.map_or(0, |number| number + 1)..self.tables.len();
         for number in longer.clone() {
             let (at, tag) = places[number];

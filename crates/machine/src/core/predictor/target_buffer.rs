@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::description::{Checked, require};
+use crate::description::{CheckResult, require};
 
 /// A branch target buffer: the field `btb` of a predictor.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -24,7 +24,7 @@ fn one() -> u32 {
 }
 
 impl TargetBuffer {
-    pub(super) fn check(&self) -> Checked {
+    pub(super) fn check(&self) -> CheckResult {
         let TargetBuffer { entries, ways, .. } = *self;
         let reason = format!("{entries} is not a power of two up to 16,777,216");
         require(entries.is_power_of_two() && entries <= 1 << 24, "predictor.btb.entries", reason)?;

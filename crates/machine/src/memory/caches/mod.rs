@@ -7,8 +7,8 @@ use events::{Block, Consumer, HitFilter, Thread, UnfilteredAccess};
 
 use crate::memory::block_template::{BlockTemplate, BlockTemplates};
 use crate::{CacheCounts, Hierarchy, Machine, MergeableModel, MissClass, Model, Request, WritePolicy};
-use simulation::Simulation;
-use tally::Tally;
+use simulation::CacheSimulation;
+use tally::MissTally;
 pub use tally::UnitMisses;
 
 /// The caches and TLBs (translation buffers) of a machine, with the misses of each instruction.
@@ -33,7 +33,7 @@ pub struct Caches {
     names: Vec<String>,
     hierarchy: Box<Hierarchy>,
     templates: BlockTemplates,
-    tally: Tally,
+    tally: MissTally,
 }
 
 /// The accesses and misses of a cache or TLB.
@@ -67,7 +67,7 @@ impl Caches {
         let buffers = machine.translation_buffers.iter().map(|buffer| buffer.name.clone());
         let names: Vec<String> = caches.chain(buffers).collect();
         Caches {
-            tally: Tally::new(machine.caches.len(), names.len()),
+            tally: MissTally::new(machine.caches.len(), names.len()),
             names,
             templates: BlockTemplates::new(hierarchy.fetch_granule()),
             hierarchy: Box::new(hierarchy),
@@ -227,9 +227,9 @@ const THROUGH: u8 = WritePolicy::Through as u8;
 const IGNORED: u8 = WritePolicy::Ignored as u8;
 
 impl Caches {
-    fn simulation(&mut self) -> Simulation<'_> {
+    fn simulation(&mut self) -> CacheSimulation<'_> {
         let Caches { hierarchy, templates, tally, .. } = self;
-        Simulation { templates, hierarchy, tally }
+        CacheSimulation { templates, hierarchy, tally }
     }
 
     /// Sends misses that compiled code has deferred through the next levels.

@@ -5,19 +5,19 @@ use std::mem::take;
 use events::UnfilteredAccess;
 use events::record::Event;
 
-use super::Tally;
+use super::MissTally;
 use crate::memory::block_template::{BlockTemplate, BlockTemplates, TemplateAccess};
 use crate::memory::hierarchy::AddressMap;
 use crate::{Hierarchy, Request};
 
 /// The parts of [`Caches`](super::Caches) that records change.
-pub struct Simulation<'a> {
+pub struct CacheSimulation<'a> {
     pub templates: &'a BlockTemplates,
     pub hierarchy: &'a mut Hierarchy,
-    pub tally: &'a mut Tally,
+    pub tally: &'a mut MissTally,
 }
 
-impl Simulation<'_> {
+impl CacheSimulation<'_> {
     /// Simulates records, where `STORES` is the write policy of L1.
     pub fn run<const STORES: u8>(&mut self, records: &[u64]) {
         let templates = self.templates;

@@ -9,7 +9,7 @@ use crate::{Hierarchy, MissClass, Request, Served};
 
 /// The counts of a cache model.
 #[derive(Debug)]
-pub struct Tally {
+pub struct MissTally {
     /// Instructions executed.
     pub instructions: u64,
     /// Loads and stores executed.
@@ -71,10 +71,10 @@ fn add_to(sums: &mut Vec<u64>, numbers: &[u64]) {
     sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
 }
 
-impl Tally {
+impl MissTally {
     /// For this number of structures, of which the first `caches` are caches.
-    pub fn new(caches: usize, structures: usize) -> Tally {
-        Tally {
+    pub fn new(caches: usize, structures: usize) -> MissTally {
+        MissTally {
             instructions: 0,
             accesses: 0,
             misses: vec![0; structures],
@@ -89,11 +89,11 @@ impl Tally {
     pub fn reset(&mut self) {
         let mut threads = take(&mut self.threads);
         threads.reset();
-        *self = Tally { threads, ..Tally::new(self.caches, self.misses.len()) };
+        *self = MissTally { threads, ..MissTally::new(self.caches, self.misses.len()) };
     }
 
     /// Adds the counts of a tally of the same structures and blocks, whose threads have ended.
-    pub fn add(&mut self, ended: Tally) {
+    pub fn add(&mut self, ended: MissTally) {
         self.instructions += ended.instructions;
         self.accesses += ended.accesses;
         add_to(&mut self.misses, &ended.misses);
@@ -146,7 +146,7 @@ impl Tally {
         }
     }
 
-    /// The same for the caches from a depth on: misses of the others are counted elsewhere ([`Tally::lend`]).
+    /// The same for the caches from a depth on: misses of the others are counted elsewhere ([`MissTally::lend`]).
     #[inline(never)]
     pub fn count_misses_from(
         &mut self,

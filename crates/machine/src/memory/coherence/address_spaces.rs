@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use events::record::Mapping;
+use events::record::MappingEvent;
 
 use crate::memory::hierarchy::Hierarchy;
 
@@ -36,10 +36,10 @@ pub struct AddressSpaces {
 struct AddressSpace {
     /// The number in the places of pages that it gets from now on.
     number: u32,
-    /// What shows objects, by the first address.
+    /// The ranges that show objects, by the first address.
     ranges: BTreeMap<u64, ObjectRange>,
     /// The pages of its own, or of a fork, by their number.
-    pages: HashMap<u64, Page>,
+    pages: HashMap<u64, MemoryPage>,
     recent: Box<[Translation; RECENT]>,
     /// The range whose marks have come so far.
     next: ObjectRange,
@@ -57,7 +57,7 @@ struct ObjectRange {
 
 /// A page.
 #[derive(Clone, Copy, Debug)]
-struct Page {
+struct MemoryPage {
     place: u64,
     /// Other processes may have it, too: a store makes a copy.
     is_copied_on_write: bool,
@@ -154,23 +154,25 @@ impl AddressSpaces {
         }
         let known = space.pages.get(&page).copied();
         match (known, object) {
-            (Some(Page { place, is_copied_on_write: false }), _) => {
+            (Some(MemoryPage { place, is_copied_on_write: false }), _) => {
                 Translation { page, place, is_writable: true }
             }
-            (Some(Page { place, .. }), _) if !is_store => Translation { page, place, is_writable: false },
-            (Some(Page { place, .. }), _) => {
+            (Some(MemoryPage { place, .. }), _) if !is_store => {
+                Translation { page, place, is_writable: false }
+            }
+            (Some(MemoryPage { place, .. }), _) => {
                 let holders = self.holders.get_mut(&place).filter(|holders| **holders > 1);
                 let is_last = holders.is_none();
                 holders.into_iter().for_each(|holders| *holders -= 1);
                 let place = if is_last { place } else { own };
-                self.at(process).pages.insert(page, Page { place, is_copied_on_write: false });
+                self.at(process).pages.insert(page, MemoryPage { place, is_copied_on_write: false });
                 Translation { page, place, is_writable: true }
             }
             (None, Some((range, offset))) if !is_store => {
                 Translation { page, place: of_object(offset, range.object), is_writable: false }
             }
             (None, _) => {
-                space.pages.insert(page, Page { place: own, is_copied_on_write: false });
+                space.pages.insert(page, MemoryPage { place: own, is_copied_on_write: false });
                 Translation { page, place: own, is_writable: true }
             }
         }
@@ -184,20 +186,20 @@ impl AddressSpaces {
 
     /// Follows a mark of a process.
     #[cold]
-    pub fn mark(&mut self, process: u32, mark: Mapping) {
+    pub fn mark(&mut self, process: u32, mark: MappingEvent) {
         let space = self.at(process);
         match mark {
-            Mapping::Start(address) => space.next_start = address,
-            Mapping::Size(bytes) => space.next.end = space.next_start.saturating_add(bytes),
-            Mapping::Shared(object) => (space.next.object, space.next.is_shared) = (object, true),
-            Mapping::Private(object) => (space.next.object, space.next.is_shared) = (object, false),
-            Mapping::Offset(offset) => {
+            MappingEvent::Start(address) => space.next_start = address,
+            MappingEvent::Size(bytes) => space.next.end = space.next_start.saturating_add(bytes),
+            MappingEvent::Shared(object) => (space.next.object, space.next.is_shared) = (object, true),
+            MappingEvent::Private(object) => (space.next.object, space.next.is_shared) = (object, false),
+            MappingEvent::Offset(offset) => {
                 space.next.offset = offset;
                 self.map(process);
             }
-            Mapping::Copied(parent) if parent != process => self.copy(parent, process),
-            Mapping::Copied(_) => {}
-            Mapping::Gone => {
+            MappingEvent::Copied(parent) if parent != process => self.copy(parent, process),
+            MappingEvent::Copied(_) => {}
+            MappingEvent::Gone => {
                 let number = self.next_copy();
                 let space = std::mem::replace(self.at(process), AddressSpace::new(number));
                 self.release(space.pages.into_values().collect());
@@ -206,7 +208,7 @@ impl AddressSpaces {
     }
 
     /// A process does not have these pages any more.
-    fn release(&mut self, pages: Vec<Page>) {
+    fn release(&mut self, pages: Vec<MemoryPage>) {
         for page in pages.iter().filter(|page| page.is_copied_on_write) {
             if let Some(holders) = self.holders.get_mut(&page.place) {
                 *holders = holders.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What processors' private caches lose because nodes exchange lines: lines between nodes may be longer than theirs.
+//! Lines that processors' private caches lose because nodes exchange lines: those between nodes may be longer than theirs.
 
 use super::line_numbers::{bit, processors};
 use super::nodes::{Exchange, Obtained};

@@ -79,7 +79,7 @@ impl CoherentMemory {
         }
     }
 
-    /// What was decided since the last call.
+    /// The decisions since the last call.
     pub fn take_decisions(&mut self) -> std::vec::Drain<'_, Decision> {
         self.decisions.drain(..)
     }

@@ -1,4 +1,4 @@
-//! What is counted of a coherent memory.
+//! Counts of a coherent memory.
 
 use super::CoherenceState;
 
@@ -13,7 +13,7 @@ pub enum BusOperation {
     Upgrade,
 }
 
-/// What a processor requests of the cache at the bus.
+/// A processor's request to the cache at the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProcessorRequest {
     /// A line of instructions.

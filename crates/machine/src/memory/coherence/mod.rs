@@ -45,7 +45,7 @@ pub struct BusEvent {
     pub invalidated: u64,
     /// Those of them whose copies had been fetched by misses of [`SharingClass::False`].
     pub needless: u64,
-    /// What it needed the interconnect between nodes for.
+    /// Its operations on the interconnect between nodes.
     pub exchange: Exchange,
 }
 

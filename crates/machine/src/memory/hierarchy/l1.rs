@@ -1,6 +1,6 @@
 //! L1: the first cache of a side with its TLB, where the other side has its own. Most accesses end here.
 
-use events::{Array, FilterSide, HitFilter, Words};
+use events::{FilterSide, HitFilter, WordArray, Words};
 
 use super::page_map::PageMap;
 use super::tags::{Evicted, SetAccess, Tags, matches};
@@ -19,7 +19,7 @@ pub struct L1 {
     pages: Tags,
     /// The hit filter: by the low bits of a line's number, its high bits (the tag), and above them the line's
     /// slot in `lines`.
-    filter: Array<FILTER_ENTRIES>,
+    filter: WordArray<FILTER_ENTRIES>,
     /// For each slot of lines, the TLB slot of its page at its last use outside the hit filter.
     page_of: Box<[u32]>,
     /// The page last used outside the hit filter, and its slot.
@@ -63,7 +63,7 @@ impl L1 {
         line_shift: u32,
         lines: Tags,
         pages: Option<(PageMap, Tags)>,
-        mut filter: Array<FILTER_ENTRIES>,
+        mut filter: WordArray<FILTER_ENTRIES>,
     ) -> L1 {
         let page = pages.as_ref().map_or(0, |_| u64::MAX);
         let (page_map, pages) = pages.unwrap_or_else(|| {

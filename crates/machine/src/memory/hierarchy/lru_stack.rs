@@ -16,7 +16,7 @@ pub struct LruStack {
     /// Of each full cache, its least recently used node.
     lowest: Box<[u32]>,
     /// By key.
-    nodes: Vec<Node>,
+    nodes: Vec<StackNode>,
     /// Nodes in the list.
     listed: u32,
     top: u32,
@@ -24,7 +24,7 @@ pub struct LruStack {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct StackNode {
     above: u32,
     below: u32,
     /// The smallest cache that holds it, if it is in the list.
@@ -58,10 +58,10 @@ impl LruStack {
 
     /// The node of a key, allocated if it is new.
     #[inline(always)]
-    fn node(&mut self, key: u32) -> &mut Node {
+    fn node(&mut self, key: u32) -> &mut StackNode {
         let place = key as usize;
         if self.nodes.len() <= place {
-            self.nodes.resize(place + 1, Node { above: NONE, below: NONE, zone: NONE });
+            self.nodes.resize(place + 1, StackNode { above: NONE, below: NONE, zone: NONE });
         }
         &mut self.nodes[place]
     }
@@ -101,8 +101,8 @@ impl LruStack {
         let before = std::mem::take(&mut self.nodes);
         let mut key = self.top;
         while key != NONE {
-            let Node { above, below, zone } = before[key as usize];
-            *self.node(rename(key)) = Node { above: rename(above), below: rename(below), zone };
+            let StackNode { above, below, zone } = before[key as usize];
+            *self.node(rename(key)) = StackNode { above: rename(above), below: rename(below), zone };
             key = below;
         }
         let ends = [&mut self.top, &mut self.bottom].into_iter();
@@ -133,7 +133,7 @@ impl LruStack {
 
     /// Unlinks a node; `coming` will be put on top.
     fn take_out(&mut self, node: u32, zone: usize, coming: u32) {
-        let Node { above, below, .. } = self.nodes[node as usize];
+        let StackNode { above, below, .. } = self.nodes[node as usize];
         if self.lowest[zone] == node {
             self.lowest[zone] = if above == NONE { coming } else { above };
         }
@@ -154,6 +154,6 @@ impl LruStack {
             NONE => self.bottom = node,
             below => self.nodes[below as usize].above = node,
         }
-        *self.node(node) = Node { above: NONE, below, zone: 0 };
+        *self.node(node) = StackNode { above: NONE, below, zone: 0 };
     }
 }

@@ -28,7 +28,7 @@ use miss_classes::MissClassifier;
 pub(crate) use page_map::{ADDRESS_BITS, PageMap};
 pub use prefetch::Prefetch;
 pub use request::Request;
-use shared::Shared;
+use shared::SharedL1Words;
 pub use tags::replacement::Replacement;
 pub(crate) use tags::{Evicted, Tags};
 
@@ -150,7 +150,7 @@ pub struct Hierarchy {
     /// The time: uses of caches and TLBs so far, or more. It orders uses for LRU replacement.
     now: u64,
     /// The words that compiled code shares with the hierarchy.
-    shared: Option<Shared>,
+    shared: Option<SharedL1Words>,
     /// Whether L1 misses may be deferred ([`Hierarchy::defer`]), and those that are.
     may_defer: bool,
     deferred: DeferredMisses,
@@ -179,7 +179,7 @@ impl Hierarchy {
             hierarchy.has_fast_l1 = true;
             let l1_caches = [INSTRUCTIONS, DATA].map(|side| hierarchy.paths[side].caches[0]);
             let [code, data] = l1_caches.map(|index| machine.caches[index].slots());
-            let (shared, words) = Shared::new([code, data]);
+            let (shared, words) = SharedL1Words::new([code, data]);
             for (side, words) in words.into_iter().enumerate() {
                 hierarchy.attach_l1(side, machine, words);
             }

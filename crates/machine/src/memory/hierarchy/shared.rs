@@ -7,21 +7,21 @@ use crate::description::WritePolicy;
 
 /// The shared words.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedL1Words {
     now: Words,
     /// The address of the consumer that compiled code calls.
     consumer: Words,
     records: Words,
 }
 
-impl Shared {
+impl SharedL1Words {
     /// With the words of each side's hit filter, cache entries and times; the caches have these numbers of slots.
-    pub fn new([code, data]: [usize; 2]) -> (Shared, [[Words; 3]; 2]) {
+    pub fn new([code, data]: [usize; 2]) -> (SharedL1Words, [[Words; 3]; 2]) {
         const FILTER_ENTRIES: usize = HitFilter::LINES;
         let [filter, known_data, entries, entries_data, times, times_data, now, consumer, records] =
             Words::together([FILTER_ENTRIES, FILTER_ENTRIES, code, data, code, data, 1, 1, HitFilter::ROOM]);
         let words = [[filter, entries, times], [known_data, entries_data, times_data]];
-        (Shared { now, consumer, records }, words)
+        (SharedL1Words { now, consumer, records }, words)
     }
 }
 
@@ -33,7 +33,8 @@ impl Hierarchy {
         &self,
         on_unfiltered: unsafe extern "C" fn(consumer: *mut u8, access: u64),
     ) -> Option<HitFilter> {
-        let Shared { now, consumer, records } = self.shared.as_ref().filter(|_| self.is_order_free())?;
+        let SharedL1Words { now, consumer, records } =
+            self.shared.as_ref().filter(|_| self.is_order_free())?;
         let [code, data] = [INSTRUCTIONS, DATA].map(|side| self.l1[side].side());
         let dirty = match self.stores {
             WritePolicy::Ignored => None,

@@ -75,7 +75,7 @@ struct CurveCounter {
 /// The misses of caches of each size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissRatioCurve {
-    /// What the caches hold.
+    /// The contents of the caches: instructions, data, or both.
     pub holds: Holds,
     /// By the number of ways, fully associative ones first, then by size.
     pub points: Vec<CurvePoint>,

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use gimli::{DwAt, DwForm, LittleEndian, Reader, constants};
 
-use super::input::{Slice, damaged};
+use super::input::damaged;
+use crate::section_bytes::SectionBytes;
 
 /// Attributes that no one knows, for the bytes that become free.
 const UNUSED: [DwAt; 3] = [DwAt(0x3f50), DwAt(0x3f51), DwAt(0x3f52)];
@@ -29,13 +30,13 @@ impl AbbreviationWriter {
             return Ok(new);
         }
         let new = self.bytes.len();
-        let mut input = Slice::new(section.get(offset..).unwrap_or_default(), LittleEndian);
+        let mut input = SectionBytes::new(section.get(offset..).unwrap_or_default(), LittleEndian);
         self.copy(&mut input).map_err(damaged(".debug_abbrev"))??;
         self.tables.insert(offset, new);
         Ok(new)
     }
 
-    fn copy(&mut self, input: &mut Slice) -> gimli::Result<Result<(), String>> {
+    fn copy(&mut self, input: &mut SectionBytes) -> gimli::Result<Result<(), String>> {
         loop {
             let code = input.read_uleb128()?;
             self.unsigned(code);

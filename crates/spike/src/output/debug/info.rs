@@ -7,15 +7,16 @@ use gimli::{
 };
 
 use super::abbreviations::AbbreviationWriter;
-use super::input::{Slice, damaged, section};
-use super::lines::LineWriter;
+use super::input::{damaged, section};
+use super::lines::LineTableWriter;
 use super::lists::{ListKind, ListWriter};
 use super::moves::Moves;
 use crate::elf::Elf;
+use crate::section_bytes::SectionBytes;
 
 /// Makes all sections that refer to code.
 pub fn rewrite(elf: &Elf, moves: &Moves) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
-    let read = |name| Slice::new(section(elf, name), LittleEndian);
+    let read = |name| SectionBytes::new(section(elf, name), LittleEndian);
     let info = DebugInfo::from(read(".debug_info"));
     let mut rewriter = Rewriter {
         moves,
@@ -23,7 +24,7 @@ pub fn rewrite(elf: &Elf, moves: &Moves) -> Result<Vec<(&'static str, Vec<u8>)>,
         range_lists: RangeLists::new(read(".debug_ranges").into(), read(".debug_rnglists").into()),
         location_lists: LocationLists::new(read(".debug_loc").into(), read(".debug_loclists").into()),
         out: section(elf, ".debug_info").to_vec(),
-        lines: LineWriter::default(),
+        lines: LineTableWriter::default(),
         ranges: ListWriter::new(ListKind::Ranges),
         locations: ListWriter::new(ListKind::Locations),
     };
@@ -57,21 +58,21 @@ pub fn rewrite(elf: &Elf, moves: &Moves) -> Result<Vec<(&'static str, Vec<u8>)>,
 struct Rewriter<'a> {
     moves: &'a Moves<'a>,
     lines_section: &'a [u8],
-    range_lists: RangeLists<Slice<'a>>,
-    location_lists: LocationLists<Slice<'a>>,
+    range_lists: RangeLists<SectionBytes<'a>>,
+    location_lists: LocationLists<SectionBytes<'a>>,
     out: Vec<u8>,
-    lines: LineWriter,
+    lines: LineTableWriter,
     ranges: ListWriter,
     locations: ListWriter,
 }
 
 /// An attribute of an entry, and where its bytes end in the section.
-type Placed<'a> = (Attribute<Slice<'a>>, usize);
+type PlacedAttribute<'a> = (Attribute<SectionBytes<'a>>, usize);
 
 impl<'a> Rewriter<'a> {
     fn unit(
         &mut self,
-        unit: &UnitHeader<Slice<'a>>,
+        unit: &UnitHeader<SectionBytes<'a>>,
         abbreviations: &gimli::Abbreviations,
         new_abbreviations: u32,
     ) -> Result<(), String> {
@@ -94,7 +95,7 @@ impl<'a> Rewriter<'a> {
         self.put(place, &new_abbreviations.to_le_bytes());
         let mut entries = unit.entries_raw(abbreviations, None).map_err(&failed)?;
         let mut base = None;
-        let mut attributes: Vec<Placed> = Vec::new();
+        let mut attributes: Vec<PlacedAttribute> = Vec::new();
         while !entries.is_empty() {
             let Some(abbreviation) = entries.read_abbreviation().map_err(&failed)? else { continue };
             attributes.clear();
@@ -116,7 +117,7 @@ impl<'a> Rewriter<'a> {
     fn entry(
         &mut self,
         tag: DwTag,
-        attributes: &[Placed<'a>],
+        attributes: &[PlacedAttribute<'a>],
         encoding: Encoding,
         base: u64,
     ) -> Result<(), String> {
@@ -182,7 +183,7 @@ impl<'a> Rewriter<'a> {
         base: u64,
     ) -> Result<u32, String> {
         let failed = damaged("lists of ranges");
-        let none = DebugAddr::from(Slice::new(&[], LittleEndian));
+        let none = DebugAddr::from(SectionBytes::new(&[], LittleEndian));
         let list = self.range_lists.ranges(offset, encoding, base, &none, DebugAddrBase(0));
         let mut list = list.map_err(&failed)?;
         let mut ranges = Vec::new();
@@ -200,7 +201,7 @@ impl<'a> Rewriter<'a> {
         base: u64,
     ) -> Result<u32, String> {
         let failed = damaged("lists of locations");
-        let none = DebugAddr::from(Slice::new(&[], LittleEndian));
+        let none = DebugAddr::from(SectionBytes::new(&[], LittleEndian));
         let list = self.location_lists.locations(offset, encoding, base, &none, DebugAddrBase(0));
         let mut list = list.map_err(&failed)?;
         let mut entries: Vec<((u64, u64), Vec<u8>)> = Vec::new();
@@ -219,7 +220,7 @@ impl<'a> Rewriter<'a> {
     /// Addresses of code in an expression: places in it, and new addresses.
     fn code_addresses(
         &self,
-        expression: Expression<Slice<'a>>,
+        expression: Expression<SectionBytes<'a>>,
         encoding: Encoding,
     ) -> Result<Vec<(usize, u64)>, String> {
         if !expression.0.slice().contains(&constants::DW_OP_addr.0) {
@@ -239,7 +240,7 @@ impl<'a> Rewriter<'a> {
 }
 
 /// The lowest address that an entry gives.
-fn lowest(attributes: &[Placed]) -> Option<u64> {
+fn lowest(attributes: &[PlacedAttribute]) -> Option<u64> {
     let low = attributes.iter().find(|one| one.0.name() == constants::DW_AT_low_pc)?;
     match low.0.value() {
         AttributeValue::Addr(address) => Some(address),

@@ -1,11 +1,6 @@
 //! Reading the original debug information.
 
-use gimli::{EndianSlice, LittleEndian};
-
 use crate::elf::Elf;
-
-/// Bytes of a section.
-pub type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The contents of a section; empty if there is none.
 pub fn section<'a>(elf: &'a Elf, name: &str) -> &'a [u8] {

@@ -10,7 +10,7 @@ use crate::program::LENGTH;
 
 /// The new tables as they are made.
 #[derive(Default)]
-pub struct LineWriter {
+pub struct LineTableWriter {
     /// The section.
     pub bytes: Vec<u8>,
     /// New offsets of tables by their original ones.
@@ -19,7 +19,7 @@ pub struct LineWriter {
 
 /// The registers of the program, apart from the address.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct LineTableRow {
     file: u64,
     line: u64,
     column: u64,
@@ -27,7 +27,7 @@ struct Row {
     discriminator: u64,
 }
 
-/// What the program's encoding depends on.
+/// The parameters on which the program's encoding depends.
 #[derive(Clone, Copy)]
 struct Parameters {
     minimum_length: u64,
@@ -37,7 +37,7 @@ struct Parameters {
     is_statement: bool,
 }
 
-impl LineWriter {
+impl LineTableWriter {
     /// The offset of the changed form of a table.
     pub fn table(&mut self, section: &[u8], offset: usize, moves: &Moves) -> Result<u32, String> {
         if let Some(&new) = self.tables.get(&offset) {
@@ -69,10 +69,10 @@ impl LineWriter {
         let new = self.bytes.len();
         self.bytes.extend(&section[offset..start]);
         let mut rows = program.rows();
-        let mut sequence: Vec<(u64, Row)> = Vec::new();
+        let mut sequence: Vec<(u64, LineTableRow)> = Vec::new();
         while let Some((_, row)) = rows.next_row().map_err(&failed)? {
             if !row.end_sequence() {
-                sequence.push((row.address(), Row::of(row)));
+                sequence.push((row.address(), LineTableRow::of(row)));
                 continue;
             }
             if let Some(&(first, _)) = sequence.first() {
@@ -93,12 +93,12 @@ impl LineWriter {
     fn sequence(
         &mut self,
         parameters: Parameters,
-        rows: &[(u64, Row)],
+        rows: &[(u64, LineTableRow)],
         (first, end): (u32, u32),
         moves: &Moves,
     ) {
         let start = moves.new_address(first);
-        let mut state = State { address: start, row: Row::initial(parameters), parameters };
+        let mut state = LineTableState { address: start, row: LineTableRow::initial(parameters), parameters };
         self.extended(constants::DW_LNE_set_address.0, &start.to_le_bytes());
         let mut before: Option<u64> = None;
         for new in first..end {
@@ -121,7 +121,7 @@ impl LineWriter {
         self.extended(constants::DW_LNE_end_sequence.0, &[]);
     }
 
-    fn row(&mut self, state: &mut State, address: u64, row: Row) {
+    fn row(&mut self, state: &mut LineTableState, address: u64, row: LineTableRow) {
         if row.file != state.row.file {
             self.standard(constants::DW_LNS_set_file, Some(row.file));
         }
@@ -155,10 +155,10 @@ impl LineWriter {
             }
         }
         state.address = address;
-        state.row = Row { discriminator: 0, ..row };
+        state.row = LineTableRow { discriminator: 0, ..row };
     }
 
-    fn advance(&mut self, state: &State, address: u64) {
+    fn advance(&mut self, state: &LineTableState, address: u64) {
         if address != state.address {
             let operations = (address - state.address) / state.parameters.minimum_length;
             self.standard(constants::DW_LNS_advance_pc, Some(operations));
@@ -180,19 +180,19 @@ impl LineWriter {
     }
 }
 
-struct State {
+struct LineTableState {
     address: u64,
-    row: Row,
+    row: LineTableRow,
     parameters: Parameters,
 }
 
-impl Row {
-    fn initial(parameters: Parameters) -> Row {
-        Row { file: 1, line: 1, column: 0, is_statement: parameters.is_statement, discriminator: 0 }
+impl LineTableRow {
+    fn initial(parameters: Parameters) -> LineTableRow {
+        LineTableRow { file: 1, line: 1, column: 0, is_statement: parameters.is_statement, discriminator: 0 }
     }
 
-    fn of(row: &LineRow) -> Row {
-        Row {
+    fn of(row: &LineRow) -> LineTableRow {
+        LineTableRow {
             file: row.file_index(),
             line: row.line().map_or(0, u64::from),
             column: match row.column() {

@@ -15,7 +15,7 @@ pub struct ListWriter {
     kind: ListKind,
 }
 
-/// What a list has.
+/// The kind of a list's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListKind {
     /// Ranges.
@@ -25,7 +25,7 @@ pub enum ListKind {
 }
 
 /// An entry of a list: a range, and a location if it has one.
-pub type Entry<'a> = ((u64, u64), &'a [u8]);
+pub type ListEntry<'a> = ((u64, u64), &'a [u8]);
 
 impl ListWriter {
     /// No lists yet.
@@ -34,7 +34,7 @@ impl ListWriter {
     }
 
     /// Adds a list. Returns its offset.
-    pub fn add(&mut self, version: u16, entries: &[Entry]) -> Result<u32, String> {
+    pub fn add(&mut self, version: u16, entries: &[ListEntry]) -> Result<u32, String> {
         let offset = if version >= 5 { self.new.len() } else { self.old.len() };
         match version {
             5.. => self.add_new(entries),
@@ -43,7 +43,7 @@ impl ListWriter {
         u32::try_from(offset).map_err(|_| "lists are too large".into())
     }
 
-    fn add_new(&mut self, entries: &[Entry]) {
+    fn add_new(&mut self, entries: &[ListEntry]) {
         let (range, end) = match self.kind {
             ListKind::Ranges => (constants::DW_RLE_start_length.0, constants::DW_RLE_end_of_list.0),
             ListKind::Locations => (constants::DW_LLE_start_length.0, constants::DW_LLE_end_of_list.0),
@@ -61,7 +61,7 @@ impl ListWriter {
         self.new.push(end);
     }
 
-    fn add_old(&mut self, entries: &[Entry]) -> Result<(), String> {
+    fn add_old(&mut self, entries: &[ListEntry]) -> Result<(), String> {
         // Addresses are relative to that of the unit, if it has one, unless another base is given first.
         let base = [u64::MAX, 0].map(u64::to_le_bytes);
         self.old.extend(base.as_flattened());

@@ -52,7 +52,7 @@ pub fn rewrite(program: &Program, assembly: &Assembly) -> DebugInformation {
     }
     let foreign = FOREIGN.iter().find(|name| program.elf.section(name).is_some());
     let compressed =
-        |one: &&crate::elf::Section| is_debug(&one.name) && one.flags & elf::SHF_COMPRESSED.0 != 0;
+        |one: &&crate::elf::ElfSection| is_debug(&one.name) && one.flags & elf::SHF_COMPRESSED.0 != 0;
     let compressed = program.elf.sections.iter().find(compressed);
     let reason = match (foreign, compressed) {
         (Some(name), _) => Some(format!("{name} is not supported")),

@@ -1,11 +1,11 @@
 //! Where the original instructions went.
 
 use crate::assemble::Assembly;
-use crate::program::{CodeMap, LENGTH, NO_ORIGIN, Program};
+use crate::program::{CodeExtent, LENGTH, NO_ORIGIN, Program};
 
 /// Original and new places of instructions. Instructions that were added count as a part of the one before them.
 pub struct Moves<'a> {
-    code: &'a CodeMap,
+    code: &'a CodeExtent,
     base: u64,
     /// Original and new number of each instruction, ascending.
     order: Vec<(u32, u32)>,

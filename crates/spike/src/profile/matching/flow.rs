@@ -3,7 +3,7 @@
 //! Counts of matched blocks stay as they are. Those of the others are the sum of what their predecessors pass on, by the
 //! shares of their branches, or if that is more, what their matched successors were executed more often than others explain.
 
-use crate::program::{Exit, Program};
+use crate::program::{CodeExit, Program};
 
 /// Rounds after which counts in loops have settled.
 const ROUNDS: usize = 30;
@@ -63,7 +63,7 @@ pub fn infer(program: &mut Program, number: usize, blocks: &[Option<usize>]) {
             block.count = counts[at] as u64;
         }
         let whole = block.count;
-        if let Exit::Conditional { count, .. } = &mut block.exit {
+        if let CodeExit::Conditional { count, .. } = &mut block.exit {
             *count = (whole as f64 * taken) as u64;
         }
     }
@@ -72,7 +72,7 @@ pub fn infer(program: &mut Program, number: usize, blocks: &[Option<usize>]) {
 /// Whether a matched block now ends with a branch that its old one did not have.
 fn has_unknown_shares(program: &Program, id: u32) -> bool {
     let block = &program.blocks[id as usize];
-    matches!(block.exit, Exit::Conditional { count, .. } if count > block.count)
+    matches!(block.exit, CodeExit::Conditional { count, .. } if count > block.count)
 }
 
 /// The share of a block's executions that goes to a successor.
@@ -86,7 +86,7 @@ fn share(
 ) -> f64 {
     let block = &program.blocks[id as usize];
     match &block.exit {
-        Exit::Conditional { count, .. } => {
+        CodeExit::Conditional { count, .. } => {
             let own = block.count as f64;
             let taken = if own > 0.0 && *count <= block.count {
                 *count as f64 / own
@@ -105,7 +105,7 @@ fn share(
             };
             if successor == 0 { taken } else { 1.0 - taken }
         }
-        Exit::Jump { counts: times, .. } => {
+        CodeExit::Jump { counts: times, .. } => {
             let all: u64 = times.iter().fold(0, |sum, &count| sum.saturating_add(count));
             let own = times.get(successor).map_or(0.0, |&count| count as f64 / all.max(1) as f64);
             // A jump that was not matched: by the counts of its targets.

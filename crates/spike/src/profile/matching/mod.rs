@@ -10,7 +10,7 @@ mod flow;
 mod procedures;
 
 use super::{ImageProfile, IndirectCall, ProcedureProfile};
-use crate::program::{Exit, ExternalCall, ProcedureId, Program};
+use crate::program::{CodeExit, ExternalCall, ProcedureId, Program};
 
 /// The least share of executed instructions that must be matched: less is a profile of another program.
 pub const LEAST_SHARE: f64 = 0.1;
@@ -116,7 +116,7 @@ fn transfer(
         let old_taken = old.taken.iter().find(|one| one.0 as usize == old_at).map_or(0, |one| one.1);
         let mut exit = block.exit.clone();
         match &mut exit {
-            Exit::Conditional { taken, next, count: times, .. } => {
+            CodeExit::Conditional { taken, next, count: times, .. } => {
                 *times = old_taken;
                 if !same && let Some(shape) = old.shapes.get(old_at) {
                     // The condition may have been turned: what the target of the old branch became says so.
@@ -135,7 +135,7 @@ fn transfer(
                     };
                 }
             }
-            Exit::Jump { targets, counts } => {
+            CodeExit::Jump { targets, counts } => {
                 for &(_, old_target, times) in old.jumps.iter().filter(|one| one.0 as usize == old_at) {
                     let at = match same {
                         true => Some(old_target as usize),

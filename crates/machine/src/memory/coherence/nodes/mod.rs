@@ -33,7 +33,7 @@ pub struct NodeMemory {
     counts: NodeCounts,
 }
 
-/// What was counted of nodes.
+/// Counts of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounts {
     /// Operations on the interconnect by the processor whose access needed them, and by [`InterconnectOperation`].
@@ -82,7 +82,7 @@ struct NodeLine {
     copies: DirectoryEntryState,
 }
 
-/// What has changed because a node needed a line.
+/// The changes because a node needed a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Obtained {
     pub exchange: Exchange,
@@ -134,7 +134,7 @@ impl NodeMemory {
         self.line_shift
     }
 
-    /// What was counted.
+    /// The counts.
     pub fn counts(&self) -> &NodeCounts {
         &self.counts
     }

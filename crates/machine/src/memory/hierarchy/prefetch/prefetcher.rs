@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What a cache prefetches. Lines are numbered by their addresses.
+/// A prefetcher of a cache. Lines are numbered by their addresses.
 pub trait Prefetcher {
     /// Whether prefetched lines are filled into the cache; if not, the prefetcher holds them.
     const FILLS_CACHE: bool;

@@ -14,10 +14,10 @@ pub use replacement::lru::{INITIAL_ORDER, MAX_ORDERED_WAYS, least_recent_way, mo
 use replacement::{Replacement, ReplacementPolicy, ReplacementState};
 
 /// The contents of a slot: a key of at most 62 bits, and the dirty bit in bit 0.
-type Entry = u64;
+type TagEntry = u64;
 
 /// The entry of a free slot.
-const EMPTY: Entry = u64::MAX;
+const EMPTY: TagEntry = u64::MAX;
 
 /// The tag of a free slot, and of keys that are too long for a tag.
 const LONG: u32 = u32::MAX;
@@ -55,7 +55,7 @@ pub struct Evicted {
 impl Evicted {
     /// The key of an entry.
     #[inline(always)]
-    fn of(entry: Entry) -> Option<Evicted> {
+    fn of(entry: TagEntry) -> Option<Evicted> {
         (entry != EMPTY).then_some(Evicted { key: entry >> 1, is_dirty: entry & 1 != 0 })
     }
 }

@@ -4,7 +4,7 @@ use super::entry::DirectoryEntry;
 use crate::memory::coherence::line_numbers::bit;
 use crate::memory::coherence::nodes::interconnect::{Exchange, InterconnectOperation};
 
-/// What the home node knows of a line's copies in other nodes.
+/// The knowledge of the home node about a line's copies in other nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharerBits {
     /// The nodes that have a copy, or have evicted an unchanged one since.

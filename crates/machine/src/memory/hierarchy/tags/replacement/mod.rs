@@ -15,7 +15,7 @@ use fifo::Fifo;
 use lru::{FEW_ENTRIES, LruOrder, LruTimes, MAX_ORDERED_WAYS};
 use not_last_used::NotLastUsed;
 pub use policy::ReplacementPolicy;
-use random::Random;
+use random::RandomReplacement;
 
 /// The replacement policy. Free entries are filled first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub enum ReplacementState {
     LruOrder(LruOrder),
     Fifo(Fifo),
     NotLastUsed(NotLastUsed),
-    Random(Random),
+    Random(RandomReplacement),
 }
 
 /// Evaluates an expression with the policy of a state, statically dispatched.
@@ -83,7 +83,7 @@ impl ReplacementState {
             Replacement::Lru => ReplacementState::LruOrder(LruOrder::new(sets)),
             Replacement::Fifo => ReplacementState::Fifo(Fifo::new(sets)),
             Replacement::NotLastUsed => ReplacementState::NotLastUsed(NotLastUsed::new(sets)),
-            Replacement::Random => ReplacementState::Random(Random::new()),
+            Replacement::Random => ReplacementState::Random(RandomReplacement::new()),
         }
     }
 }

@@ -4,11 +4,11 @@ use super::policy::ReplacementPolicy;
 
 /// The state of the generator.
 #[derive(Debug)]
-pub struct Random(u64);
+pub struct RandomReplacement(u64);
 
-impl Random {
-    pub fn new() -> Random {
-        Random(0x9e37_79b9_7f4a_7c15)
+impl RandomReplacement {
+    pub fn new() -> RandomReplacement {
+        RandomReplacement(0x9e37_79b9_7f4a_7c15)
     }
 
     /// The next of a pseudo-random sequence (Marsaglia's xorshift).
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-impl ReplacementPolicy for Random {
+impl ReplacementPolicy for RandomReplacement {
     #[inline]
     fn choose_victim(&mut self, _set: usize, ways: usize) -> usize {
         (self.draw() % ways as u32) as usize
