@@ -33,22 +33,22 @@ mod trace;
 mod units;
 
 pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
-pub use compare::{CompareOptions, GateOptions};
-pub use count::{By, CountOptions, StaticOptions, UnitOptions};
+pub use compare::CompareOptions;
+pub use count::{CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
-pub use export::{ExportOptions, Form};
+pub use export::ExportOptions;
 pub use faults::{FaultRows, FaultsOptions};
 pub use input::{InputFile, InputOptions, MachineName, ProcessId, ProgramOptions, parse, words_of};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventModel, EventOptions,
-    MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, SimulationOptions, SizesOptions, TimeOptions,
+    MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions,
+    SizesOptions, TimeOptions,
 };
 pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions};
 pub use qemu::QemuOptions;
 pub use questions::QUESTIONS;
-pub use samples::SampleRows;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{

@@ -8,11 +8,15 @@ use std::sync::atomic::AtomicU64;
 use analysis::units::Phase;
 use report::{Destination, Format};
 use session::console::{Console, ReplayProgress, RunProgress};
+use session::measure::Counted;
 use table::Table;
 
 use crate::arguments::{OutputOptions, RowOptions};
 use crate::messages::{self, Message};
 use crate::progress::{LiveProgress, Replaying};
+
+/// One message is sent for this number of units.
+const MESSAGE_INTERVAL: u64 = 64;
 
 /// The output of a command that simulates, with the rows of its tables.
 pub struct CommandConsole<'a> {
@@ -32,16 +36,27 @@ impl Console for CommandConsole<'_> {
         Box::new(CommandRun::begin(self.output, may_have_thread))
     }
 
-    fn begin_replay(&self, instructions: u64) -> Box<dyn ReplayProgress> {
-        Box::new(CommandReplay(Replaying::new(instructions, true)))
+    fn begin_replay(&self, instructions: u64, is_shown: bool) -> Box<dyn ReplayProgress> {
+        Box::new(CommandReplay(Replaying::new(instructions, is_shown)))
     }
 
     fn report_problem(&self, problem: &str) {
         messages::report_problem(problem);
     }
 
-    fn arrange(&self, tables: &mut [Table]) -> anyhow::Result<()> {
-        self.rows.map_or(Ok(()), |rows| rows.apply(tables))
+    fn sort(&self, tables: &mut [Table]) -> anyhow::Result<()> {
+        self.rows.map_or(Ok(()), |rows| rows.sort(tables))
+    }
+
+    fn shorten(&self, table: &mut Table, usual: Option<usize>, all: &str) {
+        if let Some(rows) = self.rows {
+            rows.shorten(table, usual, all);
+        }
+    }
+
+    fn takes_counts(&self, counted: &Counted) -> bool {
+        messages::send(&Message::Counted(counted));
+        messages::is_connected()
     }
 
     fn write(&self, tables: &[Table], has_run: bool) -> Result<(), report::Error> {
@@ -83,6 +98,9 @@ impl RunProgress for CommandRun {
     fn unit(&self, seen: u64, phase: Phase) {
         if let Some(progress) = &self.progress {
             progress.unit(seen, phase);
+        }
+        if seen.is_multiple_of(MESSAGE_INTERVAL) || phase == Phase::Done {
+            messages::send(&Message::Units(seen, phase));
         }
     }
 }

@@ -97,8 +97,8 @@ impl Process {
         let has_counter = kernel.lock().shows_instructions();
         let is_over = AtomicBool::new(false);
         let end = std::thread::scope(|scope| {
-            let reports = || scope.spawn(|| request_reports(kernel, &is_over));
-            let reports = has_counter.then(|| host::without_signals(reports));
+            let reports = || host::spawn_scoped(scope, "reports", || request_reports(kernel, &is_over));
+            let reports = has_counter.then(reports).and_then(Result::ok);
             let shared = SharedProcess {
                 memory,
                 kernel,

@@ -50,4 +50,5 @@ programs! {
     feature_descriptors
     feature_windows
     feature_forged
+    feature_signal_files
 }

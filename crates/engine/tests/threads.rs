@@ -23,4 +23,5 @@ programs! {
     thread_memory
     thread_futexes
     thread_files
+    thread_locks
 }

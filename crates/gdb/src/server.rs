@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use engine::debug::{DebugEvent, DebugObserver, DebugSession};
@@ -73,11 +73,8 @@ impl Server {
             // Ends the reader too.
             let _ = closing.stream().shutdown(Shutdown::Both);
         };
-        // The program's signals are for its own threads.
-        let thread = host::without_signals(|| {
-            Builder::new().name("gdb reader".into()).spawn(read)?;
-            Builder::new().name("gdb".into()).spawn(serve)
-        })?;
+        host::spawn("gdb reader", read)?;
+        let thread = host::spawn("gdb", serve)?;
         Ok(Server { session, thread })
     }
 

@@ -3,6 +3,7 @@
 //! them.
 
 mod disposition;
+mod engine_thread;
 mod errno;
 pub mod fault;
 mod fork;
@@ -13,6 +14,7 @@ mod signal_stack;
 mod system_call;
 
 pub use disposition::{Disposition, set_disposition};
+pub use engine_thread::{spawn, spawn_scoped};
 pub use errno::Errno;
 pub use fork::{CloneFlags, fork};
 pub use mailbox::{

@@ -30,19 +30,19 @@ impl SignalInformation {
         self.0[1] as i32
     }
 
-    /// The siginfo to send for one whose code says that the host's kernel found a fault, while a program sends it: the
-    /// code is in the padding behind, in place of which there is one that the kernel does not use.
+    /// The siginfo to send for one whose code says that the host's kernel found a fault, while a program sends it: a code
+    /// that the kernel does not use, so that it passes the fields on as they are.
     pub fn disguised(mut self) -> SignalInformation {
         if self.code() > 0 && SYNCHRONOUS.contains(&self.signal()) {
-            self.0[1] = self.0[1] << 32 | u64::from(FORGED as u32);
+            self.0[1] = u64::from((self.code() & FORGED_BITS | i32::MIN) as u32);
         }
         self
     }
 
     /// The siginfo as its sender meant it.
     pub fn undisguised(mut self) -> SignalInformation {
-        if self.code() == FORGED {
-            self.0[1] >>= 32;
+        if self.code() <= i32::MIN | FORGED_BITS && SYNCHRONOUS.contains(&self.signal()) {
+            self.0[1] = u64::from((self.code() & FORGED_BITS) as u32);
         }
         self
     }
@@ -52,8 +52,8 @@ impl SignalInformation {
 const SYNCHRONOUS: [i32; 6] =
     [libc::SIGILL, libc::SIGTRAP, libc::SIGFPE, libc::SIGBUS, libc::SIGSEGV, libc::SIGSYS];
 
-/// `si_code` of a [disguised](SignalInformation::disguised) siginfo.
-const FORGED: i32 = -0x5043;
+/// The bits of a [disguised](SignalInformation::disguised) code; all codes of the kernel have fewer.
+const FORGED_BITS: i32 = (1 << 30) - 1;
 
 /// The bit of a signal in a mask.
 pub const fn bit(signal: i32) -> u64 {

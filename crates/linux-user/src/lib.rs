@@ -7,6 +7,7 @@
 
 mod abi;
 mod calls;
+mod descriptor_table;
 mod dispatch;
 pub mod loader;
 mod memory_file;
@@ -19,8 +20,9 @@ mod state;
 mod table;
 
 pub use abi::Abi;
+pub use descriptor_table::{apart, leave_guests_table, read_image};
 pub use dispatch::{started_thread, system_call, system_call_name};
-pub use reserved::{DescriptorOwner, apart, high_copy, leave_guests_table, out_of_reach, read_image};
+pub use reserved::{DescriptorOwner, high_copy, out_of_reach};
 pub use state::control::{Control, Crash, Execute, ProgramEnd};
 pub use state::kernel::Kernel;
 pub use state::lock::{KernelGuard, SharedKernel};

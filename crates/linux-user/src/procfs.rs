@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags};
 
-use crate::reserved;
+use crate::{descriptor_table, reserved};
 use guest_memory::WINDOW;
 use host::Errno;
 
@@ -136,7 +136,7 @@ pub fn read_link(name: &str) -> Option<Vec<u8>> {
 
 /// The contents of a file in /proc. They are read where no guest thread can exchange the descriptor.
 pub fn read(name: &str) -> Option<Vec<u8>> {
-    reserved::apart(|| {
+    descriptor_table::apart(|| {
         let mut contents = Vec::new();
         let file = open(name, OFlags::RDONLY).ok()?;
         std::io::Read::read_to_end(&mut std::fs::File::from(file), &mut contents).ok()?;

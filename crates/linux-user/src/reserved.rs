@@ -8,11 +8,9 @@
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use image::Image;
 use libc as h;
 
 use crate::procfs::{self, ProcEntry};
@@ -157,44 +155,6 @@ impl Drop for DescriptorOwner {
     fn drop(&mut self) {
         OWNERS.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// Gives the calling thread a table of descriptors of its own, if it shares that with other processes.
-pub(crate) fn leave_shared_table() {
-    // SAFETY: no pointers are passed. If there is no memory for a copy, the table stays shared.
-    unsafe { h::unshare(h::CLONE_FILES) };
-}
-
-/// Gives the calling thread, which must not be a guest thread, its own table of descriptors with only the engine's.
-/// The guest never sees descriptors that the thread opens from now on. False on a host that does not support this
-/// (before Linux 5.9): the thread keeps the shared table.
-pub fn leave_guests_table() -> bool {
-    const FIRST: h::c_uint = h::STDERR_FILENO as h::c_uint + 1;
-    let last = first() as h::c_uint - 1;
-    // SAFETY: no pointers are passed; no other thread uses the changed table.
-    unsafe { h::syscall(h::SYS_close_range, FIRST, last, h::CLOSE_RANGE_UNSHARE) == 0 }
-}
-
-/// Reads an image without opening a descriptor that other guest threads could see.
-pub fn read_image(path: &Path) -> Result<Image, image::Error> {
-    preferably_apart(|| Image::open(path))
-}
-
-/// Runs a function in a new thread with its own table of descriptors, of which no guest thread sees any. None if no
-/// such thread can be started. No descriptor may be returned.
-pub fn apart<T: Send>(what: impl FnOnce() -> T + Send) -> Option<T> {
-    let body = || leave_guests_table().then(what);
-    std::thread::scope(|scope| {
-        // Guest signals must be delivered to guest threads.
-        let thread = host::without_signals(|| std::thread::Builder::new().spawn_scoped(scope, body));
-        let thread = thread.ok()?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-/// The same, or in this thread if no such thread can be started: the guest may see the descriptors for a moment.
-pub fn preferably_apart<T: Send>(what: impl Fn() -> T + Sync) -> T {
-    apart(&what).unwrap_or_else(what)
 }
 
 /// The kinds of the arguments of the host's calls, in order: `d` a descriptor; `a` a directory, to which the
@@ -515,28 +475,6 @@ mod tests {
         let copy = out_of_reach(end.into());
         assert!(is_reserved(copy.as_raw_fd() as u64));
         assert_eq!(change_limit(None), before);
-    }
-
-    #[test]
-    fn what_is_opened_apart_is_open_nowhere_else() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let path = file.path().canonicalize().unwrap();
-        // SAFETY: gettid has no preconditions.
-        let thread = unsafe { h::gettid() };
-        let number_here = |thread: i32| {
-            let entries = std::fs::read_dir(format!("/proc/self/task/{thread}/fd")).unwrap().flatten();
-            entries
-                .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path))
-                .count()
-        };
-        let before = number_here(thread);
-        let (inside, outside) = apart(|| {
-            let _open = std::fs::File::open(&path).unwrap();
-            // SAFETY: as above.
-            (number_here(unsafe { h::gettid() }), number_here(thread))
-        })
-        .unwrap();
-        assert_eq!((inside, outside), (1, before));
     }
 
     #[test]

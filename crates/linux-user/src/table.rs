@@ -20,6 +20,8 @@ pub enum SystemCallAction<G: Abi> {
     Wait(libc::c_long, &'static [Argument], RestartRule),
     /// Calls a function.
     Handle(fn(&mut Call<G>) -> CallOutcome),
+    /// Calls the function of a call that takes a directory first, which is the working directory here.
+    HandleHere(fn(&mut Call<G>) -> CallOutcome),
     /// Fails with ENOSYS, which programs can handle.
     Refuse,
 }
@@ -33,6 +35,11 @@ impl<G: Abi> SystemCallAction<G> {
                 call.pass_wait(*number, arguments, *interrupted)
             }
             SystemCallAction::Handle(handler) => handler(call),
+            SystemCallAction::HandleHere(handler) => {
+                call.arguments.rotate_right(1);
+                call.arguments[0] = libc::AT_FDCWD as u64;
+                handler(call)
+            }
             SystemCallAction::Refuse => Err(Errno(libc::ENOSYS)),
         }
     }

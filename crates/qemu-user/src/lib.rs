@@ -20,6 +20,7 @@ use host::interrupt::InterruptGuard;
 use isa::{DESCRIBED_SETS, DescribedSet, InstructionSet};
 use object::{Architecture, Object};
 
+use report::ScratchFolder;
 use trace::{Header, Writer};
 
 pub use convert::{ConvertedRun, convert};
@@ -124,7 +125,8 @@ pub fn instruction_set(path: &Path) -> Result<&'static DescribedSet, Error> {
 pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, ConvertedRun), Error> {
     let set = instruction_set(&program.path)?;
     let (file, name) = report::create(output)?;
-    let folder = tempfile::Builder::new().prefix("pathlength-qemu-").tempdir().map_err(Error::Start)?;
+    let folder =
+        ScratchFolder::new(&std::env::temp_dir(), "pathlength-qemu-", 0o700).map_err(Error::Start)?;
     let plugin = folder.path().join("recorder.so");
     fs::write(&plugin, RECORDER).map_err(Error::Start)?;
     fs::set_permissions(&plugin, Permissions::from_mode(0o700)).map_err(Error::Start)?;

@@ -1,14 +1,15 @@
-//! Atomic output files: each is written under a temporary name, and replaces the old file when it is complete.
+//! Atomic output files: each is written without a name, and replaces the old file when it is complete. Nothing is left
+//! of a command that is killed before.
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use tempfile::{NamedTempFile, TempPath};
-
 use crate::Error;
+use crate::unnamed::UnnamedFile;
 
 /// A file that this command reads.
 struct Input {
@@ -46,8 +47,8 @@ pub(crate) fn check_not_input(path: &Path) -> Result<(), Error> {
 #[derive(Debug)]
 pub struct PendingName {
     path: PathBuf,
-    /// Its temporary name, and the file that it will replace; None if the output is written directly.
-    place: Option<(TempPath, PathBuf)>,
+    /// The file until then, and the one that it will replace; None if the output is written directly.
+    place: Option<(UnnamedFile, PathBuf)>,
 }
 
 /// Creates a file that replaces the one at `path` by [`PendingName::commit`], with its permissions; until then the old
@@ -62,47 +63,48 @@ pub fn create(path: &Path) -> Result<(File, PendingName), Error> {
     }
     // Absolute, for the program that is run may change the working directory meanwhile.
     let target = std::path::absolute(target(path)).map_err(failed)?;
-    let (file, temporary) = temporary(parent(&target)).map_err(failed)?.into_parts();
+    let (file, unnamed) = UnnamedFile::create(parent(&target)).map_err(failed)?;
     match File::options().append(true).open(&target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         there => there.and_then(|there| keep_permissions(&there, &file)).map_err(failed)?,
     }
-    Ok((file, PendingName { path: path.into(), place: Some((temporary, target)) }))
+    Ok((file, PendingName { path: path.into(), place: Some((unnamed, target)) }))
 }
 
 impl PendingName {
-    /// Where the file is now.
-    pub fn written_path(&self) -> &Path {
+    /// A path to the file as it is now.
+    pub fn written_path(&self) -> PathBuf {
         match &self.place {
-            Some((temporary, _)) if temporary.exists() => temporary,
-            _ => &self.path,
+            Some((unnamed, _)) if unnamed.is_unnamed() => unnamed.path(),
+            _ => self.path.clone(),
         }
     }
 
-    /// Whether the file is elsewhere until it gets its name.
+    /// Whether the file has no name yet.
     pub fn is_pending(&self) -> bool {
-        self.place.as_ref().is_some_and(|(temporary, _)| temporary.exists())
+        self.place.as_ref().is_some_and(|(unnamed, _)| unnamed.is_unnamed())
+    }
+
+    /// Gives the descriptor that is kept for [`commit`](PendingName::commit) another number.
+    pub fn renumbered(mut self, how: impl FnOnce(OwnedFd) -> OwnedFd) -> PendingName {
+        self.place = self.place.map(|(unnamed, target)| (unnamed.renumbered(how), target));
+        self
     }
 
     /// Gives the file its name. That may be done several times, and by a process that this one forked.
     pub fn commit(&self) -> Result<(), Error> {
-        let Some((temporary, target)) = &self.place else { return Ok(()) };
-        match fs::rename(temporary, target) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::File { path: self.path.clone(), error })
-            }
-            _ => Ok(()),
-        }
+        let Some((unnamed, target)) = &self.place else { return Ok(()) };
+        unnamed.name(target).map_err(|error| Error::File { path: self.path.clone(), error })
     }
 }
 
 /// Checks whether a file could be created in a directory for `path`. Leaves no file.
 pub(crate) fn check_writable(directory: &Path, path: &Path) -> Result<(), Error> {
-    temporary(directory).map(drop).map_err(|error| Error::File { path: path.into(), error })
+    UnnamedFile::create(directory).map(drop).map_err(|error| Error::File { path: path.into(), error })
 }
 
 /// Follows symbolic links, so that their target is replaced and not the links, even if it does not exist yet.
-fn target(path: &Path) -> PathBuf {
+pub(crate) fn target(path: &Path) -> PathBuf {
     /// As many as Linux follows (path_resolution(7)).
     const MOST_LINKS: usize = 40;
     let mut target = path.to_path_buf();
@@ -127,12 +129,6 @@ pub(crate) fn is_stream(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(in_proc)
         || fs::canonicalize(parent(path)).is_ok_and(in_proc)
         || fs::metadata(path).is_ok_and(|there| !there.is_file())
-}
-
-/// A temporary file in the directory of the final one, with the permissions of any new file.
-fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
-    let create = |path: &Path| File::options().append(true).create_new(true).open(path);
-    tempfile::Builder::new().prefix(".pathlength-").make_in(directory, create)
 }
 
 /// The directory that a file is in.

@@ -1,14 +1,13 @@
 //! Where tables go: standard output, a file, or a directory with one file a table.
 
-use std::collections::HashSet;
-use std::fs;
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use table::Table;
 
 use crate::file::{self, check_not_input, check_writable, is_stream, parent};
-use crate::names::{slug, unused};
+use crate::folder::OutputFolder;
 use crate::stream::{StandardStream, open_stream};
 use crate::{Error, Format, Page, json, render, terminal};
 
@@ -158,9 +157,9 @@ pub fn write_long(
         TableDestination::File(path) if is_page(path) => Err(Error::TooLongForPage),
         TableDestination::File(path) => write_file(path, write),
         TableDestination::Directory(path) => {
-            let file = format!("{}.{}", slug(name), extension(format));
-            fs::create_dir_all(path).map_err(|error| Error::File { path: path.into(), error })?;
-            write_file(&path.join(file), write)
+            let mut folder = OutputFolder::new(path)?;
+            folder.write_table(name, format, write)?;
+            folder.commit()
         }
         TableDestination::Stream => {
             let mut out = open_stream(destination.stream, destination.is_paged)?;
@@ -171,7 +170,7 @@ pub fn write_long(
 }
 
 /// The file name extension of a format.
-fn extension(format: Format) -> String {
+pub(crate) fn extension(format: Format) -> String {
     match format {
         Format::Table => "txt".into(),
         Format::Markdown => "md".into(),
@@ -180,16 +179,9 @@ fn extension(format: Format) -> String {
 }
 
 fn to_directory(tables: &[Table], format: Format, directory: &Path) -> Result<(), Error> {
-    fs::create_dir_all(directory).map_err(|error| Error::File { path: directory.into(), error })?;
-    let extension = extension(format);
-    let mut written = HashSet::new();
-    for table in tables {
-        let name = unused(slug(&table.name), '-', |name| written.contains(name));
-        let path = directory.join(format!("{name}.{extension}"));
-        write_file(&path, |out| render(table, format, out))?;
-        written.insert(name);
-    }
-    Ok(())
+    let mut folder = OutputFolder::new(directory)?;
+    folder.write_tables(tables, format)?;
+    folder.commit()
 }
 
 /// Writes a file as a whole or not at all: what stood there before stays until `write` has
@@ -199,11 +191,20 @@ pub fn write_file(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (file, name) = file::create(path)?;
-    let mut out = BufWriter::new(&file);
+    write_with(path, &file, write)?;
+    name.commit()
+}
+
+/// Writes an open file by a function. `path` is for errors.
+pub(crate) fn write_with(
+    path: &Path,
+    file: &File,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut out = BufWriter::new(file);
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
     written.map_err(|error| match error {
         Error::Stream(error) => Error::File { path: path.into(), error },
         other => other,
-    })?;
-    name.commit()
+    })
 }

@@ -11,6 +11,7 @@ use spike::profile::{EdgeCounter, EdgeCounts};
 
 use crate::live;
 use crate::measure::{Ending, Error};
+use crate::scratch::temporary_folder;
 
 /// What was counted in a run.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub struct CountedEdges {
 /// Runs a program to its end; in a thread of its own the executions are counted if `is_parallel`.
 pub fn count(configuration: &Configuration, is_parallel: bool) -> Result<CountedEdges, Error> {
     // Each forked process leaves its counts in a file.
-    let folder = tempfile::tempdir().map_err(Error::Simulation)?;
+    let folder = temporary_folder("edges").map_err(Error::Simulation)?;
     let forked = Arc::new(ForkedCounters { folder: folder.path().to_path_buf() });
     let (plan, model) = (Plan::default(), EdgeCounter::default());
     let live = live::run_tree(configuration, &plan, model, is_parallel, Some(forked))?;

@@ -91,7 +91,7 @@ pub fn header(configuration: &Configuration, plan: &Plan) -> Header {
 /// Creates the file, to which all processes that are recorded append.
 fn create(path: &Path) -> Result<(File, PendingName), Error> {
     let (file, name) = report::create(path)?;
-    Ok((out_of_reach(file), name))
+    Ok((out_of_reach(file), name.renumbered(linux_user::out_of_reach)))
 }
 
 /// Gives a file's descriptor a high number, so that the program's own have the ones they always have.
@@ -106,7 +106,7 @@ pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<At
     let (file, name) = create(path)?;
     let caught = InterruptGuard::new();
     let began = Cell::new(None);
-    let has_records = || Trace::open(name.written_path()).is_ok_and(|trace| !trace.chunks().is_empty());
+    let has_records = || Trace::open(&name.written_path()).is_ok_and(|trace| !trace.chunks().is_empty());
     let is_named = Cell::new(!name.is_pending());
     let is_enough = |has_begun: bool| {
         if !is_named.get() && has_records() {

@@ -1,20 +1,29 @@
 //! Exports from the database.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use spike::profile::Profile;
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::files;
 use crate::making::mode;
 use crate::rows::{Application, ApplicationPhase};
 
+/// An optimized image.
+#[derive(Debug)]
+pub struct ExportedImage {
+    /// The image in place of which it can be used. It must never be overwritten.
+    pub original: PathBuf,
+    /// Its permissions.
+    pub mode: u32,
+    /// The contents of its file.
+    pub bytes: Vec<u8>,
+}
+
 impl Environment {
-    /// Writes the optimized images of an application into a folder, under their own names. Returns their paths.
-    pub fn export(&mut self, application: &Application, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    /// The optimized images of an application.
+    pub fn export(&mut self, application: &Application) -> Result<Vec<ExportedImage>, Error> {
         let mut exported = Vec::new();
         for image in self.images_of(application)? {
             let (image, _) = self.refresh(&image)?;
@@ -22,12 +31,8 @@ impl Environment {
             if !self.has_version(&image, ApplicationPhase::Optimized)? || !version.exists() {
                 continue;
             }
-            let target = folder.join(image.path.file_name().unwrap_or_default());
-            refuse_original(&target, &image.path)?;
             let bytes = fs::read(&version).map_err(Error::file(&version))?;
-            fs::create_dir_all(folder).map_err(Error::file(folder))?;
-            files::write(&target, &bytes, mode(&image.path))?;
-            exported.push(target);
+            exported.push(ExportedImage { mode: mode(&image.path), original: image.path, bytes });
         }
         match exported.is_empty() {
             true => Err(Error::NotOptimized(application.name.clone())),
@@ -47,14 +52,4 @@ impl Environment {
             false => Ok(Profile::new(images)),
         }
     }
-}
-
-/// Originals are never changed.
-fn refuse_original(target: &Path, original: &Path) -> Result<(), Error> {
-    let identity = |path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
-    if identity(target).is_some_and(|file| identity(original) == Some(file)) {
-        let error = std::io::Error::other("is the original image, which stays as it is; name another folder");
-        return Err(Error::File { path: target.into(), error });
-    }
-    Ok(())
 }

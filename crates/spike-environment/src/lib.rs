@@ -19,6 +19,7 @@ mod views;
 pub use collect::Collected;
 pub use environment::Environment;
 pub use error::Error;
+pub use export::ExportedImage;
 pub use making::Made;
 pub use rows::{Application, ApplicationPhase};
 pub use substitutes::Substitutes;

@@ -13,11 +13,13 @@ use std::time::Duration;
 
 use analysis::run_counts::RunDescription;
 use engine::{Configuration, Family, UnitOfWork};
+use report::ScratchFolder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use session::forked_run;
 use session::measure::Ending;
 use session::process_tree::{self, CountFolder};
+use session::scratch::temporary_folder;
 use workloads::build::{Build, BuildFolders, build};
 use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use workloads::workload::Workload;
@@ -69,7 +71,7 @@ pub(crate) struct ServerBuilds {
     native: Build,
     sysroot: PathBuf,
     /// Where data are while servers run. It is removed at the end.
-    folder: tempfile::TempDir,
+    folder: ScratchFolder,
     /// A study that is interrupted ends its servers and clients, and removes the folder.
     interrupt: InterruptGuard,
     /// Keeps others out of the builds' folder.
@@ -115,7 +117,7 @@ impl ServerBuilds {
         let builds: [Build; 2] = builds.try_into().expect("two are left");
         let _lock = lock(&folders.folder.join(workload.name).join("runs"))?;
         // The name of a socket may not be long.
-        let folder = tempfile::Builder::new().prefix("pathlength-").tempdir();
+        let folder = temporary_folder("server");
         let folder = folder.map_err(|error| Error::Server(format!("no temporary folder: {error}")))?;
         give_to_user(folder.path())?;
         let interrupt = InterruptGuard::new();

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use host::interrupt::InterruptGuard;
-use tempfile::TempDir;
+use report::ScratchFolder;
+use session::scratch::temporary_folder;
 
 use crate::Error;
 use crate::job::{GuestJob, GuestResult};
@@ -70,7 +71,7 @@ pub struct VirtualMachine {
     hardware: GuestHardware,
     outputs: usize,
     /// The first file system, disk, console, recording and plugin.
-    folder: TempDir,
+    folder: ScratchFolder,
 }
 
 /// The treatment of events that do not follow from the guest's instructions: interrupts, input, time.
@@ -102,7 +103,7 @@ impl VirtualMachine {
     ) -> Result<VirtualMachine, Error> {
         let memory = hardware.memory;
         let palcode = Palcode::find()?;
-        let folder = tempfile::Builder::new().prefix("pathlength-system-").tempdir().map_err(Error::Files)?;
+        let folder = temporary_folder("system").map_err(Error::Files)?;
         let files = job.file_system(&kernel.init).map_err(Error::Files)?;
         if files.len() as u64 > memory / 2 {
             return Err(Error::TooLarge { files: files.len() as u64, memory });

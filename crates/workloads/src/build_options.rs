@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use host::interrupt::InterruptGuard;
-use session::scratch::ScratchFolder;
+use report::ScratchFolder;
+use session::scratch::scratch_folder;
 
 /// The folders of a build.
 #[derive(Clone, Debug)]
@@ -116,7 +117,7 @@ pub fn check_interrupted(caught: &InterruptGuard) -> Result<(), Error> {
 
 /// A folder to fill and to [`publish`]; others may read it as they may read what else this user makes.
 pub fn unfinished(parent: &Path) -> Result<ScratchFolder, Error> {
-    ScratchFolder::new(parent, ".unfinished-", 0o777).map_err(io_error("creating a folder in", parent))
+    scratch_folder(parent, ".unfinished-", 0o777).map_err(io_error("creating a folder in", parent))
 }
 
 /// Moves a complete build to its place. If another process was faster, its build is as good.

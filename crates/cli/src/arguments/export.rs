@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use session::export::ExportFormat;
 
 use super::{InputFile, SelectionOptions};
 
@@ -21,6 +22,19 @@ pub enum Form {
     Champsim,
     /// Tables of instructions, blocks and functions, in a directory.
     Parquet,
+}
+
+impl From<Form> for ExportFormat {
+    fn from(form: Form) -> ExportFormat {
+        match form {
+            Form::Firefox => ExportFormat::Firefox,
+            Form::Callgrind => ExportFormat::Callgrind,
+            Form::Pprof => ExportFormat::Pprof,
+            Form::Din => ExportFormat::Din,
+            Form::Champsim => ExportFormat::Champsim,
+            Form::Parquet => ExportFormat::Parquet,
+        }
+    }
 }
 
 /// Options of `export`.

@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use session::tables::ResultRows;
 
+use super::ResultOptions;
 use super::models::Rows;
-use super::{CallOptions, ClassOptions, OutputOptions, RowOptions, SimulationOptions};
 
 /// The rows of a table of alignment faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,13 +61,5 @@ pub struct FaultsOptions {
     #[arg(long, requires = "by")]
     pub inclusive: bool,
     #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub calls: CallOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub results: ResultOptions,
 }

@@ -258,6 +258,37 @@ pub struct ClassOptions {
     pub classes: Vec<engine::ClassRule>,
 }
 
+/// The results that are shown of an execution: by class of units of work or not, of calls, which rows, and where.
+#[derive(Clone, Debug, Args)]
+pub struct ResultOptions {
+    #[command(flatten)]
+    pub classes: ClassOptions,
+    #[command(flatten)]
+    pub calls: CallOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub input: SimulationOptions,
+}
+
+impl ResultOptions {
+    /// Where tables and progress go.
+    pub fn console(&self) -> CommandConsole<'_> {
+        CommandConsole::new(&self.output, Some(&self.rows))
+    }
+
+    /// The execution, on these machines.
+    pub fn simulation<'a>(
+        &self,
+        machines: SelectedMachines,
+        console: &'a CommandConsole<'a>,
+    ) -> anyhow::Result<Simulation<'a>> {
+        self.input.simulation(&self.classes, machines, console)
+    }
+}
+
 /// A table of models of machines.
 #[derive(Debug, Args)]
 pub struct ModelOptions {
@@ -273,15 +304,7 @@ pub struct ModelOptions {
     #[arg(long, requires = "by")]
     inclusive: bool,
     #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub calls: CallOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub results: ResultOptions,
 }
 
 impl ModelOptions {
@@ -319,15 +342,7 @@ pub struct CallsOptions {
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
     #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub calls: CallOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub results: ResultOptions,
 }
 
 /// The events that are shown: instructions, or those of a machine.

@@ -34,6 +34,11 @@ impl OutputOptions {
         OutputOptions { explicit_format: Some(format), path: None, wide: false, no_pager: true }
     }
 
+    /// The same with a file.
+    pub fn with_path(self, path: Option<PathBuf>) -> OutputOptions {
+        OutputOptions { path, ..self }
+    }
+
     /// The format of tables.
     pub fn format(&self) -> Format {
         self.explicit_format.unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use engine::Sampling;
-use session::tables::ResultRows;
+use session::sampled_tables::SampledRows;
 
 use super::models::Rows;
 
@@ -29,11 +29,11 @@ pub enum SampleRows {
 }
 
 impl SampleRows {
-    /// The rows that any model's results have; None for those that only samples have. Functions come with all that they call
-    /// if `is_inclusive`.
-    pub fn results(self, is_inclusive: bool) -> Option<ResultRows> {
+    /// The rows, for a session. Functions come with all that they call if `is_inclusive`.
+    pub fn results(self, is_inclusive: bool) -> SampledRows {
         let rows = match self {
-            SampleRows::Process | SampleRows::SystemCall => return None,
+            SampleRows::Process => return SampledRows::Process,
+            SampleRows::SystemCall => return SampledRows::SystemCall,
             SampleRows::Function => Rows::Function,
             SampleRows::Line => Rows::Line,
             SampleRows::Instruction => Rows::Instruction,
@@ -41,7 +41,7 @@ impl SampleRows {
             SampleRows::Callee => Rows::Callee,
             SampleRows::CallTree => Rows::CallTree,
         };
-        Some(rows.results(is_inclusive))
+        SampledRows::Results(rows.results(is_inclusive))
     }
 }
 

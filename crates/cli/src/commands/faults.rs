@@ -12,7 +12,6 @@ use session::tables::{ModelTables, write_classes};
 use table::Table;
 
 use crate::arguments::{FaultRows, FaultsOptions};
-use crate::console::CommandConsole;
 
 /// Lines in the short table.
 const LINES: usize = 10;
@@ -21,16 +20,16 @@ const RATE: &str = "per 1,000 instructions";
 
 /// Finds the alignment faults of a trace or a program, and writes the tables.
 pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.output;
+    let output = &options.results.output;
     let page = output.page().filter(|_| options.by == Some(FaultRows::Time));
     if page.is_none() {
         output.check(options.by.is_none())?;
     }
-    let console = CommandConsole::new(output, Some(&options.rows));
-    let simulation = &options.input.simulation(&options.classes, SelectedMachines::default(), &console)?;
+    let console = options.results.console();
+    let simulation = &options.results.simulation(SelectedMachines::default(), &console)?;
     let has_classes = options.by == Some(FaultRows::Class) || simulation.has_classes();
     let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));
-    let calls = &options.calls.request();
+    let calls = &options.results.calls.request();
     calls.check_rows(rows)?;
     match options.by {
         Some(by) if rows.is_none() && has_classes => return by_data_or_time(simulation, by, page),
@@ -47,14 +46,8 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
         Some(FaultRows::Time) => alignment::over_time(faults, ExecutionPart::Whole),
         Some(_) => alignment::by_line(faults, trace),
         None => {
-            let mut lines = [alignment::by_line(faults, trace)];
-            let sorted = options.rows.sort(&mut lines);
-            let usual = output.summary_rows(LINES);
-            options.rows.shorten(&mut lines[0], usual, "--by line shows all lines");
-            let [lines] = lines;
-            simulated.write_as_they_are(simulation.console, vec![alignment::summary(faults), lines])?;
-            sorted?;
-            return simulated.finish(simulation);
+            let tables = vec![alignment::summary(faults), alignment::by_line(faults, trace)];
+            return simulated.write_summary(simulation, tables, (1, LINES, "--by line shows all lines"));
         }
     };
     match page {

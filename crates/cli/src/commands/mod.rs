@@ -7,11 +7,9 @@ pub mod build;
 pub mod caches;
 pub mod calls;
 pub mod check;
-mod classes;
 pub mod compare;
 pub mod completions;
 pub mod count;
-mod counted_tree;
 pub mod doctor;
 pub mod export;
 pub mod faults;
@@ -36,34 +34,3 @@ pub mod system;
 pub mod time;
 pub mod trace;
 pub mod units;
-
-use analysis::units::SteadyRules;
-use engine::UnitOfWork;
-use session::startup::RequestedNames;
-
-use crate::arguments::UnitOptions;
-
-/// The unit of work and the rules of its measurement, if the options have one.
-fn unit(options: &UnitOptions) -> Option<(UnitOfWork, SteadyRules)> {
-    if options.unit.is_empty() {
-        return None;
-    }
-    let gauges = options.cache.clone().unwrap_or_default();
-    let hit_ratio = (!gauges.is_empty()).then_some(0.95);
-    let rules = SteadyRules {
-        window: options.window as usize,
-        measure: options.units as usize,
-        hit_ratio,
-        ..SteadyRules::default()
-    };
-    Some((UnitOfWork { functions: options.unit.clone(), gauges, ..UnitOfWork::default() }, rules))
-}
-
-/// The names in a unit of work.
-fn named_in_unit(unit: Option<&(UnitOfWork, SteadyRules)>) -> RequestedNames<'_> {
-    unit.map_or(RequestedNames::default(), |(work, _)| RequestedNames {
-        functions: work.functions.iter().map(String::as_str).collect(),
-        variables: &work.gauges,
-        ..RequestedNames::default()
-    })
-}

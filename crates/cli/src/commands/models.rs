@@ -20,17 +20,22 @@ impl<'a> ModelCommand<'a> {
     /// With the machines that the options name.
     pub fn new(options: &'a ModelOptions) -> anyhow::Result<ModelCommand<'a>> {
         let machines = SelectedMachines::find(&options.machines, &options.settings.settings)?;
-        Ok(ModelCommand { options, rows: options.result_rows(), calls: options.calls.request(), machines })
+        Ok(ModelCommand {
+            options,
+            rows: options.result_rows(),
+            calls: options.results.calls.request(),
+            machines,
+        })
     }
 
     /// Where tables go.
     pub fn console(&self) -> CommandConsole<'a> {
-        CommandConsole::new(&self.options.output, Some(&self.options.rows))
+        self.options.results.console()
     }
 
     /// The execution.
     pub fn simulation<'c>(&self, console: &'c CommandConsole<'c>) -> anyhow::Result<Simulation<'c>> {
-        self.options.input.simulation(&self.options.classes, self.machines.clone(), console)
+        self.options.results.simulation(self.machines.clone(), console)
     }
 
     /// The sweep, if there is one.

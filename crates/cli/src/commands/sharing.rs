@@ -171,15 +171,12 @@ fn write(
     if let Some(by) = options.by {
         return simulated.write(simulation, vec![table(by, whole, &simulated.model, &simulated.trace)]);
     }
-    let mut lines = [sharing::by_cache_line(&simulated.model, whole, &simulated.trace)];
-    let sorted = options.rows.sort(&mut lines);
-    let usual = options.output.summary_rows(LINES);
-    options.rows.shorten(&mut lines[0], usual, "--by cache-line shows all lines");
+    let lines = sharing::by_cache_line(&simulated.model, whole, &simulated.trace);
     let classes = has_classes.then(|| sharing::by_class(&simulated.model));
-    let tables = std::iter::once(sharing::summary(&simulated.model)).chain(classes).chain(lines);
-    simulated.write_as_they_are(simulation.console, tables.collect())?;
-    sorted?;
-    simulated.finish(simulation)
+    let tables: Vec<Table> =
+        std::iter::once(sharing::summary(&simulated.model)).chain(classes).chain([lines]).collect();
+    let last = tables.len() - 1;
+    simulated.write_summary(simulation, tables, (last, LINES, "--by cache-line shows all lines"))
 }
 
 fn table(by: SharingRows, part: ExecutionPart, model: &SharingAnalysis, trace: &Trace) -> Table {

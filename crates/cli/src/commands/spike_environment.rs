@@ -1,16 +1,21 @@
 //! The commands of `pathlength spike` that use its database.
 
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::fs::Permissions;
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use anyhow::Context;
+use report::OutputFolder;
 use spike::optimize::Options;
-use spike_environment::{ApplicationPhase, ApplicationView, Environment, ImageView, Made, Substitutes};
+use spike_environment::{
+    ApplicationPhase, ApplicationView, Environment, ExportedImage, ImageView, Made, Substitutes,
+};
 use spike_manager::{Manager, ManagerSettings};
 use table::{Kind, Table, Value};
 
@@ -232,15 +237,33 @@ pub fn export(options: &SpikeExportOptions) -> anyhow::Result<ExitCode> {
     let mut environment = options.database.open()?;
     let application = environment.application(&options.application)?;
     if let Some(folder) = &options.output {
-        for path in environment.export(&application, folder)? {
-            text::message!("{}", path.display());
-        }
+        export_images(&environment.export(&application)?, folder)?;
     }
     if let Some(path) = &options.profile {
         let bytes = environment.profile(&application)?.encode();
         report::write_file(path, |out| Ok(out.write_all(&bytes)?))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes images into a folder, under their own names.
+fn export_images(images: &[ExportedImage], folder: &Path) -> anyhow::Result<()> {
+    images.iter().for_each(|image| report::protect(&image.original));
+    let mut outputs = OutputFolder::new(folder)?;
+    let mut names = Vec::new();
+    for image in images {
+        let name = image.original.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut file = outputs.create(&name)?;
+        let written = file.write_all(&image.bytes);
+        let path = folder.join(&name);
+        written
+            .and_then(|()| file.set_permissions(Permissions::from_mode(image.mode)))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        names.push(path);
+    }
+    outputs.commit()?;
+    names.iter().for_each(|path| text::message!("{}", path.display()));
+    Ok(())
 }
 
 /// Removes an application.

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use report::Page;
-use session::machines::SelectedMachines;
 use studies::byteword::{MODES, Mode, StudySettings, byteword};
 use studies::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
 use studies::system::{SystemProgram, SystemStudySettings};
@@ -17,6 +16,7 @@ use workloads::build::{BuildFolders, BuildProgress};
 
 use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
+use session::machines::SelectedMachines;
 
 /// The results of a study: a summary for the terminal, all tables, and the report.
 type Results = (Vec<Table>, Vec<Table>, Page);

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use analysis::replay::summary::EXACT_TABLES;
 use anyhow::Context;
 use engine::Plan;
+use session::scratch::temporary_folder;
+use session::views::{selected_tables, summary_tables};
 use studies::StudyProgress;
 use system::Converted;
 use system::job::{GuestResult, SharedFile};
@@ -18,7 +20,7 @@ use crate::arguments::{
     GuestOptions, KernelInstructions, KernelOptions, ProgramOptions, SystemBuildOptions, SystemCommand,
     SystemCountOptions, SystemRunOptions, SystemTraceOptions,
 };
-use crate::console::OutputApart;
+use crate::console::{CommandConsole, OutputApart};
 use crate::progress::Steps;
 
 /// The tables of `system count`.
@@ -93,7 +95,7 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
-    let folder = tempfile::tempdir()?;
+    let folder = temporary_folder("trace")?;
     let path = folder.path().join("system.trace");
     let names: Vec<&str> = match &options.tables[..] {
         [] if plan.unit.is_some() => TABLES.into_iter().chain(["units"]).collect(),
@@ -108,9 +110,8 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     let (result, mut converted) = recorded?;
     take_out(&result, &options.guest.taken)?;
     let times = is_light.then(|| std::mem::take(&mut converted.times));
-    let tables = super::show::summary_tables(&path, times)?;
-    let mut tables =
-        super::show::selected(tables, &names.iter().map(|&name| name.into()).collect::<Vec<_>>())?;
+    let tables = summary_tables(&CommandConsole::new(&options.output, None), &path, times)?;
+    let mut tables = selected_tables(tables, &names.iter().map(|&name| name.into()).collect::<Vec<_>>())?;
     let sorted = options.rows.sort(&mut tables);
     for table in &mut tables {
         let all = format!("--table {} shows all", table.name);

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use analysis::units::Phase;
@@ -43,8 +43,7 @@ impl LiveProgress {
         let shown = counters.clone();
         let thread = terminal.and_then(|terminal| {
             let body = move || show(&shown, File::from(terminal));
-            // The program's signals must be delivered to its own threads.
-            host::without_signals(|| Builder::new().name("progress".into()).spawn(body)).ok()
+            host::spawn("progress", body).ok()
         });
         LiveProgress { counters, thread }
     }

@@ -3,6 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use trace::Trace;
@@ -175,4 +178,76 @@ fn a_trace_keeps_the_links_and_the_permissions_of_the_file_it_replaces() {
     // The program may go elsewhere.
     folder.run("trace -o t ./prog elsewhere").quiet_success();
     assert_eq!(Trace::open(&folder.path("t")).unwrap().header().unit, None);
+}
+
+/// Commands that write a file or a folder, the same each time.
+const KILLED: [&str; 3] = [
+    "count --children --by function --format csv -o out ./prog work",
+    "show t --as addresses --format csv -o out",
+    "export t --to parquet -o out",
+];
+
+/// A file's contents, or those of a folder's files with their names.
+fn written(out: &Path) -> Vec<(String, Vec<u8>)> {
+    match out.is_dir() {
+        true => {
+            listing(out).into_iter().map(|name| (name.clone(), fs::read(out.join(name)).unwrap())).collect()
+        }
+        false => vec![(String::new(), fs::read(out).unwrap())],
+    }
+}
+
+fn remove(out: &Path) {
+    let _ = if out.is_dir() { fs::remove_dir_all(out) } else { fs::remove_file(out) };
+}
+
+#[test]
+fn a_killed_command_leaves_nothing_incomplete() {
+    let folder = Folder::new();
+    let temporary = tempfile::tempdir().unwrap();
+    let command = |words: &str| {
+        let mut command = pathlength(words.split_whitespace());
+        command.current_dir(&folder.0).env("TMPDIR", temporary.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let mut before = listing(folder.0.path());
+    before.push("out".into());
+    let out = folder.path("out");
+    let mut killed_before_the_end = 0;
+    for words in KILLED {
+        remove(&out);
+        let began = Instant::now();
+        assert!(command(words).status().unwrap().success(), "{words}");
+        let lasts = began.elapsed();
+        let complete = written(&out);
+        const MOMENTS: u32 = 8;
+        for moment in 0..MOMENTS {
+            remove(&out);
+            let mut child = command(words).spawn().unwrap();
+            sleep(lasts * moment / MOMENTS);
+            let _ = child.kill();
+            child.wait().unwrap();
+            killed_before_the_end += u32::from(!out.exists());
+            assert!(!out.exists() || written(&out) == complete, "{words} {moment}");
+            let unknown = |name: &String| !before.contains(name) && !name.starts_with(".pathlength-");
+            assert_eq!(listing(folder.0.path()).into_iter().find(unknown), None, "{words}");
+        }
+    }
+    assert!(killed_before_the_end > 10, "{killed_before_the_end}");
+    // What had a name nevertheless is removed by the next command, after a while.
+    let later = std::time::SystemTime::now() - Duration::from_secs(60);
+    for place in [folder.0.path(), temporary.path()] {
+        for name in listing(place) {
+            fs::File::open(place.join(name)).unwrap().set_modified(later).unwrap();
+        }
+    }
+    for words in KILLED {
+        remove(&out);
+        assert!(command(words).status().unwrap().success());
+    }
+    assert_eq!(listing(temporary.path()), [""; 0]);
+    let mut left = listing(folder.0.path());
+    left.retain(|name| !before.contains(name));
+    assert_eq!(left, [""; 0]);
 }

@@ -54,6 +54,18 @@ impl DebugObserver {
         DebugObserver { session: Some(session.clone()), ..DebugObserver::default() }
     }
 
+    /// The thread has ended. While the program is stopped, the debugger keeps all threads that it has found: it may resume
+    /// one of them alone.
+    pub(super) fn leave(&mut self) {
+        let Some(session) = &self.session else { return };
+        let mut state = session.lock();
+        while state.is_held {
+            state = session.wait(state);
+        }
+        state.threads.remove(&self.thread);
+        session.changed.notify_all();
+    }
+
     /// Waits until the thread may continue in the guest, and takes its order.
     fn resume(&mut self, session: &DebugSession, state: MutexGuard<SessionState>, cpu: &mut Cpu) {
         let mut state = session.hold(state, self.thread, cpu);
@@ -226,10 +238,7 @@ impl Observer<Cpu> for DebugObserver {
     }
 
     fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
-        if let Some(session) = &self.session {
-            session.lock().threads.remove(&self.thread);
-            session.changed.notify_all();
-        }
+        self.leave();
     }
 
     fn forked(&mut self, _: u32, _: &BlockCache) {

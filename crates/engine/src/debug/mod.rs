@@ -368,8 +368,7 @@ impl DebugSession {
         let host = end.and_then(|_| self.memory.host(address, length));
         let host = host.ok_or_else(|| std::io::Error::from_raw_os_error(libc::EFAULT))?;
         // The host's kernel writes even if the page's protection forbids the program to.
-        // The program is stopped, so that no thread of it sees the descriptor. A thread with descriptors of its own
-        // would close copies of the program's, by which the kernel ends mq_notify's registration (ipc/mqueue.c).
+        // The program is stopped, so that no thread of it sees the descriptor.
         let memory = OpenOptions::new().write(true).open("/proc/self/mem")?;
         memory.write_all_at(bytes, host as u64)?;
         self.memory.code_changed();

@@ -74,3 +74,24 @@ fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
     assert_eq!(stop_and_go_on(0x1008, Some(at_second_entry)), (0x1004, 0x1008));
     assert_eq!(stop_and_go_on(0x1004, None), (0x1004, 0x1004));
 }
+
+/// It was in the call that ended it when the program stopped.
+#[test]
+fn a_thread_that_ends_is_known_until_the_program_is_resumed() {
+    let (session, address) = (session(), Thread::first().address());
+    session.resume(&BTreeMap::new(), &Order::Run);
+    let (ends, has_ended) = channel();
+    let (mut attached, mut cpu) = (Attached::new(&session), Cpu::default());
+    attached.begin(address, &mut cpu);
+    attached.leave_guest(&cpu);
+    assert_eq!(session.interrupt(), Some(address.id));
+    std::thread::spawn(move || {
+        attached.leave();
+        ends.send(())
+    });
+    assert!(has_ended.recv_timeout(Duration::from_millis(500)).is_err());
+    assert!(session.registers(address.id).is_ok());
+    session.resume(&BTreeMap::new(), &Order::Stay);
+    has_ended.recv_timeout(PATIENCE).expect("it ends");
+    assert!(session.threads().is_empty());
+}

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 use events::{BlockId, Consumer, HitFilter, Object, ProcessEnd, Thread};
 use trace::{DefinitionCursor, ProcessDictionary};
@@ -230,8 +230,7 @@ impl ConsumerThread {
                 let _ = give_back.try_send(buffer);
             }
         };
-        // Guest signals must be delivered to guest threads.
-        let thread = host::without_signals(|| Builder::new().name("consumer".into()).spawn(body))?;
+        let thread = host::spawn("consumer", body)?;
         Ok(ConsumerThread { buffers, returned: Mutex::new(returned), thread: Mutex::new(Some(thread)) })
     }
 }

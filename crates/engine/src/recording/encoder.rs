@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 use trace::{ChunkPacker, ProcessDictionary, Seal, StreamWriter};
 
@@ -166,8 +166,7 @@ impl EncoderThread {
         let (give_back, returned) = sync_channel(CHUNK_BUFFERS + 1);
         let appender = appender.clone();
         let body = move || appender.encode(chunk, &waiting, &give_back);
-        // Guest signals must be delivered to guest threads.
-        let thread = host::without_signals(|| Builder::new().name("trace".into()).spawn(body))?;
+        let thread = host::spawn("trace", body)?;
         Ok(EncoderThread { buffers, returned, thread })
     }
 }

@@ -13,23 +13,13 @@ use host::Errno;
 /// Maximum number of vectors of readv and similar calls (UIO_MAXIOV).
 const MOST_VECTORS: u64 = 1024;
 
-/// readlink(path, buffer, size)
-pub fn readlink<G: Abi>(call: &mut Call<G>) -> CallOutcome {
-    read_link(call, libc::AT_FDCWD as u64, 0)
-}
-
 /// readlinkat(directory, path, buffer, size)
 pub fn readlinkat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
-    let directory = call.arguments[0];
-    read_link(call, directory, 1)
-}
-
-fn read_link<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> CallOutcome {
-    let (buffer, size) = (call.arguments[first + 1], call.arguments[first + 2]);
+    let [directory, _, buffer, size, ..] = call.arguments;
     if size as i32 <= 0 {
         return Err(Errno(libc::EINVAL));
     }
-    let path = call.path(first)?;
+    let path = call.path(1)?;
     let mut target = vec![0u8; libc::PATH_MAX as usize];
     let room = target.len() as u64;
     let arguments = [directory, path.as_ptr() as u64, target.as_mut_ptr() as u64, room, 0, 0];
@@ -285,13 +275,6 @@ fn two_timevals<G: Abi>(call: &Call<G>, address: u64) -> Result<[i64; 4], Errno>
 pub fn set_times<G: Abi>(call: &Call<G>, directory: u64, path: u64, times: Option<[i64; 4]>) -> CallOutcome {
     let times = times.as_ref().map_or(0, |times| times.as_ptr() as u64);
     call.host(libc::SYS_utimensat, [directory, path, times, 0, 0, 0])
-}
-
-/// utimes(path, timeval[2])
-pub fn utimes<G: Abi>(call: &mut Call<G>) -> CallOutcome {
-    let path = call.path(0)?;
-    let times = times(call, call.arguments[1], two_timevals)?;
-    set_times(call, libc::AT_FDCWD as u64, path.as_ptr() as u64, times)
 }
 
 /// futimesat(directory, path or NULL, timeval[2])

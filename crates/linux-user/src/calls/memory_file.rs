@@ -9,7 +9,7 @@ use crate::calls::call::{Call, CallOutcome};
 use crate::calls::process_memory;
 use crate::memory_file::process_of;
 use crate::process_memory::TargetMemory;
-use crate::{procfs, reserved};
+use crate::{descriptor_table, procfs};
 use host::Errno;
 
 const EIO: Errno = Errno(libc::EIO);
@@ -85,7 +85,7 @@ fn own<G: Abi>(call: &mut Call<G>, at: u64, buffer: u64, bytes: u64, writes: boo
         unsafe { host::call(number, arguments) }
     };
     // No guest thread may reach the descriptor, not even for a moment.
-    let outcome = reserved::apart(transfer).ok_or(Errno(libc::EAGAIN))?;
+    let outcome = descriptor_table::apart(transfer).ok_or(Errno(libc::EAGAIN))?;
     if writes && call.memory.holds_code(at, mapped) {
         // Discard decoded instructions, as the kernel flushes the instruction cache.
         call.memory.code_changed();

@@ -4,6 +4,7 @@ use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
+use crate::descriptor_table;
 use crate::state::clock::{host_time, timespec};
 use host::Errno;
 
@@ -20,6 +21,7 @@ fn host_attributes<G: Abi>(call: &Call<G>, address: u64) -> Result<[u64; 8], Err
 /// mq_open(name, flags, mode, attributes)
 pub fn mq_open<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [_, flags, mode, attributes, ..] = call.arguments;
+    descriptor_table::note_message_queue();
     let name = call.text(0)?;
     let flags = G::OPEN.host(flags);
     let attributes = match attributes {
@@ -54,6 +56,7 @@ pub fn mq_notify<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     const COOKIE_BYTES: u64 = 32;
     const SIGNAL: u32 = 0;
     const THREAD: u32 = 2;
+    descriptor_table::note_message_queue();
     let [queue, event, ..] = call.arguments;
     let mut bytes = [0u8; EVENT_BYTES];
     if event == 0 {

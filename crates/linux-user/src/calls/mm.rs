@@ -13,7 +13,7 @@ use crate::calls::stat::host_status;
 use crate::loader::STACK;
 use crate::state::heap::ProgramHeap;
 use crate::state::substitution::identity;
-use crate::{memory_file, procfs, reserved};
+use crate::{descriptor_table, memory_file, procfs, reserved};
 use guest_memory::{Backing, Layout, Memory};
 use host::Errno;
 
@@ -190,7 +190,7 @@ impl File {
 
 /// The image whose code a new mapping contains, if the file is one.
 fn image_at(layout: Layout, path: &Path, start: u64, bytes: u64, offset: u64) -> Option<LoadedImage> {
-    let image = reserved::read_image(path).ok().filter(|image| !image.is_kernel())?;
+    let image = descriptor_table::read_image(path).ok().filter(|image| !image.is_kernel())?;
     let segment = image.segments().iter().find(|segment| {
         segment.executable && (segment.file.start as u64) < offset + bytes && segment.file.end as u64 > offset
     })?;

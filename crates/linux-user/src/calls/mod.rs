@@ -16,6 +16,7 @@ pub(crate) mod numa;
 pub(crate) mod opening;
 pub(crate) mod process_memory;
 pub(crate) mod processes;
+pub(crate) mod readiness;
 pub(crate) mod rlimit;
 pub(crate) mod signal_calls;
 pub(crate) mod signal_delivery;

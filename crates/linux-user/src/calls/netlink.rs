@@ -9,6 +9,13 @@ use host::Errno;
 const HEADER: usize = 16;
 /// The types of messages that begin with a negative error number: NLMSG_ERROR and NLMSG_DONE.
 const WITH_ERROR: [u16; 2] = [2, 3];
+/// The messages of NETLINK_ROUTE about routes: RTM_NEWROUTE and RTM_DELROUTE (linux/rtnetlink.h).
+const OF_ROUTES: [u16; 2] = [24, 25];
+/// Size of a `struct rtmsg`, which attributes follow.
+const ROUTE: usize = 12;
+/// RTA_CACHEINFO, and the offset of the negative error number in its `struct rta_cacheinfo`.
+const CACHE_INFORMATION: u16 = 12;
+const CACHE_ERROR: usize = 12;
 
 /// socket(family, type, protocol)
 pub fn socket<G: Abi>(call: &mut Call<G>) -> CallOutcome {
@@ -21,9 +28,10 @@ pub fn socket<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 /// Converts the error numbers in `received` bytes that a descriptor's buffers have got, in place. A buffer is the guest's
 /// address and a number of bytes.
 pub fn convert<G: Abi>(call: &mut Call<G>, buffers: &[[u64; 2]], received: u64) -> Result<(), Errno> {
-    if !call.kernel.opened_netlink || !is_netlink(call.int(0)) {
+    if !call.kernel.opened_netlink || option(call.int(0), libc::SO_DOMAIN) != Some(libc::AF_NETLINK) {
         return Ok(());
     }
+    let is_of_routes = option(call.int(0), libc::SO_PROTOCOL) == Some(libc::NETLINK_ROUTE);
     let mut left = received;
     let parts = buffers.iter().map(|&[start, bytes]| {
         let part = bytes.min(left);
@@ -37,7 +45,7 @@ pub fn convert<G: Abi>(call: &mut Call<G>, buffers: &[[u64; 2]], received: u64) 
         call.memory.read(start, &mut bytes[at..at + part])?;
         at += part;
     }
-    convert_messages::<G>(&mut bytes);
+    convert_messages::<G>(&mut bytes, is_of_routes);
     let mut rest = &bytes[..];
     for (start, part) in parts {
         let (now, later) = rest.split_at(part);
@@ -47,32 +55,111 @@ pub fn convert<G: Abi>(call: &mut Call<G>, buffers: &[[u64; 2]], received: u64) 
     Ok(())
 }
 
-/// Whether a descriptor is a netlink socket.
-fn is_netlink(descriptor: i32) -> bool {
-    let (mut domain, mut size) = (0i32, 4 as libc::socklen_t);
+/// An option of a socket.
+fn option(descriptor: i32, option: i32) -> Option<i32> {
+    let (mut found, mut size) = (0i32, 4 as libc::socklen_t);
     // SAFETY: the pointers are to values of this frame, of the stated size.
     let known = unsafe {
-        let value = (&raw mut domain).cast();
-        libc::getsockopt(descriptor, libc::SOL_SOCKET, libc::SO_DOMAIN, value, &mut size) == 0
+        let value = (&raw mut found).cast();
+        libc::getsockopt(descriptor, libc::SOL_SOCKET, option, value, &mut size) == 0
     };
-    known && domain == libc::AF_NETLINK
+    known.then_some(found)
 }
 
 /// Converts the error numbers of a sequence of messages, each of which begins at a multiple of 4.
-fn convert_messages<G: Abi>(mut bytes: &mut [u8]) {
+fn convert_messages<G: Abi>(mut bytes: &mut [u8], is_of_routes: bool) {
     while bytes.len() >= HEADER {
         let (length, kind) = (u32_at(bytes, 0) as usize, u16::from_le_bytes([bytes[4], bytes[5]]));
         if length < HEADER {
             return;
         }
-        if WITH_ERROR.contains(&kind) && length.min(bytes.len()) >= HEADER + 4 {
-            let error = (u32_at(bytes, HEADER) as i32).wrapping_neg();
-            if error > 0 {
-                let error = (G::guest_error(Errno(error)) as i32).wrapping_neg();
-                bytes[HEADER..HEADER + 4].copy_from_slice(&error.to_le_bytes());
-            }
+        let message = &mut bytes[HEADER..];
+        let own = (length - HEADER).min(message.len());
+        if WITH_ERROR.contains(&kind) {
+            convert_error::<G>(&mut message[..own]);
+        } else if is_of_routes && OF_ROUTES.contains(&kind) && own > ROUTE {
+            convert_route::<G>(&mut message[ROUTE..own]);
         }
         let next = length.next_multiple_of(4).min(bytes.len());
         bytes = &mut bytes[next..];
+    }
+}
+
+/// Converts the error number in a route's attributes: length and type of each, then its contents.
+fn convert_route<G: Abi>(mut attributes: &mut [u8]) {
+    const HEADER: usize = 4;
+    while attributes.len() >= HEADER {
+        let [length, kind] = [0, 2].map(|at| u16::from_le_bytes([attributes[at], attributes[at + 1]]));
+        let length = usize::from(length);
+        if length < HEADER || length > attributes.len() {
+            return;
+        }
+        if kind == CACHE_INFORMATION && length > HEADER + CACHE_ERROR {
+            convert_error::<G>(&mut attributes[HEADER + CACHE_ERROR..length]);
+        }
+        let next = length.next_multiple_of(4).min(attributes.len());
+        attributes = &mut attributes[next..];
+    }
+}
+
+/// Converts the negative error number at the start of `bytes`.
+fn convert_error<G: Abi>(bytes: &mut [u8]) {
+    let Some(field) = bytes.first_chunk_mut::<4>() else { return };
+    let error = i32::from_le_bytes(*field).wrapping_neg();
+    if error > 0 {
+        *field = (G::guest_error(Errno(error)) as i32).wrapping_neg().to_le_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alpha::cpu::Cpu;
+
+    fn message(kind: u16, contents: &[u8]) -> Vec<u8> {
+        let length = (HEADER + contents.len()) as u32;
+        [&length.to_le_bytes()[..], &kind.to_le_bytes(), &[0; 10], contents].concat()
+    }
+
+    fn error(number: i32) -> [u8; 4] {
+        number.wrapping_neg().to_le_bytes()
+    }
+
+    /// A route with its table (RTA_TABLE), and the error for packets that take it.
+    fn route(number: i32) -> Vec<u8> {
+        let table = [&[8, 0, 15, 0][..], &error(libc::ENETUNREACH)].concat();
+        let cache = [&[36, 0, 12, 0][..], &[0; 12], &error(number), &[0; 16]].concat();
+        message(24, &[&[0; ROUTE][..], &table, &cache].concat())
+    }
+
+    #[test]
+    fn errors_of_messages_and_routes_are_converted() {
+        // asm/errno.h of Alpha.
+        const ENETUNREACH: i32 = 51;
+        const ECONNREFUSED: i32 = 61;
+        let messages = |refused: i32, unreachable: i32| {
+            [message(2, &error(refused)), route(unreachable), message(3, &[0; 4])].concat()
+        };
+        for is_of_routes in [false, true] {
+            let mut bytes = messages(libc::ECONNREFUSED, libc::ENETUNREACH);
+            convert_messages::<Cpu>(&mut bytes, is_of_routes);
+            let unreachable = if is_of_routes { ENETUNREACH } else { libc::ENETUNREACH };
+            assert_eq!(bytes, messages(ECONNREFUSED, unreachable));
+        }
+    }
+
+    #[test]
+    fn damaged_messages_are_left_as_they_are() {
+        let whole = [route(libc::ENETUNREACH), message(2, &error(libc::ECONNREFUSED))].concat();
+        for at in 0..whole.len() {
+            for byte in [0, 1, 0xff] {
+                let mut bytes = whole[..at].to_vec();
+                convert_messages::<Cpu>(&mut bytes, true);
+                let mut bytes = whole.clone();
+                bytes[at] = byte;
+                convert_messages::<Cpu>(&mut bytes, true);
+                assert_eq!(bytes.len(), whole.len());
+            }
+        }
     }
 }

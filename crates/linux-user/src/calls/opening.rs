@@ -31,21 +31,10 @@ struct Opening {
     resolve: Option<u64>,
 }
 
-/// open(path, flags, mode)
-pub fn open<G: Abi>(call: &mut Call<G>) -> CallOutcome {
-    open_at(call, libc::AT_FDCWD as u64, 0)
-}
-
 /// openat(directory, path, flags, mode)
 pub fn openat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
-    let directory = call.arguments[0];
-    open_at(call, directory, 1)
-}
-
-fn open_at<G: Abi>(call: &mut Call<G>, directory: u64, first: usize) -> CallOutcome {
-    let flags = G::OPEN.host(call.arguments[first + 1]) as i32;
-    let mode = call.arguments[first + 2];
-    let path = call.path(first)?;
+    let [directory, _, flags, mode, ..] = call.arguments;
+    let (path, flags) = (call.path(1)?, G::OPEN.host(flags) as i32);
     open_path(call, Opening { directory, path, flags, mode, resolve: None })
 }
 
@@ -139,32 +128,22 @@ fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> CallOutcome 
     Err(Errno(libc::ELOOP))
 }
 
-/// Opens the file of a descriptor that was opened with O_PATH, at the same number.
+/// Opens the file of a descriptor that was opened with O_PATH. A second descriptor of the file itself must not be closed: that
+/// would end all record locks of the process on it (F_SETLK in fcntl(2)).
 fn open_found<G: Abi>(call: &mut Call<G>, found: RawFd, flags: i32, mode: u64) -> CallOutcome {
     // SAFETY: the guest has not received the descriptor. Unless another takes its number it must be closed.
     let found = unsafe { OwnedFd::from_raw_fd(found) };
-    let number = found.as_raw_fd();
-    if procfs::is_file(number) {
-        let entry = procfs::identify(number);
+    if procfs::is_file(found.as_raw_fd()) {
+        let entry = procfs::identify(found.as_raw_fd());
         if let Some(instead) = proc_files::stand_in(call.kernel, entry.as_ref(), flags)? {
             return proc_files::put(instead, found, flags);
         }
     }
     let flags = flags & !(libc::O_NOFOLLOW | libc::O_EXCL);
-    let outcome = open_link(call, number, flags, mode);
-    if outcome == Err(Errno(libc::EMFILE)) {
-        // There is room for one descriptor only.
-        let found = reserved::out_of_reach(found);
-        return open_link(call, found.as_raw_fd(), flags, mode);
-    }
-    // SAFETY: as above.
-    let opened = unsafe { OwnedFd::from_raw_fd(outcome? as RawFd) };
-    proc_files::put(opened, found, flags)
-}
-
-fn open_link<G: Abi>(call: &mut Call<G>, number: RawFd, flags: i32, mode: u64) -> CallOutcome {
+    // The file gets the lowest number.
+    let found = reserved::out_of_reach(found);
     let directory = procfs::directory().ok_or(Errno(libc::ENOENT))?.as_raw_fd() as u64;
-    let link = CString::new(format!("thread-self/fd/{number}")).expect("digits");
+    let link = CString::new(format!("thread-self/fd/{}", found.as_raw_fd())).expect("digits");
     let arguments = [directory, link.as_ptr() as u64, flags as u64, mode, 0, 0];
     call.wait_checked(libc::SYS_openat, arguments, Restarts)
 }

@@ -6,6 +6,7 @@ use crate::abi::signals::{AlternateStack, DEFAULT, IGNORE, LAST, SignalAction};
 use crate::calls::call::RestartRule::Fails;
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::process_memory::process_of;
+use crate::calls::signalfd::held;
 use crate::state::clock::timespec;
 use crate::state::idleness;
 use crate::state::signals::{Default, blockable, default};
@@ -38,9 +39,14 @@ impl<G: Abi> Call<'_, '_, G> {
         wait: impl FnOnce(&mut Self, Option<u64>) -> CallOutcome,
     ) -> CallOutcome {
         let Some(mask) = mask else { return wait(self, None) };
+        let kept = G::guest_mask(held(self));
         let signals = &mut self.thread.signals;
         let before = signals.mask;
         signals.mask = blockable::<G>(mask);
+        if kept & !signals.mask != 0 {
+            signals.saved_mask = Some(before);
+            return Err(Errno(libc::EINTR));
+        }
         let outcome = wait(self, Some(host::blockable(G::host_mask(mask))));
         let signals = &mut self.thread.signals;
         if host::is_recorded() && outcome != Err(Errno::RESTART_ALWAYS) {
@@ -101,9 +107,7 @@ pub fn rt_sigprocmask<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 fn pending_mask<G: Abi>(call: &Call<G>) -> Result<u64, Errno> {
     let mut pending = 0u64;
     call.host(libc::SYS_rt_sigpending, [&raw mut pending as u64, 8, 0, 0, 0, 0])?;
-    let held = call.kernel.held.iter().map(|held| host::bit(G::guest_signal(held.signal())));
-    let held = held.fold(call.thread.signals.held_mask(), |all, bit| all | bit);
-    Ok((G::guest_mask(pending) | held) & call.thread.signals.mask)
+    Ok(G::guest_mask(pending | held(call)) & call.thread.signals.mask)
 }
 
 /// sigpending(set)

@@ -1,20 +1,32 @@
 //! Descriptors from which signals are read.
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at};
+use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::abi::signals::STATUS_IS_SIGNAL;
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
+use crate::procfs;
 use crate::state::fd::Special;
 use host::{Errno, SignalInformation};
 
-/// Size of a `struct signalfd_siginfo`, and offsets of its fields.
+/// Size of a `struct signalfd_siginfo` (linux/signalfd.h), and offsets of its fields.
 const ENTRY: u64 = 128;
 const ERROR: usize = 4;
 const CODE: usize = 8;
+const PROCESS: usize = 12;
+const USER: usize = 16;
+const DESCRIPTOR: usize = 20;
 const TIMER: usize = 24;
+const BAND: usize = 28;
 const OVERRUNS: usize = 32;
 const STATUS: usize = 40;
+const NUMBER: usize = 44;
+const VALUE: usize = 48;
+const ADDRESS: usize = 72;
+const LEAST_BIT: usize = 80;
+const SYSTEM_CALL: usize = 84;
+const CALL_ADDRESS: usize = 88;
+const ARCHITECTURE: usize = 96;
 
 /// signalfd(descriptor, mask, size)
 pub fn signalfd<G: Abi>(call: &mut Call<G>) -> CallOutcome {
@@ -36,8 +48,7 @@ pub fn signalfd4<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 pub fn read<G: Abi>(call: &mut Call<G>, buffer: u64, size: u64) -> CallOutcome {
     let held = take_held(call, size / ENTRY);
     if !held.is_empty() {
-        let record =
-            held.iter().fold(Record::new(), |all, information| all.raw(entry::<G>(information).bytes()));
+        let record = held.iter().fold(Record::new(), |all, information| all.raw(&entry::<G>(information)));
         call.write(buffer, &record)?;
         return Ok(record.bytes().len() as u64);
     }
@@ -51,7 +62,7 @@ pub fn read<G: Abi>(call: &mut Call<G>, buffer: u64, size: u64) -> CallOutcome {
 
 /// Takes so many of the signals that the host does not know and that the descriptor accepts.
 fn take_held<G: Abi>(call: &mut Call<G>, most: u64) -> Vec<SignalInformation> {
-    if call.thread.signals.held.is_empty() && call.kernel.held.is_empty() {
+    if held(call) == 0 {
         return Vec::new();
     }
     let mask = accepted(call.int(0));
@@ -65,40 +76,97 @@ fn take_held<G: Abi>(call: &mut Call<G>, most: u64) -> Vec<SignalInformation> {
     taken
 }
 
+/// The pending signals that the host does not know, in its numbering.
+pub fn held<G: Abi>(call: &Call<G>) -> u64 {
+    let held = call.thread.signals.held.iter().chain(&call.kernel.held);
+    held.fold(0, |all, held| all | host::bit(held.signal()))
+}
+
+/// Whether one of these signals, in the host's numbering, can be read from a descriptor.
+pub fn accepts(descriptor: i32, signals: u64) -> bool {
+    let is_of_signals =
+        || procfs::link_of(descriptor).and_then(|link| Special::file(&link)) == Some(Special::Signals);
+    signals != 0 && is_of_signals() && accepted(descriptor) & signals != 0
+}
+
 /// The signals that a descriptor accepts, in the host's numbering (proc_pid_fdinfo(5)).
 fn accepted(descriptor: i32) -> u64 {
-    let information = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).unwrap_or_default();
+    let information = descriptor_information(descriptor);
     let mask = information.lines().find_map(|line| line.strip_prefix("sigmask:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// The entry of a signal that was sent or that a timer sent (signalfd_copyinfo in fs/signalfd.c).
-fn entry<G: Abi>(information: &SignalInformation) -> Record {
-    let [_, _, first, value, ..] = information.0;
-    let (error, value_low) = (Errno((information.0[0] >> 32) as i32), value as u32);
-    let (low, high) = (first as u32, (first >> 32) as u32);
-    let head = Record::new().u32s(&[
-        G::guest_signal(information.signal()) as u32,
-        G::guest_error(error) as u32,
-        information.code() as u32,
-    ]);
-    let head = match information.code() {
-        // No process and user; timer and overruns instead.
-        libc::SI_TIMER => head.u32s(&[0, 0, 0, low, 0, high, 0, 0]),
-        // The descriptor, and what happened to it.
-        libc::SI_SIGIO => return head.u32s(&[0, 0, value_low, 0, low]).zeros_to(ENTRY as usize),
-        _ => head.u32s(&[low, high, 0, 0, 0, 0, 0, 0]),
-    };
-    head.u32s(&[value_low]).u64s(&[value]).zeros_to(ENTRY as usize)
+/// What /proc tells about a descriptor.
+pub fn descriptor_information(descriptor: i32) -> String {
+    let contents = procfs::read(&format!("self/fdinfo/{descriptor}"));
+    String::from_utf8(contents.unwrap_or_default()).unwrap_or_default()
 }
 
-/// Converts an entry of the host: signal, error, and the status of a child that a signal ended.
+/// The entry of a signal (signalfd_copyinfo in fs/signalfd.c): its fields depend on signal and code (siginfo_layout in
+/// kernel/signal.c).
+fn entry<G: Abi>(information: &SignalInformation) -> [u8; ENTRY as usize] {
+    /// The last code of each kind (asm-generic/siginfo.h).
+    const SYSTEM_CALL_CODES: i32 = 2;
+    const POLL_CODES: i32 = 6;
+    const FAULT_CODES: [(i32, i32); 5] =
+        [(libc::SIGILL, 11), (libc::SIGFPE, 15), (libc::SIGSEGV, 10), (libc::SIGBUS, 5), (libc::SIGTRAP, 6)];
+    let [_, _, first, second, ..] = information.0;
+    let (signal, code) = (information.signal(), information.code());
+    let mut entry = [0; ENTRY as usize];
+    let mut set = |at: usize, value: u64, bytes: usize| {
+        entry[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+    };
+    set(0, G::guest_signal(signal) as u64, 4);
+    set(ERROR, G::guest_error(Errno((information.0[0] >> 32) as i32)), 4);
+    set(CODE, code as u64, 4);
+    match code {
+        libc::SI_TIMER => {
+            set(TIMER, first, 4);
+            set(OVERRUNS, first >> 32, 4);
+            set(NUMBER, second, 4);
+            set(VALUE, second, 8);
+        }
+        1..=SYSTEM_CALL_CODES if signal == libc::SIGSYS => {
+            set(CALL_ADDRESS, first, 8);
+            set(SYSTEM_CALL, second, 4);
+            set(ARCHITECTURE, second >> 32, 4);
+        }
+        1.. if FAULT_CODES.iter().any(|&(of, last)| of == signal && code <= last) => {
+            set(ADDRESS, first, 8);
+            if signal == libc::SIGBUS && [libc::BUS_MCEERR_AR, libc::BUS_MCEERR_AO].contains(&code) {
+                set(LEAST_BIT, second, 2);
+            }
+        }
+        // The descriptor, and what happened to it.
+        libc::SI_SIGIO | 1..=POLL_CODES => {
+            set(BAND, first, 4);
+            set(DESCRIPTOR, second, 4);
+        }
+        _ => {
+            set(PROCESS, first, 4);
+            set(USER, first >> 32, 4);
+            if code < 0 {
+                set(NUMBER, second, 4);
+                set(VALUE, second, 8);
+            }
+        }
+    }
+    entry
+}
+
+/// Converts an entry of the host: signal, error, and the status of a child that a signal ended. One that pretends to be of
+/// a fault has the fields of a sent signal there.
 fn convert<G: Abi>(call: &mut Call<G>, address: u64) -> Result<(), Errno> {
     let mut entry: [u8; ENTRY as usize] = call.read(address)?;
     let (signal, code) = (u32_at(&entry, 0) as i32, u32_at(&entry, CODE) as i32);
     let (error, status) = (u32_at(&entry, ERROR), u32_at(&entry, STATUS));
     let fields = [u64::from(u32_at(&entry, TIMER)) | u64::from(u32_at(&entry, OVERRUNS)) << 32];
     call.kernel.note_expiry(&SignalInformation::new(signal, code, &fields));
+    let sender = u64::from(u32_at(&entry, PROCESS)) | u64::from(u32_at(&entry, USER)) << 32;
+    let sent = SignalInformation::new(signal, code, &[sender, u64_at(&entry, VALUE)]);
+    if sent.undisguised() != sent {
+        return call.write(address, &Record::new().raw(&self::entry::<G>(&sent.undisguised())));
+    }
     let mut set = |at: usize, value: u64| entry[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
     set(0, G::guest_signal(signal) as u64);
     set(ERROR, G::guest_error(Errno(error as i32)));

@@ -4,6 +4,7 @@ use crate::abi::Abi;
 use crate::abi::layout::{Record, u32_at, u64_at};
 use crate::calls::call::RestartRule::{Fails, Restarts};
 use crate::calls::call::{Call, CallOutcome};
+use crate::calls::readiness;
 use crate::reserved;
 use crate::state::clock::{SECOND, host_time, timespec, timeval};
 use host::Errno;
@@ -48,7 +49,8 @@ fn poll_for<G: Abi>(
 ) -> (CallOutcome, Option<u64>) {
     let [entries, count, ..] = call.arguments;
     let is_sleep = count as u32 == 0;
-    let mut left = call.limit(timeout, is_sleep);
+    let ready = readiness::polled(call);
+    let mut left = if ready.is_empty() { call.limit(timeout, is_sleep) } else { Some([0; 2]) };
     let outcome = call.pointer(entries, 8 * u64::from(count as u32)).and_then(|entries| {
         let mut without_ours = poll_without_ours(call, count as u32)?;
         let entries = without_ours.as_mut().map_or(entries, |entries| entries.as_mut_ptr() as u64);
@@ -59,6 +61,7 @@ fn poll_for<G: Abi>(
         })
         .and_then(|ready| write_events(call, without_ours.as_deref()).map(|()| ready))
     });
+    let outcome = outcome.map(|found| found + readiness::add_polled(call, &ready));
     (call.waited(outcome, timeout), call.rest(left, is_sleep))
 }
 
@@ -117,13 +120,16 @@ pub fn select_for<G: Abi>(
 ) -> (CallOutcome, Option<u64>) {
     let [count, sets @ .., _, _] = call.arguments;
     let is_sleep = sets == [0; 3];
-    let mut left = call.limit(timeout, is_sleep);
+    // The kernel ignores bits beyond the maximum number of descriptors.
+    let count = count as i32;
+    let descriptors = u64::from(count.max(0) as u32).min(reserved::first() as u64);
+    let ready = readiness::selected(call, descriptors, sets[0]);
+    let mut left = if ready.is_empty() { call.limit(timeout, is_sleep) } else { Some([0; 2]) };
     let outcome = (|| {
-        if (count as i32) < 0 {
+        if count < 0 {
             return Err(EINVAL);
         }
-        // The kernel ignores bits beyond the maximum number of descriptors.
-        let count = u64::from(count as u32).min(reserved::first() as u64);
+        let count = descriptors;
         let bytes = count.div_ceil(64) * 8;
         let mut pointers = [0; 3];
         for (pointer, set) in pointers.iter_mut().zip(sets) {
@@ -136,6 +142,7 @@ pub fn select_for<G: Abi>(
             call.wait(libc::SYS_pselect6, [count, read, write, except, limit, pair.as_ptr() as u64], Fails)
         })
     })();
+    let outcome = outcome.map(|found| found + readiness::add_selected(call, sets[0], &ready));
     (call.waited(outcome, timeout), call.rest(left, is_sleep))
 }
 
@@ -212,12 +219,14 @@ fn epoll<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) ->
     }
     let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; count.min(MOST_AT_ONCE) as usize];
     let (pointer, room) = (events.as_mut_ptr() as u64, events.len() as u64);
-    let words = call.limit(timeout, false);
+    let own = readiness::awaited(call);
+    let words = if own.is_empty() { call.limit(timeout, false) } else { Some([0; 2]) };
     let limit = words.as_ref().map_or(0, |words| words.as_ptr() as u64);
     let outcome = call.with_mask(mask, |call, mask| {
         let mask = mask.as_ref().map_or(0, |mask| mask as *const u64 as u64);
         call.wait(libc::SYS_epoll_pwait2, [descriptor, pointer, room, limit, mask, 8], Fails)
     });
+    let outcome = outcome.map(|found| readiness::add_awaited(&mut events, found as usize, own));
     let ready = call.waited(outcome, timeout)?;
     let record = events[..ready as usize]
         .iter()

@@ -13,7 +13,7 @@ use events::LoadedImage;
 
 use crate::abi::Abi;
 use crate::state::kernel::Kernel;
-use crate::{procfs, reserved};
+use crate::{descriptor_table, procfs};
 use host::Errno;
 
 /// Loads other files in place of images, unnoticed by the program.
@@ -44,7 +44,7 @@ impl<G: Abi> Kernel<G> {
         let Some(substitution) = self.settings.substitution.clone() else { return image.into() };
         let original = std::fs::canonicalize(image).unwrap_or_else(|_| image.into());
         let program = std::fs::canonicalize(program).unwrap_or_else(|_| program.into());
-        let substitute = reserved::preferably_apart(|| substitution.substitute(&program, &original));
+        let substitute = descriptor_table::preferably_apart(|| substitution.substitute(&program, &original));
         let status = substitute.and_then(|path| Some((std::fs::metadata(&path).ok()?, path)));
         let Some((status, path)) = status else { return image.into() };
         self.originals.insert(identity_of(&status), original);

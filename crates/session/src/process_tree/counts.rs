@@ -12,6 +12,7 @@ use analysis::classes::UnitClass;
 use analysis::components::Components;
 use analysis::run_counts::{ProcessSums, ProcessWork, RunCounts, RunDescription};
 use engine::{Configuration, CountedProcess, Family, FamilyCounter, Process, ProcessNumber, UnitOfWork};
+use report::ScratchFolder;
 use serde::Serialize;
 
 use super::forked_tree::ForkedTree;
@@ -19,7 +20,7 @@ use super::{describe, file_name};
 use crate::attached_program::AttachedProgram;
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
-use crate::scratch::ScratchFolder;
+use crate::scratch::temporary_folder;
 use host::interrupt::InterruptGuard;
 
 /// What was counted in all processes of a program.
@@ -186,7 +187,7 @@ impl CountFolder {
     /// Creates the folder.
     pub fn new(saved: Option<&Path>) -> Result<CountFolder, Error> {
         let Some(saved) = saved else {
-            let made = ScratchFolder::new(&std::env::temp_dir(), "pathlength-count-", 0o700);
+            let made = temporary_folder("count");
             return Ok(CountFolder(Some(CountLocation::Scratch(made.map_err(Error::Simulation)?))));
         };
         let mut name = saved.file_name().unwrap_or_default().to_os_string();

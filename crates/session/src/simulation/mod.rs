@@ -7,7 +7,6 @@ mod simulated;
 
 use std::convert::Infallible;
 use std::num::NonZero;
-use std::path::Path;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
@@ -27,6 +26,7 @@ use crate::live;
 use crate::machines::SelectedMachines;
 use crate::measure::Ending;
 use crate::program::{ExpectedEnding, ProgramSettings, check_ending, check_names, left_out, names_in, until};
+use crate::views::report_damage;
 
 /// An execution to simulate, and how.
 #[derive(Clone)]
@@ -237,7 +237,7 @@ impl Simulation<'_> {
         if instructions == 0 {
             bail!("{file}: there are no instructions to simulate in this trace");
         }
-        let progress = self.console.begin_replay(instructions);
+        let progress = self.console.begin_replay(instructions, true);
         let Ok(problems) = replay.run_consumer(&mut model, &mut |instructions| {
             progress.advance(instructions);
             Ok::<(), Infallible>(())
@@ -257,7 +257,7 @@ impl Simulation<'_> {
             self.console.report_problem(&format!("{:#}", anyhow::Error::from(problem)));
         }
         if let Some(path) = self.input.path() {
-            report_damage(&|problem| self.console.report_problem(problem), trace, path);
+            report_damage(self.console, trace, path);
         }
         is_whole
     }
@@ -290,13 +290,6 @@ impl Simulation<'_> {
 /// What a whole system's trace lacks, and what stands for it.
 const REFILLS: &str = "The emulator walks page tables and carries out some calls of PALcode itself: the instructions of TLB refills \
      and of these calls are not in the trace. What they take is the machine's miss_cycles of a TLB and its call_pal, in cycles only.";
-
-/// Reports parts of a trace's file that could not be read when it was opened.
-pub fn report_damage(report: &dyn Fn(&str), trace: &Trace, path: &Path) {
-    for problem in trace.problems() {
-        report(&format!("{}: at byte {}: {}", path.display(), problem.offset, problem.what));
-    }
-}
 
 /// Whether to use two of the host's processors.
 pub fn is_parallel(host_processors: Option<u32>) -> bool {

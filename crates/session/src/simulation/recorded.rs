@@ -14,6 +14,7 @@ use crate::input::Input;
 use crate::measure::Ending;
 use crate::program::until;
 use crate::record;
+use crate::scratch::temporary_folder;
 
 /// A trace with the selected part of it.
 pub struct RecordedInput {
@@ -43,7 +44,7 @@ impl Simulation<'_> {
 
     fn record_planned(&self, (mut configuration, plan): PlannedRun) -> anyhow::Result<RecordedInput> {
         let plan = Plan { heap: true, ..plan };
-        let folder = tempfile::tempdir().context("there is no folder for a temporary trace")?;
+        let folder = temporary_folder("trace").context("there is no folder for a temporary trace")?;
         let path = folder.path().join("trace");
         let ending = match self.input.attached() {
             Some(attached) => {
@@ -102,7 +103,7 @@ impl Simulation<'_> {
         let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
         let chunks = trace.chunks().iter().filter(|chunk| is_wanted(chunk));
         let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
-        let progress = self.console.begin_replay(instructions.saturating_mul(processors.len() as u64));
+        let progress = self.console.begin_replay(instructions.saturating_mul(processors.len() as u64), true);
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         for &processors in processors {
             let mut model = new_model(processors);

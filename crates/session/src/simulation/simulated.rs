@@ -83,6 +83,20 @@ impl<M> Simulated<M> {
         console.write(&tables, self.ending.is_some())
     }
 
+    /// Writes the tables of a summary, of which `long` is sorted, and shortened for people; `all` says how to see all of it. Returns
+    /// the exit status.
+    pub fn write_summary(
+        &self,
+        simulation: &Simulation,
+        mut tables: Vec<Table>,
+        (long, usual, all): (usize, usize, &str),
+    ) -> anyhow::Result<ExitCode> {
+        let sorted = simulation.console.arrange_summary(&mut tables[long], usual, all);
+        self.write_as_they_are(simulation.console, tables)?;
+        sorted?;
+        self.finish(simulation)
+    }
+
     /// Writes a page with the notes. Returns the exit status.
     pub fn write_page(&self, simulation: &Simulation, page: Page, path: &Path) -> anyhow::Result<ExitCode> {
         self.protect();

@@ -3,6 +3,7 @@
 
 mod calls;
 mod classes;
+mod curves;
 mod entries;
 mod model_set;
 mod sweep;
@@ -18,6 +19,7 @@ use table::Table;
 
 pub use self::calls::{CallTreeOutput, CallsRequest, ChainForm};
 pub use self::classes::{ClassPart, write_classes, write_divided};
+pub use self::curves::CurvesRequest;
 pub use self::model_set::{ModelSet, NOTHING_SIMULATED};
 pub use self::sweep::{SweepRequest, sweep_cycles, sweep_misses};
 use crate::process_tree;

@@ -18,6 +18,7 @@ use trace::Trace;
 use session::live;
 use session::measure::{self, Ending};
 use session::record;
+use session::scratch::temporary_folder;
 use workloads::build::{self, Build, BuildFolders, build};
 use workloads::toolchain::ORIGINAL;
 use workloads::workload::Workload;
@@ -197,7 +198,7 @@ fn check(ending: &Ending, of: Loop) -> Result<(), Error> {
 
 /// How a call of the loop accesses its arrays.
 fn walks(configuration: &Configuration, of: Loop) -> Result<Vec<Walk>, Error> {
-    let folder = tempfile::tempdir()?;
+    let folder = temporary_folder("trace")?;
     let path = folder.path().join("call.trace");
     check(&record::record(configuration, &plan(of), &path)?.ending, of)?;
     arrays(&path)

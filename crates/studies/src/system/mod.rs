@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 
 use crate::StudyProgress;
 use engine::{Plan, UnitPlan};
+use session::scratch::temporary_folder;
 use workloads::build::{Build, BuildFolders, BuildProgress, build};
 use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
 
@@ -322,7 +323,7 @@ impl ProgramFolder<'_> {
         let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
         let guest = PreparedGuest::new::<StudyError>(&setup, (&path, &words), || Ok(kernel.clone()))?;
         guest.check_names(&plan)?;
-        let folder = tempfile::tempdir().map_err(system::Error::Files)?;
+        let folder = temporary_folder("trace").map_err(system::Error::Files)?;
         let trace = folder.path().join("system.trace");
         let (result, converted) = guest.trace(&plan, &trace, &mut |_, _| {})?;
         if result.status != 0 {

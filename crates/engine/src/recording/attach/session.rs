@@ -86,8 +86,7 @@ impl AttachedSession {
                 client::kick_family(std::process::id(), 0);
             }
         };
-        let spawn = || std::thread::Builder::new().name("attached".into()).spawn(body);
         // If the thread cannot be started, the client must kick this process.
-        let _ = host::without_signals(spawn);
+        let _ = host::spawn("attached", body);
     }
 }

@@ -55,6 +55,10 @@ const fn call(number: u64, name: &'static str, handler: fn(&mut Call) -> CallOut
     SystemCallRow { number, name, action: SystemCallAction::Handle(handler) }
 }
 
+const fn here(number: u64, name: &'static str, handler: fn(&mut Call) -> CallOutcome) -> SystemCallRow {
+    SystemCallRow { number, name, action: SystemCallAction::HandleHere(handler) }
+}
+
 const fn refuse(number: u64, name: &'static str) -> SystemCallRow {
     SystemCallRow { number, name, action: SystemCallAction::Refuse }
 }
@@ -91,13 +95,13 @@ pub static ROWS: &[SystemCallRow] = &[
     pass(39, "setpgid", h::SYS_setpgid, &[Number, Number]),
     pass(41, "dup", h::SYS_dup, &[Number]),
     call(42, "pipe", two_results::pipe),
-    call(45, "open", opening::open),
+    here(45, "open", opening::openat),
     call(47, "getxgid", two_results::getxgid),
     call(48, "osf_sigprocmask", super::signal_calls::osf_sigprocmask),
     call(52, "sigpending", signal_calls::sigpending),
     call(54, "ioctl", terminal::ioctl),
     pass(57, "symlink", h::SYS_symlinkat, &[Text, CWD, Path]),
-    call(58, "readlink", files::readlink),
+    here(58, "readlink", files::readlinkat),
     call(59, "execve", processes::execve),
     pass(60, "umask", h::SYS_umask, &[Number]),
     pass(61, "chroot", h::SYS_chroot, &[Path]),
@@ -240,7 +244,7 @@ pub static ROWS: &[SystemCallRow] = &[
     pass(360, "settimeofday", h::SYS_settimeofday, &[Bytes(16), Bytes(8)]),
     call(361, "getitimer", timers::getitimer),
     call(362, "setitimer", timers::setitimer),
-    call(363, "utimes", files::utimes),
+    here(363, "utimes", files::futimesat),
     call(364, "getrusage", time::getrusage),
     call(365, "wait4", processes::wait4),
     pass(366, "adjtimex", h::SYS_adjtimex, &[Bytes(208)]),

@@ -6,7 +6,7 @@ use host::{SignalInformation, ThreadHandle};
 use super::Kernel;
 use crate::abi::Abi;
 use crate::abi::signals::IGNORE;
-use crate::reserved;
+use crate::descriptor_table;
 use crate::state::control::Execute;
 use crate::state::fd::close_all;
 use crate::state::signals::Signals;
@@ -142,7 +142,7 @@ impl<G: Abi> Kernel<G> {
     /// Gives the process a table of descriptors of its own, as execve does.
     pub(crate) fn leave_shared_descriptors(&mut self) {
         if std::mem::take(&mut self.shares_descriptors) {
-            reserved::leave_shared_table();
+            descriptor_table::leave_shared_table();
         }
     }
 
