@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist setup postgresql-check clients-check sampling-check stress-ng-check system-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist site setup postgresql-check clients-check sampling-check stress-ng-check system-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -28,8 +28,8 @@ test-python:
 # Fuzzing with random programs for SECONDS, or for numbers of SEQUENCES and PROGRAMS; SEED repeats a run.
 fuzz:
 	./setup fuzz
-	cargo build --release --locked --workspace --example fuzz --example run
-	target/release/examples/fuzz
+	cargo build --release --locked --workspace --bin fuzz --example run
+	target/release/fuzz
 
 # Coverage-guided fuzzing of the readers of files and packets: TARGET (elf, trace, machine, gdb, assembler, spike; all), SECONDS (60) each;
 # SEED makes the same inputs again.
@@ -42,36 +42,36 @@ fuzz-inputs:
 # TRANSACTIONS say how much, BASELINE is an older program to compare with. Results are kept in bench/runs.
 bench:
 	./setup bench
-	cargo build --release --locked --workspace --bins --example run --example bench
-	target/release/examples/bench $(PART)
+	cargo build --release --locked --workspace --bins --example run
+	target/release/bench $(PART)
 
 # PostgreSQL on the engine, with its own regression tests; not part of CI, as it takes long.
 postgresql-check: setup
 	cargo build --release --locked
-	PATHLENGTH=$(PATHLENGTH) workloads/postgresql-check
+	PATHLENGTH=$(PATHLENGTH) checks/postgresql-check
 
 # Clients of others against PostgreSQL while it is counted: pgbench, TPC-C and TPC-H. It needs go-tpc (GO_TPC) and tpchgen-cli (TPCHGEN);
 # not part of CI.
 clients-check: setup
 	cargo build --release --locked
-	PATHLENGTH=$(PATHLENGTH) workloads/clients-check
+	PATHLENGTH=$(PATHLENGTH) checks/clients-check
 
 # Test suites of GCC, shells and tools, compared with qemu-alpha; SUITE and TEST select. Not part of CI, as it takes long.
 conformance:
 	./setup conformance
-	cargo build --release --locked --workspace --bins --example conformance
-	target/release/examples/conformance
+	cargo build --release --locked --workspace --bins
+	target/release/conformance
 
 # Samples of the traces of the study smp against complete simulations: do the intervals of 99 % hold? Not part of CI, as it takes long.
 sampling-check: setup
 	cargo build --release --locked
 	$(PATHLENGTH) study smp --transactions 320
-	PATHLENGTH=$(PATHLENGTH) workloads/sampling-check
+	PATHLENGTH=$(PATHLENGTH) checks/sampling-check
 
 # stress-ng's stressors on the engine, natively and under qemu-alpha; not part of CI, as it takes long.
 stress-ng-check: setup
 	cargo build --release --locked
-	PATHLENGTH=$(PATHLENGTH) workloads/stress-ng-check
+	PATHLENGTH=$(PATHLENGTH) checks/stress-ng-check
 
 # Whole systems: builds the guest's kernel, unless it is there, and checks runs, counts and traces of it; not part of CI, as it takes long.
 system-check:
@@ -87,6 +87,12 @@ dist:
 test-dist:
 	./setup test-dist
 	packaging/test-dist
+
+# The documentation as a site, build/site/html.
+site:
+	./setup site
+	cargo build --locked --workspace --bins
+	docs/site/make
 
 lint:
 	cargo fmt --all --check

@@ -1,5 +1,5 @@
 //! Compiles the library that host programs preload.
 
 fn main() {
-    preload_build::compile(&["src/interpose.c"], "interpose.so");
+    preload_build::compile(&["src/interpose.c"], &[], "interpose.so");
 }

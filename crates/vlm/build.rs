@@ -2,5 +2,5 @@
 
 fn main() {
     cc::Build::new().file("src/fault.c").std("gnu11").warnings_into_errors(true).compile("vlm_fault");
-    preload_build::compile(&["src/preload.c", "src/fault.c"], "preload.so");
+    preload_build::compile(&["src/preload.c", "src/fault.c"], &[], "preload.so");
 }

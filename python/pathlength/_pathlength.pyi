@@ -118,7 +118,7 @@ class Mark:
         """The number of the next instruction."""
     @property
     def kind(self) -> str:
-        """order, gap, diverted, system_call, unit_begins, unit_ends, unit_left, or of the heap: heap_caller, heap_size,
+        """order, gap, diverted, system_call, unit_begins, unit_ends, unit_left, or of the heap: heap_caller, heap_name, heap_size,
         heap_block, heap_freed, heap_copied, heap_gone, mapping_start, mapping_size, mapping_shared,
         mapping_private, mapping_offset, mapping_copied or mapping_gone"""
     @property

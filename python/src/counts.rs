@@ -3,13 +3,13 @@
 use analysis::code_counts::{CodeRows, code_table};
 use analysis::mix;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
-use analysis::table::Table;
 use analysis::units::{each_unit, path_lengths};
 use arrow_array::{StringArray, UInt32Array, UInt64Array};
-use lab::measure::{Counted, Ending};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
+use session::measure::{Counted, Ending};
+use table::Table;
 
 use crate::errors::{PathlengthError, failed};
 use crate::tables;
@@ -158,7 +158,7 @@ impl Counts {
     }
 
     fn __repr__(&self) -> String {
-        use analysis::table::separated;
+        use table::separated;
         let total = separated(&self.total().to_string());
         match &self.counted.measurement {
             Some(measurement) => format!("<Counts: {total} instructions, {} units>", measurement.units.len()),
@@ -197,7 +197,7 @@ impl Mix {
     }
 
     fn __repr__(&self) -> String {
-        let total = analysis::table::separated(&mix::total(&self.0).to_string());
+        let total = table::separated(&mix::total(&self.0).to_string());
         format!("<Mix: {total} instructions, {} different>", self.0.len())
     }
 }

@@ -267,6 +267,7 @@ impl Visitor for Items<'_> {
             record::Mark::UnitLeft(number) => ("unit_left", Some(number)),
             record::Mark::UnitCut(number) => ("unit_cut", Some(number)),
             record::Mark::Heap(record::Heap::Caller(address)) => ("heap_caller", Some(address)),
+            record::Mark::Heap(record::Heap::Name(bytes)) => ("heap_name", Some(bytes)),
             record::Mark::Heap(record::Heap::Size(bytes)) => ("heap_size", Some(bytes)),
             record::Mark::Heap(record::Heap::Block(address)) => ("heap_block", Some(address)),
             record::Mark::Heap(record::Heap::Freed(address)) => ("heap_freed", Some(address)),

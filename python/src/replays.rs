@@ -9,10 +9,10 @@ use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Accesses, Dictionary, Executed, Filter, NotInTrace, Replay, ReplayOrder, Visitor};
 use analysis::strides::{self, By, Patterns};
-use analysis::table::Table;
 use events::record::Mark;
 use machine::{Model, WarmUp};
 use pyo3::prelude::*;
+use table::Table;
 
 use crate::errors::{TraceError, TraceWarning, failed};
 use crate::traces::Trace;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use analysis::table::Table;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_pyarrow::{IntoPyArrow, Table as ArrowTable};
 use arrow_schema::Schema;
 use pyo3::prelude::*;
 use serde::Deserialize;
+use table::Table;
 
 use crate::errors::failed;
 

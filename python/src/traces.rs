@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use analysis::replay::summary;
-use analysis::table::Table;
 use arrow_array::builder::{ListBuilder, UInt32Builder};
 use arrow_array::{ArrayRef, StringArray, UInt32Array, UInt64Array};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use table::Table;
 
 use crate::errors::TraceError;
 use crate::records::{Batches, Executions};

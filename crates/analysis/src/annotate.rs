@@ -12,7 +12,7 @@ use trace::Trace;
 use crate::models::InstructionResults;
 use crate::names::{FunctionName, Names, NotExecuted, check_executed};
 use crate::source::SourceFiles;
-use crate::table::{Column, Kind, Table, Value, separated};
+use table::{Column, Kind, Table, Value, separated};
 
 /// Which functions are shown.
 #[derive(Clone, Debug, Default)]

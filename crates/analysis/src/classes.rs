@@ -6,9 +6,9 @@ use crate::components::Components;
 use crate::mix;
 use crate::profile::Profile;
 use crate::run_counts::{Owner, RunCounts};
-use crate::table::{Kind, Table, Value};
 pub use crate::unit_class::UnitClass;
 use crate::units::PathLength;
+use table::{Kind, Table, Value};
 
 /// The mean unit of a class.
 fn mean(class: &Owner) -> Profile {

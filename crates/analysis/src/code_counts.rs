@@ -7,9 +7,9 @@ use events::{BlockId, Counts};
 use crate::models::{Grouping, RowKey, cells, headings, instruction_key, key};
 use crate::names::Names;
 use crate::replay::label;
-use crate::table::{Kind, Table, Value};
 use crate::unit_class::UnitClass;
 use crate::units::Measurement;
+use table::{Kind, Table, Value};
 
 /// What the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,12 +8,12 @@ use wildmatch::WildMatch;
 
 use crate::names::FunctionName;
 use crate::profile::Profile;
-use crate::table::{Kind, Table};
+use table::{Kind, Table};
 
 /// The rules that come with Pathlength, by name.
 const BUILT_IN: [(&str, &str); 2] = [
-    ("sqlite", include_str!("../../../components/sqlite.toml")),
-    ("postgresql", include_str!("../../../components/postgresql.toml")),
+    ("sqlite", include_str!("../../../data/components/sqlite.toml")),
+    ("postgresql", include_str!("../../../data/components/postgresql.toml")),
 ];
 
 /// Rules by which functions belong to components.

@@ -2,7 +2,7 @@
 
 use trace::EnvironmentSummary;
 
-use crate::table::separated;
+use table::separated;
 
 /// How large an environment is.
 pub fn describe_environment(environment: &EnvironmentSummary) -> String {

@@ -36,7 +36,6 @@ pub mod similar;
 mod source;
 pub mod statics;
 pub mod strides;
-pub mod table;
 pub mod unit_blocks;
 mod unit_class;
 pub mod units;

@@ -1,11 +1,11 @@
 //! Instruction mixes: how often each instruction occurs, in code or in an execution, and how two
 //! mixes differ.
 
-use crate::table::{Kind, Table, Value};
 use isa::{Group, INSTRUCTION_SETS, InstructionSet};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use table::{Kind, Table, Value};
 
 /// Occurrences of each instruction by the name that [`name`] gives it.
 pub type Mix = BTreeMap<&'static str, u64>;

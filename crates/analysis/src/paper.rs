@@ -10,7 +10,7 @@ pub use check::{Finding, check, findings};
 
 use crate::mix::{self, Mix};
 use crate::statics::{self, BYTE_WORD, ImageStatics, Pair};
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// Transactions per second of the three schemes, cached, on a 21164 of 400 MHz.
 pub const THROUGHPUT: [(&str, u64); 3] = [("original", 444), ("byte-word", 460), ("emulation", 116)];

@@ -10,7 +10,7 @@ use events::{Block, BlockId, Counts, Unit};
 use crate::mix::{self, Mix};
 pub use crate::names::FunctionName;
 use crate::names::Names;
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// Instructions executed, split in each way.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,10 @@
 //! Static analysis: the instructions of images, and the differences between the images of two builds.
 
 use crate::mix::{self, Mix};
-use crate::table::{Kind, Table, Value};
 use image::Image;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use table::{Kind, Table, Value};
 
 /// The six instructions that the byte/word extension added, in the paper's order.
 pub const BYTE_WORD: [&str; 6] = ["ldbu", "ldwu", "stb", "stw", "sextb", "sextw"];

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use events::Unit;
 use serde::{Deserialize, Serialize};
 
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// How steady state is recognised and how much is measured then.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! The paper's printed tables, from its measurements by our own table code.
 
-use pathlength_analysis::table::{Kind, Table, Value};
 use pathlength_analysis::{mix, paper};
 use std::collections::{BTreeMap, BTreeSet};
+use table::{Kind, Table, Value};
 
 const TABLE_7: &str = include_str!("../paper/table07_byte_word_images.csv");
 const TABLE_8: &str = include_str!("../paper/table08_original_images.csv");

@@ -3,12 +3,12 @@
 use image::Image;
 use pathlength_analysis::mix::{self, Mix};
 use pathlength_analysis::statics::{self, ImageStatics, pair};
-use pathlength_analysis::table::Value;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
+use table::Value;
 
 const LIBC: &str = "/usr/alpha-linux-gnu/lib/libc.so.6.1";
 

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use session::program::{ExpectedEnding, ProgramSettings};
+
+use crate::messages;
 
 mod branch_log;
 mod compare;
@@ -11,12 +14,13 @@ mod count;
 mod environment;
 mod export;
 mod faults;
+mod input;
 mod install;
 mod models;
 mod objects;
 mod output;
-mod program;
 mod qemu;
+mod questions;
 mod samples;
 mod sharing;
 mod show;
@@ -29,23 +33,22 @@ mod trace;
 mod units;
 
 pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
-pub use compare::{CompareOptions, GateOptions};
-pub use count::{By, CountOptions, StaticOptions, UnitOptions};
+pub use compare::CompareOptions;
+pub use count::{CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
-pub use export::{ExportOptions, Form};
+pub use export::ExportOptions;
 pub use faults::{FaultRows, FaultsOptions};
-pub use install::{CompletionsOptions, DoctorOptions, ManOptions};
+pub use input::{InputFile, InputOptions, MachineName, ProcessId, ProgramOptions, parse, words_of};
+pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
-    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, MachineSettings,
-    MachinesOptions, MrcOptions, ReferenceStream, ResultRows, SimulationOptions, SizesOptions, TimeOptions,
+    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventModel, EventOptions,
+    MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions,
+    SizesOptions, TimeOptions,
 };
 pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions};
-pub use program::{
-    AttachedProgram, CountedProgram, FileOptions, ProfiledProgram, ProgramOptions, RunningProgram, parse,
-};
 pub use qemu::QemuOptions;
-pub use samples::SampleRows;
+pub use questions::QUESTIONS;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
@@ -62,7 +65,7 @@ pub use system::{
     GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
     SystemRunOptions, SystemTraceOptions,
 };
-pub use trace::{AttachOptions, PlanOptions, TraceOptions};
+pub use trace::{AttachOptions, PlanOptions, RecordedOptions, TraceOptions};
 pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -97,7 +100,8 @@ breaks, the program continues alone, at full speed."
     Run(RunOptions),
     /// Run a program and count its instructions.
     #[command(
-        override_usage = "pathlength count [OPTIONS] <PROGRAM> [ARG]...",
+        override_usage = "pathlength count [OPTIONS] <PROGRAM|TRACE|COUNTS> [ARG]...
+       pathlength count [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength count ./sort data.txt                    by image, group and function
@@ -260,7 +264,8 @@ exit status is 1."
     Caches(CachesOptions),
     /// Show functions as source and disassembly, with executions, misses or cycles of each line and instruction.
     #[command(
-        override_usage = "pathlength annotate [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength annotate [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength annotate [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength annotate ./sort data.txt                                  the three functions with most instructions
@@ -273,7 +278,8 @@ below it; a line appears several times if the compiler has moved its instruction
     Annotate(AnnotateOptions),
     /// Show what calls cost: functions with all that they call, callers, callees, and the call tree.
     #[command(
-        override_usage = "pathlength calls [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength calls [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength calls [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength calls ./sort data.txt                                     functions and the call tree
@@ -342,7 +348,8 @@ temporary file in $TMPDIR, so that it has the results of its trace."
     Sharing(SharingOptions),
     /// Show what one call of a function costs: the distribution over all calls.
     #[command(
-        override_usage = "pathlength units [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength units [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength units [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength units --unit compare ./sort data.txt                      instructions: percentiles and a histogram
@@ -361,7 +368,8 @@ kept for this, in at most 64 MB; if that is too little, the call nearest to the 
     Units(UnitsOptions),
     /// Attribute instructions, misses and cycles to what functions work on: operators of a query, locks, relations.
     #[command(
-        override_usage = "pathlength objects [OPTIONS] <PROGRAM> [ARG]...",
+        override_usage = "pathlength objects [OPTIONS] <PROGRAM> [ARG]...
+       pathlength objects [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength objects ./postgres --single -D data postgres         the operators of each query, as EXPLAIN lays them out
@@ -375,13 +383,14 @@ What is executed belongs to the object of the innermost call of a function that 
 stands beside its own part, without what the objects below cost. The sum of all own parts, with what is outside of objects, is \
 the whole run. Calls that are left by longjmp end when control is next seen in an older frame.
 
-Rules are a file; those for PostgreSQL are objects/postgresql.toml. Expressions in it are of C: $1 is the first argument of the \
+Rules are a file; those for PostgreSQL are data/objects/postgresql.toml. Expressions in it are of C: $1 is the first argument of the \
 function, and its type is that of the program's debug information (compile with -g)."
     )]
     Objects(ObjectsOptions),
     /// Compute miss-ratio curves: the misses of caches of all sizes, from one pass.
     #[command(
-        override_usage = "pathlength mrc [OPTIONS] <TRACE|PROGRAM> [ARG]...",
+        override_usage = "pathlength mrc [OPTIONS] <TRACE|PROGRAM> [ARG]...
+       pathlength mrc [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
   pathlength mrc sort.trace
@@ -485,13 +494,28 @@ pub struct EngineOptions {
     pub environment: EnvironmentOptions,
 }
 
+impl EngineOptions {
+    /// The settings of a program that is run.
+    pub fn program(&self) -> ProgramSettings {
+        let environment = self.environment.environment(interpose::inherited());
+        ProgramSettings { cpu: self.cpu, sysroot: self.sysroot.clone(), environment }
+    }
+}
+
 /// How a program that is run is to end.
 #[derive(Clone, Debug, Args)]
 pub struct EndingOptions {
     /// The exit status of a program that did what it should, instead of 0; several with commas between them. With another one the
     /// command fails.
     #[arg(long = "expect-status", value_name = "STATUS", value_delimiter = ',', default_value = "0")]
-    pub expected: Vec<u8>,
+    statuses: Vec<u8>,
+}
+
+impl EndingOptions {
+    /// The expectations, for a session. A calling program decides itself what a status means.
+    pub fn expected(&self) -> ExpectedEnding {
+        ExpectedEnding { statuses: self.statuses.clone(), is_judged_by_caller: messages::is_connected() }
+    }
 }
 
 /// Options of `run`.

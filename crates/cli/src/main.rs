@@ -2,7 +2,7 @@
 
 mod arguments;
 mod commands;
-mod inputs;
+mod console;
 mod messages;
 mod progress;
 mod ranges;
@@ -18,7 +18,6 @@ fn main() -> ExitCode {
     unsafe { messages::begin() };
     let words: Vec<OsString> = std::env::args_os().collect();
     let arguments = arguments::parse(&words).unwrap_or_else(|error| reject(&error));
-    inputs::protect_inputs(&arguments.command);
     let outcome = match arguments.command {
         Command::Run(options) => commands::run::run(&options),
         Command::Count(options) => commands::count::run(&options),
@@ -40,10 +39,7 @@ fn main() -> ExitCode {
         Command::Sharing(options) => commands::sharing::run(&options),
         Command::Units(options) => commands::units::run(&options),
         Command::Objects(options) => commands::objects::run(&options),
-        Command::Mrc(options) => {
-            let arguments::MrcOptions { sizes, children, classes, output, input } = &options;
-            commands::mrc::run(sizes, output, input, *children, classes)
-        }
+        Command::Mrc(options) => commands::mrc::run(&options),
         Command::Time(options) => commands::time::run(&options),
         Command::Profile(options) => commands::profile::run(&options),
         Command::Spike(command) => commands::spike::run(&command),

@@ -7,10 +7,10 @@ use std::io::{BufWriter, Write};
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
-use analysis::table::Table;
 use analysis::units::Phase;
-use lab::measure::Counted;
 use serde::Serialize;
+use session::measure::Counted;
+use table::Table;
 
 /// The variable with the descriptor's number.
 const VARIABLE: &str = "PATHLENGTH_MESSAGES";

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use analysis::units::Phase;
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::build;
-use lab::study::StudyProgress;
+use studies::StudyProgress;
+use workloads::build;
 
 pub use live::LiveProgress;
 

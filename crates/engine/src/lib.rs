@@ -39,7 +39,7 @@ pub use family::{
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
 pub use linux::{Clock, Random, Settings, Substitution};
-pub use objects::{ObjectRule, check_objects};
+pub use objects::{ObjectRule, StructureRule, check_objects};
 pub use places::{Name as SymbolName, NoPlace, Place, entries as function_entries};
 pub use platform::{Cpu, Crash, End, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};

@@ -176,16 +176,17 @@ fn aligned(address: u64) -> u64 {
     address & !(INSTRUCTION_SET.code_alignment() - 1)
 }
 
+/// The instruction word at a link-time address of an image.
+pub fn word_at(file: &image::Image, address: u64) -> Option<u32> {
+    let code = file.code().iter().find(|code| (code.address..code.end()).contains(&address))?;
+    let start = code.file.start + (address - code.address) as usize;
+    let bytes = file.bytes().get(start..start + 4)?;
+    Some(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+}
+
 /// The entries of a function: its address, and the second one of some.
 pub fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
-    let word = |at| {
-        file.code().iter().find(|code| (code.address..code.end()).contains(&at)).and_then(|code| {
-            let start = code.file.start + (at - code.address) as usize;
-            file.bytes()
-                .get(start..start + 4)
-                .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
-        })
-    };
+    let word = |at| word_at(file, at);
     let second = word(address)
         .zip(word(address + 4))
         .is_some_and(|(first, second)| Cpu::has_second_entry(first, second));

@@ -190,7 +190,7 @@ impl Telling {
                     }
                 }
                 Heap::Gone => blocks.clear(),
-                Heap::Copied(_) => {}
+                Heap::Copied(_) | Heap::Name(_) => {}
             }
         }
         reported
@@ -233,7 +233,7 @@ fn follow(kept: &Kept) -> BTreeMap<u32, usize> {
     for &(thread, mark) in &kept.marks {
         let heap = heaps.entry(thread.process).or_default();
         match mark {
-            Heap::Caller(_) => {}
+            Heap::Caller(_) | Heap::Name(_) => {}
             Heap::Size(bytes) => drop(sizes.insert(thread.number, bytes)),
             Heap::Block(0) => heap.extend([freed[&thread.number]]),
             Heap::Block(address) => {

@@ -150,11 +150,17 @@ pub fn address_of_word(word: u64) -> u64 {
     ((word << 1) as i64 >> 1) as u64
 }
 
-/// An event of the heap. An allocation is three events: caller, size, block.
+/// The bytes of a name in an event.
+pub const NAME_BYTES: usize = 7;
+
+/// An event of the heap. An allocation is three events: caller, size, block. A block that was allocated before has its name
+/// instead of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heap {
     /// An allocation function was called; its return address.
     Caller(u64),
+    /// The next bytes of the name of a block, [`NAME_BYTES`], the lowest first; zeros follow its end.
+    Name(u64),
     /// The number of bytes requested.
     Size(u64),
     /// The address of the allocated block; 0 if the allocation failed, so that the block freed last is still
@@ -222,6 +228,18 @@ impl Event {
     }
 }
 
+impl Heap {
+    /// The events of a block with a name that was allocated before.
+    pub fn named_block(name: &str, address: u64, size: u64) -> Vec<Heap> {
+        let piece = |bytes: &[u8]| {
+            let number = bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            Heap::Name(number)
+        };
+        let name = name.as_bytes().chunks(NAME_BYTES).map(piece);
+        name.chain([Heap::Size(size.min(LARGEST)), Heap::Block(address)]).collect()
+    }
+}
+
 impl Mark {
     /// Whether registers have other contents after it: by a signal, by another program, or because PALcode has registers of
     /// its own.
@@ -267,6 +285,7 @@ impl Mark {
             25 => Mark::LockAcquired(payload as u32),
             26 => Mark::LockReleased(payload as u32),
             27 => Mark::LockAwaited(payload as u32),
+            29 => Mark::Heap(Heap::Name(payload)),
             _ => Mark::Heap(Heap::Gone),
         }
     }
@@ -287,6 +306,7 @@ impl Mark {
             Mark::Heap(Heap::Freed(address)) => (10, address),
             Mark::Heap(Heap::Copied(process)) => (11, u64::from(process)),
             Mark::Heap(Heap::Gone) => (12, 0),
+            Mark::Heap(Heap::Name(bytes)) => (29, bytes),
             Mark::Exception(exception) => (13, exception.number()),
             Mark::PalCall(function) => (14, u64::from(function)),
             Mark::PalReturn => (15, 0),

@@ -7,6 +7,7 @@ mod engine_thread;
 mod errno;
 pub mod fault;
 mod fork;
+pub mod interrupt;
 mod mailbox;
 mod signal;
 mod signal_stack;

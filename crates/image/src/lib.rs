@@ -31,7 +31,9 @@ mod variables;
 pub use code::Code;
 pub use demangle::{SymbolPattern, demangle, is_image};
 pub use error::{Error, Problem};
-pub use expression::{CallState, CompiledExpression, Expression, ExpressionError, ExpressionTypes};
+pub use expression::{
+    CallState, CompiledExpression, EvaluationPoint, Expression, ExpressionError, ExpressionTypes,
+};
 pub use frames::{FrameRow, FrameTable, SavedRegister};
 pub use lines::Location;
 pub use names::text;

@@ -6,7 +6,7 @@ use events::record::{Event, Mark};
 use events::{Block, Consumer, Thread};
 use pathlength_machine::{
     Cache, Caches, Crossing, CurvePoint, Hierarchy, HintedRegions, Holds, Machine, MissClass,
-    MissRatioCurves, Model, Prefetch, Replacement, Request, TranslationBuffer, WarmUp, Write,
+    MissRatioCurves, Model, Prefetch, Replacement, Request, TranslationBuffer, WarmUp, WritePolicy,
 };
 use plain::{Plain, PlainServed, Sets, pages_of_entry};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Descriptions of machines: valid ones, and the errors of invalid ones.
 
 use events::{Block, Consumer, Thread};
-use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Setting, Sweep, Write};
+use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Setting, Sweep, WritePolicy};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -60,8 +60,11 @@ fn a_valid_description_is_read() {
     assert_eq!(names, ["icache", "dcache", "scache"]);
     let [icache, dcache, scache] = &machine.caches[..] else { unreachable!() };
     assert_eq!((icache.size, icache.sets(), icache.prefetch), (8192, 256, Some(Prefetch::Stream(4))));
-    assert_eq!((dcache.write, dcache.write_buffer.unwrap().entries), (Write::Through, 6));
-    assert_eq!((scache.sets(), scache.replacement, scache.write), (512, Replacement::Fifo, Write::Back));
+    assert_eq!((dcache.write, dcache.write_buffer.unwrap().entries), (WritePolicy::Through, 6));
+    assert_eq!(
+        (scache.sets(), scache.replacement, scache.write),
+        (512, Replacement::Fifo, WritePolicy::Back)
+    );
     assert_eq!(machine.translation_buffers[0].ways(), 64);
 }
 
@@ -176,7 +179,12 @@ fn a_syntax_error_is_reported_with_its_line() {
         ("size = \"8K\"", "size = \"8Q\"", "a number of bytes, as 32, \"8K\" or \"2M\""),
         ("size = \"8K\"", "size = \"99999999999G\"", "a number of bytes"),
         ("size = \"8K\"", "size = -1", "a number of bytes"),
-        ("\"round-robin\"", "\"best\"", "unknown variant `best`"),
+        (
+            "\"round-robin\"",
+            "\"best\"",
+            "\"best\" is no replacement policy: give lru, fifo, round-robin, random, not-last-used",
+        ),
+        ("\"round-robin\"", "3", "expected the name of a replacement policy: lru, fifo,"),
         ("title = \"A machine\"", "title = ", "line 2"),
     ];
     for (from, to, said) in table {
@@ -253,7 +261,7 @@ fn settings_change_fields() {
     let machine = Machine::find_with("alphaserver8400", &settings).unwrap();
     let cache = |name| machine.caches.iter().find(|cache| cache.name == name).unwrap();
     let (dcache, scache) = (cache("dcache"), cache("scache"));
-    assert_eq!((dcache.size, dcache.write_buffer, dcache.write), (16 << 10, None, Write::Back));
+    assert_eq!((dcache.size, dcache.write_buffer, dcache.write), (16 << 10, None, WritePolicy::Back));
     assert_eq!((scache.replacement, cache("icache").prefetch), (Replacement::Lru, Some(Prefetch::Stream(8))));
     assert_eq!((machine.processor.clock_mhz, machine.pipeline.unwrap().loads.outstanding), (600.5, 8));
     assert_eq!(machine.title, "Changed: with an equals sign (=)");
@@ -279,7 +287,10 @@ fn wrong_settings_are_rejected_with_what_there_is() {
         ),
         ("dcache.size=big", "dcache.size=big: invalid value: string \"big\", expected a number of bytes"),
         ("dcache.size=none", "dcache.size=none: missing field `size`"),
-        ("dcache.replacement=best", "unknown variant `best`, expected one of `lru`,"),
+        (
+            "dcache.replacement=best",
+            "dcache.replacement=best: \"best\" is no replacement policy: give lru, fifo,",
+        ),
         ("dcache=16K", "dcache: dcache has several fields: name one of them"),
         ("memory=1", "memory: memory has several fields: name one of them"),
         ("dcache.size.bytes=1", "dcache.size.bytes=1: size has no fields"),

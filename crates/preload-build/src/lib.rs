@@ -3,15 +3,15 @@
 
 use std::path::PathBuf;
 
-/// Compiles `sources`, files of the package, to the shared library `output` in Cargo's `OUT_DIR`. It is made again when
-/// one of them or of this package's headers (`include/`) changes. Names are hidden that the sources do not export.
+/// Compiles `sources`, files of the package, to the shared library `output` in Cargo's `OUT_DIR`. `headers` are folders that
+/// the sources include from. The library is made again when a source or a header changes. Names are hidden that the sources
+/// do not export.
 ///
 /// # Panics
 ///
 /// If the sources do not compile, or there is no compiler: the build ends with the reason.
-pub fn compile(sources: &[&str], output: &str) {
-    let headers = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
-    for file in sources.iter().chain(&["build.rs", headers]) {
+pub fn compile(sources: &[&str], headers: &[&str], output: &str) {
+    for file in sources.iter().chain(headers).chain(&["build.rs"]) {
         println!("cargo::rerun-if-changed={file}");
     }
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR"));
@@ -20,7 +20,9 @@ pub fn compile(sources: &[&str], output: &str) {
         .to_command()
         .args(["-std=gnu11", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden", "-s"])
         // Lazy binding would save the processor's state on the stack of whoever calls, such as a signal handler.
-        .args(["-Wl,-z,now", "-I", headers, "-o"])
+        .args(["-Wl,-z,now"])
+        .args(headers.iter().map(|folder| format!("-I{folder}")))
+        .arg("-o")
         .arg(folder.join(output))
         .args(sources)
         .status();

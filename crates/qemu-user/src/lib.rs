@@ -16,10 +16,11 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use host::interrupt::InterruptGuard;
 use isa::{DESCRIBED_SETS, DescribedSet, InstructionSet};
-use lab::interrupt::Caught;
-use lab::scratch::temporary_folder;
 use object::{Architecture, Object};
+
+use report::ScratchFolder;
 use trace::{Header, Writer};
 
 pub use convert::{ConvertedRun, convert};
@@ -124,7 +125,8 @@ pub fn instruction_set(path: &Path) -> Result<&'static DescribedSet, Error> {
 pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, ConvertedRun), Error> {
     let set = instruction_set(&program.path)?;
     let (file, name) = report::create(output)?;
-    let folder = temporary_folder("qemu").map_err(Error::Start)?;
+    let folder =
+        ScratchFolder::new(&std::env::temp_dir(), "pathlength-qemu-", 0o700).map_err(Error::Start)?;
     let plugin = folder.path().join("recorder.so");
     fs::write(&plugin, RECORDER).map_err(Error::Start)?;
     fs::set_permissions(&plugin, Permissions::from_mode(0o700)).map_err(Error::Start)?;
@@ -144,7 +146,7 @@ pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, C
         command.arg("-L").arg(sysroot);
     }
     command.arg(&program.path).args(&program.arguments);
-    let interrupt = Caught::new();
+    let interrupt = InterruptGuard::new();
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::NoEmulator(emulator.into()),
         _ => Error::Start(error),
@@ -157,7 +159,9 @@ pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, C
         let status = wait(&mut child, &interrupt);
         (converting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), status)
     });
-    interrupt.check().map_err(|_| Error::Interrupted)?;
+    if interrupt.is_interrupted() {
+        return Err(Error::Interrupted);
+    }
     let (converted, status) = (converted?, status.map_err(Error::Start)?);
     if converted.is_cut && converted.instructions == 0 {
         return Err(Error::Plugin(format!("{emulator} ended with {status}")));
@@ -168,12 +172,12 @@ pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, C
 
 /// Waits for the emulator, and ends it if a signal asks this process to end. It shares this process's terminal, and with it its
 /// process group.
-fn wait(child: &mut Child, interrupt: &Caught) -> io::Result<ExitStatus> {
+fn wait(child: &mut Child, interrupt: &InterruptGuard) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if interrupt.check().is_err() {
+        if interrupt.is_interrupted() {
             child.kill()?;
         }
         thread::sleep(PAUSE);

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use lab::plugin_words::PluginWords;
+use qemu_stream::PluginWords;
 
 /// The two highest bits of words.
 const ACCESS: u64 = 0;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use analysis::table::{Kind, Table};
 use pathlength_report::{
     Arrangement, Block, Figure, Page, Section, bars, differences, shares, strip, write_file,
 };
+use table::{Kind, Table};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = PathBuf::from(std::env::args().nth(1).ok_or("name the file to write")?);

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use analysis::table::{Column, Kind, Table, Value};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field};
 use serde_json::json;
+use table::{Column, Kind, Table, Value};
 
 use crate::{Error, parquet};
 

@@ -1,6 +1,6 @@
 //! How a cell and a heading look to people, in a terminal and in a page alike.
 
-use analysis::table::{Column, Kind, Value, separated};
+use table::{Column, Kind, Value, separated};
 
 /// What stands for a value that is not known.
 const DASH: &str = "–";

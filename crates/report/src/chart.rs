@@ -8,8 +8,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use analysis::table::{Kind, Table, Value};
 use serde_json::json;
+use table::{Kind, Table, Value};
 
 use crate::json::Cell;
 use crate::{Error, cells};
@@ -58,6 +58,10 @@ impl Chart {
         (places, step): (usize, usize),
         layers: serde_json::Value,
     ) -> Chart {
+        let mut config = theme();
+        if let Some(field) = legend_field(&layers) {
+            config["legend"]["columns"] = legend_columns(&rows, field).into();
+        }
         let spec = json!({
             "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
             "description": table.title,
@@ -67,7 +71,7 @@ impl Chart {
             "autosize": {"type": "fit-x", "contains": "padding", "resize": true},
             "data": {"values": rows},
             "layer": layers,
-            "config": theme(),
+            "config": config,
         });
         Chart { name: table.name.clone(), title: table.title.clone(), caption: String::new(), spec }
     }
@@ -119,10 +123,7 @@ fn bar_chart(
     let step =
         if arrangement == Arrangement::Grouped && several { 14 * distinct(&rows, color) + 6 } else { 28 };
     let size = (distinct(&rows, bar), step);
-    let columns = legend_columns(&rows, color);
-    let mut chart = Chart::new(table, rows, size, json!([{"mark": "bar", "encoding": encoding}]));
-    chart.spec["config"]["legend"]["columns"] = columns.into();
-    chart
+    Chart::new(table, rows, size, json!([{"mark": "bar", "encoding": encoding}]))
 }
 
 /// Bars to the left for what shrank and to the right for what grew.
@@ -192,7 +193,6 @@ pub fn histograms(tables: &[Table]) -> Result<Vec<Chart>, Error> {
     let chart = |(number, table): (usize, &Table)| {
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         let rows = long(table, names[0], &names[1..])?;
-        let columns = legend_columns(&rows, "column");
         let mut color = json!({"field": "column", "type": "nominal", "sort": null, "title": null});
         if number > 0 {
             color["legend"] = json!(null);
@@ -206,9 +206,7 @@ pub fn histograms(tables: &[Table]) -> Result<Vec<Chart>, Error> {
             "color": color,
             "tooltip": tooltip(),
         });
-        let mut chart = Chart::new(table, rows, (1, 76), json!([{"mark": "bar", "encoding": encoding}]));
-        chart.spec["config"]["legend"]["columns"] = columns.into();
-        Ok(chart)
+        Ok(Chart::new(table, rows, (1, 76), json!([{"mark": "bar", "encoding": encoding}])))
     };
     tables.iter().enumerate().map(chart).collect()
 }
@@ -243,7 +241,6 @@ pub fn sizes(table: &Table, size: &str, values: &[&str], title: &str) -> Result<
 pub fn lines(table: &Table, category: &str, values: &[&str], title: &str) -> Result<Chart, Error> {
     const HEIGHT: usize = 280;
     let mut rows = long(table, category, values)?;
-    let columns = legend_columns(&rows, "column");
     let numbers = numbers(table, category)?;
     for row in &mut rows {
         row["number"] = row["row"].as_str().and_then(|text| numbers.get(text).cloned()).into();
@@ -259,9 +256,7 @@ pub fn lines(table: &Table, category: &str, values: &[&str], title: &str) -> Res
         "tooltip": tooltip(),
     });
     let layers = json!([{"mark": {"type": "line", "point": true}, "encoding": encoding}]);
-    let mut chart = Chart::new(table, rows, (1, HEIGHT), layers);
-    chart.spec["config"]["legend"]["columns"] = columns.into();
-    Ok(chart)
+    Ok(Chart::new(table, rows, (1, HEIGHT), layers))
 }
 
 /// The cells of some columns, one object each, without totals and missing values.
@@ -291,6 +286,14 @@ fn numbers(table: &Table, name: &str) -> Result<HashMap<String, serde_json::Valu
     let kind = table.columns[place].kind;
     let cell = |row: &Vec<Value>| (cells::text(&row[place], kind), json!(Cell(&row[place])));
     Ok(table.rows.iter().map(cell).collect())
+}
+
+/// The field whose values the legend of a chart names, if it has one.
+fn legend_field(layers: &serde_json::Value) -> Option<&str> {
+    let mut colors = layers.as_array()?.iter().map(|layer| &layer["encoding"]["color"]);
+    // A legend of null is none, and one that is not mentioned is there.
+    let with_legend = colors.find(|color| color["field"].is_string() && color.get("legend").is_none())?;
+    with_legend["field"].as_str()
 }
 
 /// How many names fit into a line above a chart of full width; the page's script scales

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use analysis::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// The column that tells the total from the rows that it is the total of, so that sums do not count all twice.
 pub(crate) const IS_TOTAL: &str = "is_total";

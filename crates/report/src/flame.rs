@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use analysis::call_tree::{CallChain, CallChains};
-use analysis::table::separated;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use table::separated;
 
 /// The width of the picture, in pixels; a browser scales it.
 const WIDTH: f64 = 1200.0;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use analysis::table::Table;
+use table::Table;
 
 use crate::file::{self, PendingName, parent, target};
 use crate::names::{slug, unused};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use ::parquet::arrow::ArrowWriter;
 use analysis::export::{ExecutedInstruction, InstructionSink};
 use analysis::mix;
-use analysis::table::{Kind, Table};
 use arrow_array::builder::{ArrayBuilder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema;
+use table::{Kind, Table};
 use trace::Trace;
 
 use crate::{Error, parquet};

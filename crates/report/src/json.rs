@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use analysis::table::{Column, Kind, Table, Value};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
+use table::{Column, Kind, Table, Value};
 
 /// A table as an object; without a copy of its rows, which may be many.
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 //! Parquet, and, with [`Chart`]s, a [`Page`] of HTML that opens with no network.
 //!
 //! ```
-//! use analysis::table::{Kind, Table};
+//! use table::{Kind, Table};
 //! use pathlength_report::{Format, render};
 //! let mut table = Table::new("length", "Path length", &[("build", Kind::Text), ("instructions", Kind::Count)]);
 //! table.row(vec!["original".into(), 58_800_u64.into()]);
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{fmt, str::FromStr};
 
-use analysis::table::{self, Table};
+use table::Table;
 
 mod arrow;
 mod cells;
@@ -25,6 +25,7 @@ mod comma;
 mod file;
 mod flame;
 mod folder;
+mod form;
 mod instructions;
 mod json;
 mod markdown;
@@ -43,8 +44,9 @@ pub use chart::{Arrangement, Chart, bars, differences, histograms, lines, shares
 pub use file::{PendingName, create, protect};
 pub use flame::FlameGraph;
 pub use folder::OutputFolder;
+pub use form::FileForm;
 pub use instructions::InstructionTable;
-pub use output::{Destination, check, write_all, write_file, write_long, write_to};
+pub use output::{Destination, check, check_file, write_all, write_file, write_long, write_to};
 pub use page::{Block, Figure, Page, Section};
 pub use scratch::ScratchFolder;
 pub use stream::{StandardStream, StreamWriter, open_stream};
@@ -80,6 +82,11 @@ impl Format {
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Format::Table | Format::Markdown)
     }
+
+    /// Whether one file whose name says the format can hold several tables.
+    pub(crate) fn holds_several(self) -> bool {
+        self.is_text() || self == Format::Json
+    }
 }
 
 impl fmt::Display for Format {
@@ -107,11 +114,23 @@ pub enum Error {
     /// Several tables that one stream cannot hold.
     #[error("several tables do not fit in one {0} stream; name a directory with -o")]
     NeedsDirectory(Format),
-    /// A page in a format of tables.
+    /// Several tables that one file cannot hold.
+    #[error("several tables do not fit in the file {}; name a directory with -o, or select one table", .0.display())]
+    NeedsOneTable(PathBuf),
+    /// A file whose name asks for another form than the one that is written.
+    #[error("the name of the file {} decides its form: leave out --format {format}, or name another file", .path.display())]
+    OtherForm {
+        /// The file.
+        path: PathBuf,
+        /// The format that was asked for.
+        format: Format,
+    },
+    /// A file whose name asks for a form that a command does not write.
     #[error(
-        "a page has no other format: leave out --format {0}, or name a file that does not end with .html"
+        "cannot write {}: this command does not write such files with these options; name one that ends with .csv, .json, \
+         .parquet, .md, .html or .txt", .0.display()
     )]
-    PageFormat(Format),
+    NoSuchForm(PathBuf),
     /// A table that is too long for a page.
     #[error("this table can be too long for a page: name a file that does not end with .html")]
     TooLongForPage,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use analysis::table::Table;
+use table::Table;
 
 use crate::cells;
 
@@ -53,7 +53,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::table::Kind;
+    use table::Kind;
 
     #[test]
     fn names_are_no_markup() {

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use analysis::table::Table;
+use table::Table;
 
 use crate::file::{self, check_not_input, check_writable, is_stream, parent};
 use crate::folder::OutputFolder;
 use crate::stream::{StandardStream, open_stream};
-use crate::{Error, Format, Page, json, render, terminal};
+use crate::{Error, FileForm, Format, Page, json, render, terminal};
 
 /// Where tables go, and how.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,8 +39,9 @@ pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Res
 /// Writes tables to a standard stream, or to a file or directory.
 ///
 /// A single table goes to the file `output`, or into it if it is a directory. Several tables go
-/// to one file as text or as a page (`NAME.html`), and else to a directory, made if missing, one file each. On a standard
-/// stream several tables are printed one after the other as text, or are one array of JSON.
+/// to one file as text, as a page (`NAME.html`) or as an array (`NAME.json`), and else to a directory, made if missing, one file
+/// each. On a standard stream several tables are printed one after the other as text, or are one array of JSON. A file
+/// whose name asks for another form is refused ([`FileForm`]).
 pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> Result<(), Error> {
     match place(tables.len() != 1, format, destination.path)? {
         Place::Stream => to_standard_stream(tables, format, destination),
@@ -68,6 +69,12 @@ pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(),
     check_writable(directory, path)
 }
 
+/// Checks whether a file could be written that is not of tables, before the work that computes it.
+pub fn check_file(path: &Path) -> Result<(), Error> {
+    check_not_input(path)?;
+    if is_stream(path) { Ok(()) } else { check_writable(parent(path), path) }
+}
+
 /// Where tables go.
 enum Place<'a> {
     Stream,
@@ -77,16 +84,27 @@ enum Place<'a> {
 
 /// Whether the name of a file asks for a page of HTML.
 fn is_page(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "html")
+    FileForm::of(path) == Some(FileForm::Page)
+}
+
+/// The place of a file or directory, if its name asks for no other form.
+fn named_place(several: bool, format: Format, path: &Path) -> Result<Place<'_>, Error> {
+    match FileForm::of(path) {
+        Some(FileForm::Page) if format == Format::Table => Ok(Place::File(path)),
+        Some(FileForm::Tables(named)) if named == format => match several && !format.holds_several() {
+            true => Err(Error::NeedsOneTable(path.into())),
+            false => Ok(Place::File(path)),
+        },
+        Some(FileForm::Tables(_) | FileForm::Page) => Err(Error::OtherForm { path: path.into(), format }),
+        Some(_) => Err(Error::NoSuchForm(path.into())),
+        None if path.is_dir() || (several && !format.is_text()) => Ok(Place::Directory(path)),
+        None => Ok(Place::File(path)),
+    }
 }
 
 fn place(several: bool, format: Format, output: Option<&Path>) -> Result<Place<'_>, Error> {
     match output {
-        Some(path) if is_page(path) && !path.is_dir() && format != Format::Table => {
-            Err(Error::PageFormat(format))
-        }
-        Some(path) if path.is_dir() || (several && !format.is_text()) => Ok(Place::Directory(path)),
-        Some(path) => Ok(Place::File(path)),
+        Some(path) => named_place(several, format, path),
         None if several && matches!(format, Format::Csv | Format::Parquet) => {
             Err(Error::NeedsDirectory(format))
         }

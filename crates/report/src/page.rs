@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use analysis::table::{Kind, Table, Value};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use serde_json::{Map, json};
+use table::{Kind, Table, Value};
 
 use crate::names::{slug, unused};
 use crate::{Chart, Error, cells, comma};

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use ::parquet::arrow::ArrowWriter;
-use analysis::table::Table;
 use arrow_schema::Schema;
+use table::Table;
 
 use crate::{Error, Format, cells, comma, json, markdown, parquet, terminal};
 

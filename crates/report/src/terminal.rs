@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use analysis::table::{Kind, Table};
 use anstyle::Style as Ansi;
+use table::{Kind, Table};
 use unicode_width::UnicodeWidthChar;
 
 use crate::cells;
@@ -239,8 +239,8 @@ fn fitting(text: impl Iterator<Item = char>, room: usize) -> impl Iterator<Item 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::table::Value;
     use proptest::prelude::*;
+    use table::Value;
 
     #[test]
     fn long_names_lose_their_middle_and_code_its_end() {

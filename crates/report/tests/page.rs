@@ -1,11 +1,11 @@
 //! A page is one file, needs no network, and shows names unchanged.
 
-use analysis::table::{Kind, Table, Value};
 use pathlength_report::{
-    Arrangement, Block, Chart, Error, Figure, Format, Page, Section, bars, differences, render, shares,
-    sizes, strip,
+    Arrangement, Block, Chart, Error, Figure, Format, Page, Section, bars, differences, histograms, lines,
+    render, shares, sizes, strip,
 };
 use serde_json::json;
+use table::{Kind, Table, Value};
 
 const HOSTILE: &str = "</script><script>alert('x')</script><!-- \"&amp; `x`";
 
@@ -144,4 +144,24 @@ fn a_curve_has_a_point_for_each_size_that_is_known() {
     let expected = [(1024, "1 way", 2.5), (1024, "full", 2.0), (1536, "full", 1.5)];
     let expected = expected.map(|(bytes, column, value)| (json!(bytes), json!(column), json!(value)));
     assert!(points.into_iter().eq(expected.iter().map(|(bytes, column, value)| (bytes, column, value))));
+}
+
+/// Names that do not fit into one line go to the next one, on a narrow screen, too.
+#[test]
+fn every_legend_says_how_many_names_fit_into_a_line() {
+    let columns = [("size", Kind::Count), ("fully associative", Kind::Real(3)), ("2 ways", Kind::Real(3))];
+    let mut table = Table::new("curve", "Misses", &columns);
+    table.row(vec![1024_u64.into(), 2.5.into(), 2.0.into()]);
+    let names = ["fully associative", "2 ways"];
+    let all = [
+        bars(&table, "size", &names, Arrangement::Grouped).unwrap(),
+        shares(&table, "size", &names).unwrap(),
+        sizes(&table, "size", &names, "misses").unwrap(),
+        lines(&table, "size", &names, "misses").unwrap(),
+        histograms(std::slice::from_ref(&table)).unwrap().remove(0),
+    ];
+    for chart in all {
+        let fits = chart.spec["config"]["legend"]["columns"].as_u64();
+        assert!(fits.is_some_and(|fits| (2..100).contains(&fits)), "{}", chart.spec);
+    }
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::io::{self, Write};
 
-use analysis::table::{Kind, Table, Value};
 use arrow_array::{Array, Int64Array, RecordBatch};
 use insta::assert_snapshot;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pathlength_report::{Error, Format, TableWriter, render, terminal, write_all, write_file};
+use table::{Kind, Table, Value};
 
 fn sample() -> Table {
     let mut table = Table::new(

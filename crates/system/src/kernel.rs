@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lab::build::{BuildProgress, Error, io_error};
-use lab::interrupt::Caught;
-use lab::steps::{BuildStep, is_installed};
-use lab::toolchain::{BYTE_WORD, Toolchain};
+use host::interrupt::InterruptGuard;
 use sha2::{Digest, Sha256};
+use workloads::build::{BuildProgress, Error, check_interrupted, io_error};
+use workloads::steps::{BuildStep, is_installed};
+use workloads::toolchain::{BYTE_WORD, Toolchain};
 
 const CONFIGURATION: &str = include_str!("kernel.config");
 /// What a kernel for several processors has beside that.
@@ -130,11 +130,11 @@ pub fn build(
     if let Some(&(tool, package)) = TOOLS.iter().find(|(tool, _)| !is_installed(tool)) {
         return Err(Error::NoTool { tool, package });
     }
-    let interrupt = Caught::new();
+    let interrupt = InterruptGuard::new();
     let archive = match sources {
-        Some(folder) => lab::debian::archive(folder, PACKAGE, HOME)?,
-        None => lab::debian::download(&folder.join("sources"), PACKAGE, HOME, progress)
-            .map_err(|error| interrupt.or(error))?,
+        Some(folder) => workloads::debian::archive(folder, PACKAGE, HOME)?,
+        None => workloads::debian::download(&folder.join("sources"), PACKAGE, HOME, progress)
+            .map_err(|error| error.unless(&interrupt))?,
     };
     let archive = std::path::absolute(&archive).map_err(io_error("finding", &archive))?;
     let name = archive.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -163,7 +163,7 @@ pub fn build(
 /// Where builds are made.
 struct BuildJob<'a> {
     parent: &'a Path,
-    interrupt: &'a Caught,
+    interrupt: &'a InterruptGuard,
     progress: &'a dyn Fn(BuildProgress),
 }
 
@@ -198,7 +198,7 @@ impl BuildJob<'_> {
         let done_file = work.join(STEPS_DONE);
         let done = fs::read_to_string(&done_file).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
         for (number, &(doing, what, command)) in steps.iter().enumerate().skip(done) {
-            self.interrupt.check()?;
+            check_interrupted(self.interrupt)?;
             (self.progress)(BuildProgress::Step { build: NAME, doing, what });
             let command = with_flags(command, flags);
             BuildStep { doing, what, command, shared: None }.carry_out(&work, self.interrupt)?;
@@ -264,7 +264,7 @@ mod tests {
         let of = |toolchain| KernelConfiguration { toolchain, ..KernelConfiguration::default() };
         let own = of(None).text();
         assert!(own.contains("CONFIG_ALPHA_EV67=y") && own == CONFIGURATION);
-        let original = of(Some(&lab::toolchain::ORIGINAL));
+        let original = of(Some(&workloads::toolchain::ORIGINAL));
         assert!(original.text().contains("CONFIG_ALPHA_GENERIC=y") && !original.text().contains("EV67=y"));
         let mut commands = KERNEL_STEPS.iter().map(|(_, _, command)| with_flags(command, &original.flags()));
         assert!(commands.any(|command| command.contains(" KCFLAGS='-mcpu=ev5 -mno-bwx' ")));
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn an_interrupted_build_is_continued() {
         let folder = tempfile::tempdir().unwrap();
-        let interrupt = Caught::new();
+        let interrupt = InterruptGuard::new();
         let job = BuildJob { parent: folder.path(), interrupt: &interrupt, progress: &|_| {} };
         let steps: &Steps = &[
             ("making", "the first file", "echo x >> first"),

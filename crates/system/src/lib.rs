@@ -10,7 +10,6 @@ pub mod machine;
 mod palcode;
 pub mod prepared;
 pub mod stream;
-pub mod study;
 
 use std::io;
 use std::path::PathBuf;
@@ -38,7 +37,7 @@ pub enum Error {
     },
     /// The kernel cannot be built.
     #[error(transparent)]
-    Build(#[from] lab::build::Error),
+    Build(#[from] workloads::build::Error),
     /// The files for the guest do not fit into its memory.
     #[error(
         "{files} bytes of files do not fit into a guest with {memory} bytes of memory: give it more with --memory"

@@ -9,9 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use lab::interrupt::Caught;
-use lab::scratch::temporary_folder;
+use host::interrupt::InterruptGuard;
 use report::ScratchFolder;
+use session::scratch::temporary_folder;
 
 use crate::Error;
 use crate::job::{GuestJob, GuestResult};
@@ -229,7 +229,7 @@ impl VirtualMachine {
         }
         let disk = File::create(self.path("disk")).map_err(Error::Files)?;
         disk.set_len(DISK_BYTES).map_err(Error::Files)?;
-        let interrupt = Caught::new();
+        let interrupt = InterruptGuard::new();
         let mut errors = tempfile::tempfile().map_err(Error::Files)?;
         let mut command = Command::new(EMULATOR);
         self.describe(&mut command, determinism);
@@ -274,7 +274,9 @@ impl VirtualMachine {
         })?;
         drop(inherited);
         let status = interrupt.wait(&mut child).map_err(Error::Files)?;
-        interrupt.check().map_err(|_| Error::Interrupted)?;
+        if interrupt.is_interrupted() {
+            return Err(Error::Interrupted);
+        }
         if status.success() {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use engine::{Configuration, Place, Plan, Settings, SymbolName, UnitName};
 use image::Image;
-use lab::startup;
+use session::startup;
 use trace::{EnvironmentSummary, Header, Writer};
 
 use crate::job::{AwaitedFile, GuestCommand, GuestJob, GuestResult, SharedFile};

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use lab::plugin_words::PluginWords;
+use qemu_stream::PluginWords;
 
 /// The two highest bits of words.
 const BLOCK: u64 = 1;

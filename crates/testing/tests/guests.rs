@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Crates whose files name no guest, with the exceptions: each guest's own folder, and a file that chooses the guest.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 18] = [
     ("image", &[]),
     ("events", &[]),
     ("trace", &[]),
@@ -12,7 +12,9 @@ const CRATES: [(&str, &[&str]); 16] = [
     ("analysis", &[]),
     ("report", &[]),
     ("cli", &[]),
-    ("lab", &[]),
+    ("studies", &[]),
+    ("session", &[]),
+    ("workloads", &[]),
     ("host", &[]),
     ("guest-memory", &[]),
     ("guest", &[]),
@@ -24,9 +26,11 @@ const CRATES: [(&str, &[&str]); 16] = [
 
 /// Files that take instructions apart by Alpha's table: of Alpha by nature, or to be changed before a second guest is
 /// analysed or debugged (docs/design/second-guest.md).
-const BY_ALPHAS_TABLE: [(&str, &[&str]); 1] = [
+const BY_ALPHAS_TABLE: [(&str, &[&str]); 2] = [
     // The tables of the 1997 paper are of Alpha programs.
     ("analysis", &["paper/check.rs"]),
+    // The study of the operating system is of an Alpha system.
+    ("studies", &["system/measure.rs"]),
 ];
 
 /// The names of the crate `isa` that hold for any instruction set; `Cpu` is a processor's model.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// The crates with a way of their own: the one that writes messages, and the command `vlm`, which depends on no other.
-const EXEMPT: [&str; 2] = ["text", "vlm"];
+/// The crates with a way of their own: the one that writes messages, the command `vlm`, which depends on no other, and
+/// what only developers run.
+const EXEMPT: [&str; 3] = ["text", "vlm", "tools"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {

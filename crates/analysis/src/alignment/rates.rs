@@ -7,7 +7,7 @@ use machine::Sums;
 
 use super::Totals;
 use crate::models::{Addable, ClassSums, ExecutionPart, UnitClasses};
-use crate::table::Value;
+use table::Value;
 
 /// The greatest number of windows.
 const MOST_WINDOWS: u64 = 128;

@@ -10,8 +10,8 @@ use super::{AccessedData, AlignmentFaults, FaultCounts, Offsets, Totals, UnitFau
 use crate::models::{ExecutionPart, InstructionResults, UnitResults};
 use crate::names::FunctionName;
 use crate::source::SourceFiles;
-use crate::table::{Column, Kind, Table, Value};
 use crate::units::sorted_by_number;
+use table::{Column, Kind, Table, Value};
 
 /// Instructions with which Linux 6.1 for Alpha carries out an unaligned access, those of PALcode included: by `pathlength system
 /// count` of loops with 1,000 and 3,000 unaligned `ldq` (227.4 of the kernel and 37.0 of PALcode each) or `stq` (226.0 and

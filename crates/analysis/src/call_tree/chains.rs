@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{CallCosts, NodeId};
 use crate::models::InstructionResults;
-use crate::table::Column;
+use table::Column;
 
 /// Call chains with the costs of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]

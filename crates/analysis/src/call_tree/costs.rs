@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{CallTree, NodeId, WithCallTree};
 use crate::models::InstructionResults;
-use crate::table::Column;
+use table::Column;
 
 /// A model's results by node of the call tree. Rows have a number for each column.
 pub struct CallCosts<'a, R> {

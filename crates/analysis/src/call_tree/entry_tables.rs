@@ -10,7 +10,7 @@ use super::entries::{EntryNodes, EntryRows};
 use super::{NodeId, WithCallTree};
 use crate::kernel_entries::EntryReason;
 use crate::models::{InstructionResults, named};
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 /// One table of modes or reasons for each model; none if the execution distinguishes calls instead.
 pub fn entry_tables<M, R: InstructionResults>(

@@ -8,7 +8,7 @@ use events::record::Mark;
 use super::{NodeId, WithCallTree};
 use crate::models::{Addable, ClassSums, UnitClasses};
 use crate::run_counts::OUTSIDE_UNITS;
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// What the rows of a table of locks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

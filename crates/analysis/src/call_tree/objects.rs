@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{CallCosts, NodeId, WithCallTree};
 use crate::models::{InstructionResults, named};
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 /// What the rows of a table of objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use events::BlockId;
 
 use super::{CallTree, NodeId, WithCallTree};
 use crate::models::{ExecutionPart, InstructionResults};
-use crate::table::Column;
+use table::Column;
 
 /// What the instructions of a block cost in a node of the call tree.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use super::costs::{CallCosts, Calls};
 use super::{CallTree, NodeId, WithCallTree};
 use crate::models::{InstructionResults, named};
 use crate::names::{NotExecuted, check_executed};
-use crate::table::{Kind, Table, Value, separated};
+use table::{Kind, Table, Value, separated};
 
 /// What the rows of a table of calls are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use trace::Trace;
 use super::{Distribution, bins};
 use crate::call_tree::{NoEvent, find_event};
 use crate::models::{InstructionResults, UnitResults};
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// The percentiles that are shown.
 const PERCENTILES: [(&str, u64); 3] = [("p50", 50), ("p90", 90), ("p99", 99)];

@@ -8,7 +8,7 @@ mod instructions;
 pub mod pprof;
 mod tables;
 
-use crate::table::Column;
+use table::Column;
 
 pub use callgrind::{Callgrind, write_call_tree as write_callgrind};
 pub use firefox::{ChainSample, Firefox, ThreadSamples, write_samples};

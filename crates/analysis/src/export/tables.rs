@@ -1,7 +1,7 @@
 //! The blocks and functions that the instructions of a trace refer to, as tables.
 
 use crate::replay::Dictionary;
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// The blocks: number, where each is, and where its first instruction comes from.
 pub fn blocks(dictionary: &Dictionary) -> Table {

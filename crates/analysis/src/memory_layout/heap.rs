@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use events::Thread;
-use events::record::Heap as Mark;
+use events::record::{Heap as Mark, NAME_BYTES};
 
 use super::at;
 
@@ -18,15 +18,28 @@ pub struct Heaps {
     blocks: usize,
 }
 
+/// What is known of the origin of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockOrigin<'n> {
+    /// The return address of the call that allocated it.
+    Caller(u64),
+    /// The name of a block that was allocated before.
+    Named(&'n str),
+}
+
 /// The state of a thread between its heap marks.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     caller: u64,
+    /// The bytes of a name so far.
+    name: Vec<u8>,
     size: u64,
     /// The block that was freed.
     freed: Option<(u64, (u64, u32))>,
 }
 
+/// The most bytes of a name.
+const LONGEST_NAME: usize = 256;
 /// The greatest number of blocks: it bounds the memory that a damaged trace can take.
 const MAX_BLOCKS: usize = 1 << 22;
 
@@ -44,11 +57,19 @@ impl Heaps {
         (address < end).then_some((start, array))
     }
 
-    /// Follows a mark; `array` returns the array of blocks that a caller allocates.
-    pub fn mark(&mut self, thread: Thread, mark: Mark, array: impl FnOnce(u64) -> u32) {
+    /// Follows a mark; `array` returns the array of blocks of an origin.
+    pub fn mark(&mut self, thread: Thread, mark: Mark, array: impl FnOnce(BlockOrigin) -> u32) {
         let state = self.threads.entry(thread.number).or_default();
         match mark {
-            Mark::Caller(address) => state.caller = address,
+            Mark::Caller(address) => {
+                state.caller = address;
+                state.name.clear();
+            }
+            Mark::Name(bytes) => {
+                let bytes = bytes.to_le_bytes().into_iter().take(NAME_BYTES).filter(|&byte| byte != 0);
+                let room = LONGEST_NAME.saturating_sub(state.name.len());
+                state.name.extend(bytes.take(room));
+            }
             Mark::Size(bytes) => state.size = bytes,
             Mark::Block(0) => {
                 if let Some((start, (end, array))) = state.freed.take() {
@@ -57,7 +78,11 @@ impl Heaps {
             }
             Mark::Block(start) => {
                 let end = start.saturating_add(state.size);
-                let array = array(state.caller);
+                let name = std::mem::take(&mut state.name);
+                let array = match name.is_empty() {
+                    true => array(BlockOrigin::Caller(state.caller)),
+                    false => array(BlockOrigin::Named(&String::from_utf8_lossy(&name))),
+                };
                 self.add(thread.process, start, end, array);
             }
             Mark::Freed(start) => {
@@ -107,7 +132,10 @@ mod tests {
         let thread = |process, number| Thread { process, number };
         let allocate = |heaps: &mut Heaps, thread, start, size, array: u32| {
             for mark in [Mark::Caller(0x100 + u64::from(array)), Mark::Size(size), Mark::Block(start)] {
-                heaps.mark(thread, mark, |caller| (caller - 0x100) as u32);
+                heaps.mark(thread, mark, |origin| match origin {
+                    BlockOrigin::Caller(caller) => (caller - 0x100) as u32,
+                    BlockOrigin::Named(_) => panic!(),
+                });
             }
         };
         let free = |heaps: &mut Heaps, thread, start| heaps.mark(thread, Mark::Freed(start), |_| panic!());
@@ -131,6 +159,16 @@ mod tests {
         assert_eq!([1005, 1011, 1012].map(|at| heaps.find(0, at)), [Some(7), Some(7), None]);
         heaps.mark(thread(1, 2), Mark::Gone, |_| panic!());
         assert_eq!((found(&heaps, 1), heaps.blocks), ([None; 6], 1));
+        // A block that was there before has a name.
+        for mark in Mark::named_block("Buffer Descriptors", 5000, 64) {
+            heaps.mark(thread(0, 0), mark, |origin| {
+                assert_eq!(origin, BlockOrigin::Named("Buffer Descriptors"));
+                9
+            });
+        }
+        assert_eq!([4999, 5000, 5063, 5064].map(|at| heaps.find(0, at)), [None, Some(9), Some(9), None]);
+        allocate(&mut heaps, thread(0, 0), 6000, 8, 5);
+        assert_eq!(heaps.find(0, 6000), Some(5));
         // Inconsistent marks do no harm.
         allocate(&mut heaps, thread(0, 0), u64::MAX, u64::MAX, 8);
         free(&mut heaps, thread(0, 0), 3);

@@ -8,7 +8,7 @@ use events::record::Heap;
 use events::{Image, Thread};
 use image::Variable;
 
-use self::heap::Heaps;
+use self::heap::{BlockOrigin, Heaps};
 use crate::names::Names;
 
 /// An array: a range of memory with a name.
@@ -190,7 +190,10 @@ impl MemoryLayout {
             self.callers.retain(|(process, _), _| *process != thread.process);
         }
         let mut heaps = std::mem::take(&mut self.heaps);
-        heaps.mark(thread, mark, |caller| self.allocated_for(thread.process, caller, names));
+        heaps.mark(thread, mark, |origin| match origin {
+            BlockOrigin::Caller(caller) => self.allocated_for(thread.process, caller, names),
+            BlockOrigin::Named(name) => self.allocated(name.to_owned(), String::new()),
+        });
         self.heaps = heaps;
     }
 
@@ -219,14 +222,18 @@ impl MemoryLayout {
             }
             (_, None) => format!("allocated at {call:#x}"),
         };
-        let names = [name, names.image(image)];
-        let next = self.arrays.len() as u32;
-        let array = *self.allocated.entry(names).or_insert_with_key(|[name, image]| {
-            self.arrays.push(Array::unnamed(name, image));
-            next
-        });
+        let array = self.allocated(name, names.image(image));
         self.callers.insert((process, caller), array);
         array
+    }
+
+    /// The array of blocks with a name.
+    fn allocated(&mut self, name: String, image: String) -> u32 {
+        let next = self.arrays.len() as u32;
+        *self.allocated.entry([name, image]).or_insert_with_key(|[name, image]| {
+            self.arrays.push(Array::unnamed(name, image));
+            next
+        })
     }
 
     /// Maps an image into a process, and removes images that it overlaps.

@@ -7,9 +7,9 @@ use std::io;
 use events::{Block, Consumer, Image, Object, Thread};
 use machine::{MergeableModel, Model};
 
-use super::{ExecutionPart, InstructionResults, Together, named};
+use super::{ExecutionPart, InstructionResults, SummedOverProcesses, named};
 use crate::run_counts::OUTSIDE_UNITS;
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 /// The classes of units of work, as a program gives them.
 #[derive(Clone, Debug, Default)]
@@ -128,7 +128,7 @@ impl<M: Model> Model for WithClasses<M> {
 /// A row for each class, one for what was executed outside of units, and their sum, which is all that the models counted; a table
 /// for each machine.
 pub fn by_class<M: InstructionResults + MergeableModel>(
-    machines: &[(&str, Together<M>)],
+    machines: &[(&str, SummedOverProcesses<M>)],
     classes: &UnitClasses,
 ) -> Vec<Table> {
     let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
@@ -164,7 +164,7 @@ pub fn by_class<M: InstructionResults + MergeableModel>(
 
 /// The mean unit of each class; a table for each machine.
 pub fn mean_units<M: InstructionResults>(
-    machines: &[(&str, Together<M>)],
+    machines: &[(&str, SummedOverProcesses<M>)],
     classes: &UnitClasses,
 ) -> Vec<Table> {
     let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
@@ -183,7 +183,7 @@ pub fn mean_units<M: InstructionResults>(
 
 /// A row for each unit of work, with its class; a table for each machine.
 pub fn units_of_classes<M: InstructionResults + MergeableModel>(
-    machines: &[(&str, Together<M>)],
+    machines: &[(&str, SummedOverProcesses<M>)],
     classes: &UnitClasses,
 ) -> Vec<Table> {
     let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
@@ -237,7 +237,7 @@ pub struct ClassSum<'a> {
 
 /// The classes, the one with the greatest results first.
 pub fn class_sums<'a, M: InstructionResults>(
-    models: &Together<M>,
+    models: &SummedOverProcesses<M>,
     classes: &'a UnitClasses,
 ) -> Vec<ClassSum<'a>> {
     let mut sums: BTreeMap<u32, ClassSum> = BTreeMap::new();

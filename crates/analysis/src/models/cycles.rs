@@ -5,16 +5,16 @@ use machine::predictor::PredictionCount;
 use machine::{Cause, Machine, PipelineSide, TimingModel, UnitCycles};
 
 use super::sampled::sampled_times;
-use super::{InstructionResults, Together, UnitResults, file_stem, named, out_of_order};
-use crate::table::{Column, Kind, Table, Value, separated};
+use super::{InstructionResults, SummedOverProcesses, UnitResults, file_stem, named, out_of_order};
 use crate::units::sorted_by_number;
+use table::{Column, Kind, Table, Value, separated};
 
 /// Stalls, with DEC's words for them.
 pub(super) const FRONT_END: &str = "front-end stall (dry)";
 pub(super) const BACK_END: &str = "back-end stall (frozen)";
 
 /// The time of machines, their cycles by cause, and their branch predictions; of samples, what they estimate.
-pub fn times(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Vec<Table> {
+pub fn times(machines: &[(&str, &Machine, SummedOverProcesses<TimingModel>)]) -> Vec<Table> {
     let sampled = machines.iter().map(|(name, machine, time)| Some((*name, *machine, time.sampled()?)));
     if let Some(sampled) = sampled.collect::<Option<Vec<_>>>() {
         return sampled_times(&sampled);
@@ -42,7 +42,7 @@ pub fn times(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Vec<Table>
 }
 
 /// One row for each machine.
-fn summary(machines: &[(&str, &Machine, Together<TimingModel>)]) -> Table {
+fn summary(machines: &[(&str, &Machine, SummedOverProcesses<TimingModel>)]) -> Table {
     let columns = [
         ("machine", Kind::Text),
         ("MHz", Kind::Real(0)),
@@ -99,7 +99,7 @@ fn emulation(name: &str, machine: &Machine, emulated: u64) -> Option<String> {
 }
 
 /// The cycles of a machine by cause.
-fn causes(name: &str, title: &str, machine: &Machine, time: &Together<TimingModel>) -> Table {
+fn causes(name: &str, title: &str, machine: &Machine, time: &SummedOverProcesses<TimingModel>) -> Table {
     let columns = [
         ("side", Kind::Text),
         ("cause", Kind::Text),
@@ -120,7 +120,7 @@ fn causes(name: &str, title: &str, machine: &Machine, time: &Together<TimingMode
 }
 
 /// The branch predictions of a machine.
-fn predictions(name: &str, title: &str, time: &Together<TimingModel>) -> Table {
+fn predictions(name: &str, title: &str, time: &SummedOverProcesses<TimingModel>) -> Table {
     let columns = [
         ("kind", Kind::Text),
         ("executed", Kind::Count),

@@ -8,9 +8,9 @@ use events::record::{Entries, Entry, Event, Mark, Shape};
 use events::{Block, BlockId, Consumer, Image, Thread};
 use machine::{MergeableModel, Model, PerProcess};
 
-use super::{ExecutionPart, InstructionResults, Together, UnitClasses, UnitResults};
+use super::{ExecutionPart, InstructionResults, SummedOverProcesses, UnitClasses, UnitResults};
 use crate::run_counts::OUTSIDE_UNITS;
-use crate::table::{Column, Table};
+use table::{Column, Table};
 
 /// A model for each process and machine, whose results by instruction are divided among the classes of units of work.
 ///
@@ -104,7 +104,7 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
     /// The results of everything that was executed, on a machine with this index.
     pub fn whole(&self, machine: usize) -> ClassResults<'_, M> {
         let models: Vec<&M> = self.models.all_models().map(|models| &models[machine]).collect();
-        let models = Together(models);
+        let models = SummedOverProcesses(models);
         let mut all: HashMap<BlockId, InstructionRows> = HashMap::new();
         for (instance, &block) in self.instances.blocks.iter().enumerate() {
             if let Some(rows) = models.rows(instance as BlockId) {
@@ -319,7 +319,7 @@ pub struct ClassResults<'a, M> {
     /// The name of the class; empty for the whole.
     pub name: String,
     part: ExecutionPart,
-    models: Together<'a, M>,
+    models: SummedOverProcesses<'a, M>,
     rows: HashMap<BlockId, InstructionRows>,
 }
 

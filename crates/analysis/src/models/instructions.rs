@@ -4,8 +4,8 @@ use events::BlockId;
 use machine::{InstructionCounts, UnitInstructions};
 
 use super::{InstructionResults, UnitResults};
-use crate::table::{Column, Kind, Table};
 use crate::units::sorted_by_number;
+use table::{Column, Kind, Table};
 
 /// The counted events.
 const EVENTS: [&str; 3] = ["instructions", "loads", "stores"];

@@ -3,9 +3,9 @@
 use events::BlockId;
 use machine::{Caches, MissClass, UnitMisses};
 
-use super::{InstructionResults, Together, UnitResults, file_stem, per_thousand};
-use crate::table::{Column, Kind, Table, Value};
+use super::{InstructionResults, SummedOverProcesses, UnitResults, file_stem, per_thousand};
 use crate::units::sorted_by_number;
+use table::{Column, Kind, Table, Value};
 
 /// The classes of misses that have columns.
 const CLASSES: [(MissClass, &str); 3] = [
@@ -15,7 +15,7 @@ const CLASSES: [(MissClass, &str); 3] = [
 ];
 
 /// One row for each cache and TLB of each machine; with the classes of its misses if the models are classified.
-pub fn structures(machines: &[(&str, Together<Caches>)], has_classes: bool) -> Table {
+pub fn structures(machines: &[(&str, SummedOverProcesses<Caches>)], has_classes: bool) -> Table {
     let mut columns = vec![
         ("machine", Kind::Text),
         ("structure", Kind::Text),

@@ -9,8 +9,8 @@ mod misses;
 mod mrc;
 mod out_of_order;
 mod sampled;
+mod summed;
 mod sweep;
-mod together;
 mod totals_by_class;
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use trace::Trace;
 
 use crate::names::{FunctionName, Names};
 use crate::replay::Dictionary;
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 pub use by_class::{
     ClassSum, UnitClasses, WithClasses, by_class, class_sums, mean_units, tables_of_classes, units_of_classes,
@@ -35,10 +35,10 @@ pub use misses::structures;
 pub use mrc::{
     ClassCurves, WAYS, class_curves, fully_associative_by_class, miss_ratio_curve, miss_ratio_curves_by_class,
 };
+pub use summed::{ProcessResults, SummedOverProcesses, by_process};
 pub use sweep::{
     SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, varying_columns,
 };
-pub use together::{ProcessResults, Together, by_process};
 pub use totals_by_class::TotalsByClass;
 
 /// What the rows of a table are.

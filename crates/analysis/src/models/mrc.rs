@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use machine::{Holds, MissRatioCurve, MissRatioCurves};
 
 use super::{per_thousand, tables_of_classes};
-use crate::table::{Column, Kind, Table, Value, separated};
+use table::{Column, Kind, Table, Value, separated};
 
 /// The columns: headings, and the number of ways, None for fully associative caches.
 pub const WAYS: [(&str, Option<u32>); 5] = [

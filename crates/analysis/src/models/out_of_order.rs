@@ -2,16 +2,16 @@
 
 use machine::{Machine, NonOverlapped, OutOfOrderCounts, Resource, TimingModel};
 
-use super::Together;
+use super::SummedOverProcesses;
 use super::cycles::{percent, ratio};
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// The cycles if nothing overlapped: each event at its full penalty, beside the cycles that were needed.
 pub(super) fn non_overlapped(
     name: &str,
     title: &str,
     machine: &Machine,
-    time: &Together<TimingModel>,
+    time: &SummedOverProcesses<TimingModel>,
 ) -> Table {
     let columns = [
         ("component", Kind::Text),
@@ -49,7 +49,7 @@ pub(super) fn non_overlapped(
 }
 
 /// What held dispatch, and what wrong paths did.
-pub(super) fn speculation(name: &str, title: &str, time: &Together<TimingModel>) -> Table {
+pub(super) fn speculation(name: &str, title: &str, time: &SummedOverProcesses<TimingModel>) -> Table {
     let columns =
         [("event", Kind::Text), ("count", Kind::Count), ("share", Kind::Percent(1)), ("of", Kind::Text)];
     let mut table = Table::new(name, title, &columns);

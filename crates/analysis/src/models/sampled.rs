@@ -4,7 +4,7 @@ use machine::{Estimate, Machine, SampledCycles};
 
 use super::cycles::{describe, side};
 use super::{file_stem, named};
-use crate::table::{Column, Kind, Table, Value, separated};
+use table::{Column, Kind, Table, Value, separated};
 
 /// Half of an interval that contains the exact value with a confidence of 99 %.
 const ERROR: &str = "± (99 %)";

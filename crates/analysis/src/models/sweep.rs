@@ -6,7 +6,7 @@ use machine::{Caches, Cause, Machine, PipelineSide, TimingModel};
 use serde::{Deserialize, Serialize};
 
 use super::cycles::{BACK_END, FRONT_END, describe, ratio};
-use crate::table::{Column, Kind, Table, Value, separated};
+use table::{Column, Kind, Table, Value, separated};
 
 /// The cycles in which instructions were issued.
 const ISSUING: &str = "issuing";

@@ -8,7 +8,7 @@ use machine::{
 };
 
 pub use self::replay::{MultiprocessorReplay, ReplayProblems, replay};
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 fn cause_name(cause: ProcessorCause) -> &'static str {
     match cause {
@@ -46,7 +46,7 @@ pub fn by_processor(model: &Multiprocessor) -> Table {
         &[("processor", Kind::Text), ("instructions", Kind::Count), ("cycles", Kind::Count)],
     );
     let columns = ["CPI"].into_iter().chain(causes(model).map(cause_name));
-    table.columns.extend(columns.map(|name| crate::table::Column {
+    table.columns.extend(columns.map(|name| table::Column {
         name: name.into(),
         kind: if name == "idle" { Kind::Percent(1) } else { Kind::Real(3) },
     }));
@@ -128,7 +128,7 @@ pub fn requests(model: &Multiprocessor) -> Table {
         ("shared", CoherenceState::Shared),
         ("invalid (miss)", CoherenceState::Invalid),
     ];
-    let column = |name: &str| crate::table::Column { name: name.into(), kind: Kind::Percent(1) };
+    let column = |name: &str| table::Column { name: name.into(), kind: Kind::Percent(1) };
     table.columns.extend(states.map(|(name, _)| column(name)));
     let instructions = model.instructions();
     let found = &model.memory().counts().requests;
@@ -291,7 +291,7 @@ pub fn scaling(models: &[Multiprocessor]) -> Table {
             ("operations per second", Kind::Count),
             ("interfaces", Kind::Percent(1)),
         ];
-        table.columns.extend(columns.map(|(name, kind)| crate::table::Column { name: name.into(), kind }));
+        table.columns.extend(columns.map(|(name, kind)| table::Column { name: name.into(), kind }));
     }
     let first = models.first().map_or(0, Multiprocessor::elapsed) as f64;
     for model in models {

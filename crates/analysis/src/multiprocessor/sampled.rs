@@ -3,7 +3,7 @@
 use machine::{Estimate, Multiprocessor, ProcessorCause, SampledTime};
 
 use super::{cause_name, causes};
-use crate::table::{Kind, Table, Value, separated};
+use table::{Kind, Table, Value, separated};
 
 /// Cycles per instruction of all processors by cause, with half of the interval that has the exact value with a confidence of 99 %.
 pub(super) fn sampled_time(model: &Multiprocessor, sampled: &SampledTime) -> Table {

@@ -6,9 +6,9 @@ use super::{
 };
 use crate::mix::{self, Mix};
 use crate::statics::BYTE_WORD;
-use crate::table::{Kind, Table, Value};
 use isa::{Group, Op};
 use std::collections::BTreeSet;
+use table::{Kind, Table, Value};
 
 const TABLE_13: &str = include_str!("../../paper/table13_groups.csv");
 const TABLE_14: &str = include_str!("../../paper/table14_scaled_minus_cached.csv");

@@ -6,7 +6,7 @@ use events::record::address_of_word;
 use trace::Trace;
 
 use super::{Executed, Replay, ReplayOrder, Visitor};
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// Rows of a table that is passed on.
 const TOGETHER: usize = 1 << 14;

@@ -4,7 +4,7 @@ use trace::check::{Report, Rule, Violation};
 
 use super::Dictionary;
 use super::text::thread;
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// The numbers of checked facts, and the first violations, if there are any.
 pub fn tables(dictionary: &Dictionary, report: &Report) -> Vec<Table> {

@@ -84,6 +84,12 @@ impl<'a, W: Write> Text<'a, W> {
             Mark::UnitCut(number) => format!("unit of work {number} goes on, but is recorded no more"),
             Mark::UnitLeft(number) => format!("unit of work {number} is left, not by its function's return"),
             Mark::Heap(Heap::Caller(address)) => format!("allocated for the caller before {address:#x}"),
+            Mark::Heap(Heap::Name(bytes)) => {
+                format!(
+                    "a block that was allocated before: {}",
+                    String::from_utf8_lossy(&bytes.to_le_bytes())
+                )
+            }
             Mark::Heap(Heap::Size(bytes)) => format!("allocated: {bytes} bytes"),
             Mark::Heap(Heap::Block(0)) => "not allocated: the last freed block is still there".into(),
             Mark::Heap(Heap::Block(address)) => format!("allocated: the block at {address:#x}"),

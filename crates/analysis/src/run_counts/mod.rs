@@ -22,8 +22,8 @@ use crate::mix;
 use crate::names::{FunctionName, Names};
 use crate::pairing::ImageIdentity;
 use crate::profile::{Attribution, Profile};
-use crate::table::{Kind, Table, Value};
 use crate::units::Measurement;
+use table::{Kind, Table, Value};
 
 /// What was run. There is no date: the same run has the same counts, and its file the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

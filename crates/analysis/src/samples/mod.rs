@@ -13,7 +13,7 @@ pub use tables::{SampleSummary, summary, system_calls, with_errors, without_call
 
 use crate::call_tree::WithCallTree;
 use crate::models::{InstructionResults, UnitResults};
-use crate::table::{Column, Kind, Table};
+use table::{Column, Kind, Table};
 
 /// Counts samples by chain of calls. Its blocks are those of single instructions.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::error::{interval, standard_error};
 use super::{INSTRUCTIONS, SAMPLES};
-use crate::table::{Column, Kind, Table, Value, separated};
+use table::{Column, Kind, Table, Value, separated};
 
 /// What was sampled, on the whole.
 #[derive(Clone, Debug, Default, PartialEq)]

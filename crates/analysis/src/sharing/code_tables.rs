@@ -11,7 +11,7 @@ use super::{SharingAnalysis, SharingCounts};
 use crate::models::{ExecutionPart, Grouping, Rows, cells, headings, instruction_key, key};
 use crate::names::Names;
 use crate::replay::Dictionary;
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 /// The counts of a row.
 const COLUMNS: [&str; 9] = [

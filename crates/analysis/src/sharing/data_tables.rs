@@ -7,8 +7,8 @@ use trace::Trace;
 use super::groups::{SharingGroup, listed, thread_name, thread_names};
 use super::{SharingAnalysis, SharingCounts};
 use crate::models::ExecutionPart;
-use crate::table::{Column, Kind, Table, Value};
 use machine::SharingClass;
+use table::{Column, Kind, Table, Value};
 
 /// The columns of counts of a table: those of units only if there are units.
 fn count_columns(sharing: &SharingAnalysis) -> Vec<Column> {

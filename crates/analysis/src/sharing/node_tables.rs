@@ -3,7 +3,7 @@
 use machine::InterconnectOperation;
 
 use super::SharingAnalysis;
-use crate::table::{Column, Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 /// Columns of all operations, and of each kind.
 pub(super) const INTERCONNECT_COLUMNS: [&str; 8] = [

@@ -7,7 +7,7 @@ use trace::Trace;
 use super::SharingAnalysis;
 use super::groups::{SharingGroup, listed, thread_names};
 use crate::models::ExecutionPart;
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// How many instructions after one line another one moves to the same thread, if they move together.
 const NEAR: u64 = 500;
@@ -57,9 +57,9 @@ pub fn by_partner(sharing: &SharingAnalysis, trace: &Trace) -> Table {
     ];
     let mut table = Table::new("partners", "Data that would move together in one line", &columns);
     if sharing.units() > 0 {
-        table.columns.push(crate::table::Column { name: "per unit".into(), kind: Kind::Real(2) });
+        table.columns.push(table::Column { name: "per unit".into(), kind: Kind::Real(2) });
     }
-    table.columns.push(crate::table::Column { name: "suggestion".into(), kind: Kind::Text });
+    table.columns.push(table::Column { name: "suggestion".into(), kind: Kind::Text });
     let lines: BTreeMap<u32, SharingGroup> =
         sharing.groups(ExecutionPart::Whole, |access| Some(access.key.line)).into_iter().collect();
     let mut pairs: Vec<_> = sharing.partners.together.iter().map(|(&pair, &count)| (pair, count)).collect();

@@ -3,7 +3,7 @@
 use machine::{CoherenceState, SharingClass, TransitionCause};
 
 use super::SharingAnalysis;
-use crate::table::{Kind, Table, Value};
+use table::{Kind, Table, Value};
 
 /// Misses by class, and operations on the bus.
 pub fn summary(sharing: &SharingAnalysis) -> Table {

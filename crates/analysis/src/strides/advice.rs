@@ -7,7 +7,7 @@ use machine::{Cache, Holds, Machine};
 
 use super::{By, Count, Patterns, Series};
 use crate::models::ExecutionPart;
-use crate::table::{Kind, Table, Value, separated};
+use table::{Kind, Table, Value, separated};
 
 /// The options of counting that advice needs: all references, in bytes.
 pub const ADVICE: super::StrideSettings = super::StrideSettings {

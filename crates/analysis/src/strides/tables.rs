@@ -5,7 +5,7 @@ use events::BlockId;
 use super::classes::ClassStrides;
 use super::{By, Count, Patterns, Range, Series};
 use crate::models::ExecutionPart;
-use crate::table::{Column, Kind, Table, Value, separated};
+use table::{Column, Kind, Table, Value, separated};
 
 /// Strides of a step in the short table.
 const MOST_FREQUENT: usize = 2;

@@ -9,7 +9,7 @@ use crate::distribution::thread_name;
 use crate::models::{Grouping, RowKey, cells, headings, key};
 use crate::names::Names;
 use crate::replay::Dictionary;
-use crate::table::{Kind, Table, Value, separated};
+use table::{Kind, Table, Value, separated};
 
 /// A unit of work, as people choose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use events::record::Mark;
 use isa::Op;
 use isa::encode::memory;
 use pathlength_analysis::replay::{Addresses, Replay, ReplayOrder, Selection};
-use pathlength_analysis::table::{Table, Value};
+use table::{Table, Value};
 
 use crate::made::{Item, Made, Shown, Thread};
 

@@ -7,8 +7,8 @@ use isa::Flags;
 use pathlength_analysis::alignment::{self, AlignmentFaults};
 use pathlength_analysis::models::{ExecutionPart, InstructionResults};
 use pathlength_analysis::replay::Selection;
-use pathlength_analysis::table::{Table, Value};
 use proptest::prelude::*;
+use table::{Table, Value};
 
 use crate::made::{Made, Shown};
 use crate::recount::{One, expand, made};

@@ -7,7 +7,7 @@ use events::record::{CALLSYS, ExceptionKind, Mark};
 use machine::InstructionCounts;
 use pathlength_analysis::call_tree::{EntryRows, WithCallTree, entry_tables};
 use pathlength_analysis::replay::{Replay, ReplayOrder, Selection};
-use pathlength_analysis::table::{Table, Value};
+use table::{Table, Value};
 use trace::ExecutionMode;
 
 use crate::made::{Item, Made, Thread};

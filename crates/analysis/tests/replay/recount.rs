@@ -7,10 +7,10 @@ use isa::Flags;
 use pathlength_analysis::mix;
 use pathlength_analysis::replay::Selection;
 use pathlength_analysis::replay::summary::{Summary, SummarySettings};
-use pathlength_analysis::table::{Table, Value};
 use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
+use table::{Table, Value};
 
 use crate::made::{Item, Made, Thread};
 

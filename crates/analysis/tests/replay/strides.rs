@@ -6,8 +6,8 @@ use events::Block;
 use pathlength_analysis::models::ExecutionPart;
 use pathlength_analysis::replay::Selection;
 use pathlength_analysis::strides::{Bins, By, Patterns, Range, StrideSettings, Strides};
-use pathlength_analysis::table::{Kind, Value};
 use proptest::prelude::*;
+use table::{Kind, Value};
 
 use crate::made::{FUNCTIONS, Item, Made, Thread, words};
 use crate::recount::{One, expand, made, selection};

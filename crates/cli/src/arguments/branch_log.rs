@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{OutputOptions, RowOptions};
+use super::{InputFile, OutputOptions, RowOptions};
 
 /// What `branch-log` does.
 #[derive(Debug, Subcommand)]
@@ -46,7 +46,7 @@ that was full has the last records.")]
 pub struct PatchOptions {
     /// The images: a program and shared objects.
     #[arg(required = true)]
-    pub images: Vec<PathBuf>,
+    pub images: Vec<InputFile>,
     /// The patched image; of several, the folder for them, with the names of the originals.
     #[arg(short, long, value_name = "PATH")]
     pub output: PathBuf,
@@ -96,10 +96,10 @@ pub enum LogRows {
 #[derive(Debug, Args)]
 pub struct ReconstructOptions {
     /// The log.
-    pub log: PathBuf,
+    pub log: InputFile,
     /// The original images.
     #[arg(required = true)]
-    pub images: Vec<PathBuf>,
+    pub images: Vec<InputFile>,
     /// Show these rows.
     #[arg(long, default_value = "function")]
     pub by: LogRows,

@@ -1,11 +1,13 @@
 //! Options of `count` and `static`.
 
-use std::path::PathBuf;
-
+use analysis::code_counts::CodeRows;
+use analysis::units::SteadyRules;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use engine::{ClassRule, UnitOfWork};
+use session::counting::CountRows;
 
-use super::{CountedProgram, EndingOptions, EngineOptions, OutputOptions, RowOptions};
+use super::{EndingOptions, EngineOptions, InputFile, InputOptions, OutputOptions, RowOptions};
 
 /// The unit of work.
 #[derive(Clone, Debug, Args)]
@@ -26,6 +28,25 @@ pub struct UnitOptions {
     /// steady only when 95 % of the accesses in a window hit.
     #[arg(long, value_names = ["HITS", "MISSES"], num_args = 2, requires = "unit")]
     pub cache: Option<Vec<String>>,
+}
+
+impl UnitOptions {
+    /// The units of work, with rules for their classes, and the rules of their measurement, if the options have any.
+    pub fn work(&self, classes: &[ClassRule]) -> Option<(UnitOfWork, SteadyRules)> {
+        if self.unit.is_empty() && classes.is_empty() {
+            return None;
+        }
+        let gauges = self.cache.clone().unwrap_or_default();
+        let hit_ratio = (!gauges.is_empty()).then_some(0.95);
+        let rules = SteadyRules {
+            window: self.window as usize,
+            measure: self.units as usize,
+            hit_ratio,
+            ..SteadyRules::default()
+        };
+        let (functions, classes) = (self.unit.clone(), classes.to_vec());
+        Some((UnitOfWork { functions, gauges, classes, ..UnitOfWork::default() }, rules))
+    }
 }
 
 /// The rows of a table.
@@ -54,6 +75,23 @@ pub enum By {
     Owner,
 }
 
+impl From<By> for CountRows {
+    fn from(by: By) -> CountRows {
+        match by {
+            By::Instruction => CountRows::Instruction,
+            By::Group => CountRows::Group,
+            By::Function => CountRows::Function,
+            By::Line => CountRows::Code(CodeRows::Line),
+            By::Address => CountRows::Code(CodeRows::Address),
+            By::Image => CountRows::Image,
+            By::Component => CountRows::Component,
+            By::Unit => CountRows::Unit,
+            By::Process => CountRows::Process,
+            By::Owner => CountRows::Owner,
+        }
+    }
+}
+
 /// Options of `count`.
 #[derive(Debug, Args)]
 pub struct CountOptions {
@@ -67,10 +105,7 @@ pub struct CountOptions {
     /// argument points at, FUNCTION($1) ~ PATTERN for what a regular expression finds there (a group, or the name of the
     /// group that matches), FUNCTION() for the function's own name, MARK_*() for the rest of a name. Can be given several times.
     #[arg(long = "class", value_name = "RULE")]
-    pub classes: Vec<engine::ClassRule>,
-    /// Count all processes: those that the program forks, and programs that they execute. All units are measured.
-    #[arg(long)]
-    pub children: bool,
+    pub classes: Vec<ClassRule>,
     /// Let timeouts take N times as long by the host's clock, waiting for others take none of the program's time, and answers
     /// be found after one look in vain: a server with one client executes the same instructions in each run.
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -81,13 +116,13 @@ pub struct CountOptions {
     /// The rules by which functions belong to components: sqlite, postgresql, or a file of rules. Without this, those of a database
     /// whose images are in the run.
     #[arg(long, value_name = "NAME|FILE")]
-    pub components: Option<PathBuf>,
+    pub components: Option<InputFile>,
     #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
-    pub program: CountedProgram,
+    pub input: InputOptions,
 }
 
 /// Options of `static`.
@@ -95,10 +130,10 @@ pub struct CountOptions {
 pub struct StaticOptions {
     /// Executables and shared libraries.
     #[arg(required = true, value_name = "IMAGE")]
-    pub images: Vec<PathBuf>,
+    pub images: Vec<InputFile>,
     /// The same images of another build, to compare with.
     #[arg(long, num_args = 1.., value_name = "IMAGE")]
-    pub against: Vec<PathBuf>,
+    pub against: Vec<InputFile>,
     #[command(flatten)]
     pub rows: RowOptions,
     #[command(flatten)]

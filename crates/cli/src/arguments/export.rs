@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use session::export::ExportFormat;
 
-use super::SelectionOptions;
+use super::{InputFile, SelectionOptions};
 
 /// Other tools' formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,12 +24,25 @@ pub enum Form {
     Parquet,
 }
 
+impl From<Form> for ExportFormat {
+    fn from(form: Form) -> ExportFormat {
+        match form {
+            Form::Firefox => ExportFormat::Firefox,
+            Form::Callgrind => ExportFormat::Callgrind,
+            Form::Pprof => ExportFormat::Pprof,
+            Form::Din => ExportFormat::Din,
+            Form::Champsim => ExportFormat::Champsim,
+            Form::Parquet => ExportFormat::Parquet,
+        }
+    }
+}
+
 /// Options of `export`.
 #[derive(Debug, Args)]
 pub struct ExportOptions {
     /// The trace.
     #[arg(value_name = "FILE")]
-    pub trace: PathBuf,
+    pub trace: InputFile,
     /// The format.
     #[arg(long = "to", value_name = "FORM")]
     pub form: Form,

@@ -1,11 +1,10 @@
 //! Options of `faults`.
 
 use clap::{Args, ValueEnum};
+use session::tables::ResultRows;
 
+use super::ResultOptions;
 use super::models::Rows;
-use super::{
-    CallOptions, ClassOptions, OutputOptions, ResultRows, RowOptions, RunningProgram, SimulationOptions,
-};
 
 /// The rows of a table of alignment faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,19 +60,6 @@ pub struct FaultsOptions {
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     pub inclusive: bool,
-    /// Find the faults of all processes of the program.
-    #[arg(long)]
-    pub children: bool,
     #[command(flatten)]
-    pub running: RunningProgram,
-    #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub calls: CallOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub results: ResultOptions,
 }

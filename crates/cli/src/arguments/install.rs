@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap_complete::Shell;
 
 use super::OutputOptions;
@@ -23,6 +23,18 @@ pub struct ManOptions {
     /// Write the pages of all commands into this directory.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// The format of pages.
+    #[arg(long, value_name = "FORMAT", default_value = "roff")]
+    pub format: ManualFormat,
+}
+
+/// Formats of manual pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ManualFormat {
+    /// For man.
+    Roff,
+    /// For the documentation's site.
+    Markdown,
 }
 
 /// Options of `doctor`.

@@ -7,14 +7,19 @@ use analysis::models;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::{HintedRegions, Holds, Setting, Sweep};
+use session::machines::SelectedMachines;
+use session::program::ProgramSettings;
+use session::simulation::{SimulatedPart, Simulation};
+use session::tables::{CallsRequest, ResultRows};
 
 use super::{
-    AttachedProgram, EndingOptions, EnvironmentOptions, FileOptions, ModeName, OutputOptions, PlanOptions,
-    RowOptions, RunningProgram,
+    EndingOptions, EnvironmentOptions, InputOptions, MachineName, ModeName, OutputOptions, PlanOptions,
+    RowOptions,
 };
+use crate::console::CommandConsole;
 use crate::ranges;
 
-/// A trace, or a program that is run.
+/// The execution that is simulated: of a trace, a program that is run, or one that runs already.
 #[derive(Clone, Debug, Args)]
 pub struct SimulationOptions {
     #[command(flatten)]
@@ -22,35 +27,71 @@ pub struct SimulationOptions {
     /// Calls of the unit's function, after those of --skip, that warm the machine up: they are simulated and not
     /// counted.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub warm_up: u64,
+    warm_up: u64,
     /// The processor that a program runs on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]
-    pub cpu: Option<isa::Cpu>,
+    cpu: Option<isa::Cpu>,
     /// Where a program's libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
-    pub sysroot: PathBuf,
+    sysroot: PathBuf,
     #[command(flatten)]
-    pub environment: EnvironmentOptions,
+    environment: EnvironmentOptions,
     #[command(flatten)]
-    pub ending: EndingOptions,
+    ending: EndingOptions,
     /// Of a trace, only this thread, as process and thread, both counted from 0. Can be given several times.
     #[arg(long = "thread", value_name = "P.T", value_parser = ranges::thread)]
-    pub threads: Vec<(u32, Option<u32>)>,
+    threads: Vec<(u32, Option<u32>)>,
     /// Of a trace, only the threads of this process.
     #[arg(long = "process", value_name = "P")]
-    pub processes: Vec<u32>,
+    processes: Vec<u32>,
     /// Of a trace of a whole system, only instructions of the program, the kernel or PALcode: user, kernel or pal. Can be
     /// given several times.
     #[arg(long = "mode", value_name = "MODE", value_delimiter = ',')]
-    pub modes: Vec<ModeName>,
+    modes: Vec<ModeName>,
     /// Processors of the host to use for a program: 1 or 2; two by default if there are two.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2))]
-    pub host_processors: Option<u32>,
+    host_processors: Option<u32>,
     #[command(flatten)]
-    pub file: FileOptions,
-    /// A program that runs already, for commands that observe those.
-    #[arg(skip)]
-    pub attached: Option<AttachedProgram>,
+    pub input: InputOptions,
+}
+
+impl SimulationOptions {
+    /// The execution, on these machines, with classes of units of work by these rules.
+    pub fn simulation<'a>(
+        &self,
+        classes: &ClassOptions,
+        machines: SelectedMachines,
+        console: &'a CommandConsole<'a>,
+    ) -> anyhow::Result<Simulation<'a>> {
+        let for_programs = [
+            (self.cpu.is_some(), "--cpu"),
+            (self.environment.is_given(), "an environment"),
+            (self.host_processors.is_some(), "--host-processors"),
+        ];
+        let processes = self.processes.iter().map(|&process| (process, None));
+        Ok(Simulation {
+            input: self.input.resolve()?,
+            program: ProgramSettings {
+                cpu: isa::Cpu::Ev67,
+                sysroot: self.sysroot.clone(),
+                environment: self.environment.environment(interpose::inherited()),
+            },
+            cpu: self.cpu,
+            part: SimulatedPart {
+                planned: self.plan.part(),
+                warm_up: self.warm_up,
+                threads: self.threads.iter().copied().chain(processes).collect(),
+                modes: self.modes.iter().map(|mode| mode.mode()).collect(),
+            },
+            program_options: for_programs.iter().filter_map(|&(given, name)| given.then_some(name)).collect(),
+            all_processes: self.input.has_all_processes(),
+            host_processors: self.host_processors,
+            class_rules: classes.classes.clone(),
+            expected: self.ending.expected(),
+            machines,
+            console,
+        })
+    }
 }
 
 /// Changes of the machine.
@@ -106,31 +147,6 @@ pub enum Rows {
     Class,
 }
 
-/// The rows of a table that the call tree is needed for, or of another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultRows {
-    /// Own costs.
-    Own(models::Rows),
-    /// Costs of calls.
-    Calls(CallRows),
-    /// Own costs of processes.
-    Process,
-    /// Costs by mode, or by why the kernel was entered.
-    Entries(EntryRows),
-    /// Own costs of classes of units of work.
-    Class,
-}
-
-impl ResultRows {
-    /// The rows of own costs, if it is these.
-    pub fn own(self) -> Option<models::Rows> {
-        match self {
-            ResultRows::Own(rows) => Some(rows),
-            ResultRows::Calls(_) | ResultRows::Process | ResultRows::Entries(_) | ResultRows::Class => None,
-        }
-    }
-}
-
 /// The calls whose costs are shown.
 #[derive(Clone, Debug, Args)]
 pub struct CallOptions {
@@ -150,9 +166,10 @@ pub struct CallOptions {
 }
 
 impl CallOptions {
-    /// The selection.
-    pub fn selection(&self) -> CallSelection {
-        CallSelection { functions: self.functions.clone(), threshold: self.threshold }
+    /// The calls, for a session.
+    pub fn request(&self) -> CallsRequest {
+        let selection = CallSelection { functions: self.functions.clone(), threshold: self.threshold };
+        CallsRequest { selection, event: self.event.clone(), against: self.against.clone() }
     }
 }
 
@@ -222,9 +239,6 @@ pub struct SizesOptions {
 pub struct MrcOptions {
     #[command(flatten)]
     pub sizes: SizesOptions,
-    /// Simulate all processes of the program, or of the trace: each has caches of its own. Curves are sums over the processes.
-    #[arg(long)]
-    pub children: bool,
     #[command(flatten)]
     pub classes: ClassOptions,
     #[command(flatten)]
@@ -234,7 +248,7 @@ pub struct MrcOptions {
 }
 
 /// Classes of units of work.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct ClassOptions {
     /// Take a unit's class from the first call of a function in it that names one, as count --class does: FUNCTION($1),
     /// FUNCTION($1) ~ PATTERN, FUNCTION() or MARK_*(). Can be given several times. Without, classes are the functions of --unit,
@@ -244,87 +258,81 @@ pub struct ClassOptions {
     pub classes: Vec<engine::ClassRule>,
 }
 
-impl ClassOptions {
-    /// Whether tables are to have classes, with these rows and functions of units.
-    pub fn are_wanted(&self, rows: Option<ResultRows>, units: &[String]) -> bool {
-        rows == Some(ResultRows::Class) || !self.classes.is_empty() || units.len() > 1
+/// The results that are shown of an execution: by class of units of work or not, of calls, which rows, and where.
+#[derive(Clone, Debug, Args)]
+pub struct ResultOptions {
+    #[command(flatten)]
+    pub classes: ClassOptions,
+    #[command(flatten)]
+    pub calls: CallOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub input: SimulationOptions,
+}
+
+impl ResultOptions {
+    /// Where tables and progress go.
+    pub fn console(&self) -> CommandConsole<'_> {
+        CommandConsole::new(&self.output, Some(&self.rows))
+    }
+
+    /// The execution, on these machines.
+    pub fn simulation<'a>(
+        &self,
+        machines: SelectedMachines,
+        console: &'a CommandConsole<'a>,
+    ) -> anyhow::Result<Simulation<'a>> {
+        self.input.simulation(&self.classes, machines, console)
+    }
+}
+
+/// A table of models of machines.
+#[derive(Debug, Args)]
+pub struct ModelOptions {
+    /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
+    #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
+    pub machines: Vec<MachineName>,
+    #[command(flatten)]
+    pub settings: MachineSettings,
+    /// One table with a row for each of these, instead of a summary.
+    #[arg(long, value_name = "ROWS")]
+    by: Option<Rows>,
+    /// With --by function, add to each function what it calls.
+    #[arg(long, requires = "by")]
+    inclusive: bool,
+    #[command(flatten)]
+    pub results: ResultOptions,
+}
+
+impl ModelOptions {
+    /// The rows of the tables, if it is no summary.
+    pub fn result_rows(&self) -> Option<ResultRows> {
+        self.by.map(|by| by.results(self.inclusive))
     }
 }
 
 /// Options of `caches`.
 #[derive(Debug, Args)]
 pub struct CachesOptions {
-    /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
-    #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
-    pub machines: Vec<String>,
-    #[command(flatten)]
-    pub settings: MachineSettings,
-    /// One row for each of these, instead of each cache and TLB.
-    #[arg(long, value_name = "ROWS")]
-    pub by: Option<Rows>,
-    /// With --by function, add to each function what it calls.
-    #[arg(long, requires = "by")]
-    pub inclusive: bool,
-    /// Simulate all processes of the program, or of the trace: each has caches, TLBs and predictors of its own, as if it had a
-    /// processor to itself. Tables are sums over the processes.
-    #[arg(long)]
-    pub children: bool,
-    #[command(flatten)]
-    pub running: RunningProgram,
-    #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub calls: CallOptions,
     /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
     #[arg(long, conflicts_with = "sweeps")]
     pub classify: bool,
     #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
-    /// The command `mrc` by its old name.
-    #[arg(long, hide = true, conflicts_with_all = ["machines", "by", "classify"])]
-    pub curves: bool,
-    #[command(flatten)]
-    pub sizes: SizesOptions,
+    pub models: ModelOptions,
 }
 
 /// Options of `time`.
 #[derive(Debug, Args)]
 pub struct TimeOptions {
-    /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
-    #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
-    pub machines: Vec<String>,
-    #[command(flatten)]
-    pub settings: MachineSettings,
     /// Simulate the core for a sample of the execution only: for windows of 1,000 instructions, one in each PERIOD of them.
     /// Between windows every instruction updates caches, TLBs and predictors. Results are estimates, with their errors.
     #[arg(long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "by")]
     pub sample: Option<u64>,
-    /// One table with a row for each of these, instead of a summary.
-    #[arg(long, value_name = "ROWS")]
-    pub by: Option<Rows>,
-    /// With --by function, add to each function what it calls.
-    #[arg(long, requires = "by")]
-    pub inclusive: bool,
-    /// Simulate all processes of the program, or of the trace: each has caches, TLBs and predictors of its own, as if it had a
-    /// processor to itself. Tables are sums over the processes.
-    #[arg(long)]
-    pub children: bool,
     #[command(flatten)]
-    pub running: RunningProgram,
-    #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub calls: CallOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub models: ModelOptions,
 }
 
 /// Options of `calls`.
@@ -333,19 +341,45 @@ pub struct CallsOptions {
     /// One table with a row for each of these, instead of the most expensive functions and the call tree.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
-    /// Follow all processes of the program: calls by the same chains of functions are one.
-    #[arg(long)]
-    pub children: bool,
     #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub calls: CallOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub results: ResultOptions,
+}
+
+/// The events that are shown: instructions, or those of a machine.
+#[derive(Clone, Debug, Args)]
+pub struct EventOptions {
+    /// Show misses of this machine's caches and TLBs.
+    #[arg(long, value_name = "MACHINE", conflicts_with = "time")]
+    caches: Option<MachineName>,
+    /// Show this machine's cycles.
+    #[arg(long, value_name = "MACHINE")]
+    time: Option<MachineName>,
+    /// Change a field of that machine: dcache.size=16K. Can be given several times.
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    settings: Vec<Setting>,
+}
+
+/// The model that counts the events that are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventModel {
+    /// Of instructions.
+    Instructions,
+    /// Of misses.
+    Caches,
+    /// Of cycles.
+    Time,
+}
+
+impl EventOptions {
+    /// The model, and its machine.
+    pub fn model(&self) -> anyhow::Result<(EventModel, SelectedMachines)> {
+        let (model, name) = match (&self.caches, &self.time) {
+            (Some(name), _) => (EventModel::Caches, Some(name)),
+            (None, Some(name)) => (EventModel::Time, Some(name)),
+            (None, None) => (EventModel::Instructions, None),
+        };
+        Ok((model, SelectedMachines::find(name, &self.settings)?))
+    }
 }
 
 /// Options of `annotate`.
@@ -357,15 +391,8 @@ pub struct AnnotateOptions {
     /// Without --function, this many of the most expensive functions.
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "functions")]
     pub top: usize,
-    /// Show misses of this machine's caches and TLBs.
-    #[arg(long, value_name = "MACHINE", conflicts_with = "time")]
-    pub caches: Option<String>,
-    /// Show this machine's cycles.
-    #[arg(long, value_name = "MACHINE")]
-    pub time: Option<String>,
-    /// Change a field of that machine: dcache.size=16K. Can be given several times.
-    #[arg(long = "set", value_name = "FIELD=VALUE")]
-    pub settings: Vec<Setting>,
+    #[command(flatten)]
+    pub events: EventOptions,
     /// A folder with source files that are not where they were compiled. Can be given several times.
     #[arg(long = "source", value_name = "DIR")]
     pub folders: Vec<PathBuf>,

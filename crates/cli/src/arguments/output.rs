@@ -4,19 +4,20 @@ use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use analysis::table::{Column, Table, Value, separated};
 use anyhow::bail;
 use clap::Args;
-use report::{Destination, Format, StandardStream};
+use report::{Destination, FileForm, Format, StandardStream};
+use table::{Column, Table, Value, separated};
 
 /// The output of tables.
 #[derive(Clone, Debug, Args)]
 pub struct OutputOptions {
-    /// The format of tables: table, csv, json, parquet or markdown. Without it, and without -o, the tables of a program
-    /// that is run go to standard error unless standard output is a terminal.
+    /// The format of tables: table, csv, json, parquet or markdown. Without it, the name of a file says the format. Without both,
+    /// the tables of a program that is run go to standard error unless standard output is a terminal.
     #[arg(long = "format", value_name = "FORMAT")]
     explicit_format: Option<Format>,
-    /// A file, or for several tables a directory, instead of standard output.
+    /// A file, or for several tables a directory, instead of standard output. The end of its name says its form: .csv, .json,
+    /// .parquet, .md, .html, and with some options .svg and others; any other name is text.
     #[arg(short = 'o', long = "output", value_name = "PATH")]
     pub path: Option<PathBuf>,
     /// On a terminal, do not shorten names so that rows fit.
@@ -34,14 +35,39 @@ impl OutputOptions {
         OutputOptions { explicit_format: Some(format), path: None, wide: false, no_pager: true }
     }
 
+    /// The same with a file.
+    pub fn with_path(self, path: Option<PathBuf>) -> OutputOptions {
+        OutputOptions { path, ..self }
+    }
+
     /// The format of tables.
     pub fn format(&self) -> Format {
-        self.explicit_format.unwrap_or_default()
+        let named = match self.form() {
+            Some((FileForm::Tables(format), _)) => Some(format),
+            _ => None,
+        };
+        self.explicit_format.or(named).unwrap_or_default()
+    }
+
+    /// The format that --format names.
+    pub fn explicit_format(&self) -> Option<Format> {
+        self.explicit_format
+    }
+
+    /// The form that the file's name asks for, and the file.
+    pub fn form(&self) -> Option<(FileForm, &Path)> {
+        let path = self.path.as_deref()?;
+        Some((FileForm::of(path)?, path))
+    }
+
+    /// The file, if its name asks for this form.
+    pub fn file_of(&self, form: FileForm) -> Option<&Path> {
+        self.form().filter(|(named, _)| *named == form).map(|(_, path)| path)
     }
 
     /// The file, if its name asks for a page of HTML.
     pub fn page(&self) -> Option<&Path> {
-        self.path.as_deref().filter(|path| path.extension().is_some_and(|extension| extension == "html"))
+        self.file_of(FileForm::Page)
     }
 
     /// How many rows of a long table are shown in a summary: so many for people, all in files for other programs and in pages, which

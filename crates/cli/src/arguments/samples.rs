@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use engine::Sampling;
+use session::sampled_tables::SampledRows;
 
-use super::ResultRows;
 use super::models::Rows;
 
 /// The rows of a table of samples.
@@ -29,11 +29,11 @@ pub enum SampleRows {
 }
 
 impl SampleRows {
-    /// The rows that any model's results have; None for those that only samples have. Functions come with all that they call
-    /// if `is_inclusive`.
-    pub fn results(self, is_inclusive: bool) -> Option<ResultRows> {
+    /// The rows, for a session. Functions come with all that they call if `is_inclusive`.
+    pub fn results(self, is_inclusive: bool) -> SampledRows {
         let rows = match self {
-            SampleRows::Process | SampleRows::SystemCall => return None,
+            SampleRows::Process => return SampledRows::Process,
+            SampleRows::SystemCall => return SampledRows::SystemCall,
             SampleRows::Function => Rows::Function,
             SampleRows::Line => Rows::Line,
             SampleRows::Instruction => Rows::Instruction,
@@ -41,7 +41,7 @@ impl SampleRows {
             SampleRows::Callee => Rows::Callee,
             SampleRows::CallTree => Rows::CallTree,
         };
-        Some(rows.results(is_inclusive))
+        SampledRows::Results(rows.results(is_inclusive))
     }
 }
 
@@ -68,9 +68,6 @@ pub struct SampleOptions {
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     pub inclusive: bool,
-    /// With --attach, sample the processes that the program has forked, too. Those of a program that is run are always sampled.
-    #[arg(long, requires = "sample")]
-    pub children: bool,
 }
 
 /// A time with its unit, or a number of instructions.

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use machine::{CoherentMemory, Setting};
 use trace::interleave::{Assignment, Schedule};
 
-use super::{ClassOptions, OutputOptions, RowOptions, RunningProgram, SimulationOptions};
+use super::{ClassOptions, MachineName, OutputOptions, RowOptions, SimulationOptions};
 
 /// The rows of a table of shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,7 +97,7 @@ pub struct SharingOptions {
     pub sample: Option<u64>,
     /// The machine, which must have a section [coherence]: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "present-day")]
-    pub machine: String,
+    pub machine: MachineName,
     /// Change a field of the machine: coherence.protocol=mesi, l2.size=1M. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub settings: Vec<Setting>,
@@ -121,11 +121,6 @@ pub struct SharingOptions {
     /// How many instructions a thread executes before another one has its processor, with affinity and round-robin.
     #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]
     pub time_slice: u64,
-    #[command(flatten)]
-    pub running: RunningProgram,
-    /// With --attach, also the processes that the program has forked.
-    #[arg(long)]
-    pub children: bool,
     #[command(flatten)]
     pub classes: ClassOptions,
     #[command(flatten)]

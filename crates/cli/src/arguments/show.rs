@@ -1,12 +1,11 @@
 //! Options of `show` and `check`.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use trace::ExecutionMode;
 
-use super::{OutputOptions, RowOptions};
+use super::{InputFile, OutputOptions, RowOptions};
 use crate::ranges;
 
 /// A view of a trace.
@@ -49,7 +48,7 @@ impl ModeName {
 pub struct ShowOptions {
     /// The trace.
     #[arg(value_name = "FILE")]
-    pub trace: PathBuf,
+    pub trace: InputFile,
     /// The view.
     #[arg(long = "as", value_name = "VIEW", default_value = "summary")]
     pub view: View,
@@ -133,7 +132,7 @@ pub struct SelectionOptions {
 pub struct CheckOptions {
     /// The trace.
     #[arg(value_name = "FILE")]
-    pub trace: PathBuf,
+    pub trace: InputFile,
     #[command(flatten)]
     pub output: OutputOptions,
 }

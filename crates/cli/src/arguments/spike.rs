@@ -10,7 +10,7 @@ use super::spike_environment::{
     CollectOptions, DatabaseOptions, ListOptions, ManagerOptions, RegisterOptions, RemoveOptions,
     SpikeExportOptions, SpikeRunOptions, UseOptions,
 };
-use super::{CallOptions, EndingOptions, EngineOptions, OutputOptions, ProfiledProgram, RowOptions};
+use super::{CallOptions, EndingOptions, EngineOptions, InputFile, InputOptions, OutputOptions, RowOptions};
 
 /// Options of `profile`.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct ProfileOptions {
     pub replace: bool,
     /// Run nothing: take the counts that runs of an instrumented image left in this file. PROGRAM is the original image.
     #[arg(long, value_name = "FILE", conflicts_with = "sample")]
-    pub from_counts: Option<PathBuf>,
+    pub from_counts: Option<InputFile>,
     #[command(flatten)]
     pub samples: SampleOptions,
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub struct ProfileOptions {
     #[command(flatten)]
     pub output: OutputOptions,
     #[command(flatten)]
-    pub file: ProfiledProgram,
+    pub input: InputOptions,
 }
 
 /// What `spike` does.
@@ -188,10 +188,10 @@ pub struct OptimizeOptions {
     #[command(flatten)]
     pub database: DatabaseOptions,
     /// The image: a program or a shared object. Without --profile and -o, a registered application: its name, or its program.
-    pub image: PathBuf,
+    pub image: InputFile,
     /// The profile, made by `pathlength profile`; also one of another build, as far as procedures and blocks can be matched.
     #[arg(long, value_name = "FILE", requires = "output")]
-    pub profile: Option<PathBuf>,
+    pub profile: Option<InputFile>,
     /// The optimized image.
     #[arg(short, long, value_name = "FILE", requires = "profile", conflicts_with = "database")]
     pub output: Option<PathBuf>,
@@ -224,7 +224,7 @@ pub struct InstrumentOptions {
     #[command(flatten)]
     pub database: DatabaseOptions,
     /// The image: a program or a shared object. Without -o, a registered application: its name, or its program.
-    pub image: PathBuf,
+    pub image: InputFile,
     /// The instrumented image.
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["database", "replace"])]
     pub output: Option<PathBuf>,
@@ -262,9 +262,9 @@ impl From<CounterUpdate> for Update {
 #[derive(Debug, Args)]
 pub struct CheckImagesOptions {
     /// The original image.
-    pub original: PathBuf,
+    pub original: InputFile,
     /// The image that spike made of it.
-    pub optimized: PathBuf,
+    pub optimized: InputFile,
     /// Show these rows instead of the summary: procedure, with what could not be proved, and on which path.
     #[arg(long)]
     pub by: Option<ReportRows>,

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::{
-    ClassOptions, EndingOptions, EngineOptions, FileOptions, OutputOptions, RowOptions, RunningProgram,
+    ClassOptions, EndingOptions, EngineOptions, InputOptions, MachineName, OutputOptions, RowOptions,
     SelectionOptions,
 };
 
@@ -58,13 +58,7 @@ pub struct StridesOptions {
     pub advice: bool,
     /// The machine whose caches the advice is for: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "alphastation500", requires = "advice")]
-    pub machine: String,
-    /// Count the strides of all processes of a program. References are compared with earlier ones of the same thread, and
-    /// tables are sums over the processes.
-    #[arg(long)]
-    pub children: bool,
-    #[command(flatten)]
-    pub running: RunningProgram,
+    pub machine: MachineName,
     #[command(flatten)]
     pub selection: SelectionOptions,
     #[command(flatten)]
@@ -82,5 +76,5 @@ pub struct StridesOptions {
     #[command(flatten)]
     pub classes: ClassOptions,
     #[command(flatten)]
-    pub file: FileOptions,
+    pub input: InputOptions,
 }

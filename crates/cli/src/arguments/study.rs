@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use lab::study::spike;
-use lab::study::tpch;
-use lab::study::vlm::{Backing, Size};
+use studies::spike;
+use studies::tpch;
+use studies::vlm::{Backing, Size};
 
 use super::OutputOptions;
 
@@ -13,7 +13,7 @@ use super::OutputOptions;
 #[derive(Debug, Args)]
 pub struct BuildOptions {
     /// The workload.
-    #[arg(value_parser = lab::workload::names())]
+    #[arg(value_parser = workloads::workload::names())]
     pub workload: String,
     /// The folder of builds.
     #[arg(long, value_name = "DIR", default_value = "build")]
@@ -97,7 +97,7 @@ pub struct StudyOptions {
 
 /// The names of the programs of studies.
 fn program_names() -> Vec<&'static str> {
-    let mut names = [spike::names(), system::study::names()].concat();
+    let mut names = [spike::names(), studies::system::names()].concat();
     names.sort_unstable();
     names.dedup();
     names

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use session::simulation::PlannedPart;
 
-use super::{EndingOptions, EngineOptions, ProgramOptions};
+use super::{EndingOptions, EngineOptions, ProcessId, ProgramOptions};
 use crate::ranges;
 
 /// Options of `trace`.
@@ -48,6 +49,14 @@ pub struct PlanOptions {
     pub units: Option<u64>,
 }
 
+impl PlanOptions {
+    /// The part, for a session.
+    pub fn part(&self) -> PlannedPart {
+        let PlanOptions { from, until, unit, skip, units } = self.clone();
+        PlannedPart { from, until, unit, skip, units }
+    }
+}
+
 /// Additional data in a recording.
 #[derive(Clone, Debug, Args)]
 pub struct RecordedOptions {
@@ -74,6 +83,6 @@ pub struct AttachOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// The number of the process, as ps shows it.
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pub process: u32,
+    #[arg(value_name = "PID")]
+    pub process: ProcessId,
 }

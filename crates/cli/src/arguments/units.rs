@@ -2,22 +2,14 @@
 
 use analysis::unit_blocks::{ComparedUnits, UnitChoice};
 use clap::Args;
-use machine::Setting;
 
-use super::{OutputOptions, SimulationOptions};
+use super::{EventOptions, OutputOptions, SimulationOptions};
 
 /// Options of `units`.
 #[derive(Debug, Args)]
 pub struct UnitsOptions {
-    /// Show misses of this machine's caches and TLBs.
-    #[arg(long, value_name = "MACHINE", conflicts_with = "time")]
-    pub caches: Option<String>,
-    /// Show this machine's cycles.
-    #[arg(long, value_name = "MACHINE")]
-    pub time: Option<String>,
-    /// Change a field of that machine: dcache.size=16K. Can be given several times.
-    #[arg(long = "set", value_name = "FIELD=VALUE")]
-    pub settings: Vec<Setting>,
+    #[command(flatten)]
+    pub events: EventOptions,
     /// The event of the histogram, by its name in the first table: loads, 'dcache misses'.
     #[arg(long, value_name = "EVENT")]
     pub event: Option<String>,

@@ -1,74 +1,65 @@
 //! `pathlength annotate`: functions as source and disassembly, with a model's results.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::annotate::{AnnotateRequest, annotate, expensive_lines};
 use analysis::models::InstructionResults;
-use analysis::table::Table;
-use anyhow::bail;
-use machine::{Caches, InstructionCounts, Model, TimingModel};
-use report::{Block, Format, Page, Section};
+use machine::{Caches, InstructionCounts, MergeableModel};
+use report::{Block, Page, Section};
+use session::console::check_output;
+use session::machines::timing_models;
+use session::simulation::{Needs, Simulation};
+use table::Table;
 
-use super::selected_machines::SelectedMachines;
-use super::simulate::{Simulated, simulate};
-use crate::arguments::{AnnotateOptions, RowOptions};
-
-/// Runs the program, or reads the trace, and writes a table for each function.
-pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.output;
-    match output.page() {
-        Some(_) if output.format() != Format::Table => {
-            bail!("a page has no other format: leave out --format {}", output.format())
-        }
-        Some(_) => {}
-        None => output.check(options.functions.len() != 1)?,
-    }
-    let machine = |name| SelectedMachines::find_one(name, &options.settings);
-    let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
-    match (&caches.machines[..], &time.machines[..]) {
-        ([machine], _) => show(options, &caches, Caches::new(machine)),
-        (_, [machine]) => show(options, &time, TimingModel::new(machine)?),
-        _ => show(options, &SelectedMachines::default(), InstructionCounts::new()),
-    }
-}
-
-fn show<M: InstructionResults + Model + 'static>(
-    options: &AnnotateOptions,
-    machines: &SelectedMachines,
-    model: M,
-) -> anyhow::Result<ExitCode> {
-    let simulated = simulate(&options.input, &options.output, None, &options.functions, machines, model)?;
-    let request = AnnotateRequest {
-        functions: options.functions.clone(),
-        top: options.top,
-        folders: options.folders.clone(),
-    };
-    let tables = annotate(&simulated.model, &simulated.trace, &request)?;
-    match options.output.page() {
-        Some(path) => write_page(&simulated, tables, path)?,
-        None => simulated.write(tables, &RowOptions::default(), &options.output)?,
-    }
-    simulated.finish(&options.input)
-}
+use super::models::models_of;
+use crate::arguments::{AnnotateOptions, ClassOptions, EventModel};
+use crate::console::CommandConsole;
 
 /// Lines at the beginning of a page.
 const LINES: usize = 15;
 
+/// Runs the program, or reads the trace, and writes a table for each function.
+pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
+    let console = CommandConsole::new(&options.output, None);
+    check_output(&console, options.functions.len() != 1)?;
+    let (model, machines) = options.events.model()?;
+    let simulation = &options.input.simulation(&ClassOptions::default(), machines, &console)?;
+    match model {
+        EventModel::Instructions => show(options, simulation, || vec![InstructionCounts::new()]),
+        EventModel::Caches => show(options, simulation, models_of(&simulation.machines, Caches::new)),
+        EventModel::Time => show(options, simulation, timing_models(&simulation.machines.machines, None)?),
+    }
+}
+
+fn show<M: InstructionResults + MergeableModel + 'static>(
+    options: &AnnotateOptions,
+    simulation: &Simulation,
+    make: impl Fn() -> Vec<M> + Send + 'static,
+) -> anyhow::Result<ExitCode> {
+    let needs = Needs { functions: &options.functions, ..Needs::default() };
+    simulation.with_results(needs, make, |simulated, results| {
+        let request = AnnotateRequest {
+            functions: options.functions.clone(),
+            top: options.top,
+            folders: options.folders.clone(),
+        };
+        let tables = annotate(&results[0], &simulated.trace, &request)?;
+        match options.output.page() {
+            Some(path) => simulated.write_page(simulation, page(&simulated.program(), tables), path),
+            None => simulated.write(simulation, tables),
+        }
+    })
+}
+
 /// A page with the most expensive lines, and a section for each function.
-fn write_page<M>(simulated: &Simulated<M>, tables: Vec<Table>, path: &Path) -> Result<(), report::Error> {
-    let header = simulated.trace.header();
-    let program = header.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+fn page(program: &str, tables: Vec<Table>) -> Page {
     let lines = expensive_lines(&tables, LINES);
     let lines = lines.map(|table| Section { heading: "Lines".into(), blocks: vec![Block::Table(table)] });
     let section = |table: Table| Section { heading: table.name.clone(), blocks: vec![Block::Table(table)] };
-    let page = Page {
+    Page {
         title: "Annotated functions".into(),
         headline: format!("The most expensive lines of {program}"),
         sections: lines.into_iter().chain(tables.into_iter().map(section)).collect(),
-        provenance: simulated.provenance(),
         ..Page::default()
-    };
-    simulated.protect();
-    report::write_file(path, |out| page.write(out))
+    }
 }

@@ -3,15 +3,18 @@
 use std::process::ExitCode;
 
 use engine::Plan;
-use lab::record;
+use session::attached_program::AttachedProgram;
+use session::record;
 
-use super::trace::{plan, report_size};
-use crate::arguments::AttachOptions;
+use super::trace::report_size;
+use crate::arguments::{AttachOptions, RecordedOptions};
 
 /// Records it until Ctrl-C, the end of the program, or the end of the plan.
 pub fn run(options: &AttachOptions) -> anyhow::Result<ExitCode> {
-    let plan = Plan { values: options.recorded.values, heap: options.recorded.heap, ..plan(&options.plan)? };
-    let attached = record::attach(options.process, options.children, &plan, None, &options.output)?;
+    let RecordedOptions { values, heap } = options.recorded;
+    let plan = Plan { values, heap, ..options.plan.part().plan()? };
+    let program = AttachedProgram { process: options.process.0, children: options.children, duration: None };
+    let attached = record::attach(&program, &plan, &options.output)?;
     report_size(&options.output, attached.instructions, attached.units);
     Ok(ExitCode::SUCCESS)
 }

@@ -8,15 +8,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table, Value};
 use anyhow::{Context, bail, ensure};
 use spike::branch_log::log::{LogHeader, MOST_IMAGES, POSITION, SWITCH};
 use spike::branch_log::{BlockCounts, LoggedImage, Plan, Reconstruction, Step, reconstruct};
 use spike::optimize;
 use spike::profile::Profile;
+use table::{Kind, Table, Value};
 
 use super::spike::{count, number, share, write_image};
-use crate::arguments::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
+use crate::arguments::{BranchLogCommand, InputFile, LogRows, PatchOptions, ReconstructOptions};
 
 /// Does what the options say.
 pub fn run(command: &BranchLogCommand) -> anyhow::Result<ExitCode> {
@@ -41,7 +41,7 @@ fn patch(options: &PatchOptions) -> anyhow::Result<()> {
     let (mut plans, id) = plans(&options.images, options.records)?;
     let mut header = LogHeader { id, switches: Vec::new(), capacity: options.records };
     for ((plan, image), output) in plans.iter_mut().zip(&options.images).zip(&outputs) {
-        let problem = |problem| spike::Error::Unsuitable { path: image.clone(), problem };
+        let problem = |problem| spike::Error::Unsuitable { path: image.to_path_buf(), problem };
         let (bytes, switch) = plan.write(id, path.as_os_str().as_bytes()).map_err(problem)?;
         header.switches.push(switch);
         write_image(output, &bytes, image)?;
@@ -89,11 +89,11 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The plans of images, and what identifies their log.
-fn plans(images: &[PathBuf], capacity: u32) -> anyhow::Result<(Vec<Plan>, u64)> {
+fn plans(images: &[InputFile], capacity: u32) -> anyhow::Result<(Vec<Plan>, u64)> {
     let (mut plans, mut id) = (Vec::new(), 0);
     for (image, number) in images.iter().zip(0..) {
         let plan = Plan::new(optimize::open(image)?, number, capacity);
-        let problem = |problem| spike::Error::Unsuitable { path: image.clone(), problem };
+        let problem = |problem| spike::Error::Unsuitable { path: image.to_path_buf(), problem };
         id = plan.hash(id).map_err(problem)?;
         plans.push(plan);
     }
@@ -141,7 +141,7 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
         notes(&mut table, &found, &header, &file);
         let mut tables = [table];
         let sorted = options.rows.apply(&mut tables);
-        super::write(&tables, &options.output)?;
+        crate::console::write(&tables, &options.output)?;
         sorted?;
     }
     if let Some(path) = &options.profile {
@@ -166,8 +166,8 @@ fn images(options: &ReconstructOptions, header: &LogHeader) -> anyhow::Result<Ve
         );
     }
     let each = plans.into_iter().zip(&options.images).zip(&header.switches);
-    let image = |((plan, path), &switch): ((Plan, &PathBuf), &u64)| {
-        let problem = |problem| spike::Error::Unsuitable { path: path.clone(), problem };
+    let image = |((plan, path), &switch): ((Plan, &InputFile), &u64)| {
+        let problem = |problem| spike::Error::Unsuitable { path: path.to_path_buf(), problem };
         Ok(LoggedImage::new(plan, optimize::open(path)?, switch).map_err(problem)?)
     };
     each.map(image).collect()
@@ -238,7 +238,7 @@ impl Totals {
         total.entries += u64::from(step.begins && is_entry());
     }
 
-    fn table(&self, images: &[LoggedImage], paths: &[PathBuf]) -> Table {
+    fn table(&self, images: &[LoggedImage], paths: &[InputFile]) -> Table {
         let (name, mut columns) = match self.by {
             LogRows::Function => ("functions", vec![("function", Kind::Text), ("image", Kind::Text)]),
             LogRows::Block => {
@@ -278,7 +278,7 @@ impl Totals {
     }
 }
 
-fn names(row: Row, images: &[LoggedImage], paths: &[PathBuf]) -> Vec<Value> {
+fn names(row: Row, images: &[LoggedImage], paths: &[InputFile]) -> Vec<Value> {
     let image = |number: usize| Value::Text(super::profile::name(&paths[number]));
     let name =
         |number: usize, procedure: u32| images[number].program().procedures[procedure as usize].name.clone();

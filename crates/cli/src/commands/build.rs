@@ -2,18 +2,19 @@
 
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table};
 use anyhow::Context;
-use lab::build::{self, build_patched};
-use lab::study::StudyProgress;
-use lab::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
-use lab::workload::Workload;
+use studies::StudyProgress;
+use table::{Kind, Table};
+use workloads::build::{self, build_patched};
+use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
+use workloads::workload::Workload;
 
 use crate::arguments::BuildOptions;
 use crate::progress::Steps;
 
 /// Builds for both of Alpha's instruction sets and for the host, and lists the programs.
 pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
+    options.output.check(false)?;
     let workload = Workload::named(&options.workload).context("no such workload")?;
     let places = build::BuildFolders { folder: options.folder.clone(), sources: options.sources.clone() };
     let steps = Steps::new();
@@ -31,6 +32,6 @@ pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
             [build.name.into(), program, switches, build.compiler.clone(), sources].map(Into::into).to_vec(),
         );
     }
-    super::write(&[table], &options.output)?;
+    crate::console::write(&[table], &options.output)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 use analysis::names::Names;
 use analysis::replay::{Dictionary, check};
 use anyhow::bail;
+use session::program::protect_images;
+use session::views::report_damage;
 use trace::Trace;
 
-use super::protect_images;
-use super::show::report_problems;
 use crate::arguments::CheckOptions;
+use crate::console::CommandConsole;
 
 /// Checks the trace, and writes the result; the exit status is 1 if anything is inconsistent.
 pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
@@ -23,8 +24,8 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let names = Names::of_trace(&trace);
     let found = trace::check::check(&trace);
     let tables = check::tables(&Dictionary::new(&trace, &names), &found);
-    super::write(&tables, output)?;
-    report_problems(&trace, &options.trace);
+    crate::console::write(&tables, output)?;
+    report_damage(&CommandConsole::new(output, None), &trace, &options.trace);
     let is_right = found.violations == 0 && trace.problems().is_empty();
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

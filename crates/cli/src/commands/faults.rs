@@ -4,110 +4,85 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::alignment::{self, AlignmentFaults, FaultCounts};
-use analysis::models::{self, ExecutionPart, tables_of_classes};
-use analysis::table::Table;
+use analysis::call_tree::CallRows;
+use analysis::models::{ExecutionPart, tables_of_classes};
 use report::{Block, Page, Section};
+use session::machines::SelectedMachines;
+use session::simulation::{Needs, Simulated, Simulation};
+use session::tables::{ModelTables, ResultRows, check_chain_output, write_classes};
+use table::Table;
 
-use super::by_class::{self, ClassRequest};
-use super::calls::{self, CallsRequest};
-use super::selected_machines::SelectedMachines;
-use super::simulate::Simulated;
-use crate::arguments::{FaultRows, FaultsOptions, ResultRows};
+use crate::arguments::{FaultRows, FaultsOptions};
 
 /// Lines in the short table.
 const LINES: usize = 10;
+/// The column of faults over time that is drawn.
+const RATE: &str = "per 1,000 instructions";
 
 /// Finds the alignment faults of a trace or a program, and writes the tables.
 pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
-    let input = &options.running.input(&options.input, options.children)?;
-    let children = options.children || input.attached.is_some();
-    let output = &options.output;
+    let output = &options.results.output;
     let page = output.page().filter(|_| options.by == Some(FaultRows::Time));
-    if page.is_none() {
-        output.check(options.by.is_none())?;
-    }
-    let has_classes =
-        options.by == Some(FaultRows::Class) || options.classes.are_wanted(None, &input.plan.unit);
+    let console = options.results.console();
+    let simulation = &options.results.simulation(SelectedMachines::default(), &console)?;
+    let has_classes = options.by == Some(FaultRows::Class) || simulation.has_classes();
     let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));
-    calls::check_functions(&options.calls, rows)?;
-    let (rows_shown, none) = (&options.rows, SelectedMachines::default());
-    if has_classes {
-        let classes = &options.classes;
-        let request = ClassRequest { input, classes, rows_shown, output, selected: &none, children };
-        if let (Some(by), None) = (options.by, rows) {
-            return by_data_or_time(&request, by, page);
-        }
-        return by_class::run(&request, (rows, &options.calls), || vec![FaultCounts::new()], |_| Vec::new());
-    }
-    match rows {
-        Some(ResultRows::Calls(rows)) => {
-            let (options, selected) = (&options.calls, &none);
-            let request = CallsRequest { input, rows, options, rows_shown, output, selected, children };
-            return calls::simulate(&request, vec![FaultCounts::new()]);
-        }
-        Some(ResultRows::Own(own)) => {
-            let counts = FaultCounts::new();
-            let simulated = calls::simulate_these(children, (input, output), rows, &[], &none, counts)?;
-            let tables = models::by(own, &[("", &simulated.model)], &simulated.trace);
-            simulated.write(tables, rows_shown, output)?;
-            return simulated.finish(input);
+    let calls = &options.results.calls.request();
+    let is_tree = rows == Some(ResultRows::Calls(CallRows::Tree));
+    check_chain_output(&console, options.by.is_none(), is_tree)?;
+    calls.check_rows(rows)?;
+    match options.by {
+        Some(by) if rows.is_none() && has_classes => return by_data_or_time(simulation, by, page),
+        _ if rows.is_some() || has_classes => {
+            let tables = ModelTables { simulation, rows, calls };
+            return tables.write(|| vec![FaultCounts::new()], &|_| Vec::new());
         }
         _ => {}
     }
-    let model = AlignmentFaults::new();
-    let simulated = calls::simulate_these(children, (input, output), rows, &[], &none, model)?;
+    let simulated = simulation.run(Needs::default(), AlignmentFaults::new())?;
     let (faults, trace) = (&simulated.model, &simulated.trace);
-    let tables = match options.by {
-        Some(FaultRows::Data) => vec![alignment::by_data(faults, ExecutionPart::Whole, trace)],
-        Some(FaultRows::Time) => vec![alignment::over_time(faults, ExecutionPart::Whole)],
-        Some(_) => vec![alignment::by_line(faults, trace)],
+    let table = match options.by {
+        Some(FaultRows::Data) => alignment::by_data(faults, ExecutionPart::Whole, trace),
+        Some(FaultRows::Time) => alignment::over_time(faults, ExecutionPart::Whole),
+        Some(_) => alignment::by_line(faults, trace),
         None => {
-            let mut lines = [alignment::by_line(faults, trace)];
-            let sorted = options.rows.sort(&mut lines);
-            let usual = output.summary_rows(LINES);
-            options.rows.shorten(&mut lines[0], usual, "--by line shows all lines");
-            let [lines] = lines;
-            simulated.write(vec![alignment::summary(faults), lines], &Default::default(), output)?;
-            sorted?;
-            return simulated.finish(input);
+            let tables = vec![alignment::summary(faults), alignment::by_line(faults, trace)];
+            return simulated.write_summary(simulation, tables, (1, LINES, "--by line shows all lines"));
         }
     };
     match page {
-        Some(path) => write_page(&simulated, &tables[0], (&tables[0], &[RATE]), path)?,
-        None => simulated.write(tables, &options.rows, output)?,
+        Some(path) => write_page(simulation, &simulated, &table, (&table, &[RATE]), path),
+        None => simulated.write(simulation, vec![table]),
     }
-    simulated.finish(input)
 }
 
 /// Simulates the faults of data, or over time, in each class of units of work.
-fn by_data_or_time(request: &ClassRequest, by: FaultRows, page: Option<&Path>) -> anyhow::Result<ExitCode> {
-    request.check(false)?;
-    let simulated = request.simulate(request.prepare()?, AlignmentFaults::new())?;
+fn by_data_or_time(simulation: &Simulation, by: FaultRows, page: Option<&Path>) -> anyhow::Result<ExitCode> {
+    simulation.check_classes(false)?;
+    let simulated = simulation.run_with_classes(AlignmentFaults::new())?;
     let (faults, trace) = (&simulated.model, &simulated.trace);
-    request.check_ended(&simulated, &faults.classes)?;
+    simulated.check_classes(simulation, &faults.classes)?;
     let table = |part| match by {
         FaultRows::Data => alignment::by_data(faults, part, trace),
         _ => alignment::over_time(faults, part),
     };
     let parts = faults.parts().into_iter().map(|(name, part)| (name, table(part)));
     let whole = table(ExecutionPart::Whole);
-    let Some(path) = page else { return request.write_parts(&simulated, parts, whole) };
+    let Some(path) = page else { return write_classes(simulation, &simulated, parts, whole) };
     let drawn = alignment::rates_by_class(faults);
     let lines: Vec<&str> = drawn.columns[1..].iter().map(|class| class.name.as_str()).collect();
-    write_page(&simulated, &tables_of_classes(parts.collect(), whole), (&drawn, &lines), path)?;
-    simulated.finish(request.input)
+    let table = tables_of_classes(parts.collect(), whole);
+    write_page(simulation, &simulated, &table, (&drawn, &lines), path)
 }
-
-/// The column of faults over time that is drawn.
-const RATE: &str = "per 1,000 instructions";
 
 /// Writes a page with a chart of the rates over time, above their table: a line for each of these columns of the table that is drawn.
 fn write_page<M>(
+    simulation: &Simulation,
     simulated: &Simulated<M>,
     rates: &Table,
     (drawn, lines): (&Table, &[&str]),
     path: &Path,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<ExitCode> {
     let chart = report::lines(drawn, &drawn.columns[0].name, lines, RATE)?;
     let section = Section {
         heading: rates.title.clone(),
@@ -117,10 +92,7 @@ fn write_page<M>(
         title: "Alignment faults".into(),
         headline: "When the program makes unaligned accesses".into(),
         sections: vec![section],
-        provenance: simulated.provenance(),
         ..Page::default()
     };
-    simulated.protect();
-    report::write_file(path, |out| page.write(out))?;
-    Ok(())
+    simulated.write_page(simulation, page, path)
 }

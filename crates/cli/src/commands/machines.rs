@@ -12,6 +12,6 @@ pub fn run(options: &MachinesOptions) -> anyhow::Result<ExitCode> {
     output.check(false)?;
     let mut table = models::machines();
     table.notes.push("Your own is a file: pathlength caches --machine mine.toml …".into());
-    super::write(&[table], output)?;
+    crate::console::write(&[table], output)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `pathlength man`: manual pages, from the help texts.
+//! `pathlength man`: manual pages, and the reference of the site, from the help texts.
 
 use std::fs;
 use std::io::Write;
@@ -7,17 +7,19 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
-use clap_mangen::Man;
-use roff::{Inline, Roff, roman};
 
-use crate::arguments::{Arguments, ManOptions};
+use crate::arguments::{Arguments, ManOptions, ManualFormat};
+
+mod markdown;
+mod roff;
 
 /// Writes one page to standard output, or all of them into a directory.
 pub fn run(options: &ManOptions) -> anyhow::Result<ExitCode> {
     let mut command = Arguments::command().disable_help_subcommand(true);
     command.build();
     if let Some(folder) = &options.output {
-        return write_all(&command, folder);
+        write_all(&command, options.format, folder)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let shown = match &options.command {
         Some(name) => {
@@ -26,78 +28,74 @@ pub fn run(options: &ManOptions) -> anyhow::Result<ExitCode> {
         }
         None => &command,
     };
-    std::io::stdout().write_all(&page(shown)?)?;
+    let page = match options.format {
+        ManualFormat::Roff => roff::page(shown)?,
+        ManualFormat::Markdown => markdown::page(shown).into_bytes(),
+    };
+    std::io::stdout().write_all(&page)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_all(command: &Command, folder: &Path) -> anyhow::Result<ExitCode> {
+fn write_all(command: &Command, format: ManualFormat, folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    write_with_subcommands(command, folder)?;
-    Ok(ExitCode::SUCCESS)
+    let write = |name: &str, page: &[u8]| {
+        let path = folder.join(name);
+        fs::write(&path, page).with_context(|| path.display().to_string())
+    };
+    match format {
+        ManualFormat::Roff => with_subcommands(command, &mut |command| {
+            write(&format!("{}.1", name(command)), &roff::page(command)?)
+        }),
+        ManualFormat::Markdown => {
+            write("README.md", markdown::index(command).as_bytes())?;
+            write("SUMMARY.md", markdown::summary(command).as_bytes())?;
+            command.get_subcommands().filter(|command| !command.is_hide_set()).try_for_each(|command| {
+                with_subcommands(command, &mut |command| {
+                    write(&markdown::file_name(command), markdown::page(command).as_bytes())
+                })
+            })
+        }
+    }
 }
 
-fn write_with_subcommands(command: &Command, folder: &Path) -> anyhow::Result<()> {
-    let path = folder.join(format!("{}.1", name(command)));
-    fs::write(&path, page(command)?).with_context(|| path.display().to_string())?;
+/// Calls a function for a command and all those below it.
+fn with_subcommands(
+    command: &Command,
+    function: &mut impl FnMut(&Command) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    function(command)?;
     let mut shown = command.get_subcommands().filter(|command| !command.is_hide_set());
-    shown.try_for_each(|command| write_with_subcommands(command, folder))
+    shown.try_for_each(|command| with_subcommands(command, function))
 }
 
+/// The name of a command with those above it, `pathlength-spike-optimize`.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// The page of one command.
-fn page(command: &Command) -> std::io::Result<Vec<u8>> {
-    let man = Man::new(command.clone());
-    let name = name(command);
-    // There is no date. clap_mangen would leave it out, and the version would take its place.
-    let title = format!(".TH {name} 1 \"\" \"pathlength {}\" Pathlength\n", env!("CARGO_PKG_VERSION"));
-    let mut page = title.into_bytes();
-    man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
-    man.render_description_section(&mut page)?;
-    man.render_options_section(&mut page)?;
-    if command.has_subcommands() {
-        man.render_subcommands_section(&mut page)?;
-    }
-    if let Some(text) = command.get_after_help() {
-        examples(&text.to_string()).to_writer(&mut page)?;
-    }
-    if name != "pathlength" {
-        Roff::new().control("SH", ["SEE ALSO"]).text([roman("pathlength(1)")]).to_writer(&mut page)?;
-    }
-    Ok(page)
+/// A paragraph of the text after a command's help.
+struct Paragraph<'t> {
+    /// Whether it has the heading of examples.
+    is_examples: bool,
+    /// Lines that stay as they are.
+    code: Vec<&'t str>,
+    /// Lines of a sentence.
+    prose: Vec<&'t str>,
 }
 
-/// The text after a command's help: the examples, which keep their lines, and the paragraphs after those.
-fn examples(text: &str) -> Roff {
-    let mut section = Roff::new();
-    for paragraph in text.split("\n\n") {
-        let mut lines = paragraph.lines().peekable();
-        if let Some(example) = lines.peek().and_then(|first| first.strip_prefix("Example")) {
-            section.control("SH", ["EXAMPLES"]);
-            literal(&mut section, example.strip_prefix(':').map(str::trim));
+/// The paragraphs of the text after a command's help: the examples, and what is said of them.
+fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
+    text.split("\n\n").map(|paragraph| {
+        let example = paragraph.strip_prefix("Example");
+        let mut code = Vec::new();
+        let mut lines = paragraph.lines();
+        if let Some(example) = example {
             lines.next();
-        } else {
-            section.control("PP", []);
+            let first = example.lines().next().unwrap_or_default();
+            code.extend(first.strip_prefix(':').map(str::trim).filter(|first| !first.is_empty()));
         }
-        let (code, prose): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with("  "));
-        literal(&mut section, code);
-        section.text(prose.into_iter().map(|line| roman(format!("{line} "))).collect::<Vec<Inline>>());
-    }
-    section
-}
-
-/// Lines that stay as they are.
-fn literal<'a>(section: &mut Roff, lines: impl IntoIterator<Item = &'a str>) {
-    let mut lines = lines.into_iter().filter(|line| !line.is_empty()).peekable();
-    if lines.peek().is_none() {
-        return;
-    }
-    section.control("nf", []);
-    for line in lines {
-        section.text([roman(line.trim())]);
-    }
-    section.control("fi", []);
+        let (indented, prose): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with("  "));
+        code.extend(indented.into_iter().map(str::trim));
+        Paragraph { is_examples: example.is_some(), code, prose }
+    })
 }

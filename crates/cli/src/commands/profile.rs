@@ -1,20 +1,22 @@
 //! `pathlength profile`: exact counts of blocks and edges, for `pathlength spike`.
 
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use analysis::table::separated;
 use anyhow::Context;
-use lab::edges;
-use lab::measure::Ending;
+use session::edges;
+use session::input::Input;
+use session::measure::Ending;
+use session::program::check_ending;
+use session::simulation::is_parallel;
 use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, Profile};
+use table::separated;
 use trace::Trace;
 
-use super::simulate::is_parallel;
-use super::{check_ending, configuration};
 use crate::arguments::ProfileOptions;
 use crate::progress::Replaying;
 
@@ -24,15 +26,21 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         return super::samples::run(options);
     }
     output(options)?;
-    let path = options.file.path();
+    let input = options.input.resolve()?;
+    let Some(path) = input.path() else {
+        anyhow::bail!("--attach samples a program that runs already: add --sample")
+    };
     if let Some(counts) = &options.from_counts {
         let profile = Profile::new(vec![from_counts(counts, path)?]);
         return write(options, earlier(options)?, profile).map(|()| ExitCode::SUCCESS);
     }
     let earlier = earlier(options)?;
-    let (counter, ending) = match Trace::is_trace(path) {
-        true => (replay(path)?, None),
-        false => count(options).map(|(counter, ending)| (counter, Some(ending)))?,
+    let (counter, ending) = match &input {
+        Input::Trace(path) => (replay(path)?, None),
+        Input::Program { arguments, .. } => {
+            count(options, path, arguments).map(|(counter, ending)| (counter, Some(ending)))?
+        }
+        _ => anyhow::bail!("{input} holds saved counts, which have no edges: name the program, or a trace"),
     };
     let (profile, left_out) = profile(&counter);
     if profile.images.is_empty() {
@@ -40,7 +48,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{}: no image that was executed can be optimized", path.display());
     }
     write(options, earlier, profile)?;
-    ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path, &options.ending))
+    ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path, &options.ending.expected()))
 }
 
 /// The profile to write.
@@ -85,8 +93,12 @@ pub fn name(path: &Path) -> String {
 }
 
 /// Counts the program and the processes that it forks.
-fn count(options: &ProfileOptions) -> anyhow::Result<(EdgeCounts, Ending)> {
-    let configuration = configuration(&options.engine, options.file.path(), options.file.arguments(), true);
+fn count(
+    options: &ProfileOptions,
+    path: &Path,
+    arguments: &[OsString],
+) -> anyhow::Result<(EdgeCounts, Ending)> {
+    let configuration = options.engine.program().configuration(path, arguments, true);
     let counted = edges::count(&configuration, is_parallel(None))?;
     if counted.lost > 0 {
         let [lost, forked] = [counted.lost, counted.forked].map(|number| separated(&number.to_string()));

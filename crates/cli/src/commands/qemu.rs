@@ -12,7 +12,7 @@ use crate::arguments::QemuOptions;
 pub fn run(options: &QemuOptions) -> anyhow::Result<ExitCode> {
     let program = EmulatedProgram {
         path: options.program.path().into(),
-        arguments: options.program.arguments().to_vec(),
+        arguments: options.program.arguments(),
         sysroot: options.sysroot.clone(),
     };
     let (status, converted) = qemu_user::record(&program, &options.output)?;

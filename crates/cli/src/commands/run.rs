@@ -7,17 +7,16 @@ use std::sync::Arc;
 use anyhow::Context;
 use engine::{Configuration, End, Process, Recorder};
 use gdb::{Listener, Server};
-use lab::family::AttachedRings;
-use lab::{crash, measure};
+use session::process_tree::AttachedRings;
+use session::{crash, measure};
 
-use super::configuration;
 use crate::arguments::RunOptions;
 use crate::messages;
 
 /// Runs the program; the exit status is its own, and a signal that ended it ends us.
 pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
-    let mut configuration =
-        configuration(&options.engine, options.program.path(), options.program.arguments(), false);
+    let (program, arguments) = (options.program.path(), options.program.arguments());
+    let mut configuration = options.engine.program().configuration(program, &arguments, false);
     configuration.name.clone_from(&options.name);
     // Errors of the listener are reported before the program starts.
     let listener = options.gdb.as_deref().map(listen).transpose()?;

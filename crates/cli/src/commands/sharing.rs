@@ -3,41 +3,35 @@
 use std::process::ExitCode;
 
 use analysis::models::{ExecutionPart, Rows};
-use analysis::multiprocessor::{self, MultiprocessorReplay};
-use analysis::names::Names;
-use analysis::replay::{Dictionary, Filter, ReplayOrder};
+use analysis::multiprocessor;
+use analysis::replay::ReplayOrder;
 use analysis::sharing::{self, SharingAnalysis};
-use analysis::table::{Table, separated};
 use anyhow::{anyhow, bail};
-use engine::Plan;
 use machine::{Bus, BusProcessor, Coherence, CoherentMemory, Multiprocessor, SamplingPlan};
+use session::machines::SelectedMachines;
+use session::simulation::{RecordedInput, Simulated, Simulation};
+use session::tables::write_classes;
+use table::{Table, separated};
+use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
-use trace::{Chunk, Trace};
 
-use super::by_class::ClassRequest;
-use super::recorded::RecordedInput;
-use super::selected_machines::SelectedMachines;
-use super::show::report_problems;
-use super::simulate::{self, Simulated, replay_in_order};
-use super::until;
-use crate::arguments::{SharingOptions, SharingRows, SimulationOptions};
-use crate::messages;
-use crate::progress::Replaying;
+use crate::arguments::{SharingOptions, SharingRows};
+use crate::console::CommandConsole;
 
 /// Cache lines in the short table.
 const LINES: usize = 10;
 
 /// Simulates the coherent caches of several processors on a trace or a program, and writes the tables.
 pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
-    let input = &options.running.input(&options.input, options.children)?;
-    if options.children && input.attached.is_none() {
-        bail!("--children goes with --attach: of a program that is run, all processes are observed");
-    }
     let output = &options.output;
     output.check(options.by.is_none() && options.scaling.is_empty() && options.sample.is_none())?;
-    let names = std::slice::from_ref(&options.machine);
-    let machines = SelectedMachines::find(names, &options.settings)?;
-    let machine = &machines.machines[0];
+    let machines = SelectedMachines::find([&options.machine], &options.settings)?;
+    let machine = machines.machines[0].clone();
+    let console = CommandConsole::new(output, Some(&options.rows));
+    let simulation = &options.input.simulation(&options.classes, machines, &console)?;
+    if options.input.input.children && simulation.input.attached().is_none() {
+        bail!("--children goes with --attach: of a program that is run, all processes are observed");
+    }
     let Some(coherence) = &machine.coherence else {
         let name = &options.machine;
         bail!(
@@ -56,20 +50,12 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
         || !options.scaling.is_empty()
         || options.by.is_some_and(SharingRows::is_of_time);
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
-    let has_classes =
-        options.by == Some(SharingRows::Class) || options.classes.are_wanted(None, &input.plan.unit);
-    let classes = has_classes.then_some(ClassRequest {
-        input,
-        classes: &options.classes,
-        rows_shown: &options.rows,
-        output,
-        selected: &machines,
-        children: true,
-    });
-    let RecordedInput { trace, selection, ending } = match &classes {
-        Some(request) => record_with_classes(request, options.by, is_timed)?,
-        None => RecordedInput::new(input, output, &machines.machines)?,
+    let has_classes = options.by == Some(SharingRows::Class) || simulation.has_classes();
+    let recorded = match has_classes {
+        true => record_with_classes(simulation, options.by, is_timed)?,
+        false => simulation.record()?,
     };
+    let trace = &recorded.trace;
     let most = CoherentMemory::MOST_PROCESSORS as u32;
     let threads = u32::try_from(trace.streams().len()).unwrap_or(most);
     let processors = options.processors.unwrap_or(threads.clamp(1, most));
@@ -81,25 +67,22 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     let schedule = Schedule { processors, quantum, assignment, time_slice, is_saturated };
     if let Some((bus, processor)) = bus {
         let model = |processors: u32| {
-            let model = Multiprocessor::new(machine, coherence, bus, processor, processors as usize);
+            let model = Multiprocessor::new(&machine, coherence, bus, processor, processors as usize);
             match options.sample {
                 Some(period) => model.with_sampling(SamplingPlan::with_period(period)),
                 None => model,
             }
         };
-        let recorded = RecordedInput { trace, selection, ending };
-        return timed(options, input, recorded, schedule, model, machines.note());
+        return timed(options, simulation, recorded, schedule, model);
     }
     let order = ReplayOrder::Interleaved(schedule);
     let objects = trace.mapped_objects().clone();
     let unit_classes = trace.unit_classes().iter().map(|(&unit, class)| (unit, class.as_str())).collect();
-    let mut model = SharingAnalysis::new(machine, coherence, processors, objects).with_classes(unit_classes);
+    let mut model = SharingAnalysis::new(&machine, coherence, processors, objects).with_classes(unit_classes);
     if options.check {
         model.check_coherence();
     }
-    let mut simulated = replay_in_order(input, trace, &selection, order, model)?;
-    simulated.notes.extend(ending.as_ref().and_then(until));
-    simulated.ending = ending;
+    let mut simulated = simulation.replay_recorded(recorded, order, model)?;
     simulated.model.end();
     if let Some(checked) = simulated.model.checked() {
         let checked = checked.map_err(|error| anyhow!("the simulated caches are not coherent: {error}"))?;
@@ -108,22 +91,21 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
             "{count} accesses were checked: each found what was stored last, and no store left another copy."
         ));
     }
-    simulated.notes.extend(machines.note());
-    if let Some(request) = &classes {
-        request.check_ended(&simulated, simulated.model.classes())?;
+    simulated.notes.extend(simulation.machines.note());
+    if has_classes {
+        simulated.check_classes(simulation, simulated.model.classes())?;
         if let Some(by) = options.by.filter(|by| *by != SharingRows::Class) {
             let table = |part| table(by, part, &simulated.model, &simulated.trace);
             let parts = simulated.model.parts().into_iter().map(|(name, part)| (name, table(part)));
-            return request.write_parts(&simulated, parts, table(ExecutionPart::Whole));
+            return write_classes(simulation, &simulated, parts, table(ExecutionPart::Whole));
         }
     }
-    write(options, has_classes, &simulated)?;
-    simulated.finish(input)
+    write(options, simulation, has_classes, &simulated)
 }
 
 /// Records a program with the classes of its units of work.
 fn record_with_classes(
-    request: &ClassRequest,
+    simulation: &Simulation,
     by: Option<SharingRows>,
     is_timed: bool,
 ) -> anyhow::Result<RecordedInput> {
@@ -133,9 +115,8 @@ fn record_with_classes(
              a simulation in time: --by class, --by data, or no --by for a summary"
         );
     }
-    request.check(false)?;
-    let (configuration, plan) = request.prepare()?;
-    RecordedInput::of_run(request.input, request.output, (configuration, Plan { heap: true, ..plan }))
+    simulation.check_classes(false)?;
+    simulation.record_with_classes()
 }
 
 /// What a simulation in time needs of a machine.
@@ -158,48 +139,13 @@ fn timed_bus<'a>(
 /// Simulates the processors of a machine in time, as often as there are numbers of processors, and writes the tables.
 fn timed(
     options: &SharingOptions,
-    input: &SimulationOptions,
+    simulation: &Simulation,
     recorded: RecordedInput,
     schedule: Schedule,
     new_model: impl Fn(u32) -> Multiprocessor,
-    note: Option<String>,
 ) -> anyhow::Result<ExitCode> {
-    let RecordedInput { trace, selection, ending } = recorded;
-    let path = input.file.path();
-    if trace.header().has_values {
-        bail!(
-            "{}: a trace with values cannot be simulated in time: record it without --values",
-            path.display()
-        );
-    }
-    let names = Names::of_trace(&trace);
-    let dictionary = Dictionary::new(&trace, &names);
-    let filter = Filter::new(&selection, &dictionary)?;
-    let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
-    let instructions = trace.chunks().iter().filter(|chunk| is_wanted(chunk)).map(|chunk| chunk.instructions);
-    let instructions = instructions.fold(0, u64::saturating_add);
     let counts = if options.scaling.is_empty() { vec![schedule.processors] } else { options.scaling.clone() };
-    let bar = Replaying::new(instructions.saturating_mul(counts.len() as u64), true);
-    let (mut models, mut problems) = (Vec::new(), Vec::new());
-    for processors in counts {
-        let mut model = new_model(processors);
-        let schedule = Schedule { processors, ..schedule };
-        let part = MultiprocessorReplay { schedule, warm_up: input.warm_up };
-        let replayed =
-            multiprocessor::replay(&trace, part, is_wanted, &mut model, &mut |count| bar.show(count));
-        if replayed.is_warming {
-            bar.clear();
-            bail!(simulate::only_warm_up(input, &trace));
-        }
-        problems = replayed.errors;
-        models.push(model);
-    }
-    bar.clear();
-    let is_whole = problems.is_empty() && trace.problems().is_empty();
-    for problem in problems {
-        messages::report_problem(&format!("{:#}", anyhow::Error::from(problem)));
-    }
-    report_problems(&trace, path);
+    let (simulated, models) = simulation.replay_in_time(recorded, schedule, &counts, new_model)?;
     let tables = match options.by {
         _ if !options.scaling.is_empty() => vec![multiprocessor::scaling(&models)],
         _ if options.sample.is_some() => multiprocessor::sampled(&models[0]).into_iter().collect(),
@@ -212,35 +158,25 @@ fn timed(
             multiprocessor::transactions(&models[0]),
         ],
     };
-    let part = simulate::note(input, &trace);
-    let notes = ending.as_ref().and_then(until).into_iter().chain(note).collect();
-    let simulated = Simulated { model: (), trace, part, notes, ending, is_whole };
-    simulated.write(tables, &options.rows, &options.output)?;
-    simulated.finish(input)
+    simulated.write(simulation, tables)
 }
 
 fn write(
     options: &SharingOptions,
+    simulation: &Simulation,
     has_classes: bool,
     simulated: &Simulated<SharingAnalysis>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<ExitCode> {
     let whole = ExecutionPart::Whole;
-    let Some(by) = options.by else {
-        let mut lines = [sharing::by_cache_line(&simulated.model, whole, &simulated.trace)];
-        let sorted = options.rows.sort(&mut lines);
-        let usual = options.output.summary_rows(LINES);
-        options.rows.shorten(&mut lines[0], usual, "--by cache-line shows all lines");
-        let [lines] = lines;
-        let classes = has_classes.then(|| sharing::by_class(&simulated.model));
-        let tables = std::iter::once(sharing::summary(&simulated.model)).chain(classes).chain([lines]);
-        simulated.write(tables.collect(), &Default::default(), &options.output)?;
-        return sorted;
-    };
-    simulated.write(
-        vec![table(by, whole, &simulated.model, &simulated.trace)],
-        &options.rows,
-        &options.output,
-    )
+    if let Some(by) = options.by {
+        return simulated.write(simulation, vec![table(by, whole, &simulated.model, &simulated.trace)]);
+    }
+    let lines = sharing::by_cache_line(&simulated.model, whole, &simulated.trace);
+    let classes = has_classes.then(|| sharing::by_class(&simulated.model));
+    let tables: Vec<Table> =
+        std::iter::once(sharing::summary(&simulated.model)).chain(classes).chain([lines]).collect();
+    let last = tables.len() - 1;
+    simulated.write_summary(simulation, tables, (last, LINES, "--by cache-line shows all lines"))
 }
 
 fn table(by: SharingRows, part: ExecutionPart, model: &SharingAnalysis, trace: &Trace) -> Table {

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table, Value, separated};
 use anyhow::Context;
 use spike::hot_cold::{Category, Outcome};
 use spike::layout::{BlockOrder, ProcedureOrder, Steps};
@@ -15,6 +14,7 @@ use spike::optimize::{self, Optimized, Options};
 use spike::profile::matching::{self, LEAST_SHARE, Matched, Method};
 use spike::profile::{ImageProfile, IndirectCall, Profile};
 use spike::program::Program;
+use table::{Kind, Table, Value, separated};
 
 use super::spike_environment;
 use crate::arguments::{
@@ -53,7 +53,7 @@ fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Re
         None => match_profile(&profile, file, &mut program, options)?,
     };
     let instructions = program.instructions();
-    let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
+    let problem = |problem| spike::Error::Unsuitable { path: options.image.to_path_buf(), problem };
     let optimized = optimize::optimize(program, &calls, settings(options)).map_err(problem)?;
     write_image(output, &optimized.bytes, &options.image)?;
     let tables = match options.by {
@@ -61,7 +61,7 @@ fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Re
         None if optimized.outcomes.is_empty() => vec![summary(&optimized, instructions)],
         None => vec![summary(&optimized, instructions), coverage(&optimized)],
     };
-    super::write(&tables, &options.report())?;
+    crate::console::write(&tables, &options.report())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -115,7 +115,7 @@ fn instrument(options: &InstrumentOptions, output: &Path) -> anyhow::Result<Exit
     let name =
         counts.file_name().with_context(|| format!("{}: is not the name of a file", counts.display()))?;
     let absolute = folder.join(name);
-    let problem = |problem| spike::Error::Unsuitable { path: options.image.clone(), problem };
+    let problem = |problem| spike::Error::Unsuitable { path: options.image.to_path_buf(), problem };
     let instrumented =
         spike::instrument::instrument(program, absolute.as_os_str().as_bytes(), options.update.into())
             .map_err(problem)?;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table, Value};
 use anyhow::Context;
 use spike::check::{self, Category, Checked, Difference, Report};
+use table::{Kind, Table, Value};
 
 use crate::arguments::{CheckImagesOptions, OutputOptions, ReportRows};
 
@@ -22,13 +22,13 @@ pub fn run(options: &CheckImagesOptions) -> anyhow::Result<ExitCode> {
             spike::Problem::NotRewritten => &options.optimized,
             _ => &options.original,
         };
-        spike::Error::Unsuitable { path: path.clone(), problem }
+        spike::Error::Unsuitable { path: path.to_path_buf(), problem }
     })?;
     let table = match options.by {
         Some(ReportRows::Procedure) => differences(&report),
         None => categories(&report),
     };
-    super::write(&[table], &OutputOptions::standard(options.format))?;
+    crate::console::write(&[table], &OutputOptions::standard(options.format))?;
     Ok(if report.is_proved() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use analysis::table::{Kind, Table, Value};
 use anyhow::Context;
 use report::OutputFolder;
 use spike::optimize::Options;
 use spike_environment::{ApplicationView, Environment, ExportedImage, ImageView, Made, Phase, Substitutes};
 use spike_manager::{Manager, Settings};
+use table::{Kind, Table, Value};
 
+use super::run as run_command;
 use super::spike::{count, number};
-use super::{configuration, host_environment, run as run_command};
 use crate::arguments::{
     CollectOptions, EngineOptions, InstrumentOptions, ListOptions, ManagerOptions, OptimizeOptions,
     RegisterOptions, RemoveOptions, SpikeExportOptions, SpikeRunOptions, UseOptions,
@@ -42,8 +42,8 @@ pub fn register(options: &RegisterOptions) -> anyhow::Result<ExitCode> {
 fn libraries(engine: &EngineOptions, program: &Path) -> anyhow::Result<Vec<PathBuf>> {
     // A file that is no image, or does not exist, is reported as that.
     image::Image::open(program)?;
-    let configuration = configuration(engine, program, &[], true);
-    let images = lab::startup::images(&configuration).with_context(|| {
+    let configuration = engine.program().configuration(program, &[], true);
+    let images = session::startup::images(&configuration).with_context(|| {
         format!(
             "{}: its libraries cannot be found; does pathlength run start it? --env LD_LIBRARY_PATH=DIR names a folder",
             program.display()
@@ -71,7 +71,7 @@ pub fn optimize(options: &OptimizeOptions, settings: Options) -> anyhow::Result<
     let application = find(&environment, &options.image)?;
     environment.optimize(&application, settings, &mut |made| report(made, "optimized"))?;
     let application = environment.application(&application.name)?;
-    super::write(&[images(&environment.view(&application)?)], &options.report())?;
+    crate::console::write(&[images(&environment.view(&application)?)], &options.report())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -105,7 +105,7 @@ pub fn collect(options: &CollectOptions) -> anyhow::Result<ExitCode> {
     // No process that the program forks may have the database open.
     drop(environment);
     let substitutes = Substitutes { folder: options.database.folder()?, phase: Some(Phase::Instrumented) };
-    let mut configuration = configuration(&options.engine, &program, arguments, false);
+    let mut configuration = options.engine.program().configuration(&program, arguments, false);
     substitute(&mut configuration.settings, &options.engine, &substitutes)?;
     run_command::execute(&configuration, None, || collect_after(&substitutes.folder))
 }
@@ -117,7 +117,8 @@ pub fn run(options: &SpikeRunOptions) -> anyhow::Result<ExitCode> {
     // Errors of the database are reported before the program starts.
     drop(options.database.open()?);
     let program = &options.program;
-    let mut configuration = configuration(&options.engine, program.path(), program.arguments(), false);
+    let mut configuration =
+        options.engine.program().configuration(program.path(), &program.arguments(), false);
     configuration.name.clone_from(&options.name);
     substitute(&mut configuration.settings, &options.engine, &substitutes)?;
     let is_nested = options.nested;
@@ -179,7 +180,7 @@ fn substitute(
         words.extend(["--version".into(), phase.name().into()]);
     }
     if !settings.host_environment.is_empty() {
-        settings.host_environment = host_environment(engine, &words)?;
+        settings.host_environment = engine.program().host_environment(&words)?;
     }
     settings.substitution = Some(Arc::new(substitutes.clone()));
     Ok(())
@@ -288,6 +289,7 @@ pub fn manager(options: &ManagerOptions) -> anyhow::Result<ExitCode> {
 
 /// Lists applications, or the images of one.
 pub fn list(options: &ListOptions) -> anyhow::Result<ExitCode> {
+    options.output.check(false)?;
     let mut environment = options.database.open()?;
     say_collected(&mut environment)?;
     let table = match &options.application {
@@ -297,7 +299,7 @@ pub fn list(options: &ListOptions) -> anyhow::Result<ExitCode> {
         }
         None => applications(&environment.views()?),
     };
-    super::write(&[table], &options.output)?;
+    crate::console::write(&[table], &options.output)?;
     Ok(ExitCode::SUCCESS)
 }
 

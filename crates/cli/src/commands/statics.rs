@@ -1,16 +1,16 @@
 //! `pathlength static`: the instructions in the images of one build, or of two.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use analysis::statics::{self, ImageStatics};
 use anyhow::Context;
 use image::Image;
 
-use crate::arguments::StaticOptions;
+use crate::arguments::{InputFile, StaticOptions};
 
 /// Writes the tables of the images named.
 pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
+    options.output.check(!options.against.is_empty())?;
     let build = read(&options.images)?;
     let mut tables = if options.against.is_empty() {
         vec![statics::images("images", "Images", &build)]
@@ -19,13 +19,13 @@ pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
         statics::comparison(build, other).context("--against names the same images of another build")?
     };
     let sorted = options.rows.apply(&mut tables);
-    super::write(&tables, &options.output)?;
+    crate::console::write(&tables, &options.output)?;
     sorted?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<ImageStatics>> {
-    let read = |path: &PathBuf| {
+fn read(paths: &[InputFile]) -> anyhow::Result<Vec<ImageStatics>> {
+    let read = |path: &InputFile| {
         let image = Image::open(path)?;
         image.check_sections()?;
         Ok(ImageStatics::of(&image))

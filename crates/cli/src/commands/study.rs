@@ -3,20 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analysis::table::Table;
 use clap::ValueEnum;
-use lab::build::{BuildFolders, BuildProgress};
-use lab::study::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
-use lab::study::tpcc::DatabaseSystem;
-use lab::study::tpch;
-use lab::study::vlm::Backing;
-use lab::study::{self, MODES, Mode, StudySettings, byteword};
 use report::Page;
-use system::study::{SystemProgram, SystemStudySettings};
+use studies::byteword::{MODES, Mode, StudySettings, byteword};
+use studies::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
+use studies::system::{SystemProgram, SystemStudySettings};
+use studies::tpcc::DatabaseSystem;
+use studies::tpch;
+use studies::vlm::Backing;
+use table::Table;
+use workloads::build::{BuildFolders, BuildProgress};
 
-use super::selected_machines::SelectedMachines;
 use crate::arguments::{StudyName, StudyOptions};
 use crate::progress::Steps;
+use session::machines::SelectedMachines;
 
 /// The results of a study: a summary for the terminal, all tables, and the report.
 type Results = (Vec<Table>, Vec<Table>, Page);
@@ -81,8 +81,8 @@ fn check_options(options: &StudyOptions) -> anyhow::Result<()> {
         }
     }
     let (study, known) = match options.name {
-        StudyName::Spike => ("spike", study::spike::names()),
-        _ => ("system", system::study::names()),
+        StudyName::Spike => ("spike", studies::spike::names()),
+        _ => ("system", studies::system::names()),
     };
     if let Some(name) = options.programs.iter().find(|name| !known.contains(&name.as_str())) {
         anyhow::bail!("{name} is not a program of the study {study}, which has {}", known.join(", "));
@@ -111,12 +111,12 @@ fn of_byteword_server(options: &StudyOptions) -> anyhow::Result<Results> {
         anyhow::bail!("--mode is for SQLite: on a server the database fits the buffers");
     }
     let steps = Steps::new();
-    let settings = study::ServerStudySettings {
+    let settings = studies::byteword::ServerStudySettings {
         transactions: options.transactions,
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
     };
-    let study = study::byteword_server(&settings, &|step| steps.show(&step));
+    let study = studies::byteword::byteword_server(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))
@@ -124,17 +124,17 @@ fn of_byteword_server(options: &StudyOptions) -> anyhow::Result<Results> {
 
 fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
-    let study = study::strides::strides(
-        &study::strides::StridesStudySettings {
+    let study = studies::strides::strides(
+        &studies::strides::StridesStudySettings {
             build: BuildFolders { folder: "build".into(), sources: None },
             sysroot: options.sysroot.clone(),
             with_misses: true,
         },
         &|step| match step {
-            study::strides::StridesStudyProgress::Building(step) => {
-                steps.show(&study::StudyProgress::Building(step))
+            studies::strides::StridesStudyProgress::Building(step) => {
+                steps.show(&studies::StudyProgress::Building(step))
             }
-            study::strides::StridesStudyProgress::Running(of, switches) => {
+            studies::strides::StridesStudyProgress::Running(of, switches) => {
                 steps.message(format!("running the {of} loop, {switches}"));
             }
         },
@@ -148,14 +148,14 @@ fn of_strides(options: &StudyOptions) -> anyhow::Result<Results> {
 fn of_tpcc(options: &StudyOptions) -> anyhow::Result<Results> {
     let SelectedMachines { names, machines, .. } = SelectedMachines::find(&options.machines, &[])?;
     let steps = Steps::new();
-    let settings = study::tpcc::TpccStudySettings {
+    let settings = studies::tpcc::TpccStudySettings {
         system: database_system(options),
         transactions: options.transactions,
         machines: names.into_iter().zip(machines).collect(),
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
     };
-    let study = study::tpcc::tpcc(&settings, &|step| steps.show(&step));
+    let study = studies::tpcc::tpcc(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))
@@ -192,19 +192,19 @@ fn of_vlm(options: &StudyOptions) -> anyhow::Result<Results> {
     if given.sizes.iter().any(|size| size.bytes() == 0) || given.processes.contains(&0) {
         anyhow::bail!("sizes and numbers of processes begin with 1");
     }
-    let server = study::vlm::PostgresqlSettings {
+    let server = studies::vlm::PostgresqlSettings {
         size: given.postgresql_size,
         connections: given.connections as usize,
     };
-    let settings = study::vlm::VlmStudySettings {
+    let settings = studies::vlm::VlmStudySettings {
         sizes: given.sizes.clone(),
         processes: given.processes.clone(),
         backings: given.memory.iter().copied().map(Backing::from).collect(),
         postgresql: (server.size.bytes() > 0).then_some(server),
-        vlm: study::vlm::find_vlm(given.vlm.as_deref())?,
+        vlm: studies::vlm::find_vlm(given.vlm.as_deref())?,
     };
     let steps = Steps::new();
-    let study = study::vlm::vlm(&settings, &|step| steps.message(step));
+    let study = studies::vlm::vlm(&settings, &|step| steps.message(step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))
@@ -212,12 +212,12 @@ fn of_vlm(options: &StudyOptions) -> anyhow::Result<Results> {
 
 fn of_rdb(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
-    let settings = study::rdb::RdbStudySettings {
+    let settings = studies::rdb::RdbStudySettings {
         transactions: (options.transactions / 10).max(1),
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
     };
-    let study = study::rdb::rdb(&settings, &|step| steps.show(&step));
+    let study = studies::rdb::rdb(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))
@@ -225,12 +225,12 @@ fn of_rdb(options: &StudyOptions) -> anyhow::Result<Results> {
 
 fn of_smp(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
-    let settings = study::smp::SmpStudySettings {
+    let settings = studies::smp::SmpStudySettings {
         transactions: (options.transactions / 10).max(1),
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
     };
-    let study = study::smp::smp(&settings, &|step| steps.show(&step));
+    let study = studies::smp::smp(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))
@@ -238,12 +238,12 @@ fn of_smp(options: &StudyOptions) -> anyhow::Result<Results> {
 
 fn of_numa(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
-    let settings = study::numa::NumaStudySettings {
+    let settings = studies::numa::NumaStudySettings {
         transactions: (options.transactions / 100).max(2),
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
     };
-    let study = study::numa::numa(&settings, &|step| steps.show(&step));
+    let study = studies::numa::numa(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
     Ok((study.summary(), study.tables(), study.page()?))
@@ -267,11 +267,11 @@ fn of_spike(options: &StudyOptions) -> anyhow::Result<Results> {
         sysroot: options.sysroot.clone(),
     };
     let steps = Steps::new();
-    let study = study::spike::spike(&settings, &|step| match step {
+    let study = studies::spike::spike(&settings, &|step| match step {
         SpikeStudyProgress::Building(program, BuildProgress::Done { build }) => {
             steps.message(format!("{program}: the {build} build is ready"));
         }
-        SpikeStudyProgress::Building(_, step) => steps.show(&study::StudyProgress::Building(step)),
+        SpikeStudyProgress::Building(_, step) => steps.show(&studies::StudyProgress::Building(step)),
         SpikeStudyProgress::Preparing(program) => steps.message(format!("{program}: preparing its files")),
         SpikeStudyProgress::Training(program) => steps.message(format!("{program}: training")),
         SpikeStudyProgress::Measuring(program, variant) => {
@@ -288,16 +288,16 @@ fn of_system(options: &StudyOptions) -> anyhow::Result<Results> {
         options.programs.is_empty() || options.programs.iter().any(|selected| selected == program.name)
     };
     let settings = SystemStudySettings {
-        programs: system::study::programs().into_iter().filter(is_selected).collect(),
+        programs: studies::system::programs().into_iter().filter(is_selected).collect(),
         compares_builds: options.programs.is_empty(),
         build: BuildFolders { folder: "build".into(), sources: options.sources.clone() },
         sysroot: options.sysroot.clone(),
     };
     let steps = Steps::new();
-    let study = system::study::study(&settings, &|step| steps.show(&step));
+    let study = studies::system::study(&settings, &|step| steps.show(&step));
     steps.clear();
     let study = study?;
-    Ok((system::study::summary(&study), system::study::tables(&study), system::study::page(&study)?))
+    Ok((studies::system::summary(&study), studies::system::tables(&study), studies::system::page(&study)?))
 }
 
 /// Writes the page, and every table as CSV, JSON and Parquet in the same folder. Returns the page's path.

@@ -4,21 +4,23 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use analysis::replay::summary::EXACT_TABLES;
-use analysis::table::{Kind, Table};
 use anyhow::Context;
 use engine::Plan;
-use lab::scratch::temporary_folder;
-use lab::study::StudyProgress;
+use session::scratch::temporary_folder;
+use session::views::{selected_tables, summary_tables};
+use studies::StudyProgress;
 use system::Converted;
 use system::job::{GuestResult, SharedFile};
 use system::kernel::{self, GuestKernel, KernelConfiguration};
 use system::machine::{GuestHardware, OutputStream};
 use system::prepared::{GuestSetup, PreparedGuest};
+use table::{Kind, Table};
 
 use crate::arguments::{
     GuestOptions, KernelInstructions, KernelOptions, ProgramOptions, SystemBuildOptions, SystemCommand,
     SystemCountOptions, SystemRunOptions, SystemTraceOptions,
 };
+use crate::console::{CommandConsole, OutputApart};
 use crate::progress::Steps;
 
 /// The tables of `system count`.
@@ -43,7 +45,7 @@ fn build(options: &SystemBuildOptions) -> anyhow::Result<ExitCode> {
     for (what, path) in [("kernel", &kernel.image), ("first process", &kernel.init)] {
         table.row(vec![what.into(), path.display().to_string().into()]);
     }
-    super::write(&[table], &options.output)?;
+    crate::console::write(&[table], &options.output)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -52,15 +54,15 @@ fn build_kernel(options: &KernelOptions) -> anyhow::Result<GuestKernel> {
         has_several_processors: options.processors > 1,
         toolchain: match options.kernel {
             KernelInstructions::Ev67 => None,
-            KernelInstructions::ByteWord => Some(&lab::toolchain::BYTE_WORD),
-            KernelInstructions::Original => Some(&lab::toolchain::ORIGINAL),
+            KernelInstructions::ByteWord => Some(&workloads::toolchain::BYTE_WORD),
+            KernelInstructions::Original => Some(&workloads::toolchain::ORIGINAL),
         },
     };
     let steps = Steps::new();
     steps.animate();
     let kernel = kernel::build(&options.folder, options.sources.as_deref(), configuration, &|progress| {
         // A kernel that is there needs no message.
-        if !matches!(progress, lab::build::BuildProgress::Done { .. }) {
+        if !matches!(progress, workloads::build::BuildProgress::Done { .. }) {
             steps.show(&StudyProgress::Building(progress));
         }
     });
@@ -76,7 +78,7 @@ fn run_program(options: &SystemRunOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
-    let plan = super::trace::plan(&options.plan)?;
+    let plan = options.plan.part().plan()?;
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
@@ -89,7 +91,7 @@ fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
 
 fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     options.output.check(options.tables.len() != 1)?;
-    let plan = super::trace::plan(&options.plan)?;
+    let plan = options.plan.part().plan()?;
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
     guest.images().iter().for_each(|path| report::protect(path));
@@ -101,21 +103,22 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
         given => given.iter().map(String::as_str).collect(),
     };
     let is_light = counts_suffice(&plan, options.guest.kernel.processors, &names);
-    let (result, mut converted) = super::with_output_apart(&options.output, || {
-        if is_light { guest.count(&path, &mut pass_on) } else { guest.trace(&plan, &path, &mut pass_on) }
-    })?;
+    let apart = OutputApart::begin(&options.output);
+    let recorded =
+        if is_light { guest.count(&path, &mut pass_on) } else { guest.trace(&plan, &path, &mut pass_on) };
+    drop(apart);
+    let (result, mut converted) = recorded?;
     take_out(&result, &options.guest.taken)?;
     let times = is_light.then(|| std::mem::take(&mut converted.times));
-    let tables = super::show::summary_tables(&path, times)?;
-    let mut tables =
-        super::show::selected(tables, &names.iter().map(|&name| name.into()).collect::<Vec<_>>())?;
+    let tables = summary_tables(&CommandConsole::new(&options.output, None), &path, times)?;
+    let mut tables = selected_tables(tables, &names.iter().map(|&name| name.into()).collect::<Vec<_>>())?;
     let sorted = options.rows.sort(&mut tables);
     for table in &mut tables {
         let all = format!("--table {} shows all", table.name);
         let usual = options.output.summary_rows(ROWS).filter(|_| options.tables.is_empty());
         options.rows.shorten(table, usual, &all);
     }
-    super::write_after_run(&tables, &options.output)?;
+    crate::console::write_after_run(&tables, &options.output)?;
     sorted?;
     note_conversion(&converted, &plan);
     Ok(exit_code(result.status))
@@ -200,5 +203,5 @@ fn prepare(options: &GuestOptions, program: &ProgramOptions) -> anyhow::Result<P
         outputs: options.taken.clone(),
         folder: std::env::current_dir()?,
     };
-    PreparedGuest::new(&setup, (program.path(), program.arguments()), || build_kernel(&options.kernel))
+    PreparedGuest::new(&setup, (program.path(), &program.arguments()), || build_kernel(&options.kernel))
 }

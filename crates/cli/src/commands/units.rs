@@ -1,84 +1,77 @@
 //! `pathlength units`: the distribution of what calls of a function cost.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::call_tree::find_event;
 use analysis::distribution::{DistributionRequest, distribution_tables};
-use analysis::models::{InstructionResults, Rows};
-use analysis::table::{Table, Value, separated};
+use analysis::models::InstructionResults;
 use analysis::unit_blocks::{ComparedUnits, WithUnitBlocks, difference_tables};
 use anyhow::bail;
-use machine::{Caches, InstructionCounts, Model, TimingModel};
+use machine::{Caches, InstructionCounts, MergeableModel};
 use report::{Arrangement, Block, Figure, Format, Page, Section};
-use trace::Trace;
+use session::console::check_output;
+use session::machines::timing_models;
+use session::simulation::{Needs, Simulated, Simulation};
+use table::{Table, Value, separated};
 
-use super::selected_machines::SelectedMachines;
-use super::simulate::{Simulated, simulate};
-use crate::arguments::{ResultRows, RowOptions, UnitsOptions};
+use super::models::models_of;
+use crate::arguments::{ClassOptions, EventModel, UnitsOptions};
+use crate::console::CommandConsole;
+
+/// Units are needed.
+const NEEDS: Needs = Needs { units: true, functions: &[] };
 
 /// Runs the program, or reads the trace, and writes the tables.
 pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.output;
-    match output.page() {
-        Some(_) if output.format() != Format::Table => {
-            bail!("a page has no other format: leave out --format {}", output.format())
-        }
-        Some(_) => {}
-        None => output.check(true)?,
-    }
-    if options.input.plan.unit.is_empty() && !Trace::is_trace(options.input.file.path()) {
+    let console = CommandConsole::new(&options.output, None);
+    check_output(&console, true)?;
+    let (model, machines) = options.events.model()?;
+    let simulation = &options.input.simulation(&ClassOptions::default(), machines, &console)?;
+    if simulation.part.planned.unit.is_empty() && !simulation.input.is_trace() {
         bail!("name the function whose calls are the units of work with --unit FUNCTION");
     }
-    let machine = |name| SelectedMachines::find_one(name, &options.settings);
-    let (caches, time) = (machine(&options.caches)?, machine(&options.time)?);
-    match (&caches.machines[..], &time.machines[..]) {
-        ([machine], _) => show(options, &caches, Caches::new(machine)),
-        (_, [machine]) => show(options, &time, TimingModel::new(machine)?),
-        _ => {
-            let counts = InstructionCounts::new();
-            match options.compared() {
-                Some(compared) => explain(options, compared, counts),
-                None => show(options, &SelectedMachines::default(), counts),
-            }
+    match (model, options.compared()) {
+        (EventModel::Instructions, Some(compared)) => explain(options, simulation, compared),
+        (EventModel::Instructions, None) => show(options, simulation, || vec![InstructionCounts::new()]),
+        (EventModel::Caches, _) => show(options, simulation, models_of(&simulation.machines, Caches::new)),
+        (EventModel::Time, _) => {
+            show(options, simulation, timing_models(&simulation.machines.machines, None)?)
         }
     }
 }
 
-fn show<M: InstructionResults + Model + 'static>(
+fn show<M: InstructionResults + MergeableModel + 'static>(
     options: &UnitsOptions,
-    selected: &SelectedMachines,
-    model: M,
+    simulation: &Simulation,
+    make: impl Fn() -> Vec<M> + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
-    find_event(&model.columns(), options.event.as_deref())?;
-    let mut simulated = simulate(&options.input, &options.output, UNITS, &[], selected, model)?;
-    // It says how caches begin.
-    simulated.part = simulated.part.filter(|_| !selected.machines.is_empty());
-    let tables = distribution(options, &simulated, &simulated.model)?;
-    write(options, &simulated, tables)
+    find_event(&make()[0].columns(), options.event.as_deref())?;
+    simulation.with_results(NEEDS, make, |mut simulated, results| {
+        // It says how caches begin.
+        simulated.part = simulated.part.filter(|_| !simulation.machines.machines.is_empty());
+        let tables = distribution(options, simulation, &simulated, &results[0])?;
+        write(options, simulation, &simulated, tables)
+    })
 }
 
 /// Shows what one call executed that another did not, below the distribution.
 fn explain(
     options: &UnitsOptions,
+    simulation: &Simulation,
     compared: ComparedUnits,
-    counts: InstructionCounts,
 ) -> anyhow::Result<ExitCode> {
+    let counts = InstructionCounts::new();
     find_event(&InstructionResults::columns(&counts), options.event.as_deref())?;
-    let model = WithUnitBlocks::new(counts, compared.numbers());
-    let mut simulated =
-        simulate(&options.input, &options.output, UNITS, &[], &SelectedMachines::default(), model)?;
+    let mut simulated = simulation.run(NEEDS, WithUnitBlocks::new(counts, compared.numbers()))?;
     simulated.part = None;
-    let mut tables = distribution(options, &simulated, &simulated.model.model)?;
+    let mut tables = distribution(options, simulation, &simulated, &simulated.model.model)?;
     tables.extend(difference_tables(compared, simulated.model.kept(), &simulated.trace)?);
-    write(options, &simulated, tables)
+    write(options, simulation, &simulated, tables)
 }
-
-/// What the rows of the results must be, for units to be required.
-const UNITS: Option<ResultRows> = Some(ResultRows::Own(Rows::Unit));
 
 fn distribution<M, R: InstructionResults>(
     options: &UnitsOptions,
+    simulation: &Simulation,
     simulated: &Simulated<M>,
     results: &R,
 ) -> anyhow::Result<Vec<Table>> {
@@ -89,7 +82,7 @@ fn distribution<M, R: InstructionResults>(
         Some(tables) => Ok(tables),
         None => {
             // How the program ended may say why.
-            simulated.finish(&options.input)?;
+            simulated.finish(simulation)?;
             bail!("no call of {} ended by its return", unit(simulated))
         }
     }
@@ -97,14 +90,14 @@ fn distribution<M, R: InstructionResults>(
 
 fn write<M>(
     options: &UnitsOptions,
+    simulation: &Simulation,
     simulated: &Simulated<M>,
     tables: Vec<Table>,
 ) -> anyhow::Result<ExitCode> {
     match options.output.page() {
-        Some(path) => write_page(simulated, tables, path)?,
-        None => simulated.write(tables, &RowOptions::default(), &options.output)?,
+        Some(path) => simulated.write_page(simulation, page(unit(simulated), tables)?, path),
+        None => simulated.write(simulation, tables),
     }
-    simulated.finish(&options.input)
 }
 
 /// The function whose calls are the units of work.
@@ -113,24 +106,21 @@ fn unit<M>(simulated: &Simulated<M>) -> &str {
 }
 
 /// A page with the histogram as a chart.
-fn write_page<M>(simulated: &Simulated<M>, tables: Vec<Table>, path: &Path) -> anyhow::Result<()> {
+fn page(unit: &str, tables: Vec<Table>) -> Result<Page, report::Error> {
     let mut chart = None;
     if let Some(table) = tables.iter().find(|table| table.name == "histogram") {
         chart = Some(report::bars(table, "from", &["calls"], Arrangement::Grouped)?);
     }
     let figures = tables.first().map_or(Vec::new(), figures);
     let section = |table: Table| Section { heading: table.title.clone(), blocks: vec![Block::Table(table)] };
-    let page = Page {
+    Ok(Page {
         title: "Units of work".into(),
-        headline: format!("What one call of {} costs", unit(simulated)),
+        headline: format!("What one call of {unit} costs"),
         figures,
         chart,
         sections: tables.into_iter().map(section).collect(),
-        provenance: simulated.provenance(),
         ..Page::default()
-    };
-    simulated.protect();
-    Ok(report::write_file(path, |out| page.write(out))?)
+    })
 }
 
 /// The median, the 99th percentile and the maximum of the first event.
@@ -139,7 +129,7 @@ fn figures(distribution: &Table) -> Vec<Figure> {
     let Value::Text(event) = &row[0] else { return Vec::new() };
     let cells = distribution.columns.iter().zip(row);
     let shown = cells.filter(|(column, _)| ["p50", "p99", "maximum"].contains(&column.name.as_str()));
-    let figure = |(column, value): (&analysis::table::Column, &Value)| match value {
+    let figure = |(column, value): (&table::Column, &Value)| match value {
         Value::Integer(number) => {
             Some(Figure { value: separated(&number.to_string()), label: format!("{event}, {}", column.name) })
         }

@@ -8,16 +8,21 @@ use std::time::Duration;
 
 use crate::support::{command, csv, ends_within, outcome, pathlength, run};
 
-/// `family requests`, which does the same work again and again, in two processes and two threads of each.
+/// A program that runs: `family requests`, which does the same work again and again, in two processes and two threads of each.
 pub struct Running(pub Child);
 
 impl Running {
     pub fn new() -> Running {
-        let mut command = command("run :ev56/family requests");
+        Running::of("run :ev56/family requests", "family")
+    }
+
+    /// A program of this name, which a command runs.
+    pub fn of(words: &str, program: &str) -> Running {
+        let mut command = command(words);
         let running = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let name = format!("/proc/{}/comm", running.0.id());
         for _ in 0..500 {
-            if fs::read_to_string(&name).is_ok_and(|name| name.trim_end() == "family") {
+            if fs::read_to_string(&name).is_ok_and(|name| name.trim_end() == program) {
                 sleep(Duration::from_millis(300));
                 return running;
             }

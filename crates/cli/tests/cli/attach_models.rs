@@ -53,8 +53,45 @@ fn models_observe_a_running_program_which_goes_on() {
         sum(&column(&objects, "own instructions")[row - 1..row])
     };
     assert!(own("again") > 100_000 && own("(outside)") < own("again"), "{objects:?}");
+    // Every command that simulates observes it.
+    let calls = program.table("calls", "--children --by function --duration 0.3");
+    let annotated = program.table("annotate", "--children --function work --duration 0.3");
+    for (table, name) in [(&calls, "work"), (&annotated, "request")] {
+        assert!(table.len() > 2, "{name}: {table:?}");
+    }
+    let curves = program.table("mrc", "--children --streams data --largest 2K --duration 0.3");
+    assert_eq!(column(&curves, "size").last(), Some(&"2048"), "{curves:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let options = "--children --unit request --duration 0.5";
+    outcome(program.attaching("units", options, &folder.path().join("units"))).noted_success();
+    assert!(fs::read_dir(folder.path().join("units")).unwrap().count() > 1);
     // It can be counted then.
     assert!(!program.table("count", "--by function --duration 0.1").is_empty());
+}
+
+/// What the program allocated before is called as its own index of shared memory calls it.
+#[test]
+fn structures_of_a_running_server_have_names() {
+    let program = Running::of("run :ev56/postgres", "postgres");
+    let data = program.table("sharing", "--children --by data --processors 2 --duration 0.5");
+    let names = column(&data, "data");
+    for name in ["Buffer Descriptors", "XLOG Ctl"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    assert!(!names.contains(&"Backend Statistics"), "{names:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("live.trace");
+    let id = program.0.id().to_string();
+    let mut attach = pathlength(["attach", "--heap", &id, "-o"]);
+    let mut recording = attach.arg(&trace).stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    // SAFETY: a plain system call on numbers.
+    unsafe { libc::kill(recording.id() as i32, libc::SIGINT) };
+    recording.wait().unwrap();
+    run(&format!("check {}", trace.display())).quiet_success();
+    let strides = program.table("strides", "--by array --duration 0.3");
+    let is_known = |row: &Vec<String>| row.iter().any(|cell| cell == "Buffer Descriptors");
+    assert!(strides.iter().any(is_known), "{strides:?}");
 }
 
 #[test]
@@ -132,7 +169,8 @@ fn wrong_options_say_what_to_do() {
         ("caches".to_string(), 2, "required"),
         ("sharing --children :ev56/family".to_string(), 1, "--children goes with --attach"),
         ("faults --duration 1 :ev56/family".to_string(), 1, "with --attach"),
-        ("mrc --attach 1".to_string(), 2, "unexpected argument"),
+        ("mrc --attach 0".to_string(), 2, "a process has a number from 1"),
+        ("annotate --duration 1 :ev56/family".to_string(), 1, "with --attach"),
     ] {
         let outcome = run(&words);
         assert!(outcome.code() == code && outcome.stderr.contains(part), "{words}: {}", outcome.stderr);

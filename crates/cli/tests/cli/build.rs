@@ -1,5 +1,5 @@
 //! `build`: errors when a workload cannot be built, and the files that remain. (The builds themselves are tested in
-//! `lab`.)
+//! `workloads`.)
 
 use std::fs;
 use std::os::unix::process::CommandExt;

@@ -256,11 +256,6 @@ fn miss_ratio_curves_agree_with_caches_of_each_size() {
     assert_eq!(csv(&fs::read_to_string(alone).unwrap()), code);
     let two = run("mrc --streams data,code --largest 2K :ev5/tiny").quiet_success();
     assert!(two.find("Code:") < two.find("Data:") && !two.contains("Code and data"), "{two}");
-    // The old name of the command.
-    let old_name = run("caches --curves --streams data,code --largest 2K :ev5/tiny").quiet_success();
-    assert_eq!(old_name, two);
-    assert!(!run("caches --help").quiet_success().contains("--curves"));
-    assert!(run("caches --largest 2K :ev5/tiny").stderr.contains("--curves"));
     let page = folder.path("page.html");
     run(&format!("mrc -o {} :ev5/tiny", page.display())).quiet_success();
     let text = fs::read_to_string(page).unwrap();

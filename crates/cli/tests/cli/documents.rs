@@ -1,15 +1,16 @@
 //! Every command that README.md and docs/ print is executed as it is printed, or is listed here with the reason why not.
-//! The sessions of docs/GUIDE.md, with their output, are `guide.rs`'s; examples in Python are those of python/tests/.
+//! Sessions with their output (`console`) are `guide.rs`'s; examples in Python are those of python/tests/.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::guide;
 use crate::support::csv;
 
 /// How commands begin that are not executed here, and why.
-const NOT_EXECUTED: [(&str, &str); 25] = [
+const NOT_EXECUTED: [(&str, &str); 37] = [
     ("make study", "a long build"),
     ("make test", "it is what runs this"),
     ("apt-get install ./dist/", "needs root and a long build: packaging/test-dist does it"),
@@ -19,9 +20,6 @@ const NOT_EXECUTED: [(&str, &str); 25] = [
     ("pip install '.[charts]'", "needs a network and a long build: make test-python does it"),
     ("cargo install", "a long build: packaging/test-dist does it"),
     ("alias pathlength=", "the command under test is in PATH instead"),
-    ("pathlength run --gdb 1234", "an interactive debugger: gdb.rs and the guide's test use one"),
-    ("gdb-multiarch", "an interactive debugger: gdb.rs and the guide's test use one"),
-    ("pathlength attach", "a server of the reader's: attach.rs and the guide's test attach to others"),
     ("pathlength show hello.trace", "of pathlength system"),
     ("pathlength caches hello.trace", "of pathlength system"),
     ("pathlength faults hello.trace", "of pathlength system"),
@@ -32,12 +30,27 @@ const NOT_EXECUTED: [(&str, &str); 25] = [
     ("pathlength system", "builds a kernel, which takes minutes: make system-check does it"),
     ("pathlength study tpch", "takes minutes: tpch.rs makes the study of three queries"),
     ("pathlength study smp", "records a server that takes minutes to build: its parts have tests"),
+    ("pathlength study spike", "builds programs for minutes: its parts have tests"),
     ("sudo ", "changes the reader's machine: crates/vlm tests the commands on small pools"),
     ("vlm ", "needs sections of the reader's: crates/vlm tests the commands on small pools"),
     (
         "pathlength export three.trace --to din",
         "pipes into dineroIV, which no package has: export.rs does the same",
     ),
+    ("pathlength build postgresql", "takes minutes: make postgresql-check does it"),
+    ("cd ", "the reader's folders"),
+    ("cp source/", "a build of PostgreSQL"),
+    ("$EDITOR", "the reader's editor"),
+    ("diff -u source/", "a build of PostgreSQL"),
+    ("pathlength compare --unit exec_simple_query", "a build of PostgreSQL"),
+    ("pathlength count --children --time-dilation 1000", "a server: make postgresql-check counts one"),
+    ("pgbench", "asks a server: make clients-check does it"),
+    ("pg_ctl", "stops a server"),
+    ("pathlength compare --fail-above 0.5%", "a server's counts"),
+    ("pathlength objects bin/postgres", "a build of PostgreSQL: objects.rs has small programs"),
+    ("pathlength objects --by statement --children bin/postgres", "a build of PostgreSQL"),
+    ("pathlength count --children bin/postgres", "a server: make postgresql-check counts one"),
+    ("pathlength count --attach PID", "a server of the reader's: attach.rs attaches to others"),
 ];
 
 /// How commands begin that are to fail, and with which exit status.
@@ -53,10 +66,12 @@ struct Printed {
 /// What a page has for its readers to execute.
 #[derive(Debug, Default, PartialEq)]
 struct PageCommands {
-    /// The lines of indented and of console blocks; those that end with a backslash go on in the next.
+    /// The lines of indented blocks; those that end with a backslash go on in the next.
     commands: Vec<Printed>,
     /// Files that are shown: blocks with the name of the file as a comment in the first line.
     files: Vec<(String, String)>,
+    /// Whether there are sessions with their output.
+    has_sessions: bool,
 }
 
 fn read(page: &str) -> PageCommands {
@@ -67,15 +82,11 @@ fn read(page: &str) -> PageCommands {
         if let Some(language) = text.trim_start().strip_prefix("```") {
             let block = lines.by_ref().take_while(|(_, text)| !text.trim_start().starts_with("```"));
             let block: Vec<(usize, &str)> = block.collect();
-            match (language, block.first().and_then(|(_, first)| first.strip_prefix("# "))) {
-                ("console", _) => {
-                    found.add(block.iter().filter_map(|(at, text)| Some((*at, text.strip_prefix("$ ")?))))
-                }
-                (_, Some(name)) if name.contains('.') && !name.contains(' ') => {
-                    let content: Vec<&str> = block.iter().map(|(_, text)| *text).collect();
-                    found.files.push((name.into(), content.join("\n")));
-                }
-                _ => {}
+            found.has_sessions |= language == "console";
+            let name = block.first().and_then(|(_, first)| first.strip_prefix("# "));
+            if let Some(name) = name.filter(|name| name.contains('.') && !name.contains(' ')) {
+                let content: Vec<&str> = block.iter().map(|(_, text)| *text).collect();
+                found.files.push((name.into(), content.join("\n")));
             }
         } else if text.starts_with("    ") && before.is_empty() {
             let mut block = vec![(line, text.trim_start())];
@@ -131,25 +142,26 @@ $ pathlength show b
 shown
 ```
 ";
-    let commands = [
-        (3, "pathlength count ./a    # here"),
-        (4, "pathlength trace -o b \\\n./a"),
-        (21, "pathlength show b"),
-    ];
+    let commands = [(3, "pathlength count ./a    # here"), (4, "pathlength trace -o b \\\n./a")];
     let commands = commands.map(|(line, command)| Printed { line, command: command.into() });
     let files = [("own.toml".into(), "# own.toml\nbase = \"dec3000\"".into())];
-    assert_eq!(read(page), PageCommands { commands: commands.into(), files: files.into() });
+    assert_eq!(
+        read(page),
+        PageCommands { commands: commands.into(), files: files.into(), has_sessions: true }
+    );
 }
 
-/// The pages in the order in which they are read: later ones use what README's commands have made.
+/// The pages in the order in which they are read: later ones use what the guide's commands have made.
 fn pages(root: &Path) -> Vec<PathBuf> {
-    let mut pages = vec![root.join("README.md"), root.join("python/README.md")];
+    let mut pages: Vec<PathBuf> = guide::pages(root).concat();
+    pages.push(root.join("python/README.md"));
     for folder in ["docs", "docs/design"] {
         let paths = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
         let mut paths: Vec<PathBuf> =
             paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+        paths.retain(|path| !pages.contains(path));
         paths.sort();
-        pages.extend(paths.into_iter().filter(|path| !path.ends_with("GUIDE.md")));
+        pages.extend(paths);
     }
     pages
 }
@@ -201,9 +213,12 @@ fn commands_of_readme_and_docs_succeed() {
     let folder = workplace(&root);
     // Cargo finds the sources of workloads.
     let cargo = Path::new(env!("CARGO")).parent().expect("a folder");
+    let sessions = guide::pages(&root).concat();
     let (mut executed, mut unused) = (0, NOT_EXECUTED.map(|(beginning, _)| beginning).to_vec());
     for path in pages(&root) {
         let page = read(&fs::read_to_string(&path).unwrap());
+        let is_checked = sessions.contains(&path);
+        assert!(!page.has_sessions || is_checked, "{}: guide.rs executes no sessions of it", path.display());
         for (name, content) in page.files {
             fs::write(folder.path().join(name), content).unwrap();
         }

@@ -1,8 +1,8 @@
-//! The commands of docs/GUIDE.md print what it shows, but for numbers: those depend on the C library and on the names of
-//! folders.
+//! The sessions (`console`) of README.md, docs/GUIDE.md and its chapters print what these show, but for numbers: those depend
+//! on the C library and on the names of folders.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::outcome;
@@ -85,32 +85,61 @@ fn check(command: &str, shown: &[&str], printed: &str) {
     assert!(may_skip || rest.is_empty(), "{command} prints more than is shown:\n{}", rest.join("\n"));
 }
 
-#[test]
-fn the_guide_shows_what_its_commands_print() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/GUIDE.md")).unwrap();
-    let sessions = sessions(&page);
-    assert!(sessions.len() >= 15, "{} sessions", sessions.len());
+/// The pages with sessions, by the folder in which these are executed: the chapters of the guide go on where the one before ends.
+pub fn pages(root: &Path) -> [Vec<PathBuf>; 2] {
+    let guide = root.join("docs/GUIDE.md");
+    let contents = std::fs::read_to_string(&guide).unwrap();
+    let chapters =
+        contents.lines().filter_map(|line| line.strip_prefix("- [")?.split_once("](")?.1.strip_suffix(')'));
+    let chapters: Vec<PathBuf> = chapters.map(|chapter| root.join("docs").join(chapter)).collect();
+    [vec![root.join("README.md")], std::iter::once(guide).chain(chapters).collect()]
+}
+
+/// Executes the sessions of pages in a new folder; how many there were.
+fn check_sessions(root: &Path, pages: &[PathBuf]) -> usize {
     let folder = tempfile::tempdir().unwrap();
-    symlink(root.canonicalize().unwrap().join("docs"), folder.path().join("docs")).unwrap();
+    symlink(root.join("docs"), folder.path().join("docs")).unwrap();
     // The programs' stacks, and with them their misses and cycles, begin where the environment ends.
     std::fs::create_dir(folder.path().join("bin")).unwrap();
     symlink(env!("CARGO_BIN_EXE_pathlength"), folder.path().join("bin/pathlength")).unwrap();
-    for session in sessions {
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", &script(&session)])
-            .current_dir(&folder)
-            .env_clear()
-            .env("PATH", "bin:/usr/bin:/bin");
-        outcome({
-            shell.stdin(Stdio::null());
-            shell
-        });
-        let printed = std::fs::read_to_string(folder.path().join(OUTPUT)).unwrap();
-        let mut printed = printed.split(END);
-        for (command, shown) in &session {
-            check(command, shown, printed.next().unwrap());
+    let mut count = 0;
+    for path in pages {
+        let page = std::fs::read_to_string(path).unwrap();
+        for session in sessions(&page) {
+            check_session(folder.path(), &session);
+            count += 1;
         }
     }
+    count
+}
+
+fn check_session(folder: &Path, session: &[(&str, Vec<&str>)]) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script(session)]).current_dir(folder).env_clear().env("PATH", "bin:/usr/bin:/bin");
+    outcome({
+        shell.stdin(Stdio::null());
+        shell
+    });
+    let printed = std::fs::read_to_string(folder.join(OUTPUT)).unwrap();
+    let mut printed = printed.split(END);
+    for (command, shown) in session {
+        check(command, shown, printed.next().unwrap());
+    }
+}
+
+#[test]
+fn readme_shows_what_its_commands_print() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let [readme, _] = pages(&root);
+    let sessions = check_sessions(&root, &readme);
+    assert!(sessions >= 6, "{sessions} sessions");
+}
+
+#[test]
+fn guide_shows_what_its_commands_print() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let [_, guide] = pages(&root);
+    assert!(guide.len() >= 8, "{guide:?}");
+    let sessions = check_sessions(&root, &guide);
+    assert!(sessions >= 25, "{sessions} sessions");
 }

@@ -162,6 +162,28 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
+fn every_command_is_in_the_reference_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path();
+    assert_eq!(run(&format!("man --format markdown -o {}", pages.display())).quiet_success(), "");
+    let contents = fs::read_to_string(pages.join("SUMMARY.md")).unwrap();
+    let links = contents.lines().filter_map(|line| line.split_once("(reference/")?.1.strip_suffix(')'));
+    let mut links: Vec<String> = links.map(str::to_owned).collect();
+    links.extend(["README.md".into(), "SUMMARY.md".into()]);
+    links.sort();
+    assert_eq!(listing(pages), links, "QUESTIONS names each command once");
+    let index = fs::read_to_string(pages.join("README.md")).unwrap();
+    for name in commands("help") {
+        assert!(index.contains(&format!("- [{name}]({name}.md): ")), "{name}: {index}");
+        let page = fs::read_to_string(pages.join(format!("{name}.md"))).unwrap();
+        assert!(page.starts_with(&format!("# pathlength {name}\n\n")), "{page}");
+        assert!(page.contains("\n## Examples\n\n```text\npathlength "), "{page}");
+    }
+    let page = run("man --format markdown mrc").quiet_success();
+    assert!(page.contains("- `--streams <STREAMS>`"), "{page}");
+}
+
+#[test]
 fn a_page_of_no_command_is_rejected() {
     assert_eq!(run("man counts").failure(), "there is no command 'counts': pathlength help lists all");
 }

@@ -6,7 +6,7 @@ use events::record::{Entries, Entry};
 use events::{Consumer, Thread};
 use machine::{
     Cache, Caches, Crossing, HintedRegions, Holds, Machine, MissClass, MissRatioCurves, Prefetch,
-    Replacement, Request, TranslationBuffer, Write,
+    Replacement, Request, TranslationBuffer, WritePolicy,
 };
 use trace::Trace;
 

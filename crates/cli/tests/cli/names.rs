@@ -23,7 +23,7 @@ const MISSPELT: [(&str, &str); 14] = [
         "no variable 'no_such_thing' is known in the program (searched: ld-linux.so.2, ",
     ),
     ("compare --unit wrok :ev5/modes", "did you mean work?"),
-    ("caches --curves --from wrok", "did you mean work?"),
+    ("mrc --from wrok", "did you mean work?"),
 ];
 
 #[test]

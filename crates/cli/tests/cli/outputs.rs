@@ -45,7 +45,7 @@ impl Folder {
 }
 
 /// Outputs that are inputs.
-const INPUTS: [&str; 22] = [
+const INPUTS: [&str; 24] = [
     "trace -o prog ./prog work",
     "trace -o ./../$/prog prog work",
     "trace -o in.txt ./prog work in.txt",
@@ -68,6 +68,8 @@ const INPUTS: [&str; 22] = [
     "caches --machine mine.toml -o mine.toml t",
     "time --machine mine.toml -o mine.toml ./prog work",
     "strides -o t t",
+    "annotate --function main --caches mine.toml -o mine.toml t",
+    "count --by image -o t t",
 ];
 
 #[test]

@@ -45,6 +45,33 @@ fn saved_counts_show_what_the_run_did() {
     assert!(output.code() != 0 && output.stderr.contains("unit"), "{}", output.stderr);
 }
 
+/// A trace has the counts of its run, but for lines and processes.
+#[test]
+fn counts_of_a_trace_are_those_of_the_run() {
+    let folder = Folder::new();
+    let trace = folder.path("run.trace");
+    run(&format!("trace -o {} :ev56/modes work", trace.display())).quiet_success();
+    let trace = trace.display();
+    for by in ["", "--by instruction", "--by function", "--by image", "--by group"] {
+        assert_eq!(tables(&format!("count {by} {trace}")), tables(&format!("count {by} :ev56/modes work")));
+    }
+    let counts = folder.path("run.counts");
+    run(&format!("count -o {} {trace}", counts.display())).quiet_success();
+    assert_eq!(tables(&format!("count {}", counts.display())), tables(&format!("count {trace}")));
+    for (options, part) in
+        [("--by line", "no lines"), ("--unit work", "--unit and --class are for a program")]
+    {
+        let failure = run(&format!("count {options} {trace}")).failure();
+        assert!(failure.contains(part), "{failure}");
+    }
+    let failure = run(&format!("count {trace} work")).failure();
+    assert!(failure.contains("an argument is for a program that is run"), "{failure}");
+    for command in ["caches", "strides", "calls", "sharing", "profile -o x"] {
+        let failure = run(&format!("{command} {}", counts.display())).failure();
+        assert!(failure.contains("holds saved counts"), "{command}: {failure}");
+    }
+}
+
 #[test]
 fn programs_saved_counts_and_traces_compare_alike() {
     let folder = Folder::new();

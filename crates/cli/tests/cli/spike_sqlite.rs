@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::build::{BuildFolders, build};
-use lab::toolchain::{BYTE_WORD, NATIVE};
-use lab::workload::Workload;
+use workloads::build::{BuildFolders, build};
+use workloads::toolchain::{BYTE_WORD, NATIVE};
+use workloads::workload::Workload;
 
 use crate::spike_environment::Workplace;
 

@@ -1,4 +1,4 @@
-//! `study`: errors when it cannot be made. (The study itself is tested in `lab`.)
+//! `study`: errors when it cannot be made. (The study itself is tested in `studies`.)
 
 use crate::support::{listing, outcome, pathlength};
 

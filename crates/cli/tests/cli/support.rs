@@ -59,6 +59,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "sampled.c", "sampled", &["-O1"]);
         compile(&folder, switches, "shared.c", "shared", &["-pthread"]);
         compile(&folder, switches, "shares.c", "shares", &[]);
+        compile(&folder, switches, "shmem_index.c", "postgres", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);
         compile(&folder, switches, "store.cc", "store", &[]);
         compile(&folder, switches, "sleeps.c", "sleeps", &[]);

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use lab::build::{BuildFolders, build};
-use lab::toolchain::{BYTE_WORD, NATIVE};
-use lab::workload::Workload;
+use workloads::build::{BuildFolders, build};
+use workloads::toolchain::{BYTE_WORD, NATIVE};
+use workloads::workload::Workload;
 
 use crate::caches::{Folder, cell, column};
 use crate::distribution::tables;

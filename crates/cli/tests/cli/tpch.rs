@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use lab::build::{Build, BuildFolders, build};
-use lab::toolchain::{BYTE_WORD, NATIVE};
-use lab::workload::Workload;
+use workloads::build::{Build, BuildFolders, build};
+use workloads::toolchain::{BYTE_WORD, NATIVE};
+use workloads::workload::Workload;
 
 use crate::caches::{Folder, cell};
 use crate::support::{Outcome, csv, outcome, pathlength};
@@ -246,9 +246,9 @@ fn access_paths_are_compared() {
 fn alpha_answers_what_the_host_answers() {
     studied();
     let folder = Folder::new();
-    for number in lab::study::tpch::numbers().step_by(testing::sample(5, 1)) {
+    for number in studies::tpch::numbers().step_by(testing::sample(5, 1)) {
         let file = folder.path(&format!("q{number:02}.sql"));
-        fs::write(&file, lab::study::tpch::sqlite_query(number, SCALE.parse().unwrap())).unwrap();
+        fs::write(&file, studies::tpch::sqlite_query(number, SCALE.parse().unwrap())).unwrap();
         let ours = on_alpha(&["run"], &[&file]);
         assert_eq!((ours.code(), ours.stderr.as_str()), (0, ""), "Q{number}");
         assert_eq!(ours.stdout, on_host(&[&file]), "Q{number}");

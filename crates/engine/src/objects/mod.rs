@@ -4,6 +4,8 @@
 mod rules;
 mod site;
 mod statements;
+mod steps;
+mod structures;
 mod table;
 
 use std::collections::{BTreeMap, HashSet};
@@ -11,7 +13,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use events::LoadedImage;
 use events::record::Mark;
-use guest::CallingConvention;
+use guest::{CallingConvention, DebuggerRegisters};
 use image::{CallState, Image};
 use memory::Memory;
 
@@ -19,6 +21,9 @@ use self::rules::ObjectRole;
 pub use self::rules::ObjectRule;
 pub use self::site::check_objects;
 use self::site::{ObjectSite, sites};
+use self::steps::{KnownSteps, StepSite, SteppedCall};
+pub use self::structures::StructureRule;
+pub(crate) use self::structures::StructureSites;
 pub(crate) use self::table::ObjectTable;
 use crate::lock;
 use crate::places::entries;
@@ -35,6 +40,9 @@ pub(crate) struct ObjectCalls {
     table: Arc<Mutex<ObjectTable>>,
     /// By the addresses of entries.
     sites: BTreeMap<u64, Arc<ObjectSite>>,
+    /// By the addresses of blocks.
+    steps: BTreeMap<u64, Arc<StepSite>>,
+    known_steps: KnownSteps,
     /// Return addresses of calls so far.
     returns: HashSet<u64>,
     open: Vec<OpenCall>,
@@ -55,20 +63,36 @@ struct OpenCall {
     acquires: Option<(u32, Option<u64>)>,
     /// Whether it has waited for the lock.
     awaits: bool,
+    /// What its steps need, if it has any.
+    stepped: Option<SteppedCall>,
 }
 
-/// The state of a program at the entry of a function.
+/// The state of a program at the entry of a function, or at a step of a call.
 #[derive(Clone, Copy)]
 struct Entered<'p> {
     cpu: &'p Cpu,
     memory: &'p Memory,
     /// The element of a list that is looked at.
     index: u64,
+    /// At a step: the call.
+    call: Option<&'p OpenCall>,
 }
 
 impl CallState for Entered<'_> {
     fn argument(&self, number: usize) -> u64 {
-        self.cpu.argument(number)
+        match self.call.and_then(|call| call.stepped) {
+            Some(stepped) => stepped.arguments[number],
+            None => self.cpu.argument(number),
+        }
+    }
+
+    fn register(&self, number: u16) -> Option<u64> {
+        // Debug information numbers integer registers as GDB does.
+        self.cpu.registers().get(usize::from(number)).copied()
+    }
+
+    fn frame(&self) -> Option<u64> {
+        self.call.map(|call| call.stack_pointer)
     }
 
     fn index(&self) -> u64 {
@@ -99,8 +123,14 @@ impl ObjectCalls {
 
     /// The calls of another thread.
     pub(crate) fn thread(&self) -> ObjectCalls {
-        let (sites, returns) = (self.sites.clone(), self.returns.clone());
-        ObjectCalls { table: self.table.clone(), sites, returns, ..ObjectCalls::new(self.rules.clone()) }
+        let (sites, steps, returns) = (self.sites.clone(), self.steps.clone(), self.returns.clone());
+        ObjectCalls {
+            table: self.table.clone(),
+            sites,
+            steps,
+            returns,
+            ..ObjectCalls::new(self.rules.clone())
+        }
     }
 
     /// The process is a copy of another one. The lock may be another thread's, which does not exist here.
@@ -138,18 +168,22 @@ impl ObjectCalls {
 
     /// An image was mapped.
     pub(crate) fn mapped(&mut self, image: &LoadedImage, file: &Image) {
-        let known = self.sites.len();
-        for (function, site) in sites(&self.rules, image, file, &mut |_| {}) {
+        let known = self.sites.len() + self.steps.len();
+        let found = sites(&self.rules, image, file, &mut |_| {});
+        for (function, site) in found.functions {
             let site = Arc::new(site);
             let entries = entries(file, function).map(|at| (at.wrapping_add(image.bias), site.clone()));
             self.sites.extend(entries);
         }
-        self.requires_recompilation |= self.sites.len() > known;
+        let steps = found.steps.into_iter();
+        self.steps.extend(steps.map(|(at, step)| (at.wrapping_add(image.bias), Arc::new(step))));
+        self.requires_recompilation |= self.sites.len() + self.steps.len() > known;
     }
 
-    /// Whether [`ObjectCalls::enter`] must be called for each execution of the block: for entries and for return addresses.
+    /// Whether [`ObjectCalls::enter`] must be called for each execution of the block: for entries, return addresses and steps.
     pub(crate) fn must_report(&self, block: &Block) -> bool {
-        self.sites.contains_key(&block.address) || self.returns.contains(&block.address)
+        let address = &block.address;
+        self.sites.contains_key(address) || self.returns.contains(address) || self.steps.contains_key(address)
     }
 
     /// Whether [`ObjectCalls::must_report`] has become true for more blocks since the last call.
@@ -167,8 +201,47 @@ impl ObjectCalls {
             }
         }
         if let Some(site) = self.sites.get(&block.address).cloned() {
-            self.called(&site, &Entered { cpu, memory, index: 0 });
+            self.called(&site, &Entered { cpu, memory, index: 0, call: None });
         }
+        if let Some(step) = self.steps.get(&block.address).cloned() {
+            self.step(&step, cpu, memory);
+        }
+    }
+
+    /// Control is at a step of the innermost call.
+    fn step(&mut self, step: &StepSite, cpu: &Cpu, memory: &Memory) {
+        let Some(call) = self.open.last_mut() else { return };
+        let Some(stepped) = call.stepped.filter(|stepped| stepped.rule == step.rule) else { return };
+        let entered = Entered { cpu, memory, index: 0, call: Some(call) };
+        let object = step.object(&stepped, &mut self.known_steps, &mut lock(&self.table), &entered);
+        if object != call.object {
+            call.object = object;
+            let is_back = object == stepped.whole;
+            self.marks.push(if is_back { Mark::ObjectLeft(object) } else { Mark::ObjectEntered(object) });
+        }
+    }
+
+    /// Control enters a function that interprets a program.
+    fn begin_steps(&mut self, site: &ObjectSite, entered: &Entered) {
+        let arguments = [0, 1, 2, 3, 4, 5].map(|number| entered.argument(number));
+        let begins = site.begins.as_ref().and_then(|begins| begins.value(entered));
+        if begins.is_none_or(|begins| begins != 0) {
+            self.known_steps.forget(arguments[0]);
+        }
+        let object = self.current();
+        let stepped = Some(SteppedCall { rule: site.rule, whole: object, arguments });
+        let (return_address, stack_pointer) = (entered.cpu.return_address(), entered.cpu.stack_pointer());
+        self.requires_recompilation |= self.returns.insert(return_address);
+        let call = OpenCall {
+            return_address,
+            stack_pointer,
+            object,
+            ends: None,
+            acquires: None,
+            awaits: false,
+            stepped,
+        };
+        self.open.push(call);
     }
 
     /// Ends the calls that have returned or were left.
@@ -205,6 +278,9 @@ impl ObjectCalls {
         let (return_address, stack_pointer) = (entered.cpu.return_address(), entered.cpu.stack_pointer());
         let rule = &self.rules[site.rule];
         let role = rule.role;
+        if rule.steps.is_some() {
+            return self.begin_steps(site, entered);
+        }
         if role == ObjectRole::Waits {
             if let Some(call) = self.open.last_mut()
                 && let Some((awaited, _)) = call.acquires
@@ -261,7 +337,15 @@ impl ObjectCalls {
         if self.returns.insert(return_address) {
             self.requires_recompilation = true;
         }
-        self.open.push(OpenCall { return_address, stack_pointer, object, ends, acquires, awaits: false });
+        self.open.push(OpenCall {
+            return_address,
+            stack_pointer,
+            object,
+            ends,
+            acquires,
+            awaits: false,
+            stepped: None,
+        });
         self.marks.push(Mark::ObjectEntered(object));
     }
 

@@ -39,6 +39,48 @@ pub struct ObjectRule {
     /// What is appended to names. The first one with the name decides.
     #[serde(default)]
     pub(crate) detail: Vec<NameDetail>,
+    /// The function interprets programs, whose steps belong to objects.
+    pub(crate) steps: Option<StepRule>,
+    /// What a program needs for the rule, in words.
+    pub needs: Option<String>,
+}
+
+/// Which object each step of a program belongs to that a function interprets. A step begins where the function jumps to the code
+/// of the step's operation, by a table: there expressions may name the function's variables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepRule {
+    /// The number that tells steps apart, such as an address.
+    pub(crate) at: TextExpression,
+    /// At the function's entry: if it is not 0, its first argument is a new program, or one that changed.
+    pub(crate) begins: TextExpression,
+    /// The number of elements, of which `$i` is one, from 0.
+    pub(crate) elements: TextExpression,
+    /// Which steps an element covers. Of several elements that cover a step, the one with the least extent has it.
+    pub(crate) covers: Vec<StepCover>,
+    /// The object of an element: a number.
+    pub(crate) node: TextExpression,
+    /// The number of the object above object `$i`; 0 if that is the object of the call. Names are those of object `$i`, too.
+    pub(crate) parent: TextExpression,
+}
+
+/// Steps that an element covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepCover {
+    /// Whether it covers a step: a number that is not 0.
+    pub(crate) when: TextExpression,
+    /// How many steps it covers, roughly.
+    pub(crate) extent: TextExpression,
+}
+
+impl StepRule {
+    /// The expressions at steps but for those of names, in order.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let covers = self.covers.iter().flat_map(|cover| [&cover.when, &cover.extent]);
+        let all = [&self.at, &self.elements, &self.node, &self.parent].into_iter().chain(covers);
+        all.map(|expression| &expression.1)
+    }
 }
 
 /// What a call means for an object.
@@ -186,6 +228,10 @@ impl ObjectRule {
     pub fn problem(&self) -> Option<&'static str> {
         if self.functions.is_empty() {
             Some("it has no functions")
+        } else if self.steps.is_some() && (self.name.is_none() || self.key.is_some()) {
+            Some("the objects of steps have a name and no key")
+        } else if self.steps.is_some() && self.role != ObjectRole::Uses {
+            Some("a function with steps has no role")
         } else if self.role == ObjectRole::Labels && self.name.is_none() {
             Some("it has no name")
         } else if self.role == ObjectRole::Labels && self.key.is_none() {
@@ -204,6 +250,11 @@ impl ObjectRule {
         } else {
             None
         }
+    }
+
+    /// The name of objects at entries: those of steps are named at the steps.
+    pub(crate) fn entry_name(&self) -> Option<&NameTemplate> {
+        self.name.as_ref().filter(|_| self.steps.is_none())
     }
 
     /// Its functions, as users name them.

@@ -7,7 +7,7 @@ use events::LoadedImage;
 use serde::{Deserialize, Serialize};
 use trace::Header;
 
-use crate::objects::ObjectRule;
+use crate::objects::{ObjectRule, StructureRule};
 use crate::places::Place;
 use crate::platform::Cpu;
 use crate::unit_class::ClassRule;
@@ -31,6 +31,8 @@ pub struct Plan {
     pub heap: bool,
     /// Also report, to a consumer, the objects that calls are for.
     pub objects: Vec<ObjectRule>,
+    /// With `heap`, of a program that runs already: where to find the blocks that it has allocated before.
+    pub structures: Vec<StructureRule>,
 }
 
 impl Plan {

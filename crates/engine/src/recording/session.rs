@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use events::{Consumer, LoadedImage};
@@ -108,6 +108,8 @@ pub(super) struct Session {
     images: Mutex<Vec<LoadedImage>>,
     /// What is mapped, as far as it is recorded.
     mappings: RecordedMappings,
+    /// A thread has recorded what was allocated before.
+    has_structures: AtomicBool,
     /// Number of instructions recorded by threads that have ended.
     instructions: AtomicU64,
     /// Why recording ended early.
@@ -162,6 +164,11 @@ impl Session {
         Arc::new(Session::of(plan, writer, numbers, state, None))
     }
 
+    /// Whether the calling thread is the first one to record what was allocated before.
+    pub(super) fn is_first_with_structures(&self) -> bool {
+        !self.has_structures.swap(true, Ordering::Relaxed)
+    }
+
     fn of(
         plan: Plan,
         writer: Arc<Writer>,
@@ -184,6 +191,7 @@ impl Session {
             connection,
             images,
             mappings: RecordedMappings::default(),
+            has_structures: AtomicBool::new(false),
             instructions,
             failure,
             _descriptors: Some(DescriptorOwner::new()),

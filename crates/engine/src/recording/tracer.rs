@@ -17,7 +17,7 @@ use super::plan::{Addresses, Missing};
 use super::session::{RecordingState, Session};
 use crate::calls::{Calls, Ended};
 use crate::lock;
-use crate::objects::ObjectCalls;
+use crate::objects::{ObjectCalls, StructureSites};
 use crate::platform::{Block, BlockCache, Cpu};
 use guest::{Guest, InstrumentationLevel};
 use memory::Memory;
@@ -35,6 +35,8 @@ pub(super) struct Tracer {
     calls: Calls,
     /// Allocations, if the plan records the heap.
     heap: Option<Allocations>,
+    /// Of a program that ran before it was recorded: where to find what it has allocated, until that is recorded.
+    structures: Option<StructureSites>,
     /// Calls that are for objects, if the plan has rules for those.
     objects: Option<ObjectCalls>,
     /// The number of the recorded unit.
@@ -82,7 +84,9 @@ impl Tracer {
         let addresses = Addresses::new(plan);
         let heap = plan.heap.then(Allocations::default);
         let objects = (!plan.objects.is_empty()).then(|| ObjectCalls::new(plan.objects.as_slice().into()));
-        let mut tracer = Tracer { heap, objects, ..Tracer::of(session, addresses, calls, Vec::new()) };
+        let structures = (plan.heap && !plan.structures.is_empty()).then(StructureSites::default);
+        let mut tracer =
+            Tracer { heap, structures, objects, ..Tracer::of(session, addresses, calls, Vec::new()) };
         images.iter().for_each(|image| tracer.mapped(image));
         tracer
     }
@@ -94,6 +98,7 @@ impl Tracer {
             addresses,
             calls,
             heap: None,
+            structures: None,
             objects: None,
             unit: None,
             images,
@@ -340,6 +345,15 @@ impl Tracer {
         match plan.from.as_ref().and_then(|place| place.instructions()) {
             Some(_) if self.session.state() == RecordingState::Before => InstrumentationLevel::Limited,
             _ => InstrumentationLevel::Instructions,
+        }
+    }
+
+    /// Appends the blocks that the process has allocated before, once for all of its threads.
+    fn add_structures(&mut self, memory: &Memory) {
+        if let (Some(structures), Some(heap)) = (self.structures.take(), &mut self.heap)
+            && self.session.is_first_with_structures()
+        {
+            heap.marks.splice(0..0, structures.blocks(memory).into_iter().map(Mark::Heap));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Some thousand random sequences. `make fuzz` runs any number and minimizes failures: `target/release/examples/fuzz
+//! Some thousand random sequences. `make fuzz` runs any number and minimizes failures: `target/release/fuzz
 //! shrink full SEED WAY SEQUENCE` minimizes a failure of this test.
 
 use crate::compare;

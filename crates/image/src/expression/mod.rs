@@ -1,6 +1,9 @@
-//! Expressions of C over the arguments of a function, evaluated at its entry: `$1->plan->type`. Types are those of the
+//! Expressions of C over the arguments of a function, evaluated at its entry, `$1->plan->type`, or also over its variables while control
+//! is at one of its instructions. Types are those of the
 //! image's debug information, which also says how a value is written: the name of an enumerator, a text, a number.
 
+mod locals;
+mod operators;
 mod parse;
 mod types;
 
@@ -10,6 +13,8 @@ use std::sync::Arc;
 
 use gimli::{DwarfSections, EndianSlice, LittleEndian};
 
+use self::locals::LocalPlace;
+use self::operators::Operator;
 use self::parse::TypeName;
 use self::types::{Kind, TypeRef, Types};
 use crate::{Image, section};
@@ -33,16 +38,15 @@ enum Term {
     /// The index of an element of a list, where one is looked for.
     Index,
     Number(i64),
-    /// A variable outside functions, or an enumerator.
+    /// A variable of the function where it is evaluated within one, one outside functions, or an enumerator.
     Variable(String),
     /// Of a structure, or of the one that a pointer points at.
     Member(Box<Term>, String),
     Element(Box<Term>, Box<Term>),
     Cast(TypeName, Box<Term>),
     Pointee(Box<Term>),
-    Product(Box<Term>, i64),
-    /// The sign is that of the second one.
-    Sum(Box<Term>, i64, Box<Term>),
+    Address(Box<Term>),
+    Binary(Operator, Box<Term>, Box<Term>),
 }
 
 /// What is wrong with an expression.
@@ -76,10 +80,19 @@ impl FromStr for Expression {
     }
 }
 
-/// The processor and the memory of a program at the entry of a function.
+/// The processor and the memory of a program at the entry of a function, or at a later instruction of a call.
 pub trait CallState {
-    /// An argument, numbered from 0.
+    /// An argument at the entry, numbered from 0.
     fn argument(&self, number: usize) -> u64;
+    /// The register of this number, as debug information numbers them.
+    fn register(&self, number: u16) -> Option<u64> {
+        let _ = number;
+        None
+    }
+    /// The stack pointer before the call.
+    fn frame(&self) -> Option<u64> {
+        None
+    }
     /// The value of `$i`.
     fn index(&self) -> u64 {
         0
@@ -103,10 +116,12 @@ enum Access {
     Argument(usize),
     Index,
     Constant(u64),
+    Register(u16),
+    /// The stack pointer before the call.
+    Frame,
     /// So many bytes at an address.
     Load(Box<Access>, u64, bool),
-    Sum(Box<Access>, Box<Access>),
-    Product(Box<Access>, u64),
+    Binary(Operator, Box<Access>, Box<Access>),
     /// A number that is less than another one; else there is no value.
     Below(Box<Access>, u64),
 }
@@ -132,6 +147,15 @@ struct Typed {
     is_pointer: bool,
 }
 
+/// Where an expression is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvaluationPoint {
+    /// The function's link-time address.
+    pub function: u64,
+    /// The link-time address of an instruction of it, if that is not its first one.
+    pub instruction: Option<u64>,
+}
+
 /// The functions and types of an image, for expressions.
 pub struct ExpressionTypes<'i> {
     image: &'i Image,
@@ -150,20 +174,20 @@ impl<'i> ExpressionTypes<'i> {
         ExpressionTypes { image, bias, sections }
     }
 
-    /// Compiles the expressions of functions, which begin at link-time addresses.
+    /// Compiles expressions.
     pub fn compile<'e>(
         &self,
-        expressions: impl Iterator<Item = (u64, &'e Expression)>,
+        expressions: impl Iterator<Item = (EvaluationPoint, &'e Expression)>,
     ) -> Vec<Result<CompiledExpression, ExpressionError>> {
         let dwarf = self.sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
         let types = Types::new(&dwarf);
-        let compile = |(function, expression): (u64, &Expression)| {
+        let compile = |(point, expression): (EvaluationPoint, &Expression)| {
             let compiler = Compiler {
                 types: &types,
                 image: self.image,
                 bias: self.bias,
-                function,
-                parameters: types.parameters(function),
+                point,
+                parameters: types.parameters(point.function),
             };
             let compiled = compiler.term(&expression.term).and_then(|typed| compiler.finish(typed));
             compiled.map_err(|reason| ExpressionError::Type { text: expression.text.clone(), reason })
@@ -177,7 +201,7 @@ struct Compiler<'t, 'a, 'd> {
     types: &'t Types<'a, 'd>,
     image: &'t Image,
     bias: u64,
-    function: u64,
+    point: EvaluationPoint,
     /// The unit of the function, and the types of its parameters.
     parameters: Option<(usize, Vec<Option<TypeRef>>)>,
 }
@@ -186,7 +210,7 @@ type Reason = String;
 
 impl Compiler<'_, '_, '_> {
     fn function_name(&self) -> String {
-        self.image.function_at(self.function).map_or_else(String::new, |function| function.name.clone())
+        self.image.function_at(self.point.function).map_or_else(String::new, |function| function.name.clone())
     }
 
     fn unit(&self) -> Result<usize, Reason> {
@@ -217,14 +241,13 @@ impl Compiler<'_, '_, '_> {
             }
             Term::Cast(name, of) => self.cast(name, of),
             Term::Pointee(of) => self.element(self.term(of)?, Typed::number(Access::Constant(0))),
-            Term::Product(of, factor) => {
-                let of = self.value(self.term(of)?)?;
-                Ok(Typed::number(Access::Product(Box::new(of), factor.cast_unsigned())))
-            }
-            Term::Sum(one, sign, other) => {
+            Term::Address(of) => match self.term(of)? {
+                of if of.is_place => Ok(Typed::number(of.access)),
+                _ => Err("'&' is for what is in memory".into()),
+            },
+            Term::Binary(operator, one, other) => {
                 let (one, other) = (self.value(self.term(one)?)?, self.value(self.term(other)?)?);
-                let other = Access::Product(Box::new(other), sign.cast_unsigned());
-                Ok(Typed::number(Access::Sum(Box::new(one), Box::new(other))))
+                Ok(Typed::number(Access::Binary(*operator, Box::new(one), Box::new(other))))
             }
         }
     }
@@ -243,6 +266,18 @@ impl Compiler<'_, '_, '_> {
     }
 
     fn variable(&self, name: &str) -> Result<Typed, Reason> {
+        let local = self.point.instruction.and_then(|at| self.types.local(self.point.function, name, at));
+        if let Some(local) = local {
+            let local = local.map_err(|reason| format!("'{name}': {reason}"))?;
+            return Ok(match local.place {
+                LocalPlace::Register(number) => {
+                    Typed { of: Some(local.of), ..Typed::number(Access::Register(number)) }
+                }
+                LocalPlace::Frame(offset) => {
+                    Typed::place(Access::Frame.plus(Access::Constant(offset.cast_unsigned())), local.of)
+                }
+            });
+        }
         let Some(symbol) = self.image.symbol(name) else {
             let number = self.types.enumerator(self.unit()?, name);
             let number = number.ok_or_else(|| format!("{} has no variable '{name}'", self.image.name()))?;
@@ -270,8 +305,7 @@ impl Compiler<'_, '_, '_> {
                 false => format!("there is no member '{name}' that has an address; there are {members}"),
             }
         })?;
-        let access = Access::Sum(Box::new(address), Box::new(Access::Constant(found.offset)));
-        Ok(Typed::place(access, found.of))
+        Ok(Typed::place(address.plus(Access::Constant(found.offset)), found.of))
     }
 
     fn no_structure(&self, name: &str) -> Reason {
@@ -293,9 +327,9 @@ impl Compiler<'_, '_, '_> {
         if let Some(count) = count.filter(|&count| count > 1) {
             index = Access::Below(Box::new(index), count);
         }
-        let offset = Access::Product(Box::new(index), size);
-        let access = Access::Sum(Box::new(address), Box::new(offset));
-        Ok(Typed::place(access, element))
+        let size = Box::new(Access::Constant(size));
+        let offset = Access::Binary(Operator::Multiply, Box::new(index), size);
+        Ok(Typed::place(address.plus(offset), element))
     }
 
     /// A pointer to another type.
@@ -357,14 +391,20 @@ impl Typed {
 }
 
 impl Access {
+    fn plus(self, other: Access) -> Access {
+        Access::Binary(Operator::Add, Box::new(self), Box::new(other))
+    }
+
     fn value(&self, state: &dyn CallState) -> Option<u64> {
         Some(match self {
             Access::Argument(number) => state.argument(*number),
             Access::Index => state.index(),
             Access::Constant(value) => *value,
-            Access::Sum(one, other) => one.value(state)?.wrapping_add(other.value(state)?),
+            Access::Register(number) => state.register(*number)?,
+            Access::Frame => state.frame()?,
+            Access::Binary(Operator::Both, one, _) if one.value(state)? == 0 => 0,
+            Access::Binary(operator, one, other) => operator.apply(one.value(state)?, other.value(state)?),
             Access::Below(one, limit) => one.value(state).filter(|value| value < limit)?,
-            Access::Product(one, factor) => one.value(state)?.wrapping_mul(*factor),
             Access::Load(address, size, is_signed) => {
                 let (mut bytes, size) = ([0; 8], *size as usize);
                 if !state.read(address.value(state)?, &mut bytes[..size]) {
@@ -414,6 +454,14 @@ mod tests {
             100 + number as u64
         }
 
+        fn register(&self, number: u16) -> Option<u64> {
+            Some(1000 + u64::from(number))
+        }
+
+        fn frame(&self) -> Option<u64> {
+            Some(0x1000)
+        }
+
         fn read(&self, address: u64, bytes: &mut [u8]) -> bool {
             bytes.iter_mut().zip(address..).for_each(|(byte, at)| *byte = at as u8);
             address != 0
@@ -436,6 +484,48 @@ mod tests {
         assert_ne!(of("((T *)$1)->a"), of("(T *)$1->a"));
         assert_eq!(of("x[$2 - 1 + y]"), of("x[($2 - 1) + y]"));
         assert_eq!(of("$1 - 0x10"), of("$1 - 16"));
+        assert_eq!(of("$1 & 1 == $2 + 3 * x && y < &z"), of("(($1 & (1 == ($2 + (3 * x)))) && (y < (&z)))"));
+        assert_eq!(of("$1 - $2 - $3"), of("($1 - $2) - $3"));
+        assert_ne!(of("$1 < 2 == 3"), of("$1 < (2 == 3)"));
+        assert_eq!(of("-1 <= $1"), of("(0 - 1) <= $1"));
+    }
+
+    #[test]
+    fn operators_are_those_of_c() {
+        let value = |operator, one: i64, other: i64| {
+            operator_value(operator, one.cast_unsigned(), other.cast_unsigned()).map(u64::cast_signed)
+        };
+        for (operator, expected) in [
+            (Operator::Add, 1),
+            (Operator::Subtract, -5),
+            (Operator::Multiply, -6),
+            (Operator::BitAnd, 2),
+            (Operator::Equal, 0),
+            (Operator::Unequal, 1),
+            (Operator::Less, 1),
+            (Operator::AtMost, 1),
+            (Operator::Greater, 0),
+            (Operator::AtLeast, 0),
+            (Operator::Both, 1),
+        ] {
+            assert_eq!(value(operator, -2, 3), Some(expected), "{operator:?}");
+        }
+        // What follows && is not computed after 0.
+        let nowhere = || load(Access::Constant(0), 8, false);
+        let both = |one| Access::Binary(Operator::Both, Box::new(Access::Constant(one)), Box::new(nowhere()));
+        assert_eq!((both(0).value(&Numbers), both(1).value(&Numbers)), (Some(0), None));
+    }
+
+    fn operator_value(operator: Operator, one: u64, other: u64) -> Option<u64> {
+        let (one, other) = (Box::new(Access::Constant(one)), Box::new(Access::Constant(other)));
+        Access::Binary(operator, one, other).value(&Numbers)
+    }
+
+    #[test]
+    fn variables_are_in_registers_and_in_the_frame() {
+        assert_eq!(Access::Register(9).value(&Numbers), Some(1009));
+        let at = Access::Frame.plus(Access::Constant(u64::MAX));
+        assert_eq!(load(at, 1, false).value(&Numbers), Some(0xff));
     }
 
     #[test]
@@ -446,8 +536,9 @@ mod tests {
         assert_eq!(value(&load(Access::Constant(0), 8, false)), None);
         let below = |limit| Access::Below(Box::new(Access::Argument(0)), limit);
         assert_eq!((value(&below(101)), value(&below(100))), (Some(100), None));
-        let product = Access::Product(Box::new(Access::Argument(2)), u64::MAX);
-        assert_eq!(value(&Access::Sum(Box::new(Access::Constant(103)), Box::new(product))), Some(1));
+        let minus = Box::new(Access::Constant(u64::MAX));
+        let product = Access::Binary(Operator::Multiply, Box::new(Access::Argument(2)), minus);
+        assert_eq!(value(&Access::Constant(103).plus(product)), Some(1));
     }
 
     #[test]

@@ -1,14 +1,25 @@
 //! The syntax of expressions: a part of C's.
 
+use super::operators::Operator;
 use super::{ExpressionError, Term};
 
 /// The most operations of an expression.
 const MOST_OPERATIONS: usize = 128;
 
+/// Operators between operands, from those that bind least, as in C. Of one level, longer ones come first.
+const LEVELS: [&[(&str, Operator)]; 6] = [
+    &[("&&", Operator::Both)],
+    &[("&", Operator::BitAnd)],
+    &[("==", Operator::Equal), ("!=", Operator::Unequal)],
+    &[("<=", Operator::AtMost), (">=", Operator::AtLeast), ("<", Operator::Less), (">", Operator::Greater)],
+    &[("+", Operator::Add), ("-", Operator::Subtract)],
+    &[("*", Operator::Multiply)],
+];
+
 /// Reads a text.
 pub(super) fn parse(text: &str) -> Result<Term, ExpressionError> {
     let mut parser = Parser { text, at: 0, operations: 0 };
-    let term = parser.sum()?;
+    let term = parser.whole()?;
     match parser.rest() {
         "" => Ok(term),
         rest => Err(parser.wrong(&format!("'{rest}' follows a complete expression"))),
@@ -65,37 +76,38 @@ impl<'t> Parser<'t> {
         if self.operations > MOST_OPERATIONS { Err(self.wrong("it is too long")) } else { Ok(()) }
     }
 
-    fn sum(&mut self) -> Result<Term, ExpressionError> {
-        let mut sum = self.product()?;
+    /// Operands with operators between them that bind as closely as this level's, or closer.
+    fn binary(&mut self, level: usize) -> Result<Term, ExpressionError> {
+        let Some(operators) = LEVELS.get(level) else { return self.prefixed() };
+        let mut term = self.binary(level + 1)?;
         loop {
-            let sign = match self.rest() {
-                rest if rest.starts_with("->") => break,
-                rest if rest.starts_with('+') => 1,
-                rest if rest.starts_with('-') => -1,
-                _ => break,
-            };
-            self.at += 1;
-            sum = Term::Sum(Box::new(sum), sign, Box::new(self.product()?));
+            let rest = self.rest();
+            let is_next = |&&(text, _): &&(&str, Operator)| rest.starts_with(text);
+            let Some(&(text, operator)) = operators.iter().find(is_next) else { return Ok(term) };
+            if rest.starts_with("->") || (text == "&" && rest.starts_with("&&")) {
+                return Ok(term);
+            }
+            self.count()?;
+            self.at += text.len();
+            term = Term::Binary(operator, Box::new(term), Box::new(self.binary(level + 1)?));
         }
-        Ok(sum)
     }
 
-    fn product(&mut self) -> Result<Term, ExpressionError> {
-        let mut product = self.prefixed()?;
-        while self.takes("*") {
-            self.count()?;
-            let Term::Number(factor) = self.primary()? else {
-                return Err(self.wrong("only numbers follow '*'"));
-            };
-            product = Term::Product(Box::new(product), factor);
-        }
-        Ok(product)
+    fn whole(&mut self) -> Result<Term, ExpressionError> {
+        self.binary(0)
     }
 
     fn prefixed(&mut self) -> Result<Term, ExpressionError> {
         self.count()?;
         if self.takes("*") {
             return Ok(Term::Pointee(Box::new(self.prefixed()?)));
+        }
+        if self.takes("&") {
+            return Ok(Term::Address(Box::new(self.prefixed()?)));
+        }
+        if self.takes("-") {
+            let (zero, of) = (Term::Number(0), self.prefixed()?);
+            return Ok(Term::Binary(Operator::Subtract, Box::new(zero), Box::new(of)));
         }
         let before = self.at;
         if self.takes("(")
@@ -127,7 +139,7 @@ impl<'t> Parser<'t> {
             if self.takes("->") || self.takes(".") {
                 term = Term::Member(Box::new(term), self.name()?.into());
             } else if self.takes("[") {
-                let index = self.sum()?;
+                let index = self.whole()?;
                 self.expect("]")?;
                 term = Term::Element(Box::new(term), Box::new(index));
             } else {
@@ -138,7 +150,7 @@ impl<'t> Parser<'t> {
 
     fn primary(&mut self) -> Result<Term, ExpressionError> {
         if self.takes("(") {
-            let inner = self.sum()?;
+            let inner = self.whole()?;
             self.expect(")")?;
             return Ok(inner);
         }

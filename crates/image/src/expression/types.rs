@@ -9,8 +9,8 @@ use gimli::{
     UnitOffset, constants as dw,
 };
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
-type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
+pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
+pub(super) type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 
 /// Types may refer to types so often: a damaged file may have them refer to themselves.
 const LONGEST_CHAIN: usize = 32;
@@ -21,7 +21,7 @@ const MOST_CHILDREN: usize = 1 << 14;
 
 /// The debug information of an image.
 pub(super) struct Types<'a, 'd> {
-    dwarf: &'d Dwarf<Slice<'a>>,
+    pub(super) dwarf: &'d Dwarf<Slice<'a>>,
     units: Vec<TypeUnit<'a>>,
 }
 
@@ -84,7 +84,7 @@ impl<'a, 'd> Types<'a, 'd> {
         Types { dwarf, units }
     }
 
-    fn unit(&self, unit: usize) -> Option<&Unit<Slice<'a>>> {
+    pub(super) fn unit(&self, unit: usize) -> Option<&Unit<Slice<'a>>> {
         let one = self.units.get(unit)?;
         one.parsed.get_or_init(|| self.dwarf.unit(one.header).ok()).as_ref()
     }
@@ -106,11 +106,11 @@ impl<'a, 'd> Types<'a, 'd> {
         }
     }
 
-    fn type_of(&self, unit: usize, entry: &Entry<'a>) -> Option<TypeRef> {
+    pub(super) fn type_of(&self, unit: usize, entry: &Entry<'a>) -> Option<TypeRef> {
         self.reference(unit, entry.attr_value(dw::DW_AT_type)?)
     }
 
-    fn name(&self, unit: usize, entry: &Entry<'a>) -> Option<String> {
+    pub(super) fn name(&self, unit: usize, entry: &Entry<'a>) -> Option<String> {
         let value = entry.attr_value(dw::DW_AT_name)?;
         let name = self.dwarf.attr_string(self.unit(unit)?, value).ok()?;
         Some(name.to_string_lossy().into_owned())
@@ -133,10 +133,9 @@ impl<'a, 'd> Types<'a, 'd> {
         found
     }
 
-    /// The types of the parameters of the function that begins at a link-time address. None if debug information does not
-    /// know the function.
-    pub(super) fn parameters(&self, function: u64) -> Option<(usize, Vec<Option<TypeRef>>)> {
-        let holds = |one: &TypeUnit| one.code.iter().any(|range| range.contains(&function));
+    /// The function that begins at a link-time address, with its unit. None if debug information does not know it.
+    pub(super) fn function(&self, address: u64) -> Option<(usize, Entry<'a>)> {
+        let holds = |one: &TypeUnit| one.code.iter().any(|range| range.contains(&address));
         let unit = self.units.iter().position(holds)?;
         let entry = self.find(unit, |entry| {
             let begins = || match entry.attr_value(dw::DW_AT_low_pc)? {
@@ -144,8 +143,15 @@ impl<'a, 'd> Types<'a, 'd> {
                 AttributeValue::DebugAddrIndex(index) => self.dwarf.address(self.unit(unit)?, index).ok(),
                 _ => None,
             };
-            entry.tag() == dw::DW_TAG_subprogram && begins() == Some(function)
+            entry.tag() == dw::DW_TAG_subprogram && begins() == Some(address)
         })?;
+        Some((unit, entry))
+    }
+
+    /// The types of the parameters of the function that begins at a link-time address. None if debug information does not
+    /// know the function.
+    pub(super) fn parameters(&self, function: u64) -> Option<(usize, Vec<Option<TypeRef>>)> {
+        let (unit, entry) = self.function(function)?;
         // An instance out of line refers to the function that has all parameters.
         let origin = entry.attr_value(dw::DW_AT_abstract_origin);
         let described = origin.and_then(|value| self.reference(unit, value));

@@ -1,11 +1,12 @@
 //! Checks that a described machine is possible.
 
 use super::error::{Checked, require};
-use super::{Cache, Holds, Machine, Prefetch, Replacement, TranslationBuffer, Write};
-use crate::out_of_order::OutOfOrder;
-use crate::pipeline::{Emulation, Pipeline};
-use crate::predictor::Predictor;
-use crate::storage::Storage;
+use super::{Cache, Holds, Machine, TranslationBuffer, WritePolicy};
+use crate::core::out_of_order::OutOfOrder;
+use crate::core::pipeline::{Emulation, Pipeline};
+use crate::core::predictor::Predictor;
+use crate::memory::hierarchy::{Prefetch, Replacement};
+use crate::throughput::Storage;
 
 /// The greatest number of lines or entries of a structure.
 const MOST_LINES: u64 = 1 << 24;
@@ -93,7 +94,7 @@ fn cache_alone(cache: &Cache) -> Checked {
             format!("{entries} is not 1 to 1024"),
         )?;
         let reason = "only a cache that writes through has a write buffer: others write back lines";
-        require(cache.write == Write::Through, field("write_buffer"), reason)?;
+        require(cache.write == WritePolicy::Through, field("write_buffer"), reason)?;
     }
     if let Some(Prefetch::NextLines(lines) | Prefetch::Stream(lines)) = cache.prefetch {
         require((1..=64).contains(&lines), field("prefetch"), format!("{lines} is not 1 to 64 lines"))?;

@@ -3,13 +3,14 @@
 use serde::Deserialize;
 
 use super::error::{Checked, require};
-use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, Write};
+use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, WritePolicy};
+use crate::memory::coherence::Protocol;
 
 /// How the private caches of several processors are kept coherent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coherence {
-    /// The states of a line.
+    /// The protocol: the states of a line.
     pub protocol: Protocol,
     /// The name of the outermost cache that each processor has for itself: it observes the bus, and its line is the unit of
     /// coherence. Without this, the outermost cache of data.
@@ -23,18 +24,6 @@ pub struct Coherence {
     pub processor: Option<BusProcessor>,
     /// The nodes, if not all processors share one memory.
     pub nodes: Option<Nodes>,
-}
-
-/// The states that a line can have in a private cache, beside Invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    /// Modified and Shared.
-    Msi,
-    /// Also Exclusive: clean, and in no other cache, so that a store needs no bus operation.
-    Mesi,
-    /// Also Owned: shared, and dirty with respect to memory; the owner supplies the line.
-    Moesi,
 }
 
 impl Coherence {
@@ -92,7 +81,7 @@ impl Coherence {
         )?;
         let bus = self.private_caches(caches).pop().expect("there is a cache of data");
         let reason = format!("{} observes the bus, and must have write = \"back\"", bus.name);
-        require(bus.write == Write::Back, format!("caches.{}.write", bus.name), reason)?;
+        require(bus.write == WritePolicy::Back, format!("caches.{}.write", bus.name), reason)?;
         let reason = format!("{} observes the bus, and must allocate the lines that are stored to", bus.name);
         require(bus.allocate_on_write, format!("caches.{}.allocate_on_write", bus.name), reason)?;
         self.nodes.as_ref().map_or(Ok(()), |nodes| nodes.check(bus, self.protocol))

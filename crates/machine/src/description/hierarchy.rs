@@ -7,6 +7,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::granularity::HintedRegions;
+use crate::memory::hierarchy::{Prefetch, Replacement};
 
 /// A cache.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -32,7 +33,7 @@ pub struct Cache {
     pub replacement: Replacement,
     /// The write policy.
     #[serde(default)]
-    pub write: Write,
+    pub write: WritePolicy,
     /// Whether a store that misses allocates the line.
     #[serde(default)]
     pub allocate_on_write: bool,
@@ -107,26 +108,10 @@ pub enum Holds {
     Both,
 }
 
-/// The replacement policy. Free entries are filled first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Replacement {
-    /// Least recently used.
-    #[default]
-    Lru,
-    /// First in, first out (round robin).
-    #[serde(alias = "round-robin")]
-    Fifo,
-    /// Pseudo-random, with the same sequence in each run.
-    Random,
-    /// The entry at a victim pointer, which advances whenever that entry is used or filled.
-    NotLastUsed,
-}
-
 /// The write policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Write {
+pub enum WritePolicy {
     /// Write-back: a store makes the line dirty, and a dirty line is written to the next level when it is evicted.
     #[default]
     Back,
@@ -144,35 +129,6 @@ pub enum Write {
 pub struct WriteBuffer {
     /// Blocks, each of the size of a line.
     pub entries: u32,
-}
-
-/// Prefetching.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prefetch {
-    /// On a miss, the next lines are prefetched into the cache.
-    NextLines(u32),
-    /// On a miss, the next lines are prefetched into a stream buffer of this many lines (Jouppi, 1990). A miss that
-    /// hits there moves its line into the cache, and one more line is prefetched; any other miss starts a new stream.
-    Stream(u32),
-}
-
-/// As `{ stream = 4 }` or `{ next-lines = 2 }`.
-impl<'de> Deserialize<'de> for Prefetch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Prefetch, D::Error> {
-        let value = toml::Value::deserialize(deserializer)?;
-        let lines = |value: &toml::Value| value.as_integer().and_then(|lines| u32::try_from(lines).ok());
-        let only = value.as_table().filter(|table| table.len() == 1).and_then(|table| table.iter().next());
-        let prefetch = only.and_then(|(name, value)| match name.as_str() {
-            "stream" => lines(value).map(Prefetch::Stream),
-            "next-lines" => lines(value).map(Prefetch::NextLines),
-            _ => None,
-        });
-        prefetch.ok_or_else(|| {
-            D::Error::custom(format!(
-                "{value} is no prefetching: give {{ stream = LINES }} or {{ next-lines = LINES }}"
-            ))
-        })
-    }
 }
 
 /// How an access that crosses the end of a line or page is simulated.

@@ -3,6 +3,7 @@
 mod built_in;
 mod bus;
 mod check;
+pub(crate) mod choice;
 mod coherence;
 mod error;
 mod granularity;
@@ -14,22 +15,20 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::out_of_order::OutOfOrder;
-use crate::pipeline::{Emulation, Pipeline};
-use crate::predictor::Predictor;
-use crate::storage::Storage;
+use crate::core::out_of_order::OutOfOrder;
+use crate::core::pipeline::{Emulation, Pipeline};
+use crate::core::predictor::Predictor;
+use crate::throughput::Storage;
 
 use built_in::KNOWN;
 pub use built_in::names;
 pub use bus::{Bus, BusProcessor};
-pub use coherence::{Coherence, Protocol};
+pub use coherence::Coherence;
 pub use error::Error;
 pub(crate) use error::{Checked, require};
 pub use granularity::{HintedRegion, HintedRegions};
-pub use hierarchy::{
-    Cache, Crossing, Holds, MainMemory, Prefetch, Replacement, TranslationBuffer, Write, WriteBuffer,
-};
-pub use nodes::{Directory, FarCache, Nodes, Placement};
+pub use hierarchy::{Cache, Crossing, Holds, MainMemory, TranslationBuffer, WriteBuffer, WritePolicy};
+pub use nodes::{FarCache, Nodes, Placement};
 use setting::NONE;
 pub use setting::{Setting, Sweep};
 

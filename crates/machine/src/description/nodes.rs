@@ -2,9 +2,11 @@
 
 use serde::Deserialize;
 
+use super::Cache;
 use super::error::{Checked, require};
 use super::hierarchy::bytes;
-use super::{Cache, Protocol, Replacement};
+use crate::memory::coherence::{Directory, Protocol};
+use crate::memory::hierarchy::Replacement;
 
 /// Nodes with processors on a bus, a part of the memory, and a cache of the other nodes' memory. A directory at each line's
 /// home node keeps the nodes coherent.
@@ -30,17 +32,6 @@ pub struct Nodes {
     /// How long an operation occupies the interface of the node that began it, in nanoseconds.
     #[serde(default)]
     pub interface_ns: f64,
-}
-
-/// What a line's home node knows of its copies in other nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Directory {
-    /// The head of a doubly linked list of the nodes (SCI, IEEE 1596-1992). The head alone may store, once it has purged the
-    /// others one after another.
-    Sci,
-    /// A bit for each node, and the owner: copies are invalidated in parallel, and the owner sends the line to who needs it.
-    BitVector,
 }
 
 /// Which node's memory a page is in.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::interconnect::InterconnectClock;
-use crate::coherence::Exchange;
 use crate::description::Bus;
+use crate::memory::coherence::Exchange;
 
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

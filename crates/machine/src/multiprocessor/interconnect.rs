@@ -1,8 +1,8 @@
 //! The interconnect between nodes in time: when their interfaces and directories are free.
 
 use super::bus::nanoseconds;
-use crate::coherence::Exchange;
 use crate::description::Nodes;
+use crate::memory::coherence::Exchange;
 
 /// How the interconnect was used. Times are picoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use self::processor::{OpenBlock, ProcessorState};
 pub use self::processor::{ProcessorCause, ProcessorCounts};
 pub use self::sampling::SampledTime;
 use self::sampling::{ProcessorSampler, WARMING_TURN};
-use crate::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, Exchange, NodeMemory};
 use crate::description::{Bus, BusProcessor, Coherence, Machine};
-use crate::sampling::SamplingPlan;
+use crate::memory::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, Exchange, NodeMemory};
+use crate::observe::sampling::SamplingPlan;
 
 /// A block, as far as time is concerned.
 #[derive(Clone, Debug)]

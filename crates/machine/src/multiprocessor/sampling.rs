@@ -3,7 +3,7 @@
 //! their share of the instructions in windows.
 
 use super::processor::{ProcessorCause, ProcessorState};
-use crate::sampling::{Estimate, SamplingPlan, WindowSampler, WindowSums};
+use crate::observe::sampling::{Estimate, SamplingPlan, WindowSampler, WindowSums};
 
 /// The time that is not idle, that of each cause, and the number of transactions.
 const SUMS: usize = TRANSACTIONS + 1;

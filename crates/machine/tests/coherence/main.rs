@@ -183,7 +183,7 @@ fn impossible_coherence_is_rejected_with_field_and_reason() {
             "caches.l2.allocate_on_write = false",
             "caches.l2.allocate_on_write: l2 observes the bus, and must allocate",
         ),
-        ("coherence.protocol = \"mosi\"", "unknown variant `mosi`, expected one of `msi`, `mesi`, `moesi`"),
+        ("coherence.protocol = \"mosi\"", "\"mosi\" is no coherence protocol: give msi, mesi, moesi"),
         ("coherence.busses = 1", "unknown field `busses`"),
     ] {
         let error = Machine::from_toml(&format!("{whole}{change}")).unwrap_err().to_string();

@@ -99,7 +99,7 @@ const ANOMALIES: &[(&str, &str, f64)] = &[
 
 /// The description of a machine with its base.
 fn description(name: &str) -> Table {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../machines/{name}.toml"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../data/machines/{name}.toml"));
     let mut own: Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
     let Some(Value::String(base)) = own.remove("base") else { return own };
     let mut whole = description(&base);

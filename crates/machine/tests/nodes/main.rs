@@ -233,10 +233,7 @@ fn impossible_nodes_are_rejected() {
             "coherence.nodes.far_cache.size = \"1G\"",
             "coherence.nodes.far_cache.size: 1073741824 bytes are more than",
         ),
-        (
-            "coherence.nodes.directory = \"snoopy\"",
-            "unknown variant `snoopy`, expected `sci` or `bit-vector`",
-        ),
+        ("coherence.nodes.directory = \"snoopy\"", "\"snoopy\" is no directory: give sci, bit-vector"),
     ] {
         let error = Machine::from_toml(&format!("{whole}{change}")).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");

@@ -5,7 +5,7 @@
 
 // The including test imports these: the crate's name differs between tests.
 use super::{
-    Cache, Crossing, HintedRegions, Machine, Prefetch, Replacement, Request, TranslationBuffer, Write,
+    Cache, Crossing, HintedRegions, Machine, Prefetch, Replacement, Request, TranslationBuffer, WritePolicy,
 };
 
 /// The tags of a cache or TLB.
@@ -273,11 +273,11 @@ impl Plain {
 
     fn access_l1(&mut self, path: &[usize], address: u64, request: Request) -> (u8, u8) {
         let described = self.levels[path[0]].described.clone();
-        if request != Request::Store || described.write == Write::Ignored {
+        if request != Request::Store || described.write == WritePolicy::Ignored {
             return self.read(path, 0, address, request);
         }
         let line = address / described.line;
-        let is_back = described.write == Write::Back;
+        let is_back = described.write == WritePolicy::Back;
         let way = if self.levels[path[0]].sets.touch(line, is_back) {
             (0, 0)
         } else {
@@ -295,7 +295,7 @@ impl Plain {
                 (1, 1)
             }
         };
-        if described.write == Write::Through {
+        if described.write == WritePolicy::Through {
             self.write_through(path, 0, address);
         }
         way
@@ -389,7 +389,7 @@ impl Plain {
         for name in &described.includes {
             is_dirty |= self.back_invalidate(name, first, described.line);
         }
-        if is_dirty && described.write == Write::Back {
+        if is_dirty && described.write == WritePolicy::Back {
             self.levels[path[depth]].tally.written_back += 1;
             let is_whole =
                 path.get(depth + 1).is_some_and(|&next| self.levels[next].described.line == described.line);
@@ -418,7 +418,7 @@ impl Plain {
         let level = &mut self.levels[index];
         let described = level.described.clone();
         let line = address / described.line;
-        let is_back = described.write == Write::Back;
+        let is_back = described.write == WritePolicy::Back;
         level.tally.requests[Request::Write as usize] += 1;
         if !level.sets.touch(line, is_back) {
             level.tally.misses[Request::Write as usize] += 1;
@@ -433,7 +433,7 @@ impl Plain {
                 }
             }
         }
-        if described.write == Write::Through {
+        if described.write == WritePolicy::Through {
             self.write_through(path, depth, address);
         }
     }

@@ -330,7 +330,7 @@ impl<'a> StreamChecker<'a> {
                 }
                 self.unit_is_open = false;
             }
-            Mark::Heap(Heap::Caller(_)) => self.heap = HeapMark::Caller,
+            Mark::Heap(Heap::Caller(_) | Heap::Name(_)) => self.heap = HeapMark::Caller,
             Mark::Heap(Heap::Size(_)) if self.heap == HeapMark::Caller => self.heap = HeapMark::Size,
             Mark::Heap(Heap::Block(_)) if self.heap == HeapMark::Size => self.heap = HeapMark::Other,
             Mark::Heap(Heap::Size(_) | Heap::Block(_)) => {

@@ -66,6 +66,7 @@ pub fn mark() -> impl Strategy<Value = Mark> {
         number().prop_map(Mark::UnitLeft),
         number().prop_map(Mark::UnitCut),
         number().prop_map(|address| Mark::Heap(Heap::Caller(address))),
+        number().prop_map(|bytes| Mark::Heap(Heap::Name(bytes))),
         number().prop_map(|bytes| Mark::Heap(Heap::Size(bytes))),
         number().prop_map(|address| Mark::Heap(Heap::Block(address))),
         number().prop_map(|address| Mark::Heap(Heap::Freed(address))),

@@ -10,7 +10,7 @@ use super::writer::{self, CallCost, CallgrindProfile, FunctionCosts, SiteCosts};
 use crate::call_tree::{CallProfile, CallTree, CodeAddress, InstructionCosts, NodeId, ProfilePart};
 use crate::export::event_name;
 use crate::names::Names;
-use crate::table::Column;
+use table::Column;
 
 /// The names that callgrind gives to events.
 const KNOWN: [(&str, &str); 3] = [("instructions", "Ir"), ("loads", "Dr"), ("stores", "Dw")];

@@ -12,7 +12,7 @@ use crate::call_tree::{
 };
 use crate::names::FunctionName;
 use crate::replay::{Accesses, CallStack, Dictionary, Executed, SelectedInstructions, Visitor};
-use crate::table::{Column, Kind};
+use table::{Column, Kind};
 
 /// The counted events.
 const EVENTS: [&str; 3] = ["instructions", "loads", "stores"];

@@ -7,7 +7,7 @@ use trace::{ExecutionMode, Trace};
 
 use super::super::{Executed, SelectedInstructions};
 use crate::kernel_entries::{EntryReason, KernelEntries, UNKNOWN_CALL};
-use crate::table::{Kind as Column, Table, Value};
+use table::{Kind as Column, Table, Value};
 
 /// What happened for a reason.
 #[derive(Clone, Copy, Debug, Default)]

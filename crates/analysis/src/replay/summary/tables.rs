@@ -7,8 +7,8 @@ use crate::environment::describe_environment;
 use crate::mix::{self, Mix};
 use crate::profile::{self, Attribution, Profile};
 use crate::replay::text::{describe, host_process, thread};
-use crate::table::{Kind as Column, Table, Value, separated};
 use crate::units::sorted_by_number;
+use table::{Kind as Column, Table, Value, separated};
 use trace::ExecutionMode;
 
 /// The upper bounds of the rows of a histogram; one more row has all larger sizes.

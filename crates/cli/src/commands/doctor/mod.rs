@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use analysis::table::{Kind, Table, Value};
 use image::Image;
-use lab::toolchain::{NATIVE, ORIGINAL};
+use table::{Kind, Table, Value};
+use workloads::toolchain::{NATIVE, ORIGINAL};
 
 use crate::arguments::DoctorOptions;
 
@@ -92,7 +92,7 @@ pub fn run(options: &DoctorOptions) -> anyhow::Result<ExitCode> {
         ),
     });
     checks.into_iter().for_each(|check| table.row(check.row()));
-    super::write(&[table], output)?;
+    crate::console::write(&[table], output)?;
     Ok(if needed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use engine::ProcessState;
-use lab::sampling::{FunctionNames, SampledFolder};
+use session::sampling::{FunctionNames, SampledFolder};
 
 /// How often the table is refreshed.
 const REFRESHED_EVERY: Duration = Duration::from_secs(1);

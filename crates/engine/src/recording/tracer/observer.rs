@@ -165,6 +165,7 @@ impl Tracer {
 
     pub(in crate::recording) fn resumed(&mut self, memory: &Memory) {
         self.order = self.session.next_order();
+        self.add_structures(memory);
         self.add_heap();
         self.add_objects();
         if self.remaining == Some(0) {
@@ -186,6 +187,9 @@ impl Tracer {
             self.addresses.mapped(&self.session.plan, image, file);
             if let Some(objects) = &mut self.objects {
                 objects.mapped(image, file);
+            }
+            if let Some(structures) = &mut self.structures {
+                structures.mapped(&self.session.plan.structures, image, file);
             }
             if let Some(heap) = &mut self.heap {
                 // A consumer of heap marks needs the images of callers.

@@ -1,0 +1,46 @@
+//! Counters found by the branch's address (J. E. Smith, 1981).
+
+use super::counters::SaturatingCounters;
+use super::direction::{ConditionalBranch, DirectionPredictor};
+
+/// A counter for each branch, as far as the table has room.
+pub(super) struct Bimodal {
+    counters: SaturatingCounters,
+    /// Counters are kept with the lines of L1. Of each, whether its line was filled since its branch was executed.
+    refilled: Option<Vec<bool>>,
+}
+
+impl Bimodal {
+    pub fn new(counters: SaturatingCounters, entries: u32, reset_by_refill: bool) -> Bimodal {
+        Bimodal { counters, refilled: reset_by_refill.then(|| vec![false; entries as usize]) }
+    }
+}
+
+impl DirectionPredictor for Bimodal {
+    fn predict(&self, branch: ConditionalBranch) -> bool {
+        let place = self.counters.place(branch.index());
+        match &self.refilled {
+            Some(refilled) if refilled[place] => branch.is_backward(),
+            _ => self.counters.is_taken(place),
+        }
+    }
+
+    #[inline]
+    fn train(&mut self, branch: ConditionalBranch, is_taken: bool) -> bool {
+        let place = self.counters.place(branch.index());
+        if let Some(refilled) = &mut self.refilled
+            && std::mem::take(&mut refilled[place])
+        {
+            self.counters.set_weakly(place, branch.is_backward());
+        }
+        self.counters.train(place, is_taken)
+    }
+
+    fn refilled(&mut self, line: u64, bytes: u64) {
+        if let Some(refilled) = &mut self.refilled {
+            for address in (line..line + bytes).step_by(4) {
+                refilled[self.counters.place(address >> 2)] = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The part of an execution that is recorded or simulated.
+
+use analysis::replay::Selection;
+use anyhow::bail;
+use engine::{ClassPlan, Place, Plan, UnitPlan};
+use trace::{ExecutionMode, Trace};
+
+use super::Simulation;
+
+/// The part of a program's run, as users name it.
+#[derive(Clone, Debug, Default)]
+pub struct PlannedPart {
+    /// Where it begins.
+    pub from: Option<Place>,
+    /// Where it ends.
+    pub until: Option<Place>,
+    /// The function of the units of work; several are classes of units.
+    pub unit: Vec<String>,
+    /// Units to skip first.
+    pub skip: u64,
+    /// The number of units after those.
+    pub units: Option<u64>,
+}
+
+impl PlannedPart {
+    /// The plan of a recording, without values.
+    pub fn plan(&self) -> anyhow::Result<Plan> {
+        let unit = match &self.unit[..] {
+            [] if self.counts_units() => {
+                bail!("--skip and --units count calls of a function: name it with --unit FUNCTION")
+            }
+            [] => None,
+            [function] => Some(UnitPlan { function: function.clone(), skip: self.skip, units: self.units }),
+            _ => {
+                bail!(
+                    "several functions are classes of units, which are in tables of count, caches, time, calls, mrc, faults, strides, \
+                     sharing and objects: here, name one"
+                )
+            }
+        };
+        Ok(Plan { from: self.from.clone(), until: self.until.clone(), unit, ..Plan::default() })
+    }
+
+    /// Whether units of work are selected by their number.
+    pub fn counts_units(&self) -> bool {
+        self.skip > 0 || self.units.is_some()
+    }
+}
+
+/// The part that is simulated, of a program's run or of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct SimulatedPart {
+    /// The part of a run, and the units of a trace.
+    pub planned: PlannedPart,
+    /// Units that warm the machine up, and are not counted.
+    pub warm_up: u64,
+    /// Of a trace, the process and thread of each stream.
+    pub threads: Vec<(u32, Option<u32>)>,
+    /// Of a trace of a whole system, the modes.
+    pub modes: Vec<ExecutionMode>,
+}
+
+impl SimulatedPart {
+    /// The number of units to simulate: warm-up units and counted ones.
+    fn simulated_units(&self) -> Option<u64> {
+        self.planned.units.map(|units| units.saturating_add(self.warm_up))
+    }
+
+    /// The plan of the run of a program, with warm-up units.
+    pub(super) fn plan(&self) -> anyhow::Result<Plan> {
+        let mut plan = self.planned.plan()?;
+        if let Some(unit) = &mut plan.unit {
+            unit.units = self.simulated_units();
+        }
+        Ok(plan)
+    }
+}
+
+impl Simulation<'_> {
+    /// Whether options that need units of work have them; and rows, if they are units.
+    pub(super) fn check_units(&self, needs_units: bool) -> anyhow::Result<()> {
+        if self.part.planned.unit.is_empty() {
+            if needs_units {
+                bail!("--by unit needs a unit of work: name its function with --unit FUNCTION");
+            }
+            if self.part.warm_up > 0 {
+                bail!("--warm-up counts calls of a function: name it with --unit FUNCTION");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether units of work are to be told apart by their classes: by rules, or by several functions.
+    pub fn has_classes(&self) -> bool {
+        !self.class_rules.is_empty() || self.part.planned.unit.len() > 1
+    }
+
+    /// The classes of units of work.
+    pub(super) fn class_plan(&self) -> ClassPlan {
+        ClassPlan { functions: self.part.planned.unit.clone(), rules: self.class_rules.clone() }
+    }
+
+    /// The part of a trace to simulate. The options have the same meaning as for programs.
+    pub(super) fn selection(&self, trace: &Trace, needs_units: bool) -> anyhow::Result<Selection> {
+        let (part, plan, file) = (&self.part, &self.part.planned, &self.input);
+        let of_programs = [(plan.from.is_some(), "--from"), (plan.until.is_some(), "--until")];
+        let of_programs = of_programs.into_iter().filter_map(|(is_given, option)| is_given.then_some(option));
+        if let Some(what) = of_programs.chain(self.program_options.iter().copied()).next() {
+            bail!("{file} is a trace: {what} is for a program that is run");
+        }
+        let unit = trace.header().unit.as_ref();
+        if let Some(function) = plan.unit.iter().find(|function| Some(*function) != unit) {
+            match unit {
+                Some(unit) => bail!("the units of work in {file} are calls of '{unit}', not of '{function}'"),
+                None => bail!("{file} has no units of work: record it with --unit {function}"),
+            }
+        }
+        // The function of a trace's units is named in the trace.
+        let chooses_units = !plan.unit.is_empty() || plan.counts_units() || part.warm_up > 0;
+        if unit.is_none() && (chooses_units || needs_units) {
+            bail!("{file} has no units of work: record it with --unit FUNCTION");
+        }
+        let first = trace.first_unit().unwrap_or(0);
+        let first = first.saturating_add(plan.skip);
+        if chooses_units && matches!(trace.unit(first), Ok(None)) {
+            bail!("{file} has no unit of work {first}: leave out fewer than {} with --skip", plan.skip);
+        }
+        let last =
+            part.simulated_units().map_or(u64::MAX, |units| first.saturating_add(units).saturating_sub(1));
+        Ok(Selection {
+            threads: part.threads.clone(),
+            modes: part.modes.clone(),
+            units: chooses_units.then_some(first..=last),
+            ..Selection::default()
+        })
+    }
+}

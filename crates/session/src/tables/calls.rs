@@ -1,0 +1,223 @@
+//! The costs of calls: as tables, as flame graphs, and in other tools' formats.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use analysis::call_tree::{
+    CallChains, CallCosts, CallProfile, CallRows, CallSelection, WithCallTree, call_tables, find_event,
+};
+use analysis::export::{collapsed, pprof, write_callgrind};
+use analysis::models::InstructionResults;
+use anyhow::{Context, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use report::{FileForm, FlameGraph};
+use table::Column;
+use trace::Trace;
+
+use super::{ModelSet, ResultRows};
+use crate::console::{Console, check_output_or};
+use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
+
+/// The calls whose costs are shown.
+#[derive(Clone, Debug)]
+pub struct CallsRequest {
+    /// Which of them.
+    pub selection: CallSelection,
+    /// The event of a flame graph or of collapsed stacks.
+    pub event: Option<String>,
+    /// The collapsed stacks of an earlier run, with which a flame graph compares.
+    pub against: Option<PathBuf>,
+}
+
+/// The form of an output of call chains, and its file.
+pub type CallTreeOutput<'o> = (ChainForm, &'o Path);
+
+/// What call chains are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainForm {
+    /// A flame graph.
+    Svg,
+    /// A flame graph that can be searched.
+    Html,
+    /// Collapsed stacks.
+    Collapsed,
+    /// For pprof.
+    Pprof,
+    /// For KCachegrind.
+    Callgrind,
+}
+
+/// The forms that only call chains have.
+const CHAIN_FORMS: [FileForm; 4] = [FileForm::Svg, FileForm::Collapsed, FileForm::Pprof, FileForm::Callgrind];
+
+/// Checks the output of a command that writes tables, or else the call tree in the forms of call chains.
+pub fn check_chain_output(console: &dyn Console, several: bool, is_call_tree: bool) -> anyhow::Result<()> {
+    check_chain_form(console, is_call_tree)?;
+    Ok(check_output_or(console, several, &CHAIN_FORMS)?)
+}
+
+/// Whether the rows are those of the form, if it is one of call chains alone.
+fn check_chain_form(console: &dyn Console, is_call_tree: bool) -> anyhow::Result<()> {
+    match console.form() {
+        Some((form, path)) if CHAIN_FORMS.contains(&form) && !is_call_tree => {
+            bail!("{} shows the call tree: give --by call-tree", path.display())
+        }
+        _ => Ok(()),
+    }
+}
+
+impl CallsRequest {
+    /// Whether --function can select from these rows.
+    pub fn check_rows(&self, rows: Option<ResultRows>) -> anyhow::Result<()> {
+        let selects =
+            matches!(rows, Some(ResultRows::Calls(CallRows::Function | CallRows::Caller | CallRows::Callee)));
+        if !self.selection.functions.is_empty() && !selects {
+            bail!("--function selects rows of --by caller, --by callee, and --by function --inclusive");
+        }
+        Ok(())
+    }
+
+    /// The form that the name of the output asks for, if it is one of call chains.
+    pub fn chain_form<'o>(
+        &self,
+        console: &'o dyn Console,
+        columns: &[Column],
+        is_call_tree: bool,
+    ) -> anyhow::Result<Option<CallTreeOutput<'o>>> {
+        check_chain_form(console, is_call_tree)?;
+        let form = console.form().filter(|_| is_call_tree);
+        let form = form.and_then(|(form, path)| Some((ChainForm::of(form)?, path)));
+        let is_picture = matches!(form, Some((ChainForm::Svg | ChainForm::Html, _)));
+        if form.is_none() && self.event.is_some() {
+            bail!(
+                "--event is for flame graphs, collapsed stacks and pprof: give -o NAME.svg, NAME.html, NAME.folded or NAME.pb.gz"
+            );
+        }
+        if !is_picture && self.against.is_some() {
+            bail!("--against is for flame graphs: give -o NAME.svg or NAME.html");
+        }
+        self.event(columns)?;
+        self.against.as_deref().map_or(Ok(()), |earlier| read_chains(earlier).map(drop))?;
+        Ok(form)
+    }
+
+    /// The index of the event among columns, if one is chosen.
+    pub(super) fn event(&self, columns: &[Column]) -> anyhow::Result<Option<usize>> {
+        Ok(find_event(columns, self.event.as_deref())?)
+    }
+
+    /// Simulates models of machines with the call tree, and writes one table for each machine.
+    pub(super) fn write<S: ModelSet>(
+        &self,
+        simulation: &Simulation,
+        rows: CallRows,
+        models: S,
+        example: &[S::Model],
+    ) -> anyhow::Result<ExitCode> {
+        let columns = example.first().map_or(Vec::new(), InstructionResults::columns);
+        let form = self.chain_form(simulation.console, &columns, rows == CallRows::Tree)?;
+        if form.is_some() && simulation.machines.names.len() > 1 {
+            bail!("a flame graph shows one machine: give a single --machine");
+        }
+        let needs = Needs { functions: &self.selection.functions, ..Needs::default() };
+        let mut simulated = simulation.run(needs, WithCallTree::new(models))?;
+        if S::IS_PER_PROCESS {
+            simulated.notes.push(OWN_PROCESSORS.into());
+        }
+        let machines = simulation.machines.named_sums(simulated.model.model.of_machines()?);
+        if let (Some(output), [(_, results)]) = (form, &machines[..]) {
+            self.write_chains(&simulated, results, output)?;
+            return simulated.finish(simulation);
+        }
+        self.selection.check(simulated.model.tree())?;
+        let named: Vec<_> = machines.iter().map(|(name, sum)| (*name, sum)).collect();
+        simulated.write(simulation, call_tables(rows, &self.selection, &simulated.model, &named))
+    }
+
+    /// Writes what the name of the output asks for.
+    pub fn write_chains<M, R: InstructionResults>(
+        &self,
+        simulated: &Simulated<WithCallTree<M>>,
+        results: &R,
+        (form, path): CallTreeOutput,
+    ) -> anyhow::Result<()> {
+        simulated.protect();
+        if form.is_profile() {
+            let event = self.event(&results.columns())?;
+            let profile = CallProfile::new(&simulated.model, results, event);
+            return form.write_profile(&simulated.trace, profile, path);
+        }
+        let chains = CallCosts::new(&simulated.model, results).chains(self.event.as_deref())?;
+        self.draw(simulated, R::WHAT, chains, (form, path))
+    }
+
+    /// Writes chains of what was counted as a flame graph or as collapsed stacks.
+    pub(super) fn draw<M>(
+        &self,
+        simulated: &Simulated<M>,
+        what: &str,
+        mut chains: CallChains,
+        (form, path): CallTreeOutput,
+    ) -> anyhow::Result<()> {
+        if let Some(earlier) = &self.against {
+            chains.compare(&read_chains(earlier)?);
+        }
+        let title = format!("{what} of {}, by chain of calls", simulated.program());
+        let graph = FlameGraph { title: &title, chains: &chains };
+        report::write_file(path, |out| match form {
+            ChainForm::Svg => Ok(graph.write_svg(out)?),
+            ChainForm::Html => Ok(graph.write_html(out)?),
+            _ => Ok(collapsed::write(&chains, out)?),
+        })?;
+        Ok(())
+    }
+}
+
+/// Reads an earlier run's collapsed stacks.
+fn read_chains(path: &Path) -> anyhow::Result<CallChains> {
+    let read = || -> anyhow::Result<CallChains> {
+        report::protect(path);
+        Ok(collapsed::read(&mut BufReader::new(File::open(path)?))?)
+    };
+    read().with_context(|| path.display().to_string())
+}
+
+impl ChainForm {
+    /// The form of a file; none if it is not one of call chains.
+    fn of(form: FileForm) -> Option<ChainForm> {
+        Some(match form {
+            FileForm::Svg => ChainForm::Svg,
+            FileForm::Page => ChainForm::Html,
+            FileForm::Collapsed => ChainForm::Collapsed,
+            FileForm::Pprof => ChainForm::Pprof,
+            FileForm::Callgrind => ChainForm::Callgrind,
+            FileForm::Tables(_) | FileForm::SavedCounts | FileForm::Foreign => return None,
+        })
+    }
+
+    /// Whether it has the costs of single instructions.
+    pub(super) fn is_profile(self) -> bool {
+        matches!(self, ChainForm::Pprof | ChainForm::Callgrind)
+    }
+
+    /// Writes what was counted for KCachegrind or, otherwise, for pprof.
+    pub(super) fn write_profile(
+        self,
+        trace: &Trace,
+        profile: CallProfile,
+        path: &Path,
+    ) -> anyhow::Result<()> {
+        report::write_file(path, |out| match self {
+            ChainForm::Callgrind => Ok(write_callgrind(profile, trace, out)?),
+            _ => {
+                let mut out = GzEncoder::new(out, Compression::default());
+                pprof::write(profile, trace, &mut out)?;
+                Ok(out.finish().map(drop)?)
+            }
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Tables of models of machines: one driver for all commands that simulate. A command says which models it makes, which rows
+//! it shows, and what its summary is.
+
+mod calls;
+mod classes;
+mod curves;
+mod entries;
+mod model_set;
+mod sweep;
+mod sweep_file;
+
+use std::process::ExitCode;
+
+use analysis::call_tree::{CallRows, EntryRows};
+use analysis::models::{self, InstructionResults, ProcessResults, Rows, SummedOverProcesses};
+use anyhow::bail;
+use machine::{MergeableModel, PerProcess};
+use table::Table;
+
+pub use self::calls::{CallTreeOutput, CallsRequest, ChainForm, check_chain_output};
+pub use self::classes::{ClassPart, write_classes, write_divided};
+pub use self::curves::CurvesRequest;
+pub use self::model_set::{ModelSet, NOTHING_SIMULATED};
+pub use self::sweep::{SweepRequest, sweep_cycles, sweep_misses};
+use crate::process_tree;
+use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
+
+/// The rows of a table of a model's results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultRows {
+    /// Own costs.
+    Own(Rows),
+    /// Costs of calls.
+    Calls(CallRows),
+    /// Own costs of processes.
+    Process,
+    /// Costs by mode, or by why the kernel was entered.
+    Entries(EntryRows),
+    /// Own costs of classes of units of work.
+    Class,
+}
+
+/// The tables that a command shows of models of machines.
+pub struct ModelTables<'a> {
+    /// The execution, and the machines.
+    pub simulation: &'a Simulation<'a>,
+    /// The rows; without, those of a summary.
+    pub rows: Option<ResultRows>,
+    /// The calls whose costs are shown.
+    pub calls: &'a CallsRequest,
+}
+
+/// Makes the tables of a summary, from the results on each machine.
+pub type Summary<'a, M> = &'a dyn Fn(&[(&str, SummedOverProcesses<M>)]) -> Vec<Table>;
+
+impl ModelTables<'_> {
+    /// Simulates a model of each machine, which `make` makes, and writes the tables. Returns the exit status.
+    pub fn write<M: InstructionResults + MergeableModel + 'static>(
+        &self,
+        make: impl Fn() -> Vec<M> + Send + 'static,
+        summary: Summary<M>,
+    ) -> anyhow::Result<ExitCode> {
+        let simulation = self.simulation;
+        self.calls.check_rows(self.rows)?;
+        match self.rows {
+            Some(ResultRows::Entries(rows)) => entries::write(simulation, rows, make()),
+            rows if rows == Some(ResultRows::Class) || simulation.has_classes() => {
+                classes::write(self, make, summary)
+            }
+            // Each process has machines of its own; what happens on none is counted by one model.
+            _ if simulation.all_processes && !simulation.machines.names.is_empty() => {
+                let models = make();
+                self.write_results(PerProcess::merging(make), &models, summary)
+            }
+            Some(ResultRows::Process) if simulation.machines.names.is_empty() => {
+                bail!("--by process is for count, caches and time with --children")
+            }
+            Some(ResultRows::Process) => {
+                bail!("--by process needs the results of all processes: add --children")
+            }
+            _ => self.write_results(make(), &make(), summary),
+        }
+    }
+
+    /// The same with models of the whole execution. `example` has one for each machine.
+    fn write_results<S: ModelSet>(
+        &self,
+        models: S,
+        example: &[S::Model],
+        summary: Summary<S::Model>,
+    ) -> anyhow::Result<ExitCode> {
+        let &ModelTables { simulation, rows, calls } = self;
+        if let Some(ResultRows::Calls(rows)) = rows {
+            return calls.write(simulation, rows, models, example);
+        }
+        let needs = Needs { units: rows == Some(ResultRows::Own(Rows::Unit)), ..Needs::default() };
+        let mut simulated = simulation.run(needs, models)?;
+        if S::IS_PER_PROCESS {
+            simulated.notes.push(OWN_PROCESSORS.into());
+        }
+        let machines = simulation.machines.named_sums(simulated.model.of_machines()?);
+        let mut tables = match rows {
+            Some(ResultRows::Own(rows)) => {
+                let named: Vec<_> = machines.iter().map(|(name, sum)| (*name, sum)).collect();
+                models::by(rows, &named, &simulated.trace)
+            }
+            _ if S::IS_PER_PROCESS => {
+                let named = simulation.machines.named(example);
+                models::by_process(&named, &process_results(&simulated, example))
+            }
+            _ => Vec::new(),
+        };
+        // A calling program gets the summary, too.
+        if rows.is_none() || simulation.console.is_program() {
+            let place = if S::IS_PER_PROCESS { tables.len() } else { 0 };
+            tables.splice(place..place, summary(&machines));
+        }
+        simulated.write(simulation, tables)
+    }
+}
+
+impl Simulation<'_> {
+    /// Simulates a model of each machine, which `make` makes, and shows the results on each; of all processes, they are sums over
+    /// models of each one.
+    pub fn with_results<M: InstructionResults + MergeableModel + 'static>(
+        &self,
+        needs: Needs,
+        make: impl Fn() -> Vec<M> + Send + 'static,
+        show: impl FnOnce(Simulated<()>, &[SummedOverProcesses<M>]) -> anyhow::Result<ExitCode>,
+    ) -> anyhow::Result<ExitCode> {
+        if !self.all_processes || self.machines.names.is_empty() {
+            let (simulated, models) = self.run(needs, make())?.take_model();
+            return show(simulated, &models.of_machines()?);
+        }
+        let (mut simulated, models) = self.run(needs, PerProcess::merging(make))?.take_model();
+        simulated.notes.push(OWN_PROCESSORS.into());
+        show(simulated, &models.of_machines()?)
+    }
+}
+
+/// The processes in the order of their numbers, on machines with such models.
+fn process_results<S: ModelSet>(simulated: &Simulated<S>, machines: &[S::Model]) -> Vec<ProcessResults> {
+    let totals = simulated.model.process_totals().into_iter();
+    let mut all: Vec<_> =
+        totals.map(|(process, totals)| (simulated.processes.get(&process), process, totals)).collect();
+    all.sort_by_key(|(known, process, _)| (known.map(|known| known.number.clone()), *process));
+    let results = |(known, process, totals): (Option<&process_tree::ObservedProcess>, u32, Vec<u64>)| {
+        let mut rest = &totals[..];
+        let of_machine = |model: &S::Model| {
+            let (own, others) = rest.split_at(model.columns().len());
+            rest = others;
+            own.to_vec()
+        };
+        ProcessResults {
+            number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
+            program_and_end: known.map(|known| [known.program.clone(), process_tree::describe(&known.state)]),
+            totals: machines.iter().map(of_machine).collect(),
+        }
+    };
+    all.into_iter().map(results).collect()
+}

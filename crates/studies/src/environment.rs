@@ -1,0 +1,38 @@
+//! What the programs of a study run in: the C library, the processors, and settings that are the same everywhere.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use engine::{Configuration, Settings};
+
+use crate::error::NoLibrary;
+
+/// The C library under the sysroot.
+pub(crate) const LIBRARY: &str = "lib/libc.so.6.1";
+
+/// The CPUs that the builds run on: an instruction that a build must not have is a fault.
+pub(crate) const PROCESSORS: [isa::Cpu; 2] = [isa::Cpu::Ev5, isa::Cpu::Ev56];
+
+/// Checks, before minutes of work, that programs for Alpha can run.
+pub(crate) fn check_library(sysroot: &Path) -> Result<(), NoLibrary> {
+    let library = sysroot.join(LIBRARY);
+    if library.exists() { Ok(()) } else { Err(NoLibrary(library)) }
+}
+
+/// A run that is the same everywhere.
+pub(crate) fn repeatable(
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    model: isa::Cpu,
+    sysroot: &Path,
+) -> Configuration {
+    Configuration {
+        program,
+        name: None,
+        arguments,
+        // The environment may change a program's behaviour.
+        environment: vec!["LC_ALL=C".into()],
+        model,
+        settings: Settings { sysroot: Some(sysroot.into()), ..Settings::default() },
+    }
+}
