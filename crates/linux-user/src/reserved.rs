@@ -91,6 +91,28 @@ pub fn is_reserved(descriptor: u64) -> bool {
     descriptor as i32 >= first()
 }
 
+/// Whether a descriptor is of a file that only the engine has open, for more than its path.
+pub fn is_engines_file(descriptor: RawFd) -> bool {
+    let identity = |number: RawFd| {
+        // SAFETY: the structure is ours, and valid if the call succeeds.
+        unsafe {
+            let mut found = MaybeUninit::<h::stat>::uninit();
+            let is_open = h::fstat(number, found.as_mut_ptr()) == 0;
+            is_open.then(|| (found.assume_init_ref().st_dev, found.assume_init_ref().st_ino))
+        }
+    };
+    // SAFETY: no pointers are passed.
+    let is_by_path = |number: RawFd| unsafe { h::fcntl(number, h::F_GETFL) & h::O_PATH != 0 };
+    let file = identity(descriptor);
+    let has_it = |number: RawFd| number != descriptor && identity(number) == file && !is_by_path(number);
+    let ours = first()..first() + COUNT as RawFd;
+    let entries = || beyond_limit(|| procfs::entries("thread-self/fd"));
+    let numbers = || entries().into_iter().filter_map(|name| name.parse().ok());
+    file.is_some()
+        && ours.into_iter().any(has_it)
+        && !numbers().any(|number| number < first() && has_it(number))
+}
+
 /// Fails for a descriptor with a reserved number.
 pub fn check_descriptor(descriptor: u64) -> Result<(), Errno> {
     if is_reserved(descriptor) { Err(Errno(h::EBADF)) } else { Ok(()) }
@@ -195,7 +217,7 @@ const KINDS: &[(&str, &[h::c_long])] = &[
     ("alalf", &[h::SYS_linkat]),
     ("alal", &[h::SYS_renameat2]),
     ("-al", &[h::SYS_symlinkat]),
-    ("-p", &[h::SYS_mount]),
+    ("pp", &[h::SYS_mount]),
     ("p", &[
         h::SYS_chdir, h::SYS_chroot, h::SYS_truncate, h::SYS_statfs, h::SYS_execve, h::SYS_umount2,
         h::SYS_setxattr, h::SYS_getxattr, h::SYS_listxattr, h::SYS_removexattr,

@@ -30,3 +30,15 @@ fn a_program_finds_no_descriptor_of_the_command_and_damages_nothing() {
     assert_eq!(trace.problems(), []);
     run(&format!("check {}", file.display())).quiet_success();
 }
+
+/// Another process of the program exchanges a link that is checked and then opened.
+#[test]
+fn a_name_that_changes_leads_to_no_descriptor_of_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file.trace");
+    let mut command = support::command(&format!("trace --unit main -o {} :ev56/races", file.display()));
+    command.stdin(std::process::Stdio::null());
+    let printed = outcome(command).quiet_success();
+    let ways = ["read", "by path", "with threads", "by path with threads"];
+    assert_eq!(printed, ways.map(|way| format!("{way}: 1 1, others 0\n")).concat());
+}

@@ -53,6 +53,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "modes.c", "modes", &[]);
         compile(&folder, switches, "odd.c", "odd", &[]);
         compile(&folder, switches, "plan.c", "plan", &[]);
+        compile(&folder, switches, "races.c", "races", &["-pthread"]);
         compile(&folder, switches, "reaches.c", "reaches", &[]);
         compile(&folder, switches, "requests.c", "requests", &["-pthread"]);
         compile(&folder, switches, "sampled.c", "sampled", &["-O1"]);

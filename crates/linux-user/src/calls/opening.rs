@@ -3,9 +3,13 @@
 //! A file of /proc must never be open to the guest before it has been identified: another thread that guesses the
 //! descriptor's number would write to the engine's memory. So a process with several threads opens with O_PATH first,
 //! which gives no access to contents, and then, if it may, the very same file.
+//!
+//! A name may be exchanged between its check and the call. So links of /proc to open files are not followed at first; if one
+//! is on the way, what was found is compared with the engine's files.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 
 use crate::abi::Abi;
 use crate::abi::layout::u64_at;
@@ -20,6 +24,11 @@ use host::Errno;
 const NEW: i32 = libc::O_CREAT | libc::O_EXCL;
 /// The bit of O_TMPFILE that is not in O_DIRECTORY.
 const TEMPORARY: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+
+/// The flags that O_PATH does not ignore.
+const BY_PATH: i32 = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+/// openat2 fails with ELOOP at a link of /proc to an open file (linux/openat2.h).
+const RESOLVE_NO_MAGICLINKS: u64 = 2;
 
 /// How a file is opened, with the host's flags.
 struct Opening {
@@ -68,9 +77,13 @@ pub fn openat2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 /// Opens a path for the guest.
 fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> CallOutcome {
     let path = opening.path.clone();
-    let descriptor = match call.kernel.is_watched() {
-        true => open_unseen(call, opening)?,
-        false => opening.open(call, opening.flags)?,
+    let at_once = match call.kernel.is_watched() {
+        true => Err(Errno(libc::ELOOP)),
+        false => opening.open(call, opening.flags, RESOLVE_NO_MAGICLINKS),
+    };
+    let descriptor = match at_once {
+        Err(Errno(libc::ELOOP)) => open_unseen(call, opening)?,
+        other => other?,
     };
     if call.kernel.settings.substitution.is_some() && call.kernel.interpreter.contains(&call.cpu.pc()) {
         call.kernel.substitute_opened(descriptor as i32)?;
@@ -84,20 +97,63 @@ fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> CallOutcome {
 }
 
 impl Opening {
-    /// Makes the call with these flags.
-    fn open<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> CallOutcome {
-        let (directory, path) = (self.directory, self.path.as_ptr() as u64);
-        let mode =
-            if flags & (libc::O_CREAT | TEMPORARY) != 0 || flags == self.flags { self.mode } else { 0 };
-        match self.resolve {
-            None => call.wait(libc::SYS_openat, [directory, path, flags as u64, mode, 0, 0], Restarts),
-            Some(resolve) => {
-                let how = [u64::from(flags as u32), mode, resolve];
-                let (pointer, bytes) = (how.as_ptr() as u64, size_of_val(&how) as u64);
-                call.wait(libc::SYS_openat2, [directory, path, pointer, bytes, 0, 0], Restarts)
-            }
+    /// Opens a new file, or an existing one with O_PATH, in which other threads see nothing; ENOENT if it is the engine's.
+    fn open_safely<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> CallOutcome {
+        let found = self.open(call, flags, RESOLVE_NO_MAGICLINKS);
+        if found != Err(Errno(libc::ELOOP)) {
+            return found;
         }
+        // SAFETY: the guest has not received the descriptor yet.
+        let found = unsafe { OwnedFd::from_raw_fd(self.open(call, flags, 0)? as RawFd) };
+        if reserved::is_engines_file(found.as_raw_fd()) {
+            return Err(Errno(libc::ENOENT));
+        }
+        Ok(found.into_raw_fd() as u64)
     }
+
+    /// Makes the call with these flags and restrictions on path resolution.
+    fn open<G: Abi>(&self, call: &mut Call<G>, flags: i32, resolve: u64) -> CallOutcome {
+        let (directory, path) = (self.directory, self.path.as_ptr() as u64);
+        let makes = flags & (libc::O_CREAT | TEMPORARY) != 0;
+        let flags = if flags & libc::O_PATH != 0 && self.resolve.is_none() { flags & BY_PATH } else { flags };
+        let mode = match self.resolve {
+            None => {
+                if makes {
+                    self.mode & 0o7777
+                } else {
+                    0
+                }
+            }
+            Some(_) => {
+                if makes || flags == self.flags {
+                    self.mode
+                } else {
+                    0
+                }
+            }
+        };
+        let how = [u64::from(flags as u32), mode, self.resolve.unwrap_or(0) | resolve];
+        let (pointer, bytes) = (how.as_ptr() as u64, size_of_val(&how) as u64);
+        if self.resolve.is_none() && !has_restrictions() {
+            return call.wait(libc::SYS_openat, [directory, path, flags as u64, mode, 0, 0], Restarts);
+        }
+        call.wait(libc::SYS_openat2, [directory, path, pointer, bytes, 0, 0], Restarts)
+    }
+}
+
+/// Whether the host has openat2: Linux 5.6, unless a container forbids it.
+fn has_restrictions() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let how = [libc::O_PATH as u64, 0, RESOLVE_NO_MAGICLINKS];
+        let (pointer, bytes) = (how.as_ptr() as u64, size_of_val(&how) as u64);
+        // An empty path is none: it fails in another way than a call that does not exist.
+        // SAFETY: the path and the structure outlive the call.
+        let outcome = unsafe {
+            host::call(libc::SYS_openat2, [libc::AT_FDCWD as u64, c"".as_ptr() as u64, pointer, bytes, 0, 0])
+        };
+        outcome == Err(Errno(libc::ENOENT))
+    })
 }
 
 /// Opens a path so that no other thread can use a descriptor of a file that the guest must not have.
@@ -105,16 +161,16 @@ fn open_unseen<G: Abi>(call: &mut Call<G>, mut opening: Opening) -> CallOutcome 
     const MOST_LINKS: usize = 40;
     let flags = opening.flags;
     if flags & libc::O_PATH != 0 || flags & NEW == NEW || flags & TEMPORARY != 0 {
-        return opening.open(call, flags);
+        return opening.open_safely(call, flags);
     }
     let path_only = libc::O_PATH | libc::O_CLOEXEC | flags & (libc::O_NOFOLLOW | libc::O_DIRECTORY);
     for _ in 0..MOST_LINKS {
-        match opening.open(call, path_only) {
+        match opening.open_safely(call, path_only) {
             Err(Errno(libc::ENOENT)) if flags & libc::O_CREAT != 0 => {}
             Ok(found) => return open_found(call, found as RawFd, flags, opening.mode),
             error => return error,
         }
-        match opening.open(call, flags | libc::O_EXCL) {
+        match opening.open_safely(call, flags | libc::O_EXCL) {
             Err(Errno(libc::EEXIST)) => {}
             other => return other,
         }

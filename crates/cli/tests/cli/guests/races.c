@@ -1,0 +1,81 @@
+/* A name that another process exchanges while it is opened: the program gets one file or the other, and never one that it
+ * did not open itself, such as those of its emulator beyond the limit of descriptors. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NUMBERS = 64, OPENS = 5000 };
+static char folder[] = "/tmp/races-XXXXXX";
+static unsigned long first;
+
+/* The link leads to a file, to an own descriptor, and to one of those that the program does not have. */
+static void exchange(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (unsigned long i = 0;; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "/proc/self/fd/%lu", first + i % NUMBERS);
+        symlink(name, "theirs"), rename("theirs", "link");
+        symlink(i % 2 ? "file" : "/proc/self/fd/0", "own"), rename("own", "link");
+    }
+}
+
+static void opens(const char *how, int flags) {
+    struct stat found, known[4];
+    int opened = 0, missing = 0, others = 0;
+    stat("file", &known[0]), fstat(0, &known[1]), stat("/proc", &known[2]), stat("/proc/self/exe", &known[3]);
+    for (int i = 0; i < OPENS; i++) {
+        int descriptor = open("link", flags);
+        if (descriptor < 0) {
+            missing++;
+            continue;
+        }
+        fstat(descriptor, &found);
+        int one = 0;
+        while (one < 4 && (known[one].st_ino != found.st_ino || known[one].st_dev != found.st_dev)) one++;
+        if (one < 4) opened++;
+        else others++;
+        close(descriptor);
+    }
+    printf("%s: %d %d, others %d\n", how, opened > 0, opened + missing + others == OPENS, others);
+}
+
+static void *nothing(void *unused) {
+    pause();
+    return unused;
+}
+
+int main(void) {
+    struct rlimit limit;
+    pthread_t thread;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    first = limit.rlim_max;
+    chdir(mkdtemp(folder));
+    close(0);
+    open("input", O_RDWR | O_CREAT, 0600);
+    close(open("file", O_RDWR | O_CREAT, 0600));
+    symlink("file", "link");
+    pid_t child = fork();
+    if (child == 0) exchange();
+    opens("read", O_RDONLY);
+    opens("by path", O_PATH);
+    pthread_create(&thread, NULL, nothing, NULL);
+    opens("with threads", O_RDONLY);
+    opens("by path with threads", O_PATH);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    const char *all[] = {"file", "link", "theirs", "own", "input"};
+    for (int i = 0; i < 5; i++) unlink(all[i]);
+    chdir("/"), rmdir(folder);
+    return 0;
+}
