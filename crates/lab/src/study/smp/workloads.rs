@@ -14,7 +14,9 @@ use crate::record;
 use crate::study::database::{StudyProgress, check_success};
 use crate::study::environment::{PROCESSORS, repeatable};
 use crate::study::error::Error;
-use crate::study::recorded_server::{ServerLoad, ServerRecording, trace_folder, trace_name, unit_plan};
+use crate::study::recorded_server::{
+    ServerLoad, ServerRecording, TransactionBenchmark, trace_folder, trace_name, unit_plan,
+};
 use crate::study::server::ServerBuilds;
 use crate::toolchain::BYTE_WORD;
 use crate::workload::Workload;
@@ -83,7 +85,7 @@ pub(super) fn commercial(
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     let build = &server.builds[BUILD];
     let each = settings.transactions.div_ceil(CLIENTS);
-    let load = ServerLoad::Tpcc(WAREHOUSES);
+    let load = ServerLoad { benchmark: TransactionBenchmark::Tpcc(&[]), size: WAREHOUSES, is_placed: false };
     let recording = ServerRecording { load, clients: CLIENTS, each, number: 1, heap: false };
     let path = recording.trace(&server, BUILD, &trace_folder(&settings.build, FOLDER)?, progress)?;
     let provenance = vec![
