@@ -41,3 +41,58 @@ sed -i -e 's/\(Oldest[A-Z][a-z]*MXactId\)\[\([^]][^]]*\)\]/\1[OwnLine(\2)]/' \
 	-e 's/= OldestMemberMXactId + MaxOldestSlot;/= OldestMemberMXactId + 1;/' $multixact
 test "$(grep -c -e 'MXactId\[OwnLine(MyBackendId)\]' -e '#define OwnLine' -e 'PG_CACHE_LINE_SIZE, MaxOldestSlot' \
 	-e 'OldestMemberMXactId + 1;' $multixact)" -ge 10
+
+# Load-locked reads a line that store-conditional then asks for again: two operations for each lock that another node had. A store to
+# the same line in front of them asks for it once. (Instructions that lock, as x86's, do that by themselves.)
+claim='*(volatile uint16 *) \&'
+sed -i 's/^\tuint16\t\ttranche;.*/&\n\tuint16\t\tclaim;\t\t\t\/* stored to before the lock is taken *\//' include/storage/lwlock.h
+sed -i '/^LWLockAttemptLock(/,/^}/s/^\told_state = pg_atomic_read_u32(&lock->state);/\t'"$claim"'lock->claim = 1;\n&/' $lwlock
+grep -q 'lock->claim = 1' $lwlock
+buffers=backend/storage/buffer/bufmgr.c
+sed -i 's/^\tint\t\t\tfreeNext;.*/&\n\tuint16\t\tclaim;\t\t\t\/* stored to before a pin *\//' include/storage/buf_internals.h
+sed -i '/^PinBuffer(/,/^}/s/^\t\told_buf_state = pg_atomic_read_u32(&buf->state);/\t\t'"$claim"'buf->claim = 1;\n&/' $buffers
+grep -q 'buf->claim = 1' $buffers
+sed -i -e 's/^\tuint64\t\tPrevBytePos;/&\n\tuint16\t\tclaim;\t\t\t\/* stored to before the lock is taken *\//' \
+	-e 's/^\tSpinLockAcquire(&Insert->insertpos_lck);/\t'"$claim"'Insert->claim = 1;\n&/' $xlog
+grep -q 'Insert->claim = 1' $xlog
+
+# A process remembers the buffers in which it found pages, and looks whether they are still there after a pin, as a pinned buffer keeps
+# its page. So pages that it accesses again need neither the lock nor the buckets of the hash table of all processes.
+sed -i '/^BufferAlloc(/,/^}/{
+s/^\tuint32\t\tbuf_state;/&\
+	static struct\
+	{\
+		BufferTag	tag;\
+		int			buf_id;\
+	}			recent[4096], *known;\
+/
+s/^\tnewPartitionLock = BufMappingPartitionLock(newHash);/&\
+\
+	known = \&recent[newHash % lengthof(recent)];\
+	if (BUFFERTAGS_EQUAL(known->tag, newTag))\
+	{\
+		buf = GetBufferDescriptor(known->buf_id);\
+		if (PinBuffer(buf, strategy) \&\& BUFFERTAGS_EQUAL(buf->tag, newTag))\
+		{\
+			*foundPtr = true;\
+			return buf;\
+		}\
+		UnpinBuffer(buf, true);\
+	}\
+/
+s/^\t\tvalid = PinBuffer(buf, strategy);/&\
+		known->tag = newTag;\
+		known->buf_id = buf_id;/
+}' $buffers
+grep -q 'PinBuffer(buf, strategy) && BUFFERTAGS_EQUAL(buf->tag, newTag)' $buffers
+test "$(grep -c 'known->buf_id = buf_id;' $buffers)" -ge 1
+
+# Processes that began one after another, which are on one node as long as they keep their processors, have one lock for insertions into
+# the log.
+sed -i 's/lockToTry = MyProc->pgprocno % NUM_XLOGINSERT_LOCKS;/lockToTry = MyProc->pgprocno \/ 4 % NUM_XLOGINSERT_LOCKS;/' $xlog
+grep -q 'pgprocno / 4 %' $xlog
+
+# A transaction that uses more than 16 tables and indexes, as New-Order of TPC-C does, takes the locks of the others in the table of all
+# processes. 64 bits have room for 21.
+sed -i 's/^\(#define[[:space:]]*FP_LOCK_SLOTS_PER_BACKEND\) 16/\1 21/' include/storage/proc.h
+grep -q 'FP_LOCK_SLOTS_PER_BACKEND 21' include/storage/proc.h

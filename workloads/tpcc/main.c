@@ -19,7 +19,7 @@ enum {
 static const char usage[] =
     "Usage: tpcc load " DATABASE_ARGUMENT " [--warehouses N] [--items N] [--customers N]\n"
     "       tpcc run " DATABASE_ARGUMENT " [--transactions N] [--seed N] [--cache-mib N] [--waiting PERCENT]\n"
-    "                     [--checkpoint-every N] [--steady-after N]\n"
+    "                     [--checkpoint-every N] [--steady-after N] [--warehouse N] [--shuffle]\n"
     "       tpcc check " DATABASE_ARGUMENT "\n"
     "\n"
     "The TPC-C benchmark on " DATABASE "; " DATABASE_ARGUMENT " is " DATABASE_MEANING ". Its results are not tpmC: nothing of it was audited.\n"
@@ -40,6 +40,8 @@ static const char usage[] =
     "  --waiting PERCENT        of the keying and think times; without, terminals do not wait [0]\n"
     "  --checkpoint-every N     transactions between checkpoints, 0 for one at the end only, of SQLite [100]\n"
     "  --steady-after N         after so many transactions call tpcc_steady_state, or pg_backend_pid in the server, where observers begin\n"
+    "  --warehouse N            the terminals of this warehouse only, as clients have warehouses of their own; 0 for those of all [0]\n"
+    "  --shuffle                terminals take turns in a random order\n"
     "  --unchecked              do not check before and after: tpcc check does that apart\n"
     "\n"
     "Exit status: 0, 1 if something failed or the database is inconsistent, 2 for a usage error.\n";
@@ -103,7 +105,7 @@ static int check_database(const char *where) {
 }
 
 int main(int argc, char **argv) {
-    enum { HELP = 1, WAREHOUSES, ITEMS, CUSTOMERS, TRANSACTIONS, SEED, CACHE_MIB, WAITING, CHECKPOINT, STEADY, UNCHECKED };
+    enum { HELP = 1, WAREHOUSES, ITEMS, CUSTOMERS, TRANSACTIONS, SEED, CACHE_MIB, WAITING, CHECKPOINT, STEADY, WAREHOUSE, SHUFFLE, UNCHECKED };
     static const struct option options[] = {
         {"help", no_argument, NULL, HELP},
         {"warehouses", required_argument, NULL, WAREHOUSES},
@@ -115,11 +117,13 @@ int main(int argc, char **argv) {
         {"waiting", required_argument, NULL, WAITING},
         {"checkpoint-every", required_argument, NULL, CHECKPOINT},
         {"steady-after", required_argument, NULL, STEADY},
+        {"warehouse", required_argument, NULL, WAREHOUSE},
+        {"shuffle", no_argument, NULL, SHUFFLE},
         {"unchecked", no_argument, NULL, UNCHECKED},
         {0},
     };
     struct scale scale = {.warehouses = 1, .items = 100000, .customers = 3000};
-    struct run how = {1000, 1, 1024 * (MEBIBYTE / PAGE_SIZE), CHECKPOINT_EVERY, 0, -1, false};
+    struct run how = {1000, 1, 1024 * (MEBIBYTE / PAGE_SIZE), CHECKPOINT_EVERY, 0, -1, 0, false, false};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (option) {
         case HELP: fputs(usage, stdout); return 0;
@@ -132,6 +136,8 @@ int main(int argc, char **argv) {
         case WAITING: how.waiting_percent = parse_number(optarg, 0, 100); break;
         case CHECKPOINT: how.checkpoint_every = parse_number(optarg, 0, INT64_MAX); break;
         case STEADY: how.steady_after = parse_number(optarg, 0, INT64_MAX); break;
+        case WAREHOUSE: how.warehouse = parse_number(optarg, 0, 10000); break;
+        case SHUFFLE: how.is_shuffled = true; break;
         case UNCHECKED: how.is_unchecked = true; break;
         default: usage_error("%s is not an option, or lacks its value", argv[optind - 1]);
         }

@@ -188,6 +188,16 @@ static int64_t waiting_time(enum kind kind, int64_t percent) {
     return (int64_t)((kinds[kind].keying + thinking) * NANOSECONDS) / 100 * percent;
 }
 
+/* Requests come to a server in any order of the terminals. */
+static void shuffle(struct terminal *terminals, int64_t count) {
+    for (int64_t i = count - 1; i > 0; i--) {
+        int64_t other = random_between(0, i);
+        struct terminal terminal = terminals[i];
+        terminals[i] = terminals[other];
+        terminals[other] = terminal;
+    }
+}
+
 static struct terminal *first_ready(struct terminal *terminals, int64_t count) {
     struct terminal *first = terminals;
     for (int64_t i = 1; i < count; i++)
@@ -195,12 +205,13 @@ static struct terminal *first_ready(struct terminal *terminals, int64_t count) {
     return first;
 }
 
-static struct terminal *make_terminals(int64_t count) {
+/* Those of all warehouses from the first one on. */
+static struct terminal *make_terminals(int64_t first_warehouse, int64_t count) {
     struct terminal *terminals = calloc((size_t)count, sizeof *terminals);
     if (terminals == NULL) fail("not enough memory for %" PRId64 " terminals", count);
     for (int64_t i = 0; i < count; i++) {
         struct terminal *terminal = &terminals[i];
-        terminal->warehouse = 1 + i / TERMINALS_PER_WAREHOUSE;
+        terminal->warehouse = first_warehouse + i / TERMINALS_PER_WAREHOUSE;
         terminal->district = 1 + i % DISTRICTS;
         terminal->next = DECK;
         for (int kind = 0, card = 0; kind < KINDS; kind++)
@@ -224,8 +235,11 @@ static void report(void) {
 void run(const struct run *options, const struct scale *scale) {
     random_state = (uint64_t)options->seed;
     draw_constants(false);
-    int64_t count = scale->warehouses * TERMINALS_PER_WAREHOUSE;
-    struct terminal *terminals = make_terminals(count);
+    int64_t warehouses = options->warehouse == 0 ? scale->warehouses : 1;
+    int64_t count = warehouses * TERMINALS_PER_WAREHOUSE;
+    if (options->warehouse > scale->warehouses) fail("there are %" PRId64 " warehouses only", scale->warehouses);
+    struct terminal *terminals = make_terminals(options->warehouse == 0 ? 1 : options->warehouse, count);
+    if (options->is_shuffled) shuffle(terminals, count);
     int64_t begin = now();
     for (int64_t i = 0; i < count; i++) terminals[i].ready = begin + i;
     take_page_hits();

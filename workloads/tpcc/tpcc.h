@@ -103,6 +103,8 @@ void tpcc_steady_state(void);
 struct run {
     int64_t transactions, seed, cache_pages, checkpoint_every, waiting_percent;
     int64_t steady_after; /* transactions; negative for never */
+    int64_t warehouse;    /* whose terminals do transactions; 0 for all */
+    bool is_shuffled;     /* the order of the terminals */
     bool is_unchecked;
 };
 

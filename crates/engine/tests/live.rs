@@ -10,7 +10,7 @@ use std::time::Duration;
 use events::record::{Entries, Entry, Mark, RecordShape};
 use events::{Block, Consumer, Image, Thread};
 use guest::Guest;
-use pathlength_engine::{Plan, ProgramEnd, Recorder, RunCounter, SystemSettings, UnitPlan};
+use pathlength_engine::{ClassPlan, Plan, ProgramEnd, Recorder, RunCounter, SystemSettings, UnitPlan};
 use trace::Trace;
 
 /// Calls `work` from one thread or several, at different depths, until it has made many accesses.
@@ -169,6 +169,23 @@ fn a_consumer_hears_all_threads() {
     let begun =
         observed.happened.iter().filter(|(_, one)| matches!(one, Happened::Marked(Mark::UnitBegins(_))));
     assert_eq!(begun.count(), 800);
+}
+
+/// Every third or two of three calls of `work` call `getppid`.
+#[test]
+fn recorded_units_have_classes() {
+    let guest = guest();
+    let unit = Some(UnitPlan { function: "work".into(), skip: 7, units: Some(20) });
+    let plain = Plan { unit, ..Plan::default() };
+    let classes = ClassPlan { functions: Vec::new(), rules: vec!["getppid()".parse().unwrap()] };
+    let plan = Plan { classes: Some(classes), ..plain.clone() };
+    let (recorded, trace) = guest.record::<Kept, _>(["3"], &plan);
+    assert!(recorded.happened == guest.record::<Kept, _>(["3"], &plain).0.happened);
+    let (numbers, classes): (Vec<u64>, Vec<&str>) =
+        trace.unit_classes().iter().map(|(unit, class)| (*unit, class.as_str())).unzip();
+    assert_eq!(numbers, (7..27).collect::<Vec<u64>>());
+    assert_eq!(BTreeSet::from_iter(&classes), BTreeSet::from([&"getppid", &"work"]));
+    assert_eq!(classes[3..], classes[..17]);
 }
 
 /// Also while threads execute loops without system calls.

@@ -290,7 +290,7 @@ impl ServerBuilds {
         }
     }
 
-    /// Compiles a client for the host, with PostgreSQL's own library: all files of C among these.
+    /// Compiles a client for the host, with PostgreSQL's own library: all files of C among these. It is compiled once.
     pub(crate) fn compile(
         &self,
         name: &str,
@@ -298,6 +298,10 @@ impl ServerBuilds {
         flags: &[&str],
     ) -> Result<PathBuf, Error> {
         let folder = self.folder().join(name);
+        let client = folder.join("client");
+        if client.exists() {
+            return Ok(client);
+        }
         fs::create_dir(&folder).map_err(|error| Error::Files { path: folder.clone(), error })?;
         for (file, text) in files {
             let path = folder.join(file);
@@ -321,7 +325,7 @@ impl ServerBuilds {
             let reason = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(Error::Server(format!("the client {name} cannot be compiled: {reason}")));
         }
-        Ok(folder.join("client"))
+        Ok(client)
     }
 
     /// Runs a command to its end, as the user that servers have.

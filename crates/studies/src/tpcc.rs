@@ -4,7 +4,7 @@
 mod machines;
 mod postgresql;
 
-pub(crate) use postgresql::Terminals;
+pub(crate) use postgresql::{ClientOrder, Terminals, Warehouses, class_plan, short_hash};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -205,7 +205,7 @@ fn simulate(
 }
 
 /// The transaction that a class of units is, by its function or by what the terminals call its statements.
-fn class_name(class: &str) -> &str {
+pub(crate) fn class_name(class: &str) -> &str {
     let is_of = |function: &str| function == class || function.strip_prefix("tpcc_") == Some(class);
     CLASSES.iter().find(|(function, _)| is_of(function)).map_or(class, |(_, name)| name)
 }

@@ -282,8 +282,13 @@ impl SharingAnalysis {
     }
 
     /// The same of a part of the execution.
-    fn units_of(&self, part: ExecutionPart) -> u64 {
+    pub fn units_of(&self, part: ExecutionPart) -> u64 {
         self.units.iter().filter(|(class, _)| part.has(**class)).map(|(_, units)| units).sum()
+    }
+
+    /// Operations on the interconnect in a part of the execution, by [`InterconnectOperation`](machine::InterconnectOperation).
+    pub fn interconnect(&self, part: ExecutionPart) -> [u64; 7] {
+        self.sum(part).interconnect
     }
 
     /// The counts of each access of a block in a part of the execution.

@@ -79,6 +79,12 @@ pub struct StudyOptions {
     /// Queries of the study tpch by their numbers, instead of all 22.
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", value_parser = query)]
     pub queries: Vec<u32>,
+    /// Benchmarks of the study numa, instead of both.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = ["tpcc", "tpcb"])]
+    pub benchmarks: Vec<String>,
+    /// The most recordings of each step of the study numa, which needs three for the interval of a difference [default: 8].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub recordings: Option<u32>,
     /// The folder of the report and its tables, instead of study/NAME.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use report::Page;
 use studies::byteword::{MODES, Mode, StudySettings, byteword};
+use studies::numa::{MOST_RECORDINGS, NumaBenchmark};
 use studies::spike::{PROGRAMS, SpikeStudyProgress, SpikeStudySettings, StudyProgram};
 use studies::system::{SystemProgram, SystemStudySettings};
 use studies::tpcc::DatabaseSystem;
@@ -65,8 +66,10 @@ pub fn run(options: &StudyOptions) -> anyhow::Result<ExitCode> {
 /// Checks that options of one study are not given to another.
 fn check_options(options: &StudyOptions) -> anyhow::Result<()> {
     let with_programs: &[StudyName] = &[StudyName::Spike, StudyName::System];
-    let owned: [(_, _, &[StudyName]); 6] = [
+    let owned: [(_, _, &[StudyName]); 8] = [
         ("--machine", !options.machines.is_empty(), &[StudyName::Tpcc]),
+        ("--benchmarks", !options.benchmarks.is_empty(), &[StudyName::Numa]),
+        ("--recordings", options.recordings.is_some(), &[StudyName::Numa]),
         ("--mode", options.mode.is_some(), &[StudyName::Byteword]),
         ("--scale", options.scale.is_some(), &[StudyName::Tpch]),
         ("--queries", !options.queries.is_empty(), &[StudyName::Tpch]),
@@ -240,6 +243,14 @@ fn of_numa(options: &StudyOptions) -> anyhow::Result<Results> {
     let steps = Steps::new();
     let settings = studies::numa::NumaStudySettings {
         transactions: (options.transactions / 100).max(2),
+        benchmarks: match options.benchmarks.as_slice() {
+            [] => NumaBenchmark::ALL.to_vec(),
+            names => {
+                let is_named = |one: &NumaBenchmark| names.iter().any(|name| name == one.name());
+                NumaBenchmark::ALL.into_iter().filter(is_named).collect()
+            }
+        },
+        most_recordings: options.recordings.unwrap_or(MOST_RECORDINGS),
         build: BuildFolders { folder: "build".into(), sources: None },
         sysroot: options.sysroot.clone(),
     };

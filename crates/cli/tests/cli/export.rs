@@ -13,7 +13,9 @@ use crate::support::{csv, ends_when_nobody_reads, listing, run};
 impl Recorded {
     /// The path of an exported file.
     pub fn export(&self, form: &str, options: &str) -> PathBuf {
-        let path = self.folder.path().join(format!("exported.{form}"));
+        // Tables go to a folder; a name that ends with .parquet is one file's.
+        let name = if form == "parquet" { "exported".into() } else { format!("exported.{form}") };
+        let path = self.folder.path().join(name);
         let output = format!("export {} --to {form} -o {} {options}", self.path().display(), path.display());
         assert_eq!(run(&output).quiet_success(), "");
         path

@@ -22,7 +22,7 @@ impl Folder {
         fs::write(folder.path("in.txt"), "in").unwrap();
         fs::copy(guest("ev5/modes"), folder.path("other")).unwrap();
         folder.run("trace -o t ./prog work").quiet_success();
-        let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+        let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/machines");
         fs::copy(machines.join("dec3000.toml"), folder.path("mine.toml")).unwrap();
         folder
     }

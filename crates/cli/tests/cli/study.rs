@@ -135,6 +135,8 @@ fn programs_that_cannot_be_studied_are_named() {
         (&["tpch", "--machine", "dec3000"], "--machine is of the study tpcc"),
         (&["tpcc", "--machine", "qemu"], "the machine"),
         (&["byteword", "--queries", "6"], "--queries is of the study tpch"),
+        (&["smp", "--benchmarks", "tpcb"], "--benchmarks is of the study numa"),
+        (&["tpcc", "--recordings", "3"], "--recordings is of the study numa"),
         (&["spike", "--mode", "cached"], "--mode is of the study byteword"),
     ] {
         let mut command = pathlength(["study"]);

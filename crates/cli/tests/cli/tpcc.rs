@@ -131,6 +131,34 @@ fn violations_of_conditions_are_found() {
     }
 }
 
+/// Clients can have warehouses of their own: then only the terminals of theirs do something.
+#[test]
+fn a_client_has_the_terminals_of_a_warehouse() {
+    let folder = Folder::new();
+    let database = load(&folder, "loaded");
+    let orders = || {
+        let query = "SELECT sum(d_next_o_id) FROM district GROUP BY d_w_id ORDER BY d_w_id";
+        let connection = rusqlite::Connection::open(&database).unwrap();
+        let mut statement = connection.prepare(query).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.collect::<Result<Vec<i64>, _>>().unwrap()
+    };
+    let run = |options: &str| {
+        let options: Vec<&str> =
+            ["run", "--transactions", "46"].into_iter().chain(options.split(' ')).collect();
+        native(&options, &database)
+    };
+    let loaded = orders();
+    assert_eq!(run("--warehouse 2").code(), 0);
+    let of_second = orders();
+    assert!(of_second[0] == loaded[0] && of_second[1] > loaded[1], "{loaded:?} {of_second:?}");
+    assert_eq!(run("--shuffle").code(), 0);
+    let of_both = orders();
+    assert!(of_both[0] > of_second[0] && of_both[1] > of_second[1], "{of_second:?} {of_both:?}");
+    let none = run("--warehouse 3");
+    assert!(none.code() == 1 && none.stderr.contains("there are 2 warehouses only"), "{}", none.stderr);
+}
+
 #[test]
 fn classes_add_up_to_the_run() {
     let folder = Folder::new();

@@ -22,7 +22,8 @@ pub struct Plan {
     pub until: Option<ProgramLocation>,
     /// Record only calls of a function.
     pub unit: Option<UnitPlan>,
-    /// Instead, record everything, and report units of work with their classes to a consumer.
+    /// Report units of work with their classes, to a consumer or in the trace: those of `unit`, by these rules. Without `unit`,
+    /// everything is recorded, and units are calls of the functions that are named here.
     pub classes: Option<ClassPlan>,
     /// Also record the values that instructions write, store and test. Recording then slows the program down some ten
     /// times.
@@ -77,7 +78,7 @@ impl std::fmt::Display for Missing {
 /// Units of work whose classes are wanted. One that is left by other means than its end is one, too, as where units are counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClassPlan {
-    /// The functions of units: [`UnitOfWork::functions`](crate::UnitOfWork::functions).
+    /// The functions of units, unless the plan has a function: [`UnitOfWork::functions`](crate::UnitOfWork::functions).
     pub functions: Vec<String>,
     /// The rules that give a unit its class. A unit without one is of the class of its function.
     pub rules: Vec<ClassRule>,

@@ -77,7 +77,10 @@ impl Tracer {
     pub(super) fn new(session: Arc<RecordingSession>, images: &[LoadedImage]) -> Tracer {
         let plan = &session.plan;
         let calls = match (&plan.unit, &plan.classes) {
-            (Some(unit), _) => ThreadUnits::new(std::slice::from_ref(&unit.function), &[]),
+            (Some(unit), classes) => {
+                let rules = classes.as_ref().map_or(&[][..], |classes| &classes.rules);
+                ThreadUnits::new(std::slice::from_ref(&unit.function), rules)
+            }
             (None, Some(classes)) => ThreadUnits::new(&classes.functions, &classes.rules),
             (None, None) => ThreadUnits::default(),
         };
@@ -159,22 +162,28 @@ impl Tracer {
         let Some(number) = self.unit.take() else { return };
         let ended = self.calls.end(false);
         let mark = match ended.filter(|_| self.session.plan.classes.is_some()) {
-            Some(ended) => self.end_of_class(number, &ended),
+            Some(ended) => {
+                self.report_class(number, &ended);
+                Mark::UnitEnds(number)
+            }
             None => Mark::UnitCut(number),
         };
         self.mark(mark);
     }
 
-    /// The mark of the end of a unit whose class is wanted, which is reported first.
-    fn end_of_class(&self, number: u64, ended: &Ended) -> Mark {
-        if let Some(classes) = &self.session.plan.classes {
-            let class = ended.class.as_deref().unwrap_or_else(|| &classes.functions[ended.unit as usize]);
-            match self.session.delivery() {
-                Some(delivery) => delivery.unit_class(number, class),
-                None => self.session.process.add_unit_class(number, class),
-            }
+    /// Reports the class of a unit, if it is wanted, before the mark of its end.
+    fn report_class(&self, number: u64, ended: &Ended) {
+        let plan = &self.session.plan;
+        let Some(classes) = &plan.classes else { return };
+        let function = match &plan.unit {
+            Some(unit) => &unit.function,
+            None => &classes.functions[ended.unit as usize],
+        };
+        let class = ended.class.as_deref().unwrap_or(function);
+        match self.session.delivery() {
+            Some(delivery) => delivery.unit_class(number, class),
+            None => self.session.process.add_unit_class(number, class),
         }
-        Mark::UnitEnds(number)
     }
 
     /// Writes all records to the file, and waits until they are written.
@@ -446,15 +455,17 @@ impl Tracer {
             session.set_state(RecordingState::Over);
         }
         let is_active = session.state() == RecordingState::Active;
-        if plan.classes.is_some() {
-            self.update_class(block, cpu, memory, is_active);
+        let Some(unit) = &plan.unit else {
+            if plan.classes.is_some() {
+                self.update_class(block, cpu, memory, is_active);
+            }
             return is_active;
-        }
-        let Some(unit) = &plan.unit else { return is_active };
+        };
         let change = self.calls.enter(block, cpu, memory, || is_active && !unit.is_over(session.units()));
         if let Some(ended) = change.ended
             && let Some(number) = self.unit.take()
         {
+            self.report_class(number, &ended);
             let mark = if ended.returned { Mark::UnitEnds } else { Mark::UnitLeft };
             self.marks.push(mark(number));
             if unit.is_over(number + 1) {
@@ -481,7 +492,8 @@ impl Tracer {
         if let Some(ended) = ended
             && let Some(number) = self.unit.take()
         {
-            self.marks.push(self.end_of_class(number, &ended));
+            self.report_class(number, &ended);
+            self.marks.push(Mark::UnitEnds(number));
         }
         if change.begins {
             let number = self.session.next_unit();

@@ -2,39 +2,42 @@
 
 use report::{Arrangement, Block, Error, Figure, Page, Section};
 
+use super::benchmarks::STEPS;
 use super::tables::{self, PRINTED};
-use super::{CLIENTS, NumaStudy};
+use super::{MOST_CLIENTS, NumaStudy};
 
 /// What was changed in PostgreSQL, and why.
 const CHANGES: &str = include_str!("../../../../workloads/postgresql/cache-lines.sh");
 
 /// Makes the page.
 pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
-    let [before, after] = tables::steps_here(study);
+    let first = &study.benchmarks[0];
+    let last = STEPS.len() - 1;
+    let (unit, title) = (first.benchmark.unit(), first.benchmark.title());
+    let [before, after] = [0, last].map(|step| tables::mean(&first.operations(step)));
+    let change = first.change(0, last);
     let figure = |value: f64, label: &str| Figure {
         value: table::separated(&format!("{value:.0}")),
         label: label.into(),
     };
-    let clients = CLIENTS[CLIENTS.len() - 1];
-    let section = |heading: &str, text: &str, tables: Vec<table::Table>| {
-        let blocks = std::iter::once(Block::Paragraph(text.into()));
-        Section {
-            heading: heading.into(),
-            blocks: blocks.chain(tables.into_iter().map(Block::Table)).collect(),
-        }
+    let interval = change.half_width.map_or(String::new(), |half| format!(" ± {half:.1}"));
+    let of_all = |tables: &dyn Fn(&super::BenchmarkResult) -> Vec<table::Table>| {
+        study.benchmarks.iter().flat_map(tables).collect::<Vec<_>>()
     };
     let mut changed = section(
         "Find, fix, trace again",
-        "`pathlength sharing` finds what the processes share: data of different processes in one line, and a lock that is not in the \
-         line of what it protects. PostgreSQL was changed by this script, built and traced again.",
-        vec![tables::changes(study), tables::steps(study)],
+        "`pathlength sharing` finds what the processes share. First each client gets a branch or warehouse of its own, and the rows that its \
+         transactions change pages of their own: they stay in the memory of the client's node. What all share stays: then PostgreSQL was \
+         changed by this script, built and traced again.",
+        std::iter::once(tables::steps(&study.benchmarks)).chain(study.benchmarks.iter().map(tables::changes)),
     );
     changed.blocks.insert(1, Block::Code(CHANGES.into()));
     Ok(Page {
         title: "A server on CC-NUMA".into(),
         headline: format!(
-            "A transaction of {clients} PostgreSQL processes needs {:.0} operations between the nodes of a machine of 1998",
-            before
+            "A {unit} of {title} on {MOST_CLIENTS} PostgreSQL processes needs {before:.0} operations between the nodes of a machine of 1998, \
+             and {after:.0} after changes ({:.1}{interval} %)",
+            change.percent
         ),
         lead: vec![
             format!(
@@ -44,20 +47,21 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
                 PRINTED[0].1, PRINTED[1].1
             ),
             format!(
-                "Here a PostgreSQL server with {clients} clients, who ask for transactions of TPC-B, is traced, and the same machine \
-                 simulated: four nodes of four Pentium Pro, with far memory caches of 128 MB. The trace has PostgreSQL's own code, not \
-                 the kernel's, so that the numbers are not those of the slides; the question is the same."
+                "Here a PostgreSQL server with {MOST_CLIENTS} clients is traced, and the same machine simulated: four nodes of four Pentium Pro, \
+                 with far memory caches of 128 MB. The trace has PostgreSQL's own code, not the kernel's, so that the numbers are not \
+                 those of the slides; the question is the same. Each step was recorded {} times.",
+                first.operations(0).len()
             ),
         ],
         figures: vec![
-            figure(before, "operations on the interconnect a transaction"),
-            figure(after, "after the changes to PostgreSQL"),
-            figure(study.timed[0][0].operations_a_second, "operations a second: the demand"),
+            figure(before, &format!("operations on the interconnect for a {unit} of {title}")),
+            figure(after, "after the changes"),
+            figure(first.steps[0].timed.operations_a_second, "operations a second: the demand at first"),
         ],
         chart: Some(report::bars(
-            &tables::changes_by_kind(study),
-            "operation",
-            &["before", "after"],
+            &tables::changes_by_kind(first),
+            "of a transaction",
+            &STEPS.each_ref().map(|step| step.name),
             Arrangement::Grouped,
         )?),
         sections: vec![
@@ -65,24 +69,24 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
                 "The machines",
                 "Each operation is a message from a node to another one with its answer. SCI's lists need more of them than a directory \
                  with a bit for each node: nodes enter the lists and leave them, and are purged one after another.",
-                vec![tables::machines(&study.machines)],
+                [tables::machines(&study.machines, first.benchmark)],
             ),
             section(
                 "Who causes them",
                 "By function, and by the lines of shared memory, which are named by the functions that allocate them.",
-                vec![study.functions.clone(), study.data[0].clone(), study.partners.clone()],
+                of_all(&|one| vec![one.functions.clone(), one.lines[0].clone(), one.partners.clone()]),
             ),
             changed,
             section(
-                "What is left",
-                "The lines that move most after the changes: locks, and data that all processes store to.",
-                vec![study.data[1].clone()],
+                "What PostgreSQL shares, and what is left",
+                "By structure in shared memory; and the lines that move most after the changes.",
+                of_all(&|one| vec![one.shared.clone(), one.lines[1].clone()]),
             ),
             section(
                 "Nodes, clients, scheduling",
                 "Processes and processors are free of each other: the same trace on nodes of other sizes, with other schedulers, and with pages \
                  in other nodes' memory.",
-                vec![
+                [
                     tables::nodes(&study.nodes),
                     tables::clients(&study.clients),
                     tables::schedules(&study.schedules),
@@ -91,4 +95,10 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
         ],
         provenance: study.provenance.clone(),
     })
+}
+
+/// A section of a text and tables.
+fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = table::Table>) -> Section {
+    let blocks = std::iter::once(Block::Paragraph(text.into()));
+    Section { heading: heading.into(), blocks: blocks.chain(tables.into_iter().map(Block::Table)).collect() }
 }

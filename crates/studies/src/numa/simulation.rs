@@ -2,13 +2,18 @@
 
 use std::convert::Infallible;
 
+use analysis::models::{ExecutionPart, Rows};
 use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use analysis::sharing::SharingAnalysis;
+use analysis::sharing::{self, SharingAnalysis};
 use machine::{Machine, Multiprocessor, Setting, SharingClass, WarmUp};
+use table::{Table, Value};
 use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
+
+use super::benchmarks::NumaBenchmark;
+use crate::tpcc::class_name;
 
 /// The turns of processors, in instructions.
 const QUANTUM: u64 = 100;
@@ -16,8 +21,30 @@ const QUANTUM: u64 = 100;
 /// A half of the transactions warms up caches and is not counted.
 const WARM_UP: u32 = 2;
 
+/// The functions in which PostgreSQL's processes wait for each other, or wake each other up: how often depends on the order in which the
+/// recording host executed them.
+const WAITING: [&str; 16] = [
+    "s_lock",
+    "perform_spin_delay",
+    "LWLockQueueSelf",
+    "LWLockDequeueSelf",
+    "LWLockWakeup",
+    "LWLockWaitListLock",
+    "LWLockWaitForVar",
+    "LWLockAcquireOrWait",
+    "PGSemaphoreLock",
+    "PGSemaphoreUnlock",
+    "ProcSleep",
+    "ProcWakeup",
+    "ProcLockWakeup",
+    "DeadLockCheck",
+    "WaitLatch",
+    "SetLatch",
+];
+
 /// The recorded transactions of a server.
 pub(super) struct ServerTrace {
+    pub benchmark: NumaBenchmark,
     pub trace: Trace,
     pub transactions: u32,
 }
@@ -51,6 +78,10 @@ pub(super) struct NumaResult {
     pub instructions: f64,
     /// By kind, of a transaction.
     pub operations: [f64; 7],
+    /// Those of them in functions that wait.
+    pub waiting: f64,
+    /// By class of transactions: their number, and the operations of one of them.
+    pub classes: Vec<(String, u64, f64)>,
     /// Requests of a transaction for lines of other nodes' memory that the far cache served, and those that it did not.
     pub far: [f64; 2],
     /// Misses of a transaction, by class.
@@ -99,6 +130,12 @@ impl NumaResult {
     pub fn all(&self) -> f64 {
         self.operations.iter().sum()
     }
+
+    /// Those of the transaction that is compared: of its class, or of all if there are no classes.
+    pub fn of_unit(&self, benchmark: NumaBenchmark) -> f64 {
+        let class = self.classes.iter().find(|(name, ..)| name == benchmark.unit());
+        class.map_or_else(|| self.all(), |(_, _, operations)| *operations)
+    }
 }
 
 /// Simulates a machine on a trace; its first transactions warm it up.
@@ -110,7 +147,8 @@ pub(super) fn simulate(
     let machine = case.machine()?;
     let coherence = machine.coherence.as_ref().ok_or("the machine has one processor")?;
     let objects = trace.mapped_objects().clone();
-    let model = SharingAnalysis::new(&machine, coherence, case.processors, objects);
+    let classes = trace.unit_classes().iter().map(|(&unit, class)| (unit, class.as_str())).collect();
+    let model = SharingAnalysis::new(&machine, coherence, case.processors, objects).with_classes(classes);
     let mut model = WarmUp::new(model, 0..recorded.warm_up());
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
@@ -133,6 +171,8 @@ pub(super) fn simulate(
         unread: problems.len(),
         instructions: per_transaction(model.instructions()),
         operations: counts.by_operation().map(per_transaction),
+        waiting: waiting(&model, trace) / transactions,
+        classes: classes_of(&model),
         far: [&counts.far_hits, &counts.far_misses].map(|counts| per_transaction(counts.iter().sum())),
         true_misses: misses_of(SharingClass::True),
         false_misses: misses_of(SharingClass::False),
@@ -140,6 +180,41 @@ pub(super) fn simulate(
         avoidable: per_transaction(model.counts().needless()),
     };
     Ok((result, model))
+}
+
+/// Operations in functions that wait.
+fn waiting(model: &SharingAnalysis, trace: &Trace) -> f64 {
+    let functions = sharing::by_code(model, ExecutionPart::Whole, Rows::Function, trace);
+    let rows = texts_and_counts(&functions, "function");
+    rows.filter(|(name, _)| WAITING.contains(name)).map(|(_, count)| count).sum()
+}
+
+/// The classes of transactions, with their numbers and the operations of one of them.
+fn classes_of(model: &SharingAnalysis) -> Vec<(String, u64, f64)> {
+    let mut classes = Vec::new();
+    for (name, part) in model.parts() {
+        let units = model.units_of(part);
+        if units > 0 && part != ExecutionPart::OutsideUnits {
+            let operations = model.interconnect(part).iter().sum::<u64>() as f64;
+            classes.push((class_name(&name).to_owned(), units, operations / units as f64));
+        }
+    }
+    classes.sort_by(|a, b| a.0.cmp(&b.0));
+    classes
+}
+
+/// The texts of a column, with the operations on the interconnect beside, without the row of totals.
+pub(super) fn texts_and_counts<'a>(
+    table: &'a Table,
+    name: &str,
+) -> impl Iterator<Item = (&'a str, f64)> + use<'a> {
+    let column = |name: &str| table.columns.iter().position(|column| column.name == name);
+    let columns = column(name).zip(column("interconnect"));
+    let rows = &table.rows[..table.rows.len() - usize::from(table.total)];
+    rows.iter().filter_map(move |row| match columns.map(|(name, count)| (&row[name], &row[count]))? {
+        (Value::Text(name), Value::Integer(count)) => Some((name.as_str(), *count as f64)),
+        _ => None,
+    })
 }
 
 /// The same in time.

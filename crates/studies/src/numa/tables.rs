@@ -7,8 +7,10 @@ use table::{Kind, Table, Value};
 use trace::Trace;
 use trace::interleave::Assignment;
 
-use super::NumaStudy;
-use super::simulation::{NumaResult, TimedResult};
+use super::benchmarks::{NumaBenchmark, STEPS};
+use super::difference::MeanDifference;
+use super::simulation::NumaResult;
+use super::{ACCURACY, BenchmarkResult};
 
 /// What the talk's slides print, of a New-Order transaction of TPC-C.
 pub(super) const PRINTED: [(&str, f64); 3] = [
@@ -40,10 +42,11 @@ fn cells(result: &NumaResult) -> Vec<Value> {
 }
 
 /// The talk's machine, and a present-day one.
-pub(super) fn machines(results: &[NumaResult]) -> Table {
+pub(super) fn machines(results: &[NumaResult], benchmark: NumaBenchmark) -> Table {
     let first =
         [("machine", Kind::Text), ("nodes", Kind::Count), ("instructions a transaction", Kind::Real(0))];
-    let mut table = new_table("machines", "Operations on the interconnect of a transaction of TPC-B", &first);
+    let title = format!("Operations on the interconnect of a transaction of {}", benchmark.title());
+    let mut table = new_table("machines", &title, &first);
     for result in results {
         let nodes = result.nodes as u64;
         let machine = result.case.settings.iter().fold(String::from(result.case.machine), |name, setting| {
@@ -113,130 +116,169 @@ pub(super) fn schedules(results: &[NumaResult]) -> Table {
     table
 }
 
-/// Each kind of operation before and after the changes: the means of the recordings, and their ranges.
-pub(super) fn changes(study: &NumaStudy) -> Table {
-    let columns = [
-        ("operation", Kind::Text),
-        ("before", Kind::Real(1)),
-        ("least before", Kind::Real(1)),
-        ("most before", Kind::Real(1)),
-        ("after", Kind::Real(1)),
-        ("least after", Kind::Real(1)),
-        ("most after", Kind::Real(1)),
-        ("change", Kind::Change(1)),
+/// The counts of a recording that are compared, with their names.
+fn counted(result: &NumaResult) -> Vec<(String, f64)> {
+    let kinds = InterconnectOperation::ALL
+        .map(|one| (interconnect_operation_name(one).to_owned(), result.operations[one as usize]));
+    let sums = [
+        ("all operations", result.all()),
+        ("of them waiting", result.waiting),
+        ("without waiting", result.all() - result.waiting),
+        ("true sharing misses", result.true_misses),
+        ("false sharing misses", result.false_misses),
+        ("avoidable operations on the buses", result.avoidable),
+        ("cold misses", result.cold_misses),
+        ("instructions", result.instructions),
     ];
-    let title = "Operations of a transaction before and after the changes to PostgreSQL";
-    let mut table = Table::new("changes", title, &columns);
-    let mut counted = |name: &str, of: &dyn Fn(&NumaResult) -> f64| {
-        table.row(changed(name, study.changes.each_ref().map(|results| range(results.iter().map(of)))));
-    };
-    for operation in InterconnectOperation::ALL {
-        counted(interconnect_operation_name(operation), &|result| result.operations[operation as usize]);
+    let classes = result.classes.iter().filter(|_| result.classes.len() > 1);
+    let classes = classes.map(|(name, _, operations)| (format!("all operations of {name}"), *operations));
+    kinds.into_iter().chain(sums.map(|(name, count)| (name.to_owned(), count))).chain(classes).collect()
+}
+
+/// Each kind of operation in all steps: the means of the recordings.
+pub(super) fn changes(result: &BenchmarkResult) -> Table {
+    let mut columns = vec![("of a transaction", Kind::Text)];
+    columns.extend(STEPS.iter().map(|step| (step.name, Kind::Real(1))));
+    columns.extend([("least at first", Kind::Real(1)), ("most at first", Kind::Real(1))]);
+    columns.extend([("least in the end", Kind::Real(1)), ("most in the end", Kind::Real(1))]);
+    columns.extend([("change", Kind::Change(1)), ("of changed PostgreSQL", Kind::Change(1))]);
+    let benchmark = result.benchmark;
+    let title = format!("Operations of a transaction of {} in each step", benchmark.title());
+    let mut table = Table::new(&format!("changes-{}", benchmark.name()), title, &columns);
+    let last = STEPS.len() - 1;
+    for (name, _) in counted(&result.steps[0].recordings[0]) {
+        let of = |one: &NumaResult| {
+            let found = counted(one).into_iter().find(|(other, _)| *other == name);
+            found.map_or(0.0, |(_, count)| count)
+        };
+        let values: Vec<Vec<f64>> = (0..STEPS.len()).map(|step| result.values(step, of)).collect();
+        let means: Vec<f64> = values.iter().map(|values| mean(values)).collect();
+        let mut row = vec![Value::from(name.as_str())];
+        row.extend(means.iter().map(|&mean| Value::from(mean)));
+        for values in [&values[0], &values[last]] {
+            row.push(values.iter().copied().fold(f64::INFINITY, f64::min).into());
+            row.push(values.iter().copied().fold(0.0, f64::max).into());
+        }
+        row.extend([change(means[0], means[last]), change(means[last - 1], means[last])]);
+        table.row(row);
     }
-    counted("all operations", &NumaResult::all);
-    counted("true sharing misses", &|result| result.true_misses);
-    counted("false sharing misses", &|result| result.false_misses);
-    counted("avoidable operations on the buses", &|result| result.avoidable);
-    counted("cold misses", &|result| result.cold_misses);
-    counted("instructions", &|result| result.instructions);
-    let mut in_time = |name: &str, of: &dyn Fn(&TimedResult) -> f64| {
-        table.row(changed(name, study.timed.each_ref().map(|results| range(results.iter().map(of)))));
+    let mut in_time = |name: &str, of: [f64; STEPS.len()]| {
+        let mut row = vec![Value::from(name)];
+        row.extend(of.map(Value::from));
+        row.extend([Value::Missing, Value::Missing, Value::Missing, Value::Missing]);
+        row.extend([change(of[0], of[last]), change(of[last - 1], of[last])]);
+        table.row(row);
     };
-    in_time("transactions a second", &|result| result.transactions_a_second);
-    in_time("operations a second", &|result| result.operations_a_second);
-    in_time("waiting for other nodes, % of the time", &|result| result.waiting);
-    in_time("use of the nodes' interfaces, %", &|result| result.interfaces);
+    let timed: [_; STEPS.len()] = std::array::from_fn(|step| result.steps[step].timed);
+    in_time("transactions a second", timed.map(|timed| timed.transactions_a_second));
+    in_time("operations a second", timed.map(|timed| timed.operations_a_second));
+    in_time("waiting for other nodes, % of the time", timed.map(|timed| timed.waiting));
+    in_time("use of the nodes' interfaces, %", timed.map(|timed| timed.interfaces));
     table.notes.push(format!(
-        "Means of {} recordings of each build, the least and the most of them. The first half of the transactions warms up.",
-        study.changes[0].len()
+        "Means of {} recordings of each step; in time, the first one. The first half of the transactions warms up. Waiting is what functions need in \
+         which processes wait for each other.",
+        result.steps[0].recordings.len()
     ));
     table
 }
 
-/// The mean of several values, the least and the most.
-fn range(values: impl Iterator<Item = f64>) -> [f64; 3] {
-    let values: Vec<f64> = values.collect();
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(0.0, f64::max);
-    [values.iter().sum::<f64>() / values.len() as f64, least, most]
+/// The mean.
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// A row of what was before and after.
-fn changed(name: &str, ranges: [[f64; 3]; 2]) -> Vec<Value> {
-    let [[before, ..], [after, ..]] = ranges;
-    let change = if before > 0.0 { Value::from(100.0 * (after / before - 1.0)) } else { Value::Missing };
-    let values = ranges.into_iter().flatten().map(Value::from);
-    std::iter::once(name.into()).chain(values).chain([change]).collect()
+fn change(before: f64, after: f64) -> Value {
+    if before > 0.0 { Value::from(100.0 * (after / before - 1.0)) } else { Value::Missing }
 }
 
-/// All operations of a transaction before and after the changes: the means of the recordings.
-pub(super) fn steps_here(study: &NumaStudy) -> [f64; 2] {
-    study.changes.each_ref().map(|results| range(results.iter().map(NumaResult::all))[0])
-}
-
-/// The kinds of operations that occur, for a chart.
-pub(super) fn changes_by_kind(study: &NumaStudy) -> Table {
-    let mut table = changes(study);
+/// The kinds of operations that occur in each step, for a chart.
+pub(super) fn changes_by_kind(result: &BenchmarkResult) -> Table {
+    let mut table = changes(result);
     table.rows.truncate(InterconnectOperation::ALL.len());
-    let shown = |name: &str| ["operation", "before", "after"].contains(&name);
-    let is_shown: Vec<bool> = table.columns.iter().map(|column| shown(&column.name)).collect();
-    let kept = |number: &usize| is_shown[*number];
-    table.columns = (0..is_shown.len()).filter(kept).map(|number| table.columns[number].clone()).collect();
-    for row in &mut table.rows {
-        *row = (0..row.len()).filter(kept).map(|number| row[number].clone()).collect();
-    }
+    table.columns.truncate(1 + STEPS.len());
+    table.rows.iter_mut().for_each(|row| row.truncate(1 + STEPS.len()));
     table
 }
 
-/// The talk's steps, and ours.
-pub(super) fn steps(study: &NumaStudy) -> Table {
+/// The talk's steps, and ours with the intervals of their differences.
+pub(super) fn steps(results: &[BenchmarkResult]) -> Table {
     let columns = [
         ("whose", Kind::Text),
         ("when", Kind::Text),
-        ("operations a transaction", Kind::Real(0)),
+        ("operations", Kind::Real(0)),
         ("change", Kind::Change(1)),
+        ("plus or minus", Kind::Real(1)),
+        ("since the step before", Kind::Change(1)),
+        ("plus or minus", Kind::Real(1)),
+        ("recordings", Kind::Count),
     ];
     let mut table = Table::new("steps", "The scaling steps of 1998, and here", &columns);
-    let [before, after] = steps_here(study);
-    let own = [("at first", before), ("after the changes, simulated", after)];
-    let slides = "slides: Oracle and DG/UX, New-Order of TPC-C";
-    let here = "here: PostgreSQL's own code, TPC-B";
-    for (whose, steps) in [(slides, &PRINTED[..]), (here, &own[..])] {
-        for (number, &(when, operations)) in steps.iter().enumerate() {
-            let change = 100.0 * (operations / steps[0].1 - 1.0);
-            let change = if number == 0 { Value::Missing } else { Value::from(change) };
-            table.row(vec![whose.into(), when.into(), operations.into(), change]);
+    for (number, &(when, operations)) in PRINTED.iter().enumerate() {
+        let changed = if number == 0 { Value::Missing } else { change(PRINTED[0].1, operations) };
+        let mut row = vec!["slides: Oracle and DG/UX, New-Order of TPC-C".into(), when.into()];
+        row.extend([operations.into(), changed]);
+        row.resize(columns.len(), Value::Missing);
+        table.row(row);
+    }
+    for result in results {
+        let benchmark = result.benchmark;
+        let whose = format!("here: PostgreSQL's own code, {} of {}", benchmark.unit(), benchmark.title());
+        for (number, step) in STEPS.iter().enumerate() {
+            let operations = result.operations(number);
+            let mut row = vec![whose.as_str().into(), step.name.into(), mean(&operations).into()];
+            for from in [0, number.saturating_sub(1)] {
+                let difference = (from < number).then(|| result.change(from, number));
+                row.extend(interval(difference));
+            }
+            row.push((operations.len() as u64).into());
+            table.row(row);
+        }
+        if !result.is_accurate() {
+            let title = benchmark.title();
+            table.notes.push(format!(
+                "{title}: there were not enough recordings for intervals of {ACCURACY} percent points."
+            ));
         }
     }
+    table.notes.push("Changes in percent, and half of the interval that has the true one with a confidence of 95 %, by the variation of recordings (Welch).".into());
     table
 }
 
+fn interval(difference: Option<MeanDifference>) -> [Value; 2] {
+    let percent = difference.map(|difference| Value::from(difference.percent));
+    let half = difference.and_then(|difference| difference.half_width).map(Value::from);
+    [percent, half].map(|value| value.unwrap_or(Value::Missing))
+}
+
 /// The functions that need the interconnect most.
-pub(super) fn by_function(model: &SharingAnalysis, trace: &Trace) -> Table {
+pub(super) fn by_function(model: &SharingAnalysis, trace: &Trace, benchmark: NumaBenchmark) -> Table {
     shortened(
         sharing::by_code(model, ExecutionPart::Whole, Rows::Function, trace),
-        "functions",
-        "Functions that need the interconnect most",
+        format!("functions-{}", benchmark.name()),
+        format!("Functions that need the interconnect most: {}", benchmark.title()),
     )
 }
 
-/// The data that move most.
-pub(super) fn by_data(model: &SharingAnalysis, trace: &Trace, when: &str) -> Table {
-    let title = format!("Data that move most between nodes, {when} the changes");
-    shortened(sharing::by_cache_line(model, ExecutionPart::Whole, trace), &format!("lines-{when}"), &title)
+/// The lines that move most.
+pub(super) fn by_line(model: &SharingAnalysis, trace: &Trace, benchmark: NumaBenchmark, when: &str) -> Table {
+    shortened(
+        sharing::by_cache_line(model, ExecutionPart::Whole, trace),
+        format!("lines-{}-{when}", benchmark.name()),
+        format!("Lines that move most between nodes, {when} the changes: {}", benchmark.title()),
+    )
 }
 
 /// Data that would move together.
-pub(super) fn partners(model: &SharingAnalysis, trace: &Trace) -> Table {
+pub(super) fn partners(model: &SharingAnalysis, trace: &Trace, benchmark: NumaBenchmark) -> Table {
     shortened(
         sharing::by_partner(model, trace),
-        "partners",
-        "Partner data: what would move together in one line",
+        format!("partners-{}", benchmark.name()),
+        format!("Partner data: what would move together in one line: {}", benchmark.title()),
     )
 }
 
-fn shortened(table: Table, name: &str, title: &str) -> Table {
-    let mut table = Table { name: name.into(), title: title.into(), total: false, ..table };
+fn shortened(table: Table, name: String, title: String) -> Table {
+    let mut table = Table { name, title, total: false, ..table };
     table.rows.truncate(SHOWN);
     table
 }

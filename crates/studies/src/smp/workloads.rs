@@ -15,7 +15,9 @@ use super::settings::SmpStudySettings;
 use crate::database::{StudyProgress, check_success};
 use crate::environment::{PROCESSORS, repeatable};
 use crate::error::Error;
-use crate::recorded_server::{ServerLoad, ServerRecording, trace_folder, trace_name, unit_plan};
+use crate::recorded_server::{
+    ServerLoad, ServerRecording, TransactionBenchmark, trace_folder, trace_name, unit_plan,
+};
 use crate::server::ServerBuilds;
 
 /// The kind of a workload.
@@ -82,7 +84,7 @@ pub(super) fn commercial(
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     let build = &server.builds[BUILD];
     let each = settings.transactions.div_ceil(CLIENTS);
-    let load = ServerLoad::Tpcc(WAREHOUSES);
+    let load = ServerLoad { benchmark: TransactionBenchmark::Tpcc(&[]), size: WAREHOUSES, is_placed: false };
     let recording = ServerRecording { load, clients: CLIENTS, each, number: 1, heap: false };
     let path = recording.trace(&server, BUILD, &trace_folder(&settings.build, FOLDER)?, progress)?;
     let provenance = vec![

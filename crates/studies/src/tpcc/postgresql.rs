@@ -38,12 +38,12 @@ pub(super) fn study(
     let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
     let terminals = Terminals::prepare(&server, progress)?;
     progress(StudyProgress::Running(MODE));
-    let class: ClassRule = CLASS.parse().expect("it is a rule");
+    let rules = class_plan().rules;
     let functions = vec![TRANSACTION.into(), PROCESS_START.into()];
-    let of_units = ClassPlan { functions: functions.clone(), rules: vec![class.clone()] };
+    let of_units = ClassPlan { functions: functions.clone(), rules: rules.clone() };
     let from = Some(STEADY_STATE.parse().expect("it is a name"));
     let plan = Plan { from, classes: Some(of_units), ..Plan::default() };
-    let work = UnitOfWork { functions, classes: vec![class], ..UnitOfWork::default() };
+    let work = UnitOfWork { functions, classes: rules, ..UnitOfWork::default() };
     let (mut counted, mut simulated) = (Vec::new(), Vec::new());
     for (number, build) in server.builds.iter().enumerate() {
         let one = terminals.count(&server, number, &work, settings.transactions)?;
@@ -79,6 +79,12 @@ pub(super) fn study(
     })
 }
 
+/// The classes of transactions, by the names of their statements.
+pub(crate) fn class_plan() -> ClassPlan {
+    let class: ClassRule = CLASS.parse().expect("it is a rule");
+    ClassPlan { functions: vec![TRANSACTION.into()], rules: vec![class] }
+}
+
 /// The transactions in the order of their names, and all owners.
 fn classes(mut family: Family) -> Result<CountedRun, String> {
     for (function, name) in CLASSES {
@@ -96,10 +102,29 @@ fn classes(mut family: Family) -> Result<CountedRun, String> {
     Ok(CountedRun { transactions, owners })
 }
 
+/// Which terminals' transactions clients do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientOrder {
+    /// Those of all, each client in another random order.
+    Shuffled,
+    /// Each client those of a warehouse of its own.
+    OwnWarehouse,
+}
+
+/// The data of several warehouses.
+pub(crate) struct Warehouses<'a> {
+    pub(crate) count: u32,
+    /// Options of their size.
+    pub(crate) company: &'a [&'a str],
+    /// What the data are kept by, beside the terminals that made them.
+    pub(crate) name: &'a str,
+}
+
 /// Starts several terminals, and fails if one of them does.
 const AT_ONCE: &str = r#"
 for seed in $(seq "$2"); do
-    "$0" run "$1" --transactions "$3" --seed "$seed" --unchecked &
+    case "$4" in own) order="--warehouse $seed" ;; *) order=--shuffle ;; esac
+    "$0" run "$1" --transactions "$3" --seed "$seed" --unchecked $order &
     terminals="$terminals $!"
 done
 for terminal in $terminals; do
@@ -125,14 +150,15 @@ impl Terminals {
     /// The same with more warehouses, after whose load another client changes the server's settings.
     pub(crate) fn prepare_warehouses(
         server: &ServerBuilds,
-        warehouses: u32,
+        warehouses: &Warehouses,
         settle: Client,
         progress: &(dyn Fn(StudyProgress) + Sync),
     ) -> Result<Terminals, Error> {
         let terminals = Terminals::compile(server)?;
         progress(StudyProgress::Loading);
-        let name = format!("{}-{warehouses}-steady", data_name());
-        let options = ["--warehouses", &warehouses.to_string()];
+        let name = format!("{}-{}", data_name(), warehouses.name);
+        let count = warehouses.count.to_string();
+        let options = [&["--warehouses", &count], warehouses.company].concat();
         server.load_once(&name, &[&terminals.client("load", &options), settle])?;
         Ok(terminals)
     }
@@ -142,11 +168,17 @@ impl Terminals {
     }
 
     /// So many clients at the same time, with other random numbers, each of which does so many transactions.
-    pub(crate) fn at_once(&self, clients: u32, each: u32) -> impl Fn(&ServerConnection) -> Command {
+    pub(crate) fn at_once(
+        &self,
+        clients: u32,
+        each: u32,
+        order: ClientOrder,
+    ) -> impl Fn(&ServerConnection) -> Command {
+        let order = if order == ClientOrder::OwnWarehouse { "own" } else { "shuffled" };
         let (clients, each) = (clients.to_string(), each.to_string());
         move |connection| {
             let mut shell = Command::new("sh");
-            shell.arg("-c").arg(AT_ONCE).arg(&self.0).arg(connection.text()).args([&clients, &each]);
+            shell.arg("-c").arg(AT_ONCE).arg(&self.0).arg(connection.text()).args([&clients, &each, order]);
             shell
         }
     }
@@ -173,9 +205,14 @@ impl Terminals {
         let transactions = transactions.to_string();
         let options = [&["--transactions", &transactions, "--unchecked"], more].concat();
         let (result, _) = server.run(number, &self.client("run", &options), run)?;
-        server.with_native(server.builds[number].name, &[&self.client("check", &[])])?;
+        server.with_native(server.builds[number].name, &[&self.check()])?;
         server.remove(number);
         Ok(result)
+    }
+
+    /// The check of the consistency conditions.
+    pub(crate) fn check(&self) -> impl Fn(&ServerConnection) -> Command {
+        self.client("check", &[])
     }
 
     fn client(&self, command: &str, more: &[&str]) -> impl Fn(&ServerConnection) -> Command {
@@ -200,8 +237,12 @@ fn sources() -> Vec<(&'static str, &'static str)> {
 
 /// What the data are kept by: they are others if the terminals are.
 fn data_name() -> String {
+    format!("tpcc-{}", short_hash(sources().into_iter().map(|(_, text)| text.as_bytes())))
+}
+
+/// Some digits of a hash of texts.
+pub(crate) fn short_hash<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
-    sources().iter().for_each(|(_, text)| hash.update(text));
-    let digits: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("tpcc-{digits}")
+    texts.into_iter().for_each(|text| hash.update(text));
+    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
