@@ -153,7 +153,7 @@ fn impossible_sweeps_are_rejected() {
         ),
         ("--sweep dcache.size=8K --sweep dcache.size=16K".into(), "--sweep dcache.size is given twice"),
         (format!("--sweep dcache.victim_lines={many}"), "300 configurations are more than 256"),
-        ("--sweep dcache.size=8K -o chart.svg".into(), "name it with -o NAME.html"),
+        ("--sweep dcache.size=8K -o chart.svg".into(), "name one that ends with"),
         ("--sweep dcache.size=8K --format csv -o chart.html".into(), "leave out --format csv"),
     ];
     for (options, problem) in cases {

@@ -30,9 +30,11 @@ static void exchange(void) {
 }
 
 static void opens(const char *how, int flags) {
-    struct stat found, known[4];
+    /* The command has its output in common with the program. */
+    struct stat found, known[6];
     int opened = 0, missing = 0, others = 0;
     stat("file", &known[0]), fstat(0, &known[1]), stat("/proc", &known[2]), stat("/proc/self/exe", &known[3]);
+    fstat(1, &known[4]), fstat(2, &known[5]);
     for (int i = 0; i < OPENS; i++) {
         int descriptor = open("link", flags);
         if (descriptor < 0) {
@@ -41,8 +43,8 @@ static void opens(const char *how, int flags) {
         }
         fstat(descriptor, &found);
         int one = 0;
-        while (one < 4 && (known[one].st_ino != found.st_ino || known[one].st_dev != found.st_dev)) one++;
-        if (one < 4) opened++;
+        while (one < 6 && (known[one].st_ino != found.st_ino || known[one].st_dev != found.st_dev)) one++;
+        if (one < 6) opened++;
         else others++;
         close(descriptor);
     }
