@@ -113,7 +113,7 @@ fn names_of_outputs_decide_their_form_in_every_command() {
     let mut written = 0;
     for (number, (command, rest)) in COMMANDS.into_iter().enumerate() {
         // The first forms of all commands, and the others in turns.
-        let turn = |index: usize| index < 4 || (index + number) % 3 == 0;
+        let turn = |index: usize| index < 4 || (index + number).is_multiple_of(3);
         for (end, begins) in
             FORMS.into_iter().enumerate().filter(|(index, _)| turn(*index)).map(|(_, form)| form)
         {
