@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use engine::{Configuration, ProgramEnd, Process, SystemSettings};
+use engine::{Configuration, Process, ProgramEnd, SystemSettings};
 use gdb::{Listener, Server};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use pathlength_fuzz::guest;

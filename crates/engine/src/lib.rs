@@ -2,15 +2,15 @@
 //!
 //! ```no_run
 //! use pathlength_engine::{Configuration, Counter, Process, Settings};
-//! let mut process = Process::new(&Configuration {
+//! use pathlength_engine::{Configuration, Process, RunCounter, SystemSettings};
 //!     program: "hello".into(),
 //!     name: None,
 //!     arguments: vec![],
 //!     environment: vec![],
 //!     model: isa::Cpu::Ev67,
-//!     settings: Settings::default(),
+//!     settings: SystemSettings::default(),
 //! })?;
-//! let mut counter = Counter::default();
+//! let mut counter = RunCounter::default();
 //! process.run(&mut counter)?;
 //! println!("{} instructions", counter.counts(&process.cache).instructions());
 //! # Ok::<(), pathlength_engine::Error>(())
