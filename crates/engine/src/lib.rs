@@ -1,8 +1,8 @@
 //! Runs unmodified Alpha/Linux programs and counts every instruction.
 //!
 //! ```no_run
-//! use pathlength_engine::{Configuration, Counter, Process, Settings};
 //! use pathlength_engine::{Configuration, Process, RunCounter, SystemSettings};
+//! let mut process = Process::new(&Configuration {
 //!     program: "hello".into(),
 //!     name: None,
 //!     arguments: vec![],
