@@ -116,21 +116,11 @@ impl Opening {
         let (directory, path) = (self.directory, self.path.as_ptr() as u64);
         let makes = flags & (libc::O_CREAT | TEMPORARY) != 0;
         let flags = if flags & libc::O_PATH != 0 && self.resolve.is_none() { flags & BY_PATH } else { flags };
+        // openat ignores what openat2 refuses: bits of the mode that no file has, and a mode for a file that is not made.
         let mode = match self.resolve {
-            None => {
-                if makes {
-                    self.mode & 0o7777
-                } else {
-                    0
-                }
-            }
-            Some(_) => {
-                if makes || flags == self.flags {
-                    self.mode
-                } else {
-                    0
-                }
-            }
+            None if makes => self.mode & 0o7777,
+            Some(_) if makes || flags == self.flags => self.mode,
+            _ => 0,
         };
         let how = [u64::from(flags as u32), mode, self.resolve.unwrap_or(0) | resolve];
         let (pointer, bytes) = (how.as_ptr() as u64, size_of_val(&how) as u64);
