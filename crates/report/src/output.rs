@@ -43,7 +43,7 @@ pub fn write_all(tables: &[Table], format: Format, output: Option<&Path>) -> Res
 /// each. On a standard stream several tables are printed one after the other as text, or are one array of JSON. A file
 /// whose name asks for another form is refused ([`FileForm`]).
 pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> Result<(), Error> {
-    match place(tables.len() != 1, format, destination.path)? {
+    match destination_of(tables.len() != 1, format, destination.path)? {
         TableDestination::Stream => to_standard_stream(tables, format, destination),
         TableDestination::Directory(path) => to_directory(tables, format, path),
         TableDestination::File(path) if is_page(path) => {
@@ -59,7 +59,7 @@ pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> R
 /// files.
 pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(), Error> {
     output.map_or(Ok(()), check_not_input)?;
-    let (path, directory) = match place(several, format, output)? {
+    let (path, directory) = match destination_of(several, format, output)? {
         TableDestination::Stream => return Ok(()),
         TableDestination::File(path) if is_stream(path) => return Ok(()),
         TableDestination::File(path) => (path, parent(path)),
@@ -89,7 +89,7 @@ fn is_page(path: &Path) -> bool {
     FileForm::of(path) == Some(FileForm::Page)
 }
 
-/// The place of a file or directory, if its name asks for no other form.
+/// A file or a directory, if its name asks for no other form.
 fn named_destination(several: bool, format: Format, path: &Path) -> Result<TableDestination<'_>, Error> {
     match FileForm::of(path) {
         Some(FileForm::Page) if format == Format::Table => Ok(TableDestination::File(path)),
@@ -104,7 +104,11 @@ fn named_destination(several: bool, format: Format, path: &Path) -> Result<Table
     }
 }
 
-fn place(several: bool, format: Format, output: Option<&Path>) -> Result<TableDestination<'_>, Error> {
+fn destination_of(
+    several: bool,
+    format: Format,
+    output: Option<&Path>,
+) -> Result<TableDestination<'_>, Error> {
     match output {
         Some(path) => named_destination(several, format, path),
         None if several && matches!(format, Format::Csv | Format::Parquet) => {
@@ -169,7 +173,7 @@ pub fn write_long(
     destination: Destination,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    match place(false, format, destination.path)? {
+    match destination_of(false, format, destination.path)? {
         TableDestination::File(path) if is_page(path) => Err(Error::TooLongForPage),
         TableDestination::File(path) => write_file(path, write),
         TableDestination::Directory(path) => {

@@ -64,9 +64,12 @@ pub trait Console {
     /// The rows of a long table in a summary: so many for people, all in files for other programs and in pages, which fold long
     /// tables.
     fn summary_rows(&self, usual: usize) -> Option<usize> {
-        let is_for_people =
-            matches!(self.format(), Format::Table | Format::Markdown) && self.page().is_none();
-        is_for_people.then_some(usual)
+        self.is_for_people().then_some(usual)
+    }
+
+    /// Whether people read the tables as text.
+    fn is_for_people(&self) -> bool {
+        matches!(self.format(), Format::Table | Format::Markdown) && self.page().is_none()
     }
 
     /// The file, if its name asks for a page of HTML.

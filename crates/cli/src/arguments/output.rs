@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
@@ -42,8 +42,8 @@ impl OutputOptions {
 
     /// The format of tables.
     pub fn format(&self) -> Format {
-        let named = match self.form() {
-            Some((FileForm::Tables(format), _)) => Some(format),
+        let named = match self.path.as_deref().and_then(FileForm::of) {
+            Some(FileForm::Tables(format)) => Some(format),
             _ => None,
         };
         self.explicit_format.or(named).unwrap_or_default()
@@ -52,30 +52,6 @@ impl OutputOptions {
     /// The format that --format names.
     pub fn explicit_format(&self) -> Option<Format> {
         self.explicit_format
-    }
-
-    /// The form that the file's name asks for, and the file.
-    pub fn form(&self) -> Option<(FileForm, &Path)> {
-        let path = self.path.as_deref()?;
-        Some((FileForm::of(path)?, path))
-    }
-
-    /// The file, if its name asks for this form.
-    pub fn file_of(&self, form: FileForm) -> Option<&Path> {
-        self.form().filter(|(named, _)| *named == form).map(|(_, path)| path)
-    }
-
-    /// The file, if its name asks for a page of HTML.
-    pub fn page(&self) -> Option<&Path> {
-        self.file_of(FileForm::Page)
-    }
-
-    /// How many rows of a long table are shown in a summary: so many for people, all in files for other programs and in pages, which
-    /// fold long tables.
-    pub fn summary_rows(&self, usual: usize) -> Option<usize> {
-        let is_for_people =
-            matches!(self.format(), Format::Table | Format::Markdown) && self.page().is_none();
-        is_for_people.then_some(usual)
     }
 
     /// Before the work that computes them: whether one table, or several, can be written.

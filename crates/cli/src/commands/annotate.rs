@@ -44,7 +44,7 @@ fn show<M: InstructionResults + MergeableModel + 'static>(
             folders: options.folders.clone(),
         };
         let tables = annotate(&results[0], &simulated.trace, &request)?;
-        match options.output.page() {
+        match simulation.console.page() {
             Some(path) => simulated.write_page(simulation, page(&simulated.program(), tables), path),
             None => simulated.write(simulation, tables),
         }

@@ -7,6 +7,7 @@ use analysis::alignment::{self, AlignmentFaults, FaultCounts};
 use analysis::call_tree::CallRows;
 use analysis::models::{ExecutionPart, tables_of_classes};
 use report::{Block, Page, Section};
+use session::console::Console;
 use session::machines::SelectedMachines;
 use session::simulation::{Needs, Simulated, Simulation};
 use session::tables::{ModelTables, ResultRows, check_chain_output, write_classes};
@@ -21,9 +22,8 @@ const RATE: &str = "per 1,000 instructions";
 
 /// Finds the alignment faults of a trace or a program, and writes the tables.
 pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.results.output;
-    let page = output.page().filter(|_| options.by == Some(FaultRows::Time));
     let console = options.results.console();
+    let page = console.page().filter(|_| options.by == Some(FaultRows::Time));
     let simulation = &options.results.simulation(SelectedMachines::default(), &console)?;
     let has_classes = options.by == Some(FaultRows::Class) || simulation.has_classes();
     let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));

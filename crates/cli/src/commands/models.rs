@@ -1,4 +1,4 @@
-//! What `caches` and `time` have in common: machines, the execution, rows of tables.
+//! The shared part of `caches` and `time`: machines, the execution, rows of tables.
 
 use analysis::call_tree::CallRows;
 use machine::Machine;

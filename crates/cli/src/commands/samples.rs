@@ -13,6 +13,7 @@ use analysis::samples::SampleCounts;
 use anyhow::bail;
 use engine::Sampling;
 use report::{FileForm, Format};
+use session::console::Console;
 use session::input::Input;
 use session::measure::Ending;
 use session::process_tree::CountFolder;
@@ -29,7 +30,6 @@ use crate::console::{CommandConsole, OutputApart};
 /// Samples the program, and writes what the options say.
 pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     let (output, samples) = (&options.output, &options.samples);
-    let is_firefox = is_firefox(options);
     let rows = samples.by.map(|by| by.results(samples.inclusive));
     let results = match rows {
         Some(SampledRows::Results(rows)) => Some(rows),
@@ -38,10 +38,13 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     let columns = SampleCounts::default().columns();
     let (calls, console) = (options.calls.request(), CommandConsole::new(output, Some(&options.rows)));
     let is_tree = results == Some(ResultRows::Calls(CallRows::Tree));
-    check_chain_output(&console, samples.by.is_none() && !is_firefox, is_tree)?;
-    let form = match is_firefox {
-        true => None,
-        false => calls.chain_form(&console, &columns, is_tree)?,
+    // The Firefox Profiler reads JSON: tables in JSON have an explicit format.
+    let is_explicit = console.explicit_format().is_some();
+    let firefox = console.file_of(FileForm::Tables(Format::Json)).filter(|_| !is_explicit);
+    check_chain_output(&console, samples.by.is_none() && firefox.is_none(), is_tree)?;
+    let form = match firefox {
+        Some(_) => None,
+        None => calls.chain_form(&console, &columns, is_tree)?,
     };
     if samples.by.is_some() {
         calls.check_rows(results)?;
@@ -64,7 +67,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         Simulated { model: tree, trace, part: None, notes, processes: known, ending, is_whole: true };
     if let Some(output) = form {
         calls.write_chains(&simulated, &simulated.model.model, output)?;
-    } else if let Some(path) = output.path.as_deref().filter(|_| is_firefox) {
+    } else if let Some(path) = firefox {
         let names = Names::of_trace(&simulated.trace);
         let dictionary = Dictionary::new(&simulated.trace, &names);
         let (Sampling::Time(interval) | Sampling::Instructions(interval)) = samples.every;
@@ -80,12 +83,6 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         Some(ending) => check_ending(ending, input.path().unwrap_or("".as_ref()), &options.ending.expected()),
         None => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// Whether the samples are written for the Firefox Profiler.
-fn is_firefox(options: &ProfileOptions) -> bool {
-    let is_json = options.output.file_of(FileForm::Tables(Format::Json)).is_some();
-    is_json && options.output.explicit_format().is_none()
 }
 
 /// What was sampled.

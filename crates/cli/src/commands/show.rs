@@ -10,6 +10,7 @@ use analysis::replay::{
     Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection,
 };
 use report::{Format, OutputFolder, PagedStream, StandardStream, TableWriter};
+use session::console::Console;
 use session::program::protect_images;
 use session::views::{replay_selected, report_damage, selected_tables};
 use table::Table;
@@ -59,7 +60,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
             let is_summary = options.summary.tables.is_empty();
             for table in &mut tables {
                 let all = format!("--table {} shows all", table.name);
-                let usual = options.output.summary_rows(ROWS).filter(|_| is_summary);
+                let usual = console.summary_rows(ROWS).filter(|_| is_summary);
                 options.rows.shorten(table, usual, &all);
             }
             crate::console::write(&tables, &options.output)?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use analysis::replay::summary::EXACT_TABLES;
 use anyhow::Context;
 use engine::Plan;
+use session::console::Console;
 use session::scratch::temporary_folder;
 use session::views::{selected_tables, summary_tables};
 use studies::StudyProgress;
@@ -110,12 +111,13 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     let (result, mut converted) = recorded?;
     take_out(&result, &options.guest.taken)?;
     let times = is_light.then(|| std::mem::take(&mut converted.times));
-    let tables = summary_tables(&CommandConsole::new(&options.output, None), &path, times)?;
+    let console = CommandConsole::new(&options.output, None);
+    let tables = summary_tables(&console, &path, times)?;
     let mut tables = selected_tables(tables, &names.iter().map(|&name| name.into()).collect::<Vec<_>>())?;
     let sorted = options.rows.sort(&mut tables);
     for table in &mut tables {
         let all = format!("--table {} shows all", table.name);
-        let usual = options.output.summary_rows(ROWS).filter(|_| options.tables.is_empty());
+        let usual = console.summary_rows(ROWS).filter(|_| options.tables.is_empty());
         options.rows.shorten(table, usual, &all);
     }
     crate::console::write_after_run(&tables, &options.output)?;

@@ -8,7 +8,7 @@ use analysis::models::InstructionResults;
 use analysis::unit_blocks::{ComparedUnits, WithUnitBlocks, difference_tables};
 use anyhow::bail;
 use machine::{Caches, InstructionCounts, MergeableModel};
-use report::{Arrangement, Block, Figure, Format, Page, Section};
+use report::{Arrangement, Block, Figure, Page, Section};
 use session::console::check_output;
 use session::machines::timing_models;
 use session::simulation::{Needs, Simulated, Simulation};
@@ -50,7 +50,7 @@ fn show<M: InstructionResults + MergeableModel + 'static>(
         // It says how caches begin.
         simulated.part = simulated.part.filter(|_| !simulation.machines.machines.is_empty());
         let tables = distribution(options, simulation, &simulated, &results[0])?;
-        write(options, simulation, &simulated, tables)
+        write(simulation, &simulated, tables)
     })
 }
 
@@ -66,7 +66,7 @@ fn explain(
     simulated.part = None;
     let mut tables = distribution(options, simulation, &simulated, &simulated.model.model)?;
     tables.extend(difference_tables(compared, simulated.model.kept(), &simulated.trace)?);
-    write(options, simulation, &simulated, tables)
+    write(simulation, &simulated, tables)
 }
 
 fn distribution<M, R: InstructionResults>(
@@ -75,9 +75,8 @@ fn distribution<M, R: InstructionResults>(
     simulated: &Simulated<M>,
     results: &R,
 ) -> anyhow::Result<Vec<Table>> {
-    let has_bars = options.output.page().is_none()
-        && matches!(options.output.format(), Format::Table | Format::Markdown);
-    let request = DistributionRequest { event: options.event.clone(), has_bars };
+    let request =
+        DistributionRequest { event: options.event.clone(), has_bars: simulation.console.is_for_people() };
     match distribution_tables(results, &simulated.trace, &request)? {
         Some(tables) => Ok(tables),
         None => {
@@ -89,12 +88,11 @@ fn distribution<M, R: InstructionResults>(
 }
 
 fn write<M>(
-    options: &UnitsOptions,
     simulation: &Simulation,
     simulated: &Simulated<M>,
     tables: Vec<Table>,
 ) -> anyhow::Result<ExitCode> {
-    match options.output.page() {
+    match simulation.console.page() {
         Some(path) => simulated.write_page(simulation, page(unit(simulated), tables)?, path),
         None => simulated.write(simulation, tables),
     }
