@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{command, csv, ends_within, outcome, pathlength, run};
 
-/// A program that runs: `family requests`, which does the same work again and again, in two processes and two threads of each.
+/// A running program: `family requests` repeats the same work in two processes, each with two threads.
 pub struct Running(pub Child);
 
 impl Running {

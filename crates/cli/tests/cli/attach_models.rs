@@ -69,7 +69,7 @@ fn models_observe_a_running_program_which_goes_on() {
     assert!(!program.table("count", "--by function --duration 0.1").is_empty());
 }
 
-/// What the program allocated before is called as its own index of shared memory calls it.
+/// Shared memory that was allocated before the attach has the names of the program's own index.
 #[test]
 fn structures_of_a_running_server_have_names() {
     let program = Running::of("run :ev56/postgres", "postgres");

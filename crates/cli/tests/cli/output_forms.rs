@@ -1,11 +1,10 @@
 //! The end of an output's name decides its form, in every command: the file has that form, or nothing is run.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tempfile::TempDir;
-
-use crate::support::{Outcome, guest, listing, outcome, pathlength};
+use crate::outputs::Folder;
+use crate::support::{Outcome, guest, outcome, pathlength};
 
 /// Every command that writes tables, with what its tables need; `-o FILE` follows its first words.
 const COMMANDS: [(&str, &str); 31] = [
@@ -57,27 +56,12 @@ const FORMS: [(&str, &[&str]); 9] = [
 
 const RULES: &str = "[[rule]]\nkind = 'call'\nfunctions = ['work']\nname = 'work'\n";
 
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        let folder = Folder(tempfile::tempdir().unwrap());
-        fs::copy(guest("ev5/modes"), folder.path("prog")).unwrap();
-        fs::copy(guest("ev56/modes"), folder.path("other")).unwrap();
-        fs::write(folder.path("rules.toml"), RULES).unwrap();
-        folder.run("trace -o t ./prog work").quiet_success();
-        folder
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, words: &str) -> Outcome {
-        let mut command = pathlength(words.split_whitespace());
-        command.current_dir(&self.0);
-        outcome(command)
-    }
+/// A folder with programs, a trace and rules.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::copy(guest("ev56/modes"), folder.path("other")).unwrap();
+    fs::write(folder.path("rules.toml"), RULES).unwrap();
+    folder
 }
 
 /// Whether a file has the form that its name ends with.
@@ -108,8 +92,8 @@ fn check_content(end: &str, begins: &[&str], file: &Path, words: &str) {
 
 #[test]
 fn names_of_outputs_decide_their_form_in_every_command() {
-    let folder = Folder::new();
-    let before = listing(folder.0.path());
+    let folder = folder();
+    let before = folder.listing();
     let mut written = 0;
     for (number, (command, rest)) in COMMANDS.into_iter().enumerate() {
         // The first forms of all commands, and the others in turns.
@@ -131,7 +115,7 @@ fn names_of_outputs_decide_their_form_in_every_command() {
             let failure = outcome.failure();
             let says = failure.contains(&name) || failure.contains("page");
             assert!(says, "{words}: {failure}");
-            assert_eq!(listing(folder.0.path()), before, "{words}");
+            assert_eq!(folder.listing(), before, "{words}");
         }
     }
     // Pages are written by nearly all, CSV by those with one table, and one or two of the other forms.
@@ -161,7 +145,7 @@ fn all_commands_with_tables_are_checked() {
 
 #[test]
 fn a_name_and_a_format_must_agree() {
-    let folder = Folder::new();
+    let folder = folder();
     for (words, name) in [
         ("count --by image --format json -o out.csv ./prog work", "out.csv"),
         ("count --by image --format csv -o out.html ./prog work", "out.html"),

@@ -13,10 +13,10 @@ use trace::Trace;
 use crate::support::{Outcome, guest, listing, outcome, pathlength};
 
 /// A folder with a program, a file that it is given, a trace and a machine.
-struct Folder(TempDir);
+pub struct Folder(TempDir);
 
 impl Folder {
-    fn new() -> Folder {
+    pub fn new() -> Folder {
         let folder = Folder(tempfile::tempdir().unwrap());
         fs::copy(guest("ev5/modes"), folder.path("prog")).unwrap();
         fs::write(folder.path("in.txt"), "in").unwrap();
@@ -27,20 +27,25 @@ impl Folder {
         folder
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn run(&self, words: &str) -> Outcome {
+    pub fn run(&self, words: &str) -> Outcome {
         let mut command = pathlength(words.split_whitespace());
         command.current_dir(&self.0);
         outcome(command)
     }
 
+    /// The names of all files.
+    pub fn listing(&self) -> Vec<String> {
+        listing(self.0.path())
+    }
+
     /// All files with their contents.
     fn contents(&self) -> Vec<(String, Vec<u8>)> {
         let read = |name: String| fs::read(self.path(&name)).map(|bytes| (name, bytes)).ok();
-        listing(self.0.path()).into_iter().filter_map(read).collect()
+        self.listing().into_iter().filter_map(read).collect()
     }
 }
 
