@@ -96,8 +96,8 @@ fn create(path: &Path) -> Result<(File, PendingName), Error> {
     Ok((descriptors::out_of_reach(file), name.renumbered(linux_user::out_of_reach)))
 }
 
-/// Records a running process of the engine into a file: until Ctrl-C, its end, the end of the plan, or for a duration. The file replaces an existing one as soon as it
-/// has records.
+/// Records a running process of the engine into a file: until Ctrl-C, its end, the end of the plan, or for a duration. The file
+/// replaces an existing one as soon as it has records.
 pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
     let &AttachedProgram { process, children, duration } = attached;
     let (file, name) = create(path)?;

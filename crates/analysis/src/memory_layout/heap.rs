@@ -18,7 +18,7 @@ pub struct Heaps {
     blocks: usize,
 }
 
-/// What is known of the origin of a block.
+/// The origin of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOrigin<'n> {
     /// The return address of the call that allocated it.

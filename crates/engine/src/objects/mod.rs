@@ -63,7 +63,7 @@ struct OpenCall {
     acquires: Option<(u32, Option<u64>)>,
     /// Whether it has waited for the lock.
     awaits: bool,
-    /// What its steps need, if it has any.
+    /// The interpreted program of the call, if the rule has steps.
     stepped: Option<SteppedCall>,
 }
 

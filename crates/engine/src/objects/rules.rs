@@ -41,7 +41,7 @@ pub struct ObjectRule {
     pub(crate) detail: Vec<NameDetail>,
     /// The function interprets programs, whose steps belong to objects.
     pub(crate) steps: Option<StepRule>,
-    /// What a program needs for the rule, in words.
+    /// The requirement that the rule has of a program, for messages: how it must be compiled.
     pub needs: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct ObjectRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepRule {
-    /// The number that tells steps apart, such as an address.
+    /// The number that identifies a step, such as the address of its operation.
     pub(crate) at: TextExpression,
     /// At the function's entry: if it is not 0, its first argument is a new program, or one that changed.
     pub(crate) begins: TextExpression,

@@ -29,7 +29,7 @@ pub(super) struct ObjectSite {
     pub(super) begins: Option<CompiledExpression>,
 }
 
-/// What is known of an image: sites by link-time addresses.
+/// The sites of an image, by link-time addresses.
 #[derive(Debug, Default)]
 pub(super) struct ImageSites {
     /// At entries of functions.
@@ -59,8 +59,8 @@ struct CompiledDetail {
 }
 
 impl ObjectSite {
-    /// Takes the compiled expressions of a rule, in the order of [`expressions`]; none if objects cannot be told apart without one
-    /// that does not fit.
+    /// Makes a site from the compiled expressions of a rule, which `next` returns in the order of [`expressions`]. None if `key` or
+    /// `begins` did not compile for the image.
     fn new(
         number: usize,
         rule: &ObjectRule,

@@ -66,7 +66,8 @@ impl KnownSteps {
 }
 
 impl StepSite {
-    /// Takes the compiled expressions of a rule, in the order of [`expressions`]; none if one of them does not fit.
+    /// Makes a site from the compiled expressions of a rule, which `next` returns in the order of [`expressions`]. None if an
+    /// expression did not compile for the image.
     pub(super) fn new(
         rule: usize,
         (of, steps): (&ObjectRule, &StepRule),

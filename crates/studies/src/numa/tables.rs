@@ -240,7 +240,9 @@ pub(super) fn steps(results: &[BenchmarkResult]) -> Table {
             ));
         }
     }
-    table.notes.push("Changes in percent, and half of the interval that has the true one with a confidence of 95 %, by the variation of recordings (Welch).".into());
+    let note = "Changes in percent, and half of the interval that has the true one with a confidence of 95 %, by the variation of \
+                recordings (Welch).";
+    table.notes.push(note.into());
     table
 }
 
