@@ -65,7 +65,7 @@ pub use system::{
     GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
     SystemRunOptions, SystemTraceOptions,
 };
-pub use trace::{AttachOptions, PlanOptions, RecordedOptions, TraceOptions};
+pub use trace::{AttachOptions, PlanOptions, TraceOptions};
 pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.

@@ -4,20 +4,18 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use engine::Plan;
 use indicatif::HumanCount;
 use session::program::{check_ending, check_names, names_in, protect_images};
 use session::{record, startup};
 
-use crate::arguments::{RecordedOptions, TraceOptions};
+use crate::arguments::TraceOptions;
 use crate::progress::LiveProgress;
 
 /// Runs the program and records it.
 pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
     let (program, arguments) = (options.program.path(), options.program.arguments());
     let mut configuration = options.engine.program().configuration(program, &arguments, true);
-    let RecordedOptions { values, heap } = options.recorded;
-    let plan = Plan { values, heap, ..options.plan.part().plan()? };
+    let plan = options.recorded.plan(&options.plan.part())?;
     if options.output.is_file() {
         let images = startup::images(&configuration).unwrap_or_default();
         protect_images(images.iter().map(|image| image.path.as_path()));
