@@ -65,7 +65,7 @@ pub fn run(
     let ending = Ending::new(end?, &process.images);
     match missing {
         Some(Missing::Function(name)) => Err(Error::no_such_function(&name, &process.images)),
-        Some(Missing::Place(place)) => Err(Error::no_such_place(&place, &process.images)),
+        Some(Missing::Place(location)) => Err(Error::no_such_location(&location, &process.images)),
         None => Ok((recorded, ending)),
     }
 }

@@ -123,8 +123,9 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
     let mut images = images(options, &header)?;
     let mut counts = BlockCounts::default();
     let mut totals = Totals::new(options.by);
-    let mut listing =
-        options.listing.then(|| Listing { out: BufWriter::new(std::io::stdout().lock()), failed: None });
+    let mut listing = options
+        .listing
+        .then(|| BranchListing { out: BufWriter::new(std::io::stdout().lock()), failed: None });
     let found = reconstruct(&images, &header, &file, |step| {
         if options.profile.is_some() {
             counts.add(&step);
@@ -174,12 +175,12 @@ fn images(options: &ReconstructOptions, header: &LogHeader) -> anyhow::Result<Ve
 }
 
 /// Writes each instruction.
-struct Listing<W: Write> {
+struct BranchListing<W: Write> {
     out: W,
     failed: Option<std::io::Error>,
 }
 
-impl<W: Write> Listing<W> {
+impl<W: Write> BranchListing<W> {
     fn write(&mut self, images: &[LoggedImage], step: &ReconstructedStep) {
         if self.failed.is_some() {
             return;

@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::replay::{Replay, ReplayOrder, Selection};
 use anyhow::Context;
 use session::edges;
 use session::input::Input;
@@ -112,17 +111,15 @@ fn count(
 
 fn replay(path: &Path) -> anyhow::Result<EdgeCounts> {
     let trace = Trace::open(path)?;
-    let (names, accesses) = (Names::of_trace(&trace), Accesses::new(&trace));
-    let dictionary = Dictionary::new(&trace, &names);
-    let filter = Filter::new(&Selection::default(), &dictionary)?;
-    let replay =
-        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
     let bar = Replaying::new(trace.chunks().iter().map(|chunk| chunk.instructions).sum(), true);
     let mut counter = EdgeCounter::default();
-    let Ok(problems) = replay.run_consumer(&mut counter, &mut |instructions| {
-        bar.show(instructions);
-        Ok::<(), Infallible>(())
+    let problems = Replay::of_part(&trace, &Selection::default(), ReplayOrder::Time, |replay| {
+        replay.run_consumer(&mut counter, &mut |instructions| {
+            bar.show(instructions);
+            Ok::<(), Infallible>(())
+        })
     });
+    let Ok(problems) = problems?;
     bar.clear();
     match problems.into_iter().next() {
         Some(problem) => Err(problem.into()),

@@ -25,7 +25,7 @@ use session::tables::{ResultRows, check_chain_output};
 
 use self::live::LiveView;
 use crate::arguments::ProfileOptions;
-use crate::console::{CommandConsole, OutputApart};
+use crate::console::{CommandConsole, SeparatedOutput};
 
 /// Samples the program, and writes what the options say.
 pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
@@ -120,9 +120,9 @@ fn sample(options: &ProfileOptions, input: &Input) -> anyhow::Result<Sampled> {
     // Counts repeat if clock and random numbers do; samples by time never do.
     let repeats = matches!(sampling, Sampling::Instructions(_));
     let configuration = options.engine.program().configuration(path, arguments, repeats);
-    let apart = OutputApart::begin(&options.output);
+    let separated = SeparatedOutput::begin(&options.output);
     let sampled = sampling::sample(&configuration, request, &folder, &mut show);
-    drop(apart);
+    drop(separated);
     let (profile, ending) = sampled?;
     let notes = ending.as_ref().and_then(until).into_iter().collect();
     Ok(Sampled { profile, ending, notes })

@@ -106,7 +106,7 @@ impl PostgresqlDatabase {
         let clients = batches.iter().map(|batch| self.client(batch)).collect::<Result<Vec<_>, _>>()?;
         let clients: Vec<Client> = clients.iter().map(|client| client as Client).collect();
         let observe = |configuration: &Configuration| observe(configuration, models_of);
-        let ended = self.server.run_at_once(BYTE_WORD, &clients, observe)?;
+        let ended = self.server.run_concurrently(BYTE_WORD, &clients, observe)?;
         self.server.remove(BYTE_WORD);
         let answered = ended.into_iter().zip(batches).map(|(ended, batch)| self.answered(ended, batch));
         Ok(answered.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
