@@ -114,9 +114,10 @@ pub fn truncate<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 /// Opens a path for the guest.
 fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> CallOutcome {
     let path = opening.path.clone();
-    let at_once = match call.kernel.is_watched() {
-        true => Err(Errno(libc::ELOOP)),
-        false => opening.open(call, opening.flags, RESOLVE_NO_MAGICLINKS),
+    let is_safe = !call.kernel.is_watched() && opening.is_restricted();
+    let at_once = match is_safe {
+        true => opening.open(call, opening.flags, RESOLVE_NO_MAGICLINKS),
+        false => Err(Errno(libc::ELOOP)),
     };
     let descriptor = match at_once {
         Err(Errno(libc::ELOOP)) => open_unseen(call, opening)?,
@@ -136,11 +137,18 @@ fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> CallOutcome {
 impl Opening {
     /// Opens a new file, or an existing one with O_PATH, in which other threads see nothing; ENOENT if it is the engine's.
     fn open_safely<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> CallOutcome {
-        let found = self.open(call, flags, RESOLVE_NO_MAGICLINKS);
-        if found != Err(Errno(libc::ELOOP)) {
-            return found;
+        if self.is_restricted() {
+            let found = self.open(call, flags, RESOLVE_NO_MAGICLINKS);
+            if found != Err(Errno(libc::ELOOP)) {
+                return found;
+            }
         }
         without_engines_files(self.open(call, flags, 0)?)
+    }
+
+    /// Whether restrictions on path resolution have an effect.
+    fn is_restricted(&self) -> bool {
+        self.resolve.is_some() || has_restrictions()
     }
 
     /// Makes the call with these flags and restrictions on path resolution.
@@ -156,7 +164,7 @@ impl Opening {
         };
         let how = [u64::from(flags as u32), mode, self.resolve.unwrap_or(0) | resolve];
         let (pointer, bytes) = (how.as_ptr() as u64, size_of_val(&how) as u64);
-        if self.resolve.is_none() && !has_restrictions() {
+        if !self.is_restricted() {
             return call.wait(libc::SYS_openat, [directory, path, flags as u64, mode, 0, 0], Restarts);
         }
         call.wait(libc::SYS_openat2, [directory, path, pointer, bytes, 0, 0], Restarts)
