@@ -36,7 +36,8 @@ struct ProcFileIdentity {
 impl Root {
     fn open() -> Option<Root> {
         let opened = reserved::beyond_limit(|| rustix::fs::open("/proc", PATH_ONLY, Mode::empty())).ok()?;
-        let descriptor = reserved::place(&opened, reserved::proc_number()).filter(|_| is_file_of(&opened))?;
+        let descriptor =
+            reserved::duplicate_to(&opened, reserved::proc_number()).filter(|_| is_file_of(&opened))?;
         let identity = identity(&descriptor, "")?;
         Some(Root { descriptor, identity })
     }
@@ -242,7 +243,8 @@ pub fn exists(id: u32) -> bool {
 pub fn set_executable(path: &Path) {
     let opened = reserved::beyond_limit(|| rustix::fs::open(path, PATH_ONLY, Mode::empty()));
     // The number keeps the descriptor until the next program.
-    let placed = opened.ok().and_then(|opened| reserved::place(&opened, reserved::executable_number()));
+    let placed =
+        opened.ok().and_then(|opened| reserved::duplicate_to(&opened, reserved::executable_number()));
     std::mem::forget(placed);
 }
 

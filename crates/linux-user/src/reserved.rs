@@ -78,7 +78,7 @@ pub fn proc_number() -> RawFd {
 }
 
 /// Duplicates a descriptor to a given reserved number, with close-on-exec. None if the limit is too low.
-pub fn place(descriptor: &OwnedFd, number: RawFd) -> Option<OwnedFd> {
+pub fn duplicate_to(descriptor: &OwnedFd, number: RawFd) -> Option<OwnedFd> {
     // SAFETY: the number is used for this alone; the new descriptor has no other owner.
     beyond_limit(|| unsafe {
         let placed = number >= first() && h::dup3(descriptor.as_raw_fd(), number, h::O_CLOEXEC) == number;

@@ -12,8 +12,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use analysis::run_counts::RunDescription;
-use engine::{Configuration, Family, UnitOfWork};
-use report::ScratchFolder;
+use engine::{Configuration, ProcessTreeCounts, UnitOfWork};
+use output_files::ScratchFolder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use session::forked_run;
@@ -188,9 +188,14 @@ impl ServerBuilds {
 
     /// Counts the processes of the server of a build while a client asks it: units of work, in a copy of the data, which has
     /// the build's name then.
-    pub(crate) fn count(&self, number: usize, work: &UnitOfWork, client: Client) -> Result<Family, Error> {
+    pub(crate) fn count(
+        &self,
+        number: usize,
+        work: &UnitOfWork,
+        client: Client,
+    ) -> Result<ProcessTreeCounts, Error> {
         let count = |configuration: &Configuration| count_server(configuration, work);
-        self.run(number, client, count).map(|(family, _)| family)
+        self.run(number, client, count).map(|(tree, _)| tree)
     }
 
     /// Runs the server of a build on the engine, by `run`, while a client asks it, in a copy of the data, which has the build's
@@ -447,7 +452,7 @@ impl ServerBuilds {
 pub(crate) fn count_server(
     configuration: &Configuration,
     work: &UnitOfWork,
-) -> Result<(Family, Option<Ending>), String> {
+) -> Result<(ProcessTreeCounts, Option<Ending>), String> {
     let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
     let counted = process_tree::count(configuration, work, &folder, &RunDescription::default());
     counted.map(|it| (it.tree, it.ending)).map_err(|error| error.to_string())

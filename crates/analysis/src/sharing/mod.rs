@@ -330,7 +330,7 @@ impl SharingAnalysis {
             while at < end {
                 // An access that is not aligned may use two lines.
                 let part = (end - at).min(line - at % line) as u8;
-                let place = self.spaces.place(thread.process, at, is_store);
+                let place = self.spaces.physical_address(thread.process, at, is_store);
                 let event = self.memory.access(processor, place, part, is_store);
                 if let Some(check) = &mut self.check {
                     check.accessed(&mut self.memory, (processor, place, is_store), event.as_ref());

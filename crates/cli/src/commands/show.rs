@@ -9,7 +9,7 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
     Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection,
 };
-use report::{Format, OutputFolder, PagedStream, StandardStream, TableWriter};
+use report::{Format, PagedStream, StandardStream, TableFolder, TableWriter};
 use session::console::Console;
 use session::program::protect_images;
 use session::views::{replay_selected, report_damage, selected_tables};
@@ -91,7 +91,7 @@ fn addresses(console: &CommandConsole, replay: &Replay, options: &ShowOptions) -
         report::write_long("addresses", format, destination, |out| table(replay, "addresses", out))?;
         return Ok(is_whole);
     }
-    let mut folder = destination.path.map(OutputFolder::new).transpose()?;
+    let mut folder = destination.path.map(TableFolder::new).transpose()?;
     report::check(true, format, destination.path)?;
     let trace = replay.dictionary.trace;
     let processes: BTreeSet<u32> = trace.streams().iter().map(|stream| stream.process).collect();
@@ -104,7 +104,7 @@ fn addresses(console: &CommandConsole, replay: &Replay, options: &ShowOptions) -
             None => report::write_long(&name, format, destination, |out| table(&replay, &name, out))?,
         }
     }
-    folder.map_or(Ok(()), OutputFolder::commit)?;
+    folder.map_or(Ok(()), TableFolder::commit)?;
     Ok(is_whole)
 }
 

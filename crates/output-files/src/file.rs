@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::Error;
+use crate::OutputError;
 use crate::unnamed::UnnamedFile;
 
 /// A file that this command reads.
@@ -32,13 +32,13 @@ pub fn protect(path: &Path) {
     }
 }
 
-/// Whether a file may be written: it is none that this command reads.
-pub(crate) fn check_not_input(path: &Path) -> Result<(), Error> {
+/// Checks that a file is none that this command reads.
+pub fn check_not_input(path: &Path) -> Result<(), OutputError> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     let identity = (metadata.dev(), metadata.ino());
     let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
     match inputs.iter().find(|input| input.identity == identity) {
-        Some(input) => Err(Error::Input { path: path.into(), input: input.path.clone() }),
+        Some(input) => Err(OutputError::Input { path: path.into(), input: input.path.clone() }),
         None => Ok(()),
     }
 }
@@ -48,33 +48,33 @@ pub(crate) fn check_not_input(path: &Path) -> Result<(), Error> {
 pub struct PendingName {
     path: PathBuf,
     /// The file until then, and the one that it will replace; None if the output is written directly.
-    place: Option<(UnnamedFile, PathBuf)>,
+    replacement: Option<(UnnamedFile, PathBuf)>,
 }
 
 /// Creates a file that replaces the one at `path` by [`PendingName::commit`], with its permissions; until then the old
 /// file stays. Without a commit the new file is removed. Devices, pipes and `/dev/stdout` are opened directly. All
 /// writes append.
-pub fn create(path: &Path) -> Result<(File, PendingName), Error> {
+pub fn create(path: &Path) -> Result<(File, PendingName), OutputError> {
     check_not_input(path)?;
-    let failed = |error| Error::File { path: path.into(), error };
+    let failed = OutputError::at(path);
     if is_stream(path) {
-        let file = File::options().append(true).open(path).map_err(failed)?;
-        return Ok((file, PendingName { path: path.into(), place: None }));
+        let file = File::options().append(true).open(path).map_err(&failed)?;
+        return Ok((file, PendingName { path: path.into(), replacement: None }));
     }
     // Absolute, for the program that is run may change the working directory meanwhile.
-    let target = std::path::absolute(target(path)).map_err(failed)?;
-    let (file, unnamed) = UnnamedFile::create(parent(&target)).map_err(failed)?;
+    let target = std::path::absolute(target(path)).map_err(&failed)?;
+    let (file, unnamed) = UnnamedFile::create(parent(&target)).map_err(&failed)?;
     match File::options().append(true).open(&target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        there => there.and_then(|there| keep_permissions(&there, &file)).map_err(failed)?,
+        there => there.and_then(|there| keep_permissions(&there, &file)).map_err(&failed)?,
     }
-    Ok((file, PendingName { path: path.into(), place: Some((unnamed, target)) }))
+    Ok((file, PendingName { path: path.into(), replacement: Some((unnamed, target)) }))
 }
 
 impl PendingName {
     /// A path to the file as it is now.
     pub fn written_path(&self) -> PathBuf {
-        match &self.place {
+        match &self.replacement {
             Some((unnamed, _)) if unnamed.is_unnamed() => unnamed.path(),
             _ => self.path.clone(),
         }
@@ -82,25 +82,39 @@ impl PendingName {
 
     /// Whether the file has no name yet.
     pub fn is_pending(&self) -> bool {
-        self.place.as_ref().is_some_and(|(unnamed, _)| unnamed.is_unnamed())
+        self.replacement.as_ref().is_some_and(|(unnamed, _)| unnamed.is_unnamed())
     }
 
     /// Gives the descriptor that is kept for [`commit`](PendingName::commit) another number.
     pub fn renumbered(mut self, how: impl FnOnce(OwnedFd) -> OwnedFd) -> PendingName {
-        self.place = self.place.map(|(unnamed, target)| (unnamed.renumbered(how), target));
+        self.replacement = self.replacement.map(|(unnamed, target)| (unnamed.renumbered(how), target));
         self
     }
 
     /// Gives the file its name. That may be done several times, and by a process that this one forked.
-    pub fn commit(&self) -> Result<(), Error> {
-        let Some((unnamed, target)) = &self.place else { return Ok(()) };
-        unnamed.name(target).map_err(|error| Error::File { path: self.path.clone(), error })
+    pub fn commit(&self) -> Result<(), OutputError> {
+        let Some((unnamed, target)) = &self.replacement else { return Ok(()) };
+        unnamed.name(target).map_err(OutputError::at(&self.path))
     }
 }
 
-/// Checks whether a file could be created in a directory for `path`. Leaves no file.
-pub(crate) fn check_writable(directory: &Path, path: &Path) -> Result<(), Error> {
-    UnnamedFile::create(directory).map(drop).map_err(|error| Error::File { path: path.into(), error })
+/// Checks whether a file could be written, before the work that computes it. Leaves no file.
+pub fn check_file(path: &Path) -> Result<(), OutputError> {
+    check_not_input(path)?;
+    if is_stream(path) { Ok(()) } else { check_writable(parent(path), path) }
+}
+
+/// Checks whether a folder could be made, or written to if it is there. Leaves no file.
+pub fn check_folder(path: &Path) -> Result<(), OutputError> {
+    check_not_input(path)?;
+    // Missing folders will be created.
+    let there = path.ancestors().find(|folder| folder.exists());
+    check_writable(there.unwrap_or(Path::new(".")), path)
+}
+
+/// Checks whether a file could be created in a directory for `path`.
+fn check_writable(directory: &Path, path: &Path) -> Result<(), OutputError> {
+    UnnamedFile::create(directory).map(drop).map_err(OutputError::at(path))
 }
 
 /// Follows symbolic links, so that their target is replaced and not the links, even if it does not exist yet.
@@ -124,7 +138,7 @@ fn keep_permissions(there: &File, file: &File) -> io::Result<()> {
 
 /// Whether an output is written directly: a device, a pipe, or `/dev/stdout` and its like, which name an
 /// open file and must never be replaced.
-pub(crate) fn is_stream(path: &Path) -> bool {
+fn is_stream(path: &Path) -> bool {
     let in_proc = |path: PathBuf| path.starts_with("/proc");
     fs::read_link(path).is_ok_and(in_proc)
         || fs::canonicalize(parent(path)).is_ok_and(in_proc)

@@ -143,7 +143,7 @@ pub(super) struct Area {
     /// The counters, until they are moved to where compiled code is.
     counters: Option<SharedWords>,
     /// Where they were moved to.
-    place: Option<NonNull<u64>>,
+    moved_to: Option<NonNull<u64>>,
     /// Executions and counters for which the file has room.
     room: [usize; 2],
     is_removed: bool,
@@ -159,7 +159,7 @@ impl Area {
         let words = SharedWords::map(&file, 0, COUNTERS_AT)?;
         let counters = Some(SharedWords::map(&file, COUNTERS_AT, BYTES - COUNTERS_AT)?);
         make_room(words.first, HEAD_BYTES / WORD)?;
-        Ok(Area { folder, name, words, counters, place: None, room: [0; 2], is_removed: false })
+        Ok(Area { folder, name, words, counters, moved_to: None, room: [0; 2], is_removed: false })
     }
 
     fn executions(&self) -> &[Cell<u64>] {
@@ -173,7 +173,7 @@ impl Area {
         }
         // SAFETY: the mapping has executions behind its head.
         let executions = unsafe { self.words.first.add(HEAD_BYTES / WORD) };
-        let parts = [(blocks, Some(executions)), (counters, self.place)];
+        let parts = [(blocks, Some(executions)), (counters, self.moved_to)];
         for (room, (wanted, first)) in self.room.iter_mut().zip(parts) {
             let Some(first) = first else { continue };
             let wanted = wanted.next_multiple_of(STEP);
@@ -187,17 +187,17 @@ impl Area {
     }
 
     /// The counters are at `first` from now on, where `MAX_COUNTERS` of them have been mapped.
-    pub(super) fn place_counters(&mut self, first: NonNull<u64>) -> io::Result<()> {
+    pub(super) fn move_counters(&mut self, first: NonNull<u64>) -> io::Result<()> {
         let Some(counters) = self.counters.take() else { return Ok(()) };
         let (bytes, flags) = (counters.words * WORD, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED);
-        // SAFETY: nothing refers to the present place of the mapping, and the new one is the counters' own.
+        // SAFETY: nothing refers to the present address of the mapping, and the new one is the counters' own.
         let moved =
             unsafe { libc::mremap(counters.first.as_ptr().cast(), bytes, bytes, flags, first.as_ptr()) };
         if moved == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         std::mem::forget(counters);
-        self.place = Some(first);
+        self.moved_to = Some(first);
         Ok(())
     }
 

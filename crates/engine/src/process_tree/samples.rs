@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use events::LoadedImage;
 
 use super::log::{LogName, ProcessNumber, ProcessState};
-use super::read::{FamilyError, Logs};
+use super::read::{Logs, ProcessTreeError};
 use crate::sampling::{Sample, SampleReader, Sampling};
 
-/// The samples in a folder, in which a [`FamilyCounter`](super::FamilyCounter) that samples counts.
-pub struct SampledFamily {
+/// The samples in a folder, in which a [`ProcessTreeCounter`](super::ProcessTreeCounter) that samples counts.
+pub struct SampledProcessTree {
     folder: PathBuf,
     readers: BTreeMap<(LogName, u32), SampleReader>,
 }
@@ -19,7 +19,7 @@ pub struct SampledFamily {
 /// A program in one of the processes, with its new samples.
 #[derive(Clone, Debug)]
 pub struct SampledProgram {
-    /// The process's number in the family.
+    /// The process's number in the tree.
     pub number: ProcessNumber,
     /// The host's number of the process.
     pub host_process: u32,
@@ -44,15 +44,15 @@ pub struct NewSamples {
     pub lost: u64,
 }
 
-impl SampledFamily {
+impl SampledProcessTree {
     /// The samples in a folder.
-    pub fn new(folder: &Path) -> SampledFamily {
-        SampledFamily { folder: folder.into(), readers: BTreeMap::new() }
+    pub fn new(folder: &Path) -> SampledProcessTree {
+        SampledProcessTree { folder: folder.into(), readers: BTreeMap::new() }
     }
 
     /// All programs of all processes so far, with the samples since the last call.
-    pub fn new_samples(&mut self) -> Result<Vec<SampledProgram>, FamilyError> {
-        self.read().map_err(|error| FamilyError::new(&self.folder, error))
+    pub fn new_samples(&mut self) -> Result<Vec<SampledProgram>, ProcessTreeError> {
+        self.read().map_err(|error| ProcessTreeError::new(&self.folder, error))
     }
 
     fn read(&mut self) -> io::Result<Vec<SampledProgram>> {

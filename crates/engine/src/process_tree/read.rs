@@ -19,20 +19,20 @@ use crate::platform::Cpu;
 /// Why a folder of counts cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the counts in {}: {error}", .path.display())]
-pub struct FamilyError {
+pub struct ProcessTreeError {
     path: PathBuf,
     error: io::Error,
 }
 
-impl FamilyError {
-    pub(super) fn new(path: &Path, error: io::Error) -> FamilyError {
-        FamilyError { path: path.into(), error }
+impl ProcessTreeError {
+    pub(super) fn new(path: &Path, error: io::Error) -> ProcessTreeError {
+        ProcessTreeError { path: path.into(), error }
     }
 }
 
 /// The counts of all processes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Family {
+pub struct ProcessTreeCounts {
     /// The sum over the processes.
     pub counts: Counts,
     /// Each process, in the order of their numbers.
@@ -46,7 +46,7 @@ pub struct Family {
 /// The executions of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedProcess {
-    /// Its number in the family.
+    /// Its number in the tree.
     pub number: ProcessNumber,
     /// The programs that it executed, one after the other.
     #[serde(with = "events::any_paths")]
@@ -76,10 +76,10 @@ pub struct CountedUnit {
     pub returned: bool,
 }
 
-impl Family {
+impl ProcessTreeCounts {
     /// Reads a folder. Of processes that run, the counts are those of this moment, more or less.
-    pub fn read(folder: &Path) -> Result<Family, FamilyError> {
-        let failed = |error| FamilyError { path: folder.into(), error };
+    pub fn read(folder: &Path) -> Result<ProcessTreeCounts, ProcessTreeError> {
+        let failed = |error| ProcessTreeError { path: folder.into(), error };
         let logs = Logs::open(folder).map_err(failed)?;
         let (mut merged, mut replays) = (Merged::default(), logs.replays());
         for name in logs.0.keys() {
@@ -296,7 +296,7 @@ type ImageKey = (PathBuf, u64, u64, u64);
 /// The sum over programs.
 #[derive(Default)]
 struct Merged {
-    family: Family,
+    tree: ProcessTreeCounts,
     images: HashMap<ImageKey, u32>,
     blocks: HashMap<(Option<u32>, Rc<BlockCode>), BlockId>,
 }
@@ -317,11 +317,11 @@ impl Merged {
         for counted in program.threads.values() {
             for (&number, &times) in &counted.executions {
                 let Some(id) = self.block(&program, &images, &mut ids, number) else { continue };
-                self.family.counts.executions[id as usize] += times;
-                *self.family.processes[process].executions.entry(id).or_default() += times;
+                self.tree.counts.executions[id as usize] += times;
+                *self.tree.processes[process].executions.entry(id).or_default() += times;
             }
             for (&number, &times) in &counted.system_calls {
-                *self.family.processes[process].system_calls.entry(number).or_default() += times;
+                *self.tree.processes[process].system_calls.entry(number).or_default() += times;
             }
         }
         for (class, number) in program.classes.iter().zip(0..) {
@@ -335,9 +335,9 @@ impl Merged {
             };
             for (number, times) in executed {
                 let Some(id) = self.block(&program, &images, &mut ids, number) else { continue };
-                let sums = self.family.classes.entry(class.name.clone()).or_default();
+                let sums = self.tree.classes.entry(class.name.clone()).or_default();
                 *sums.entry(id).or_default() += times;
-                *self.family.processes[process].in_units.entry(id).or_default() += times;
+                *self.tree.processes[process].in_units.entry(id).or_default() += times;
             }
         }
         let units = program.units.iter().filter_map(|unit| {
@@ -345,7 +345,7 @@ impl Merged {
             let UnitEntry { thread, instructions, returned, .. } = *unit;
             Some(CountedUnit { process: process as u32, thread, class, instructions, returned })
         });
-        self.family.units.extend(units);
+        self.tree.units.extend(units);
         Ok(())
     }
 
@@ -353,7 +353,7 @@ impl Merged {
     fn process(&mut self, name: &LogName, program: &Replayed) -> usize {
         let state = program.state();
         let path = program.images.first().map(|image| image.path.clone());
-        let processes = &mut self.family.processes;
+        let processes = &mut self.tree.processes;
         // Logs are in the order of processes and their programs.
         if processes.last().is_none_or(|last| last.number != name.process) {
             processes.push(CountedProcess {
@@ -373,7 +373,7 @@ impl Merged {
 
     fn image(&mut self, image: &LoadedImage) -> u32 {
         let key = (image.path.clone(), image.start, image.end, image.bias);
-        let images = &mut self.family.counts.images;
+        let images = &mut self.tree.counts.images;
         *self.images.entry(key).or_insert_with(|| {
             images.push(image.clone());
             images.len() as u32 - 1
@@ -393,7 +393,7 @@ impl Merged {
             let block = program.blocks[number as usize].clone();
             let holds = |image: &LoadedImage| (image.start..image.end).contains(&block.0);
             let image = program.images.iter().rposition(holds).map(|index| images[index]);
-            let counts = &mut self.family.counts;
+            let counts = &mut self.tree.counts;
             *id = Some(*self.blocks.entry((image, block)).or_insert_with_key(|(image, block)| {
                 let (address, words) = &**block;
                 let made = Block::new(Cpu::INSTRUCTION_SET, *address, words.clone());
@@ -405,13 +405,13 @@ impl Merged {
         *id
     }
 
-    fn finish(mut self) -> Family {
+    fn finish(mut self) -> ProcessTreeCounts {
         let mut calls: BTreeMap<u32, u64> = BTreeMap::new();
-        for process in &self.family.processes {
+        for process in &self.tree.processes {
             process.system_calls.iter().for_each(|(number, n)| *calls.entry(*number).or_default() += n);
         }
-        self.family.counts.system_calls = calls.into_iter().collect();
-        self.family
+        self.tree.counts.system_calls = calls.into_iter().collect();
+        self.tree
     }
 }
 

@@ -1,4 +1,4 @@
-//! Places in a program, as users name them.
+//! Locations in a program, as users name them.
 
 use events::LoadedImage;
 use image::{Symbol, SymbolPattern};
@@ -57,19 +57,19 @@ enum LocationKind {
     Symbol { name: Name, offset: u64 },
 }
 
-/// Why a text is not a place.
+/// Why a text is no location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' names no place: give a symbol, symbol+0x10, image!symbol, an address as 0x120001000, a number of \
      instructions, or a time as 20ms"
 )]
-pub struct NoPlace(String);
+pub struct NoLocation(String);
 
 impl std::str::FromStr for ProgramLocation {
-    type Err = NoPlace;
+    type Err = NoLocation;
 
-    fn from_str(text: &str) -> Result<ProgramLocation, NoPlace> {
-        let wrong = || NoPlace(text.to_string());
+    fn from_str(text: &str) -> Result<ProgramLocation, NoLocation> {
+        let wrong = || NoLocation(text.to_string());
         if text.is_empty() {
             return Err(wrong());
         }
@@ -129,7 +129,7 @@ impl std::fmt::Display for ProgramLocation {
 }
 
 impl ProgramLocation {
-    /// The number of instructions, if the place is one.
+    /// The number of instructions, if the location is one.
     pub fn instructions(&self) -> Option<u64> {
         match self.0 {
             LocationKind::Instruction(number) => Some(number),
@@ -137,7 +137,7 @@ impl ProgramLocation {
         }
     }
 
-    /// The address, if the place is an absolute one.
+    /// The address, if the location is an absolute one.
     pub fn address(&self) -> Option<u64> {
         match self.0 {
             LocationKind::Address(address) => Some(address),
@@ -158,7 +158,7 @@ impl ProgramLocation {
         !self.addresses_in(image, file).is_empty()
     }
 
-    /// The addresses of the place in a mapped image: all entries, if it is a function.
+    /// The addresses of the location in a mapped image: all entries, if it is a function.
     pub fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         match &self.0 {
             LocationKind::Symbol { name, offset } if name.may_be_in(image) => {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_nanosecond_is_an_instruction() {
         let instructions =
-            |text: &str| text.parse::<ProgramLocation>().ok().map(|place| place.instructions());
+            |text: &str| text.parse::<ProgramLocation>().ok().map(|location| location.instructions());
         assert_eq!(instructions("1_000"), Some(Some(1000)));
         assert_eq!(instructions("250ns"), Some(Some(250)));
         assert_eq!(instructions("2.5us"), Some(Some(2500)));

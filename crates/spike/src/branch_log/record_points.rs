@@ -1,4 +1,4 @@
-//! The places of a procedure at which records are written: so many that each sequence of them belongs to one path only.
+//! The points of a procedure at which records are written: so many that each sequence of them belongs to one path only.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub enum EvidenceKind {
     Locked,
 }
 
-/// The places of a procedure. Blocks have their numbers in it.
+/// The record points of a procedure. Blocks have their numbers in it.
 #[derive(Clone, Debug)]
 pub struct ProcedureRecords {
     kinds: Vec<(BlockId, EvidenceKind)>,
@@ -69,9 +69,9 @@ impl ProcedureRecords {
                 }
             }
         }
-        let places = ProcedureRecords { kinds, ways };
-        let known = KnownPlaces::of(program, [&places]);
-        facts.blocks.iter().all(|&from| known.tells_apart(program, from)).then_some(places)
+        let points = ProcedureRecords { kinds, ways };
+        let known = RecordPoints::of(program, [&points]);
+        facts.blocks.iter().all(|&from| known.tells_apart(program, from)).then_some(points)
     }
 
     /// The blocks at whose heads records are written.
@@ -90,29 +90,29 @@ pub fn is_left(block: &CodeBlock) -> bool {
     block.call().is_some() || block.instructions.iter().any(|one| one.op() == Some(isa::Op::CallPal))
 }
 
-/// The places of an image.
+/// The record points of an image.
 #[derive(Clone, Debug, Default)]
-pub struct KnownPlaces {
+pub struct RecordPoints {
     kinds: HashMap<BlockId, EvidenceKind>,
     ways: Vec<(BlockId, BlockId)>,
 }
 
-impl KnownPlaces {
+impl RecordPoints {
     /// Those of these procedures of a program to which nothing was added yet.
     pub fn of<'a>(
         program: &Program,
         procedures: impl IntoIterator<Item = &'a ProcedureRecords>,
-    ) -> KnownPlaces {
-        let mut known = KnownPlaces::default();
-        for places in procedures {
-            known.kinds.extend(places.kinds.iter().copied());
-            known.ways.extend(places.ways.iter().map(|&(from, successor)| {
-                let from = places.kinds[from].0;
+    ) -> RecordPoints {
+        let mut all = RecordPoints::default();
+        for points in procedures {
+            all.kinds.extend(points.kinds.iter().copied());
+            all.ways.extend(points.ways.iter().map(|&(from, successor)| {
+                let from = points.kinds[from].0;
                 (from, program.blocks[from as usize].exit.successors()[successor])
             }));
         }
-        known.ways.sort_unstable();
-        known
+        all.ways.sort_unstable();
+        all
     }
 
     /// The block that certainly follows a block, without a record.
@@ -124,11 +124,11 @@ impl KnownPlaces {
         }
     }
 
-    /// The blocks without records on the way from a block to the place of the next record; `None` if there is no way.
-    pub fn path(&self, program: &Program, from: BlockId, place: RecordMeaning) -> Option<Vec<BlockId>> {
+    /// The blocks without records on the way from a block to the point of the next record; `None` if there is no way.
+    pub fn path(&self, program: &Program, from: BlockId, next: RecordMeaning) -> Option<Vec<BlockId>> {
         let mut found = None;
         self.explore(program, from, &mut Vec::new(), &mut |reached, path| {
-            if reached == place {
+            if reached == next {
                 found = Some(path.to_vec());
             }
         });
@@ -139,8 +139,8 @@ impl KnownPlaces {
     fn tells_apart(&self, program: &Program, from: BlockId) -> bool {
         let mut paths: HashMap<RecordMeaning, Vec<BlockId>> = HashMap::new();
         let mut is_clear = true;
-        is_clear &= self.explore(program, from, &mut Vec::new(), &mut |place, path| {
-            is_clear &= paths.entry(place).or_insert_with(|| path.to_vec()) == path;
+        is_clear &= self.explore(program, from, &mut Vec::new(), &mut |next, path| {
+            is_clear &= paths.entry(next).or_insert_with(|| path.to_vec()) == path;
         });
         is_clear
     }

@@ -1,4 +1,4 @@
-//! Sockets over which a program talks with others, for runs with dilated time.
+//! Reads of sockets that are deferred in runs with dilated time, so that they do not depend on when data arrive.
 //!
 //! A program that does not block looks for the next request as soon as it has sent an answer. Whether the request is there
 //! already depends on the host, and so does what the program executes: with none, it asks the kernel to wait. In a run with dilated
@@ -6,23 +6,23 @@
 
 use std::collections::BTreeSet;
 
-/// Sockets, by their descriptors.
+/// The sockets whose next read is deferred, by their descriptors.
 #[derive(Clone, Debug, Default)]
-pub struct Conversations {
+pub struct DeferredReads {
     /// Descriptors on which the program sent last, and has not looked for received data since.
     answered: BTreeSet<i32>,
-    /// Those whose readiness is reported once only, when data arrive (EPOLLET): nothing would report again what was held back.
+    /// Those whose readiness is reported once only, when data arrive (EPOLLET): nothing would report again what was deferred.
     edge_triggered: BTreeSet<i32>,
 }
 
-impl Conversations {
+impl DeferredReads {
     /// The program waits for a descriptor by edges.
     pub fn edge_triggered(&mut self, descriptor: i32) {
         self.edge_triggered.insert(descriptor);
     }
 
     /// Whether a host call is the first look for data after an answer, and does not block.
-    pub fn holds_back(&mut self, number: libc::c_long, arguments: &[u64; 6]) -> bool {
+    pub fn defers(&mut self, number: libc::c_long, arguments: &[u64; 6]) -> bool {
         let flags = match number {
             libc::SYS_recvfrom => arguments[3],
             libc::SYS_recvmsg => arguments[2],
@@ -65,31 +65,31 @@ mod tests {
     /// No open one: other tests of this process open files that do not block.
     const SOCKET: u64 = 1 << 30;
 
-    fn receive(conversations: &mut Conversations, flags: u64) -> bool {
-        conversations.holds_back(libc::SYS_recvfrom, &[SOCKET, 0, 100, flags, 0, 0])
+    fn receive(reads: &mut DeferredReads, flags: u64) -> bool {
+        reads.defers(libc::SYS_recvfrom, &[SOCKET, 0, 100, flags, 0, 0])
     }
 
     #[test]
     fn the_first_look_after_an_answer_finds_nothing() {
-        let mut conversations = Conversations::default();
-        assert!(!receive(&mut conversations, NOW));
-        conversations.note(libc::SYS_accept4, &[3, 0, 0, 0, 0, 0], SOCKET);
-        assert!(receive(&mut conversations, NOW));
-        assert!(!receive(&mut conversations, NOW));
-        conversations.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
-        assert!(!receive(&mut conversations, NOW | libc::MSG_PEEK as u64));
-        assert!(receive(&mut conversations, NOW));
+        let mut reads = DeferredReads::default();
+        assert!(!receive(&mut reads, NOW));
+        reads.note(libc::SYS_accept4, &[3, 0, 0, 0, 0, 0], SOCKET);
+        assert!(receive(&mut reads, NOW));
+        assert!(!receive(&mut reads, NOW));
+        reads.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
+        assert!(!receive(&mut reads, NOW | libc::MSG_PEEK as u64));
+        assert!(receive(&mut reads, NOW));
         // A call that blocks waits for the request anyway.
-        conversations.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
-        assert!(!receive(&mut conversations, 0));
-        assert!(!receive(&mut conversations, NOW));
+        reads.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
+        assert!(!receive(&mut reads, 0));
+        assert!(!receive(&mut reads, NOW));
     }
 
     #[test]
-    fn nothing_is_held_back_that_is_reported_once() {
-        let mut conversations = Conversations::default();
-        conversations.edge_triggered(SOCKET as i32);
-        conversations.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
-        assert!(!receive(&mut conversations, NOW));
+    fn nothing_is_deferred_that_is_reported_once() {
+        let mut reads = DeferredReads::default();
+        reads.edge_triggered(SOCKET as i32);
+        reads.note(libc::SYS_sendto, &[SOCKET, 0, 10, 0, 0, 0], 10);
+        assert!(!receive(&mut reads, NOW));
     }
 }

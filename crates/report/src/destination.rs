@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use output_files::{OutputError, check_file, check_folder, check_not_input};
 use table::Table;
 
-use crate::file::{self, check_not_input, check_writable, is_stream, parent};
-use crate::folder::OutputFolder;
+use crate::folder::TableFolder;
 use crate::stream::{StandardStream, open_stream};
 use crate::{Error, FileForm, Format, Page, json, render, terminal};
 
@@ -59,22 +59,12 @@ pub fn write_to(tables: &[Table], format: Format, destination: Destination) -> R
 /// files.
 pub fn check(several: bool, format: Format, output: Option<&Path>) -> Result<(), Error> {
     output.map_or(Ok(()), check_not_input)?;
-    let (path, directory) = match destination_of(several, format, output)? {
-        TableDestination::Stream => return Ok(()),
-        TableDestination::File(path) if is_stream(path) => return Ok(()),
-        TableDestination::File(path) => (path, parent(path)),
-        // Missing directories will be created.
-        TableDestination::Directory(path) => {
-            (path, path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(".")))
-        }
-    };
-    check_writable(directory, path)
-}
-
-/// Checks whether a file could be written that is not of tables, before the work that computes it.
-pub fn check_file(path: &Path) -> Result<(), Error> {
-    check_not_input(path)?;
-    if is_stream(path) { Ok(()) } else { check_writable(parent(path), path) }
+    match destination_of(several, format, output)? {
+        TableDestination::Stream => {}
+        TableDestination::File(path) => check_file(path)?,
+        TableDestination::Directory(path) => check_folder(path)?,
+    }
+    Ok(())
 }
 
 /// Where tables go.
@@ -177,7 +167,7 @@ pub fn write_long(
         TableDestination::File(path) if is_page(path) => Err(Error::TooLongForPage),
         TableDestination::File(path) => write_file(path, write),
         TableDestination::Directory(path) => {
-            let mut folder = OutputFolder::new(path)?;
+            let mut folder = TableFolder::new(path)?;
             folder.write_table(name, format, write)?;
             folder.commit()
         }
@@ -199,20 +189,20 @@ pub(crate) fn extension(format: Format) -> String {
 }
 
 fn to_directory(tables: &[Table], format: Format, directory: &Path) -> Result<(), Error> {
-    let mut folder = OutputFolder::new(directory)?;
+    let mut folder = TableFolder::new(directory)?;
     folder.write_tables(tables, format)?;
     folder.commit()
 }
 
 /// Writes a file as a whole or not at all: what stood there before stays until `write` has
-/// succeeded. Devices, pipes and `/dev/stdout` are written directly: see [`create`](crate::create).
+/// succeeded. Devices, pipes and `/dev/stdout` are written directly: see [`create`](output_files::create).
 pub fn write_file(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let (file, name) = file::create(path)?;
+    let (file, name) = output_files::create(path)?;
     write_with(path, &file, write)?;
-    name.commit()
+    Ok(name.commit()?)
 }
 
 /// Writes an open file by a function. `path` is for errors.
@@ -224,7 +214,7 @@ pub(crate) fn write_with(
     let mut out = BufWriter::new(file);
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
     written.map_err(|error| match error {
-        Error::Stream(error) => Error::File { path: path.into(), error },
+        Error::Stream(error) => OutputError::at(path)(error).into(),
         other => other,
     })
 }

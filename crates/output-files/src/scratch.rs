@@ -53,7 +53,7 @@ impl ScratchFolder {
         self.moved()
     }
 
-    /// It has been moved to its place, and is not removed.
+    /// It has been renamed, and is not removed.
     pub fn moved(self) -> PathBuf {
         self.folder.keep()
     }

@@ -35,24 +35,24 @@ fn long(name: &str, times: u64) -> Trace {
 
 #[test]
 fn instructions_and_units_are_found() {
-    let trace = long("places", 1_500_000);
+    let trace = long("positions", 1_500_000);
     assert_eq!(trace.stream_chunks(0), [0, 1, 2]);
     let total: u64 = trace.chunks().iter().map(|chunk| chunk.instructions).sum();
     assert_eq!(total, 12_000_000);
     let mut words = Vec::new();
     for instruction in [0, 7, 8, 4_194_303, 4_194_304, 5_000_001, total - 1] {
-        let place = trace.seek(0, instruction).unwrap().unwrap();
-        assert_eq!(place.instruction, instruction & !7);
-        trace.read(place.chunk, &mut words).unwrap();
-        assert_eq!(Event::new(words[place.word]), Event::Block(0));
+        let position = trace.seek(0, instruction).unwrap().unwrap();
+        assert_eq!(position.instruction, instruction & !7);
+        trace.read(position.chunk, &mut words).unwrap();
+        assert_eq!(Event::new(words[position.word]), Event::Block(0));
     }
     assert_eq!(trace.seek(0, total).unwrap(), None);
     assert_eq!(trace.seek(1, 0).unwrap(), None);
     for unit in [0, 1, 524, 525, 1499] {
-        let place = trace.unit(unit).unwrap().unwrap();
-        assert_eq!(place.instruction, unit * 8000);
-        trace.read(place.chunk, &mut words).unwrap();
-        assert_eq!(Event::new(words[place.word]), Event::Mark(Mark::UnitBegins(unit)));
+        let position = trace.unit(unit).unwrap().unwrap();
+        assert_eq!(position.instruction, unit * 8000);
+        trace.read(position.chunk, &mut words).unwrap();
+        assert_eq!(Event::new(words[position.word]), Event::Mark(Mark::UnitBegins(unit)));
     }
     assert_eq!(trace.unit(1500).unwrap(), None);
 }

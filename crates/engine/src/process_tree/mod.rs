@@ -1,7 +1,7 @@
 //! Counts all processes of a program, whether they are forked, execute other programs, have threads, or are killed.
 //!
 //! Each process counts in files of one folder, which it maps: the kernel keeps what was written there, however the process
-//! ends. [`Family`] reads the folder, at any time.
+//! ends. [`ProcessTreeCounts`] reads the folder, at any time.
 
 mod area;
 mod log;
@@ -19,8 +19,8 @@ use self::area::Area;
 use self::log::{LogEntry, LogName, UnitEntry};
 pub use self::log::{ProcessNumber, ProcessState};
 use self::program::LoggedProgram;
-pub use self::read::{CountedProcess, CountedUnit, Family, FamilyError};
-pub use self::samples::{NewSamples, SampledFamily, SampledProgram};
+pub use self::read::{CountedProcess, CountedUnit, ProcessTreeCounts, ProcessTreeError};
+pub use self::samples::{NewSamples, SampledProcessTree, SampledProgram};
 use crate::calls::{Ended, ThreadUnits};
 use crate::counting::{BlockTally, ONE_LESS, UnitOfWork};
 use crate::lock;
@@ -29,8 +29,8 @@ use crate::sampling::{self, Sampler, Sampling};
 use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 use guest_memory::Memory;
 
-/// Counts a thread in the folder of its family.
-pub struct FamilyCounter {
+/// Counts a thread in the folder of its process tree.
+pub struct ProcessTreeCounter {
     work: Arc<UnitOfWork>,
     folder: i32,
     name: LogName,
@@ -53,15 +53,21 @@ pub struct FamilyCounter {
     sampler: Option<Sampler>,
 }
 
-impl FamilyCounter {
+impl ProcessTreeCounter {
     /// Counts the first process in a folder, and units of work. Its processes are numbered from `number` on.
-    pub fn new(folder: OwnedFd, number: ProcessNumber, work: UnitOfWork) -> io::Result<FamilyCounter> {
+    pub fn new(folder: OwnedFd, number: ProcessNumber, work: UnitOfWork) -> io::Result<ProcessTreeCounter> {
         // Open as long as this process and those that it forks.
         let folder = linux_user::out_of_reach(folder).into_raw_fd();
         let name = LogName { process: number, program: 0 };
         let program = LoggedProgram::new(folder, name.clone(), None)?;
         let calls = ThreadUnits::new(&work.functions, &work.classes);
-        FamilyCounter::of(Arc::new(work), (folder, name), Arc::new(Mutex::new(program)), calls, Vec::new())
+        ProcessTreeCounter::of(
+            Arc::new(work),
+            (folder, name),
+            Arc::new(Mutex::new(program)),
+            calls,
+            Vec::new(),
+        )
     }
 
     fn of(
@@ -70,14 +76,14 @@ impl FamilyCounter {
         program: Arc<Mutex<LoggedProgram>>,
         calls: ThreadUnits,
         images: Vec<LoadedImage>,
-    ) -> io::Result<FamilyCounter> {
+    ) -> io::Result<ProcessTreeCounter> {
         let (thread, area) = lock(&program).thread()?;
         let new_sampler = |sampling| Sampler::new(sampling, folder, name.samples(thread));
         let sampler = work.sampling.map(new_sampler);
         if let Some(Sampling::Time(_)) = work.sampling {
             jit::keep_code_map();
         }
-        Ok(FamilyCounter {
+        Ok(ProcessTreeCounter {
             work,
             folder,
             name,
@@ -185,7 +191,7 @@ impl FamilyCounter {
 }
 
 /// A process that is counted from some time on, and joined by its threads.
-pub(crate) struct FamilyMember {
+pub(crate) struct CountedMember {
     work: Arc<UnitOfWork>,
     folder: i32,
     name: LogName,
@@ -195,14 +201,14 @@ pub(crate) struct FamilyMember {
     images: Vec<LoadedImage>,
 }
 
-impl FamilyMember {
+impl CountedMember {
     /// Counts in a folder, which stays open meanwhile, as the first process with a number. It has mapped these images.
     pub(crate) fn new(
         folder: i32,
         number: u32,
         work: UnitOfWork,
         images: &[LoadedImage],
-    ) -> io::Result<FamilyMember> {
+    ) -> io::Result<CountedMember> {
         let name = LogName { process: ProcessNumber::root(number), program: 0 };
         let mut program = LoggedProgram::new(folder, name.clone(), None)?;
         let mut calls = ThreadUnits::new(&work.functions, &work.classes);
@@ -214,7 +220,7 @@ impl FamilyMember {
             }
         }
         let program = Arc::new(Mutex::new(program));
-        Ok(FamilyMember { work: Arc::new(work), folder, name, program, calls, images: images.to_vec() })
+        Ok(CountedMember { work: Arc::new(work), folder, name, program, calls, images: images.to_vec() })
     }
 
     /// The first function of a unit that no image has.
@@ -223,17 +229,17 @@ impl FamilyMember {
     }
 
     /// Counts a thread, which has mapped these images.
-    pub(crate) fn counter(&self, images: &[LoadedImage]) -> io::Result<FamilyCounter> {
-        let (work, place, program) =
+    pub(crate) fn counter(&self, images: &[LoadedImage]) -> io::Result<ProcessTreeCounter> {
+        let (work, owner, program) =
             (self.work.clone(), (self.folder, self.name.clone()), self.program.clone());
         let known = self.images.clone();
-        let mut counter = FamilyCounter::of(work, place, program, self.calls.thread(), known)?;
+        let mut counter = ProcessTreeCounter::of(work, owner, program, self.calls.thread(), known)?;
         images.iter().skip(self.images.len()).for_each(|image| counter.mapped(image));
         Ok(counter)
     }
 }
 
-impl FamilyCounter {
+impl ProcessTreeCounter {
     /// Takes the samples that are due in a block that is about to be executed.
     #[cold]
     fn sample(&mut self, block: &DecodedBlock, cpu: &Cpu) {
@@ -263,10 +269,10 @@ impl FamilyCounter {
     }
 
     /// Its process.
-    pub(crate) fn member(&self) -> FamilyMember {
+    pub(crate) fn member(&self) -> CountedMember {
         let (work, name, program) = (self.work.clone(), self.name.clone(), self.program.clone());
         let (calls, images) = (self.calls.thread(), self.images.clone());
-        FamilyMember { work, folder: self.folder, name, program, calls, images }
+        CountedMember { work, folder: self.folder, name, program, calls, images }
     }
 }
 
@@ -282,7 +288,7 @@ fn map(calls: &mut ThreadUnits, image: &LoadedImage) {
 /// The exit status of a process that cannot be counted.
 const NOT_COUNTED: i32 = 125;
 
-impl Instrumentation<Cpu> for FamilyCounter {
+impl Instrumentation<Cpu> for ProcessTreeCounter {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 
     fn initial_level(&self) -> InstrumentationLevel {
@@ -302,9 +308,9 @@ impl Instrumentation<Cpu> for FamilyCounter {
     }
 }
 
-impl Debugged<Cpu> for FamilyCounter {}
+impl Debugged<Cpu> for ProcessTreeCounter {}
 
-impl Observer<Cpu> for FamilyCounter {
+impl Observer<Cpu> for ProcessTreeCounter {
     #[inline(always)]
     fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
         if self.work.is_uncounted {
@@ -364,9 +370,9 @@ impl Observer<Cpu> for FamilyCounter {
         }
         self.define(cache);
         let (counters, terms) = (&cache.counters, cache.counters.terms());
-        if let Some(first) = counters.place() {
-            let placed = self.area.place_counters(first);
-            self.checked(placed);
+        if let Some(first) = counters.address() {
+            let moved = self.area.move_counters(first);
+            self.checked(moved);
         }
         let reserved = self.area.reserve(self.numbers.len(), terms.len());
         self.checked(reserved);
@@ -388,10 +394,10 @@ impl Observer<Cpu> for FamilyCounter {
         }
     }
 
-    fn thread(&self) -> FamilyCounter {
+    fn thread(&self) -> ProcessTreeCounter {
         let (program, images) = (self.program.clone(), self.images.clone());
-        let place = (self.folder, self.name.clone());
-        let begun = FamilyCounter::of(self.work.clone(), place, program, self.calls.thread(), images);
+        let owner = (self.folder, self.name.clone());
+        let begun = ProcessTreeCounter::of(self.work.clone(), owner, program, self.calls.thread(), images);
         self.checked(begun)
     }
 
@@ -414,19 +420,24 @@ impl Observer<Cpu> for FamilyCounter {
         }
         let next = lock(&self.program).replaced();
         let next = Arc::new(Mutex::new(self.checked(next)));
-        let place = (self.folder, self.name.next());
-        let begun = FamilyCounter::of(self.work.clone(), place, next, self.calls.renewed(), Vec::new());
+        let owner = (self.folder, self.name.next());
+        let begun = ProcessTreeCounter::of(self.work.clone(), owner, next, self.calls.renewed(), Vec::new());
         *self = self.checked(begun);
         self.continue_in(cache);
     }
 
     fn forked(&mut self, ordinal: u32, cache: &BlockCache) {
-        let place = (self.folder, self.name.child(ordinal));
-        let child = LoggedProgram::forked(&self.program, place.clone(), self.thread);
+        let owner = (self.folder, self.name.child(ordinal));
+        let child = LoggedProgram::forked(&self.program, owner.clone(), self.thread);
         let (program, is_inherited) = self.checked(child);
         let program = Arc::new(Mutex::new(program));
-        let begun =
-            FamilyCounter::of(self.work.clone(), place, program, self.calls.thread(), self.images.clone());
+        let begun = ProcessTreeCounter::of(
+            self.work.clone(),
+            owner,
+            program,
+            self.calls.thread(),
+            self.images.clone(),
+        );
         let child = self.checked(begun);
         let parent = std::mem::replace(self, child);
         if is_inherited {
@@ -443,12 +454,12 @@ impl Observer<Cpu> for FamilyCounter {
     }
 }
 
-impl FamilyCounter {
+impl ProcessTreeCounter {
     /// The counters of a cache, all of whose executions were counted elsewhere, count in the thread's own area from now on.
     pub(crate) fn continue_in(&mut self, cache: &BlockCache) {
-        if let Some(first) = cache.counters.place() {
-            let placed = self.area.place_counters(first);
-            self.checked(placed);
+        if let Some(first) = cache.counters.address() {
+            let moved = self.area.move_counters(first);
+            self.checked(moved);
         }
         cache.counters.clear();
         self.compiled(cache);
