@@ -41,7 +41,7 @@ pub use faults::{FaultRows, FaultsOptions};
 pub use input::{InputFile, InputOptions, MachineName, ProcessId, ProgramOptions, parse, words_of};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
-    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventModel, EventOptions,
+    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventOptions, MeasuredEvent,
     MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions,
     SizesOptions, TimeOptions,
 };
@@ -106,7 +106,7 @@ breaks, the program continues alone, at full speed."
 Examples:
   pathlength count ./sort data.txt                    by image, group and function
   pathlength count --by function ./sort data.txt      every function that ran
-  pathlength count --by line ./sort data.txt          every line of source; --by address: every instruction
+  pathlength count --by line ./sort data.txt          every line of source; --by instruction: every instruction
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
   pathlength count --children ./server                all processes; --by process: each of them
   pathlength count --attach 4711 --children --duration 10    a server that runs already
@@ -123,7 +123,7 @@ show the mean of the units measured once the path length is steady (three window
     )]
     Count(CountOptions),
     /// Count the instructions in images, and compare those of two builds.
-    #[command(after_help = "Example: pathlength static old/libz.so --against new/libz.so")]
+    #[command(after_help = "Example: pathlength static new/libz.so --against old/libz.so")]
     Static(StaticOptions),
     /// Run two builds of a program and compare what they executed.
     #[command(after_help = "\
@@ -189,7 +189,7 @@ ends with Ctrl-C, with the program, or when the requested part is recorded; the 
     #[command(after_help = "\
 Examples:
   pathlength show sort.trace                                    tables of what was executed
-  pathlength show sort.trace --as functions --units 3           the calls of one unit of work, nested
+  pathlength show sort.trace --as functions --unit-number 3     the calls of one unit of work, nested
   pathlength show sort.trace --as instructions --function main  a line for each instruction, with its effect
   pathlength show sort.trace --as addresses --processors 4      what four processors would access, in order
 
@@ -269,8 +269,8 @@ exit status is 1."
         after_help = "\
 Examples:
   pathlength annotate ./sort data.txt                                  the three functions with most instructions
-  pathlength annotate --function compare --time alphastation500 ./sort data.txt
-  pathlength annotate --caches dec3000 --top 10 -o sort.html sort.trace
+  pathlength annotate --function compare --event cycles ./sort data.txt
+  pathlength annotate --event misses --machine dec3000 --top 10 -o sort.html sort.trace
 
 Source files are read where the compiler found them, or in --source DIR. A line's numbers are those of the instructions \
 below it; a line appears several times if the compiler has moved its instructions apart."
@@ -353,16 +353,16 @@ temporary file in $TMPDIR, so that it has the results of its trace."
         after_help = "\
 Examples:
   pathlength units --unit compare ./sort data.txt                      instructions: percentiles and a histogram
-  pathlength units --unit compare --time alphastation500 ./sort data.txt
+  pathlength units --unit compare --event cycles ./sort data.txt
   pathlength units --unit compare -o compare.html ./sort data.txt      a page
   pathlength units --unit compare --slowest ./sort data.txt            what the slowest call did that others did not
-  pathlength units --unit compare --call 7 --against 3 ./sort data.txt
+  pathlength units --unit compare --unit-number 7 --reference 3 ./sort data.txt
 
 All calls that return are included, from the first to the last, or those that --skip and --units choose; each has the \
 counts of its own thread. Percentiles are exact, by the nearest-rank method: p99 is the smallest cost that 99 % of the \
 calls do not exceed.
 
---slowest, --call and --against take the blocks that two calls executed from the same run. One call of each length is \
+--slowest, --unit-number and --reference take the blocks that two calls executed from the same run. One call of each length is \
 kept for this, in at most 64 MB; if that is too little, the call nearest to the median is compared, and a note says so."
     )]
     Units(UnitsOptions),
@@ -373,7 +373,7 @@ kept for this, in at most 64 MB; if that is too little, the call nearest to the 
         after_help = "\
 Examples:
   pathlength objects ./postgres --single -D data postgres         the operators of each query, as EXPLAIN lays them out
-  pathlength objects --children --time alphastation500 ./postgres -D data
+  pathlength objects --children --event cycles ./postgres -D data
   pathlength objects --by lock --as names ./postgres --single -D data postgres
   pathlength objects --children --as held --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
   pathlength objects --children --as waiters --unit pay --unit deliver ./shop    which of them waits for which

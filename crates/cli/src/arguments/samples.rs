@@ -14,7 +14,6 @@ pub enum SampleRows {
     /// Lines of source.
     Line,
     /// Single instructions.
-    #[value(alias = "address")]
     Instruction,
     /// Functions and their callers.
     Caller,
