@@ -21,7 +21,7 @@ mod objects;
 mod output;
 mod qemu;
 mod questions;
-mod samples;
+mod sample;
 mod sharing;
 mod show;
 mod spike;
@@ -38,7 +38,10 @@ pub use count::{CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
 pub use export::ExportOptions;
 pub use faults::{FaultRows, FaultsOptions};
-pub use input::{InputFile, InputOptions, MachineName, ProcessId, ProgramOptions, parse, words_of};
+pub use input::{
+    InputFile, InputOptions, MachineName, ObservedProgram, ObservedProgramOptions, ProgramOptions,
+    RecordedOrRunOptions, parse, words_of,
+};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventOptions, MeasuredEvent,
@@ -49,6 +52,7 @@ pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions};
 pub use qemu::QemuOptions;
 pub use questions::QUESTIONS;
+pub use sample::SampleOptions;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
@@ -65,7 +69,7 @@ pub use system::{
     GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
     SystemRunOptions, SystemTraceOptions,
 };
-pub use trace::{AttachOptions, PlanOptions, RecordedOptions, TraceOptions};
+pub use trace::{PlanOptions, RecordedOptions, TraceOptions};
 pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -151,15 +155,20 @@ The report is study/byteword/index.html, and so on for each study.")]
     Study(StudyOptions),
     /// Record every instruction and every address of a run, or of a part of it.
     #[command(
-        override_usage = "pathlength trace [OPTIONS] <PROGRAM> [ARG]...",
+        override_usage = "pathlength trace [OPTIONS] -o <FILE> <PROGRAM> [ARG]...
+       pathlength trace [OPTIONS] -o <FILE> --attach <PID>",
         after_help = "\
 Examples:
   pathlength trace -o sort.trace ./sort data.txt
   pathlength trace -o sort.trace --unit compare --skip 1000 --units 3 ./sort data.txt
   pathlength trace -o sort.trace --from main --until 1000000 ./sort data.txt
   pathlength trace -o sort.trace --heap ./sort data.txt             for pathlength strides
+  pathlength trace -o server.trace --attach 4711 --children --unit PortalRun --units 3
 
-Parts that are not recorded run at full speed. pathlength show shows the trace."
+Parts that are not recorded run at full speed. pathlength show shows the trace. A program to attach to must have been started by \
+pathlength run, which has no cost until it is recorded. Recording it ends with Ctrl-C, after --duration, with the program, or when the \
+requested part is recorded; the program continues. PostgreSQL executes all statements in PortalRun; exec_simple_query does not execute \
+those that drivers prepare."
     )]
     Trace(TraceOptions),
     /// Record a program of another instruction set, such as x86-64 or AArch64, in QEMU's emulator of it.
@@ -176,15 +185,6 @@ its instructions: length, accesses to memory, transfers of control; no registers
 simulate pipelines. One process is recorded, with all its threads."
     )]
     Qemu(QemuOptions),
-    /// Record a running program.
-    #[command(after_help = "\
-Example: pathlength attach -o server.trace --children --unit PortalRun --units 3 4711
-
-PostgreSQL executes all statements in PortalRun; exec_simple_query does not execute those that drivers prepare.
-
-The process must have been started by pathlength run, which has no cost until it is recorded. Recording \
-ends with Ctrl-C, with the program, or when the requested part is recorded; the program continues.")]
-    Attach(AttachOptions),
     /// Show a trace: its instructions, functions, addresses, or tables of statistics.
     #[command(after_help = "\
 Examples:
@@ -423,32 +423,29 @@ instructions (dry, in DEC's words); or a back-end stall, in which it waited for 
 operating system is not included."
     )]
     Time(TimeOptions),
-    /// Count the blocks and edges of a program exactly, for spike; or sample where it is, with all of its processes.
+    /// Sample where a program is, with all of its processes, at full speed.
     #[command(
-        override_usage = "pathlength profile [OPTIONS] -o <FILE> <TRACE|PROGRAM> [ARG]...
-       pathlength profile --sample [OPTIONS] <PROGRAM> [ARG]...
-       pathlength profile --sample [OPTIONS] --attach <PID>",
+        override_usage = "pathlength sample [OPTIONS] <PROGRAM> [ARG]...
+       pathlength sample [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
-  pathlength profile -o sort.profile ./sort train.txt
-  pathlength spike optimize ./sort --profile sort.profile -o sort.spike
-  pathlength profile --sample ./sort data.txt
-  pathlength profile --sample --by line --exact --every 100000 ./sort data.txt
-  pathlength profile --sample --attach 4711 --children --duration 10 -o server.html --by call-tree
-  pathlength profile --sample --live --attach 4711 --children
+  pathlength sample ./sort data.txt
+  pathlength sample --by line --exact --every 100000 ./sort data.txt
+  pathlength sample --attach 4711 --children --duration 10 -o server.html --by call-tree
+  pathlength sample --live --attach 4711 --children
 
 Samples say where the program is at times, or numbers of instructions, that are apart as --every says; by time the program \
 runs uncounted, at its full speed. With --by call-tree, -o NAME.html and NAME.svg are flame graphs, NAME.folded collapsed stacks, NAME.pb.gz is for pprof, \
-NAME.callgrind for KCachegrind; -o NAME.json is for the Firefox Profiler.
-
-Without --sample, the profile has every executed image that was linked with -Wl,--emit-relocs. Counts are added to those of an existing \
-profile, so that several runs can train it. A profile is JSON."
+NAME.callgrind for KCachegrind; -o NAME.json is for the Firefox Profiler."
     )]
-    Profile(ProfileOptions),
-    /// Optimize a linked image by a profile: shorter paths, denser code.
+    Sample(SampleOptions),
+    /// Optimize a linked image by a profile: shorter paths, denser code. It is DIGITAL's Spike, not the RISC-V simulator.
     #[command(
         subcommand,
-        after_help = "Example: pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
+        after_help = "\
+Examples:
+  pathlength spike profile -o sort.profile ./sort train.txt
+  pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
     )]
     Spike(SpikeCommand),
     /// Patch images so that they log their branches while they run, and reconstruct what they executed.

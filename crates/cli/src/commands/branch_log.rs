@@ -147,7 +147,7 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
     if let Some(path) = &options.profile {
         let profiles = images.iter_mut().zip(&options.images).enumerate();
         let profiles = profiles
-            .map(|(number, (image, path))| counts.profile(number, image, &super::profile::name(path)));
+            .map(|(number, (image, path))| counts.profile(number, image, &super::spike_profile::name(path)));
         let bytes = Profile::new(profiles.collect()).encode();
         report::write_file(path, |out| Ok(out.write_all(&bytes)?))?;
     }
@@ -279,7 +279,7 @@ impl Totals {
 }
 
 fn names(row: Row, images: &[LoggedImage], paths: &[InputFile]) -> Vec<Value> {
-    let image = |number: usize| Value::Text(super::profile::name(&paths[number]));
+    let image = |number: usize| Value::Text(super::spike_profile::name(&paths[number]));
     let name =
         |number: usize, procedure: u32| images[number].program().procedures[procedure as usize].name.clone();
     match row {

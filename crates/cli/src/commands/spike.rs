@@ -25,6 +25,7 @@ use crate::arguments::{
 /// Does what the options say.
 pub fn run(command: &SpikeCommand) -> anyhow::Result<ExitCode> {
     match command {
+        SpikeCommand::Profile(options) => super::spike_profile::run(options),
         SpikeCommand::Optimize(options) => match (&options.profile, &options.output) {
             (Some(profile), Some(output)) => optimize(options, profile, output),
             _ => spike_environment::optimize(options, settings(options)),
@@ -85,7 +86,7 @@ fn match_profile(
     });
     let Some((matched, image)) = best.filter(|(matched, _)| matched.share() >= LEAST_SHARE) else {
         anyhow::bail!(
-            "{}: is a profile of other images ({}); make one of this image with pathlength profile",
+            "{}: is a profile of other images ({}); make one of this image with pathlength spike profile",
             file.display(),
             profile.images.iter().map(|image| image.name.as_str()).collect::<Vec<_>>().join(", ")
         );

@@ -66,7 +66,7 @@ fn counts_of_a_trace_are_those_of_the_run() {
     }
     let failure = run(&format!("count {trace} work")).failure();
     assert!(failure.contains("an argument is for a program that is run"), "{failure}");
-    for command in ["caches", "strides", "calls", "sharing", "profile -o x"] {
+    for command in ["caches", "strides", "calls", "sharing", "spike profile -o x"] {
         let failure = run(&format!("{command} {}", counts.display())).failure();
         assert!(failure.contains("holds saved counts"), "{command}: {failure}");
     }

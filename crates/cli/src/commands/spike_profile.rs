@@ -1,4 +1,4 @@
-//! `pathlength profile`: exact counts of blocks and edges, for `pathlength spike`.
+//! `pathlength spike profile`: exact counts of blocks and edges, for `pathlength spike optimize`.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use anyhow::Context;
 use session::edges;
 use session::input::Input;
 use session::measure::Ending;
@@ -22,14 +21,8 @@ use crate::progress::Replaying;
 
 /// Counts, and writes the profile.
 pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
-    if options.samples.sample {
-        return super::samples::run(options);
-    }
-    output(options)?;
     let input = options.input.resolve()?;
-    let Some(path) = input.path() else {
-        anyhow::bail!("--attach samples a program that runs already: add --sample")
-    };
+    let path = options.input.path();
     if let Some(counts) = &options.from_counts {
         let profile = Profile::new(vec![from_counts(counts, path)?]);
         return write(options, earlier(options)?, profile).map(|()| ExitCode::SUCCESS);
@@ -51,15 +44,9 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path, &options.ending.expected()))
 }
 
-/// The profile to write.
-fn output(options: &ProfileOptions) -> anyhow::Result<&Path> {
-    let path = options.output.path.as_deref();
-    path.context("a profile for spike needs a file: give -o FILE; to see where a program is, give --sample")
-}
-
 /// The profile that new counts are added to.
 fn earlier(options: &ProfileOptions) -> anyhow::Result<Profile> {
-    let output = output(options)?;
+    let output = &options.output;
     Ok(match output.is_file() && !options.replace {
         true => Profile::open(output)?,
         false => Profile::default(),
@@ -68,7 +55,7 @@ fn earlier(options: &ProfileOptions) -> anyhow::Result<Profile> {
 
 fn write(options: &ProfileOptions, earlier: Profile, profile: Profile) -> anyhow::Result<()> {
     let names: Vec<&str> = profile.images.iter().map(|image| image.name.as_str()).collect();
-    let output = output(options)?;
+    let output = &options.output;
     text::message!("{}: profile of {}", output.display(), names.join(", "));
     let bytes = earlier.merge(profile).encode();
     report::write_file(output, |out| Ok(out.write_all(&bytes)?))?;
