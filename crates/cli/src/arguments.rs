@@ -12,6 +12,8 @@ mod branch_log;
 mod compare;
 mod count;
 mod environment;
+#[cfg(test)]
+mod examples;
 mod export;
 mod faults;
 mod input;
@@ -32,7 +34,7 @@ mod system;
 mod trace;
 mod units;
 
-pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
+pub use branch_log::{BranchLogCommand, PatchOptions, ReconstructOptions};
 pub use compare::CompareOptions;
 pub use count::{CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
@@ -44,14 +46,14 @@ pub use input::{
 };
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
-    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventOptions, MeasuredEvent,
-    MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions,
-    SizesOptions, TimeOptions,
+    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventOptions, MachinesOptions,
+    MeasuredEvent, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions, SizesOptions,
+    TimeOptions,
 };
 pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions};
 pub use qemu::QemuOptions;
-pub use questions::QUESTIONS;
+pub use questions::{QUESTIONS, command_line};
 pub use sample::SampleOptions;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
@@ -64,7 +66,7 @@ pub use spike_environment::{
     SpikeRunOptions, UseOptions,
 };
 pub use strides::{PatternsOf, StridesOptions};
-pub use study::{BuildOptions, StudyName, StudyOptions};
+pub use study::{BuildOptions, BytewordSettings, StudyCommand};
 pub use system::{
     GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
     SystemRunOptions, SystemTraceOptions,
@@ -77,7 +79,14 @@ pub use units::UnitsOptions;
 /// Runs unmodified Alpha/Linux programs, counts every instruction, and shows what two builds of a
 /// program do differently.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = "Example: pathlength study byteword")]
+#[command(
+    version,
+    max_term_width = 100,
+    after_help = "\
+Example: pathlength count ./sort data.txt
+
+A command's own help has its options and more examples: pathlength help count."
+)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -144,15 +153,17 @@ executes too much more, and the functions that grew most are named on standard e
     )]
     Build(BuildOptions),
     /// Carry out a study: build, run, compare, report.
-    #[command(after_help = "\
+    #[command(
+        subcommand,
+        after_help = "\
 Examples:
   pathlength study byteword     the effect of the byte and word instructions on a database
   pathlength study strides      how a sparse matrix-vector product accesses memory
   pathlength study spike --programs lua,bzip2
-  sudo pathlength study vlm --sizes 1G,2G --processes 1,100 --postgresql-size 0M
 
-The report is study/byteword/index.html, and so on for each study.")]
-    Study(StudyOptions),
+The report is study/byteword/index.html, and so on for each study."
+    )]
+    Study(StudyCommand),
     /// Record every instruction and every address of a run, or of a part of it.
     #[command(
         override_usage = "pathlength trace [OPTIONS] -o <FILE> <PROGRAM> [ARG]...

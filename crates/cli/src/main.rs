@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Command::Static(options) => commands::statics::run(&options),
         Command::Compare(options) => commands::compare::run(&options),
         Command::Build(options) => commands::build::run(&options),
-        Command::Study(options) => commands::study::run(&options),
+        Command::Study(command) => commands::study::run(&command),
         Command::Trace(options) => commands::trace::run(&options),
         Command::Qemu(options) => commands::qemu::run(&options),
         Command::Show(options) => commands::show::run(&options),

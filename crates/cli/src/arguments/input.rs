@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::error::Result;
-use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use report::protect;
 use session::attached_program::AttachedProgram;
 use session::input::Input;
 use trace::Trace;
 
-use super::Arguments;
+use super::{Arguments, command_line};
 use crate::ranges;
 
 /// The name of the argument with the file of [`InputOptions`].
@@ -268,7 +268,7 @@ fn protect_inputs(matches: &ArgMatches) {
 
 /// Parses a command line.
 pub fn parse(words: &[OsString]) -> Result<Arguments> {
-    let mut command = Arguments::command();
+    let mut command = command_line();
     // A first pass finds the file, whether the options are valid or not.
     let preview = command.clone().ignore_errors(true).try_get_matches_from(words);
     if let Ok(matches) = preview {
@@ -282,7 +282,9 @@ pub fn parse(words: &[OsString]) -> Result<Arguments> {
 /// The command with options allowed after the file of the chosen subcommand, if that is a trace.
 fn with_options_after_trace(command: Command, matches: &ArgMatches) -> Command {
     match matches.subcommand() {
-        Some((name, below)) => command.mut_subcommand(name, |command| with_options_after_trace(command, below)),
+        Some((name, below)) => {
+            command.mut_subcommand(name, |command| with_options_after_trace(command, below))
+        }
         None if names_trace(matches) => command.mut_arg(FILE, |argument| argument.trailing_var_arg(false)),
         None => command,
     }

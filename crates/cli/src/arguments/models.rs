@@ -379,7 +379,9 @@ impl EventOptions {
         let has_machine = self.machine.is_some() || !self.settings.is_empty();
         let machine = match (self.event, &self.machine) {
             (MeasuredEvent::Instructions, _) if has_machine => {
-                bail!("--machine and --set are for --event misses and --event cycles: instructions are those of the program")
+                bail!(
+                    "--machine and --set are for --event misses and --event cycles: instructions are those of the program"
+                )
             }
             (MeasuredEvent::Instructions, _) => None,
             (_, Some(name)) => Some(name.as_ref()),

@@ -27,7 +27,9 @@ pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
     match event {
         MeasuredEvent::Instructions => show(options, simulation, || vec![InstructionCounts::new()]),
         MeasuredEvent::Misses => show(options, simulation, models_of(&simulation.machines, Caches::new)),
-        MeasuredEvent::Cycles => show(options, simulation, timing_models(&simulation.machines.machines, None)?),
+        MeasuredEvent::Cycles => {
+            show(options, simulation, timing_models(&simulation.machines.machines, None)?)
+        }
     }
 }
 

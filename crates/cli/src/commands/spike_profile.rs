@@ -1,18 +1,15 @@
 //! `pathlength spike profile`: exact counts of blocks and edges, for `pathlength spike optimize`.
 
-use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use session::edges;
 use session::input::Input;
 use session::measure::Ending;
 use session::program::check_ending;
 use session::simulation::is_parallel;
-use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, Profile};
+use spike::profile::{EdgeCounts, ImageProfile, Profile};
 use table::separated;
 use trace::Trace;
 
@@ -24,7 +21,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     let input = options.input.resolve()?;
     let path = options.input.path();
     if let Some(counts) = &options.from_counts {
-        let profile = Profile::new(vec![from_counts(counts, path)?]);
+        let profile = Profile::new(vec![ImageProfile::from_counts(counts, path)?]);
         return write(options, earlier(options)?, profile).map(|()| ExitCode::SUCCESS);
     }
     let earlier = earlier(options)?;
@@ -35,7 +32,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         }
         _ => anyhow::bail!("{input} holds saved counts, which have no edges: name the program, or a trace"),
     };
-    let (profile, left_out) = profile(&counter);
+    let (profile, left_out) = counter.profile();
     if profile.images.is_empty() {
         left_out.iter().for_each(|reason| text::message!("note: {reason}"));
         anyhow::bail!("{}: no image that was executed can be optimized", path.display());
@@ -62,24 +59,6 @@ fn write(options: &ProfileOptions, earlier: Profile, profile: Profile) -> anyhow
     Ok(())
 }
 
-/// The profile of an image from the counts of its instrumented one.
-fn from_counts(counts: &Path, path: &Path) -> anyhow::Result<ImageProfile> {
-    let mut program = spike::optimize::open(path)?;
-    let problem = |problem| spike::Error::Unsuitable { path: path.into(), problem };
-    let failed = |problem: String| spike::Error::Profile { path: counts.into(), problem };
-    let file = spike::profile::read(counts).map_err(failed)?;
-    let update = spike::counts::update(&file);
-    let plan =
-        spike::instrument::InstrumentationPlan::new(spike::optimize::open(path)?, update).map_err(problem)?;
-    let calls = plan.apply(&file, &mut program).map_err(failed)?;
-    Ok(ImageProfile::of(&program, &name(path), &calls))
-}
-
-/// The name of an image in a profile.
-pub fn name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
 /// Counts the program and the processes that it forks.
 fn count(
     options: &ProfileOptions,
@@ -99,38 +78,8 @@ fn count(
 
 fn replay(path: &Path) -> anyhow::Result<EdgeCounts> {
     let trace = Trace::open(path)?;
-    let (names, accesses) = (Names::of_trace(&trace), Accesses::new(&trace));
-    let dictionary = Dictionary::new(&trace, &names);
-    let filter = Filter::new(&Selection::default(), &dictionary)?;
-    let replay =
-        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
     let bar = Replaying::new(trace.chunks().iter().map(|chunk| chunk.instructions).sum(), true);
-    let mut counter = EdgeCounter::default();
-    let Ok(problems) = replay.run_consumer(&mut counter, &mut |instructions| {
-        bar.show(instructions);
-        Ok::<(), Infallible>(())
-    });
+    let counts = edges::of_trace(&trace, &mut |instructions| bar.show(instructions));
     bar.clear();
-    match problems.into_iter().next() {
-        Some(problem) => Err(problem.into()),
-        None => Ok(counter.into_counts()),
-    }
-}
-
-/// The profiles of the images that can be optimized, and why the others cannot.
-fn profile(counter: &EdgeCounts) -> (Profile, Vec<String>) {
-    let (mut images, mut left_out) = (Vec::new(), Vec::new());
-    for path in counter.images() {
-        match image_profile(counter, &path) {
-            Ok(image) => images.push(image),
-            Err(error) => left_out.push(error.to_string()),
-        }
-    }
-    (Profile::new(images), left_out)
-}
-
-fn image_profile(counter: &EdgeCounts, path: &Path) -> Result<ImageProfile, spike::Error> {
-    let mut program = spike::optimize::open(path)?;
-    let calls = counter.apply(&mut program, path);
-    Ok(ImageProfile::of(&program, &name(path), &calls))
+    counts
 }

@@ -36,7 +36,9 @@ pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
             bail!("--slowest, --unit-number and --reference compare instructions: leave out --event")
         }
         (MeasuredEvent::Instructions, None) => show(options, simulation, || vec![InstructionCounts::new()]),
-        (MeasuredEvent::Misses, None) => show(options, simulation, models_of(&simulation.machines, Caches::new)),
+        (MeasuredEvent::Misses, None) => {
+            show(options, simulation, models_of(&simulation.machines, Caches::new))
+        }
         (MeasuredEvent::Cycles, None) => {
             show(options, simulation, timing_models(&simulation.machines.machines, None)?)
         }

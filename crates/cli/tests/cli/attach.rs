@@ -116,7 +116,8 @@ fn control_c_ends_the_recording_and_not_the_program() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let id = program.0.id().to_string();
         let _ = std::fs::remove_file(&file);
-        let mut attach = pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
+        let mut attach =
+            pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
         let mut attach = attach.stderr(Stdio::null()).spawn().unwrap();
         wait_for_records(&file);
         // SAFETY: the child has not been waited for, so the number is its own.
@@ -129,7 +130,8 @@ fn control_c_ends_the_recording_and_not_the_program() {
     // Killed, it cannot say goodbye; the program notices.
     std::fs::remove_file(&file).unwrap();
     let id = program.0.id().to_string();
-    let mut attach = pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
+    let mut attach =
+        pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
     let mut attach = attach.spawn().unwrap();
     wait_for_records(&file);
     attach.kill().unwrap();
@@ -221,7 +223,8 @@ fn a_program_that_ends_ends_the_recording() {
     let mut program = Running::new(":ev56/modes endless");
     let file = folder.path().join("file.trace");
     let id = program.0.id().to_string();
-    let mut attach = pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
+    let mut attach =
+        pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
     let mut attach = attach.spawn().unwrap();
     wait_for_records(&file);
     // SAFETY: as above.

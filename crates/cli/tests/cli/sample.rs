@@ -163,7 +163,12 @@ fn wrong_options_say_what_to_do() {
     }
     for words in ["--children :ev56/sampled", "--attach 1 --cpu ev5", "--attach 1 :ev56/sampled"] {
         let outcome = run(&format!("sample {words}"));
-        assert_eq!((outcome.code(), outcome.stderr.contains("--attach")), (2, true), "{words}: {}", outcome.stderr);
+        assert_eq!(
+            (outcome.code(), outcome.stderr.contains("--attach")),
+            (2, true),
+            "{words}: {}",
+            outcome.stderr
+        );
     }
     let printed = run("sample --live :ev56/sampled").failure();
     assert!(printed.contains("terminal"), "{printed}");
