@@ -62,14 +62,14 @@ const STEPS: [Step; 4] = [
         name: "list of touched records",
         options: ["--records", "aligned", "--commit", "touched", "--statements", "compiled"],
         finding: "A commit looks at every record: release_records is among the functions with the most samples.",
-        command: "pathlength profile --sample --by function ./orders --records aligned orders.db",
+        command: "pathlength sample --by function ./orders --records aligned orders.db",
         cure: "A list has the records that the transaction has touched: --commit touched.",
     },
     Step {
         name: "statements prepared",
         options: ["--records", "aligned", "--commit", "touched", "--statements", "prepared"],
         finding: "Most of the samples are below sqlite3_prepare_v2, which compiles each statement each time.",
-        command: "pathlength profile --sample --by function --inclusive ./orders --records aligned --commit touched orders.db",
+        command: "pathlength sample --by function --inclusive ./orders --records aligned --commit touched orders.db",
         cure: "Statements are compiled once: --statements prepared.",
     },
 ];

@@ -1,4 +1,4 @@
-//! Options of `trace` and `attach`, and what is recorded.
+//! Options of `trace`, and the part that is recorded.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use session::simulation::PlannedPart;
 
-use super::{EndingOptions, EngineOptions, ProcessId, ProgramOptions};
+use super::{EndingOptions, EngineOptions, ObservedProgramOptions};
 use crate::ranges;
 
 /// Options of `trace`.
@@ -24,7 +24,7 @@ pub struct TraceOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
-    pub program: ProgramOptions,
+    pub program: ObservedProgramOptions,
 }
 
 /// The part of a program's run that is recorded, or simulated by a model.
@@ -67,22 +67,4 @@ pub struct RecordedOptions {
     /// Record allocations on the heap, too, so that `strides` can distinguish blocks.
     #[arg(long)]
     pub heap: bool,
-}
-
-/// Options of `attach`.
-#[derive(Debug, Args)]
-pub struct AttachOptions {
-    #[command(flatten)]
-    pub plan: PlanOptions,
-    #[command(flatten)]
-    pub recorded: RecordedOptions,
-    /// Record the processes that it has forked, too; processes that it forks later are always recorded.
-    #[arg(long)]
-    pub children: bool,
-    /// The trace file.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-    /// The number of the process, as ps shows it.
-    #[arg(value_name = "PID")]
-    pub process: ProcessId,
 }

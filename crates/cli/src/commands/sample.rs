@@ -1,4 +1,4 @@
-//! `pathlength profile --sample`: where programs are.
+//! `pathlength sample`: where programs are.
 
 mod live;
 
@@ -14,7 +14,6 @@ use anyhow::bail;
 use engine::Sampling;
 use report::{FileForm, Format};
 use session::console::Console;
-use session::input::Input;
 use session::measure::Ending;
 use session::process_tree::CountFolder;
 use session::program::{check_ending, until};
@@ -24,13 +23,13 @@ use session::simulation::{KnownProcesses, Simulated};
 use session::tables::{ResultRows, check_chain_output};
 
 use self::live::LiveView;
-use crate::arguments::ProfileOptions;
+use crate::arguments::{ObservedProgram, SampleOptions};
 use crate::console::{CommandConsole, OutputApart};
 
 /// Samples the program, and writes what the options say.
-pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
-    let (output, samples) = (&options.output, &options.samples);
-    let rows = samples.by.map(|by| by.results(samples.inclusive));
+pub fn run(options: &SampleOptions) -> anyhow::Result<ExitCode> {
+    let output = &options.output;
+    let rows = options.by.map(|by| by.results(options.inclusive));
     let results = match rows {
         Some(SampledRows::Results(rows)) => Some(rows),
         _ => None,
@@ -41,21 +40,16 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     // The Firefox Profiler reads JSON: tables in JSON have an explicit format.
     let is_explicit = console.explicit_format().is_some();
     let firefox = console.file_of(FileForm::Tables(Format::Json)).filter(|_| !is_explicit);
-    check_chain_output(&console, samples.by.is_none() && firefox.is_none(), is_tree)?;
+    check_chain_output(&console, options.by.is_none() && firefox.is_none(), is_tree)?;
     let form = match firefox {
         Some(_) => None,
         None => calls.chain_form(&console, &columns, is_tree)?,
     };
-    if samples.by.is_some() {
+    if options.by.is_some() {
         calls.check_rows(results)?;
     }
-    let input = options.input.resolve()?;
-    if options.input.children && input.attached().is_none() {
-        text::message!(
-            "note: all processes of a program that is run are sampled: --children is for --attach"
-        );
-    }
-    let Sampled { profile, ending, notes } = sample(options, &input)?;
+    let program = options.program.resolve("to sample")?;
+    let Sampled { profile, ending, notes } = sample(options, &program)?;
     if profile.summary.samples == 0 {
         bail!(
             "there are no samples: the program used less processor time, or fewer instructions, than --every says"
@@ -70,7 +64,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     } else if let Some(path) = firefox {
         let names = Names::of_trace(&simulated.trace);
         let dictionary = Dictionary::new(&simulated.trace, &names);
-        let (Sampling::Time(interval) | Sampling::Instructions(interval)) = samples.every;
+        let (Sampling::Time(interval) | Sampling::Instructions(interval)) = options.every;
         simulated.protect();
         report::write_file(path, |out| Ok(write_samples(&dictionary, &threads, interval, out).map(drop)?))?;
     } else {
@@ -79,9 +73,11 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
             SampledTables { calls, simulated: &simulated, instructions, summary, processes, console };
         tables.write(rows)?;
     }
-    match &simulated.ending {
-        Some(ending) => check_ending(ending, input.path().unwrap_or("".as_ref()), &options.ending.expected()),
-        None => Ok(ExitCode::SUCCESS),
+    match (&simulated.ending, &program) {
+        (Some(ending), ObservedProgram::Started { path, .. }) => {
+            check_ending(ending, path, &options.ending.expected())
+        }
+        _ => Ok(ExitCode::SUCCESS),
     }
 }
 
@@ -94,27 +90,24 @@ struct Sampled {
 }
 
 /// Samples what the options say.
-fn sample(options: &ProfileOptions, input: &Input) -> anyhow::Result<Sampled> {
-    let sampling = options.samples.every;
+fn sample(options: &SampleOptions, program: &ObservedProgram) -> anyhow::Result<Sampled> {
+    let sampling = options.every;
     // Who counts the instructions between samples has the exact counts, too.
-    let is_exact = options.samples.exact || matches!(sampling, Sampling::Instructions(_));
+    let is_exact = options.exact || matches!(sampling, Sampling::Instructions(_));
     let request = SampleRequest { sampling, is_exact };
     let folder = CountFolder::new(None)?;
-    let mut view = if options.samples.live { Some(LiveView::new()?) } else { None };
+    let mut view = if options.live { Some(LiveView::new()?) } else { None };
     let mut show = |sampled: &SampledFolder| {
         if let Some(view) = &mut view {
             view.show(sampled);
         }
     };
-    let (path, arguments) = match input {
-        Input::Program { path, arguments } => (path, arguments),
-        Input::Attached(attached) => {
+    let (path, arguments) = match program {
+        ObservedProgram::Started { path, arguments } => (path, arguments),
+        ObservedProgram::Running(attached) => {
             let profile = sampling::sample_running(attached, request, folder.path(), &mut show)?;
             let notes = vec![format!("Process {} was sampled while it ran.", attached.process)];
             return Ok(Sampled { profile, ending: None, notes });
-        }
-        Input::Trace(_) | Input::SavedCounts(_) => {
-            bail!("{input} is no program: programs are sampled while they run")
         }
     };
     // Counts repeat if clock and random numbers do; samples by time never do.

@@ -1,10 +1,11 @@
-//! Options of `profile --sample`.
+//! Options of `sample`.
 
 use clap::{Args, ValueEnum};
 use engine::Sampling;
 use session::sampled_tables::SampledRows;
 
 use super::models::Rows;
+use super::{CallOptions, EndingOptions, EngineOptions, ObservedProgramOptions, OutputOptions, RowOptions};
 
 /// The rows of a table of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -14,7 +15,6 @@ pub enum SampleRows {
     /// Lines of source.
     Line,
     /// Single instructions.
-    #[value(alias = "address")]
     Instruction,
     /// Functions and their callers.
     Caller,
@@ -45,29 +45,38 @@ impl SampleRows {
     }
 }
 
-/// How a program is sampled, and what is shown.
-#[derive(Clone, Debug, Args)]
+/// Options of `sample`.
+#[derive(Debug, Args)]
 pub struct SampleOptions {
-    /// Sample where the program is, instead of counting for spike: of all processes of the program.
-    #[arg(long)]
-    pub sample: bool,
     /// The distance of samples: a time, such as 4ms or 500us of a thread's processor time, which the host's clock ticks limit; or
     /// a number of executed instructions, such as 1000000, for which the program is counted.
-    #[arg(long, value_name = "DISTANCE", requires = "sample", value_parser = distance, default_value = "4ms")]
+    #[arg(long, value_name = "DISTANCE", value_parser = distance, default_value = "4ms")]
     pub every: Sampling,
     /// Count the same run exactly, too, and show the exact shares beside those of the samples. The program is slower, as with
     /// count.
-    #[arg(long, requires = "sample")]
+    #[arg(long)]
     pub exact: bool,
     /// Show a table on the terminal while the program runs, and refresh it each second.
-    #[arg(long, requires = "sample")]
+    #[arg(long)]
     pub live: bool,
     /// One table with a row for each of these, instead of a summary and the first functions and lines.
-    #[arg(long, value_name = "ROWS", requires = "sample")]
+    #[arg(long, value_name = "ROWS")]
     pub by: Option<SampleRows>,
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     pub inclusive: bool,
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    #[command(flatten)]
+    pub ending: EndingOptions,
+    #[command(flatten)]
+    pub calls: CallOptions,
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub program: ObservedProgramOptions,
 }
 
 /// A time with its unit, or a number of instructions.

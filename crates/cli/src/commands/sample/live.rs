@@ -1,4 +1,4 @@
-//! The table that `profile --sample --live` refreshes on the terminal.
+//! The table that `sample --live` refreshes on the terminal.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -107,7 +107,7 @@ impl LiveView {
         let rate = new as f64 / elapsed.as_secs_f64().max(0.001);
         let processes = if running == 1 { "process" } else { "processes" };
         line(&format!(
-            "pathlength profile --live   {seconds} s   {running} {processes}   {} samples, {rate:.0}/s   Ctrl-C ends",
+            "pathlength sample --live   {seconds} s   {running} {processes}   {} samples, {rate:.0}/s   Ctrl-C ends",
             self.total
         ));
         line("");

@@ -1,4 +1,4 @@
-//! `profile --sample`: samples agree with exact counts, and with what is known of a program.
+//! `sample`: samples agree with exact counts, and with what is known of a program.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::support::{command, csv, guest, outcome, pathlength, run};
 
-/// A table of `profile --sample`.
+/// A table of `sample`.
 fn table(options: &str, words: &str) -> Vec<Vec<String>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
-    let mut command = pathlength(["profile", "--sample", "--format", "csv", "-o"]);
+    let mut command = pathlength(["sample", "--format", "csv", "-o"]);
     command.arg(&path).args(options.split_whitespace());
     let mut words = words.split_whitespace();
     command.arg(guest(words.next().unwrap())).args(words);
@@ -116,7 +116,7 @@ fn a_running_program_is_sampled_and_goes_on() {
     let (id, folder) = (running.0.id().to_string(), tempfile::tempdir().unwrap());
     let path = folder.path().join("table.csv");
     for options in ["--by function --inclusive", "--children --by process", "--exact --by function"] {
-        let mut sampling = pathlength(["profile", "--sample", "--attach", &id, "--duration", "1", "-o"]);
+        let mut sampling = pathlength(["sample", "--attach", &id, "--duration", "1", "-o"]);
         sampling.arg(&path).args(["--format", "csv"]).args(options.split_whitespace());
         outcome(sampling).noted_success();
         let rows = csv(&fs::read_to_string(&path).unwrap());
@@ -136,7 +136,7 @@ fn samples_are_written_for_other_tools() {
     let folder = tempfile::tempdir().unwrap();
     let written = |name: &str, options: &[&str]| {
         let path = folder.path().join(name);
-        let mut command = pathlength(["profile", "--sample", "--every", "5000", "-o"]);
+        let mut command = pathlength(["sample", "--every", "5000", "-o"]);
         command.arg(&path).args(options).arg(guest("ev56/sampled")).arg("200");
         outcome(command).noted_success();
         fs::read(path).unwrap()
@@ -153,7 +153,7 @@ fn samples_are_written_for_other_tools() {
 #[test]
 fn wrong_options_say_what_to_do() {
     for every in ["10", "5 ms", "1us", "ms"] {
-        let outcome = run(&format!("profile --sample --every {every} :ev56/sampled"));
+        let outcome = run(&format!("sample --every {every} :ev56/sampled"));
         assert_eq!(outcome.code(), 2, "{}", outcome.stderr);
         assert!(
             outcome.stderr.contains("apart") || outcome.stderr.contains("a distance is"),
@@ -161,8 +161,15 @@ fn wrong_options_say_what_to_do() {
             outcome.stderr
         );
     }
-    let printed = run("profile :ev56/sampled").failure();
-    assert!(printed.contains("--sample"), "{printed}");
-    let printed = run("profile --sample --live :ev56/sampled").failure();
+    for words in ["--children :ev56/sampled", "--attach 1 --cpu ev5", "--attach 1 :ev56/sampled"] {
+        let outcome = run(&format!("sample {words}"));
+        assert_eq!(
+            (outcome.code(), outcome.stderr.contains("--attach")),
+            (2, true),
+            "{words}: {}",
+            outcome.stderr
+        );
+    }
+    let printed = run("sample --live :ev56/sampled").failure();
     assert!(printed.contains("terminal"), "{printed}");
 }
