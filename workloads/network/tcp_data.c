@@ -109,7 +109,7 @@ void tcp_take_data(struct tcpcb *tp, struct tcp_segment *segment) {
     if (segment->seq == tp->rcv_nxt && !tp->t_segq) {
         if (segment->length > 0) {
             /* Every second full segment is acknowledged at once, others with the fast timer (RFC 9293, 3.8.6.3). */
-            if ((unsigned)segment->length >= tp->t_maxseg / 2) tp->t_unacknowledged += segment->length / tp->t_maxseg + 1;
+            if ((unsigned)segment->length >= tp->t_maxseg / 2) tp->t_unacknowledged += MAXIMUM(segment->length / tp->t_maxseg, 1u);
             tp->t_flags |= tp->t_unacknowledged >= 2 ? TF_ACKNOW : TF_DELACK;
             deliver(tp, segment->m, segment->length);
             segment->m = NULL;

@@ -122,7 +122,8 @@ static bool make_plan(struct tcpcb *tp, struct plan *plan) {
         /* What is not worth a segment stays. */
         plan->length = 0;
         plan->has_more = false;
-        if (plan->offset < buffered) plan->flags &= ~TH_FIN;
+        bool is_fin_under_way = tp->t_flags & TF_SENTFIN && tp->snd_nxt == tp->snd_max;
+        if (plan->offset < buffered || is_fin_under_way) plan->flags &= ~TH_FIN;
         return true;
     }
     if (plan->flags & TH_FIN && (!(tp->t_flags & TF_SENTFIN) || tp->snd_nxt == tp->snd_una)) {
@@ -212,7 +213,6 @@ static int send_planned(struct tcpcb *tp, struct plan *plan) {
     unsigned char options[40];
     uint32_t window = offered_window(tp);
     bool is_syn = plan->flags & TH_SYN;
-    if (plan->flags & TH_FIN && tp->t_flags & TF_SENTFIN && tp->snd_nxt == tp->snd_max && plan->length == 0) tp->snd_nxt--;
     bool has_place = plan->length > 0 || plan->flags & (TH_SYN | TH_FIN);
     uint32_t seq = has_place || tp->t_timer[TCPT_PERSIST] ? tp->snd_nxt : tp->snd_max;
     if (plan->length > 0 && plan->offset + plan->length == sblength(&tcp_socket(tp)->so_snd)) plan->flags |= TH_PUSH;

@@ -29,7 +29,7 @@ static void establish(struct tcpcb *tp, const struct tcp_segment *segment, unsig
     tp->snd_wnd = tp->max_sndwnd = segment->window << scale;
     tp->snd_wl1 = segment->seq;
     tp->snd_wl2 = segment->ack;
-    tp->snd_recover = tp->snd_una;
+    tp->snd_recover = tp->iss;
     if (tp->t_rxtshift > 0) tp->snd_cwnd = tp->t_maxseg;
     tp->t_timer[TCPT_REXMT] = 0;
     if (tp->t_rxtshift == 0 && !(tp->t_flags & TF_TIMESTAMPS)) tcp_sample_rtt(tp, (unsigned)(network_now() - tp->t_last_sent));

@@ -27,8 +27,7 @@ static int tcp_attach(struct socket *so) {
     inp->inp_ppcb = tp;
     tp->t_inpcb = inp;
     tp->t_peer_mss = tp->t_maxseg = TCP_DEFAULT_MSS;
-    tp->t_rto_ms = MAXIMUM(1000u, parameters.minimum_rto_ms);
-    if (parameters.minimum_rto_ms < 1000) tp->t_rto_ms = 2 * parameters.minimum_rto_ms;
+    tp->t_rto_ms = MAXIMUM(1000u, parameters.minimum_rto_ms); /* RFC 6298, 2.1. */
     return 0;
 }
 

@@ -104,6 +104,8 @@ static void (*const EXPIRED[TCPT_COUNT])(struct tcpcb *) = {
 static void slow(struct inpcb *inp) {
     struct tcpcb *tp = inp->inp_ppcb;
     unsigned expired = 0;
+    bool is_kept = tcp_socket(tp)->so_options & SOPT_KEEPALIVE;
+    if (is_kept && tp->t_state >= TCPS_ESTABLISHED && tp->t_state != TCPS_TIME_WAIT && !tp->t_timer[TCPT_KEEP]) tcp_start_keep(tp);
     for (int timer = 0; timer < TCPT_COUNT; timer++)
         if (tp->t_timer[timer] && --tp->t_timer[timer] == 0) expired |= 1u << timer;
     /* One at a time: it may free the block, and sets the others anew. */
