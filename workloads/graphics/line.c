@@ -109,6 +109,15 @@ static void draw_smooth_line(struct context *gl, const struct along *s, const st
     gl->stipple_counter += (unsigned)(length + 0.5f);
 }
 
+/* A pixel is drawn if the line leaves the diamond around its centre: one in which it ends is not, one in which it begins is. */
+static int is_in_diamond(const float *win)
+{
+    return fabsf(win[0] - floorf(win[0]) - 0.5f) + fabsf(win[1] - floorf(win[1]) - 0.5f) < 0.5f;
+}
+
+/* The first pixel whose centre is at x or after it, in the direction of step. */
+static int first_centre(float x, int step) { return step > 0 ? (int)ceilf(x - 0.5f) : (int)floorf(x - 0.5f); }
+
 void raster_line(struct context *gl, const struct vertex *a, const struct vertex *b, const float *flat, float offset)
 {
     struct along s;
@@ -124,10 +133,10 @@ void raster_line(struct context *gl, const struct vertex *a, const struct vertex
     int is_steep = fabsf(dy) > fabsf(dx), axis = is_steep;
     float from = a->win[axis], to = b->win[axis], start = a->win[!axis], length = to - from;
     if (length == 0) return;
-    /* centres in [from, to), or (to, from] if the line runs backwards */
     int step = length > 0 ? 1 : -1;
-    int first = length > 0 ? (int)ceilf(from - 0.5f) : (int)floorf(from - 0.5f);
-    int end = length > 0 ? (int)ceilf(to - 0.5f) : (int)floorf(to - 0.5f);
+    int first = first_centre(from, step), end = first_centre(to, step);
+    if (is_in_diamond(a->win)) first = (int)floorf(from);
+    if (is_in_diamond(b->win)) end = (int)floorf(to);
     float slope = (is_steep ? dx : dy) / length;
     for (int major = first; major != end; major += step) {
         if (stippled_out(gl)) continue;

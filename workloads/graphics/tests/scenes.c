@@ -443,7 +443,7 @@ static void draw_pixels(void)
         for (int x = 0; x < 24; x++) image[y][x][0] = x * 10, image[y][x][1] = y * 12, image[y][x][2] = (x ^ y) * 8, image[y][x][3] = 255;
     glRasterPos2f(-0.9f, -0.9f);
     glDrawPixels(24, 20, GL_RGBA, GL_UNSIGNED_BYTE, image);
-    glRasterPos2f(-0.4f, -0.5f);
+    glRasterPos2f(-0.40625f, -0.5f);
     glPixelZoom(2.5f, 3);
     glPixelStorei(GL_UNPACK_ROW_LENGTH, 24), glPixelStorei(GL_UNPACK_SKIP_PIXELS, 4);
     glDrawPixels(16, 18, GL_RGBA, GL_UNSIGNED_BYTE, image);
@@ -453,7 +453,7 @@ static void draw_pixels(void)
     glDrawPixels(16, 20, GL_RGBA, GL_UNSIGNED_BYTE, image);
     glPixelStorei(GL_UNPACK_ROW_LENGTH, 0), glPixelStorei(GL_UNPACK_SKIP_PIXELS, 0);
 }
-static void copy_pixels(void) { flat_view(); star(0.6f); glRasterPos2f(-1, -1); glPixelZoom(0.5f, 1.5f); glCopyPixels(20, 40, 90, 60, GL_COLOR); }
+static void copy_pixels(void) { flat_view(); star(0.6f); glRasterPos2f(-1, -1); glPixelZoom(1, 2); glCopyPixels(20, 40, 90, 60, GL_COLOR); }
 static void bitmap(void)
 {
     static const GLubyte letter[] = { 0xc3, 0xc3, 0xc3, 0xff, 0xc3, 0x66, 0x3c, 0x18 };
