@@ -61,7 +61,7 @@ static void reset_span(struct span *span, int x, int y, int n)
 static void draw_step(struct context *gl, const struct along *s, int is_steep, int major, float minor, float t, int width)
 {
     struct span *span = &gl->span;
-    int first = (int)floorf(minor - (width - 1) * 0.5f);
+    int first = (int)ceilf(minor - (width - 1) * 0.5f) - 1;             /* on a boundary, the lower of two pixels */
     if (is_steep) {
         reset_span(span, first, major, width);
         for (int i = 0; i < width; i++) fragment_at(gl, s, span, i, t);
@@ -109,6 +109,8 @@ static void draw_smooth_line(struct context *gl, const struct along *s, const st
     gl->stipple_counter += (unsigned)(length + 0.5f);
 }
 
+static float snapped(float v) { return rintf(v * (1 << SUBPIXEL_BITS)) * (1.0f / (1 << SUBPIXEL_BITS)); }
+
 /* A pixel is drawn if the line leaves the diamond around its centre: one in which it ends is not, one in which it begins is. */
 static int is_in_diamond(const float *win)
 {
@@ -122,6 +124,7 @@ void raster_line(struct context *gl, const struct vertex *a, const struct vertex
 {
     struct along s;
     set_along(gl, &s, a, b, flat, offset);
+    const float ends[2][2] = { { snapped(a->win[0]), snapped(a->win[1]) }, { snapped(b->win[0]), snapped(b->win[1]) } };
     if (ON(LINE_SMOOTH)) {
         draw_smooth_line(gl, &s, a, b);
         return;
@@ -129,14 +132,14 @@ void raster_line(struct context *gl, const struct vertex *a, const struct vertex
     int width = (int)(gl->s.line.width + 0.5f);
     if (width < 1) width = 1;
     if (width > MOST_WIDTH) width = MOST_WIDTH;
-    float dx = b->win[0] - a->win[0], dy = b->win[1] - a->win[1];
+    float dx = ends[1][0] - ends[0][0], dy = ends[1][1] - ends[0][1];
     int is_steep = fabsf(dy) > fabsf(dx), axis = is_steep;
-    float from = a->win[axis], to = b->win[axis], start = a->win[!axis], length = to - from;
+    float from = ends[0][axis], to = ends[1][axis], start = ends[0][!axis], length = to - from;
     if (length == 0) return;
     int step = length > 0 ? 1 : -1;
     int first = first_centre(from, step), end = first_centre(to, step);
-    if (is_in_diamond(a->win)) first = (int)floorf(from);
-    if (is_in_diamond(b->win)) end = (int)floorf(to);
+    if (is_in_diamond(ends[0])) first = (int)floorf(from);
+    if (is_in_diamond(ends[1])) end = (int)floorf(to);
     float slope = (is_steep ? dx : dy) / length;
     for (int major = first; major != end; major += step) {
         if (stippled_out(gl)) continue;

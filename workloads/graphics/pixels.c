@@ -1,6 +1,13 @@
 /* Pixel rectangles: drawing, reading and copying, bitmaps, and the transfer between memory and fragments. */
 #include "paths.h"
 
+/* Raster positions that are whole by intention miss it a little by rounding. */
+static float whole_if_near(float v)
+{
+    float whole = rintf(v);
+    return fabsf(v - whole) < 1.0f / 4096 ? whole : v;
+}
+
 static float mapped(const struct context *gl, GLenum map, float v)
 {
     int i = map - GL_PIXEL_MAP_I_TO_I, size = gl->map_size[i];
@@ -80,6 +87,7 @@ static void write_stencil(struct context *gl, int x0, int x1, int y0, int y1, fl
 /* The pixels that column (or row) i covers under a zoom: those whose centres it contains. */
 static void zoomed(float origin, float zoom, int i, int *from, int *to)
 {
+    origin = whole_if_near(origin);
     float a = origin + i * zoom, b = origin + (i + 1) * zoom;
     if (a > b) {
         float t = a;
@@ -191,7 +199,7 @@ void exec_Bitmap(struct context *gl, GLsizei width, GLsizei height, GLfloat x_or
     if (gl->dirty) validate(gl);
     if (!c->raster_valid) return;
     if (gl->render_mode == GL_FEEDBACK) report_token(gl, GL_BITMAP_TOKEN);
-    int x0 = (int)floorf(c->raster_position[0] - x_origin), y0 = (int)floorf(c->raster_position[1] - y_origin);
+    int x0 = (int)floorf(whole_if_near(c->raster_position[0] - x_origin)), y0 = (int)floorf(whole_if_near(c->raster_position[1] - y_origin));
     struct span *span = &gl->span;
     for (int y = 0; y < height && v && gl->render_mode == GL_RENDER; y++) {
         const uint8_t *row = bits_row(&gl->client.unpack, v, width, y);

@@ -1,5 +1,6 @@
 /* Triangles: window coordinates are rounded to 8 subpixel bits; a pixel is drawn if its centre is inside, or on a top or left
- * edge, so that neighbours share no pixel and leave none out. Attributes are interpolated linearly over 1/w. */
+ * edge (in the order of memory, whose first row is the lowest), so that neighbours share no pixel and leave none out. Attributes
+ * are interpolated linearly over 1/w. */
 #include "context.h"
 
 enum { ONE = 1 << SUBPIXEL_BITS, Z = 0, W = 1, COLOR = 2, COORD = 6, FOG = 9, ATTRIBUTES = 10 };
@@ -14,8 +15,8 @@ static struct side side_of(int64_t x0, int64_t y0, int64_t x1, int64_t y1)
 {
     struct side s = { y0 - y1, x1 - x0, 0, 0 };
     s.c = -(s.a * x0 + s.b * y0);
-    /* A centre on the edge belongs to it on the left, where a > 0, and on the top, where the inside is below. */
-    if (!(s.a > 0 || (s.a == 0 && s.b < 0))) s.c--;
+    /* A centre on the edge belongs to it on the left, where a > 0, and on the first row, where the inside is above. */
+    if (!(s.a > 0 || (s.a == 0 && s.b > 0))) s.c--;
     s.c += (s.a + s.b) * (ONE / 2);
     s.a *= ONE, s.b *= ONE;
     if (s.a) s.inverse = 1.0 / (double)s.a;
