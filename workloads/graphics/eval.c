@@ -185,10 +185,10 @@ static void mesh_strips(struct context *gl, GLenum primitive, GLint i1, GLint i2
 void exec_EvalMesh2(struct context *gl, GLenum mode, GLint i1, GLint i2, GLint j1, GLint j2)
 {
     if (mode == GL_FILL) {
-        /* The same surface as quadrilaterals, cut along the other diagonal, unless their edges or single colours show. */
+        /* The same surface as quadrilaterals, cut along the other diagonal as Mesa does it, unless their edges show. */
         const struct polygon_group *p = &gl->s.polygon;
-        int is_smooth = p->mode[0] == GL_FILL && p->mode[1] == GL_FILL && gl->s.lighting.shade_model == GL_SMOOTH;
-        mesh_strips(gl, is_smooth ? GL_TRIANGLE_STRIP : GL_QUAD_STRIP, i1, i2, j1, j2);
+        int is_filled = p->mode[0] == GL_FILL && p->mode[1] == GL_FILL;
+        mesh_strips(gl, is_filled ? GL_TRIANGLE_STRIP : GL_QUAD_STRIP, i1, i2, j1, j2);
         return;
     }
     if (mode != GL_POINT && mode != GL_LINE) {

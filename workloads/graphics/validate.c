@@ -60,7 +60,7 @@ static void derive_light(struct context *gl, struct lit *l, const struct light *
             l->by[f].diffuse[k] = from->diffuse[k] * m->diffuse[k];
             l->by[f].specular[k] = from->specular[k] * m->specular[k];
             if (gl->d.color_mode == GL_SPECULAR) l->by[f].specular[k] = from->specular[k];
-            l->has_specular |= l->by[f].specular[k] != 0;
+            if (f == 0 || gl->d.two_side) l->has_specular |= l->by[f].specular[k] != 0;
         }
 }
 
