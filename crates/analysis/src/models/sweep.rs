@@ -285,7 +285,7 @@ mod tests {
         table.total_row(row(&["total"], &[5, 9]));
         let mut more = table.clone();
         more.rows[1] = row(&["b"], &[3, 2]);
-        let machines = vec![(vec!["8K".into()], table), (vec!["16K".into()], more)];
+        let machines = vec![(vec!["8K".into()], table.clone()), (vec!["16K".into()], more)];
         let swept = swept_rows(&["size".into()], machines);
         let rows = [("8K", "a", 2, 5), ("8K", "b", 3, 4), ("16K", "a", 2, 5), ("16K", "b", 3, 2)];
         assert_eq!(
