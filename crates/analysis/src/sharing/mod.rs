@@ -325,10 +325,10 @@ impl SharingAnalysis {
             while at < end {
                 // An access that is not aligned may use two lines.
                 let part = (end - at).min(line - at % line) as u8;
-                let line_address = self.spaces.place(thread.process, at, is_store);
-                let event = self.memory.access(processor, line_address, part, is_store);
+                let physical = self.spaces.physical_address(thread.process, at, is_store);
+                let event = self.memory.access(processor, physical, part, is_store);
                 if let Some(check) = &mut self.check {
-                    check.accessed(&mut self.memory, (processor, line_address, is_store), event.as_ref());
+                    check.accessed(&mut self.memory, (processor, physical, is_store), event.as_ref());
                 }
                 if let Some(event) = event {
                     self.event(thread, processor, execution.block, number, at, &event);

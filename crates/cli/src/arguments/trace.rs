@@ -1,4 +1,4 @@
-//! Options of `trace` and `attach`, and what is recorded.
+//! Options of `trace`, and the part that is recorded.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use engine::Plan;
 use session::simulation::PlannedPart;
 
-use super::{EndingOptions, EngineOptions, ProcessId, ProgramOptions};
+use super::{EndingOptions, EngineOptions, ObservedProgramOptions};
 use crate::ranges;
 
 /// Options of `trace`.
@@ -25,7 +25,7 @@ pub struct TraceOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
-    pub program: ProgramOptions,
+    pub program: ObservedProgramOptions,
 }
 
 /// The part of a program's run that is recorded, or simulated by a model.
@@ -80,22 +80,4 @@ impl RecordedOptions {
     pub fn plan(&self, part: &PlannedPart) -> anyhow::Result<Plan> {
         Ok(Plan { values: self.values, heap: self.heap, ..part.plan_with_classes(&self.classes)? })
     }
-}
-
-/// Options of `attach`.
-#[derive(Debug, Args)]
-pub struct AttachOptions {
-    #[command(flatten)]
-    pub plan: PlanOptions,
-    #[command(flatten)]
-    pub recorded: RecordedOptions,
-    /// Record the processes that it has forked, too; processes that it forks later are always recorded.
-    #[arg(long)]
-    pub children: bool,
-    /// The trace file.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-    /// The number of the process, as ps shows it.
-    #[arg(value_name = "PID")]
-    pub process: ProcessId,
 }

@@ -149,10 +149,10 @@ fn counts_of_classes_by_line_address_and_group_add_up() {
     let classes = ["--unit", "begin_transaction", "--unit", "statement"];
     for children in [&[][..], &["--children"]] {
         let of = |by: &str| table(&[&["count", "--by", by], &classes[..], children].concat(), "transactions");
-        let instructions = of("instruction");
+        let instructions = of("mnemonic");
         let of_statement = instructions[0].iter().position(|heading| heading == "statement").unwrap();
         let total = &instructions.last().unwrap()[of_statement];
-        for by in ["line", "address", "group"] {
+        for by in ["line", "instruction", "group"] {
             let found = of(by);
             let mean = |row: &Vec<String>, class: &str| -> u64 {
                 let at = found[0].iter().position(|heading| heading == class).unwrap();
@@ -438,7 +438,7 @@ fn strides_of_classes_are_those_of_a_recount() {
         for (by, children) in [("class", &[][..]), ("class", &["--children"]), ("instruction", &[])] {
             let are_instructions = by == "instruction";
             let (references, strides) = recounted_strides(trace, 3, are_instructions);
-            let options = ["strides", "--by", by, "--all-references", "--depth", "3"];
+            let options = ["strides", "--by", by, "--minimum-stride", "0", "--depth", "3"];
             let options = [&options[..], &CLASSES[..], children].concat();
             let table = self::table(&options, "transactions");
             // Where the kind is.

@@ -27,7 +27,10 @@ fn settings_are_those_of_a_machines_file() {
         assert_eq!(cells(&set), cells(&described), "{command}");
         assert_ne!(cells(&set), cells(&plain), "{command}");
     }
-    for command in ["annotate --function work --caches dec3000", "units --caches dec3000 --unit work"] {
+    for command in [
+        "annotate --function work --event misses --machine dec3000",
+        "units --event misses --machine dec3000 --unit work",
+    ] {
         let own = format!("{command} {settings} :ev5/modes work");
         assert!(run(&own).stderr.contains("dec3000 with dcache.size=4K, caches.icache.ways=2."), "{own}");
     }

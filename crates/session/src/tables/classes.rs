@@ -56,7 +56,7 @@ pub(super) fn write<M: InstructionResults + MergeableModel + 'static>(
                     form.write_profile(&simulated.trace, CallProfile::of_classes(tree, parts, event), path)?;
                 } else {
                     let chains = parts.iter().map(|part| {
-                        let chains = CallCosts::new(tree, part).chains(calls.event.as_deref())?;
+                        let chains = CallCosts::new(tree, part).chains(calls.chart.as_deref())?;
                         Ok((part.name.clone(), chains))
                     });
                     let chains = chains.collect::<Result<Vec<_>, NoEvent>>()?;
