@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use analysis::replay::{Executed, Replay, SelectedInstructions, Visitor};
+use analysis::replay::{Executed, Replay, ReplayOrder, SelectedInstructions, Visitor};
 use arrow_array::RecordBatch;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use events::record;
