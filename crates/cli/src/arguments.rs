@@ -71,7 +71,7 @@ pub use system::{
     GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
     SystemRunOptions, SystemTraceOptions,
 };
-pub use trace::{PlanOptions, RecordedOptions, TraceOptions};
+pub use trace::{PlanOptions, TraceOptions};
 pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.

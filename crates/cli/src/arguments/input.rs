@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::error::Result;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use report::protect;
+use output_files::protect;
 use session::attached_program::AttachedProgram;
 use session::input::Input;
 use trace::Trace;

@@ -106,8 +106,8 @@ pub struct MachineSettings {
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub settings: Vec<Setting>,
     /// Simulate the machine with each of these values of a field, all in one pass: dcache.size=8K,16K,32K. With -o
-    /// NAME.html, charts. Can be given twice, for each combination of two fields.
-    #[arg(long = "sweep", value_name = "FIELD=VALUES", conflicts_with = "by")]
+    /// NAME.html, charts. Can be given twice, for each combination of two fields. With --by, the rows of each.
+    #[arg(long = "sweep", value_name = "FIELD=VALUES")]
     pub sweeps: Vec<Sweep>,
     /// Keep the results of a sweep of a trace in this file while it runs: the same command goes on where it was interrupted.
     #[arg(long, value_name = "FILE", requires = "sweeps")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use engine::Plan;
 use session::simulation::PlannedPart;
 
 use super::{EndingOptions, EngineOptions, ObservedProgramOptions};
@@ -67,4 +68,16 @@ pub struct RecordedOptions {
     /// Record allocations on the heap, too, so that `strides` can distinguish blocks.
     #[arg(long)]
     pub heap: bool,
+    /// Record everything, with the classes of units of work: a unit's class is from the first call of a function in it that names one,
+    /// as with count --class. Without, classes are the functions of --unit, which can then be given several times. Can be given several
+    /// times.
+    #[arg(long = "class", value_name = "RULE")]
+    pub classes: Vec<engine::ClassRule>,
+}
+
+impl RecordedOptions {
+    /// The plan of a recording of this part.
+    pub fn plan(&self, part: &PlannedPart) -> anyhow::Result<Plan> {
+        Ok(Plan { values: self.values, heap: self.heap, ..part.plan_with_classes(&self.classes)? })
+    }
 }

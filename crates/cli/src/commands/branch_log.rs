@@ -41,9 +41,9 @@ fn patch(options: &PatchOptions) -> anyhow::Result<()> {
         let summary = plan.summary();
         let growth = summary.instructions as f64 / summary.original_instructions.max(1) as f64 - 1.0;
         text::message!(
-            "{}: {} places, code {:.1} % larger; runs log to {}",
+            "{}: {} record points, code {:.1} % larger; runs log to {}",
             output.display(),
-            number(summary.places as u64),
+            number(summary.record_points as u64),
             100.0 * growth,
             log.display()
         );

@@ -10,7 +10,7 @@ use machine::{Caches, InstructionCounts, MergeableModel, PerProcess};
 use report::Format;
 use session::machines::timing_models;
 use session::objects::ObjectRules;
-use session::simulation::{Needs, Simulation};
+use session::simulation::{Needs, OWN_PROCESSORS, Simulation};
 use session::tables::{ModelSet, write_divided};
 
 use super::models::models_of;
@@ -67,8 +67,9 @@ fn by_class<M: InstructionResults + MergeableModel + 'static>(
     simulation.check_classes(false)?;
     let (configuration, mut plan) = simulation.prepare_classes()?;
     let kind = find_rules(options, simulation, &configuration, &mut plan)?;
-    let model = WithCallTree::of_objects(DividedByClass::new(make)).with_classes();
-    let mut simulated = simulation.run_classes((configuration, plan), model)?;
+    let model = WithCallTree::of_objects(DividedByClass::new(simulation.process_models(make))).with_classes();
+    let mut simulated = simulation.run_planned((configuration, plan), model)?;
+    simulated.notes.extend(simulation.has_own_processors().then(|| OWN_PROCESSORS.into()));
     simulated.model.model.finish();
     let tree = &simulated.model;
     match options.layout.rows() {

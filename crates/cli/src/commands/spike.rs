@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use output_files::OutputError;
 use spike::layout::{BlockOrder, LayoutSteps, ProcedureOrder};
 use spike::optimize::{self, Options};
 use spike::profile::matching::{self, Method};
@@ -170,13 +171,13 @@ pub fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// Writes an image that can be executed if the original can, as soon as it has its name.
 pub fn write_image(path: &Path, bytes: &[u8], original: &Path) -> anyhow::Result<()> {
-    let failed = |error| report::Error::File { path: path.into(), error };
+    let failed = OutputError::at(path);
     let mode = fs::metadata(original)?.permissions().mode() & 0o777;
-    let (mut file, name) = report::create(path)?;
-    file.write_all(bytes).map_err(failed)?;
+    let (mut file, name) = output_files::create(path)?;
+    file.write_all(bytes).map_err(&failed)?;
     // Others need the permissions of a device.
-    if file.metadata().map_err(failed)?.is_file() {
-        file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
+    if file.metadata().map_err(&failed)?.is_file() {
+        file.set_permissions(fs::Permissions::from_mode(mode)).map_err(&failed)?;
     }
     Ok(name.commit()?)
 }

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use anyhow::Context;
-use report::OutputFolder;
+use output_files::OutputFolder;
 use spike::optimize::Options;
 use spike::tables::number;
 use spike_environment::{ApplicationPhase, Environment, ExportedImage, Made, Substitutes, tables};
@@ -245,7 +245,7 @@ pub fn export(options: &SpikeExportOptions) -> anyhow::Result<ExitCode> {
 
 /// Writes images into a folder, under their own names.
 fn export_images(images: &[ExportedImage], folder: &Path) -> anyhow::Result<()> {
-    images.iter().for_each(|image| report::protect(&image.original));
+    images.iter().for_each(|image| output_files::protect(&image.original));
     let mut outputs = OutputFolder::new(folder)?;
     let mut names = Vec::new();
     for image in images {

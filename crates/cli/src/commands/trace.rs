@@ -5,18 +5,16 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use engine::Plan;
 use indicatif::HumanCount;
 use session::program::{check_ending, check_names, names_in, protect_images};
 use session::{record, startup};
 
-use crate::arguments::{ObservedProgram, RecordedOptions, TraceOptions};
+use crate::arguments::{ObservedProgram, TraceOptions};
 use crate::progress::LiveProgress;
 
 /// Runs the program, or attaches to it, and records it.
 pub fn run(options: &TraceOptions) -> anyhow::Result<ExitCode> {
-    let RecordedOptions { values, heap } = options.recorded;
-    let plan = Plan { values, heap, ..options.plan.part().plan()? };
+    let plan = options.recorded.plan(&options.plan.part())?;
     match options.program.resolve("to record")? {
         ObservedProgram::Started { path, arguments } => record(options, &path, &arguments, &plan),
         ObservedProgram::Running(attached) => {
@@ -32,7 +30,7 @@ fn record(
     options: &TraceOptions,
     program: &Path,
     arguments: &[OsString],
-    plan: &Plan,
+    plan: &engine::Plan,
 ) -> anyhow::Result<ExitCode> {
     let mut configuration = options.engine.program().configuration(program, arguments, true);
     if options.output.is_file() {

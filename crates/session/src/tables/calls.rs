@@ -179,7 +179,7 @@ impl CallsRequest {
 /// Reads an earlier run's collapsed stacks.
 fn read_chains(path: &Path) -> anyhow::Result<CallChains> {
     let read = || -> anyhow::Result<CallChains> {
-        report::protect(path);
+        output_files::protect(path);
         Ok(collapsed::read(&mut BufReader::new(File::open(path)?))?)
     };
     read().with_context(|| path.display().to_string())

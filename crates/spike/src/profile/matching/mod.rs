@@ -173,8 +173,8 @@ fn transfer(
                             old_block.and_then(|_| targets.iter().position(is_it))
                         }
                     };
-                    if let Some(place) = at.and_then(|at| counts.get_mut(at)) {
-                        *place = times;
+                    if let Some(count) = at.and_then(|at| counts.get_mut(at)) {
+                        *count = times;
                     }
                 }
             }
