@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use engine::{Configuration, ConsumerOfFork, ForkedConsumer, ForkedProcess, Plan};
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 use spike::profile::{EdgeCounter, EdgeCounts};
 
 use crate::live;
@@ -93,7 +93,7 @@ impl ForkedCounter {
 }
 
 impl Consumer for ForkedCounter {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.counter.map(image);
     }
 

@@ -11,7 +11,7 @@ use crate::error::NoLibrary;
 pub(crate) const LIBRARY: &str = "lib/libc.so.6.1";
 
 /// The CPUs that the builds run on: an instruction that a build must not have is a fault.
-pub(crate) const PROCESSORS: [isa::Cpu; 2] = [isa::Cpu::Ev5, isa::Cpu::Ev56];
+pub(crate) const PROCESSORS: [isa::CpuModel; 2] = [isa::CpuModel::Ev5, isa::CpuModel::Ev56];
 
 /// Checks, before minutes of work, that programs for Alpha can run.
 pub(crate) fn check_library(sysroot: &Path) -> Result<(), NoLibrary> {
@@ -23,7 +23,7 @@ pub(crate) fn check_library(sysroot: &Path) -> Result<(), NoLibrary> {
 pub(crate) fn repeatable(
     program: PathBuf,
     arguments: Vec<OsString>,
-    model: isa::Cpu,
+    model: isa::CpuModel,
     sysroot: &Path,
 ) -> Configuration {
     Configuration {

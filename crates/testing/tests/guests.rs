@@ -148,7 +148,7 @@ fn only_listed_files_depend_on_alphas_table() {
 fn a_name_of_alphas_table_is_found_in_a_text() {
     assert!(names_alphas_table("use isa::{InstructionSet, decode};") && names_alphas_table("isa::Op::Ldq"));
     assert!(!names_alphas_table("/// isa::Alpha\nfn f() {}"));
-    assert!(!names_alphas_table("use isa::{InstructionSet, Register}; isa::Cpu::Ev5; my_isa::decode()"));
+    assert!(!names_alphas_table("use isa::{InstructionSet, Register}; isa::CpuModel::Ev5; my_isa::decode()"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use anyhow::{Context, bail, ensure};
 use spike::branch_log::log::{LogHeader, MOST_IMAGES, POSITION, SWITCH};
 use spike::branch_log::{BlockCounts, LogImage, LoggedImage, ReconstructedStep, Reconstruction, reconstruct};
 use spike::optimize;
-use spike::profile::Profile;
+use spike::profile::ImageProfiles;
 use table::{Kind, Table, Value};
 
 use super::spike::{count, number, share, write_image};
@@ -148,7 +148,7 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
         let profiles = images.iter_mut().zip(&options.images).enumerate();
         let profiles = profiles
             .map(|(number, (image, path))| counts.profile(number, image, &super::profile::name(path)));
-        let bytes = Profile::new(profiles.collect()).encode();
+        let bytes = ImageProfiles::new(profiles.collect()).encode();
         report::write_file(path, |out| Ok(out.write_all(&bytes)?))?;
     }
     Ok(())

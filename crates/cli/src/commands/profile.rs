@@ -13,7 +13,7 @@ use session::input::Input;
 use session::measure::Ending;
 use session::program::check_ending;
 use session::simulation::is_parallel;
-use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, Profile};
+use spike::profile::{EdgeCounter, EdgeCounts, ImageProfile, ImageProfiles};
 use table::separated;
 use trace::Trace;
 
@@ -31,7 +31,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         anyhow::bail!("--attach samples a program that runs already: add --sample")
     };
     if let Some(counts) = &options.from_counts {
-        let profile = Profile::new(vec![from_counts(counts, path)?]);
+        let profile = ImageProfiles::new(vec![from_counts(counts, path)?]);
         return write(options, earlier(options)?, profile).map(|()| ExitCode::SUCCESS);
     }
     let earlier = earlier(options)?;
@@ -58,15 +58,15 @@ fn output(options: &ProfileOptions) -> anyhow::Result<&Path> {
 }
 
 /// The profile that new counts are added to.
-fn earlier(options: &ProfileOptions) -> anyhow::Result<Profile> {
+fn earlier(options: &ProfileOptions) -> anyhow::Result<ImageProfiles> {
     let output = output(options)?;
     Ok(match output.is_file() && !options.replace {
-        true => Profile::open(output)?,
-        false => Profile::default(),
+        true => ImageProfiles::open(output)?,
+        false => ImageProfiles::default(),
     })
 }
 
-fn write(options: &ProfileOptions, earlier: Profile, profile: Profile) -> anyhow::Result<()> {
+fn write(options: &ProfileOptions, earlier: ImageProfiles, profile: ImageProfiles) -> anyhow::Result<()> {
     let names: Vec<&str> = profile.images.iter().map(|image| image.name.as_str()).collect();
     let output = output(options)?;
     text::message!("{}: profile of {}", output.display(), names.join(", "));
@@ -131,7 +131,7 @@ fn replay(path: &Path) -> anyhow::Result<EdgeCounts> {
 }
 
 /// The profiles of the images that can be optimized, and why the others cannot.
-fn profile(counter: &EdgeCounts) -> (Profile, Vec<String>) {
+fn profile(counter: &EdgeCounts) -> (ImageProfiles, Vec<String>) {
     let (mut images, mut left_out) = (Vec::new(), Vec::new());
     for path in counter.images() {
         match image_profile(counter, &path) {
@@ -139,7 +139,7 @@ fn profile(counter: &EdgeCounts) -> (Profile, Vec<String>) {
             Err(error) => left_out.push(error.to_string()),
         }
     }
-    (Profile::new(images), left_out)
+    (ImageProfiles::new(images), left_out)
 }
 
 fn image_profile(counter: &EdgeCounts, path: &Path) -> Result<ImageProfile, spike::Error> {

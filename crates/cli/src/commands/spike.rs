@@ -13,7 +13,7 @@ use spike::hot_cold::{HotColdCategory, ProcedureOutcome};
 use spike::layout::{BlockOrder, LayoutSteps, ProcedureOrder};
 use spike::optimize::{self, Optimized, Options};
 use spike::profile::matching::{self, LEAST_SHARE, Matched, Method};
-use spike::profile::{ImageProfile, IndirectCall, Profile};
+use spike::profile::{ImageProfile, ImageProfiles, IndirectCall};
 use spike::program::Program;
 use table::{Kind, Table, Value, separated};
 
@@ -48,7 +48,7 @@ pub fn run(command: &SpikeCommand) -> anyhow::Result<ExitCode> {
 
 fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Result<ExitCode> {
     let mut program = optimize::open(&options.image)?;
-    let profile = Profile::open(file)?;
+    let profile = ImageProfiles::open(file)?;
     let calls = match optimize::find(&profile, &program) {
         Some(image) => image.apply(&mut program),
         None => match_profile(&profile, file, &mut program, options)?,
@@ -68,7 +68,7 @@ fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Re
 
 /// Applies a profile of another build of the image.
 fn match_profile(
-    profile: &Profile,
+    profile: &ImageProfiles,
     file: &Path,
     program: &mut Program,
     options: &OptimizeOptions,

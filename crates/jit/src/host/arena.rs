@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use super::assembler::{Assembler, Operand, RAX, Size};
+use super::assembler::{Assembler, Operand, OperandSize, RAX};
 use guest::counters::{self, ReservedRange};
 
-/// Size of the code in bytes. All of it is within reach of relative jumps.
+/// OperandSize of the code in bytes. All of it is within reach of relative jumps.
 pub(crate) const ARENA_BYTES: usize = 256 << 20;
 /// Maximum number of link slots.
 const MAX_SLOTS: usize = 1 << 20;
 const SLOT_BYTES: usize = MAX_SLOTS * size_of::<LinkSlot>();
 
-/// Size in bytes of an unresolved stub, and number of those that are written at once.
+/// OperandSize in bytes of an unresolved stub, and number of those that are written at once.
 const STUB_BYTES: usize = 16;
 const STUBS: usize = PAGE / STUB_BYTES;
 
@@ -121,7 +121,7 @@ impl Arena {
         let mut stubs = Assembler::new(self.start() + at as u64);
         for index in 0..STUBS {
             let slot = self.slot_address(self.slots + index);
-            stubs.load(Size::Quad, RAX, Operand::Near(slot + SLOT_GUEST_ADDRESS));
+            stubs.load(OperandSize::Quad, RAX, Operand::Near(slot + SLOT_GUEST_ADDRESS));
             stubs.jump_to(unresolved);
             (0..STUB_BYTES - 12).for_each(|_| stubs.halt());
         }
@@ -164,7 +164,7 @@ const TABLE_BYTES: usize = ENTRIES * size_of::<JumpTableEntry>();
 /// The compiled code, by guest address of its entries.
 pub(crate) struct CodeTable {
     pub(crate) arena: Arena,
-    /// Size in bytes of the stubs, which are never discarded.
+    /// OperandSize in bytes of the stubs, which are never discarded.
     stub_bytes: usize,
     /// The address of the stub for missing code.
     unresolved: u64,

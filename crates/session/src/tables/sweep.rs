@@ -9,8 +9,10 @@ use analysis::models::{
     SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, varying_columns,
 };
 use anyhow::{Context, bail};
-use machine::{Caches, Machine, MergeableModel, ParallelModels, PerProcess, Setting, Sweep, TimingModel};
-use report::{Arrangement, Block, Chart, Page, Section};
+use machine::{
+    Caches, FieldSetting, Machine, MergeableModel, ParallelModels, PerProcess, Sweep, TimingModel,
+};
+use report::{Arrangement, Chart, Page, PageBlock, PageSection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::Table;
@@ -32,7 +34,7 @@ pub struct SweepRequest<'a> {
     /// The execution, and the machine.
     pub simulation: &'a Simulation<'a>,
     /// The changes of the machine.
-    pub settings: &'a [Setting],
+    pub settings: &'a [FieldSetting],
     /// The fields that are swept, with their values.
     pub sweeps: &'a [Sweep],
     /// The file that keeps the results.
@@ -100,9 +102,11 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
         bail!("--sweep {} is given twice: give all values at once", first.field());
     }
     check_output(simulation.console, false)?;
-    let mut combinations: Vec<Vec<Setting>> = vec![Vec::new()];
+    let mut combinations: Vec<Vec<FieldSetting>> = vec![Vec::new()];
     for sweep in sweeps {
-        let with = |before: &[Setting], setting: &Setting| [before, std::slice::from_ref(setting)].concat();
+        let with = |before: &[FieldSetting], setting: &FieldSetting| {
+            [before, std::slice::from_ref(setting)].concat()
+        };
         let next =
             combinations.iter().flat_map(|before| sweep.settings().iter().map(move |one| with(before, one)));
         combinations = next.collect();
@@ -110,7 +114,7 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
     if combinations.len() > MOST {
         bail!("{} configurations are more than {MOST}: give fewer values", combinations.len());
     }
-    let configuration = |swept: Vec<Setting>| {
+    let configuration = |swept: Vec<FieldSetting>| {
         let settings = [request.settings, &swept].concat();
         let selected = SelectedMachines::find(names, &settings)?;
         let values = swept.iter().map(|setting| setting.text().to_string()).collect();
@@ -234,10 +238,10 @@ fn write(
 ) -> anyhow::Result<ExitCode> {
     match request.simulation.console.page() {
         Some(path) => {
-            let charts = charts()?.into_iter().map(Block::Chart);
-            let section = Section {
+            let charts = charts()?.into_iter().map(PageBlock::Chart);
+            let section = PageSection {
                 heading: table.title.clone(),
-                blocks: charts.chain([Block::Table(table.clone())]).collect(),
+                blocks: charts.chain([PageBlock::Table(table.clone())]).collect(),
             };
             let page = Page {
                 title: "Sweep".into(),
