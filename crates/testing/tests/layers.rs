@@ -16,7 +16,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
         &["host", "guest-memory", "guest", "alpha", "jit", "linux-user", "interpose", "engine", "gdb"],
     ),
     ("record", &["qemu-stream", "qemu-user"]),
-    ("model", &["machine"]),
+    ("model", &["machine", "adapter"]),
     ("analyse", &["analysis"]),
     ("rewrite", &["spike"]),
     ("present", &["report"]),

@@ -222,11 +222,6 @@ impl SharingAnalysis {
         }
     }
 
-    /// The same, divided among the classes of units of work.
-    pub fn with_classes(self, classes: UnitClasses) -> SharingAnalysis {
-        SharingAnalysis { classes, ..self }
-    }
-
     /// The classes of units of work.
     pub fn classes(&self) -> &UnitClasses {
         &self.classes
@@ -500,6 +495,10 @@ impl Consumer for SharingAnalysis {
             }
         }
         self.shapes = shapes;
+    }
+
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        self.classes.add(unit, class);
     }
 }
 

@@ -4,6 +4,7 @@
 //! `docs/design/branch-log.md` has the design. What is patched follows from the original image alone, so that the log needs no
 //! tables: who reads it plans again.
 
+mod files;
 pub mod log;
 mod profile;
 mod reconstruct;
@@ -20,6 +21,7 @@ use crate::layout;
 use crate::optimize;
 use crate::output;
 use crate::program::{CodeBlock, CodeBlockId, CodeExit, LiftedInstruction, NO_ORIGIN, ProcedureId, Program};
+pub use files::{LogFile, plan};
 pub use profile::BlockCounts;
 pub use reconstruct::{LoggedImage, ReconstructedStep, Reconstruction, reconstruct};
 use record_points::{ProcedureRecords, RecordMeaning};

@@ -98,6 +98,17 @@ impl LoggedImage {
     pub fn program(&self) -> &Program {
         &self.program
     }
+
+    /// Address, procedure and text of each instruction of a step.
+    pub fn listing(&self, step: &ReconstructedStep) -> impl Iterator<Item = String> {
+        let program = self.program();
+        let name = &program.procedures[program.blocks[step.block as usize].procedure as usize].name;
+        let first = program.code.index(step.address).unwrap_or_default();
+        (first..first + step.instructions).map(move |index| {
+            let address = program.code.address(index);
+            format!("{address:#x} {name} {}", program.code.disassemble(index))
+        })
+    }
 }
 
 /// The knowledge of a thread in an image.

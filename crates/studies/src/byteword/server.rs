@@ -22,6 +22,7 @@ use crate::server::{PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection
 use crate::tpcc::Terminals;
 use session::process_tree;
 use workloads::build::BuildFolders;
+use workloads::toolchain::{BYTE_WORD, ORIGINAL};
 
 /// What to study.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ pub fn byteword_server(
     settings: &ServerStudySettings,
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<ServerStudy, Error> {
-    let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
+    let server = ServerBuilds::prepare(&[ORIGINAL, BYTE_WORD], &settings.build, &settings.sysroot, progress)?;
     let benchmarks = [tpcb(&server, settings, progress)?, tpcc(&server, settings, progress)?];
     let command = "pathlength study byteword --database postgresql";
     let version = ("PostgreSQL", server.version());

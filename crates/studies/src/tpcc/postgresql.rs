@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use session::measure::Ending;
 use session::process_tree;
 use sha2::{Digest, Sha256};
+use workloads::toolchain::{BYTE_WORD, ORIGINAL};
 use workloads::workload::{Source, Workload};
 
 use super::{
@@ -35,7 +36,7 @@ pub(super) fn study(
     on: &[(String, Machine)],
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<TpccStudy, Error> {
-    let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
+    let server = ServerBuilds::prepare(&[ORIGINAL, BYTE_WORD], &settings.build, &settings.sysroot, progress)?;
     let terminals = Terminals::prepare(&server, progress)?;
     progress(StudyProgress::Running(MODE));
     let rules = class_plan().rules;
@@ -63,12 +64,7 @@ pub(super) fn study(
     Ok(TpccStudy {
         system,
         summary,
-        on_machines: machines::tables(
-            settings,
-            on,
-            server.builds.each_ref().map(|build| build.name),
-            &simulated,
-        ),
+        on_machines: machines::tables(settings, on, [ORIGINAL.name, BYTE_WORD.name], &simulated),
         details: details(&server.builds, &counted),
         provenance: provenance_of(
             command,
