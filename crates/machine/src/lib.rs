@@ -17,9 +17,9 @@ pub use core::pipeline::{
 };
 pub use core::predictor::Predictions;
 pub use description::{
-    Bus, BusProcessor, Cache, Coherence, Crossing, Error, FarCache, FieldSetting, HintedRegion,
-    HintedRegions, Holds, Machine, MainMemory, Nodes, Placement, Processor, Sweep, TranslationBuffer,
-    WriteBuffer, WritePolicy, names,
+    Bus, BusProcessor, Cache, Coherence, Crossing, Error, FarCache, HintedRegion, HintedRegions, Holds,
+    Machine, MachineSetting, MainMemory, Nodes, Placement, Processor, Sweep, TranslationBuffer, WriteBuffer,
+    WritePolicy, names,
 };
 pub use memory::caches::{Caches, Structure, UnitMisses};
 pub use memory::coherence::{

@@ -37,7 +37,7 @@ const BY_ALPHAS_TABLE: [(&str, &[&str]); 2] = [
 const ANY_SET: [&str; 23] = [
     "ControlCalls",
     "ControlTransfer",
-    "Cpu",
+    "CpuModel",
     "DESCRIBED_SETS",
     "Group",
     "INSTRUCTION_SETS",

@@ -7,7 +7,7 @@ use analysis::models;
 use anyhow::bail;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use machine::{FieldSetting, HintedRegions, Holds, Sweep};
+use machine::{HintedRegions, Holds, MachineSetting, Sweep};
 use session::machines::SelectedMachines;
 use session::program::ProgramSettings;
 use session::simulation::{SimulatedPart, Simulation};
@@ -104,7 +104,7 @@ pub struct MachineSettings {
     /// Change a field of the machine, by its name in the machine's file: dcache.size=16K, processor.clock_mhz=500; none
     /// removes an optional one. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
-    pub settings: Vec<FieldSetting>,
+    pub settings: Vec<MachineSetting>,
     /// Simulate the machine with each of these values of a field, all in one pass: dcache.size=8K,16K,32K. With -o
     /// NAME.html, charts. Can be given twice, for each combination of two fields. With --by, the rows of each.
     #[arg(long = "sweep", value_name = "FIELD=VALUES")]
@@ -370,7 +370,7 @@ pub struct EventOptions {
     machine: Option<MachineName>,
     /// Change a field of that machine: dcache.size=16K. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
-    settings: Vec<FieldSetting>,
+    settings: Vec<MachineSetting>,
 }
 
 impl EventOptions {

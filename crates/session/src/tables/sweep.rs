@@ -12,7 +12,7 @@ use analysis::models::{
 };
 use anyhow::{Context, bail};
 use machine::{
-    Caches, FieldSetting, Machine, MergeableModel, ParallelModels, PerProcess, Sweep, TimingModel,
+    Caches, Machine, MachineSetting, MergeableModel, ParallelModels, PerProcess, Sweep, TimingModel,
 };
 use report::{Arrangement, Chart, Page, PageBlock, PageSection};
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct SweepRequest<'a> {
     /// The rows of each configuration; without, one of its own.
     pub rows: Option<ResultRows>,
     /// The changes of the machine.
-    pub settings: &'a [FieldSetting],
+    pub settings: &'a [MachineSetting],
     /// The fields that are swept, with their values.
     pub sweeps: &'a [Sweep],
     /// The file that keeps the results.
@@ -228,9 +228,9 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
         bail!("--sweep {} is given twice: give all values at once", first.field());
     }
     check_output(simulation.console, false)?;
-    let mut combinations: Vec<Vec<FieldSetting>> = vec![Vec::new()];
+    let mut combinations: Vec<Vec<MachineSetting>> = vec![Vec::new()];
     for sweep in sweeps {
-        let with = |before: &[FieldSetting], setting: &FieldSetting| {
+        let with = |before: &[MachineSetting], setting: &MachineSetting| {
             [before, std::slice::from_ref(setting)].concat()
         };
         let next =
@@ -240,7 +240,7 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
     if combinations.len() > MOST {
         bail!("{} configurations are more than {MOST}: give fewer values", combinations.len());
     }
-    let configuration = |swept: Vec<FieldSetting>| {
+    let configuration = |swept: Vec<MachineSetting>| {
         let settings = [request.settings, &swept].concat();
         let selected = SelectedMachines::find(names, &settings)?;
         let values = swept.iter().map(|setting| setting.text().to_string()).collect();
