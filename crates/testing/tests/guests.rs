@@ -33,7 +33,7 @@ const BY_ALPHAS_TABLE: [(&str, &[&str]); 2] = [
     ("studies", &["system/measure.rs"]),
 ];
 
-/// The names of the crate `isa` that hold for any instruction set; `Cpu` is a processor's model.
+/// The names of the crate `isa` that hold for any instruction set; `CpuModel` is a processor's model.
 const ANY_SET: [&str; 23] = [
     "ControlCalls",
     "ControlTransfer",
