@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::assembler::{Assembler, Operand, OperandSize, RAX};
 use guest::counters::{self, ReservedRange};
 
-/// OperandSize of the code in bytes. All of it is within reach of relative jumps.
+/// Size of the code in bytes. All of it is within reach of relative jumps.
 pub(crate) const ARENA_BYTES: usize = 256 << 20;
 /// Maximum number of link slots.
 const MAX_SLOTS: usize = 1 << 20;
 const SLOT_BYTES: usize = MAX_SLOTS * size_of::<LinkSlot>();
 
-/// OperandSize in bytes of an unresolved stub, and number of those that are written at once.
+/// Size in bytes of an unresolved stub, and number of those that are written at once.
 const STUB_BYTES: usize = 16;
 const STUBS: usize = PAGE / STUB_BYTES;
 
@@ -164,7 +164,7 @@ const TABLE_BYTES: usize = ENTRIES * size_of::<JumpTableEntry>();
 /// The compiled code, by guest address of its entries.
 pub(crate) struct CodeTable {
     pub(crate) arena: Arena,
-    /// OperandSize in bytes of the stubs, which are never discarded.
+    /// Size in bytes of the stubs, which are never discarded.
     stub_bytes: usize,
     /// The address of the stub for missing code.
     unresolved: u64,

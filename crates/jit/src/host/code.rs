@@ -16,7 +16,7 @@ pub(crate) struct Jump {
 }
 
 impl Jump {
-    /// OperandSize of the short form in bytes.
+    /// Size of the short form in bytes.
     pub(crate) const SHORT: usize = 2;
 
     /// Number of bytes by which the long form is larger.

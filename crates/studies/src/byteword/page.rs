@@ -194,7 +194,7 @@ fn groups(study: &Study) -> Result<PageSection, Error> {
     let table = tables::groups(study);
     let columns: Vec<&str> = table.columns[1..].iter().map(|column| column.name.as_str()).collect();
     let chart = report::shares(&table, "group", &columns)?;
-    let chart = chart.titled("groups-chart", "Instruction groups of a transaction (PageFigure 4)").captioned(
+    let chart = chart.titled("groups-chart", "Instruction groups of a transaction (Figure 4)").captioned(
         "Byte manipulation shrinks where its work is done by the new loads and stores. The paper counts `lda` and \
          `ldah`, which compute addresses and constants, as loads.",
     );

@@ -61,15 +61,15 @@ fn figures(study: &VlmStudy) -> Result<Vec<PageSection>, Error> {
     let size_title = format!("Start-up of {most} processes against the size");
     [
         (
-            "PageFigure 4: page tables",
+            "Figure 4: page tables",
             of_largest(PAGE_TABLES),
             "processes",
             with_alpha,
             tables_title,
             FIGURE_4,
         ),
-        ("PageFigure 8: processes", of_largest(START_UP), "processes", kinds.clone(), start_title, FIGURE_8),
-        ("PageFigure 9: size", of_most(START_UP), "size, GiB", kinds, size_title, FIGURE_9),
+        ("Figure 8: processes", of_largest(START_UP), "processes", kinds.clone(), start_title, FIGURE_8),
+        ("Figure 9: size", of_most(START_UP), "size, GiB", kinds, size_title, FIGURE_9),
     ]
     .into_iter()
     .map(|(heading, table, category, columns, title, caption)| {
