@@ -1,0 +1,126 @@
+//! The TCP/IP stack of `workloads/network`, built with sanitizers: scenarios of TCP, real traffic with the host's TCP,
+//! hostile packets; and the same traffic from Alpha's build on the engine.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use testing::sample;
+
+/// The folder of the sources.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/network")
+}
+
+/// The folder of programs that `make` builds from them with these variables.
+fn make(folder: &str, variables: &[&str]) -> PathBuf {
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    let mut command = Command::new("make");
+    command.args(["-s", "-j2", "-C"]).arg(sources()).arg(format!("OUT={}", output.display())).args(variables);
+    run(&mut command);
+    output
+}
+
+/// The programs for the host, with sanitizers.
+fn programs() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| make("network", &[]))
+}
+
+/// The output of a command that must succeed.
+fn run(command: &mut Command) -> String {
+    let output =
+        command.output().unwrap_or_else(|error| panic!("{command:?} is needed for this test: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{errors}", output.status);
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Real traffic; returns what was counted.
+fn transfer(arguments: &str) -> String {
+    run(Command::new(programs().join("transfer")).args(arguments.split(' ')))
+}
+
+/// The number behind a word of a report.
+fn count(report: &str, word: &str) -> u64 {
+    let (_, rest) = report.split_once(word).unwrap_or_else(|| panic!("no {word} in {report}"));
+    let number = rest.trim_start().split(|end: char| !end.is_ascii_digit()).next();
+    number
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("no number behind {word} in {report}"))
+}
+
+/// How many of the scenarios passed.
+fn scenarios(of: &[&str]) -> u64 {
+    let report =
+        run(Command::new(programs().join("scenario_run")).arg(sources().join("scenarios.txt")).args(of));
+    report.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+#[test]
+fn scenarios_of_tcp_pass() {
+    assert!(scenarios(&[]) >= 80);
+}
+
+/// What the scenarios demand is what TCP does: the host's passes them, too.
+#[test]
+fn scenarios_describe_the_hosts_tcp() {
+    assert!(scenarios(&["host"]) >= 50);
+}
+
+#[test]
+fn a_scenario_can_fail() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrong = folder.path().join("wrong.txt");
+    let steps = "scenario wrong\nlisten\n< S 0 mss 1460\n> SA 0 ack 2\n";
+    std::fs::write(&wrong, steps).expect("a file");
+    let output = Command::new(programs().join("scenario_run")).arg(&wrong).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("line 4: > SA 0 ack 2: this was sent: SA 0 ack 1"), "{errors}");
+}
+
+#[test]
+fn every_byte_arrives_without_loss() {
+    let bytes = sample(2_000_000, 500_000_000);
+    let report = transfer(&format!("send={bytes} receive={bytes} echo={bytes} datagrams=30 probe=1"));
+    assert_eq!(count(&report, "retransmitted"), 0, "{report}");
+    assert!(count(&report, "reassembled") > 10 && count(&report, "echoed") == 1, "{report}");
+}
+
+#[test]
+fn every_byte_arrives_at_one_in_a_thousand_lost() {
+    let bytes = sample(4_000_000, 1_000_000_000);
+    let report = transfer(&format!("send={bytes} receive={bytes} loss=1000 seed=3"));
+    assert!(count(&report, "retransmitted") > 0, "{report}");
+}
+
+#[test]
+fn every_byte_arrives_at_one_in_a_hundred_lost() {
+    let bytes = sample(1_000_000, 200_000_000);
+    let faults = "loss=10000 reorder=5000 duplicate=5000 corrupt=5000";
+    let report = transfer(&format!("send={bytes} receive={bytes} echo={bytes} datagrams=10 seed=5 {faults}"));
+    assert!(count(&report, "out of order") > 0 && count(&report, "bad checksums") > 0, "{report}");
+}
+
+/// The host completes checksums and cuts segments: nothing is summed but headers.
+#[test]
+fn offloading_leaves_checksums_and_segments_to_the_host() {
+    let bytes = 3_000_000;
+    let with = |switch: &str| transfer(&format!("send={bytes} receive={bytes} echo={bytes} {switch}"));
+    let [plain, checksums, segments] = ["tso=0", "checksum=1", "tso=1"].map(with);
+    assert!(count(&plain, "checksummed") > 4 * bytes, "{plain}");
+    assert!(count(&checksums, "checksummed") < bytes, "{checksums}");
+    assert!(count(&segments, "tcp: sent") * 3 < count(&plain, "tcp: sent"), "{segments}");
+}
+
+/// Nothing crashes, nothing stays allocated, and no byte is wrong; the program checks it.
+#[test]
+fn hostile_packets_do_no_harm() {
+    let sessions = sample(300, 100_000);
+    let report = run(Command::new(programs().join("fuzz")).args(["1", &sessions.to_string()]));
+    let all = ["connections", "bytes read", "out of order", "reassembled", "refused"];
+    for word in all {
+        assert!(count(&report, word) > sessions / 10, "{word}: {report}");
+    }
+}
