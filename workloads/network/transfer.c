@@ -4,7 +4,8 @@
  *     transfer [NAME=VALUE ...]
  *
  * send, receive, echo: bytes; datagrams: their number; loss, duplicate, reorder, corrupt: millionths; delay, jitter, slow: ms;
- * checksum, tso: 1 for offloading; seed; probe: 1 for ICMP. It prints what it counted, and its status is 0 if all was right. */
+ * checksum, tso: 1 for offloading; dart: 1 for an adapter with its own memory, of `buffers` in each direction (0: 8 MB); seed;
+ * probe: 1 for ICMP; mtu. It prints what it counted, and its status is 0 if all was right. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dart.h"
 #include "driver.h"
 #include "network.h"
 #include "pattern.h"
@@ -30,7 +32,7 @@ static struct {
     uint64_t value;
 } arguments[] = {{"send", 0},   {"receive", 0}, {"echo", 0},  {"datagrams", 0}, {"loss", 0}, {"duplicate", 0}, {"reorder", 0}, {"corrupt", 0},
                  {"delay", 0},  {"jitter", 0},  {"slow", 20}, {"checksum", 0},  {"tso", 0},  {"seed", 1},      {"probe", 0},   {"mtu", 1500},
-                 {"quiet", 0}};
+                 {"quiet", 0},  {"dart", 0},    {"buffers", 0}};
 
 static uint64_t argument(const char *name) {
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
@@ -182,6 +184,9 @@ static void report(void) {
            (unsigned long long)s->ip_fragmented, (unsigned long long)s->ip_reassembled, (unsigned long long)s->udp_sent,
            (unsigned long long)s->udp_received, (unsigned long long)s->icmp_echoed, (unsigned long long)s->icmp_errors_sent,
            (unsigned long long)s->copied_bytes, (unsigned long long)s->checksummed_bytes);
+    printf("dart: bytes %llu refused %llu hardware sums %llu bad sums %llu summed again %llu relocated %llu\n", (unsigned long long)s->adapter_bytes,
+           (unsigned long long)s->adapter_refused, (unsigned long long)s->hardware_sums, (unsigned long long)s->hardware_sums_bad,
+           (unsigned long long)s->resummed_bytes, (unsigned long long)s->relocations);
 }
 
 /* Polls while a child of the host's runs; its status. */
@@ -219,7 +224,9 @@ static void set_up(struct ifnet *ifp) {
     wanted.fast_ms = argument("slow") < 40 ? 40 : 200;
     expect("a network of its own", namespace_enter());
     network_initialize(&wanted);
-    expect("TAP device", tap_attach(ifp, &options));
+    struct dart_options adapter = {
+        .tap = options, .holdoff_us = 50, .send_buffers = argument("buffers"), .receive_buffers = argument("buffers"), .log = getenv("DART_LOG")};
+    expect("TAP device", argument("dart") ? dart_attach(ifp, &adapter) : tap_attach(ifp, &options));
     expect("the host's address", namespace_configure(options.name, htonl(HOST_ADDRESS), htonl(NETMASK), options.mtu));
     if (faults.loss + faults.duplication + faults.reordering + faults.corruption + faults.delay_ms + faults.jitter_ms > 0) impair(ifp, &faults);
 }
@@ -253,7 +260,8 @@ int main(int count, char **texts) {
     soclose(listener);
     network_shutdown();
     impair_end(&interface);
-    tap_detach(&interface);
+    if (argument("dart")) dart_detach(&interface);
+    else tap_detach(&interface);
     if (m_allocated() != 0) fail("mbufs that nobody freed", EBUSY);
     return 0;
 }

@@ -2,8 +2,9 @@
 //! hostile packets; and the same traffic from Alpha's build on the engine.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use testing::sample;
 
@@ -123,4 +124,82 @@ fn hostile_packets_do_no_harm() {
     for word in all {
         assert!(count(&report, word) > sessions / 10, "{word}: {report}");
     }
+}
+
+/// The adapter's memory holds what is sent and received; the processor copies and sums the small rest.
+#[test]
+fn data_stay_in_the_adapters_memory() {
+    let bytes = sample(1_500_000, 200_000_000);
+    let report = transfer(&format!("dart=1 send={bytes} receive={bytes} echo={bytes} datagrams=20 probe=1"));
+    assert!(
+        count(&report, "dart: bytes") > bytes * 3 / 2 && count(&report, "hardware sums") > bytes / 2000,
+        "{report}"
+    );
+    assert!(count(&report, "summed again") < bytes / 20 && count(&report, "relocated") == 0, "{report}");
+    let faults = "loss=10000 reorder=5000 duplicate=5000 corrupt=5000";
+    let report = transfer(&format!("dart=1 send={bytes} receive={bytes} seed=7 {faults}"));
+    assert!(count(&report, "bad checksums") > 0 && count(&report, "retransmitted") > 0, "{report}");
+}
+
+/// Without memory of the adapter, data go through the host's.
+#[test]
+fn an_adapter_without_memory_is_a_traditional_one() {
+    let bytes = 1_000_000;
+    let report = transfer(&format!("dart=1 send={bytes} receive={bytes} echo={bytes} buffers=40"));
+    assert!(count(&report, "refused") > 100 && count(&report, "dart: bytes") < bytes, "{report}");
+    assert!(count(&report, "copied") > 3 * bytes, "{report}");
+}
+
+/// The processes that a process has started.
+fn children(process: u32) -> Vec<u32> {
+    let listed = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    listed.unwrap_or_default().split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Waits for something, on a busy machine, too.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn kill(process: u32) {
+    run(Command::new("kill").args(["-KILL", &process.to_string()]));
+}
+
+/// Whether a process is gone or only waits to be noticed.
+fn has_ended(process: &u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    status.rsplit(") ").next().is_none_or(|state| state.is_empty() || state.starts_with('Z'))
+}
+
+/// A killed run leaves no process behind, and thus no network; and a killed adapter ends its run.
+#[test]
+fn nothing_survives_a_kill() {
+    let start = || {
+        let mut command = Command::new(programs().join("transfer"));
+        command.args(["dart=1", "echo=100000000000"]).stderr(Stdio::piped());
+        let child = command.spawn().expect("it starts");
+        // The adapter, and the host's side, which has started its echo.
+        wait_until("children", || {
+            let own = children(child.id());
+            own.len() == 2 && !children(own[1]).is_empty()
+        });
+        let own = children(child.id());
+        (child, own)
+    };
+    let (mut whole, own) = start();
+    let all = [&own[..], &children(own[1])].concat();
+    kill(whole.id());
+    whole.wait().expect("it has ended");
+    wait_until("a process survives", || all.iter().all(has_ended));
+
+    let (without, own) = start();
+    kill(own[0]);
+    let output = without.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "dart: the adapter's process has ended\n");
+    wait_until("the host's side survives", || has_ended(&own[1]));
 }
