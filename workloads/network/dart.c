@@ -48,12 +48,21 @@ struct dart_softc {
     uint32_t summary_consumer, receive_held; /* Packets received; buffers that sockets hold. */
     unsigned holdoff_us;
     FILE *log;
+    uint32_t logged;                 /* Commands in the log, which also has the moves that no ring's entry asks for. */
+    uint32_t arrivals[DART_BUFFERS]; /* Of the packet in a received buffer: how many came before it. */
 };
 
 /* Writes a record of the log, if there is one. */
 #define LOG(dart, ...) \
     do { \
         if ((dart)->log) fprintf((dart)->log, __VA_ARGS__); \
+    } while (0)
+
+/* Writes a command into the log, and tells the adapter of it. */
+#define LOG_COMMAND(dart, format, ...) \
+    do { \
+        LOG(dart, "command %u " format "\nwrite command-producer %u\n", (dart)->logged % DART_RING, __VA_ARGS__, ((dart)->logged + 1) % DART_RING); \
+        (dart)->logged++; \
     } while (0)
 
 static void ring_doorbell(struct dart_softc *dart) {
@@ -98,7 +107,6 @@ static struct dart_command *next_command(struct dart_softc *dart) {
 static uint32_t post(struct dart_softc *dart) {
     uint32_t producer = dart->control->command_producer + 1;
     __atomic_store_n(&dart->control->command_producer, producer, __ATOMIC_SEQ_CST);
-    LOG(dart, "write command-producer %u\n", producer % DART_RING);
     ring_doorbell(dart);
     return producer;
 }
@@ -130,12 +138,16 @@ static int move(const struct dart_softc *dart, uint32_t place, int length, struc
     return 0;
 }
 
+/* Where a caller's memory begins. */
+static unsigned long long host_address(const struct uio *uio) {
+    return uio->uio_iovcnt > 0 ? (uintptr_t)uio->uio_iov->iov_base : 0;
+}
+
 /* m_ext.uiomove_f of received data. */
 static int dart_receive_uiomove(struct mbuf *m, int offset, int length, struct uio *uio) {
     struct dart_softc *dart = m->m_ext.ext_arg;
-    LOG(dart, "command %u copy-to-host %u %d %llu %d\n", dart->control->command_producer % DART_RING,
-        (unsigned)(m->m_ext.ext_references - dart->receive_references), offset,
-        (unsigned long long)(uintptr_t)(uio->uio_iovcnt > 0 ? uio->uio_iov->iov_base : NULL), length);
+    LOG_COMMAND(dart, "copy-to-host %u %d %llu %d", dart->arrivals[m->m_ext.ext_references - dart->receive_references],
+                (int)(m->m_data - m->m_ext.ext_buf) + offset, host_address(uio), length);
     return move(dart, place_of(dart, m) + offset, length, uio);
 }
 
@@ -143,11 +155,11 @@ static int dart_receive_uiomove(struct mbuf *m, int offset, int length, struct u
 static int dart_send_uiomove(struct mbuf *m, int offset, int length, struct uio *uio) {
     struct dart_softc *dart = m->m_ext.ext_arg;
     uint32_t place = place_of(dart, m) + offset, buffer = send_buffer_of(dart, m);
-    const void *from = uio->uio_iovcnt > 0 ? uio->uio_iov->iov_base : NULL;
+    unsigned long long from = host_address(uio);
     int error = move(dart, place, length, uio);
     if (error || uio->uio_rw == UIO_READ) return error;
     struct dart_command *command = next_command(dart);
-    LOG(dart, "command %u copy-to-adapter %llu %u %d\n", dart->control->command_producer % DART_RING, (unsigned long long)(uintptr_t)from, place, length);
+    LOG_COMMAND(dart, "copy-to-adapter %llu %u %d", from, place, length);
     *command = (struct dart_command){.kind = DART_SUM, .buffer = buffer, .count = 1, .ranges = {{place, (uint32_t)length}}};
     dart->sum_commands[buffer] = post(dart);
     m->bytesSummed = offset == 0 ? length : 0;
@@ -240,8 +252,7 @@ static int dart_start(struct ifnet *ifp, struct mbuf *m) {
         return EMSGSIZE;
     }
     LOG(dart, "store %u %u\n", reserved, used);
-    for (uint32_t i = 0; i < command->count; i++)
-        LOG(dart, "command %u transmit 1 %u %u 0\n", index, command->ranges[i].offset, command->ranges[i].length);
+    LOG_COMMAND(dart, "transmit 1 %u %d 0", reserved, m->m_pkthdr.len);
     dart->under_way[index] = m;
     post(dart);
     return 0;
@@ -249,7 +260,7 @@ static int dart_start(struct ifnet *ifp, struct mbuf *m) {
 
 static void recycle(struct dart_softc *dart, uint32_t buffer) {
     struct dart_command *command = next_command(dart);
-    LOG(dart, "command %u recycle %u\n", dart->control->command_producer % DART_RING, buffer);
+    LOG_COMMAND(dart, "recycle %u", dart->arrivals[buffer]);
     *command = (struct dart_command){.kind = DART_RECYCLE, .buffer = buffer};
     post(dart);
 }
@@ -334,8 +345,8 @@ static bool take_summary(struct ifnet *ifp) {
     struct ip ip;
     if (!__atomic_load_n(&shared->is_hosts, __ATOMIC_ACQUIRE)) return false;
     summary = *shared;
-    LOG(dart, "arrive 1 %u\nawait summaries %u\n", summary.length, ++dart->summary_consumer);
-    if (!dart->log) dart->summary_consumer++;
+    dart->arrivals[summary.buffer] = dart->summary_consumer++;
+    LOG(dart, "arrive 1 %u\nawait summaries %u\n", summary.length, dart->summary_consumer);
     __atomic_store_n(&shared->is_hosts, 0, __ATOMIC_RELEASE);
     /* Some buffers are for packets that fill gaps: what is held may wait for them. */
     bool is_scarce = dart->receive_held + DART_RING > dart->control->receive_buffers * 3 / 4;

@@ -1,5 +1,5 @@
 //! The TCP/IP stack of `workloads/network`, built with sanitizers: scenarios of TCP, real traffic with the host's TCP,
-//! hostile packets; and the same traffic from Alpha's build on the engine.
+//! hostile packets; and the same traffic of an Alpha program on the engine.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -202,4 +202,25 @@ fn nothing_survives_a_kill() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "dart: the adapter's process has ended\n");
     wait_until("the host's side survives", || has_ended(&own[1]));
+}
+
+/// Alpha's build behaves the same on the engine, with the guest's own TAP device.
+#[test]
+fn an_alpha_program_has_the_same_traffic() {
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join("network-alpha");
+    let program = output.join("transfer");
+    let mut command = Command::new("make");
+    command.args(["-s", "-j2", "-C"]).arg(sources()).arg(format!("OUT={}", output.display())).arg(&program);
+    run(command.args(["CC=alpha-linux-gnu-gcc", "SANITIZE=", "OPTIMIZE=-O1 -mcpu=ev56"]));
+    let test = std::env::current_exe().expect("a test");
+    let engine = test.ancestors().nth(2).expect("two folders").join("examples/run");
+    assert!(
+        engine.exists(),
+        "build the engine's program first: cargo build -p pathlength-engine --example run"
+    );
+    for form in ["tso=0", "tso=1", "dart=1"] {
+        let arguments = ["send=300000", "receive=300000", "echo=100000", "loss=1000", "datagrams=3", form];
+        let report = run(Command::new(&engine).arg(&program).args(arguments));
+        assert_eq!(count(&report, "dart: bytes") > 300_000, form == "dart=1", "{report}");
+    }
 }
