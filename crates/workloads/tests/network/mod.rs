@@ -150,6 +150,20 @@ fn an_adapter_without_memory_is_a_traditional_one() {
     assert!(count(&report, "copied") > 3 * bytes, "{report}");
 }
 
+/// What a driver cannot send as it is moves to the host's memory, and a stack without DART's paths never asks for the adapter's.
+#[test]
+fn data_move_to_the_hosts_memory_when_they_must() {
+    let bytes = 600_000;
+    let with = |switch: &str| {
+        transfer(&format!("dart=1 send={bytes} receive={bytes} echo={bytes} datagrams=5 {switch}"))
+    };
+    let report = with("refuse=3 loss=1000");
+    assert!(count(&report, "relocated") > 100, "{report}");
+    let report = with("nodart=1");
+    assert_eq!([count(&report, "dart: bytes"), count(&report, "hardware sums")], [0, 0], "{report}");
+    assert!(count(&report, "copied") > 4 * bytes, "{report}");
+}
+
 /// The processes that a process has started.
 fn children(process: u32) -> Vec<u32> {
     let listed = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
