@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
-#include <sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,8 @@
 struct dart_softc {
     struct dart_control *control;
     char *bogus; /* Addresses that stand for the data memory and trap every access. */
-    int memory, doorbell, interrupt;
+    int memory;
+    struct dart_signals signals;
     pid_t adapter;
     uint32_t buffer_bytes, send_buffers;
     uint32_t free_buffers[DART_BUFFERS], free_count; /* That may be sent. */
@@ -67,7 +68,7 @@ struct dart_softc {
 
 static void ring_doorbell(struct dart_softc *dart) {
     uint64_t one = 1;
-    if (__atomic_load_n(&dart->control->is_asleep, __ATOMIC_SEQ_CST) && write(dart->doorbell, &one, sizeof one) < 0 && errno != EAGAIN) abort();
+    if (__atomic_load_n(&dart->control->is_asleep, __ATOMIC_SEQ_CST) && write(dart->signals.doorbell, &one, sizeof one) < 0 && errno != EAGAIN) abort();
 }
 
 /* Ends the program if the adapter is gone. */
@@ -77,12 +78,21 @@ static void check_alive(const struct dart_softc *dart) {
     exit(1);
 }
 
-/* Waits until so many commands have been executed. */
+static bool has_executed(const struct dart_softc *dart, uint32_t executed) {
+    return (int32_t)(__atomic_load_n(&dart->control->command_consumer, __ATOMIC_SEQ_CST) - executed) >= 0;
+}
+
+/* Waits until so many commands have been executed, asleep: waiting shall not be counted as work. */
 static void wait_for(struct dart_softc *dart, uint32_t executed) {
-    for (unsigned turn = 1; (int32_t)(__atomic_load_n(&dart->control->command_consumer, __ATOMIC_ACQUIRE) - executed) < 0; turn++) {
-        if (turn % 1024 == 0) check_alive(dart);
-        sched_yield();
+    struct pollfd entry = {dart->signals.executed, POLLIN, 0};
+    uint64_t events;
+    if (has_executed(dart, executed)) return;
+    __atomic_store_n(&dart->control->is_awaited, 1, __ATOMIC_SEQ_CST);
+    while (!has_executed(dart, executed)) {
+        if (poll(&entry, 1, 100) == 0) check_alive(dart);
+        if (entry.revents && read(entry.fd, &events, sizeof events) < 0 && errno != EAGAIN) abort();
     }
+    __atomic_store_n(&dart->control->is_awaited, 0, __ATOMIC_SEQ_CST);
 }
 
 /* Frees the packets that the adapter has read. */
@@ -365,7 +375,7 @@ static int dart_poll(struct ifnet *ifp) {
     uint64_t cause;
     int packets = 0;
     struct timespec now;
-    if (read(dart->interrupt, &cause, sizeof cause) == sizeof cause) LOG(dart, "read cause\n");
+    if (read(dart->signals.interrupt, &cause, sizeof cause) == sizeof cause) LOG(dart, "read cause\n");
     while (packets < DART_RING && take_summary(ifp)) packets++;
     reclaim(dart);
     if (packets == 0) {
@@ -396,11 +406,12 @@ static int open_tap(const struct tap_options *options) {
 /* Makes the memories and the signals between driver and adapter. */
 static bool make_memories(struct dart_softc *dart) {
     dart->memory = (int)syscall(SYS_memfd_create, "dart", 1u);
-    dart->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    dart->interrupt = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    dart->signals.doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    dart->signals.executed = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    dart->signals.interrupt = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     dart->control = mmap(NULL, sizeof *dart->control, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     dart->bogus = mmap(NULL, DART_MEMORY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return dart->memory >= 0 && dart->doorbell >= 0 && dart->interrupt >= 0 && dart->control != MAP_FAILED && dart->bogus != MAP_FAILED &&
+    return dart->memory >= 0 && dart->signals.doorbell >= 0 && dart->signals.executed >= 0 && dart->signals.interrupt >= 0 && dart->control != MAP_FAILED && dart->bogus != MAP_FAILED &&
            ftruncate(dart->memory, DART_MEMORY) == 0;
 }
 
@@ -424,11 +435,11 @@ int dart_attach(struct ifnet *ifp, const struct dart_options *options) {
     if (dart->adapter == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
-        dart_adapter(dart->control, dart->memory, tap, dart->doorbell, dart->interrupt);
+        dart_adapter(dart->control, dart->memory, tap, &dart->signals);
     }
     close(tap);
     *ifp = (struct ifnet){.if_address = options->tap.address, .if_netmask = options->tap.netmask, .if_hardware = {2, 0, 0, 0, 0, 2},
-                          .if_mtu = mtu, .if_is_ethernet = true, .if_fd = dart->interrupt, .if_softc = dart, .if_start = dart_start,
+                          .if_mtu = mtu, .if_is_ethernet = true, .if_fd = dart->signals.interrupt, .if_softc = dart, .if_start = dart_start,
                           .if_poll = dart_poll, .if_uiomove = dart_send_uiomove, .if_xmtbufalloc = dart_xmtbufalloc,
                           .if_bufrlen = (int)dart->buffer_bytes, .if_sockbuf = dart_sockbuf, .if_pktok = dart_pktok};
     strncpy(ifp->if_name, options->tap.name, sizeof ifp->if_name - 1);
@@ -446,7 +457,8 @@ void dart_detach(struct ifnet *ifp) {
     munmap(dart->control, sizeof *dart->control);
     munmap(dart->bogus, DART_MEMORY);
     close(dart->memory);
-    close(dart->doorbell);
-    close(dart->interrupt);
+    close(dart->signals.doorbell);
+    close(dart->signals.executed);
+    close(dart->signals.interrupt);
     free(dart);
 }

@@ -41,12 +41,20 @@ struct dart_summary {
 struct dart_control {
     uint32_t command_producer, command_consumer;
     uint32_t is_asleep;      /* The adapter waits for the doorbell. */
+    uint32_t is_awaited;     /* The driver waits for commands to be executed. */
     uint64_t holdoff_until;  /* Nanoseconds of the monotonic clock before which there is no interrupt. */
     uint32_t buffer_bytes;   /* Of every buffer. */
     uint32_t receive_buffers;
     struct dart_command commands[DART_RING];
     struct dart_summary summaries[DART_RING];
     uint16_t sums[DART_BUFFERS];
+};
+
+/* Descriptors of events between the two. */
+struct dart_signals {
+    int doorbell;  /* There are commands. */
+    int executed;  /* Commands have been executed that the driver waits for. */
+    int interrupt; /* There are summaries. */
 };
 
 /* Where the receiving half begins. */
@@ -67,6 +75,6 @@ int dart_attach(struct ifnet *ifp, const struct dart_options *options);
 void dart_detach(struct ifnet *ifp);
 
 /* The adapter, in its process: serves until it is killed. */
-void dart_adapter(struct dart_control *control, int memory, int tap, int doorbell, int interrupt) __attribute__((noreturn));
+void dart_adapter(struct dart_control *control, int memory, int tap, const struct dart_signals *signals) __attribute__((noreturn));
 
 #endif

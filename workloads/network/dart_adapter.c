@@ -17,7 +17,8 @@
 struct adapter {
     struct dart_control *control;
     unsigned char *memory;
-    int tap, doorbell, interrupt;
+    int tap;
+    const struct dart_signals *signals;
     uint32_t free_buffers[DART_BUFFERS], free_count; /* That may receive. */
     uint32_t summary_producer;
     bool has_news; /* Summaries of which no interrupt has told. */
@@ -57,13 +58,19 @@ static void execute(struct adapter *adapter, const struct dart_command *command)
     }
 }
 
+static void signal_event(int descriptor) {
+    uint64_t one = 1;
+    if (write(descriptor, &one, sizeof one) < 0 && errno != EAGAIN) abort();
+}
+
 static bool run_commands(struct adapter *adapter) {
     struct dart_control *control = adapter->control;
     uint32_t next = control->command_consumer;
     bool has_run = false;
     for (; next != __atomic_load_n(&control->command_producer, __ATOMIC_ACQUIRE); has_run = true) {
         execute(adapter, &control->commands[next % DART_RING]);
-        __atomic_store_n(&control->command_consumer, ++next, __ATOMIC_RELEASE);
+        __atomic_store_n(&control->command_consumer, ++next, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&control->is_awaited, __ATOMIC_SEQ_CST)) signal_event(adapter->signals->executed);
     }
     return has_run;
 }
@@ -95,28 +102,28 @@ static bool receive(struct adapter *adapter) {
 
 /* Interrupts, if the hold-off time is over; else the milliseconds until then, or -1 if there is nothing to tell. */
 static int interrupt(struct adapter *adapter) {
-    uint64_t until = __atomic_load_n(&adapter->control->holdoff_until, __ATOMIC_ACQUIRE), now = nanoseconds(), one = 1;
+    uint64_t until = __atomic_load_n(&adapter->control->holdoff_until, __ATOMIC_ACQUIRE), now = nanoseconds();
     if (!adapter->has_news) return -1;
     if (now < until) return (int)((until - now) / 1000000) + 1;
     adapter->has_news = false;
-    if (write(adapter->interrupt, &one, sizeof one) < 0) abort();
+    signal_event(adapter->signals->interrupt);
     return -1;
 }
 
 /* Sleeps until a command or a packet comes. */
 static void sleep_until(struct adapter *adapter, int timeout) {
     struct dart_control *control = adapter->control;
-    struct pollfd entries[] = {{adapter->doorbell, POLLIN, 0}, {may_receive(adapter) ? adapter->tap : -1, POLLIN, 0}};
+    struct pollfd entries[] = {{adapter->signals->doorbell, POLLIN, 0}, {may_receive(adapter) ? adapter->tap : -1, POLLIN, 0}};
     uint64_t rings;
     __atomic_store_n(&control->is_asleep, 1, __ATOMIC_SEQ_CST);
     if (control->command_consumer == __atomic_load_n(&control->command_producer, __ATOMIC_SEQ_CST)) poll(entries, 2, timeout);
     __atomic_store_n(&control->is_asleep, 0, __ATOMIC_SEQ_CST);
-    while (read(adapter->doorbell, &rings, sizeof rings) > 0) {}
+    while (read(adapter->signals->doorbell, &rings, sizeof rings) > 0) {}
 }
 
-void dart_adapter(struct dart_control *control, int memory, int tap, int doorbell, int interrupt_to) {
+void dart_adapter(struct dart_control *control, int memory, int tap, const struct dart_signals *signals) {
     static struct adapter adapter;
-    adapter = (struct adapter){.control = control, .tap = tap, .doorbell = doorbell, .interrupt = interrupt_to};
+    adapter = (struct adapter){.control = control, .tap = tap, .signals = signals};
     adapter.memory = mmap(NULL, DART_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (adapter.memory == MAP_FAILED) abort();
     for (uint32_t i = 0; i < control->receive_buffers; i++) adapter.free_buffers[adapter.free_count++] = i;
