@@ -72,8 +72,7 @@ static uint32_t usable_window(struct tcpcb *tp, struct plan *plan, uint32_t buff
 /* Bytes from an offset of the send buffer to the end of the adapter's buffer there; `length` if it is the host's. A segment of whole
  * adapter's buffers has sums that are known. */
 static int64_t to_buffer_end(const struct tcpcb *tp, uint32_t offset, int64_t length) {
-    const struct mbuf *m = tcp_socket(tp)->so_snd.sb_mb;
-    for (; m && offset >= (uint32_t)m->m_len; m = m->m_next) offset -= m->m_len;
+    const struct mbuf *m = sbfind(&tcp_socket(tp)->so_snd, &offset);
     return m && m->m_flags & M_UIOMOVE ? MINIMUM(length, (int64_t)m->m_len - offset) : length;
 }
 
@@ -176,12 +175,13 @@ static int send_segment(struct mbuf *m, uint32_t source, uint32_t destination) {
 
 /* Adds the plan's data to a header. False without memory. */
 static bool add_data(const struct tcpcb *tp, struct mbuf *m, const struct plan *plan) {
-    struct mbuf *buffered = tcp_socket(tp)->so_snd.sb_mb;
+    uint32_t offset = plan->offset;
+    const struct mbuf *buffered = sbfind(&tcp_socket(tp)->so_snd, &offset);
     if (plan->length <= COPIED && !(tp->t_flags & TF_ADAPTER)) {
-        m_copydata(buffered, plan->offset, plan->length, m->m_data + m->m_len);
+        m_copydata(buffered, offset, plan->length, m->m_data + m->m_len);
         m->m_len += plan->length;
     } else {
-        struct mbuf *data = m_copym(buffered, plan->offset, plan->length);
+        struct mbuf *data = m_copym(buffered, offset, plan->length);
         if (!data) return false;
         data->m_flags &= ~M_PKTHDR;
         m->m_next = data;
