@@ -411,8 +411,8 @@ static bool make_memories(struct dart_softc *dart) {
     dart->signals.interrupt = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     dart->control = mmap(NULL, sizeof *dart->control, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     dart->bogus = mmap(NULL, DART_MEMORY, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return dart->memory >= 0 && dart->signals.doorbell >= 0 && dart->signals.executed >= 0 && dart->signals.interrupt >= 0 && dart->control != MAP_FAILED && dart->bogus != MAP_FAILED &&
-           ftruncate(dart->memory, DART_MEMORY) == 0;
+    bool has_signals = dart->signals.doorbell >= 0 && dart->signals.executed >= 0 && dart->signals.interrupt >= 0;
+    return has_signals && dart->memory >= 0 && dart->control != MAP_FAILED && dart->bogus != MAP_FAILED && ftruncate(dart->memory, DART_MEMORY) == 0;
 }
 
 int dart_attach(struct ifnet *ifp, const struct dart_options *options) {

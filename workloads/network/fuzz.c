@@ -286,11 +286,18 @@ static void check(int error) {
 static void begin(void) {
     static const unsigned char OPTIONS[] = {2, 4, 5, 180, 1, 3, 3, 7, 1, 1, 8, 10, 0, 0, 1, 0, 0, 0, 0, 0};
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(PORT)};
-    struct network_parameters wanted = {.slow_ms = 100, .msl_ms = 1000, .seed = draw(1 << 30), .socket_buffer = draw(2) ? 0 : 4000 + draw(20000), .maximum_mbufs = draw(4) ? 0 : 150};
+    struct network_parameters wanted = {.slow_ms = 100,
+                                        .msl_ms = 1000,
+                                        .seed = draw(1 << 30),
+                                        .socket_buffer = draw(2) ? 0 : 4000 + draw(20000),
+                                        .maximum_mbufs = draw(4) ? 0 : 150};
     network_set_clock(clock_of_session);
     network_initialize(&wanted);
-    wire = (struct ifnet){.if_address = htonl(US), .if_netmask = htonl(0xffffff00), .if_mtu = 1500, .if_fd = -1, .if_start = swallow, .if_poll = no_packets};
-    ethernet = (struct ifnet){.if_address = htonl(0x0a600002), .if_netmask = htonl(0xffffff00), .if_mtu = 1500, .if_is_ethernet = true, .if_fd = -1, .if_start = swallow, .if_poll = no_packets};
+    wire = (struct ifnet){
+        .if_address = htonl(US), .if_netmask = htonl(0xffffff00), .if_mtu = 1500, .if_fd = -1, .if_start = swallow, .if_poll = no_packets};
+    ethernet = wire;
+    ethernet.if_address = htonl(0x0a600002);
+    ethernet.if_is_ethernet = true;
     if_attach(&wire);
     if_attach(&ethernet);
     check(socreate(SOCK_STREAM, &listener));

@@ -5,7 +5,8 @@
  *
  * send, receive, echo: bytes; datagrams: their number; loss, duplicate, reorder, corrupt: millionths; delay, jitter, slow: ms;
  * checksum, tso: 1 for offloading; dart: 1 for an adapter with its own memory, of `buffers` in each direction (0: 8 MB), of which
- * the stack makes no use with nodart=1, and which refuses one of `refuse` packets; seed; probe: 1 for ICMP; mtu. It prints what it counted, and its status is 0 if all was right. */
+ * the stack makes no use with nodart=1, and which refuses one of `refuse` packets; seed; probe: 1 for ICMP; mtu; quiet: 1 to print
+ * nothing. Otherwise it prints what it counted. Its status is 0 if all was right. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
