@@ -1,5 +1,7 @@
 //! Builds workloads with the real compilers.
 
+mod graphics;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
