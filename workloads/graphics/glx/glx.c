@@ -45,6 +45,10 @@ static void make_image(struct surface *s, Visual *visual, int width, int height)
     if (s->image) XDestroyImage(s->image);
     char *data = malloc((size_t)width * height * 4 + 4);
     s->image = data ? XCreateImage(s->display, visual, 24, ZPixmap, 0, data, width, height, 32, 0) : NULL;
+    if (s->image && s->image->bits_per_pixel != 32) {
+        XDestroyImage(s->image);
+        s->image = NULL;
+    }
     if (s->image) {
         static const union { uint16_t word; char first; } order = { 1 };
         s->image->byte_order = order.first ? LSBFirst : MSBFirst;
