@@ -1,0 +1,29 @@
+//! Models of network adapters: what a packet costs on the bus, in the adapter's memories and on the link.
+//!
+//! An adapter is described by a file of `data/adapters/`. [`Traffic`] drives it with packets of one size; [`LogReplay`] with the
+//! packets, commands and register operations that a driver has logged. Both are programs of a [`Model`], a simulation by discrete
+//! events whose times are picoseconds.
+
+pub mod aal5;
+mod clock;
+mod description;
+mod faults;
+mod hardware;
+mod host;
+pub mod interconnect;
+
+pub use clock::{Clock, Picoseconds};
+pub use description::{
+    AdapterDescription, Buffering, BusDescription, BusKind, ControlMemoryDescription, CreditDescription,
+    DataMemoryDescription, DescriptionError, DmaDescription, DriverDescription, FieldSetting, Framing,
+    HostDescription, InterruptDescription, LinkDescription, Mover, ReceiveDescription, TargetDescription,
+    names,
+};
+pub use faults::LinkFaults;
+pub use hardware::{
+    AdapterCounts, Command, FarEnd, Hardware, HostEvent, PacketStatus, PacketSummary, Register,
+};
+pub use host::{
+    CommandRing, DataOrigin, HostProgram, LogReplay, Model, ReplayError, ReplayResult, Stalled, Traffic,
+    TrafficDirection, TrafficError, TrafficResult, TrafficSettings, log,
+};

@@ -1,0 +1,8 @@
+//! Tests of the models of adapters.
+
+mod by_hand;
+mod conservation;
+mod cycle_bus;
+mod descriptions;
+mod logs;
+mod traffic;
