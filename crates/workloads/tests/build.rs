@@ -1,5 +1,6 @@
 //! Builds workloads with the real compilers.
 
+mod graphics;
 mod network;
 
 use std::fs;
