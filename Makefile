@@ -65,7 +65,7 @@ conformance:
 # Samples of the traces of the study smp against complete simulations: do the intervals of 99 % hold? Not part of CI, as it takes long.
 sampling-check: setup
 	cargo build --release --locked
-	$(PATHLENGTH) study smp --transactions 320
+	$(PATHLENGTH) study smp --transactions 32
 	PATHLENGTH=$(PATHLENGTH) checks/sampling-check
 
 # stress-ng's stressors on the engine, natively and under qemu-alpha; not part of CI, as it takes long.

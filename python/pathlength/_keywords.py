@@ -24,7 +24,7 @@ class Selection(TypedDict, total=False):
       also all that the functions call;
     - `addresses`: instructions at these addresses; `data`: those that access these addresses;
     - `thread` ("0.1": process and thread, both from 0) and `process`: one or several;
-    - `instructions`: by their number in their thread, from 1; `unit`: by the unit of work, from 0.
+    - `instructions`: by their number in their thread, from 1; `unit_number`: by the unit of work, from 0.
 
     Numbers and addresses are one, or a `range`.
     """
@@ -37,7 +37,7 @@ class Selection(TypedDict, total=False):
     thread: Names
     process: Union[int, Iterable[int], None]
     instructions: Numbers
-    unit: Numbers
+    unit_number: Numbers
 
 
 class Part(TypedDict, total=False):

@@ -155,25 +155,26 @@ def units(
     program: StrPath,
     args: Arguments = (),
     *,
-    caches: Optional[StrPath] = None,
-    time: Optional[StrPath] = None,
     event: Optional[str] = None,
+    machine: Optional[StrPath] = None,
+    chart: Optional[str] = None,
     slowest: bool = False,
-    call: Optional[int] = None,
-    against: Optional[int] = None,
+    unit_number: Optional[int] = None,
+    reference: Optional[int] = None,
     **part: Unpack[Part],
 ) -> Tables:
     """What the calls of the function `unit` cost: the tables of `pathlength units`, by name.
 
-    Percentiles and a histogram of instructions, or of misses in the `caches` of a machine, or of its `time`;
-    the histogram is of `event`. With `slowest`, or the number of a `call`, also the functions and lines of which that
-    call executed more or less than the median call, or than the call `against`.
+    Percentiles and a histogram. `event` is "instructions", or "misses" or "cycles" of a `machine`; the histogram is of the
+    row `chart`. With `slowest`, or a `unit_number`, also the functions and lines of which that call executed more or less
+    than the median call, or than the call `reference`.
 
     >>> tables = pathlength.units("./hello", unit="greet", slowest=True)
     >>> tables["distribution"].select(["event", "calls"]).to_pylist()[0]
     {'event': 'instructions', 'calls': ...}
     """
-    options = dict(caches=caches, time=time, event=event, slowest=slowest, call=call, against=against)
+    options = dict(event=event, machine=machine, chart=chart)
+    options |= dict(slowest=slowest, unit_number=unit_number, reference=reference)
     return _tables("units", program, args, options, part)
 
 
@@ -184,21 +185,21 @@ def annotate(
     *,
     function: Names = (),
     top: Optional[int] = None,
-    caches: Optional[StrPath] = None,
-    time: Optional[StrPath] = None,
+    event: Optional[str] = None,
+    machine: Optional[StrPath] = None,
     source: Union[StrPath, Iterable[StrPath]] = (),
     **part: Unpack[Part],
 ) -> Tables:
     """Functions as source and disassembly, with executions, misses or cycles: a table for each, by its name.
 
-    Each `function`, or without one the `top` most expensive. With the name of a machine, misses in its `caches`, or the
-    `time` that it takes. `source`: folders with sources that are not where they were compiled.
+    Each `function`, or without one the `top` most expensive. `event` is "instructions", or "misses" or "cycles" of a
+    `machine`. `source`: folders with sources that are not where they were compiled.
 
     >>> greet = pathlength.annotate("./hello", function="greet")["greet"]
     >>> greet.column_names[:3], greet.column_names[-1]
     (['line', 'address', 'share'], 'code')
     """
-    options = dict(top=top, caches=caches, time=time, source=source)
+    options = dict(top=top, event=event, machine=machine, source=source)
     return _tables("annotate", program, args, options, part, function=function)
 
 

@@ -148,7 +148,7 @@ def attach(
     options = _plan(output, unit, skip, units, from_, until, values)
     if children:
         options.append("--children")
-    return _record(["attach", *options, "--", str(process)], output, f"process {process}", progress, {})
+    return _record(["trace", *options, "--attach", str(process)], output, f"process {process}", progress, {})
 
 
 def build(workload: str, folder: StrPath = "build") -> dict[str, Path]:

@@ -93,7 +93,7 @@ class Trace:
         The columns: stream, instruction (its number, from 1), pc, word, block, kind ("load", "store" or "other"); for
         loads and stores size and address; and value, if values were recorded.
 
-        >>> records = pathlength.Trace("hello.trace").records(function="greet", unit=1)
+        >>> records = pathlength.Trace("hello.trace").records(function="greet", unit_number=1)
         >>> table = records.read_all()
         >>> table["kind"][0].as_py()
         'other'
@@ -187,7 +187,7 @@ class Trace:
         *,
         array: Names = (),
         depth: int = 5,
-        threshold: int = 128,
+        minimum_stride: int = 128,
         signed: bool = False,
         in_elements: bool = False,
         stream: Union[int, Iterable[int], None] = None,
@@ -199,7 +199,7 @@ class Trace:
 
         Series are references to an "array", or those of a "line", "function" or "instruction", or "all"; only those to
         one or several variables if `array` names them. Each is compared with those up to `depth` references back, while
-        strides are at least `threshold` bytes; with 0 always. `signed` distinguishes descending strides,
+        strides are at least `minimum_stride` bytes; with 0 always. `signed` distinguishes descending strides,
         and be counted `in_elements`. The other words are those of `caches`.
 
         >>> tables = pathlength.Trace("hello.trace").strides("function", function="greet")
@@ -210,7 +210,7 @@ class Trace:
             chosen = self._selection(stream, **selection)
             arrays = listed(array)
             return _pathlength.strides(
-                self._trace, chosen, by, arrays, depth, threshold, signed, in_elements, show
+                self._trace, chosen, by, arrays, depth, minimum_stride, signed, in_elements, show
             )
 
     @takes(Part)
@@ -234,14 +234,14 @@ class Trace:
 
     @takes(Part)
     def annotate(
-        self, *, function: Names = (), caches: Optional[str] = None, time: Optional[str] = None, **part: Unpack[Part]
+        self, *, function: Names = (), event: Optional[str] = None, machine: Optional[str] = None, **part: Unpack[Part]
     ) -> dict[str, pa.Table]:
         """Functions as source and disassembly, with executions, misses or cycles: `pathlength.annotate` of this trace.
 
         >>> list(pathlength.Trace("hello.trace").annotate(function="greet"))
         ['greet']
         """
-        return _measured.annotate(self, function=function, caches=caches, time=time, **part)
+        return _measured.annotate(self, function=function, event=event, machine=machine, **part)
 
     def check(self) -> dict[str, pa.Table]:
         """Whether the trace is consistent: `pathlength.check` of it.
@@ -269,7 +269,7 @@ class Trace:
         thread: Names = (),
         process: Union[int, Iterable[int], None] = None,
         instructions: Numbers = None,
-        unit: Numbers = None,
+        unit_number: Numbers = None,
     ) -> _pathlength.Selection:
         return _pathlength.Selection(
             functions=listed(function),
@@ -279,7 +279,7 @@ class Trace:
             data=_ends("data", data),
             threads=[*self._threads(stream), *map(_thread, listed(thread)), *((one, None) for one in listed(process))],
             instructions=_ends("instructions", instructions),
-            units=_ends("unit", unit),
+            units=_ends("unit_number", unit_number),
         )
 
     def _threads(self, stream: Union[int, Iterable[int], None]) -> list[tuple[int, Optional[int]]]:

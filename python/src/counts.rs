@@ -109,7 +109,7 @@ impl Counts {
 
     #[getter]
     fn addresses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        tables::table(py, self.code(CodeRows::Address))
+        tables::table(py, self.code(CodeRows::Instruction))
     }
 
     #[getter]

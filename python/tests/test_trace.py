@@ -88,8 +88,8 @@ def test_filters(units):
     assert greet.num_rows == units.records(function="hello!greet", image="hello").read_all().num_rows > 0
     assert greet.equals(units.records(addresses=addresses).read_all())
     assert units.records(function="greet", with_callees=True).read_all().num_rows == units.instructions
-    one = units.records(unit=4).read_all()
-    assert one.num_rows < units.records(unit=range(4, 6)).read_all().num_rows < units.instructions
+    one = units.records(unit_number=4).read_all()
+    assert one.num_rows < units.records(unit_number=range(4, 6)).read_all().num_rows < units.instructions
     assert units.records(instructions=range(10, 20)).read_all()["instruction"].to_pylist() == list(range(10, 20))
     assert len(list(units.stream(instructions=1))) == 1
     address = pc.drop_null(greet["address"])[0].as_py()
@@ -134,9 +134,9 @@ def test_it_reads_as_a_data_frame(units):
         ({"function": "great"}, pathlength.TraceError, "no function 'great'"),
         ({"image": "libm"}, pathlength.TraceError, "image 'libm'"),
         ({"stream": 7}, pathlength.TraceError, "no stream 7"),
-        ({"unit": range(3, 3)}, ValueError, "unit="),
+        ({"unit_number": range(3, 3)}, ValueError, "unit_number="),
         ({"instructions": range(0, 10, 2)}, ValueError, "without gaps"),
-        ({"unit": -1}, ValueError, "unit="),
+        ({"unit_number": -1}, ValueError, "unit_number="),
         ({"line_sizes": [48]}, ValueError, "48 bytes"),
         ({"page_sizes": [0]}, ValueError, "0 bytes"),
     ],
@@ -212,7 +212,7 @@ def test_machines_hear_a_trace(units):
     command = [pathlength._command.COMMAND, "caches", "--machine", "alphastation500", "--format", "json", units.path]
     printed = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     assert [row["misses"] for row in printed["rows"]] == tables["structures"]["misses"].to_pylist()
-    one = units.caches("alphastation500", unit=1)["structures"]
+    one = units.caches("alphastation500", unit_number=1)["structures"]
     assert one["accesses"][0].as_py() < icache["accesses"]
     classified = units.caches("dec3000", classify=True)["structures"].to_pylist()
     assert all(row["misses"] == row["compulsory"] + row["capacity"] + row["conflict"] for row in classified)
@@ -232,7 +232,7 @@ def test_machines_are_warmed_up(units):
     of_units = pc.sum(warmed["units"]["icache_misses"]).as_py()
     assert warmed["structures"]["misses"][0].as_py() >= of_units > 0
     numbers = all_units["unit"].to_pylist()
-    of_two = units.caches("alphastation500", by="unit", unit=range(numbers[1], numbers[2] + 1), warm_up=1)["units"]
+    of_two = units.caches("alphastation500", by="unit", unit_number=range(numbers[1], numbers[2] + 1), warm_up=1)["units"]
     assert of_two["unit"].to_pylist() == [numbers[2]]
     (time,) = units.time("alphastation500", warm_up=1)["time"].to_pylist()
     assert time["units"] == len(numbers) - 1
@@ -264,13 +264,13 @@ def test_machines_that_are_none(units, tmp_path):
 
 def test_strides_of_a_trace(units):
     seen = []
-    tables = units.strides("function", threshold=0, depth=2, progress=seen.append)
+    tables = units.strides("function", minimum_stride=0, depth=2, progress=seen.append)
     assert list(tables) == ["strides", "histograms"] and seen[-1] == units.instructions
     kinds = units.records().read_all()["kind"].to_pylist()
     references = pc.sum(tables["strides"]["references"]).as_py()
     assert references == kinds.count("load") + kinds.count("store") > 0
-    for by, words in (("function", {"threshold": 0, "depth": 2}), ("array", {"signed": True, "in_elements": True})):
-        options = ["--threshold=0", "--depth=2"] if by == "function" else ["--signed", "--in-elements"]
+    for by, words in (("function", {"minimum_stride": 0, "depth": 2}), ("array", {"signed": True, "in_elements": True})):
+        options = ["--minimum-stride=0", "--depth=2"] if by == "function" else ["--signed", "--in-elements"]
         command = [pathlength._command.COMMAND, "strides", f"--by={by}", *options, "--histograms", "--format=json"]
         printed = json.loads(subprocess.run([*command, units.path], check=True, stdout=subprocess.PIPE).stdout)
         rows = units.strides(by, **words)["histograms"].to_pylist()

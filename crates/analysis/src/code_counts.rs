@@ -16,8 +16,8 @@ use table::{Kind, Table, Value};
 pub enum CodeRows {
     /// Lines of source.
     Line,
-    /// Single instructions.
-    Address,
+    /// Single instructions, by their address.
+    Instruction,
 }
 
 /// One row for each line or instruction that was executed, the most frequent first: of the whole run, or the mean of the
@@ -47,7 +47,7 @@ pub fn code_table(rows: CodeRows, counts: &Counts, units: Option<&Measurement>) 
         table.row(cells(&key, &counts.blocks, &label).into_iter().chain(numbers(count)).collect());
     }
     let mut labels = vec![Value::Missing; first.len()];
-    labels[usize::from(rows == CodeRows::Address)] = "total".into();
+    labels[usize::from(rows == CodeRows::Instruction)] = "total".into();
     table.total_row(labels.into_iter().chain(numbers(total)).collect());
     table
 }
@@ -81,7 +81,7 @@ pub fn code_by_class(rows: CodeRows, counts: &Counts, classes: &[UnitClass]) -> 
         table.row(cells(&key, &counts.blocks, &label).into_iter().chain(means(&sums)).collect());
     }
     let mut labels = vec![Value::Missing; first.len()];
-    labels[usize::from(rows == CodeRows::Address)] = "total".into();
+    labels[usize::from(rows == CodeRows::Instruction)] = "total".into();
     let totals: Vec<u64> = classes.iter().map(UnitClass::instructions).collect();
     table.total_row(labels.into_iter().chain(means(&totals)).collect());
     table
@@ -92,7 +92,7 @@ impl CodeRows {
     fn words(self) -> (Grouping, &'static str, &'static str) {
         match self {
             CodeRows::Line => (Grouping::Line, "lines", "Lines"),
-            CodeRows::Address => (Grouping::Instruction, "addresses", "Instructions, by address,"),
+            CodeRows::Instruction => (Grouping::Instruction, "addresses", "Instructions, by address,"),
         }
     }
 
@@ -109,7 +109,7 @@ impl CodeRows {
             let block = &counts.blocks[id as usize];
             for (address, &word) in block.addresses().zip(&block.words) {
                 let key = match self {
-                    CodeRows::Address => instruction_key(first_block, address, word, id),
+                    CodeRows::Instruction => instruction_key(first_block, address, word, id),
                     CodeRows::Line => key(Grouping::Line, names, block, address),
                 };
                 add(key, times);

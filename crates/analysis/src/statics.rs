@@ -133,14 +133,14 @@ pub fn pair(a: Vec<ImageStatics>, b: Vec<ImageStatics>) -> Result<Vec<Pair>, Pai
 /// Every table that compares two builds: Tables 6 to 10.
 pub fn comparison(a: Vec<ImageStatics>, b: Vec<ImageStatics>) -> Result<Vec<Table>, PairError> {
     let tables = [
-        images("images-a", "Images of the first build", &a),
-        images("images-b", "Images of the second build", &b),
+        images("images-baseline", "Images of the baseline", &a),
+        images("images-build", "Images of the build", &b),
     ];
     let pairs = pair(a, b)?;
     let comparisons = [
-        differences("image-differences", "Second build minus first", &pairs),
-        changes("image-changes", "Second build against first, in percent", &pairs),
-        instruction_differences("instruction-differences", "Instructions, second build minus first", &pairs),
+        differences("image-differences", "Build minus baseline", &pairs),
+        changes("image-changes", "Build against baseline, in percent", &pairs),
+        instruction_differences("instruction-differences", "Instructions, build minus baseline", &pairs),
     ];
     Ok(tables.into_iter().chain(comparisons).collect())
 }
@@ -158,7 +158,7 @@ pub fn images(name: &str, title: &str, images: &[ImageStatics]) -> Table {
     table
 }
 
-/// The differences of each image, second build minus first (Table 9); shares differ by
+/// The differences of each image, build minus baseline (Table 9); shares differ by
 /// percentage points.
 pub fn differences(name: &str, title: &str, pairs: &[Pair]) -> Table {
     compare(name, title, pairs, Kind::Delta, Kind::Change(2), |a, b, percent| {
@@ -166,7 +166,7 @@ pub fn differences(name: &str, title: &str, pairs: &[Pair]) -> Table {
     })
 }
 
-/// By how many percent each image of the second build differs from that of the first (Table 10).
+/// By how many percent each image of the build differs from that of the baseline (Table 10).
 pub fn changes(name: &str, title: &str, pairs: &[Pair]) -> Table {
     compare(name, title, pairs, Kind::Change(3), Kind::Change(3), |a, b, _| mix::change(a, b))
 }

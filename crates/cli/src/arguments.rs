@@ -12,6 +12,8 @@ mod branch_log;
 mod compare;
 mod count;
 mod environment;
+#[cfg(test)]
+mod examples;
 mod export;
 mod faults;
 mod input;
@@ -21,7 +23,7 @@ mod objects;
 mod output;
 mod qemu;
 mod questions;
-mod samples;
+mod sample;
 mod sharing;
 mod show;
 mod spike;
@@ -32,23 +34,27 @@ mod system;
 mod trace;
 mod units;
 
-pub use branch_log::{BranchLogCommand, LogRows, PatchOptions, ReconstructOptions};
+pub use branch_log::{BranchLogCommand, PatchOptions, ReconstructOptions};
 pub use compare::CompareOptions;
 pub use count::{CountOptions, StaticOptions, UnitOptions};
 pub use environment::EnvironmentOptions;
 pub use export::ExportOptions;
 pub use faults::{FaultRows, FaultsOptions};
-pub use input::{InputFile, InputOptions, MachineName, ProcessId, ProgramOptions, parse, words_of};
+pub use input::{
+    InputFile, InputOptions, MachineName, ObservedProgram, ObservedProgramOptions, ProgramOptions,
+    RecordedOrRunOptions, parse, words_of,
+};
 pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
-    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventModel, EventOptions,
-    MachinesOptions, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions,
-    SizesOptions, TimeOptions,
+    AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventOptions, MachinesOptions,
+    MeasuredEvent, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions, SizesOptions,
+    TimeOptions,
 };
 pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions};
 pub use qemu::QemuOptions;
-pub use questions::QUESTIONS;
+pub use questions::{QUESTIONS, command_line};
+pub use sample::SampleOptions;
 pub use sharing::{SharingOptions, SharingRows};
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
@@ -60,12 +66,12 @@ pub use spike_environment::{
     SpikeRunOptions, UseOptions,
 };
 pub use strides::{PatternsOf, StridesOptions};
-pub use study::{BuildOptions, StudyName, StudyOptions};
+pub use study::{BuildOptions, BytewordSettings, StudyCommand};
 pub use system::{
     GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
     SystemRunOptions, SystemTraceOptions,
 };
-pub use trace::{AttachOptions, PlanOptions, RecordedOptions, TraceOptions};
+pub use trace::{PlanOptions, TraceOptions};
 pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
@@ -73,7 +79,14 @@ pub use units::UnitsOptions;
 /// Runs unmodified Alpha/Linux programs, counts every instruction, and shows what two builds of a
 /// program do differently.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = "Example: pathlength study byteword")]
+#[command(
+    version,
+    max_term_width = 100,
+    after_help = "\
+Example: pathlength count ./sort data.txt
+
+A command's own help has its options and more examples: pathlength help count."
+)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -106,7 +119,7 @@ breaks, the program continues alone, at full speed."
 Examples:
   pathlength count ./sort data.txt                    by image, group and function
   pathlength count --by function ./sort data.txt      every function that ran
-  pathlength count --by line ./sort data.txt          every line of source; --by address: every instruction
+  pathlength count --by line ./sort data.txt          every line of source; --by instruction: every instruction
   pathlength count --unit compare ./sort data.txt     each call of the function compare by itself
   pathlength count --children ./server                all processes; --by process: each of them
   pathlength count --attach 4711 --children --duration 10    a server that runs already
@@ -123,7 +136,7 @@ show the mean of the units measured once the path length is steady (three window
     )]
     Count(CountOptions),
     /// Count the instructions in images, and compare those of two builds.
-    #[command(after_help = "Example: pathlength static old/libz.so --against new/libz.so")]
+    #[command(after_help = "Example: pathlength static new/libz.so --against old/libz.so")]
     Static(StaticOptions),
     /// Run two builds of a program and compare what they executed.
     #[command(after_help = "\
@@ -140,26 +153,33 @@ executes too much more, and the functions that grew most are named on standard e
     )]
     Build(BuildOptions),
     /// Carry out a study: build, run, compare, report.
-    #[command(after_help = "\
+    #[command(
+        subcommand,
+        after_help = "\
 Examples:
   pathlength study byteword     the effect of the byte and word instructions on a database
   pathlength study strides      how a sparse matrix-vector product accesses memory
   pathlength study spike --programs lua,bzip2
-  sudo pathlength study vlm --sizes 1G,2G --processes 1,100 --postgresql-size 0M
 
-The report is study/byteword/index.html, and so on for each study.")]
-    Study(StudyOptions),
+The report is study/byteword/index.html, and so on for each study."
+    )]
+    Study(StudyCommand),
     /// Record every instruction and every address of a run, or of a part of it.
     #[command(
-        override_usage = "pathlength trace [OPTIONS] <PROGRAM> [ARG]...",
+        override_usage = "pathlength trace [OPTIONS] -o <FILE> <PROGRAM> [ARG]...
+       pathlength trace [OPTIONS] -o <FILE> --attach <PID>",
         after_help = "\
 Examples:
   pathlength trace -o sort.trace ./sort data.txt
   pathlength trace -o sort.trace --unit compare --skip 1000 --units 3 ./sort data.txt
   pathlength trace -o sort.trace --from main --until 1000000 ./sort data.txt
   pathlength trace -o sort.trace --heap ./sort data.txt             for pathlength strides
+  pathlength trace -o server.trace --attach 4711 --children --unit PortalRun --units 3
 
-Parts that are not recorded run at full speed. pathlength show shows the trace."
+Parts that are not recorded run at full speed. pathlength show shows the trace. A program to attach to must have been started by \
+pathlength run, which has no cost until it is recorded. Recording it ends with Ctrl-C, after --duration, with the program, or when the \
+requested part is recorded; the program continues. PostgreSQL executes all statements in PortalRun; exec_simple_query does not execute \
+those that drivers prepare."
     )]
     Trace(TraceOptions),
     /// Record a program of another instruction set, such as x86-64 or AArch64, in QEMU's emulator of it.
@@ -176,20 +196,11 @@ its instructions: length, accesses to memory, transfers of control; no registers
 simulate pipelines. One process is recorded, with all its threads."
     )]
     Qemu(QemuOptions),
-    /// Record a running program.
-    #[command(after_help = "\
-Example: pathlength attach -o server.trace --children --unit PortalRun --units 3 4711
-
-PostgreSQL executes all statements in PortalRun; exec_simple_query does not execute those that drivers prepare.
-
-The process must have been started by pathlength run, which has no cost until it is recorded. Recording \
-ends with Ctrl-C, with the program, or when the requested part is recorded; the program continues.")]
-    Attach(AttachOptions),
     /// Show a trace: its instructions, functions, addresses, or tables of statistics.
     #[command(after_help = "\
 Examples:
   pathlength show sort.trace                                    tables of what was executed
-  pathlength show sort.trace --as functions --units 3           the calls of one unit of work, nested
+  pathlength show sort.trace --as functions --unit-number 3     the calls of one unit of work, nested
   pathlength show sort.trace --as instructions --function main  a line for each instruction, with its effect
   pathlength show sort.trace --as addresses --processors 4      what four processors would access, in order
 
@@ -269,8 +280,8 @@ exit status is 1."
         after_help = "\
 Examples:
   pathlength annotate ./sort data.txt                                  the three functions with most instructions
-  pathlength annotate --function compare --time alphastation500 ./sort data.txt
-  pathlength annotate --caches dec3000 --top 10 -o sort.html sort.trace
+  pathlength annotate --function compare --event cycles ./sort data.txt
+  pathlength annotate --event misses --machine dec3000 --top 10 -o sort.html sort.trace
 
 Source files are read where the compiler found them, or in --source DIR. A line's numbers are those of the instructions \
 below it; a line appears several times if the compiler has moved its instructions apart."
@@ -353,16 +364,16 @@ temporary file in $TMPDIR, so that it has the results of its trace."
         after_help = "\
 Examples:
   pathlength units --unit compare ./sort data.txt                      instructions: percentiles and a histogram
-  pathlength units --unit compare --time alphastation500 ./sort data.txt
+  pathlength units --unit compare --event cycles ./sort data.txt
   pathlength units --unit compare -o compare.html ./sort data.txt      a page
   pathlength units --unit compare --slowest ./sort data.txt            what the slowest call did that others did not
-  pathlength units --unit compare --call 7 --against 3 ./sort data.txt
+  pathlength units --unit compare --unit-number 7 --reference 3 ./sort data.txt
 
 All calls that return are included, from the first to the last, or those that --skip and --units choose; each has the \
 counts of its own thread. Percentiles are exact, by the nearest-rank method: p99 is the smallest cost that 99 % of the \
 calls do not exceed.
 
---slowest, --call and --against take the blocks that two calls executed from the same run. One call of each length is \
+--slowest, --unit-number and --reference take the blocks that two calls executed from the same run. One call of each length is \
 kept for this, in at most 64 MB; if that is too little, the call nearest to the median is compared, and a note says so."
     )]
     Units(UnitsOptions),
@@ -373,7 +384,7 @@ kept for this, in at most 64 MB; if that is too little, the call nearest to the 
         after_help = "\
 Examples:
   pathlength objects ./postgres --single -D data postgres         the operators of each query, as EXPLAIN lays them out
-  pathlength objects --children --time alphastation500 ./postgres -D data
+  pathlength objects --children --event cycles ./postgres -D data
   pathlength objects --by lock --as names ./postgres --single -D data postgres
   pathlength objects --children --as held --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
   pathlength objects --children --as waiters --unit pay --unit deliver ./shop    which of them waits for which
@@ -423,32 +434,29 @@ instructions (dry, in DEC's words); or a back-end stall, in which it waited for 
 operating system is not included."
     )]
     Time(TimeOptions),
-    /// Count the blocks and edges of a program exactly, for spike; or sample where it is, with all of its processes.
+    /// Sample where a program is, with all of its processes, at full speed.
     #[command(
-        override_usage = "pathlength profile [OPTIONS] -o <FILE> <TRACE|PROGRAM> [ARG]...
-       pathlength profile --sample [OPTIONS] <PROGRAM> [ARG]...
-       pathlength profile --sample [OPTIONS] --attach <PID>",
+        override_usage = "pathlength sample [OPTIONS] <PROGRAM> [ARG]...
+       pathlength sample [OPTIONS] --attach <PID>",
         after_help = "\
 Examples:
-  pathlength profile -o sort.profile ./sort train.txt
-  pathlength spike optimize ./sort --profile sort.profile -o sort.spike
-  pathlength profile --sample ./sort data.txt
-  pathlength profile --sample --by line --exact --every 100000 ./sort data.txt
-  pathlength profile --sample --attach 4711 --children --duration 10 -o server.html --by call-tree
-  pathlength profile --sample --live --attach 4711 --children
+  pathlength sample ./sort data.txt
+  pathlength sample --by line --exact --every 100000 ./sort data.txt
+  pathlength sample --attach 4711 --children --duration 10 -o server.html --by call-tree
+  pathlength sample --live --attach 4711 --children
 
 Samples say where the program is at times, or numbers of instructions, that are apart as --every says; by time the program \
 runs uncounted, at its full speed. With --by call-tree, -o NAME.html and NAME.svg are flame graphs, NAME.folded collapsed stacks, NAME.pb.gz is for pprof, \
-NAME.callgrind for KCachegrind; -o NAME.json is for the Firefox Profiler.
-
-Without --sample, the profile has every executed image that was linked with -Wl,--emit-relocs. Counts are added to those of an existing \
-profile, so that several runs can train it. A profile is JSON."
+NAME.callgrind for KCachegrind; -o NAME.json is for the Firefox Profiler."
     )]
-    Profile(ProfileOptions),
-    /// Optimize a linked image by a profile: shorter paths, denser code.
+    Sample(SampleOptions),
+    /// Optimize a linked image by a profile: shorter paths, denser code. It is DIGITAL's Spike, not the RISC-V simulator.
     #[command(
         subcommand,
-        after_help = "Example: pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
+        after_help = "\
+Examples:
+  pathlength spike profile -o sort.profile ./sort train.txt
+  pathlength spike optimize ./sort --profile sort.profile -o sort.spike"
     )]
     Spike(SpikeCommand),
     /// Patch images so that they log their branches while they run, and reconstruct what they executed.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use engine::{NoPlace, ProgramLocation};
+use engine::{NoLocation, ProgramLocation};
 
 /// `0xA-0xB`, or one address.
 pub fn addresses(text: &str) -> Result<RangeInclusive<u64>, String> {
@@ -35,7 +35,7 @@ pub fn thread(text: &str) -> Result<(u32, Option<u32>), String> {
 
 /// A place at which recording ends. No instructions would be nothing to record.
 pub fn until(text: &str) -> Result<ProgramLocation, String> {
-    let place: ProgramLocation = text.parse().map_err(|error: NoPlace| error.to_string())?;
+    let place: ProgramLocation = text.parse().map_err(|error: NoLocation| error.to_string())?;
     match place.instructions() {
         Some(0) => Err("this records nothing: give 1 or more instructions, or a place".into()),
         _ => Ok(place),

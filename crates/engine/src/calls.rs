@@ -6,8 +6,8 @@ use std::sync::Arc;
 use events::LoadedImage;
 use isa::{IntegerResult, Register, SourceOperand, TransferTarget};
 
-use crate::places::{Name, entries};
 use crate::platform::{Cpu, DecodedBlock};
+use crate::program_location::{Name, entries};
 use crate::unit_class::ClassRule;
 use crate::unit_name::{UnitEnd, UnitName};
 use guest::{CallingConvention, Guest, Instruction};

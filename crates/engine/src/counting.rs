@@ -8,8 +8,8 @@ use events::{BlockId, Counts, LoadedImage, Unit};
 
 use crate::calls::{Ended, ThreadUnits};
 use crate::lock;
-use crate::places::Name;
 use crate::platform::{BlockCache, Cpu, DecodedBlock};
+use crate::program_location::Name;
 use crate::sampling::Sampling;
 use crate::unit_class::ClassRule;
 use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
@@ -183,7 +183,7 @@ pub struct UnitOfWork {
     pub classes: Vec<ClassRule>,
     /// 8-byte variables whose values are recorded at the end of each unit.
     pub gauges: Vec<String>,
-    /// How the program is sampled meanwhile ([`FamilyCounter`](crate::FamilyCounter)).
+    /// How the program is sampled meanwhile ([`ProcessTreeCounter`](crate::ProcessTreeCounter)).
     pub sampling: Option<Sampling>,
     /// The program is sampled, and not counted.
     pub is_uncounted: bool,

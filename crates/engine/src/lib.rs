@@ -19,11 +19,11 @@
 mod calls;
 mod counting;
 pub mod debug;
-mod family;
 mod objects;
-mod places;
 mod platform;
 mod process;
+mod process_tree;
+mod program_location;
 mod recording;
 mod sampling;
 mod unit_class;
@@ -32,17 +32,17 @@ mod unit_name;
 pub use calls::{has_function, unit_functions};
 pub use counting::{RunCounter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
-pub use family::{
-    CountedProcess, CountedUnit, Family, FamilyCounter, FamilyError, NewSamples, ProcessNumber, ProcessState,
-    SampledFamily, SampledProgram,
-};
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
 pub use linux_user::{Clock, RandomSource, Substitution, SystemSettings};
 pub use objects::{ObjectRule, StructureRule, check_objects};
-pub use places::{Name as SymbolName, NoPlace, ProgramLocation, entries as function_entries};
 pub use platform::{Cpu, Crash, ProgramEnd, die, reserve_memory, system_call_name};
 pub use process::{Configuration, Error, Process};
+pub use process_tree::{
+    CountedProcess, CountedUnit, NewSamples, ProcessNumber, ProcessState, ProcessTreeCounter,
+    ProcessTreeCounts, ProcessTreeError, SampledProcessTree, SampledProgram,
+};
+pub use program_location::{Name as SymbolName, NoLocation, ProgramLocation, entries as function_entries};
 pub use recording::{
     AttachError, Attached, AttachedConsumers, ClassPlan, ConsumerOfFork, ForkedConsumer, ForkedProcess,
     Missing, Plan, Recorded, Recorder, UnitPlan, attach, attach_counting, attach_observing,

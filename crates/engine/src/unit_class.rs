@@ -8,8 +8,8 @@ use image::Image;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::places::{Name, entries};
 use crate::platform::Cpu;
+use crate::program_location::{Name, entries};
 use events::LoadedImage;
 use guest::CallingConvention;
 

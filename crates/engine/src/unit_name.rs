@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::places::Name;
+use crate::program_location::Name;
 
 /// The bounds of a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq)]

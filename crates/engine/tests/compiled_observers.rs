@@ -17,7 +17,7 @@ use pathlength_engine::{
 use serde::{Deserialize, Serialize};
 use testing::sample;
 
-/// A run in a process of its own: guest memory has one place.
+/// A run in a process of its own: guest memory has one address.
 #[derive(Serialize, Deserialize)]
 struct Request {
     program: PathBuf,

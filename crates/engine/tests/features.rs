@@ -51,4 +51,5 @@ programs! {
     feature_windows
     feature_forged
     feature_signal_files
+    feature_tap
 }

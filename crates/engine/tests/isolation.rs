@@ -77,7 +77,7 @@ fn no_window_shows_the_engines_memory() {
     let mut guest = Guest::new();
     let heap = Box::new([0x5555_aaaa_5555_aaaau64; 4]);
     let stack = std::hint::black_box([0xaaaa_5555_aaaa_5555u64; 4]);
-    let places = [
+    let addresses = [
         heap.as_ptr() as u64,
         stack.as_ptr() as u64,
         CONSTANT.as_ptr() as u64,
@@ -90,15 +90,15 @@ fn no_window_shows_the_engines_memory() {
     assert_eq!(guest.call(PREAD, [file, SCRATCH, 8, TEXT, 0, 0]), Ok(8));
     assert_eq!(guest.memory.load::<8>(SCRATCH), Ok(42));
     let reserved = [0, PAGE, SCRATCH - PAGE, ADDRESS_SPACE - PAGE, ADDRESS_SPACE, ADDRESS_SPACE + PAGE];
-    for place in places.into_iter().chain(reserved) {
-        assert_eq!(guest.call(PREAD, [file, TEXT, 8, place, 0, 0]), Err(EIO), "{place:#x}");
-        assert_eq!(guest.call(PWRITE, [file, TEXT, 8, place, 0, 0]), Err(EIO), "{place:#x}");
-        for (at, word) in [(0, TEXT), (8, 8), (16, place), (24, 8)] {
+    for address in addresses.into_iter().chain(reserved) {
+        assert_eq!(guest.call(PREAD, [file, TEXT, 8, address, 0, 0]), Err(EIO), "{address:#x}");
+        assert_eq!(guest.call(PWRITE, [file, TEXT, 8, address, 0, 0]), Err(EIO), "{address:#x}");
+        for (at, word) in [(0, TEXT), (8, 8), (16, address), (24, 8)] {
             guest.memory.store::<8>(SCRATCH + at, word).unwrap();
         }
         for number in [READV, WRITEV] {
             let result = guest.call(number, [process, SCRATCH, 1, SCRATCH + 16, 1, 0]);
-            assert_eq!(result, Err(EFAULT), "{number} {place:#x}");
+            assert_eq!(result, Err(EFAULT), "{number} {address:#x}");
         }
     }
     assert_eq!(
@@ -160,10 +160,10 @@ const ENOPROTOOPT: u64 = 42;
 impl Guest {
     /// Asserts that a file, if the guest gets it, shows nothing of the engine.
     fn assert_shows_nothing(&mut self, path: &str) {
-        let place = CONSTANT.as_ptr() as u64;
+        let address = CONSTANT.as_ptr() as u64;
         if let Ok(file) = self.open(path, READ_WRITE) {
             for number in [PREAD, PWRITE] {
-                assert_ne!(self.call(number, [file, TEXT, 8, place, 0, 0]), Ok(8), "{path}");
+                assert_ne!(self.call(number, [file, TEXT, 8, address, 0, 0]), Ok(8), "{path}");
             }
             self.call(CLOSE, [file, 0, 0, 0, 0, 0]).unwrap();
         }

@@ -99,13 +99,13 @@ fn guest() -> Guest {
 /// The tested plans.
 fn plans() -> Vec<Plan> {
     let unit = |skip, units| UnitPlan { function: "work".into(), skip, units };
-    let place = |text: &str| Some(text.parse().unwrap());
+    let location = |text: &str| Some(text.parse().unwrap());
     vec![
         Plan::default(),
         Plan { unit: Some(unit(7, Some(20))), ..Plan::default() },
         Plan { unit: Some(unit(0, None)), ..Plan::default() },
-        Plan { from: place("main"), until: place("50000"), ..Plan::default() },
-        Plan { from: place("1000000"), ..Plan::default() },
+        Plan { from: location("main"), until: location("50000"), ..Plan::default() },
+        Plan { from: location("1000000"), ..Plan::default() },
     ]
 }
 

@@ -36,18 +36,18 @@ pub struct Listener {
 impl Listener {
     /// Listens on a port of this machine (`1234`), at an address (`host:1234`), at which any user of other machines can
     /// connect, or at a path, which has a slash in it. Port 0 is any that is free.
-    pub fn bind(place: &str) -> Result<Listener> {
-        if place.contains('/') {
-            let socket = UnixListener::bind(place)?;
+    pub fn bind(address: &str) -> Result<Listener> {
+        if address.contains('/') {
+            let socket = UnixListener::bind(address)?;
             let socket = Socket::Unix(linux_user::out_of_reach(socket.into()).into());
-            return Ok(Listener { socket, address: place.into() });
+            return Ok(Listener { socket, address: address.into() });
         }
         let invalid =
             || Error::new(ErrorKind::InvalidInput, "name a PORT, a HOST:PORT or a PATH with a slash");
-        let place = if place.contains(':') { place.into() } else { format!("localhost:{place}") };
-        let (_, port) = place.rsplit_once(':').ok_or_else(invalid)?;
+        let address = if address.contains(':') { address.into() } else { format!("localhost:{address}") };
+        let (_, port) = address.rsplit_once(':').ok_or_else(invalid)?;
         port.parse::<u16>().map_err(|_| invalid())?;
-        let addresses: Vec<_> = place.to_socket_addrs()?.collect();
+        let addresses: Vec<_> = address.to_socket_addrs()?.collect();
         let listener = TcpListener::from(linux_user::out_of_reach(TcpListener::bind(&addresses[..])?.into()));
         let address = listener.local_addr()?.to_string();
         Ok(Listener { socket: Socket::Tcp(listener), address })
@@ -187,20 +187,20 @@ mod tests {
 
     #[test]
     fn the_user_of_a_connection_is_found() {
-        for place in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
-            let Ok(listener) = TcpListener::bind(place) else { continue };
+        for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
             let port = listener.local_addr().unwrap().port();
-            let host = if place.starts_with("[::1]") { "::1" } else { "127.0.0.1" };
+            let host = if address.starts_with("[::1]") { "::1" } else { "127.0.0.1" };
             let client = TcpStream::connect((host, port)).unwrap();
             let (stream, peer) = listener.accept().unwrap();
             // SAFETY: no preconditions.
             let ours = ConnectionOwner::User(unsafe { libc::geteuid() });
             let local = stream.local_addr().unwrap();
-            assert_eq!(owner_of(peer, local), ours, "{place}");
+            assert_eq!(owner_of(peer, local), ours, "{address}");
             client.shutdown(std::net::Shutdown::Write).unwrap();
-            assert_eq!(owner_of(peer, local), ours, "{place}");
+            assert_eq!(owner_of(peer, local), ours, "{address}");
             drop(client);
-            assert_eq!(owner_of(peer, local), ConnectionOwner::Unknown, "{place}: nobody has it any more");
+            assert_eq!(owner_of(peer, local), ConnectionOwner::Unknown, "{address}: nobody has it any more");
         }
         let elsewhere: SocketAddr = "192.0.2.1:9".parse().unwrap();
         let here: SocketAddr = "192.0.2.2:10".parse().unwrap();

@@ -56,16 +56,16 @@ fn memory_in_large_pages_lies_apart() {
     let large_base = LAYOUT.bytes - 4 * LARGE_PAGE;
     let memory =
         Memory::new(Layout { map_base: large_base - 2 * PAGE, large_base, ..LAYOUT }).expect("address space");
-    let place =
+    let found =
         |start: Option<u64>, bytes| start.inspect(|&start| assert_eq!(map(&memory, start, bytes), None));
-    assert_eq!(place(memory.find_free_large(LARGE_PAGE), LARGE_PAGE), Some(large_base));
+    assert_eq!(found(memory.find_free_large(LARGE_PAGE), LARGE_PAGE), Some(large_base));
     // After a part of a large page, which is mapped otherwise, comes the next whole one.
     assert_eq!(map(&memory, large_base + LARGE_PAGE, PAGE), None);
     let two = 2 * LARGE_PAGE;
-    assert_eq!(place(memory.find_free_large(two), two), Some(large_base + two));
+    assert_eq!(found(memory.find_free_large(two), two), Some(large_base + two));
     assert_eq!(memory.find_free_large(LARGE_PAGE), None);
     // Other memory does not go there.
-    assert_eq!(place(memory.find_free(0, 2 * PAGE), 2 * PAGE), Some(large_base - 2 * PAGE));
+    assert_eq!(found(memory.find_free(0, 2 * PAGE), 2 * PAGE), Some(large_base - 2 * PAGE));
     assert_eq!(memory.find_free(0, PAGE), None);
 }
 

@@ -56,7 +56,7 @@ impl Drop for ReservedRange {
 #[derive(Debug, Default)]
 pub struct BlockCounters {
     /// Where they begin, and what they are a part of.
-    place: Option<(NonNull<u64>, Arc<ReservedRange>)>,
+    mapped: Option<(NonNull<u64>, Arc<ReservedRange>)>,
     /// How each counter in use is evaluated.
     terms: Vec<Term>,
     /// The value of each when executions were last taken.
@@ -67,7 +67,7 @@ impl BlockCounters {
     /// The number of the first of `count` new counters. None if there is no room. There must be [`MAX_COUNTERS`] counters in `mapping`
     /// from `first` on, the same in every call, which only code that the calling thread runs accesses.
     pub fn next(&mut self, count: usize, first: NonNull<u64>, mapping: &Arc<ReservedRange>) -> Option<usize> {
-        self.place.get_or_insert_with(|| (first, mapping.clone()));
+        self.mapped.get_or_insert_with(|| (first, mapping.clone()));
         let used = self.terms.len();
         (used + count <= MAX_COUNTERS).then_some(used)
     }
@@ -79,8 +79,8 @@ impl BlockCounters {
     }
 
     /// Where the counters begin, once there are any.
-    pub fn place(&self) -> Option<NonNull<u64>> {
-        self.place.as_ref().map(|(first, _)| *first)
+    pub fn address(&self) -> Option<NonNull<u64>> {
+        self.mapped.as_ref().map(|(first, _)| *first)
     }
 
     /// How each counter is evaluated.
@@ -94,7 +94,7 @@ impl BlockCounters {
     }
 
     fn in_use(&self) -> &[Cell<u64>] {
-        match &self.place {
+        match &self.mapped {
             // SAFETY: `terms` has an element for each counter in use; they are written by code of this thread only, which does not run now.
             Some((first, _)) => unsafe { slice::from_raw_parts(first.as_ptr().cast(), self.terms.len()) },
             None => &[],
@@ -183,7 +183,7 @@ mod tests {
     fn forgotten_code_leaves_its_counts() {
         let mut counters = counters(&[(7, 3), (2, 0), (5, 1), (7, 4)]);
         counters.gather();
-        let (first, mapping) = counters.place.clone().expect("they have one");
+        let (first, mapping) = counters.mapped.clone().expect("they have one");
         assert_eq!(counters.next(2, first, &mapping), Some(2));
         counters.add([8, 9].into_iter().map(Term::counter));
         counters.increment(3);
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn there_is_an_end() {
         let mut counters = counters(&[(1, 1)]);
-        let (first, mapping) = counters.place.clone().expect("they have one");
+        let (first, mapping) = counters.mapped.clone().expect("they have one");
         assert_eq!(counters.next(MAX_COUNTERS, first, &mapping), None);
         assert!(counters.next(MAX_COUNTERS - 1, first, &mapping).is_some());
     }

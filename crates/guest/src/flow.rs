@@ -115,7 +115,7 @@ impl FlowCounters {
             block.next.iter().for_each(|&next| _ = sets.union(end(index), begin(next)));
         }
         let mut vertices: Vec<[usize; 2]> = (0..blocks.len())
-            .map(|block| [begin(block), end(block)].map(|place| sets.find_mut(place)))
+            .map(|block| [begin(block), end(block)].map(|node| sets.find_mut(node)))
             .collect();
         let outside = sets.find_mut(OUTSIDE);
         let mut heaviest: Vec<usize> = (0..blocks.len()).collect();

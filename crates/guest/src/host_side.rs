@@ -136,7 +136,7 @@ impl HostSide {
         self.record
     }
 
-    /// Whether no record may begin at the current place.
+    /// Whether no record may begin at the current instruction.
     #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
         self.record > self.records_end
@@ -172,12 +172,12 @@ impl HostSide {
         self.stack_limit != self.stack_end
     }
 
-    /// The place of the stack limit, which other threads may raise.
+    /// The address of the stack limit, which other threads may raise.
     pub fn stack_limit(&mut self) -> *mut usize {
         &raw mut self.stack_limit
     }
 
-    /// The place of the stack pointer with which compiled code is entered: the stub that enters writes it.
+    /// The address of the stack pointer with which compiled code is entered: the stub that enters writes it.
     pub fn stack_pointer(&mut self) -> *mut usize {
         &raw mut self.stack_pointer
     }

@@ -29,19 +29,19 @@ impl Default for Records {
 impl Records {
     /// Lets a thread write its records here.
     pub fn attach<G: Guest>(&mut self, guest: &mut G) {
-        let (first, words) = self.place();
+        let (first, words) = self.room();
         // SAFETY: the end is within the buffer, and the longest record has room behind it. The buffer is the thread's own, or
         // lent to it.
         unsafe { guest.host().set_records(first, first.add(words - MAX_RECORD_WORDS)) };
     }
 
     /// From now on they are written next to the hit filter, if there is one; no record waits.
-    pub fn lend<G: Guest>(&mut self, place: Option<HitFilter>, guest: &mut G) {
-        self.lent = place;
+    pub fn lend<G: Guest>(&mut self, filter: Option<HitFilter>, guest: &mut G) {
+        self.lent = filter;
         self.attach(guest);
     }
 
-    fn place(&mut self) -> (*mut u64, usize) {
+    fn room(&mut self) -> (*mut u64, usize) {
         const { assert!(HitFilter::ROOM > MAX_RECORD_WORDS && WORDS > MAX_RECORD_WORDS) };
         match &self.lent {
             Some(hit_filter) => (hit_filter.records, HitFilter::ROOM),
@@ -51,7 +51,7 @@ impl Records {
 
     /// The words written so far; the thread begins anew.
     pub fn take<G: Guest>(&mut self, guest: &mut G) -> &[u64] {
-        let (first, _) = self.place();
+        let (first, _) = self.room();
         // SAFETY: `attach` set the pointer into this buffer, and records advance it up to `records_end` and
         // the longest record at most.
         let written = unsafe { guest.host().record().offset_from(first) };
@@ -91,7 +91,7 @@ pub unsafe fn write_value<G: Guest>(guest: &mut G, block: &DecodedBlock<G>, numb
 /// # Safety
 /// Both records must have been written, as far as the beginning goes.
 pub unsafe fn move_values<G: Guest>(guest: &mut G, block: &DecodedBlock<G>, prefix: &DecodedBlock<G>) {
-    // SAFETY: the caller's promise; the places are within the longest record.
+    // SAFETY: the caller's promise; the words are within the longest record.
     unsafe {
         let values = guest.host().record().add(1 + block.accesses as usize);
         values.copy_to(guest.host().record().add(1 + prefix.accesses as usize), prefix.values().count());

@@ -302,7 +302,7 @@ fn sample(information: &SignalInformation, context: &mut libc::ucontext_t) -> bo
     if !is_timer || handler.is_null() {
         return is_timer;
     }
-    // SAFETY: only `sample_thread` writes the place, and it writes handlers.
+    // SAFETY: only `sample_thread` writes the variable, and it writes handlers.
     let handler = unsafe { std::mem::transmute::<*mut (), SampleHandler>(handler) };
     let missed = (information.0[2] >> 32) as u32;
     handler(context, missed.saturating_add(1));

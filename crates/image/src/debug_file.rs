@@ -28,10 +28,10 @@ pub(crate) fn find(path: &Path, file: &ElfFile64<LE>) -> Option<Vec<u8>> {
         let name = Path::new(std::str::from_utf8(name).ok()?).file_name()?;
         let mirrored =
             roots.iter().map(|root| root.join(folder.strip_prefix("/").unwrap_or(folder)).join(name));
-        let mut places = vec![folder.join(name), folder.join(".debug").join(name)];
-        places.extend(mirrored);
+        let mut paths = vec![folder.join(name), folder.join(".debug").join(name)];
+        paths.extend(mirrored);
         let mut found =
-            places.into_iter().filter(|place| *place != path).filter_map(|place| fs::read(place).ok());
+            paths.into_iter().filter(|other| *other != path).filter_map(|other| fs::read(other).ok());
         let belongs = |bytes: &Vec<u8>| match build_id {
             Some(id) if has_build_id(bytes, id) => true,
             _ => crc32fast::hash(bytes) == checksum,

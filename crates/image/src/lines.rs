@@ -4,7 +4,7 @@ use addr2line::Context;
 use gimli::{DwarfSections, EndianArcSlice, LittleEndian, SectionId};
 use std::sync::Arc;
 
-/// A place in the source.
+/// A line in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
     /// The file, as the compiler recorded it.
@@ -17,7 +17,7 @@ pub struct SourceLocation {
 pub(crate) struct Lines(Option<Context<EndianArcSlice<LittleEndian>>>);
 
 impl Lines {
-    /// Takes the contents of debug sections by name. Without usable ones no address has a place.
+    /// Takes the contents of debug sections by name. Without usable ones no address has a line.
     pub(crate) fn new<'data>(section: impl Fn(&str) -> Option<&'data [u8]>) -> Lines {
         let load = |id: SectionId| -> Result<Arc<[u8]>, gimli::Error> {
             Ok(Arc::from(section(id.name()).unwrap_or_default()))

@@ -97,7 +97,7 @@ fn segment(header: &ProgramHeader64<LittleEndian>, length: usize) -> Result<Segm
         return Err(damaged("has an alignment that is no power of two"));
     }
     if !address.wrapping_sub(offset).is_multiple_of(align) {
-        return Err(damaged("is not aligned with its place in the file"));
+        return Err(damaged("is not aligned with its offset in the file"));
     }
     if file_size > memory_size {
         return Err(damaged("is larger in the file than in memory"));

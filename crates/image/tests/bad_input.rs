@@ -56,7 +56,7 @@ fn wrong_headers_are_explained() {
     assert!(with(load + 0x28, &[0xff; 8]).contains("reaches beyond the address space"));
     assert!(with(load + 0x28, &[0; 8]).contains("is larger in the file than in memory"));
     assert!(with(load + 0x30, &[3]).contains("alignment that is no power of two"));
-    assert!(with(load + 0x10, &[4]).contains("not aligned with its place in the file"));
+    assert!(with(load + 0x10, &[4]).contains("not aligned with its offset in the file"));
     let problem = Image::parse("it", good[..100].to_vec()).unwrap_err().problem;
     assert!(matches!(problem, ImageProblem::Truncated { .. }));
 }
@@ -96,8 +96,8 @@ fn a_symbol_with_an_empty_name_names_no_function() {
     let whole = Image::parse("whole", PROGRAM.clone()).unwrap();
     assert!(whole.symbol("helper").is_some());
     let mut bytes = PROGRAM.clone();
-    let places = (0..bytes.len() - 8).filter(|&at| PROGRAM[at..at + 8] == *b"\0helper\0");
-    places.for_each(|at| bytes[at + 1] = 0);
+    let names = (0..bytes.len() - 8).filter(|&at| PROGRAM[at..at + 8] == *b"\0helper\0");
+    names.for_each(|at| bytes[at + 1] = 0);
     let image = Image::parse("it", bytes).unwrap();
     assert!(image.symbol("helper").is_none() && !image.functions().is_empty());
     assert!(image.functions().iter().all(|function| !image.symbol_of(function).is_empty()));
@@ -154,15 +154,15 @@ fn damaged(good: &[u8], damage: Vec<(usize, u8)>, cut: usize) -> Vec<u8> {
     bytes
 }
 
-/// Places worth damaging: the headers and tables, more often than the rest.
-fn places(length: usize) -> impl Strategy<Value = usize> {
+/// Offsets worth damaging: the headers and tables, more often than the rest.
+fn offsets(length: usize) -> impl Strategy<Value = usize> {
     let tables = length - 3000;
     prop_oneof![0..64usize, 64..1200usize, 1200..length, tables..length]
 }
 
 /// Damage to a file: bytes, and where it is cut.
 fn damage(length: usize) -> impl Strategy<Value = (Vec<(usize, u8)>, usize)> {
-    let bytes = proptest::collection::vec((places(length), any::<u8>()), 1..8);
+    let bytes = proptest::collection::vec((offsets(length), any::<u8>()), 1..8);
     (bytes, prop_oneof![4 => Just(usize::MAX), 1 => 0..length])
 }
 

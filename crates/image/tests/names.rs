@@ -189,9 +189,10 @@ fn debug_files_are_found() {
     std::fs::copy(folder.path().join("program.c"), &debug).unwrap();
     assert_eq!(look(), without);
     let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let place = folder.path().join("usr/lib/debug/.build-id").join(&digits[..2]);
-    std::fs::create_dir_all(&place).unwrap();
-    std::fs::rename(folder.path().join("moved"), place.join(format!("{}.debug", &digits[2..]))).unwrap();
+    let folder_of_id = folder.path().join("usr/lib/debug/.build-id").join(&digits[..2]);
+    std::fs::create_dir_all(&folder_of_id).unwrap();
+    std::fs::rename(folder.path().join("moved"), folder_of_id.join(format!("{}.debug", &digits[2..])))
+        .unwrap();
     assert_eq!(look(), ("helper".into(), true, true));
 }
 

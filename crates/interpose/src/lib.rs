@@ -89,7 +89,7 @@ fn library() -> io::Result<PathBuf> {
 fn written(folder: &Path) -> io::Result<PathBuf> {
     let unusable = |reason: &str| io::Error::other(format!("{}: {reason}", folder.display()));
     if !folder.is_absolute() || folder.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
-        return Err(unusable("LD_PRELOAD has no place for such a path"));
+        return Err(unusable("LD_PRELOAD cannot name such a path"));
     }
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let status = fs::symlink_metadata(folder)?;

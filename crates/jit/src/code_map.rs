@@ -142,9 +142,9 @@ pub unsafe fn interrupted<G: Target, const N: usize>(
         wanted.map(|register| match G::HELD.iter().find(|(guest, _)| *guest == register) {
             Some((_, held)) => general(GENERAL[usize::from(held.0)]),
             None => {
-                let place = state as usize + G::INTEGERS + 8 * usize::from(register);
+                let pointer = state as usize + G::INTEGERS + 8 * usize::from(register);
                 // SAFETY: in compiled code the register points into the guest's state.
-                unsafe { (place as *const u64).read() }
+                unsafe { (pointer as *const u64).read() }
             }
         })
     });

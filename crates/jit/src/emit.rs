@@ -67,7 +67,7 @@ pub(crate) struct BlockCounting<'a> {
     pub(crate) base: u64,
 }
 
-/// Writes a region's code, for the place where the arena ends. None if there is no room in it.
+/// Writes a region's code, for the address where the arena ends. None if there is no room in it.
 pub(crate) fn emit<G: Emit>(
     region: &CodeRegion,
     cache: &BlockCache<G>,

@@ -17,7 +17,7 @@ thread_local! {
 
 /// Sets the address of the calling thread's code arena, for the fault handler.
 pub(crate) fn set_code(start: u64) {
-    START.with(|place| place.store(start, Ordering::Relaxed));
+    START.with(|address| address.store(start, Ordering::Relaxed));
 }
 
 /// The maximum size of the host's stack for guest calls, in bytes.
@@ -60,7 +60,7 @@ pub enum Exit {
 /// Registers the stack limit with `host`, which raises it to make the thread leave compiled code, and resets it.
 pub fn watch(host: &mut HostSide) {
     let end = host.stack_end();
-    // SAFETY: the processor outlives the code that runs on it, and after that `enter` takes the place back.
+    // SAFETY: the processor outlives the code that runs on it, and after that `enter` unregisters the address.
     unsafe { ::host::set_stack_limit(host.stack_limit().cast(), end) };
 }
 
@@ -84,7 +84,7 @@ pub unsafe fn enter<G: Guest>(guest: &mut G, code: *const u8, is_first: bool) ->
     // SAFETY: as above.
     unsafe { host.stack_pointer().write(before) };
     if is_first {
-        // SAFETY: no place at all lives for ever.
+        // SAFETY: no address is registered.
         unsafe { ::host::set_stack_limit(std::ptr::null_mut(), 0) };
     }
     if next == u64::MAX { Exit::Fault(host.fault()) } else { Exit::At(next) }

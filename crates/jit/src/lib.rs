@@ -1,7 +1,7 @@
 //! Compiles guest code that is executed often to machine code of the host (x86-64). On other hosts nothing is ever
 //! compiled, and the interpreter executes all.
 //!
-//! Instructions are translated one by one. The guest's registers are in the same places everywhere
+//! Instructions are translated one by one. The guest's registers are in the same registers everywhere
 //! (`registers.rs`), and each instruction is executed completely or not at all. So code can be left for the interpreter at
 //! any instruction and entered at any block, and a fault is described by the number of its instruction. A guest call is a
 //! host call and a guest return a host return, which the host predicts; address checks that are redundant are eliminated;

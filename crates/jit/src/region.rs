@@ -99,10 +99,10 @@ fn in_order<G: Target>(
         }
     }
     order.reverse();
-    let mut place = vec![0; blocks.len()];
-    order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+    let mut position = vec![0; blocks.len()];
+    order.iter().enumerate().for_each(|(new, &old)| position[old] = new);
     let renumbered = |&old: &usize| {
-        edges[old].iter().map(|edge| RegionEdge { to: place[edge.to], ..*edge }).collect::<Vec<_>>()
+        edges[old].iter().map(|edge| RegionEdge { to: position[edge.to], ..*edge }).collect::<Vec<_>>()
     };
     let edges: Vec<Vec<RegionEdge>> = order.iter().map(renumbered).collect();
     let mut is_entry = vec![false; blocks.len()];
@@ -112,7 +112,7 @@ fn in_order<G: Target>(
         blocks: order.iter().map(|&old| blocks[old]).collect(),
         edges,
         is_entry,
-        by_address: by_address.iter().map(|(&address, &old)| (address, place[old])).collect(),
+        by_address: by_address.iter().map(|(&address, &old)| (address, position[old])).collect(),
     }
 }
 

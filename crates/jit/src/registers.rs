@@ -47,7 +47,7 @@ pub(crate) struct RegisterMap<G> {
     held: [Option<HostRegister>; 32],
     level: InstrumentationLevel,
     is_limited: bool,
-    /// The place of the time, if accesses are looked up in a hit filter.
+    /// The operand of the time, if accesses are looked up in a hit filter.
     time: Option<MemoryOperand>,
     guest: PhantomData<G>,
 }
@@ -115,7 +115,7 @@ impl<G: Target> RegisterMap<G> {
         let count = (self.counts_instructions() && !self.is_timed()).then_some(count);
         let record = (RECORD, host_field::<G>(HostSide::RECORD));
         // The time is beside the record.
-        let time = self.time.map(|place| (TIME, place));
+        let time = self.time.map(|operand| (TIME, operand));
         guest.chain(count).chain(self.traces().then_some(record)).chain(time)
     }
 }

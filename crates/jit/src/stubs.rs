@@ -240,12 +240,12 @@ impl<G: Target> StubWriter<'_, G> {
     /// Stores all guest registers that are in host registers to the guest's state.
     fn spill(&mut self) {
         self.check_alignment(false);
-        self.registers.all().for_each(|(host, place)| self.assembler.store(Size::Quad, place, host));
+        self.registers.all().for_each(|(host, slot)| self.assembler.store(Size::Quad, slot, host));
     }
 
     /// Loads them again.
     fn reload(&mut self) {
-        self.registers.all().for_each(|(host, place)| self.assembler.load(Size::Quad, host, place));
+        self.registers.all().for_each(|(host, slot)| self.assembler.load(Size::Quad, host, slot));
         self.check_alignment(true);
     }
 

@@ -127,7 +127,7 @@ pub fn load<G: Abi>(
         interpreter_base = mapped.bias;
         images.push(mapped);
     }
-    // The place of qemu's trampoline. It stays unused, as the C library has its own.
+    // The page of qemu's trampoline. It stays unused, as the C library has its own.
     let page = G::LAYOUT.page;
     let trampoline = memory.find_free(0, page).ok_or_else(|| no_room(program.path))?;
     map_anonymous(memory, trampoline, page, libc::PROT_READ, "[trampoline]")?;

@@ -36,7 +36,8 @@ struct ProcFileIdentity {
 impl Root {
     fn open() -> Option<Root> {
         let opened = reserved::beyond_limit(|| rustix::fs::open("/proc", PATH_ONLY, Mode::empty())).ok()?;
-        let descriptor = reserved::place(&opened, reserved::proc_number()).filter(|_| is_file_of(&opened))?;
+        let descriptor =
+            reserved::duplicate_to(&opened, reserved::proc_number()).filter(|_| is_file_of(&opened))?;
         let identity = identity(&descriptor, "")?;
         Some(Root { descriptor, identity })
     }
@@ -206,11 +207,7 @@ pub fn has_our_ids() -> bool {
 /// Whether a process may run on an engine: the same program, or any other with as much address space as an engine
 /// reserves for its guest. True if that cannot be found out.
 pub fn runs_engine(id: u32) -> bool {
-    let executable = |process: &str| {
-        let found = rustix::fs::statat(directory()?, format!("{process}/exe"), AtFlags::empty()).ok()?;
-        Some((found.st_dev, found.st_ino))
-    };
-    match (executable("self"), executable(&id.to_string())) {
+    match (target("self/exe"), target(&format!("{id}/exe"))) {
         (Some(own), Some(other)) if own != other => mapped_bytes(id).is_none_or(|bytes| bytes >= WINDOW),
         _ => true,
     }
@@ -224,6 +221,18 @@ fn mapped_bytes(id: u32) -> Option<u64> {
     Some(pages.saturating_mul(unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64))
 }
 
+/// The other processes that may run on an engine.
+pub fn engines() -> Vec<u32> {
+    let ids = entries("").into_iter().filter_map(|name| name.parse().ok());
+    ids.filter(|&id| !is_own(id) && runs_engine(id)).collect()
+}
+
+/// Device and inode of the file to which a link in /proc leads.
+pub fn target(name: &str) -> Option<(u64, u64)> {
+    let found = rustix::fs::statat(directory()?, name, AtFlags::empty()).ok()?;
+    Some((found.st_dev, found.st_ino))
+}
+
 /// Whether there is a process or thread with this ID.
 pub fn exists(id: u32) -> bool {
     directory().is_some_and(|proc| identity(proc, &id.to_string()).is_some())
@@ -234,7 +243,8 @@ pub fn exists(id: u32) -> bool {
 pub fn set_executable(path: &Path) {
     let opened = reserved::beyond_limit(|| rustix::fs::open(path, PATH_ONLY, Mode::empty()));
     // The number keeps the descriptor until the next program.
-    let placed = opened.ok().and_then(|opened| reserved::place(&opened, reserved::executable_number()));
+    let placed =
+        opened.ok().and_then(|opened| reserved::duplicate_to(&opened, reserved::executable_number()));
     std::mem::forget(placed);
 }
 

@@ -78,7 +78,7 @@ pub fn proc_number() -> RawFd {
 }
 
 /// Duplicates a descriptor to a given reserved number, with close-on-exec. None if the limit is too low.
-pub fn place(descriptor: &OwnedFd, number: RawFd) -> Option<OwnedFd> {
+pub fn duplicate_to(descriptor: &OwnedFd, number: RawFd) -> Option<OwnedFd> {
     // SAFETY: the number is used for this alone; the new descriptor has no other owner.
     beyond_limit(|| unsafe {
         let placed = number >= first() && h::dup3(descriptor.as_raw_fd(), number, h::O_CLOEXEC) == number;
@@ -91,26 +91,44 @@ pub fn is_reserved(descriptor: u64) -> bool {
     descriptor as i32 >= first()
 }
 
-/// Whether a descriptor is of a file that only the engine has open, for more than its path.
+/// Whether a descriptor is of a file that only engines have open, for more than its path: this one, or, if the file has no
+/// name, that of any process. Another process's engine has named files, too, but those the guest may open by their names.
 pub fn is_engines_file(descriptor: RawFd) -> bool {
-    let identity = |number: RawFd| {
-        // SAFETY: the structure is ours, and valid if the call succeeds.
-        unsafe {
-            let mut found = MaybeUninit::<h::stat>::uninit();
-            let is_open = h::fstat(number, found.as_mut_ptr()) == 0;
-            is_open.then(|| (found.assume_init_ref().st_dev, found.assume_init_ref().st_ino))
-        }
+    let Some(file) = found_at(descriptor) else { return false };
+    let identity = (file.st_dev, file.st_ino);
+    let is_same = |number| found_at(number).is_some_and(|found| (found.st_dev, found.st_ino) == identity);
+    let has_it = |number: RawFd| {
+        // SAFETY: no pointers are passed.
+        let is_by_path = || unsafe { h::fcntl(number, h::F_GETFL) & h::O_PATH != 0 };
+        number != descriptor && is_same(number) && !is_by_path()
     };
-    // SAFETY: no pointers are passed.
-    let is_by_path = |number: RawFd| unsafe { h::fcntl(number, h::F_GETFL) & h::O_PATH != 0 };
-    let file = identity(descriptor);
-    let has_it = |number: RawFd| number != descriptor && identity(number) == file && !is_by_path(number);
-    let ours = first()..first() + COUNT as RawFd;
-    let entries = || beyond_limit(|| procfs::entries("thread-self/fd"));
-    let numbers = || entries().into_iter().filter_map(|name| name.parse().ok());
-    file.is_some()
-        && ours.into_iter().any(has_it)
-        && !numbers().any(|number| number < first() && has_it(number))
+    let numbers = |folder: &str| -> Vec<RawFd> {
+        let names = beyond_limit(|| procfs::entries(folder));
+        names.into_iter().filter_map(|name| name.parse().ok()).collect()
+    };
+    let is_own = || (first()..first() + COUNT as RawFd).any(has_it);
+    let is_of = |process: u32| {
+        let first = first_of(process);
+        let folder = format!("{process}/fd");
+        let mut reserved = numbers(&folder).into_iter().filter(|&number| number >= first);
+        reserved.any(|number| procfs::target(&format!("{folder}/{number}")) == Some(identity))
+    };
+    let is_anothers = || file.st_nlink == 0 && procfs::engines().into_iter().any(is_of);
+    (is_own() || is_anothers())
+        && !numbers("thread-self/fd").into_iter().any(|number| number < first() && has_it(number))
+}
+
+/// Whether a descriptor is of the file that the guest executes.
+pub fn is_executable(descriptor: RawFd) -> bool {
+    let identity = |number| found_at(number).map(|found| (found.st_dev, found.st_ino));
+    identity(descriptor).is_some_and(|file| identity(executable_number()) == Some(file))
+}
+
+/// The status of an open file.
+fn found_at(descriptor: RawFd) -> Option<h::stat> {
+    let mut found = MaybeUninit::<h::stat>::uninit();
+    // SAFETY: the structure is ours, and valid if the call succeeds.
+    unsafe { (h::fstat(descriptor, found.as_mut_ptr()) == 0).then(|| found.assume_init()) }
 }
 
 /// Fails for a descriptor with a reserved number.

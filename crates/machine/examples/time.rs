@@ -12,7 +12,7 @@ use trace::Trace;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let argument = |place: usize, default| arguments.get(place).map_or(default, String::as_str);
+    let argument = |index: usize, default| arguments.get(index).map_or(default, String::as_str);
     let machine = Machine::find(argument(1, "alphastation500"))?;
     let trace = Trace::open(Path::new(argument(0, "program.trace")))?;
     let times: usize = argument(2, "1").parse()?;

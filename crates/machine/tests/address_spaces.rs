@@ -97,13 +97,13 @@ fn map(spaces: &mut AddressSpaces, process: u32, first: u64, pages: u64, (object
 }
 
 #[test]
-fn places_are_the_same_exactly_where_frames_are() {
+fn physical_addresses_are_the_same_exactly_where_frames_are() {
     let (mut shared, mut copied) = (0, 0);
     for seed in 0..300 {
         let mut rng = Rng::with_seed(seed);
         let (mut spaces, mut plain) = (AddressSpaces::new(), Plain::default());
         plain.processes.push(PlainProcess::default());
-        let (mut places, mut frames) = (HashMap::new(), HashMap::new());
+        let (mut physical_pages, mut frames) = (HashMap::new(), HashMap::new());
         for _ in 0..rng.usize(1..400) {
             let process = rng.usize(0..plain.processes.len());
             let first = rng.u64(1..24);
@@ -127,10 +127,10 @@ fn places_are_the_same_exactly_where_frames_are() {
                     let (is_store, byte) = (rng.bool(), rng.u64(0..PAGE));
                     let before = plain.counts.len();
                     let frame = plain.access(process, first, is_store);
-                    let place = spaces.place(process as u32, first * PAGE + byte, is_store);
-                    assert_eq!(place % PAGE, byte);
-                    let page = place / PAGE;
-                    assert_eq!(*places.entry(frame).or_insert(page), page, "seed {seed}");
+                    let physical = spaces.physical_address(process as u32, first * PAGE + byte, is_store);
+                    assert_eq!(physical % PAGE, byte);
+                    let page = physical / PAGE;
+                    assert_eq!(*physical_pages.entry(frame).or_insert(page), page, "seed {seed}");
                     assert_eq!(*frames.entry(page).or_insert(frame), frame, "seed {seed}");
                     shared += u32::from(plain.objects.values().any(|&other| other == frame));
                     copied += u32::from(is_store && frame == before && plain.processes.len() > 1);
@@ -144,8 +144,9 @@ fn places_are_the_same_exactly_where_frames_are() {
 #[test]
 fn without_marks_processes_share_nothing() {
     let mut spaces = AddressSpaces::new();
-    let places: Vec<u64> = (0..3).map(|process| spaces.place(process, 0x1_2000_0000, true)).collect();
-    assert_eq!(places[0], 0x1_2000_0000);
-    assert!(places[1] != places[0] && places[2] != places[1]);
+    let addresses: Vec<u64> =
+        (0..3).map(|process| spaces.physical_address(process, 0x1_2000_0000, true)).collect();
+    assert_eq!(addresses[0], 0x1_2000_0000);
+    assert!(addresses[1] != addresses[0] && addresses[2] != addresses[1]);
     assert_eq!(spaces.shared_object(0, 0x1_2000_0000), None);
 }

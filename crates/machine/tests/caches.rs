@@ -117,22 +117,22 @@ fn hinted() -> impl Strategy<Value = String> {
 }
 
 /// Random addresses, close together so that lines are reused; some differ in high bits only.
-fn place() -> impl Strategy<Value = u64> {
+fn data_address() -> impl Strategy<Value = u64> {
     let low = prop_oneof![0..0x200u64, 0..0x1000u64, 0..0x8000u64, Just(0x100)];
     (low, prop::sample::select(&[0u64, 0, 0, 0, 1, 2])).prop_map(|(low, high)| low + (high << 20))
 }
 
 /// Random fetches, loads and stores that reuse lines.
 fn accesses(count: usize) -> impl Strategy<Value = Vec<(u8, u64, u8)>> {
-    prop::collection::vec((0..4u8, place(), prop::sample::select(&[1u8, 2, 4, 8])), 1..count)
+    prop::collection::vec((0..4u8, data_address(), prop::sample::select(&[1u8, 2, 4, 8])), 1..count)
 }
 
 fn same_as_plain(text: &str, hierarchy: &mut Hierarchy, accesses: &[(u8, u64, u8)]) {
     let machine = Machine::from_toml(text).expect(text);
     let mut plain = Plain::new(&machine);
-    for (number, &(kind, place, size)) in accesses.iter().enumerate() {
+    for (number, &(kind, random, size)) in accesses.iter().enumerate() {
         // Mostly aligned, as programs are.
-        let address = if place % 7 == 0 { place } else { place & !7 };
+        let address = if random % 7 == 0 { random } else { random & !7 };
         let (served, way): (_, PlainServed) = match kind {
             0 => (hierarchy.fetch(0x1_0000 + address), plain.fetch(0x1_0000 + address)),
             1 | 2 => (hierarchy.load(address, size), plain.data(address, size, false)),
@@ -171,7 +171,7 @@ fn blocks() -> impl Strategy<Value = Vec<(u64, Vec<u32>)>> {
         0x63ff_f800,
     ];
     let block = (0..0x400u64, prop::collection::vec(prop::sample::select(words.to_vec()), 1..40));
-    prop::collection::vec(block.prop_map(|(place, words)| (0x1_2000_0000 + 4 * place, words)), 1..12)
+    prop::collection::vec(block.prop_map(|(index, words)| (0x1_2000_0000 + 4 * index, words)), 1..12)
 }
 
 /// The access of a word of [`blocks`]: its bytes, and whether it is a store.
@@ -190,7 +190,7 @@ fn access(word: u32) -> Option<(u8, bool)> {
 type Execution = (u32, prop::sample::Index, Vec<u64>);
 
 fn executions() -> impl Strategy<Value = Vec<Execution>> {
-    let addresses = prop::collection::vec(place(), 40);
+    let addresses = prop::collection::vec(data_address(), 40);
     prop::collection::vec((0..2u32, any::<prop::sample::Index>(), addresses), 1..60)
 }
 
@@ -327,9 +327,9 @@ proptest! {
             records.extend(addresses);
             let mut addresses = addresses.iter();
             for (position, &word) in words.iter().enumerate() {
-                let place = address + 4 * position as u64;
-                if position == 0 || place.is_multiple_of(32) {
-                    let way = plain.fetch(place + asid_bits(process));
+                let fetched = address + 4 * position as u64;
+                if position == 0 || fetched.is_multiple_of(32) {
+                    let way = plain.fetch(fetched + asid_bits(process));
                     note(&mut expected, true, way, block, position);
                 }
                 if let Some((size, is_store)) = access(word) {
@@ -536,13 +536,13 @@ fn unused_lines_cost_no_memory() {
     assert!(curves.curves().iter().all(|curve| curve.points.iter().all(|point| point.misses == 0)));
 }
 
-/// Three models: one that counts all records, one that counts those before `place`, and one that is warmed up by
+/// Three models: one that counts all records, one that counts those before `position`, and one that is warmed up by
 /// those and counts the rest.
 fn parts<M: Model>(
     make: impl Fn() -> M,
     blocks: &[(u64, Vec<u32>)],
     recorded: &[(u32, Vec<u64>)],
-    place: usize,
+    position: usize,
 ) -> [M; 3] {
     let ready = || {
         let mut model = make();
@@ -555,15 +555,15 @@ fn parts<M: Model>(
     let mut counted = WarmUp::new(ready(), 6..7);
     for (number, (process, records)) in recorded.iter().enumerate() {
         all.executed(thread(*process), records);
-        if number < place {
+        if number < position {
             warm_up.executed(thread(*process), records);
         }
         // The unit's predecessor, which is not counted, begins as well.
-        let unit = if number < place { 6 } else { 7 };
+        let unit = if number < position { 6 } else { 7 };
         let begins = Event::Mark(Mark::UnitBegins(unit)).word();
         counted.executed(thread(*process), &[&[begins], &records[..]].concat());
     }
-    assert_eq!(counted.is_warming(), place == recorded.len());
+    assert_eq!(counted.is_warming(), position == recorded.len());
     [all, warm_up, counted.model]
 }
 
@@ -597,7 +597,7 @@ proptest! {
         text in machine(),
         blocks in blocks(),
         executions in executions(),
-        place in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
     ) {
         let machine = Machine::from_toml(&text).expect(&text);
         let mut recorded = Vec::new();
@@ -605,8 +605,8 @@ proptest! {
             recorded.push((process, [&[!(block as u64)], addresses].concat()));
         });
         prop_assume!(!recorded.is_empty());
-        let place = place.index(recorded.len());
-        let [all, warm_up, counted] = parts(|| Caches::new(&machine), &blocks, &recorded, place);
+        let position = position.index(recorded.len());
+        let [all, warm_up, counted] = parts(|| Caches::new(&machine), &blocks, &recorded, position);
         prop_assert_eq!(counted.instructions(), all.instructions() - warm_up.instructions());
         let structures = [&all, &warm_up, &counted].map(Caches::structures);
         for (structure, counted) in structures[2].iter().enumerate() {
@@ -617,7 +617,7 @@ proptest! {
             prop_assert_eq!(written[2], written[0] - written[1]);
         }
         let streams = [Holds::Instructions, Holds::Data];
-        let curves = parts(|| MissRatioCurves::new(32, 4 << 10, &streams).unwrap(), &blocks, &recorded, place);
+        let curves = parts(|| MissRatioCurves::new(32, 4 << 10, &streams).unwrap(), &blocks, &recorded, position);
         prop_assert_eq!(curves[2].instructions(), counted.instructions());
         let [all, warm_up, counted] = curves.map(|curves| curves.curves());
         for stream in 0..streams.len() {

@@ -231,9 +231,9 @@ proptest! {
         cuts in prop::collection::vec((0..GOOD.len(), 0..4usize, "[0-9a-z\"={}\\[\\]\n.-]{0,3}"), 1..4),
     ) {
         let mut text = GOOD.to_owned();
-        for (place, length, put) in cuts {
-            let place = place.min(text.len());
-            text.replace_range(place..(place + length).min(text.len()), &put);
+        for (start, length, put) in cuts {
+            let start = start.min(text.len());
+            text.replace_range(start..(start + length).min(text.len()), &put);
         }
         if let Ok(machine) = Machine::from_toml(&text) {
             let mut caches = Caches::new(&machine);

@@ -39,8 +39,8 @@ fn observe(model: &mut impl Consumer) {
             model.define(&Block::new(&isa::Alpha, address, BLOCKS[defined % BLOCKS.len()]));
             defined += 1;
         }
-        let place = random(&mut seed, alive.len() as u64) as usize;
-        let process = alive[place];
+        let index = random(&mut seed, alive.len() as u64) as usize;
+        let process = alive[index];
         let mut records = Vec::new();
         for _ in 0..20 {
             let block = random(&mut seed, defined as u64);
@@ -50,7 +50,7 @@ fn observe(model: &mut impl Consumer) {
         }
         model.executed(Thread { process, number: process }, &records);
         if random(&mut seed, 6) == 0 {
-            model.process_ended(alive.swap_remove(place));
+            model.process_ended(alive.swap_remove(index));
         }
     }
 }
@@ -133,8 +133,8 @@ fn curves_and_instructions_are_the_sums_of_all_processes() {
         || MissRatioCurves::new(64, 1 << 20, &[Holds::Instructions, Holds::Data, Holds::Both]).unwrap();
     let (merged, kept) = both(make);
     for (index, curve) in merged.curves().into_iter().enumerate() {
-        for (place, point) in curve.points.into_iter().enumerate() {
-            let sum: u64 = kept.iter().map(|one| one.curves()[index].points[place].misses).sum();
+        for (position, point) in curve.points.into_iter().enumerate() {
+            let sum: u64 = kept.iter().map(|one| one.curves()[index].points[position].misses).sum();
             assert_eq!(point.misses, sum);
         }
     }

@@ -35,7 +35,7 @@ struct CodeFile {
     build_id: Vec<u8>,
 }
 
-/// A file at a place in the program's address space: its index, and run-time address minus link-time address.
+/// A file in the program's address space: its index, and run-time address minus link-time address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoadedFile {
     pub file: usize,

@@ -20,7 +20,7 @@ use host::interrupt::InterruptGuard;
 use isa::{DESCRIBED_SETS, DescribedSet, InstructionSet};
 use object::{Architecture, Object};
 
-use report::ScratchFolder;
+use output_files::ScratchFolder;
 use trace::{Header, Writer};
 
 pub use convert::{ConvertedRun, convert};
@@ -68,7 +68,7 @@ pub enum Error {
     UnknownThread(u16),
     /// The trace's file cannot be made.
     #[error(transparent)]
-    Report(#[from] report::Error),
+    Output(#[from] output_files::OutputError),
     /// The trace cannot be written.
     #[error("cannot write the trace: {0}")]
     Write(io::Error),
@@ -124,7 +124,7 @@ pub fn instruction_set(path: &Path) -> Result<&'static DescribedSet, Error> {
 /// trace, which replaces an older one once it is complete. Returns the program's status, too.
 pub fn record(program: &EmulatedProgram, output: &Path) -> Result<(ExitStatus, ConvertedRun), Error> {
     let set = instruction_set(&program.path)?;
-    let (file, name) = report::create(output)?;
+    let (file, name) = output_files::create(output)?;
     let folder =
         ScratchFolder::new(&std::env::temp_dir(), "pathlength-qemu-", 0o700).map_err(Error::Start)?;
     let plugin = folder.path().join("recorder.so");

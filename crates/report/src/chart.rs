@@ -51,11 +51,11 @@ impl Chart {
         self
     }
 
-    /// `layers` over `rows`, the places along the vertical axis `step` pixels apart.
+    /// `layers` over `rows`, the steps along the vertical axis `step` pixels apart.
     fn new(
         table: &Table,
         rows: Vec<serde_json::Value>,
-        (places, step): (usize, usize),
+        (steps, step): (usize, usize),
         layers: serde_json::Value,
     ) -> Chart {
         let mut config = theme();
@@ -67,7 +67,7 @@ impl Chart {
             "description": table.title,
             "width": "container",
             // Not a step: with one, Vega-Lite cannot fit the width.
-            "height": places * step,
+            "height": steps * step,
             "autosize": {"type": "fit-x", "contains": "padding", "resize": true},
             "data": {"values": rows},
             "layer": layers,
@@ -111,7 +111,7 @@ fn bar_chart(
     let mut encoding = json!({
         "y": {"field": bar, "type": "nominal", "sort": null, "title": null},
         "x": {"field": "value", "type": "quantitative", "stack": stack, "title": title, "axis": {"format": format}},
-        "order": {"field": "place", "type": "quantitative"},
+        "order": {"field": "order", "type": "quantitative"},
         "tooltip": tooltip(),
     });
     if several {
@@ -273,7 +273,7 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
                 "column": text::printable(&table.columns[value].name),
                 "value": JsonCell(&row[value]),
                 "shown": cells::text(&row[value], table.columns[value].kind),
-                "place": cells.len(),
+                "order": cells.len(),
             }));
         }
     }
@@ -282,9 +282,9 @@ fn long(table: &Table, category: &str, values: &[&str]) -> Result<Vec<serde_json
 
 /// The values of a column by their texts.
 fn numbers(table: &Table, name: &str) -> Result<HashMap<String, serde_json::Value>, Error> {
-    let place = column(table, name)?;
-    let kind = table.columns[place].kind;
-    let cell = |row: &Vec<Value>| (cells::text(&row[place], kind), json!(JsonCell(&row[place])));
+    let index = column(table, name)?;
+    let kind = table.columns[index].kind;
+    let cell = |row: &Vec<Value>| (cells::text(&row[index], kind), json!(JsonCell(&row[index])));
     Ok(table.rows.iter().map(cell).collect())
 }
 

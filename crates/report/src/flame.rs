@@ -92,7 +92,7 @@ impl FlameGraph<'_> {
         let levels = frames.iter().map(|(_, position)| position.depth + 1).max().unwrap_or(0);
         let height = 2.0 * MARGIN + FRAME_HEIGHT * levels as f64;
         html! {
-            svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height}")) width=(WIDTH) height=(height)
+            svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height}")) width="100%" preserveAspectRatio="xMinYMin"
                 role="img" aria-label=(text::printable(self.title)) data-total=(total) data-width=(WIDTH) data-letter=(LETTER) {
                 style { (PreEscaped(STYLE)) }
                 @if has_title { text.title x="6" y="20" { (text::printable(self.title)) } }

@@ -13,16 +13,17 @@
 //! ```
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{fmt, str::FromStr};
 
+use output_files::OutputError;
 use table::Table;
 
 mod arrow;
 mod cells;
 mod chart;
 mod comma;
-mod file;
+mod destination;
 mod flame;
 mod folder;
 mod form;
@@ -30,25 +31,20 @@ mod instructions;
 mod json;
 mod markdown;
 mod names;
-mod output;
 mod page;
 mod parquet;
-mod scratch;
 mod stream;
 mod table_writer;
 pub mod terminal;
-mod unnamed;
 
 pub use arrow::{PANDAS, from_arrow, pandas_metadata, to_arrow};
 pub use chart::{Arrangement, Chart, bars, differences, histograms, lines, shares, sizes, strip};
-pub use file::{PendingName, create, protect};
+pub use destination::{Destination, check, write_all, write_file, write_long, write_to};
 pub use flame::FlameGraph;
-pub use folder::OutputFolder;
+pub use folder::TableFolder;
 pub use form::FileForm;
 pub use instructions::InstructionTable;
-pub use output::{Destination, check, check_file, write_all, write_file, write_long, write_to};
 pub use page::{Block, Figure, Page, Section};
-pub use scratch::ScratchFolder;
 pub use stream::{PagedStream, StandardStream, open_stream};
 pub use table_writer::TableWriter;
 
@@ -175,31 +171,12 @@ pub enum Error {
         /// Its type in Arrow.
         kind: String,
     },
-    /// A file or directory that could not be written.
-    #[error("cannot write {path}: {error}; check that its directory exists, is writable and has room",
-        path = path.display())]
-    File {
-        /// Where it should have been.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// A file that the command reads.
-    #[error("cannot write {path}: this command reads it{}; name another file with -o", other_name(path, input),
-        path = path.display())]
-    Input {
-        /// The kind of the output.
-        path: PathBuf,
-        /// The file that is read, which is the same.
-        input: PathBuf,
-    },
+    /// An output file that could not be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// A stream that could not be written.
     #[error("cannot write the output")]
     Stream(#[from] io::Error),
-}
-
-fn other_name(path: &Path, input: &Path) -> String {
-    if path == input { String::new() } else { format!(" as {}", input.display()) }
 }
 
 impl Error {

@@ -1,4 +1,4 @@
-//! Standard output and standard error as places for tables, and the pager before standard output.
+//! Standard output and standard error as destinations of tables, and the pager before standard output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};

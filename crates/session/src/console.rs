@@ -122,6 +122,6 @@ pub fn check_output_or(
     match (named, console.explicit_format()) {
         (None, _) => check_output(console, several),
         (Some((_, path)), Some(format)) => Err(report::Error::OtherForm { path: path.into(), format }),
-        (Some((_, path)), None) => report::check_file(path),
+        (Some((_, path)), None) => Ok(output_files::check_file(path)?),
     }
 }

@@ -1,13 +1,17 @@
 //! Counts blocks and edges of a program and of the processes that it forks.
 
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use analysis::names::Names;
+use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use engine::{Configuration, ConsumerOfFork, ForkedConsumer, ForkedProcess, Plan};
 use events::{Block, Consumer, Image, Thread};
 use spike::profile::{EdgeCounter, EdgeCounts};
+use trace::Trace;
 
 use crate::live;
 use crate::measure::{Ending, Error};
@@ -41,6 +45,24 @@ pub fn count(configuration: &Configuration, is_parallel: bool) -> Result<Counted
         forked: live.forked,
         lost: live.forked.saturating_sub(added),
     })
+}
+
+/// Counts the executions in a trace, which must be whole. `progress` gets numbers of instructions.
+pub fn of_trace(trace: &Trace, progress: &mut dyn FnMut(u64)) -> anyhow::Result<EdgeCounts> {
+    let (names, accesses) = (Names::of_trace(trace), Accesses::new(trace));
+    let dictionary = Dictionary::new(trace, &names);
+    let filter = Filter::new(&Selection::default(), &dictionary)?;
+    let replay =
+        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
+    let mut counter = EdgeCounter::default();
+    let Ok(problems) = replay.run_consumer(&mut counter, &mut |instructions| {
+        progress(instructions);
+        Ok::<(), Infallible>(())
+    });
+    match problems.into_iter().next() {
+        Some(problem) => Err(problem.into()),
+        None => Ok(counter.into_counts()),
+    }
 }
 
 /// Adds what forked processes counted. Returns how many.

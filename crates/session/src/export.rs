@@ -11,7 +11,7 @@ use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Select
 use anyhow::bail;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use report::{Error, Format, InstructionTable, OutputFolder, StandardStream};
+use report::{Error, Format, InstructionTable, StandardStream, TableFolder};
 use trace::Trace;
 use trace::export::{ChampSim, Din};
 
@@ -159,7 +159,7 @@ fn tables(console: &dyn Console, replay: &Replay, output: Option<&Path>) -> anyh
     report::check(true, Format::Parquet, output)?;
     let mut is_whole = true;
     let Some(directory) = output else { bail!("several tables need a directory: name one with -o") };
-    let mut folder = OutputFolder::new(directory)?;
+    let mut folder = TableFolder::new(directory)?;
     folder.write_table(INSTRUCTIONS, Format::Parquet, |out| {
         each(console, replay, InstructionTable::new(trace, out)?, true, &mut is_whole)?.finish()
     })?;

@@ -72,6 +72,15 @@ impl Input {
     pub fn is_trace(&self) -> bool {
         matches!(self, Input::Trace(_))
     }
+
+    /// Whether it is a trace whose units of work have classes. One that cannot be read has none: its error is reported when it is opened
+    /// to be replayed.
+    pub fn has_unit_classes(&self) -> bool {
+        match self {
+            Input::Trace(path) => Trace::open(path).is_ok_and(|trace| !trace.unit_classes().is_empty()),
+            _ => false,
+        }
+    }
 }
 
 /// For messages.

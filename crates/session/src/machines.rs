@@ -59,20 +59,23 @@ impl SelectedMachines {
     }
 }
 
+/// A timing model of a machine, of a sample with windows of this period if one is given.
+pub fn timing_model(machine: &Machine, period: Option<u64>) -> Result<TimingModel, TimingModelError> {
+    let model = TimingModel::new(machine)?;
+    Ok(match period {
+        Some(period) => model.with_sampling(SamplingPlan::with_period(period)),
+        None => model,
+    })
+}
+
 /// Makes timing models of machines, of a sample with windows of this period if one is given. Machines without a pipeline are
 /// reported at once.
 pub fn timing_models(
     machines: &[Machine],
     period: Option<u64>,
 ) -> Result<impl Fn() -> Vec<TimingModel> + Clone + Send + 'static, TimingModelError> {
-    let (machines, plan) = (machines.to_vec(), period.map(SamplingPlan::with_period));
-    let make = move |machine: &Machine| -> Result<TimingModel, TimingModelError> {
-        let model = TimingModel::new(machine)?;
-        Ok(match plan {
-            Some(plan) => model.with_sampling(plan),
-            None => model,
-        })
-    };
-    machines.iter().try_for_each(|machine| make(machine).map(drop))?;
-    Ok(move || machines.iter().map(|machine| make(machine).expect("it was possible before")).collect())
+    let machines = machines.to_vec();
+    machines.iter().try_for_each(|machine| timing_model(machine, period).map(drop))?;
+    let make = move |machine: &Machine| timing_model(machine, period).expect("it was possible before");
+    Ok(move || machines.iter().map(make).collect())
 }

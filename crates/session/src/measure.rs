@@ -159,7 +159,7 @@ pub enum Error {
     },
     /// The trace's file could not be made.
     #[error(transparent)]
-    Output(#[from] report::Error),
+    Output(#[from] output_files::OutputError),
     /// The program could not be observed by a model.
     #[error("the program cannot be observed while it runs: {0}")]
     Simulation(std::io::Error),

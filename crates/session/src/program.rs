@@ -93,7 +93,7 @@ pub fn names_in(plan: &Plan) -> RequestedNames<'_> {
 
 /// Protects the images of a program, which are read for their symbols, from being overwritten.
 pub fn protect_images<'a>(images: impl IntoIterator<Item = &'a Path>) {
-    images.into_iter().for_each(report::protect);
+    images.into_iter().for_each(output_files::protect);
 }
 
 /// The expectations of how a program ends.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
-use report::PendingName;
+use output_files::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
 use crate::attached_program::AttachedProgram;
@@ -35,7 +35,7 @@ pub fn record(configuration: &Configuration, plan: &Plan, path: &Path) -> Result
     let name = Arc::new(name);
     let mut process = Process::new(configuration)?;
     let pending = name.clone();
-    let commit = move || pending.commit().map_err(report::Error::into_io);
+    let commit = move || Ok(pending.commit()?);
     let writer = Writer::notifying(file, &header(configuration, plan), commit);
     let recorder = writer.and_then(|writer| Recorder::new(plan.clone(), writer));
     let recorder = recorder.map_err(not_written)?;
@@ -65,7 +65,7 @@ pub fn run(
     let ending = Ending::new(end?, &process.images);
     match missing {
         Some(Missing::Function(name)) => Err(Error::no_such_function(&name, &process.images)),
-        Some(Missing::Place(place)) => Err(Error::no_such_place(&place, &process.images)),
+        Some(Missing::Location(place)) => Err(Error::no_such_place(&place, &process.images)),
         None => Ok((recorded, ending)),
     }
 }
@@ -92,7 +92,7 @@ pub fn header(configuration: &Configuration, plan: &Plan) -> Header {
 
 /// Creates the file, to which all processes that are recorded append.
 fn create(path: &Path) -> Result<(File, PendingName), Error> {
-    let (file, name) = report::create(path)?;
+    let (file, name) = output_files::create(path)?;
     Ok((descriptors::out_of_reach(file), name.renumbered(linux_user::out_of_reach)))
 }
 

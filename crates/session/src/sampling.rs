@@ -13,8 +13,8 @@ use analysis::names::file_name;
 use analysis::run_counts::RunDescription;
 use analysis::samples::{SampleCounts, SampleSummary, SampledInstructions};
 use engine::{
-    Configuration, Family, ProcessNumber, ProcessState, Sample, SampleKind, SampledFamily, SampledProgram,
-    Sampling, UnitOfWork,
+    Configuration, ProcessNumber, ProcessState, ProcessTreeCounts, Sample, SampleKind, SampledProcessTree,
+    SampledProgram, Sampling, UnitOfWork,
 };
 use events::{BlockId, Counts, Image, LoadedImage};
 use image::Image as ImageFile;
@@ -116,7 +116,7 @@ pub fn sample_running(
 
 /// The samples in a folder so far.
 pub struct SampledFolder {
-    tree: SampledFamily,
+    tree: SampledProcessTree,
     /// All programs, each with all of its samples.
     pub programs: Vec<SampledProgram>,
     /// Why the folder cannot be read any more.
@@ -126,7 +126,7 @@ pub struct SampledFolder {
 impl SampledFolder {
     /// The samples in a folder.
     fn new(folder: &Path) -> SampledFolder {
-        SampledFolder { tree: SampledFamily::new(folder), programs: Vec::new(), failure: None }
+        SampledFolder { tree: SampledProcessTree::new(folder), programs: Vec::new(), failure: None }
     }
 
     /// Adds the new samples.
@@ -173,9 +173,11 @@ impl SampledFolder {
             return Err(Error::Simulation(io::Error::other(failure)));
         }
         let counts = match request.is_exact {
-            true => {
-                Some(Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?.counts)
-            }
+            true => Some(
+                ProcessTreeCounts::read(folder)
+                    .map_err(|error| Error::Simulation(io::Error::other(error)))?
+                    .counts,
+            ),
             false => None,
         };
         make(&header, &self.programs, request.sampling, counts.as_ref()).map_err(Error::Simulation)

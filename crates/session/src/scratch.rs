@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use report::ScratchFolder;
+use output_files::ScratchFolder;
 
 /// Makes a [`ScratchFolder`] whose lock no program can reach.
 pub fn scratch_folder(parent: &Path, prefix: &str, mode: u32) -> io::Result<ScratchFolder> {

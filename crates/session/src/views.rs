@@ -4,16 +4,14 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use analysis::names::Names;
-use analysis::replay::summary::{
-    self, CondensedSummary, EXACT_TABLES, RecordTimes, Summary, SummarySettings,
-};
+use analysis::replay::summary::{self, CondensedSummary, EXACT_TABLES, Summary, SummarySettings};
 use analysis::replay::{
     Accesses, Dictionary, Executed, Filter, Replay, ReplayOrder, SelectedInstructions, Selection, Visitor,
 };
 use anyhow::Context;
 use events::record::Mark;
 use table::Table;
-use trace::Trace;
+use trace::{RecordTimes, Trace};
 
 use crate::console::Console;
 

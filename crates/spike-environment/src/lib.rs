@@ -14,6 +14,7 @@ mod making;
 mod optimizing;
 mod rows;
 mod substitutes;
+pub mod tables;
 mod views;
 
 pub use collect::Collected;

@@ -41,7 +41,7 @@ pub struct Assembly {
     pub origins: Vec<u32>,
     /// The frame at each ([`Frames::rows`](crate::unwind::Frames)).
     pub frames: Vec<u32>,
-    /// The address of each block; 0 if it has no place.
+    /// The address of each block; 0 if it has none.
     pub block_addresses: Vec<u64>,
     /// The first address of each fragment, and the first one after it.
     pub fragments: Vec<(u64, u64)>,

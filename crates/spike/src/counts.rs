@@ -14,7 +14,7 @@ const MAGIC: [u8; 8] = *b"PLCOUNT\x01";
 pub struct CountsHeader {
     /// A hash of the instrumented code, and of the original one.
     pub id: u64,
-    /// The number of places for the last targets of calls, which are before the counters.
+    /// The number of slots for the last targets of calls, which are before the counters.
     pub calls: u64,
     /// Bytes of the file.
     pub size: u64,

@@ -100,7 +100,7 @@ impl ElfSymbol {
 #[derive(Clone, Copy, Debug)]
 pub struct Relocation {
     /// The address that it applies to.
-    pub place: u64,
+    pub address: u64,
     /// The type (`R_ALPHA_*`).
     pub kind: u32,
     /// Index of its symbol.
@@ -223,7 +223,7 @@ impl Elf {
         let word =
             |bytes: &[u8; 24], at: usize| u64::from_le_bytes(std::array::from_fn(|index| bytes[at + index]));
         let relocation = |bytes: &[u8; 24]| Relocation {
-            place: word(bytes, 0),
+            address: word(bytes, 0),
             kind: word(bytes, 8) as u32,
             symbol: (word(bytes, 8) >> 32) as u32,
             addend: word(bytes, 16) as i64,

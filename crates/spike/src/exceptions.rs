@@ -249,16 +249,16 @@ impl ActionReader<'_> {
         let Some(base) = self.types else {
             return (self.type_count == 0).then_some(table);
         };
-        // Only distances from their own place can be moved without relocations.
+        // Only distances from their own address can be moved without relocations.
         let width = width(encoding).filter(|_| encoding.application() == constants::DW_EH_PE_pcrel)?;
         for number in 1..=self.type_count {
-            let place = base.checked_sub(number.checked_mul(width)?)?;
-            let mut input = SectionBytes::new(self.data.get(place..place + width)?, LittleEndian);
+            let offset = base.checked_sub(number.checked_mul(width)?)?;
+            let mut input = SectionBytes::new(self.data.get(offset..offset + width)?, LittleEndian);
             let distance = match width {
                 4 => input.read_i32().ok()?.into(),
                 _ => input.read_i64().ok()?,
             };
-            let target = (address + place as u64).wrapping_add_signed(distance);
+            let target = (address + offset as u64).wrapping_add_signed(distance);
             table.types.push(if distance == 0 { 0 } else { target });
         }
         table.specifications = self.data.get(base..self.specifications_end.max(base))?.to_vec();

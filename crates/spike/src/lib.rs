@@ -22,6 +22,7 @@ pub mod program;
 mod section_bytes;
 pub mod statistics;
 mod stubs;
+pub mod tables;
 pub mod unwind;
 
 pub use error::{Error, Problem};

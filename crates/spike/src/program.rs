@@ -148,7 +148,7 @@ pub enum Frozen {
     NoSymbol,
     /// Its exception table is encoded as no compiler does.
     Exceptions,
-    /// A pair that computes the global pointer is not at a place where its base is known.
+    /// A pair that computes the global pointer is not at an instruction where its base is known.
     GlobalPointer,
     /// It returns from signal handlers: debuggers and unwinders know it by its instructions.
     SignalTrampoline,
@@ -443,7 +443,7 @@ pub enum Base {
 #[derive(Clone, Copy, Debug)]
 pub struct DataReference {
     /// The word's address.
-    pub place: u64,
+    pub address: u64,
     /// Its form.
     pub form: DataForm,
     /// The block that it refers to.
@@ -504,8 +504,8 @@ impl Program {
     }
 
     /// The block whose address a word of the data holds.
-    pub fn data_at(&self, place: u64) -> Option<BlockId> {
-        let found = self.data.binary_search_by_key(&place, |one| one.place).ok()?;
+    pub fn data_at(&self, address: u64) -> Option<BlockId> {
+        let found = self.data.binary_search_by_key(&address, |one| one.address).ok()?;
         Some(self.data[found].target)
     }
 

@@ -78,7 +78,7 @@ fn makes_call(block: &CodeBlock) -> bool {
     block.instructions.iter().chain(branch).any(LiftedInstruction::is_call)
 }
 
-/// A save or a restore: the register, the place, and whether it is a save.
+/// A save or a restore: the register, the offset in the frame, and whether it is a save.
 fn access(instruction: &LiftedInstruction) -> Option<(u8, i32, bool)> {
     let one = isa::decode(instruction.word)?;
     let is_preserved = match one.op {
@@ -97,10 +97,10 @@ fn overhead(program: &Program, blocks: &[BlockId]) -> u64 {
             block.instructions.iter().map(move |one| (one, block.count))
         })
     };
-    // A register that is stored but never loaded from the same place is no saved one.
+    // A register that is stored but never loaded from the same slot is no saved one.
     let accessed: HashSet<(u8, i32, bool)> = instructions().filter_map(|(one, _)| access(one)).collect();
     let is_overhead = |one: &LiftedInstruction| match access(one) {
-        Some((register, place, is_save)) => accessed.contains(&(register, place, !is_save)),
+        Some((register, offset, is_save)) => accessed.contains(&(register, offset, !is_save)),
         None => {
             isa::decode(one.word).is_some_and(|one| one.op == Op::Lda && one.ra() == SP && one.rb() == SP)
         }

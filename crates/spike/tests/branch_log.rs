@@ -110,7 +110,7 @@ fn the_log_has_every_instruction_of_the_patched_procedures() {
         let built = compile("counted.c", switches, 20);
         for way in ["", "e", "j"] {
             let summary = built.patch(true);
-            assert!(summary.procedures > 5 && summary.places > 50, "{summary:?}");
+            assert!(summary.procedures > 5 && summary.record_points > 50, "{summary:?}");
             let (original, patched) = (qemu(&built.original(), &[way]), qemu(&built.patched(), &[way]));
             assert_eq!(patched, original, "{switches:?} {way}");
             let (found, steps, image) = built.read();
@@ -231,7 +231,7 @@ fn random_records_are_reconstructed_to_something() {
             let at = random.usize(8192..file.len());
             file[at] = random.u8(..);
         }
-        // Whole records at other places, too.
+        // Whole records at other slots, too.
         for _ in 0..random.usize(0..200) {
             let [from, to] = [0; 2].map(|_| 8192 + 16 * random.usize(0..4096));
             let record: Vec<u8> = file[from..from + 16].to_vec();

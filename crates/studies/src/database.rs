@@ -15,7 +15,7 @@ use workloads::build::{self, Build, BuildFolders, build};
 use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
 use workloads::workload::Workload;
 
-use crate::environment::{PROCESSORS, check_library, repeatable};
+use crate::environment::{check_library, processor, repeatable};
 use crate::error::Error;
 
 /// The progress of a study.
@@ -90,7 +90,7 @@ impl DatabaseBuilds {
             fs::copy(&self.database, &own).map_err(|error| Error::Files { path: own.clone(), error })?;
             let all = ["run".into(), own.clone().into()].into_iter().chain(arguments.iter().cloned());
             let configuration =
-                repeatable(build.program.clone(), all.collect(), PROCESSORS[number], &self.sysroot);
+                repeatable(build.program.clone(), all.collect(), processor(build), &self.sysroot);
             let started =
                 forked_run::start(|tell: &mut (dyn FnMut(P) + Send)| run(configuration, number, tell));
             running.push((own, started.map_err(|error| Error::Run { build: build.name, mode, error })?));

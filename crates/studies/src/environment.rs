@@ -4,14 +4,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use engine::{Configuration, SystemSettings};
+use workloads::build::Build;
+use workloads::toolchain::ORIGINAL;
 
 use crate::error::NoLibrary;
 
 /// The C library under the sysroot.
 pub(crate) const LIBRARY: &str = "lib/libc.so.6.1";
 
-/// The CPUs that the builds run on: an instruction that a build must not have is a fault.
-pub(crate) const PROCESSORS: [isa::Cpu; 2] = [isa::Cpu::Ev5, isa::Cpu::Ev56];
+/// The CPU that a build runs on: an instruction that the build must not have is a fault.
+pub(crate) fn processor(build: &Build) -> isa::Cpu {
+    if build.name == ORIGINAL.name { isa::Cpu::Ev5 } else { isa::Cpu::Ev56 }
+}
 
 /// Checks, before minutes of work, that programs for Alpha can run.
 pub(crate) fn check_library(sysroot: &Path) -> Result<(), NoLibrary> {

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use crate::environment::{LIBRARY, PROCESSORS};
+use crate::environment::{LIBRARY, processor};
 use workloads::build::Build;
 
 /// The provenance of the result: versions of all programs, and the commands.
 pub(crate) fn provenance_of(
     command: &str,
     (database, version): (&str, Option<String>),
-    builds: &[Build; 2],
+    builds: &[Build],
     sysroot: &Path,
 ) -> Vec<(String, String)> {
     let library = version_after(&sysroot.join(LIBRARY), b"stable release version ");
@@ -19,15 +19,12 @@ pub(crate) fn provenance_of(
         ("Command".into(), command.into()),
         ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
         (database.into(), version.unwrap_or_else(unknown)),
-        ("Compiler of both builds".into(), builds[0].compiler.clone()),
-        (
-            "C library, the same for both builds".into(),
-            library.map_or_else(unknown, |v| format!("glibc {v}")),
-        ),
+        ("Compiler".into(), builds[0].compiler.clone()),
+        ("C library".into(), library.map_or_else(unknown, |v| format!("glibc {v}"))),
     ];
-    for (build, cpu) in builds.iter().zip(PROCESSORS) {
+    for build in builds {
         facts.push((format!("{} build", build.name), build.commands.join("\n")));
-        facts.push((format!("{} build runs on", build.name), format!("--cpu {cpu}")));
+        facts.push((format!("{} build runs on", build.name), format!("--cpu {}", processor(build))));
     }
     facts
 }

@@ -13,7 +13,7 @@ use report::{Arrangement, Block, Figure, Page, Section};
 use table::{Kind, Table, Value};
 
 use crate::database::{StudyProgress, lock};
-use crate::environment::{LIBRARY, PROCESSORS, check_library, repeatable};
+use crate::environment::{LIBRARY, check_library, processor, repeatable};
 use crate::error::Error;
 use session::measure::{self, Ending};
 use session::process_tree::{self, CountFolder};
@@ -62,14 +62,14 @@ const STEPS: [Step; 4] = [
         name: "list of touched records",
         options: ["--records", "aligned", "--commit", "touched", "--statements", "compiled"],
         finding: "A commit looks at every record: release_records is among the functions with the most samples.",
-        command: "pathlength profile --sample --by function ./orders --records aligned orders.db",
+        command: "pathlength sample --by function ./orders --records aligned orders.db",
         cure: "A list has the records that the transaction has touched: --commit touched.",
     },
     Step {
         name: "statements prepared",
         options: ["--records", "aligned", "--commit", "touched", "--statements", "prepared"],
         finding: "Most of the samples are below sqlite3_prepare_v2, which compiles each statement each time.",
-        command: "pathlength profile --sample --by function --inclusive ./orders --records aligned --commit touched orders.db",
+        command: "pathlength sample --by function --inclusive ./orders --records aligned --commit touched orders.db",
         cure: "Statements are compiled once: --statements prepared.",
     },
 ];
@@ -144,7 +144,7 @@ fn provenance(build: &Build, sysroot: &Path) -> Vec<(String, String)> {
         ("Compiler", build.compiler.clone()),
         ("C library", library.map_or_else(unknown, |version| format!("glibc {version}"))),
         ("Build", build.commands.join("\n")),
-        ("Runs on", format!("--cpu {}", PROCESSORS[1])),
+        ("Runs on", format!("--cpu {}", processor(build))),
     ]
     .map(|(what, value)| (what.to_string(), value))
     .into()
@@ -164,7 +164,7 @@ fn measure_step(
     let sizes = sizes.iter().flat_map(|(option, number)| [OsString::from(option), number.to_string().into()]);
     let options = step.options.iter().map(OsString::from).chain(sizes).chain([database.into_os_string()]);
     let configuration =
-        repeatable(build.program.clone(), options.collect(), PROCESSORS[1], &settings.sysroot);
+        repeatable(build.program.clone(), options.collect(), processor(build), &settings.sysroot);
     let failed = |reason: String| Error::Workload { build: build.name, mode: MODE, reason };
     let simulation = |error: measure::Error| failed(error.to_string());
     let path = path_lengths(&configuration, settings).map_err(failed)?;

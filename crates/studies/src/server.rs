@@ -12,8 +12,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use analysis::run_counts::RunDescription;
-use engine::{Configuration, Family, UnitOfWork};
-use report::ScratchFolder;
+use engine::{Configuration, ProcessTreeCounts, UnitOfWork};
+use output_files::ScratchFolder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use session::forked_run;
@@ -21,12 +21,12 @@ use session::measure::Ending;
 use session::process_tree::{self, CountFolder};
 use session::scratch::temporary_folder;
 use workloads::build::{Build, BuildFolders, build};
-use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL};
+use workloads::toolchain::{NATIVE, Toolchain};
 use workloads::workload::Workload;
 
 use self::host::{HostProgram, as_user, become_user, failed, give_to_user};
 use crate::database::{StudyProgress, lock};
-use crate::environment::{PROCESSORS, check_library, repeatable};
+use crate::environment::{check_library, processor, repeatable};
 use crate::error::Error;
 use ::host::interrupt::InterruptGuard;
 
@@ -66,8 +66,8 @@ pub(crate) type Client<'a> = &'a dyn Fn(&ServerConnection) -> Command;
 
 /// The builds of PostgreSQL, and the data that their runs begin with.
 pub(crate) struct ServerBuilds {
-    /// Original, byte-word.
-    pub(crate) builds: [Build; 2],
+    /// Those whose servers are observed; runs are told the index of theirs.
+    pub(crate) builds: Vec<Build>,
     native: Build,
     sysroot: PathBuf,
     /// Where data are while servers run. It is removed at the end.
@@ -103,8 +103,9 @@ impl ServerConnection {
 }
 
 impl ServerBuilds {
-    /// Builds PostgreSQL.
+    /// Builds PostgreSQL with these toolchains, and for the host.
     pub(crate) fn prepare(
+        toolchains: &[Toolchain],
         folders: &BuildFolders,
         sysroot: &Path,
         progress: &(dyn Fn(StudyProgress) + Sync),
@@ -112,9 +113,8 @@ impl ServerBuilds {
         let workload = Workload::named("postgresql").expect("the workload is in the table");
         check_library(sysroot)?;
         let building = |step| progress(StudyProgress::Building(step));
-        let mut builds = build(workload, &[ORIGINAL, BYTE_WORD, NATIVE], folders, &building)?;
-        let native = builds.pop().expect("three were asked for");
-        let builds: [Build; 2] = builds.try_into().expect("two are left");
+        let mut builds = build(workload, &[toolchains, &[NATIVE]].concat(), folders, &building)?;
+        let native = builds.pop().expect("the host's is the last");
         let _lock = lock(&folders.folder.join(workload.name).join("runs"))?;
         // The name of a socket may not be long.
         let folder = temporary_folder("server");
@@ -122,11 +122,6 @@ impl ServerBuilds {
         give_to_user(folder.path())?;
         let interrupt = InterruptGuard::new();
         Ok(ServerBuilds { builds, native, sysroot: sysroot.into(), folder, interrupt, _lock })
-    }
-
-    /// Runs another build in the place of one.
-    pub(crate) fn use_build(&mut self, number: usize, build: Build) {
-        self.builds[number] = build;
     }
 
     /// Makes the data of a study, by clients, or takes those that were made before: counts depend on them.
@@ -193,9 +188,14 @@ impl ServerBuilds {
 
     /// Counts the processes of the server of a build while a client asks it: units of work, in a copy of the data, which has
     /// the build's name then.
-    pub(crate) fn count(&self, number: usize, work: &UnitOfWork, client: Client) -> Result<Family, Error> {
+    pub(crate) fn count(
+        &self,
+        number: usize,
+        work: &UnitOfWork,
+        client: Client,
+    ) -> Result<ProcessTreeCounts, Error> {
         let count = |configuration: &Configuration| count_server(configuration, work);
-        self.run(number, client, count).map(|(family, _)| family)
+        self.run(number, client, count).map(|(tree, _)| tree)
     }
 
     /// Runs the server of a build on the engine, by `run`, while a client asks it, in a copy of the data, which has the build's
@@ -255,7 +255,7 @@ impl ServerBuilds {
         self.finish_as_user(copy.arg("-a").args([self.data("loaded"), self.data(&data)]), "cp")?;
         let program = build.program.clone();
         let mut configuration =
-            repeatable(program, self.arguments(&data, port), PROCESSORS[number], &self.sysroot);
+            repeatable(program, self.arguments(&data, port), processor(build), &self.sysroot);
         configuration.settings.dilation = DILATION;
         configuration.environment.push(format!("HOME={}", self.folder.path().display()).into());
         let log = self.log(&data)?;
@@ -452,7 +452,7 @@ impl ServerBuilds {
 pub(crate) fn count_server(
     configuration: &Configuration,
     work: &UnitOfWork,
-) -> Result<(Family, Option<Ending>), String> {
+) -> Result<(ProcessTreeCounts, Option<Ending>), String> {
     let folder = CountFolder::new(None).map_err(|error| error.to_string())?;
     let counted = process_tree::count(configuration, work, &folder, &RunDescription::default());
     counted.map(|it| (it.tree, it.ending)).map_err(|error| error.to_string())

@@ -261,7 +261,7 @@ fn summary(system: DatabaseSystem, counted: &[CountedRun; 2]) -> Vec<Table> {
 }
 
 /// Both builds' tables: path lengths, images, components and functions by class, and all that is executed by owner.
-fn details(builds: &[Build; 2], counted: &[CountedRun; 2]) -> Vec<Table> {
+fn details(builds: &[Build], counted: &[CountedRun; 2]) -> Vec<Table> {
     let mut tables = Vec::new();
     for (build, counted) in builds.iter().zip(counted) {
         let profiles = ClassProfiles::new(&counted.owners);

@@ -239,7 +239,7 @@ static void await_files(void) {
     }
 }
 
-/* Works until the clock has ticked, so that the program sees the next ticks at the same places in every run: how long the kernel
+/* Works until the clock has ticked, so that the program sees the next ticks at the same instructions in every run: how long the kernel
  * waited for devices before depends on the host. */
 static void await_tick(void) {
     struct timespec before, now;

@@ -97,7 +97,7 @@ pub enum Error {
     },
     /// The trace's file cannot be made.
     #[error(transparent)]
-    Report(#[from] report::Error),
+    Output(#[from] output_files::OutputError),
     /// The program was never started.
     #[error("the guest ended before it started the program")]
     NotStarted,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use host::interrupt::InterruptGuard;
-use report::ScratchFolder;
+use output_files::ScratchFolder;
 use session::scratch::temporary_folder;
 
 use crate::Error;

@@ -120,8 +120,8 @@ impl PreparedGuest {
         };
         let unit = plan.unit.as_ref().map(|unit| UnitName::new(&unit.function));
         let functions = unit.iter().flat_map(UnitName::functions).map(|name| (name.clone(), true));
-        let places = plan.from.iter().chain(&plan.until).filter_map(ProgramLocation::symbol);
-        let mut names = functions.chain(places.map(|text| (SymbolName::new(text), false)));
+        let locations = plan.from.iter().chain(&plan.until).filter_map(ProgramLocation::symbol);
+        let mut names = functions.chain(locations.map(|text| (SymbolName::new(text), false)));
         match names.find(|(name, is_function)| !has(name, *is_function)) {
             Some((name, is_function)) => {
                 let kind = if is_function { "function" } else { "symbol" };
@@ -185,7 +185,7 @@ impl PreparedGuest {
         programs.push(self.kernel.init.clone());
         let palcode = self.machine.palcode().clone();
         let images = GuestImages { kernel: self.kernel.image.clone(), palcode, programs };
-        let (file, name) = report::create(path)?;
+        let (file, name) = output_files::create(path)?;
         let open = |process| Writer::new(file, &Header { unit, ..self.header(process) });
         let result = write(&images, Box::new(open))?;
         name.commit()?;

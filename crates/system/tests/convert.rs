@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use analysis::names::Names;
-use analysis::replay::summary::{CondensedSummary, EXACT_TABLES, RecordTimes, Summary, SummarySettings};
+use analysis::replay::summary::{CondensedSummary, EXACT_TABLES, Summary, SummarySettings};
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use engine::Plan;
 use events::record::{Entries, Entry, Mark, address_of_word};
@@ -13,7 +13,7 @@ use image::Image;
 use pathlength_system::stream::StreamError;
 use pathlength_system::{Converted, Error, GuestImages, INSTRUCTION_SET, PalEntry, Palcode, convert, count};
 use table::Table;
-use trace::{Header, Trace, Writer};
+use trace::{Header, RecordTimes, Trace, Writer};
 
 const PAL: u64 = 0xffff_fc00_0000_0000;
 const KERNEL: u64 = 0xffff_fc00_0031_0000;

@@ -96,8 +96,8 @@ impl Table {
 /// Digits with a comma before every three.
 pub fn separated(digits: &str) -> String {
     let mut separated = String::new();
-    for (place, digit) in digits.char_indices() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.char_indices() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             separated.push(',');
         }
         separated.push(digit);

@@ -92,23 +92,23 @@ impl Definitions {
                 put_slice(&mut names, class.as_bytes());
             }
         }
-        let (mut places, mut words, mut code) = (Vec::new(), Vec::new(), Vec::new());
-        put(&mut places, self.first_block.into());
-        put(&mut places, self.blocks.len() as u64);
+        let (mut blocks, mut words, mut code) = (Vec::new(), Vec::new(), Vec::new());
+        put(&mut blocks, self.first_block.into());
+        put(&mut blocks, self.blocks.len() as u64);
         let (mut end, mut last_function) = (0, 0);
         for (block, function) in &self.blocks {
-            put_difference(&mut places, block.address, end);
-            put(&mut places, block.words.len() as u64);
-            put(&mut places, block.image.map_or(0, |image| u64::from(image) + 1));
+            put_difference(&mut blocks, block.address, end);
+            put(&mut blocks, block.words.len() as u64);
+            put(&mut blocks, block.image.map_or(0, |image| u64::from(image) + 1));
             let function = function.map_or(0, |function| u64::from(function) + 1);
-            put_difference(&mut places, function, last_function);
+            put_difference(&mut blocks, function, last_function);
             words.extend(block.words.iter().flat_map(|word| word.to_le_bytes()));
             code.extend(&block.code);
             end = block.end();
             last_function = function;
         }
         let mut payload = Vec::new();
-        for section in [names, places, words] {
+        for section in [names, blocks, words] {
             pack(&mut payload, &section, LEVEL, true)?;
         }
         if self.blocks.iter().any(|(block, _)| block.instruction_set.describes()) {
@@ -120,10 +120,10 @@ impl Definitions {
     pub fn decode(payload: &[u8], set: &'static dyn InstructionSet) -> Result<Definitions, Malformed> {
         let (mut payload, mut room) = (Bytes(payload), MAX_BYTES);
         let mut section = || unpack(&mut payload, &mut room, true);
-        let [names, places, words] = [section()?, section()?, section()?];
+        let [names, blocks, words] = [section()?, section()?, section()?];
         let mut definitions = Definitions::default();
         definitions.decode_names(&mut Bytes(&names))?;
-        definitions.decode_blocks(&mut Bytes(&places), &mut Bytes(&words), set)?;
+        definitions.decode_blocks(&mut Bytes(&blocks), &mut Bytes(&words), set)?;
         if set.describes() && !definitions.blocks.is_empty() {
             definitions.decode_code(&mut Bytes(&unpack(&mut payload, &mut room, true)?))?;
         }
@@ -161,17 +161,17 @@ impl Definitions {
 
     fn decode_blocks(
         &mut self,
-        places: &mut Bytes,
+        blocks: &mut Bytes,
         words: &mut Bytes,
         instruction_set: &'static dyn InstructionSet,
     ) -> Result<(), Malformed> {
-        self.first_block = index(places)?;
+        self.first_block = index(blocks)?;
         let (mut end, mut last_function) = (0, 0);
-        for _ in 0..places.number()? {
-            let address = places.difference(end)?;
-            let count = places.below(MAX_BLOCK as u64 + 1, "a block is too long")?;
-            let image = optional(places.number()?)?;
-            last_function = places.difference(last_function)?;
+        for _ in 0..blocks.number()? {
+            let address = blocks.difference(end)?;
+            let count = blocks.below(MAX_BLOCK as u64 + 1, "a block is too long")?;
+            let image = optional(blocks.number()?)?;
+            last_function = blocks.difference(last_function)?;
             let slice = words.take(4 * count)?;
             let words = slice.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four")));
             let block = Block { image, ..Block::new(instruction_set, address, words.collect::<Vec<_>>()) };

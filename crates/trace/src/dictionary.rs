@@ -1,5 +1,6 @@
 //! The tables that records refer to: header, functions, streams.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use isa::{INSTRUCTION_SETS, InstructionSet};
@@ -149,3 +150,6 @@ pub struct Stream {
     /// The host's process number; 0 for the first process, whose number is in the header.
     pub host_process: u32,
 }
+
+/// How often each record of a trace happened, where a record stands for many: by the process and the thread of its stream.
+pub type RecordTimes = BTreeMap<(u32, u32), Vec<u64>>;

@@ -44,8 +44,8 @@ impl Trace {
                 |&&index: &&usize| self.chunks()[index].first_unit.is_some_and(|unit| unit <= number);
             let Some(&chunk) = self.stream_chunks(stream).iter().rfind(may_have) else { continue };
             let is_begin = |entry: Entry, _: u64| entry == Entry::Mark(Mark::UnitBegins(number));
-            if let Some(place) = self.find(chunk, is_begin)? {
-                return Ok(Some(place));
+            if let Some(position) = self.find(chunk, is_begin)? {
+                return Ok(Some(position));
             }
         }
         Ok(None)

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use host::interrupt::InterruptGuard;
-use report::ScratchFolder;
+use output_files::ScratchFolder;
 use session::scratch::scratch_folder;
 
 /// The folders of a build.

@@ -191,7 +191,7 @@ impl FloatFormat {
     }
 }
 
-/// Moves bits 31:30 and 29:0 of a single to their places in a register, with the extended exponent bits in between.
+/// Moves bits 31:30 and 29:0 of a single to their positions in a register, with the extended exponent bits in between.
 fn widen(single: u32, exponent: u64) -> u64 {
     let single = u64::from(single);
     (single & 0xc000_0000) << 32 | exponent << 59 | (single & 0x3fff_ffff) << 29

@@ -20,15 +20,6 @@ pub struct UnitClasses {
     of_units: HashMap<u64, u32>,
 }
 
-impl<'a> FromIterator<(u64, &'a str)> for UnitClasses {
-    /// Units with their classes.
-    fn from_iter<I: IntoIterator<Item = (u64, &'a str)>>(units: I) -> UnitClasses {
-        let mut classes = UnitClasses::default();
-        units.into_iter().for_each(|(unit, class)| classes.add(unit, class));
-        classes
-    }
-}
-
 impl UnitClasses {
     /// A unit is of a class.
     pub fn add(&mut self, unit: u64, class: &str) {

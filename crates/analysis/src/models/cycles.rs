@@ -41,6 +41,14 @@ pub fn times(machines: &[(&str, &Machine, SummedOverProcesses<TimingModel>)]) ->
     tables
 }
 
+/// The time of a machine in one row, which is not named; of a sample, what it estimates.
+pub fn time_without_name(machine: &Machine, time: SummedOverProcesses<TimingModel>) -> Table {
+    let mut table = times(&[("", machine, time)]).remove(0);
+    table.columns.remove(0);
+    table.rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    table
+}
+
 /// One row for each machine.
 fn summary(machines: &[(&str, &Machine, SummedOverProcesses<TimingModel>)]) -> Table {
     let columns = [

@@ -12,7 +12,7 @@ use super::{ExecutionPart, InstructionResults, SummedOverProcesses, UnitClasses,
 use crate::run_counts::OUTSIDE_UNITS;
 use table::{Column, Table};
 
-/// A model for each process and machine, whose results by instruction are divided among the classes of units of work.
+/// Models of each machine, for each process or for all, whose results by instruction are divided among the classes of units of work.
 ///
 /// The class of a unit is known at its end. Until then its blocks are executed as blocks of their own, for the models, which
 /// further units of the process use again. What the models have counted of these since the unit began is then the class's.
@@ -24,6 +24,7 @@ pub struct DividedByClass<M> {
     shapes: Vec<RecordShape>,
     blocks: Vec<Block>,
     instances: ModelInstances,
+    /// By the number of the models that observe the process.
     processes: HashMap<u32, ProcessUnits>,
     /// For each machine, by class and block, the results of each instruction.
     results: Vec<HashMap<(u32, BlockId), InstructionRows>>,
@@ -45,7 +46,7 @@ struct ModelInstances {
     blocks: Vec<BlockId>,
 }
 
-/// The units of a process.
+/// The units of a process, or of all that share models.
 #[derive(Default)]
 struct ProcessUnits {
     /// The groups of instances, from 1 on.
@@ -81,10 +82,10 @@ impl Default for UnitState {
 }
 
 impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
-    /// Models that `make` makes for each process, one for each machine.
-    pub fn new(make: impl Fn() -> Vec<M> + Send + 'static) -> DividedByClass<M> {
+    /// With models of each machine that have observed nothing.
+    pub fn new(models: PerProcess<Vec<M>>) -> DividedByClass<M> {
         DividedByClass {
-            models: PerProcess::merging(make),
+            models,
             classes: UnitClasses::default(),
             shapes: Vec::new(),
             blocks: Vec::new(),
@@ -97,8 +98,8 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
 
     /// Divides what is left, after everything was executed.
     pub fn finish(&mut self) {
-        let processes: Vec<u32> = self.processes.keys().copied().collect();
-        processes.into_iter().for_each(|process| self.finish_process(process));
+        let numbers: Vec<u32> = self.processes.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.finish_models(number));
     }
 
     /// The results of everything that was executed, on a machine with this index.
@@ -139,21 +140,15 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
         parts
     }
 
-    /// A process executes nothing any more.
-    fn finish_process(&mut self, process: u32) {
-        let Some(ProcessUnits { groups, mut taken, .. }) = self.processes.remove(&process) else { return };
-        groups.iter().for_each(|group| self.divide(process, group, &mut taken));
+    /// The models with this number observe nothing any more.
+    fn finish_models(&mut self, number: u32) {
+        let Some(ProcessUnits { groups, mut taken, .. }) = self.processes.remove(&number) else { return };
+        groups.iter().for_each(|group| self.divide(number, group, &mut taken));
     }
 
-    /// Counts by a process's models of a group since its unit began belong to the unit's class, if the unit has ended.
-    fn divide(
-        &mut self,
-        process: u32,
-        group: &UnitGroup,
-        taken: &mut HashMap<BlockId, Vec<InstructionRows>>,
-    ) {
-        let (UnitState::Ended(class), Some(models)) = (group.state, self.models.models().get(&process))
-        else {
+    /// Counts by the models with this number of a group since its unit began belong to the unit's class, if the unit has ended.
+    fn divide(&mut self, number: u32, group: &UnitGroup, taken: &mut HashMap<BlockId, Vec<InstructionRows>>) {
+        let (UnitState::Ended(class), Some(models)) = (group.state, self.models.models().get(&number)) else {
             return;
         };
         self.results.resize_with(models.len(), HashMap::new);
@@ -190,7 +185,7 @@ impl<M: InstructionResults + MergeableModel> DividedByClass<M> {
             units.groups.len() - 1
         });
         let group = &mut units.groups[index];
-        self.divide(thread.process, group, &mut units.taken);
+        self.divide(self.models.model_of(thread.process), group, &mut units.taken);
         group.state = UnitState::Open;
         group.used.drain(..).for_each(|instance| group.is_used[instance as usize] = false);
         units.open.insert(thread.number, (unit, index + 1));
@@ -248,7 +243,8 @@ impl<M: InstructionResults + MergeableModel> Consumer for DividedByClass<M> {
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
-        let mut units = self.processes.remove(&thread.process).unwrap_or_default();
+        let number = self.models.model_of(thread.process);
+        let mut units = self.processes.remove(&number).unwrap_or_default();
         let mut group = units.open.get(&thread.number).map_or(OUTSIDE, |(_, group)| *group);
         let shapes = std::mem::take(&mut self.shapes);
         for entry in Entries::new(records, &shapes) {
@@ -280,7 +276,7 @@ impl<M: InstructionResults + MergeableModel> Consumer for DividedByClass<M> {
         }
         self.shapes = shapes;
         self.pass_on(thread);
-        self.processes.insert(thread.process, units);
+        self.processes.insert(number, units);
     }
 
     fn unit_class(&mut self, unit: u64, class: &str) {
@@ -288,7 +284,9 @@ impl<M: InstructionResults + MergeableModel> Consumer for DividedByClass<M> {
     }
 
     fn process_ended(&mut self, process: u32) {
-        self.finish_process(process);
+        if !self.models.is_shared() {
+            self.finish_models(process);
+        }
         self.models.process_ended(process);
     }
 }

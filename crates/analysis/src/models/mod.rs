@@ -29,7 +29,7 @@ pub use by_class::{
     ClassSum, UnitClasses, WithClasses, by_class, class_sums, mean_units, tables_of_classes, units_of_classes,
 };
 pub(crate) use class_sums::{Addable, ClassSums};
-pub use cycles::{describe, times};
+pub use cycles::{describe, time_without_name, times};
 pub use divided::{ClassResults, DividedByClass};
 pub use misses::structures;
 pub use mrc::{
@@ -37,7 +37,8 @@ pub use mrc::{
 };
 pub use summed::{ProcessResults, SummedOverProcesses, by_process};
 pub use sweep::{
-    SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, varying_columns,
+    SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, swept_rows,
+    varying_columns,
 };
 pub use totals_by_class::TotalsByClass;
 

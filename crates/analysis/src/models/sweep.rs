@@ -102,11 +102,41 @@ pub fn swept_cycles(fields: &[String], machines: &[(Vec<String>, &Machine, &Swep
     table
 }
 
+/// The rows of each machine's table, behind the values of the fields that differ; without totals.
+pub fn swept_rows(fields: &[String], machines: Vec<(Vec<String>, Table)>) -> Table {
+    let mut columns: Vec<Column> = Vec::new();
+    for (_, table) in &machines {
+        let known = |column: &Column| columns.iter().any(|other| other.name == column.name);
+        let new: Vec<Column> = table.columns.iter().filter(|column| !known(column)).cloned().collect();
+        columns.extend(new);
+    }
+    let title = machines.first().map_or("", |(_, table)| &table.title);
+    let mut all = Table::new("sweep", format!("{title}, by configuration"), &parameters(fields));
+    all.columns.extend(columns.iter().cloned());
+    for (values, table) in machines {
+        let cells: Vec<Option<usize>> = columns
+            .iter()
+            .map(|column| table.columns.iter().position(|other| other.name == column.name))
+            .collect();
+        let own = table.rows.len() - usize::from(table.total);
+        for row in &table.rows[..own] {
+            let cell = |cell: &Option<usize>| cell.map_or(Value::Missing, |cell| row[cell].clone());
+            all.row(values.iter().map(|value| value.as_str().into()).chain(cells.iter().map(cell)).collect());
+        }
+        for note in table.notes {
+            if !all.notes.contains(&note) {
+                all.notes.push(note);
+            }
+        }
+    }
+    all
+}
+
 /// The cycles of a table of [`swept_cycles`] by cause, for a chart of so many causes at most: those that are less are one
 /// column together. The sum of each row is all cycles.
 pub fn main_causes(table: &Table, most: usize) -> Table {
-    let place = |name: &str| table.columns.iter().position(|column| column.name == name);
-    let (Some(issuing), Some(last_side)) = (place(ISSUING), place(BACK_END)) else { return table.clone() };
+    let column = |name: &str| table.columns.iter().position(|column| column.name == name);
+    let (Some(issuing), Some(last_side)) = (column(ISSUING), column(BACK_END)) else { return table.clone() };
     let cell = |row: &[Value], column: usize| match row[column] {
         Value::Integer(cycles) => cycles,
         _ => 0,
@@ -134,11 +164,17 @@ pub fn main_causes(table: &Table, most: usize) -> Table {
     shown
 }
 
-/// The columns of numbers, but for those that are the same in every row, unless all are.
-pub fn varying_columns(table: &Table) -> Vec<&str> {
+/// The columns of numbers, but for those that are the same whatever values the first columns, of `fields`, have, unless all are.
+pub fn varying_columns(table: &Table, fields: usize) -> Vec<&str> {
     let numbers: Vec<usize> =
         (0..table.columns.len()).filter(|&column| table.columns[column].kind == Kind::Count).collect();
-    let is_varying = |column: &usize| table.rows.iter().any(|row| row[*column] != table.rows[0][*column]);
+    let texts: Vec<usize> =
+        (fields..table.columns.len()).filter(|&column| table.columns[column].kind == Kind::Text).collect();
+    let is_same = |a: &[Value], b: &[Value]| texts.iter().all(|&column| a[column] == b[column]);
+    let is_varying = |column: &usize| {
+        let first = |row: &Vec<Value>| table.rows.iter().find(|other| is_same(other, row));
+        table.rows.iter().any(|row| first(row).is_some_and(|first| first[*column] != row[*column]))
+    };
     let varying: Vec<usize> = numbers.iter().copied().filter(is_varying).collect();
     let shown = if varying.is_empty() { numbers } else { varying };
     shown.into_iter().map(|column| table.columns[column].name.as_str()).collect()
@@ -152,10 +188,10 @@ pub fn cross_table(table: &Table, value: &str) -> Option<Table> {
         Value::Text(text) => text.clone(),
         _ => String::new(),
     };
-    let distinct = |place: usize| {
+    let distinct = |column: usize| {
         let mut values: Vec<String> = Vec::new();
         for row in &table.rows {
-            let value = text(&row[place]);
+            let value = text(&row[column]);
             if !values.contains(&value) {
                 values.push(value);
             }
@@ -225,7 +261,7 @@ mod tests {
         let all = main_causes(&table, 12);
         assert_eq!(all.columns.len(), 6);
         assert_eq!(all.rows[0], row(&["1K"], &[50, 1, 20, 2, 27]));
-        assert_eq!(varying_columns(&table), ["cycles", BACK_END, "b", "c", "d"]);
+        assert_eq!(varying_columns(&table, 1), ["cycles", BACK_END, "b", "c", "d"]);
     }
 
     #[test]
@@ -239,7 +275,24 @@ mod tests {
         let names: Vec<&str> = cross.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names, ["size", "ways = 1", "ways = 2"]);
         assert_eq!(cross.rows, [row(&["8K"], &[7, 5]), row(&["16K"], &[4, 3])]);
-        assert_eq!(varying_columns(&table), ["misses"]);
+        assert_eq!(varying_columns(&table, 2), ["misses"]);
+        // By class, what differs between classes alone does not vary.
+        let columns =
+            [("size", Kind::Text), ("class", Kind::Text), ("units", Kind::Count), ("misses", Kind::Count)];
+        let mut table = Table::new("classes", "Misses by class", &columns[1..]);
+        table.row(row(&["a"], &[2, 5]));
+        table.row(row(&["b"], &[3, 4]));
+        table.total_row(row(&["total"], &[5, 9]));
+        let mut more = table.clone();
+        more.rows[1] = row(&["b"], &[3, 2]);
+        let machines = vec![(vec!["8K".into()], table.clone()), (vec!["16K".into()], more)];
+        let swept = swept_rows(&["size".into()], machines);
+        let rows = [("8K", "a", 2, 5), ("8K", "b", 3, 4), ("16K", "a", 2, 5), ("16K", "b", 3, 2)];
+        assert_eq!(
+            swept.rows,
+            rows.map(|(size, class, units, misses)| row(&[size, class], &[units, misses]))
+        );
+        assert_eq!(varying_columns(&swept, 1), ["misses"]);
         assert!(cross_table(&table, "cycles").is_none());
     }
 }

@@ -8,7 +8,7 @@ use machine::{MergeableModel, Model, PerProcess};
 
 use super::{Addable, ClassSums, UnitClasses};
 
-/// A model for each process, whose totals are divided among the classes of units of work: what a model counts while a thread
+/// A model for each process, or one for all, whose totals are divided among the classes of units of work: what a model counts while a thread
 /// executes is the class's of the unit that the thread is in.
 pub struct TotalsByClass<M> {
     /// The models.
@@ -20,10 +20,10 @@ pub struct TotalsByClass<M> {
 }
 
 impl<M: MergeableModel> TotalsByClass<M> {
-    /// Models that `make` makes for each process.
-    pub fn new(make: impl Fn() -> M + Send + 'static) -> TotalsByClass<M> {
+    /// With models that have observed nothing.
+    pub fn new(models: PerProcess<M>) -> TotalsByClass<M> {
         TotalsByClass {
-            models: PerProcess::merging(make),
+            models,
             classes: UnitClasses::default(),
             shapes: Vec::new(),
             sums: ClassSums::default(),
@@ -42,7 +42,7 @@ impl<M: MergeableModel> TotalsByClass<M> {
     }
 
     fn totals(&self, process: u32) -> Vec<u64> {
-        self.models.models().get(&process).map_or_else(Vec::new, M::totals)
+        self.models.models().get(&self.models.model_of(process)).map_or_else(Vec::new, M::totals)
     }
 
     /// Passes records on, all of the same unit.

@@ -9,7 +9,8 @@ use super::{Replay, SelectedInstructions};
 use crate::names::images_of;
 
 impl Replay<'_> {
-    /// Passes the selected part of the trace to a consumer: blocks of which every instruction is selected. Chunks that
+    /// Passes the selected part of the trace to a consumer: blocks of which every instruction is selected, and before all the classes
+    /// of units of work. Chunks that
     /// cannot be read are skipped, and their errors returned. `progress` is called with the number of instructions read
     /// since the last call, and can end the replay by an error.
     pub fn run_consumer<E>(
@@ -20,6 +21,7 @@ impl Replay<'_> {
         let trace = self.dictionary.trace;
         images_of(trace).iter().for_each(|image| consumer.map(image));
         trace.blocks().iter().for_each(|block| consumer.define(block));
+        trace.unit_classes().iter().for_each(|(&unit, class)| consumer.unit_class(unit, class));
         let is_unfiltered = self.filter.takes_all() && !trace.header().has_values;
         let mut positions = vec![ReplayPosition::default(); trace.streams().len()];
         let mut has_begun = vec![false; trace.chunks().len()];

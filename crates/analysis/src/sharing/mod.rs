@@ -222,11 +222,6 @@ impl SharingAnalysis {
         }
     }
 
-    /// The same, divided among the classes of units of work.
-    pub fn with_classes(self, classes: UnitClasses) -> SharingAnalysis {
-        SharingAnalysis { classes, ..self }
-    }
-
     /// The classes of units of work.
     pub fn classes(&self) -> &UnitClasses {
         &self.classes
@@ -330,7 +325,7 @@ impl SharingAnalysis {
             while at < end {
                 // An access that is not aligned may use two lines.
                 let part = (end - at).min(line - at % line) as u8;
-                let place = self.spaces.place(thread.process, at, is_store);
+                let place = self.spaces.physical_address(thread.process, at, is_store);
                 let event = self.memory.access(processor, place, part, is_store);
                 if let Some(check) = &mut self.check {
                     check.accessed(&mut self.memory, (processor, place, is_store), event.as_ref());
@@ -500,6 +495,10 @@ impl Consumer for SharingAnalysis {
             }
         }
         self.shapes = shapes;
+    }
+
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        self.classes.add(unit, class);
     }
 }
 

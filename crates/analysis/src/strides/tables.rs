@@ -119,7 +119,7 @@ impl Patterns<'_> {
         let share = "Shares are of the references of the row.".to_string();
         let later = format!(
             "A reference whose stride is less than {threshold} bytes is not compared with earlier ones; \
-             --all-references does."
+             --minimum-stride 0 does."
         );
         let heap = "Blocks of the heap are not distinguished, because the trace was recorded without --heap."
             .to_string();

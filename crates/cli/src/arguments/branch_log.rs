@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use spike::tables::LoggedRows;
 
 use super::{InputFile, OutputOptions, RowOptions};
 
@@ -90,6 +91,16 @@ pub enum LogRows {
     Block,
     /// Threads.
     Thread,
+}
+
+impl From<LogRows> for LoggedRows {
+    fn from(rows: LogRows) -> LoggedRows {
+        match rows {
+            LogRows::Function => LoggedRows::Function,
+            LogRows::Block => LoggedRows::Block,
+            LogRows::Thread => LoggedRows::Thread,
+        }
+    }
 }
 
 /// Options of `branch-log reconstruct`.

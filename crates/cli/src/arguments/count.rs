@@ -53,7 +53,7 @@ impl UnitOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// Mnemonics.
-    Instruction,
+    Mnemonic,
     /// Groups of instructions, as in Table 13 of the 1997 paper.
     Group,
     /// Functions.
@@ -61,7 +61,7 @@ pub enum By {
     /// Lines of source.
     Line,
     /// Single instructions, by their address.
-    Address,
+    Instruction,
     /// Executables and shared libraries.
     Image,
     /// Parts of the program that functions belong to, by rules (--components).
@@ -78,11 +78,11 @@ pub enum By {
 impl From<By> for CountRows {
     fn from(by: By) -> CountRows {
         match by {
-            By::Instruction => CountRows::Instruction,
+            By::Mnemonic => CountRows::Mnemonic,
             By::Group => CountRows::Group,
             By::Function => CountRows::Function,
             By::Line => CountRows::Code(CodeRows::Line),
-            By::Address => CountRows::Code(CodeRows::Address),
+            By::Instruction => CountRows::Code(CodeRows::Instruction),
             By::Image => CountRows::Image,
             By::Component => CountRows::Component,
             By::Unit => CountRows::Unit,
@@ -131,7 +131,7 @@ pub struct StaticOptions {
     /// Executables and shared libraries.
     #[arg(required = true, value_name = "IMAGE")]
     pub images: Vec<InputFile>,
-    /// The same images of another build, to compare with.
+    /// The same images of another build, from which the differences are shown.
     #[arg(long, num_args = 1.., value_name = "IMAGE")]
     pub against: Vec<InputFile>,
     #[command(flatten)]

@@ -18,7 +18,6 @@ pub enum FaultRows {
     /// Functions.
     Function,
     /// Single instructions.
-    #[value(alias = "address")]
     Instruction,
     /// Units of work.
     Unit,

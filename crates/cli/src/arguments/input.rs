@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::error::Result;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches};
-use report::protect;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use output_files::protect;
 use session::attached_program::AttachedProgram;
 use session::input::Input;
 use trace::Trace;
 
-use super::Arguments;
+use super::{Arguments, command_line};
 use crate::ranges;
 
 /// The name of the argument with the file of [`InputOptions`].
@@ -36,33 +36,110 @@ pub struct InputOptions {
     /// predictors of its own, as if it had a processor to itself; tables are sums over the processes.
     #[arg(long)]
     pub children: bool,
-    /// Attach to a program that runs already, by the number of its process, as ps shows it: until Ctrl-C, for --duration, or until
-    /// it ends. It must be run by pathlength run, and goes on. With --children, the processes that it has forked, too; those that
-    /// it forks meanwhile always.
-    #[arg(long, value_name = "PID", conflicts_with = FILE)]
-    attach: Option<ProcessId>,
-    /// With --attach, for so long.
-    #[arg(long, value_name = "SECONDS", value_parser = ranges::seconds)]
-    duration: Option<Duration>,
+    #[command(flatten)]
+    attach: AttachOptions,
 }
 
 impl InputOptions {
     /// The input.
     pub fn resolve(&self) -> anyhow::Result<Input> {
-        let &InputOptions { ref words, children, ref attach, duration } = self;
-        if let Some(ProcessId(process)) = *attach {
-            return Ok(Input::Attached(AttachedProgram { process, children, duration }));
-        }
-        if duration.is_some() {
-            bail!("--duration is for a program that runs already: name its process with --attach");
-        }
-        let (file, arguments) = words.split_first().expect("clap requires it unless there is --attach");
-        Ok(Input::of_file(file, &words_of(arguments))?)
+        resolve(&self.words, &self.attach, self.children)
     }
 
     /// Whether all processes are observed: those of a program that runs already always are.
     pub fn has_all_processes(&self) -> bool {
-        self.children || self.attach.is_some()
+        self.children || self.attach.process.is_some()
+    }
+}
+
+/// A program with its arguments, or one that runs already; of which all processes are observed.
+#[derive(Clone, Debug, Args)]
+pub struct ObservedProgramOptions {
+    /// The program, and its arguments: all that follows the program's name is its own, options too.
+    #[arg(id = FILE, value_name = "PROGRAM", required_unless_present = "attach", trailing_var_arg = true)]
+    words: Vec<InputFile>,
+    /// With --attach, the processes that it has forked, too; those that it forks meanwhile always.
+    #[arg(long, requires = "attach")]
+    children: bool,
+    #[command(flatten)]
+    attach: AttachOptions,
+}
+
+impl ObservedProgramOptions {
+    /// The program. `purpose` says what it is needed for: "to sample".
+    pub fn resolve(&self, purpose: &str) -> anyhow::Result<ObservedProgram> {
+        match resolve(&self.words, &self.attach, self.children)? {
+            Input::Program { path, arguments } => Ok(ObservedProgram::Started { path, arguments }),
+            Input::Attached(attached) => Ok(ObservedProgram::Running(attached)),
+            input @ (Input::Trace(_) | Input::SavedCounts(_)) => {
+                bail!("{input} is no program {purpose}, but the result of an earlier run: name a program")
+            }
+        }
+    }
+}
+
+/// A program that is observed while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObservedProgram {
+    /// A program that is started.
+    Started {
+        /// Its file.
+        path: PathBuf,
+        /// Its arguments.
+        arguments: Vec<OsString>,
+    },
+    /// A program that runs already.
+    Running(AttachedProgram),
+}
+
+/// A program that runs already.
+#[derive(Clone, Debug, Args)]
+struct AttachOptions {
+    /// Attach to a program that runs already, by the number of its process, as ps shows it: until Ctrl-C, for --duration, or until
+    /// it ends. It must be run by pathlength run, and goes on. With --children, the processes that it has forked, too; those that
+    /// it forks meanwhile always.
+    #[arg(
+        id = "attach",
+        long,
+        value_name = "PID",
+        conflicts_with_all = [FILE, "cpu", "sysroot", "set", "unset", "clear_env", "statuses"]
+    )]
+    process: Option<ProcessId>,
+    /// With --attach, for so long.
+    #[arg(long, value_name = "SECONDS", value_parser = ranges::seconds)]
+    duration: Option<Duration>,
+}
+
+/// The input that options name.
+fn resolve(words: &[InputFile], attach: &AttachOptions, children: bool) -> anyhow::Result<Input> {
+    let duration = attach.duration;
+    if let Some(ProcessId(process)) = attach.process {
+        return Ok(Input::Attached(AttachedProgram { process, children, duration }));
+    }
+    if duration.is_some() {
+        bail!("--duration is for a program that runs already: name its process with --attach");
+    }
+    let (file, arguments) = words.split_first().expect("clap requires it unless there is --attach");
+    Ok(Input::of_file(file, &words_of(arguments))?)
+}
+
+/// A trace, or a program with its arguments, which is run.
+#[derive(Clone, Debug, Args)]
+pub struct RecordedOrRunOptions {
+    /// A trace; or a program and its arguments: all that follows a program's name is its own, options too.
+    #[arg(id = FILE, value_name = "FILE", required = true, trailing_var_arg = true)]
+    words: Vec<InputFile>,
+}
+
+impl RecordedOrRunOptions {
+    /// The file that is named.
+    pub fn path(&self) -> &Path {
+        &self.words[0]
+    }
+
+    /// The input.
+    pub fn resolve(&self) -> anyhow::Result<Input> {
+        Ok(Input::of_file(&self.words[0], &words_of(&self.words[1..]))?)
     }
 }
 
@@ -191,19 +268,26 @@ fn protect_inputs(matches: &ArgMatches) {
 
 /// Parses a command line.
 pub fn parse(words: &[OsString]) -> Result<Arguments> {
-    let mut command = Arguments::command();
+    let mut command = command_line();
     // A first pass finds the file, whether the options are valid or not.
     let preview = command.clone().ignore_errors(true).try_get_matches_from(words);
-    if let Ok(Some((name, options))) = preview.as_ref().map(ArgMatches::subcommand)
-        && names_trace(options)
-    {
-        command = command.mut_subcommand(name, |command| {
-            command.mut_arg(FILE, |argument| argument.trailing_var_arg(false))
-        });
+    if let Ok(matches) = preview {
+        command = with_options_after_trace(command, &matches);
     }
     let matches = command.try_get_matches_from_mut(words)?;
     protect_inputs(&matches);
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The command with options allowed after the file of the chosen subcommand, if that is a trace.
+fn with_options_after_trace(command: Command, matches: &ArgMatches) -> Command {
+    match matches.subcommand() {
+        Some((name, below)) => {
+            command.mut_subcommand(name, |command| with_options_after_trace(command, below))
+        }
+        None if names_trace(matches) => command.mut_arg(FILE, |argument| argument.trailing_var_arg(false)),
+        None => command,
+    }
 }
 
 /// Whether the file is a trace, and not a program.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use analysis::call_tree::{CallRows, CallSelection, EntryRows};
 use analysis::models;
+use anyhow::bail;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use machine::{HintedRegions, Holds, Setting, Sweep};
@@ -18,6 +19,9 @@ use super::{
 };
 use crate::console::CommandConsole;
 use crate::ranges;
+
+/// The machine of models if none is named.
+const DEFAULT_MACHINE: &str = "alphastation500";
 
 /// The execution that is simulated: of a trace, a program that is run, or one that runs already.
 #[derive(Clone, Debug, Args)]
@@ -102,8 +106,8 @@ pub struct MachineSettings {
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub settings: Vec<Setting>,
     /// Simulate the machine with each of these values of a field, all in one pass: dcache.size=8K,16K,32K. With -o
-    /// NAME.html, charts. Can be given twice, for each combination of two fields.
-    #[arg(long = "sweep", value_name = "FIELD=VALUES", conflicts_with = "by")]
+    /// NAME.html, charts. Can be given twice, for each combination of two fields. With --by, the rows of each.
+    #[arg(long = "sweep", value_name = "FIELD=VALUES")]
     pub sweeps: Vec<Sweep>,
     /// Keep the results of a sweep of a trace in this file while it runs: the same command goes on where it was interrupted.
     #[arg(long, value_name = "FILE", requires = "sweeps")]
@@ -125,7 +129,6 @@ pub enum Rows {
     /// Lines of source.
     Line,
     /// Single instructions.
-    #[value(alias = "address")]
     Instruction,
     /// Units of work.
     Unit,
@@ -156,11 +159,11 @@ pub struct CallOptions {
     /// With --by call-tree, leave out calls that cost less than this share of the total.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = ranges::percent)]
     pub threshold: f64,
-    /// For -o NAME.svg, .html or .folded, the event that is shown, by its column's heading: loads, 'dcache misses'. For
-    /// NAME.pb.gz (pprof), which has all events, the first one.
-    #[arg(long, value_name = "EVENT")]
-    pub event: Option<String>,
-    /// For -o NAME.svg or .html, an earlier run's collapsed stacks (-o NAME.folded) to compare with.
+    /// For -o NAME.svg, .html or .folded, the column that is charted, by its heading: loads, 'dcache misses'. For
+    /// NAME.pb.gz (pprof), which has all of them, the first one.
+    #[arg(long, value_name = "COLUMN")]
+    pub chart: Option<String>,
+    /// For -o NAME.svg or .html, the collapsed stacks (-o NAME.folded) of another run, from which the differences are shown.
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
 }
@@ -169,7 +172,7 @@ impl CallOptions {
     /// The calls, for a session.
     pub fn request(&self) -> CallsRequest {
         let selection = CallSelection { functions: self.functions.clone(), threshold: self.threshold };
-        CallsRequest { selection, event: self.event.clone(), against: self.against.clone() }
+        CallsRequest { selection, chart: self.chart.clone(), against: self.against.clone() }
     }
 }
 
@@ -293,7 +296,7 @@ impl ResultOptions {
 #[derive(Debug, Args)]
 pub struct ModelOptions {
     /// The machine: a name that pathlength machines lists, or a file. Can be given several times.
-    #[arg(long = "machine", value_name = "MACHINE", default_value = "alphastation500")]
+    #[arg(long = "machine", value_name = "MACHINE", default_value = DEFAULT_MACHINE)]
     pub machines: Vec<MachineName>,
     #[command(flatten)]
     pub settings: MachineSettings,
@@ -345,40 +348,46 @@ pub struct CallsOptions {
     pub results: ResultOptions,
 }
 
-/// The events that are shown: instructions, or those of a machine.
+/// The events that a program's or a machine's model counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MeasuredEvent {
+    /// Executed instructions, loads and stores.
+    Instructions,
+    /// Misses of the machine's caches and TLBs.
+    Misses,
+    /// The machine's cycles.
+    Cycles,
+}
+
+/// The events that are shown, and the machine that has them.
 #[derive(Clone, Debug, Args)]
 pub struct EventOptions {
-    /// Show misses of this machine's caches and TLBs.
-    #[arg(long, value_name = "MACHINE", conflicts_with = "time")]
-    caches: Option<MachineName>,
-    /// Show this machine's cycles.
+    /// The events to show: of the program alone, or of a machine that executes it.
+    #[arg(long, value_name = "EVENT", default_value = "instructions")]
+    event: MeasuredEvent,
+    /// With --event misses or cycles, the machine: a name that pathlength machines lists, or a file [default: alphastation500].
     #[arg(long, value_name = "MACHINE")]
-    time: Option<MachineName>,
+    machine: Option<MachineName>,
     /// Change a field of that machine: dcache.size=16K. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     settings: Vec<Setting>,
 }
 
-/// The model that counts the events that are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventModel {
-    /// Of instructions.
-    Instructions,
-    /// Of misses.
-    Caches,
-    /// Of cycles.
-    Time,
-}
-
 impl EventOptions {
-    /// The model, and its machine.
-    pub fn model(&self) -> anyhow::Result<(EventModel, SelectedMachines)> {
-        let (model, name) = match (&self.caches, &self.time) {
-            (Some(name), _) => (EventModel::Caches, Some(name)),
-            (None, Some(name)) => (EventModel::Time, Some(name)),
-            (None, None) => (EventModel::Instructions, None),
+    /// The events, and the machine that has them, if one has.
+    pub fn selected(&self) -> anyhow::Result<(MeasuredEvent, SelectedMachines)> {
+        let has_machine = self.machine.is_some() || !self.settings.is_empty();
+        let machine = match (self.event, &self.machine) {
+            (MeasuredEvent::Instructions, _) if has_machine => {
+                bail!(
+                    "--machine and --set are for --event misses and --event cycles: instructions are those of the program"
+                )
+            }
+            (MeasuredEvent::Instructions, _) => None,
+            (_, Some(name)) => Some(name.as_ref()),
+            (_, None) => Some(DEFAULT_MACHINE),
         };
-        Ok((model, SelectedMachines::find(name, &self.settings)?))
+        Ok((self.event, SelectedMachines::find(&machine, &self.settings)?))
     }
 }
 

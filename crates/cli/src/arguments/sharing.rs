@@ -22,7 +22,6 @@ pub enum SharingRows {
     /// Lines of source.
     Line,
     /// Single instructions.
-    #[value(alias = "address")]
     Instruction,
     /// Classes of units of work (--unit, --class).
     Class,

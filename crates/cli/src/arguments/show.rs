@@ -58,7 +58,7 @@ pub struct ShowOptions {
     /// The time slice of threads that share a processor, in instructions.
     #[arg(long, value_name = "N", requires = "processors", default_value_t = 100_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub quantum: u64,
+    pub time_slice: u64,
     /// A table of addresses for each process; -o names a directory then.
     #[arg(long)]
     pub separate: bool,
@@ -124,7 +124,7 @@ pub struct SelectionOptions {
     pub instructions: Option<RangeInclusive<u64>>,
     /// Units of work by their number: 3 or 3-5.
     #[arg(long, value_name = "N-M", value_parser = ranges::numbers)]
-    pub units: Option<RangeInclusive<u64>>,
+    pub unit_number: Option<RangeInclusive<u64>>,
 }
 
 /// Options of `check`.

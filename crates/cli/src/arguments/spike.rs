@@ -1,18 +1,17 @@
-//! Options of `profile` and `spike`.
+//! Options of `spike`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use spike::instrument::Update;
 
-use super::samples::SampleOptions;
 use super::spike_environment::{
     CollectOptions, DatabaseOptions, ListOptions, ManagerOptions, RegisterOptions, RemoveOptions,
     SpikeExportOptions, SpikeRunOptions, UseOptions,
 };
-use super::{CallOptions, EndingOptions, EngineOptions, InputFile, InputOptions, OutputOptions, RowOptions};
+use super::{EndingOptions, EngineOptions, InputFile, OutputOptions, RecordedOrRunOptions};
 
-/// Options of `profile`.
+/// Options of `spike profile`.
 #[derive(Debug, Args)]
 pub struct ProfileOptions {
     #[command(flatten)]
@@ -20,31 +19,40 @@ pub struct ProfileOptions {
     #[command(flatten)]
     pub ending: EndingOptions,
     /// Replace an existing profile.
-    #[arg(long, conflicts_with = "sample")]
+    #[arg(long)]
     pub replace: bool,
-    /// Run nothing: take the counts that runs of an instrumented image left in this file. PROGRAM is the original image.
-    #[arg(long, value_name = "FILE", conflicts_with = "sample")]
+    /// Run nothing: take the counts that runs of an instrumented image left in this file. FILE is the original image.
+    #[arg(long, value_name = "FILE")]
     pub from_counts: Option<InputFile>,
+    /// The profile.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
     #[command(flatten)]
-    pub samples: SampleOptions,
-    #[command(flatten)]
-    pub calls: CallOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: InputOptions,
+    pub input: RecordedOrRunOptions,
 }
 
 /// What `spike` does.
 #[derive(Debug, Subcommand)]
 pub enum SpikeCommand {
+    /// Count the blocks and edges of a program exactly, for spike optimize.
+    #[command(
+        override_usage = "pathlength spike profile [OPTIONS] -o <FILE> <TRACE|PROGRAM> [ARG]...",
+        after_help = "\
+Examples:
+  pathlength spike profile -o sort.profile ./sort train.txt
+  pathlength spike optimize ./sort --profile sort.profile -o sort.spike
+  pathlength spike profile -o sort.profile sort.trace
+  pathlength spike profile --from-counts sort.counting.counts -o sort.profile ./sort
+
+The profile has every executed image that was linked with -Wl,--emit-relocs. Counts are added to those of an existing profile, so that \
+several runs can train it. A profile is JSON."
+    )]
+    Profile(ProfileOptions),
     /// Write a better image: shorter paths, denser code; or optimize a registered application.
     #[command(after_help = "\
 Examples:
   pathlength spike optimize sort               of a registered application, by what was collected
-  pathlength profile -o sort.profile ./sort train.txt
+  pathlength spike profile -o sort.profile ./sort train.txt
   pathlength spike optimize ./sort --profile sort.profile -o sort.spike
   pathlength compare ./sort ./sort.spike -- test.txt
 
@@ -57,7 +65,7 @@ Examples:
   pathlength spike instrument sort             of a registered application
   pathlength spike instrument ./sort -o sort.counting
   ./sort.counting train.txt                    on any Alpha system, or under qemu-alpha
-  pathlength profile --from-counts sort.counting.counts -o sort.profile ./sort
+  pathlength spike profile --from-counts sort.counting.counts -o sort.profile ./sort
 
 Runs add to the file with the counts, also if they are killed, and with atomic additions at the same time. To begin again, instrument again, and \
 a registered application with --replace.")]
@@ -189,7 +197,7 @@ pub struct OptimizeOptions {
     pub database: DatabaseOptions,
     /// The image: a program or a shared object. Without --profile and -o, a registered application: its name, or its program.
     pub image: InputFile,
-    /// The profile, made by `pathlength profile`; also one of another build, as far as procedures and blocks can be matched.
+    /// The profile, made by `pathlength spike profile`; also one of another build, as far as procedures and blocks can be matched.
     #[arg(long, value_name = "FILE", requires = "output")]
     pub profile: Option<InputFile>,
     /// The optimized image.

@@ -38,12 +38,9 @@ pub struct StridesOptions {
     /// The number of references back to which strides are counted.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub depth: u32,
-    /// A reference with a stride shorter than this is not compared with earlier references.
+    /// A reference with a stride shorter than this is not compared with earlier references; with 0 each is.
     #[arg(long, value_name = "BYTES", default_value_t = 128)]
-    pub threshold: u64,
-    /// Compare every reference with all earlier ones within --depth, as with --threshold 0.
-    #[arg(long, conflicts_with = "threshold")]
-    pub all_references: bool,
+    pub minimum_stride: u64,
     /// Count strides in elements, not in bytes: of an array if its type is known, otherwise of the size of the access.
     #[arg(long)]
     pub in_elements: bool,

@@ -1,12 +1,13 @@
-//! Options of `trace` and `attach`, and what is recorded.
+//! Options of `trace`, and the part that is recorded.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use engine::Plan;
 use session::simulation::PlannedPart;
 
-use super::{EndingOptions, EngineOptions, ProcessId, ProgramOptions};
+use super::{EndingOptions, EngineOptions, ObservedProgramOptions};
 use crate::ranges;
 
 /// Options of `trace`.
@@ -24,7 +25,7 @@ pub struct TraceOptions {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
-    pub program: ProgramOptions,
+    pub program: ObservedProgramOptions,
 }
 
 /// The part of a program's run that is recorded, or simulated by a model.
@@ -67,22 +68,16 @@ pub struct RecordedOptions {
     /// Record allocations on the heap, too, so that `strides` can distinguish blocks.
     #[arg(long)]
     pub heap: bool,
+    /// Record everything, with the classes of units of work: a unit's class is from the first call of a function in it that names one,
+    /// as with count --class. Without, classes are the functions of --unit, which can then be given several times. Can be given several
+    /// times.
+    #[arg(long = "class", value_name = "RULE")]
+    pub classes: Vec<engine::ClassRule>,
 }
 
-/// Options of `attach`.
-#[derive(Debug, Args)]
-pub struct AttachOptions {
-    #[command(flatten)]
-    pub plan: PlanOptions,
-    #[command(flatten)]
-    pub recorded: RecordedOptions,
-    /// Record the processes that it has forked, too; processes that it forks later are always recorded.
-    #[arg(long)]
-    pub children: bool,
-    /// The trace file.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-    /// The number of the process, as ps shows it.
-    #[arg(value_name = "PID")]
-    pub process: ProcessId,
+impl RecordedOptions {
+    /// The plan of a recording of this part.
+    pub fn plan(&self, part: &PlannedPart) -> anyhow::Result<Plan> {
+        Ok(Plan { values: self.values, heap: self.heap, ..part.plan_with_classes(&self.classes)? })
+    }
 }

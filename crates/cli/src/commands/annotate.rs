@@ -12,7 +12,7 @@ use session::simulation::{Needs, Simulation};
 use table::Table;
 
 use super::models::models_of;
-use crate::arguments::{AnnotateOptions, ClassOptions, EventModel};
+use crate::arguments::{AnnotateOptions, ClassOptions, MeasuredEvent};
 use crate::console::CommandConsole;
 
 /// Lines at the beginning of a page.
@@ -22,12 +22,14 @@ const LINES: usize = 15;
 pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
     let console = CommandConsole::new(&options.output, None);
     check_output(&console, options.functions.len() != 1)?;
-    let (model, machines) = options.events.model()?;
+    let (event, machines) = options.events.selected()?;
     let simulation = &options.input.simulation(&ClassOptions::default(), machines, &console)?;
-    match model {
-        EventModel::Instructions => show(options, simulation, || vec![InstructionCounts::new()]),
-        EventModel::Caches => show(options, simulation, models_of(&simulation.machines, Caches::new)),
-        EventModel::Time => show(options, simulation, timing_models(&simulation.machines.machines, None)?),
+    match event {
+        MeasuredEvent::Instructions => show(options, simulation, || vec![InstructionCounts::new()]),
+        MeasuredEvent::Misses => show(options, simulation, models_of(&simulation.machines, Caches::new)),
+        MeasuredEvent::Cycles => {
+            show(options, simulation, timing_models(&simulation.machines.machines, None)?)
+        }
     }
 }
 

@@ -74,17 +74,17 @@ fn name(command: &Command) -> &str {
 }
 
 /// A paragraph of the text after a command's help.
-struct Paragraph<'t> {
+pub struct Paragraph<'t> {
     /// Whether it has the heading of examples.
-    is_examples: bool,
+    pub is_examples: bool,
     /// Lines that stay as they are.
-    code: Vec<&'t str>,
+    pub code: Vec<&'t str>,
     /// Lines of a sentence.
-    prose: Vec<&'t str>,
+    pub prose: Vec<&'t str>,
 }
 
 /// The paragraphs of the text after a command's help: the examples, and what is said of them.
-fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
+pub fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
     text.split("\n\n").map(|paragraph| {
         let example = paragraph.strip_prefix("Example");
         let mut code = Vec::new();

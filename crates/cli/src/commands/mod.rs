@@ -1,7 +1,6 @@
 //! One module a subcommand.
 
 pub mod annotate;
-pub mod attach;
 pub mod branch_log;
 pub mod build;
 pub mod caches;
@@ -18,15 +17,15 @@ pub mod man;
 mod models;
 pub mod mrc;
 pub mod objects;
-pub mod profile;
 pub mod qemu;
 pub mod run;
-mod samples;
+pub mod sample;
 pub mod sharing;
 pub mod show;
 pub mod spike;
 mod spike_check;
 mod spike_environment;
+mod spike_profile;
 pub mod statics;
 pub mod strides;
 pub mod study;

@@ -43,8 +43,13 @@ impl<'a> ModelCommand<'a> {
     pub fn sweep<'s>(&'s self, simulation: &'s Simulation) -> Option<SweepRequest<'s>> {
         let settings = &self.options.settings;
         let resume = settings.resume.as_deref();
-        let request =
-            || SweepRequest { simulation, settings: &settings.settings, sweeps: &settings.sweeps, resume };
+        let request = || SweepRequest {
+            simulation,
+            rows: self.rows,
+            settings: &settings.settings,
+            sweeps: &settings.sweeps,
+            resume,
+        };
         (!settings.sweeps.is_empty()).then(request)
     }
 

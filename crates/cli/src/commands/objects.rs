@@ -10,17 +10,17 @@ use machine::{Caches, InstructionCounts, MergeableModel, PerProcess};
 use report::Format;
 use session::machines::timing_models;
 use session::objects::ObjectRules;
-use session::simulation::{Needs, Simulation};
+use session::simulation::{Needs, OWN_PROCESSORS, Simulation};
 use session::tables::{ModelSet, write_divided};
 
 use super::models::models_of;
-use crate::arguments::{EventModel, ObjectLayout, ObjectsOptions};
+use crate::arguments::{MeasuredEvent, ObjectLayout, ObjectsOptions};
 use crate::console::CommandConsole;
 
 /// Runs the program, and writes the table.
 pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
     options.output.check(false)?;
-    let (model, machines) = options.events.model()?;
+    let (event, machines) = options.events.selected()?;
     let console = CommandConsole::new(&options.output, Some(&options.row_options));
     let simulation = &options.input.simulation(&options.classes, machines, &console)?;
     if simulation.input.is_trace() {
@@ -32,17 +32,17 @@ pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
             "--as waiters shows classes of units of work: name several functions with --unit FUNCTION, or one and --class RULE"
         );
     }
-    match model {
-        EventModel::Caches => {
+    match event {
+        MeasuredEvent::Misses => {
             of_processors(options, simulation, models_of(&simulation.machines, Caches::new))
         }
-        EventModel::Time => {
+        MeasuredEvent::Cycles => {
             of_processors(options, simulation, timing_models(&simulation.machines.machines, None)?)
         }
-        EventModel::Instructions if has_classes => {
+        MeasuredEvent::Instructions if has_classes => {
             by_class(options, simulation, || vec![InstructionCounts::new()])
         }
-        EventModel::Instructions => write(options, simulation, vec![InstructionCounts::new()]),
+        MeasuredEvent::Instructions => write(options, simulation, vec![InstructionCounts::new()]),
     }
 }
 
@@ -67,8 +67,9 @@ fn by_class<M: InstructionResults + MergeableModel + 'static>(
     simulation.check_classes(false)?;
     let (configuration, mut plan) = simulation.prepare_classes()?;
     let kind = find_rules(options, simulation, &configuration, &mut plan)?;
-    let model = WithCallTree::of_objects(DividedByClass::new(make)).with_classes();
-    let mut simulated = simulation.run_classes((configuration, plan), model)?;
+    let model = WithCallTree::of_objects(DividedByClass::new(simulation.process_models(make))).with_classes();
+    let mut simulated = simulation.run_planned((configuration, plan), model)?;
+    simulated.notes.extend(simulation.has_own_processors().then(|| OWN_PROCESSORS.into()));
     simulated.model.model.finish();
     let tree = &simulated.model;
     match options.layout.rows() {

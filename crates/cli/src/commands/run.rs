@@ -56,7 +56,7 @@ fn not_started(error: &engine::Error, program: &Path) -> ExitCode {
     ExitCode::from(if program.exists() { 126 } else { 127 })
 }
 
-/// Runs the program so that `pathlength attach` can record it.
+/// Runs the program so that `pathlength trace --attach` can record it.
 fn attachable(process: &mut Process, configuration: &Configuration) -> anyhow::Result<ProgramEnd> {
     let arguments =
         configuration.arguments.iter().map(|argument| argument.to_string_lossy().into()).collect();

@@ -50,11 +50,15 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
         || !options.scaling.is_empty()
         || options.by.is_some_and(SharingRows::is_of_time);
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
-    let has_classes = options.by == Some(SharingRows::Class) || simulation.has_classes();
-    let recorded = match has_classes {
-        true => record_with_classes(simulation, options.by, is_timed)?,
-        false => simulation.record()?,
-    };
+    // Of a trace that has classes, other rows are those of everything.
+    let can_have_classes = !is_timed && options.by.is_none_or(SharingRows::has_classes);
+    let has_classes = options.by == Some(SharingRows::Class)
+        || simulation.asks_for_classes()
+        || can_have_classes && simulation.has_classes();
+    if has_classes {
+        check_classes(simulation, options.by, is_timed)?;
+    }
+    let recorded = simulation.record(has_classes)?;
     let trace = &recorded.trace;
     let most = CoherentMemory::MOST_PROCESSORS as u32;
     let threads = u32::try_from(trace.streams().len()).unwrap_or(most);
@@ -77,8 +81,7 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     }
     let order = ReplayOrder::Interleaved(schedule);
     let objects = trace.mapped_objects().clone();
-    let unit_classes = trace.unit_classes().iter().map(|(&unit, class)| (unit, class.as_str())).collect();
-    let mut model = SharingAnalysis::new(&machine, coherence, processors, objects).with_classes(unit_classes);
+    let mut model = SharingAnalysis::new(&machine, coherence, processors, objects);
     if options.check {
         model.check_coherence();
     }
@@ -103,20 +106,15 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     write(options, simulation, has_classes, &simulated)
 }
 
-/// Records a program with the classes of its units of work.
-fn record_with_classes(
-    simulation: &Simulation,
-    by: Option<SharingRows>,
-    is_timed: bool,
-) -> anyhow::Result<RecordedInput> {
+/// Whether the tables can have classes.
+fn check_classes(simulation: &Simulation, by: Option<SharingRows>, is_timed: bool) -> anyhow::Result<()> {
     if is_timed || by.is_some_and(|by| !by.has_classes()) {
         bail!(
             "with classes of units, rows are classes, cache lines, data, threads, functions, lines or instructions, and nothing is of \
              a simulation in time: --by class, --by data, or no --by for a summary"
         );
     }
-    simulation.check_classes(false)?;
-    simulation.record_with_classes()
+    simulation.check_classes(false)
 }
 
 /// What a simulation in time needs of a machine.

@@ -9,7 +9,7 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
     Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection,
 };
-use report::{Format, OutputFolder, PagedStream, StandardStream, TableWriter};
+use report::{Format, PagedStream, StandardStream, TableFolder, TableWriter};
 use session::console::Console;
 use session::program::protect_images;
 use session::views::{replay_selected, report_damage, selected_tables};
@@ -25,17 +25,17 @@ const ROWS: usize = 20;
 /// Shows the trace. Parts that cannot be read are reported, and make the exit status 1.
 pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
     let console = CommandConsole::new(&options.output, Some(&options.rows));
-    let selects_units = options.selection.units.is_some();
+    let selects_units = options.selection.unit_number.is_some();
     let trace = Trace::open(&options.trace)?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
     let filter = Filter::new(&selection(&options.selection), &dictionary)?;
-    let quantum = options.quantum;
+    let time_slice = options.time_slice;
     let order = options
         .processors
-        .map_or(ReplayOrder::Time, |processors| ReplayOrder::Processors { processors, quantum });
+        .map_or(ReplayOrder::Time, |processors| ReplayOrder::Processors { processors, quantum: time_slice });
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
     let system_call = engine::system_call_name;
     let is_whole = match options.view {
@@ -91,7 +91,7 @@ fn addresses(console: &CommandConsole, replay: &Replay, options: &ShowOptions) -
         report::write_long("addresses", format, destination, |out| table(replay, "addresses", out))?;
         return Ok(is_whole);
     }
-    let mut folder = destination.path.map(OutputFolder::new).transpose()?;
+    let mut folder = destination.path.map(TableFolder::new).transpose()?;
     report::check(true, format, destination.path)?;
     let trace = replay.dictionary.trace;
     let processes: BTreeSet<u32> = trace.streams().iter().map(|stream| stream.process).collect();
@@ -104,7 +104,7 @@ fn addresses(console: &CommandConsole, replay: &Replay, options: &ShowOptions) -
             None => report::write_long(&name, format, destination, |out| table(&replay, &name, out))?,
         }
     }
-    folder.map_or(Ok(()), OutputFolder::commit)?;
+    folder.map_or(Ok(()), TableFolder::commit)?;
     Ok(is_whole)
 }
 
@@ -130,7 +130,7 @@ fn table_of_addresses(
         written.map_err(report::Error::into_io)
     };
     let mut addresses = Addresses::new(replay, name, sink);
-    let selects_units = options.selection.units.is_some();
+    let selects_units = options.selection.unit_number.is_some();
     let is_whole = replay_selected(console, replay, selects_units, &mut addresses, is_quiet)?;
     addresses.finish()?;
     table_writer.map_or(Ok(()), TableWriter::finish)?;
@@ -159,6 +159,6 @@ pub(super) fn selection(options: &SelectionOptions) -> Selection {
         data_range: options.data_range,
         threads: options.threads.into_iter().chain(processes).collect(),
         instructions: options.instructions,
-        units: options.units,
+        units: options.unit_number,
     }
 }

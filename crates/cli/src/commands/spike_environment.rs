@@ -11,16 +11,13 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use anyhow::Context;
-use report::OutputFolder;
+use output_files::OutputFolder;
 use spike::optimize::Options;
-use spike_environment::{
-    ApplicationPhase, ApplicationView, Environment, ExportedImage, ImageView, Made, Substitutes,
-};
+use spike::tables::number;
+use spike_environment::{ApplicationPhase, Environment, ExportedImage, Made, Substitutes, tables};
 use spike_manager::{Manager, ManagerSettings};
-use table::{Kind, Table, Value};
 
 use super::run as run_command;
-use super::spike::{count, number};
 use crate::arguments::{
     CollectOptions, EngineOptions, InstrumentOptions, ListOptions, ManagerOptions, OptimizeOptions,
     RegisterOptions, RemoveOptions, SpikeExportOptions, SpikeRunOptions, UseOptions,
@@ -73,7 +70,7 @@ pub fn optimize(options: &OptimizeOptions, settings: Options) -> anyhow::Result<
     let application = find(&environment, &options.image)?;
     environment.optimize(&application, settings, &mut |made| report(made, "optimized"))?;
     let application = environment.application(&application.name)?;
-    crate::console::write(&[images(&environment.view(&application)?)], &options.report())?;
+    crate::console::write(&[tables::images(&environment.view(&application)?)], &options.report())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -248,7 +245,7 @@ pub fn export(options: &SpikeExportOptions) -> anyhow::Result<ExitCode> {
 
 /// Writes images into a folder, under their own names.
 fn export_images(images: &[ExportedImage], folder: &Path) -> anyhow::Result<()> {
-    images.iter().for_each(|image| report::protect(&image.original));
+    images.iter().for_each(|image| output_files::protect(&image.original));
     let mut outputs = OutputFolder::new(folder)?;
     let mut names = Vec::new();
     for image in images {
@@ -300,90 +297,10 @@ pub fn list(options: &ListOptions) -> anyhow::Result<ExitCode> {
     let table = match &options.application {
         Some(name) => {
             let application = environment.application(name)?;
-            images(&environment.view(&application)?)
+            tables::images(&environment.view(&application)?)
         }
-        None => applications(&environment.views()?),
+        None => tables::applications(&environment.views()?),
     };
     crate::console::write(&[table], &options.output)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn text(text: impl ToString) -> Value {
-    Value::Text(text.to_string())
-}
-
-fn maybe(value: Option<f64>) -> Value {
-    value.map_or(Value::Missing, Value::Real)
-}
-
-/// A row for each application.
-fn applications(views: &[ApplicationView]) -> Table {
-    let columns = [
-        ("application", Kind::Text),
-        ("executes", Kind::Text),
-        ("images", Kind::Count),
-        ("instrumented", Kind::Count),
-        ("optimized", Kind::Count),
-        ("profiled instructions", Kind::Count),
-        ("removed (%)", Kind::Percent(1)),
-        ("program", Kind::Text),
-    ];
-    let mut table = Table::new("applications", "Registered applications", &columns);
-    for view in views {
-        let number_of =
-            |is: fn(&ImageView) -> bool| count(view.images.iter().filter(|image| is(image)).count() as u64);
-        table.row(vec![
-            text(&view.name),
-            text(view.phase),
-            number_of(|_| true),
-            number_of(|image| image.instrumented),
-            number_of(|image| image.optimized),
-            count(view.executed()),
-            maybe(view.removed()),
-            text(view.images.first().map(|image| image.path.display().to_string()).unwrap_or_default()),
-        ]);
-    }
-    table
-}
-
-/// A row for each image of an application.
-fn images(view: &ApplicationView) -> Table {
-    let columns = [
-        ("image", Kind::Text),
-        ("role", Kind::Text),
-        ("bytes", Kind::Count),
-        ("instrumented", Kind::Text),
-        ("optimized", Kind::Text),
-        ("loads", Kind::Count),
-        ("profiled instructions", Kind::Count),
-        ("removed (%)", Kind::Percent(1)),
-        ("code", Kind::Count),
-        ("optimized code", Kind::Count),
-        ("note", Kind::Text),
-    ];
-    let title = format!("Images of {}, which executes the {} ones", view.name, view.phase);
-    let mut table = Table::new("images", &title, &columns);
-    let yes = |is: bool| text(if is { "yes" } else { "no" });
-    let size = |code: Option<u64>| code.map_or(Value::Missing, count);
-    for image in &view.images {
-        table.row(vec![
-            text(image.path.display()),
-            text(&image.role),
-            count(image.size),
-            yes(image.instrumented),
-            yes(image.optimized),
-            count(image.loads),
-            count(image.executed),
-            maybe(image.removed),
-            size(image.code),
-            size(image.optimized_code),
-            text(&image.note),
-        ]);
-    }
-    table.notes.push(
-        "Loads are those of the instrumented image. Code is in instructions. Removed are those of the profiled runs that the optimized image does without, but for branches that \
-         code layout removes or adds."
-            .into(),
-    );
-    table
 }

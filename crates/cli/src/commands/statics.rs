@@ -15,8 +15,8 @@ pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
     let mut tables = if options.against.is_empty() {
         vec![statics::images("images", "Images", &build)]
     } else {
-        let other = read(&options.against)?;
-        statics::comparison(build, other).context("--against names the same images of another build")?
+        let baseline = read(&options.against)?;
+        statics::comparison(baseline, build).context("--against names the same images of another build")?
     };
     let sorted = options.rows.apply(&mut tables);
     crate::console::write(&tables, &options.output)?;

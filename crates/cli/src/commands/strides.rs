@@ -15,7 +15,7 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     let machines = options.advice.then(|| SelectedMachines::find([&options.machine], &[])).transpose()?;
     let settings = StrideSettings {
         depth: options.depth,
-        threshold: if options.all_references { 0 } else { options.threshold },
+        threshold: options.minimum_stride,
         bins: Bins { is_signed: options.signed, in_elements: options.in_elements },
     };
     let request = StridesRequest {

@@ -82,7 +82,7 @@ fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
     let plan = options.plan.part().plan()?;
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
-    guest.images().iter().for_each(|path| report::protect(path));
+    guest.images().iter().for_each(|path| output_files::protect(path));
     let (result, converted) = guest.trace(&plan, &options.output, &mut pass_on)?;
     take_out(&result, &options.guest.taken)?;
     super::trace::report_size(&options.output, converted.instructions, converted.units);
@@ -95,7 +95,7 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
     let plan = options.plan.part().plan()?;
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
-    guest.images().iter().for_each(|path| report::protect(path));
+    guest.images().iter().for_each(|path| output_files::protect(path));
     let folder = temporary_folder("trace")?;
     let path = folder.path().join("system.trace");
     let names: Vec<&str> = match &options.tables[..] {

@@ -17,12 +17,7 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     let console = command.console();
     let simulation = command.simulation(&console)?;
     if let Some(request) = command.sweep(&simulation) {
-        if options.sample.is_some() {
-            bail!(
-                "--sample cannot be combined with --sweep: name several machines with --machine, or use --set"
-            );
-        }
-        return sweep_cycles(&request);
+        return sweep_cycles(&request, options.sample);
     }
     if options.sample.is_some() && simulation.has_classes() {
         bail!("--sample estimates the time of the whole run: leave it out, or --class");

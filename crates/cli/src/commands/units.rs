@@ -15,7 +15,7 @@ use session::simulation::{Needs, Simulated, Simulation};
 use table::{Table, Value, separated};
 
 use super::models::models_of;
-use crate::arguments::{ClassOptions, EventModel, UnitsOptions};
+use crate::arguments::{ClassOptions, MeasuredEvent, UnitsOptions};
 use crate::console::CommandConsole;
 
 /// Units are needed.
@@ -25,16 +25,21 @@ const NEEDS: Needs = Needs { units: true, functions: &[] };
 pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
     let console = CommandConsole::new(&options.output, None);
     check_output(&console, true)?;
-    let (model, machines) = options.events.model()?;
+    let (event, machines) = options.events.selected()?;
     let simulation = &options.input.simulation(&ClassOptions::default(), machines, &console)?;
     if simulation.part.planned.unit.is_empty() && !simulation.input.is_trace() {
         bail!("name the function whose calls are the units of work with --unit FUNCTION");
     }
-    match (model, options.compared()) {
-        (EventModel::Instructions, Some(compared)) => explain(options, simulation, compared),
-        (EventModel::Instructions, None) => show(options, simulation, || vec![InstructionCounts::new()]),
-        (EventModel::Caches, _) => show(options, simulation, models_of(&simulation.machines, Caches::new)),
-        (EventModel::Time, _) => {
+    match (event, options.compared()) {
+        (MeasuredEvent::Instructions, Some(compared)) => explain(options, simulation, compared),
+        (_, Some(_)) => {
+            bail!("--slowest, --unit-number and --reference compare instructions: leave out --event")
+        }
+        (MeasuredEvent::Instructions, None) => show(options, simulation, || vec![InstructionCounts::new()]),
+        (MeasuredEvent::Misses, None) => {
+            show(options, simulation, models_of(&simulation.machines, Caches::new))
+        }
+        (MeasuredEvent::Cycles, None) => {
             show(options, simulation, timing_models(&simulation.machines.machines, None)?)
         }
     }
@@ -45,7 +50,7 @@ fn show<M: InstructionResults + MergeableModel + 'static>(
     simulation: &Simulation,
     make: impl Fn() -> Vec<M> + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
-    find_event(&make()[0].columns(), options.event.as_deref())?;
+    find_event(&make()[0].columns(), options.chart.as_deref())?;
     simulation.with_results(NEEDS, make, |mut simulated, results| {
         // It says how caches begin.
         simulated.part = simulated.part.filter(|_| !simulation.machines.machines.is_empty());
@@ -61,7 +66,7 @@ fn explain(
     compared: ComparedUnits,
 ) -> anyhow::Result<ExitCode> {
     let counts = InstructionCounts::new();
-    find_event(&InstructionResults::columns(&counts), options.event.as_deref())?;
+    find_event(&InstructionResults::columns(&counts), options.chart.as_deref())?;
     let mut simulated = simulation.run(NEEDS, WithUnitBlocks::new(counts, compared.numbers()))?;
     simulated.part = None;
     let mut tables = distribution(options, simulation, &simulated, &simulated.model.model)?;
@@ -76,7 +81,7 @@ fn distribution<M, R: InstructionResults>(
     results: &R,
 ) -> anyhow::Result<Vec<Table>> {
     let request =
-        DistributionRequest { event: options.event.clone(), has_bars: simulation.console.is_for_people() };
+        DistributionRequest { event: options.chart.clone(), has_bars: simulation.console.is_for_people() };
     match distribution_tables(results, &simulated.trace, &request)? {
         Some(tables) => Ok(tables),
         None => {

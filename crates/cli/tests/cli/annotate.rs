@@ -27,8 +27,8 @@ fn every_instruction_has_the_numbers_of_other_tables() {
     let folder = Folder::new();
     let models = [
         ("", "calls", "stores"),
-        ("--caches dec3000", "caches --machine dec3000", "dcache misses"),
-        ("--time dec3000", "time --machine dec3000", "cycles"),
+        ("--event misses --machine dec3000", "caches --machine dec3000", "dcache misses"),
+        ("--event cycles --machine dec3000", "time --machine dec3000", "cycles"),
     ];
     for (model, command, event) in models {
         for (guest, function) in [("ev56/calls", "fibonacci"), ("ev5/calls", "main"), ("ev56/calls", "leaf")]
@@ -92,8 +92,10 @@ fn what_was_not_executed_is_told() {
     assert_eq!(output.code(), 1);
     for (words, answer) in [
         ("annotate --function mian :ev56/calls", "did you mean main?"),
-        ("annotate --caches nothing :ev56/calls", "nothing"),
-        ("annotate --caches dec3000 --time dec3000 :ev56/calls", "--time"),
+        ("annotate --event misses --machine nothing :ev56/calls", "nothing"),
+        ("annotate --machine dec3000 :ev56/calls", "for --event misses and --event cycles"),
+        ("annotate --event instructions --set dcache.size=4K :ev56/calls", "for --event misses"),
+        ("annotate --event branches :ev56/calls", "instructions, misses, cycles"),
         ("annotate -o a.html --format csv :ev56/calls", "--format"),
     ] {
         let output = run(words);

@@ -1,4 +1,4 @@
-//! `attach`: recordings of running programs, which continue afterwards.
+//! `trace --attach`: recordings of running programs, which continue afterwards.
 
 use std::io::Write;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl Running {
     fn attach(&self, folder: &TempDir, words: &str) -> Outcome {
         let file = folder.path().join("file.trace").display().to_string();
         let id = self.0.id().to_string();
-        let words = ["attach", "-o", &file].into_iter().chain(words.split_whitespace()).chain([id.as_str()]);
+        let words = ["trace", "-o", &file, "--attach", &id].into_iter().chain(words.split_whitespace());
         outcome(pathlength(words))
     }
 
@@ -116,7 +116,8 @@ fn control_c_ends_the_recording_and_not_the_program() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let id = program.0.id().to_string();
         let _ = std::fs::remove_file(&file);
-        let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
+        let mut attach =
+            pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
         let mut attach = attach.stderr(Stdio::null()).spawn().unwrap();
         wait_for_records(&file);
         // SAFETY: the child has not been waited for, so the number is its own.
@@ -129,7 +130,8 @@ fn control_c_ends_the_recording_and_not_the_program() {
     // Killed, it cannot say goodbye; the program notices.
     std::fs::remove_file(&file).unwrap();
     let id = program.0.id().to_string();
-    let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
+    let mut attach =
+        pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
     let mut attach = attach.spawn().unwrap();
     wait_for_records(&file);
     attach.kill().unwrap();
@@ -160,12 +162,12 @@ fn what_cannot_be_recorded_is_said() {
     assert!(failure.contains("no image of the program has a symbol 'nowhere'"), "{failure}");
     assert!(!folder.path().join("file.trace").exists(), "nothing was recorded");
     let file = folder.path().join("file.trace").display().to_string();
-    let failure = run(&format!("attach -o {file} 4000000")).failure();
+    let failure = run(&format!("trace -o {file} --attach 4000000")).failure();
     assert!(failure.contains("there is no process 4000000"), "{failure}");
-    let failure = run(&format!("attach -o {file} {}", std::process::id())).failure();
+    let failure = run(&format!("trace -o {file} --attach {}", std::process::id())).failure();
     assert!(failure.contains("is no Alpha program"), "{failure}");
     // Process 1 belongs to us if we are root, and is never a program on the engine.
-    let failure = run(&format!("attach -o {file} 1")).failure();
+    let failure = run(&format!("trace -o {file} --attach 1")).failure();
     // SAFETY: no memory is involved.
     let reported = if unsafe { libc::geteuid() } == 0 { "is no Alpha program" } else { "process 1 " };
     assert!(failure.contains(reported), "{failure}");
@@ -174,16 +176,16 @@ fn what_cannot_be_recorded_is_said() {
     while !std::fs::read_to_string(&state).unwrap().contains(") Z ") {
         sleep(Duration::from_millis(1));
     }
-    let failure = run(&format!("attach -o {file} {}", zombie.id())).failure();
+    let failure = run(&format!("trace -o {file} --attach {}", zombie.id())).failure();
     assert!(failure.contains("has ended; its parent has not waited for it"), "{failure}");
     zombie.wait().unwrap();
     // What cannot be recorded leaves no trace.
     assert_eq!(crate::support::listing(folder.path()), [""; 0]);
-    assert_eq!(run(&format!("attach -o {file} me")).code(), 2);
+    assert_eq!(run(&format!("trace -o {file} --attach me")).code(), 2);
     let id = program.0.id();
-    let failure = run(&format!("attach -o {}/none/file {id}", folder.path().display())).failure();
+    let failure = run(&format!("trace -o {}/none/file --attach {id}", folder.path().display())).failure();
     assert!(failure.contains("No such file or directory"), "{failure}");
-    let failure = run(&format!("attach -o /dev/full --until 1000 {id}")).failure();
+    let failure = run(&format!("trace -o /dev/full --until 1000 --attach {id}")).failure();
     assert!(failure.contains("No space left on device"), "{failure}");
     assert!(program.works());
 }
@@ -221,7 +223,8 @@ fn a_program_that_ends_ends_the_recording() {
     let mut program = Running::new(":ev56/modes endless");
     let file = folder.path().join("file.trace");
     let id = program.0.id().to_string();
-    let mut attach = pathlength(["attach".as_ref(), "-o".as_ref(), file.as_os_str(), id.as_ref()]);
+    let mut attach =
+        pathlength(["trace".as_ref(), "-o".as_ref(), file.as_os_str(), "--attach".as_ref(), id.as_ref()]);
     let mut attach = attach.spawn().unwrap();
     wait_for_records(&file);
     // SAFETY: as above.

@@ -1,6 +1,7 @@
 //! `count --attach`: counts of running programs, which continue afterwards.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -19,6 +20,8 @@ impl Running {
     /// A program of this name, which a command runs.
     pub fn of(words: &str, program: &str) -> Running {
         let mut command = command(words);
+        // A group of its own, so that its children can be ended, too.
+        command.process_group(0);
         let running = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let name = format!("/proc/{}/comm", running.0.id());
         for _ in 0..500 {
@@ -58,7 +61,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.kill().unwrap();
+        // SAFETY: the child has not been waited for, so that the number is its group's.
+        unsafe { libc::kill(-(self.0.id() as i32), libc::SIGKILL) };
         self.0.wait().unwrap();
     }
 }

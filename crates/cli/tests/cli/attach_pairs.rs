@@ -22,12 +22,12 @@ type Check = fn(&Attaching);
 
 /// The commands that attach: each requires other code of the blocks that all of them execute.
 const KINDS: [(&str, Check); 7] = [
-    ("attach --unit", |it| it.records("--unit request --units 2", 2 * it.cost)),
+    ("trace --unit", |it| it.records("--unit request --units 2", 2 * it.cost)),
     ("count", |it| it.counts_work("count", "--by function --duration 1", "instructions")),
     ("count --unit", |it| it.counts_units("count", "--children --unit request --by unit --duration 1")),
-    ("profile --every", |it| it.samples()),
+    ("sample --every", |it| it.samples()),
     ("caches --unit", |it| it.counts_units("caches", "--unit request --by unit --duration 1")),
-    ("attach --until", |it| it.records("--until 100000", 100_000)),
+    ("trace --until", |it| it.records("--until 100000", 100_000)),
     ("strides", |it| it.counts_work("strides", "--by function --duration 1", "references")),
 ];
 
@@ -77,8 +77,8 @@ impl Attaching<'_> {
 
     /// Samples are as many as the instructions say, and nearly all in the loop of `work`.
     fn samples(&self) {
-        let options = "--sample --every 5000 --by function --duration 1";
-        let functions = self.table("profile", options);
+        let options = "--every 5000 --by function --duration 1";
+        let functions = self.table("sample", options);
         let work = functions.iter().position(|row| row[0] == "work").expect("it is sampled") - 1;
         let [samples, instructions] =
             ["samples", "instructions"].map(|heading| sum(&[column(&functions, heading)[work]]));

@@ -30,7 +30,7 @@ fn profiles_from_logs_are_the_engines() {
         for level in ["-O0", "-O2"] {
             let guest = Guest::new(source, &[level, "-fno-builtin"]);
             assert_eq!(guest.run("branch-log patch guest -o patched").code(), 0);
-            guest.run(&format!("profile -o engine guest {arguments}"));
+            guest.run(&format!("spike profile -o engine guest {arguments}"));
             guest.qemu(&format!("patched {arguments}"));
             let read = "branch-log reconstruct patched.log guest --format csv";
             let first = guest.run(&format!("{read} --profile qemu")).noted_success();

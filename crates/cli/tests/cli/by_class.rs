@@ -149,10 +149,10 @@ fn counts_of_classes_by_line_address_and_group_add_up() {
     let classes = ["--unit", "begin_transaction", "--unit", "statement"];
     for children in [&[][..], &["--children"]] {
         let of = |by: &str| table(&[&["count", "--by", by], &classes[..], children].concat(), "transactions");
-        let instructions = of("instruction");
+        let instructions = of("mnemonic");
         let of_statement = instructions[0].iter().position(|heading| heading == "statement").unwrap();
         let total = &instructions.last().unwrap()[of_statement];
-        for by in ["line", "address", "group"] {
+        for by in ["line", "instruction", "group"] {
             let found = of(by);
             let mean = |row: &Vec<String>, class: &str| -> u64 {
                 let at = found[0].iter().position(|heading| heading == class).unwrap();
@@ -438,7 +438,7 @@ fn strides_of_classes_are_those_of_a_recount() {
         for (by, children) in [("class", &[][..]), ("class", &["--children"]), ("instruction", &[])] {
             let are_instructions = by == "instruction";
             let (references, strides) = recounted_strides(trace, 3, are_instructions);
-            let options = ["strides", "--by", by, "--all-references", "--depth", "3"];
+            let options = ["strides", "--by", by, "--minimum-stride", "0", "--depth", "3"];
             let options = [&options[..], &CLASSES[..], children].concat();
             let table = self::table(&options, "transactions");
             // Where the kind is.
@@ -528,6 +528,54 @@ fn classes_add_up_to_the_run() {
     }
 }
 
+/// A trace that was recorded with classes has the tables of the program.
+#[test]
+fn classes_of_a_trace_are_those_of_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let [trace, plain] = ["classes.plt", "plain.plt"].map(|name| folder.path().join(name));
+    let record = |path: &Path, options: &[&str]| {
+        let mut command = pathlength(["trace", "--heap", "-o"]);
+        command.arg(path).args(options).arg(guest("ev56/family")).arg("transactions");
+        outcome(command).noted_success();
+    };
+    record(&trace, &CLASSES);
+    for words in [
+        "caches --by class",
+        "caches --by unit",
+        "caches --by function",
+        "caches --by class --sweep dcache.size=1K,8K",
+        "time --by class --machine alpha21264",
+        "time --by line",
+        "calls --by callee",
+        "faults --by class",
+        "faults --by data",
+        "mrc --streams data",
+        "sharing --by class",
+        "calls --by unit",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let direct = table(&[&words[..], &CLASSES].concat(), "transactions");
+        assert!(direct.len() > 3 || words.ends_with(&["data"]), "{words:?}: {direct:?}");
+        assert_eq!(table_of(&words, &[&trace]), direct, "{words:?}");
+    }
+    // Rows that are not divided among classes are those of a trace without.
+    record(&plain, &[]);
+    for words in [&["caches", "--sweep", "dcache.size=1K,8K"][..], &["sharing", "--by", "state"]] {
+        assert_eq!(table_of(words, &[&trace]), table_of(words, &[&plain]), "{words:?}");
+    }
+    for (words, path, part) in [
+        (&["caches", "--by", "class"][..], &plain, "is a trace without classes of units: record it"),
+        (&["time", "--by", "class", "--unit", "statement"], &trace, "leave out --unit and --class"),
+        (&["mrc", "--class", "statement($1)"], &trace, "leave out --unit and --class"),
+        (&["caches", "--skip", "1"], &trace, "leave out --skip"),
+    ] {
+        let mut command = pathlength(words);
+        command.arg(path);
+        let failure = outcome(command).failure();
+        assert!(failure.contains(part), "{words:?}: {failure}");
+    }
+}
+
 #[test]
 fn wrong_options_say_what_to_do() {
     for (words, part) in [
@@ -537,9 +585,11 @@ fn wrong_options_say_what_to_do() {
         ("time --by class --unit request --skip 1 :ev56/family", "leave out --skip"),
         ("caches --by process --children --unit request --class request($1) :ev56/family", "--by class"),
         (
-            "caches --sweep dcache.size=8K,16K --unit request --class request($1) :ev56/family",
-            "--sweep has no classes",
+            "caches --sweep dcache.size=8K,16K --by line --unit request --class request($1) :ev56/family",
+            "--by class, --by unit",
         ),
+        ("trace -o /nowhere/trace --class request($1) :ev56/family", "--unit FUNCTION"),
+        ("trace -o /nowhere/trace --unit request --unit serve --skip 1 :ev56/family", "leave out --skip"),
         (
             "time --by line --machine alphastation500-ev5 --machine alphastation500 --unit request --class request($1) :ev56/family",
             "a single --machine",

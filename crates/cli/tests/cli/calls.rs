@@ -130,11 +130,11 @@ fn what_is_asked_wrongly_is_told() {
         ("--threshold 101 :ev56/calls", "0 to 100 percent"),
         ("no-such-program", "no-such-program"),
         ("-o a.svg --by caller :ev56/calls", "--by call-tree"),
-        ("-o a.svg --event stores-of :ev56/calls", "instructions, loads, stores"),
+        ("-o a.svg --chart stores-of :ev56/calls", "instructions, loads, stores"),
         ("-o a.svg --format csv :ev56/calls", "--format"),
         ("-o a.svg --against no-such.folded :ev56/calls", "no-such.folded"),
         ("-o a.svg --against /proc/version :ev56/calls", "line 1 is not a call chain"),
-        ("--event loads :ev56/calls", "-o NAME.svg"),
+        ("--chart loads :ev56/calls", "-o NAME.svg"),
     ] {
         let error = run(&format!("calls {words}"));
         assert!(error.code() != 0 && error.stderr.contains(answer), "{words}: {}", error.stderr);
@@ -160,7 +160,7 @@ fn flame_graphs_and_collapsed_stacks_have_all_costs() {
     let changes: Vec<&str> = picture.lines().filter(|line| line.starts_with("before: ")).collect();
     assert!(changes.len() > 20 && changes.iter().all(|change| change.contains(", +0<")), "{changes:?}");
 
-    quiet(format!("time --by call-tree --event instructions -o {} :ev56/calls", page.display()));
+    quiet(format!("time --by call-tree --chart instructions -o {} :ev56/calls", page.display()));
     let page = fs::read_to_string(&page).unwrap();
     let total: u64 = stacks_text.lines().map(cost).sum();
     assert!(page.contains(&format!("data-total=\"{total}\"")), "{total}: {page}");

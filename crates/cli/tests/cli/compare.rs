@@ -38,9 +38,9 @@ const BYTE_WORD: [&str; 6] = ["ldbu", "ldwu", "stb", "stw", "sextb", "sextw"];
 #[test]
 fn static_counts_agree_with_objdump() {
     let folder = tempfile::tempdir().unwrap();
-    tables("static --format csv -o FOLDER :ev5/modes --against :ev56/modes", folder.path());
+    tables("static --format csv -o FOLDER :ev56/modes --against :ev5/modes", folder.path());
     let (original, byte_word) = (mnemonics("ev5/modes"), mnemonics("ev56/modes"));
-    for (name, mnemonics) in [("images-a.csv", &original), ("images-b.csv", &byte_word)] {
+    for (name, mnemonics) in [("images-baseline.csv", &original), ("images-build.csv", &byte_word)] {
         let images = rows(folder.path(), name);
         let cell = |heading: &str| &images[1][images[0].iter().position(|found| found == heading).unwrap()];
         for instruction in BYTE_WORD {

@@ -27,16 +27,16 @@ fn number(table: &[Vec<String>], row: &str, heading: &str) -> u64 {
 #[test]
 fn every_table_adds_up_to_the_same_total() {
     for (unit, program) in [("", "modes"), ("--unit work", "modes"), ("--unit half", "halves")] {
-        let tables = ["image", "function", "line", "address"].map(|by| (by, "instructions"));
+        let tables = ["image", "function", "line", "instruction"].map(|by| (by, "instructions"));
         let totals: Vec<u64> = tables
             .into_iter()
-            .chain([("instruction", "count")])
+            .chain([("mnemonic", "count")])
             .map(|(by, heading)| {
                 let table = table(&format!("{unit} --by {by} :ev5/{program} work"));
                 let at = column(&table, heading);
                 let (total, rows) = table[1..].split_last().unwrap();
                 let sum: u64 = rows.iter().map(|row| row[at].parse::<u64>().unwrap()).sum();
-                assert_eq!(total[usize::from(by == "address")], "total");
+                assert_eq!(total[usize::from(by == "instruction")], "total");
                 assert_eq!(total[at], sum.to_string(), "{unit} {by}");
                 sum
             })
@@ -64,7 +64,7 @@ fn timers_go_off_at_the_same_times_in_each_run() {
     let runs = [(); 2].map(|()| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table.csv");
-        let output = run(&format!("count --by instruction --format csv -o {} :ev5/timers", path.display()));
+        let output = run(&format!("count --by mnemonic --format csv -o {} :ev5/timers", path.display()));
         assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
         (output.stdout, fs::read_to_string(path).unwrap())
     });
@@ -150,7 +150,7 @@ fn gauges_tell_the_hit_ratio() {
 fn json_is_one_document_and_parquet_has_its_marks() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("all.json");
-    run(&format!("count --by instruction --format json -o {} :ev5/tiny", json.display())).quiet_success();
+    run(&format!("count --by mnemonic --format json -o {} :ev5/tiny", json.display())).quiet_success();
     let document: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
     assert!(document["rows"].as_array().unwrap().len() > 20);
     for format in ["csv", "json", "parquet"] {
@@ -233,7 +233,7 @@ fn lines_and_addresses_have_the_instructions_that_models_execute() {
     for (plan, program) in
         [("", "ev56/calls"), ("--unit work --skip 150 --units 50", "ev5/modes work"), ("", "ev5/halves")]
     {
-        for (by, names) in [("line", 3), ("address", 3)] {
+        for (by, names) in [("line", 3), ("instruction", 3)] {
             let counted =
                 table(&format!("{} --by {by} :{program}", if plan.is_empty() { "" } else { "--unit work" }));
             let simulated = folder.table(&format!("caches --machine qemu --by {by} {plan} :{program}"));

@@ -50,8 +50,8 @@ fn distributions_have_all_calls() {
     let folder = Folder::new();
     let models = [
         ("", "calls", "loads"),
-        ("--caches dec3000", "caches --machine dec3000", "dcache misses"),
-        ("--time dec3000", "time --machine dec3000", "cycles"),
+        ("--event misses --machine dec3000", "caches --machine dec3000", "dcache misses"),
+        ("--event cycles --machine dec3000", "time --machine dec3000", "cycles"),
     ];
     let trace = folder.trace("--unit request :ev56/requests");
     for (model, all, event) in models {
@@ -79,8 +79,8 @@ fn histograms_have_every_call_once() {
     let folder = Folder::new();
     let trace = folder.trace("--unit request :ev56/requests 2");
     for (event, all) in [("instructions", "calls"), ("stores", "calls"), ("cycles", "time")] {
-        let model = if all == "time" { "--time alphastation500" } else { "" };
-        let shown = tables(&folder, &format!("units {model} --event {event} {trace}"));
+        let model = if all == "time" { "--event cycles" } else { "" };
+        let shown = tables(&folder, &format!("units {model} --chart {event} {trace}"));
         let values = column(&folder.table(&format!("{all} --by unit {trace}")), event);
         let histogram = &shown["histogram"];
         let bins = column(histogram, "from").into_iter().zip(column(histogram, "to"));
@@ -140,7 +140,7 @@ fn what_cannot_be_answered_is_told() {
     for (words, answer) in [
         (":ev56/requests", "--unit FUNCTION"),
         (plain.as_str(), "has no units of work: record it with --unit"),
-        ("--unit request --event hits :ev56/requests", "instructions, loads, stores"),
+        ("--unit request --chart hits :ev56/requests", "instructions, loads, stores"),
         ("--unit requets :ev56/requests", "did you mean request or"),
         ("--unit request --skip 100 :ev56/requests", "nothing was recorded, as the first 100 calls"),
         ("--unit request -o a.html --format csv :ev56/requests", "--format"),
@@ -208,13 +208,13 @@ fn the_slowest_call_is_explained_by_what_it_executed() {
         );
         check_explained(
             &folder,
-            &format!("units --call 11 {input}"),
+            &format!("units --unit-number 11 {input}"),
             input,
             [(11, "call 11"), (median, "median call")],
         );
         check_explained(
             &folder,
-            &format!("units --call 40 --against 3 {input}"),
+            &format!("units --unit-number 40 --reference 3 {input}"),
             input,
             [(40, "call 40"), (3, "call 3")],
         );
@@ -226,13 +226,13 @@ fn the_slowest_call_is_explained_by_what_it_executed() {
 
 #[test]
 fn a_call_that_there_is_not_cannot_be_explained() {
-    let sentence = run("units --unit request --call 100 :ev56/requests").failure();
+    let sentence = run("units --unit request --unit-number 100 :ev56/requests").failure();
     assert!(
         sentence.contains("there is no call 100: the calls that returned are among 0 to 99"),
         "{sentence}"
     );
-    let rejected = run("units --unit request --slowest --time dec3000 :ev56/requests");
-    assert_eq!(rejected.code(), 2);
+    let rejected = run("units --unit request --slowest --event cycles :ev56/requests").failure();
+    assert!(rejected.contains("leave out --event"), "{rejected}");
     let same = run("units --unit work --slowest :ev56/modes work").quiet_success();
     assert!(
         same.contains("other functions executed the same number of instructions in both calls"),
@@ -244,7 +244,7 @@ fn a_call_that_there_is_not_cannot_be_explained() {
 #[test]
 fn a_crash_in_the_first_call_is_told() {
     // The machine's processor does not have the program's byte instructions.
-    let outcome = run("units --unit work --caches dec3000 :ev56/modes work");
+    let outcome = run("units --unit work --event misses --machine dec3000 :ev56/modes work");
     assert_eq!(outcome.code(), 1);
     assert!(outcome.stderr.contains("SIGILL"), "{}", outcome.stderr);
 }

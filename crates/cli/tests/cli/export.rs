@@ -39,7 +39,7 @@ pub const CHOICES: [&str; 6] = [
     "--function work",
     "--function main --with-callees",
     "--image modes",
-    "--units 2-3",
+    "--unit-number 2-3",
     "--instructions 5-777",
 ];
 
@@ -104,7 +104,7 @@ impl Profile {
 #[test]
 fn callgrind_adds_up() {
     let recorded = record("--unit work :ev5/modes work");
-    assert_eq!(recorded.totals("")[0], recorded.totals("--units 0-199")[0]);
+    assert_eq!(recorded.totals("")[0], recorded.totals("--unit-number 0-199")[0]);
     let recorded = record(":ev5/modes work");
     for options in CHOICES.iter().filter(|options| !options.contains("units")) {
         let profile = Profile::new(&recorded.text("callgrind", options));
@@ -257,7 +257,7 @@ fn din(text: &str) -> Vec<(&'static str, u64)> {
 #[test]
 fn din_has_every_address_in_order() {
     let recorded = record("--unit work --units 4 :ev56/modes work");
-    let one = recorded.text("din", "--units 1").lines().next().unwrap()[2..].to_owned();
+    let one = recorded.text("din", "--unit-number 1").lines().next().unwrap()[2..].to_owned();
     let by_data = format!("--data-range 0x{:x}-0x7fffffffffff", 0x1_2000_0000_u64);
     for options in CHOICES.into_iter().chain([by_data.as_str(), &format!("--range 0x{one}")]) {
         if options.contains("main") {

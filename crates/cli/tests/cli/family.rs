@@ -59,7 +59,7 @@ fn all_processes_are_counted() {
     assert_eq!(counts[4], counts[..4].iter().sum::<u64>());
     let functions = table(&by("function", &[]), "serve");
     assert_eq!(instructions(&functions, "work"), in_work(9, 67_000));
-    for rows in ["function", "image", "line", "address", "component", "process"] {
+    for rows in ["function", "image", "line", "instruction", "component", "process"] {
         let table = table(&by(rows, &[]), "serve");
         let counts = column(&table, "instructions");
         let (total, rest) = counts.split_last().unwrap();

@@ -122,8 +122,7 @@ fn every_shell_has_a_script() {
 /// The commands that `pathlength help` or `pathlength COMMAND help` lists.
 fn commands(help: &str) -> Vec<String> {
     let help = run(help).quiet_success();
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let listed = help.lines().take_while(|line| *line != "Options:");
     let names =
         listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
     names.filter(|name| *name != "help").map(str::to_owned).collect()
@@ -139,7 +138,7 @@ fn every_command_has_a_manual_page() {
     assert!(commands.len() > 15, "{commands:?}");
     let mut expected: Vec<_> = commands.iter().map(|name| format!("pathlength-{name}.1")).collect();
     expected.push("pathlength.1".into());
-    for (command, least) in [("spike", 6), ("system", 4), ("branch-log", 5)] {
+    for (command, least) in [("spike", 6), ("system", 4), ("branch-log", 5), ("study", 10)] {
         let own = of(&format!("{command} help"));
         assert!(own.len() >= least, "{own:?}");
         expected.extend(own.iter().map(|name| format!("pathlength-{command}-{name}.1")));
@@ -179,6 +178,21 @@ fn every_command_is_in_the_reference_once() {
         assert!(page.starts_with(&format!("# pathlength {name}\n\n")), "{page}");
         assert!(page.contains("\n## Examples\n\n```text\npathlength "), "{page}");
     }
+    // Help lists the same commands below the same questions.
+    let help = run("help").quiet_success();
+    for same in ["--help", "-h"] {
+        assert_eq!(run(same).quiet_success(), help);
+    }
+    let listed = help.lines().take_while(|line| *line != "Options:").filter_map(|line| {
+        let name = || Some(line.strip_prefix("  ")?.split(' ').next()?.to_owned());
+        line.strip_suffix(':').map(str::to_owned).or_else(name).filter(|name| !name.is_empty())
+    });
+    let expected = index.lines().filter_map(|line| {
+        let name = || line.strip_prefix("- [")?.split_once(']').map(|(name, _)| name);
+        line.strip_prefix("## ").or_else(name).map(str::to_owned)
+    });
+    assert_eq!(listed.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{help}");
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     let page = run("man --format markdown mrc").quiet_success();
     assert!(page.contains("- `--streams <STREAMS>`"), "{page}");
 }

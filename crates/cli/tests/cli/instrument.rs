@@ -87,14 +87,14 @@ fn counts_equal_the_engines() {
         for level in ["-O0", "-O2"] {
             let guest = Guest::new(source, &[level, "-fno-builtin"]);
             assert_eq!(guest.run("spike instrument guest -o counting").code(), 0);
-            guest.run(&format!("profile -o engine guest {arguments}"));
+            guest.run(&format!("spike profile -o engine guest {arguments}"));
             guest.qemu(&format!("counting {arguments}"));
-            guest.run("profile -o qemu --from-counts counting.counts guest");
+            guest.run("spike profile -o qemu --from-counts counting.counts guest");
             guest.assert_same("engine", "qemu");
             // Under the engine, too, which adds to the same file.
             guest.run(&format!("run counting {arguments}"));
-            guest.run(&format!("profile -o engine guest {arguments}"));
-            guest.run("profile -o both --from-counts counting.counts guest");
+            guest.run(&format!("spike profile -o engine guest {arguments}"));
+            guest.run("spike profile -o both --from-counts counting.counts guest");
             guest.assert_same("engine", "both");
         }
     }
@@ -106,13 +106,13 @@ fn other_counts_are_refused() {
     assert_eq!(guest.run("spike instrument guest -o counting --counts numbers").code(), 0);
     let other = Guest::new("tests/cli/guests/calls.c", &["-O2"]);
     fs::copy(other.path("guest"), guest.path("other")).unwrap();
-    let said = guest.run("profile -o profile --from-counts numbers other").failure();
+    let said = guest.run("spike profile -o profile --from-counts numbers other").failure();
     assert!(said.starts_with("numbers: has the counts of another image"), "{said}");
-    let said = guest.run("profile -o profile --from-counts guest guest").failure();
+    let said = guest.run("spike profile -o profile --from-counts guest guest").failure();
     assert!(said.starts_with("guest: is not a file of counts"), "{said}");
     let bytes = fs::read(guest.path("numbers")).unwrap();
     fs::write(guest.path("short"), &bytes[..bytes.len() / 2]).unwrap();
-    let said = guest.run("profile -o profile --from-counts short guest").failure();
+    let said = guest.run("spike profile -o profile --from-counts short guest").failure();
     assert!(said.contains("it was truncated"), "{said}");
     assert!(!guest.path("profile").exists());
 }
@@ -130,7 +130,7 @@ fn a_full_disk_is_an_error() {
 #[test]
 fn profiles_of_other_builds_are_used_and_of_other_programs_refused() {
     let old = Guest::new("../spike/tests/programs/counted.c", &["-O2"]);
-    old.run("profile -o profile guest x");
+    old.run("spike profile -o profile guest x");
     let new = Guest::new("../spike/tests/programs/counted.c", &["-O2", "-DADDED", "-DCHANGED"]);
     fs::copy(old.path("profile"), new.path("profile")).unwrap();
     let done = new.run("spike optimize guest --profile profile -o better");

@@ -39,7 +39,7 @@ mod profiles;
 mod qemu;
 mod results;
 mod run;
-mod samples;
+mod sample;
 mod saved_counts;
 mod sharing;
 mod show;

@@ -79,10 +79,10 @@ fn numbers_that_make_no_sense_are_refused() {
         ("caches --host-processors 3 :ev5/modes work", "3 is not in 1..=2"),
         ("strides --depth 0 :ev5/modes work", "0 is not in 1..=64"),
         ("show --processors 0 x", "0 is not in 1..=4096"),
-        ("show --processors 1 --quantum 0 x", "0 is not in 1.."),
+        ("show --processors 1 --time-slice 0 x", "0 is not in 1.."),
         ("show --window 0 x", "0 is not in 1.."),
         ("show --instructions 0-3 x", "they are numbered from 1"),
-        ("attach -o x 0", "a process has a number from 1"),
+        ("trace -o x --attach 0", "a process has a number from 1"),
     ] {
         let outcome = run(words);
         assert_eq!((outcome.code(), outcome.stdout.as_str()), (2, ""), "{words}: {}", outcome.stderr);

@@ -181,8 +181,8 @@ fn workers_are_parts_of_the_query() {
 
 #[test]
 fn machines_count_what_they_count_without_objects() {
-    for (command, machine) in [("caches", "--caches"), ("time", "--time")] {
-        let rows = objects(&format!("{machine} alphastation500"), "direct");
+    for (command, event) in [("caches", "--event misses"), ("time", "--event cycles")] {
+        let rows = objects(event, "direct");
         let (total, parts) = rows.split_last().unwrap();
         assert_eq!(sum(parts), own(&total.2), "{command}");
         let plain = run(&format!("{command} --by function --format csv :ev56/plan direct")).noted_success();
@@ -190,7 +190,7 @@ fn machines_count_what_they_count_without_objects() {
         let plain: Vec<u64> = last.split(',').filter_map(|cell| cell.parse().ok()).collect();
         let inclusive: Vec<u64> = total.2.iter().step_by(2).copied().collect();
         assert!(plain.ends_with(&inclusive), "{command}: {plain:?} {inclusive:?}");
-        let together = objects(&format!("--children {machine} alphastation500"), "direct");
+        let together = objects(&format!("--children {event}"), "direct");
         assert_eq!(together, rows);
     }
 }
@@ -238,7 +238,7 @@ fn rules_that_do_not_fit_are_errors_before_the_program_runs() {
 /// Statements that are units of work: what their operators cost is in their classes, and all classes are the run.
 #[test]
 fn objects_of_all_classes_are_those_of_the_run() {
-    for options in ["", "--caches alphastation500", "--children"] {
+    for options in ["", "--event misses", "--children"] {
         let by_class =
             table(Path::new(RULES), &format!("--unit query --class query($1) {options}"), "direct");
         let whole = table(Path::new(RULES), options, "direct");

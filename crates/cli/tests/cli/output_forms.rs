@@ -36,7 +36,7 @@ const COMMANDS: [(&str, &str); 31] = [
     ("mrc", "./prog work"),
     ("time", "--machine dec3000 ./prog work"),
     ("time", "--machine dec3000 --by function ./prog work"),
-    ("profile", "--sample --every 1000 ./prog work"),
+    ("sample", "--every 1000 ./prog work"),
     ("machines", ""),
     ("doctor", ""),
 ];

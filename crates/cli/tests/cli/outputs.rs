@@ -73,7 +73,7 @@ const INPUTS: [&str; 24] = [
     "caches --machine mine.toml -o mine.toml t",
     "time --machine mine.toml -o mine.toml ./prog work",
     "strides -o t t",
-    "annotate --function main --caches mine.toml -o mine.toml t",
+    "annotate --function main --event misses --machine mine.toml -o mine.toml t",
     "count --by image -o t t",
 ];
 

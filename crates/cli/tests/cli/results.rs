@@ -76,7 +76,7 @@ fn traces_come_through_pipes() {
     let trace = folder.trace("--unit work :ev56/modes work");
     let all = [
         "show",
-        "show --as instructions --units 7",
+        "show --as instructions --unit-number 7",
         "check",
         "caches --by unit",
         "time",

@@ -30,7 +30,7 @@ fn saved_counts_show_what_the_run_did() {
     let folder = Folder::new();
     for unit in ["", "--unit work --units 20"] {
         let file = save(&folder, "run.counts", &format!("{unit} :ev56/modes work"));
-        for by in ["", "--by instruction", "--by function", "--by image", "--by group", "--by unit"] {
+        for by in ["", "--by mnemonic", "--by function", "--by image", "--by group", "--by unit"] {
             if by == "--by unit" && unit.is_empty() {
                 continue;
             }
@@ -52,7 +52,7 @@ fn counts_of_a_trace_are_those_of_the_run() {
     let trace = folder.path("run.trace");
     run(&format!("trace -o {} :ev56/modes work", trace.display())).quiet_success();
     let trace = trace.display();
-    for by in ["", "--by instruction", "--by function", "--by image", "--by group"] {
+    for by in ["", "--by mnemonic", "--by function", "--by image", "--by group"] {
         assert_eq!(tables(&format!("count {by} {trace}")), tables(&format!("count {by} :ev56/modes work")));
     }
     let counts = folder.path("run.counts");
@@ -66,7 +66,7 @@ fn counts_of_a_trace_are_those_of_the_run() {
     }
     let failure = run(&format!("count {trace} work")).failure();
     assert!(failure.contains("an argument is for a program that is run"), "{failure}");
-    for command in ["caches", "strides", "calls", "sharing", "profile -o x"] {
+    for command in ["caches", "strides", "calls", "sharing", "spike profile -o x"] {
         let failure = run(&format!("{command} {}", counts.display())).failure();
         assert!(failure.contains("holds saved counts"), "{command}: {failure}");
     }
@@ -164,7 +164,7 @@ fn saved_counts_have_no_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.counts");
     run(&format!("count -o {} :ev5/tiny", path.display())).quiet_success();
-    for by in ["line", "address"] {
+    for by in ["line", "instruction"] {
         let sentence = run(&format!("count --by {by} {}", path.display())).failure();
         assert!(sentence.contains("count the program again"), "{sentence}");
     }
@@ -178,7 +178,7 @@ fn saved_counts_have_the_classes_of_the_run() {
     for all in ["", "--children"] {
         let words = format!("{all} {units} :ev56/family transactions");
         let file = save(&folder, "classes.counts", &words);
-        for by in ["", "--by owner", "--by function", "--by instruction", "--by component"] {
+        for by in ["", "--by owner", "--by function", "--by mnemonic", "--by component"] {
             let live = tables(&format!("count {by} {words}"));
             assert_eq!(tables(&format!("count {by} {}", file.display())), live, "{by} {all}");
         }

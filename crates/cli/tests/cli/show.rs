@@ -52,17 +52,17 @@ fn nothing_to_show_has_a_reason() {
     let trace = folder.path().join("t").display().to_string();
     run(&format!("trace -o {trace} --unit work --units 2 :ev5/modes work")).quiet_success();
     for (words, reason) in [
-        ("show --units 5-9", "no instruction of the trace is selected by all options"),
+        ("show --unit-number 5-9", "no instruction of the trace is selected by all options"),
         ("show --as instructions --range 0x0-0xf", "no instruction of the trace is selected by all options"),
-        ("show --as functions --units 7", "no instruction of the trace is selected by all options"),
-        ("show --as addresses --units 7", "no instruction of the trace is selected by all options"),
-        ("strides --units 7", "no instruction of the trace is selected by all options"),
+        ("show --as functions --unit-number 7", "no instruction of the trace is selected by all options"),
+        ("show --as addresses --unit-number 7", "no instruction of the trace is selected by all options"),
+        ("strides --unit-number 7", "no instruction of the trace is selected by all options"),
     ] {
         let outcome = run(&format!("{words} {trace}"));
         assert_eq!(outcome.stderr, format!("pathlength: note: nothing to show: {reason}\n"), "{words}");
     }
     run(&format!("trace -o {trace} :ev5/tiny")).quiet_success();
-    let outcome = run(&format!("show --units 3 {trace}"));
+    let outcome = run(&format!("show --unit-number 3 {trace}"));
     assert!(outcome.stderr.ends_with("the trace has no units of work: record it with --unit FUNCTION\n"));
 }
 
@@ -70,11 +70,11 @@ fn nothing_to_show_has_a_reason() {
 fn a_trace_adds_up_to_the_counts() {
     for program in [":ev5/modes work", ":ev56/modes factorial", ":ev5/halves", ":ev56/tiny"] {
         let recorded = record(program);
-        for by in ["instruction", "image", "function"] {
+        for (by, name) in [("mnemonic", "instructions"), ("image", "images"), ("function", "functions")] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("counts.csv");
             run(&format!("count --by {by} --format csv -o {} {program}", path.display())).noted_success();
-            let shown = recorded.table(&format!("{by}s"), "");
+            let shown = recorded.table(name, "");
             assert_eq!(shown, csv(&fs::read_to_string(path).unwrap()), "{program} by {by}");
         }
     }
@@ -124,11 +124,11 @@ fn units_choose_what_was_recorded_of_them() {
     let recorded = record("--unit work --skip 3 --units 4 :ev5/modes work");
     let units = recorded.table("units", "");
     assert_eq!(units[1..].iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["3", "4", "5", "6"]);
-    let one = instructions(&recorded.show("--as instructions --units 4"));
+    let one = instructions(&recorded.show("--as instructions --unit-number 4"));
     assert_eq!(one.len().to_string(), units[2][3]);
-    let two = recorded.show("--as instructions --units 4-5 --with-callees --function work");
+    let two = recorded.show("--as instructions --unit-number 4-5 --with-callees --function work");
     assert_eq!(instructions(&two).len(), 2 * one.len());
-    let calls = recorded.show("--as functions --units 5-6");
+    let calls = recorded.show("--as functions --unit-number 5-6");
     assert_eq!(calls.lines().filter(|line| line.ends_with(" modes!work")).count(), 2, "{calls}");
     assert!(calls.contains("unit of work 5 begins") && !calls.contains("unit of work 4"), "{calls}");
 }
@@ -187,7 +187,7 @@ fn what_is_not_in_the_trace_is_told() {
     let program = crate::support::guest("ev5/tiny");
     assert!(run(&format!("show {}", program.display())).failure().contains("not a trace"));
     assert!(run("show /nowhere/file.trace").failure().contains("/nowhere/file.trace"));
-    let usage = run(&format!("show {} --units 5-3", recorded.path().display()));
+    let usage = run(&format!("show {} --unit-number 5-3", recorded.path().display()));
     assert_eq!(usage.code(), 2, "{}", usage.stderr);
 }
 

@@ -1,6 +1,6 @@
 //! Ctrl-C and the like while a program runs that would never end.
 
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,6 +11,14 @@ use crate::support::{Outcome, command, ends_within, file, listing, text};
 fn interrupted(mut command: Command, signal: i32) -> Outcome {
     let (stdout, stderr) = (file(), file());
     command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
+    // The tests themselves may run where signals are ignored, as by nohup.
+    // SAFETY: the function makes one call, which is safe after fork.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(signal, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     let mut child = command.stdin(Stdio::null()).spawn().unwrap();
     wait_for_work(child.id());
     // SAFETY: the child has not been waited for, so the number is its own.

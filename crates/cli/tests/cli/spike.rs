@@ -1,4 +1,4 @@
-//! `pathlength profile` and `pathlength spike optimize`, as their users meet them.
+//! `pathlength spike profile` and `pathlength spike optimize`, as their users meet them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -78,7 +78,7 @@ impl Workplace {
     }
 
     fn profile(&self) {
-        self.succeed(&["profile", "--replace", "-o", "profile", "./program"]);
+        self.succeed(&["spike", "profile", "--replace", "-o", "profile", "./program"]);
     }
 
     fn json(&self, name: &str) -> serde_json::Value {
@@ -134,9 +134,9 @@ fn profiles_add_up_and_traces_give_the_same() {
     place.profile();
     let once = place.json("profile");
     place.succeed(&["trace", "-o", "all.trace", "./program"]);
-    place.succeed(&["profile", "-o", "traced", "all.trace"]);
+    place.succeed(&["spike", "profile", "-o", "traced", "all.trace"]);
     assert_eq!(place.json("traced"), once);
-    place.succeed(&["profile", "-o", "profile", "./program"]);
+    place.succeed(&["spike", "profile", "-o", "profile", "./program"]);
     let twice = place.json("profile");
     let blocks = |profile: &serde_json::Value| -> Vec<u64> {
         let procedures = profile["images"][0]["procedures"].as_array().unwrap();
@@ -146,8 +146,8 @@ fn profiles_add_up_and_traces_give_the_same() {
     assert!(blocks(&once).contains(&20000), "{:?}", blocks(&once));
     assert_eq!(blocks(&twice), blocks(&once).iter().map(|count| count * 2).collect::<Vec<_>>());
     // What only a later run executes is as good as in a profile of its own, for other builds, too.
-    place.succeed(&["profile", "-o", "profile", "./program", "cold"]);
-    place.succeed(&["profile", "-o", "cold", "./program", "cold"]);
+    place.succeed(&["spike", "profile", "-o", "profile", "./program", "cold"]);
+    place.succeed(&["spike", "profile", "-o", "cold", "./program", "cold"]);
     let shapes = |name: &str| {
         let profile = place.json(name);
         let procedures = profile["images"][0]["procedures"].as_array().unwrap();
@@ -188,7 +188,7 @@ fn profiles_have_forked_processes() {
     let place = Workplace::new();
     std::fs::write(place.path("program.c"), FORKING).unwrap();
     place.compile(&["-Wl,--emit-relocs"], "program");
-    let output = place.pathlength(&["profile", "-o", "profile", "./program"]);
+    let output = place.pathlength(&["spike", "profile", "-o", "profile", "./program"]);
     assert!(output.status.success());
     let notes = String::from_utf8(output.stderr).unwrap();
     assert!(notes.contains("1 of 5 forked processes are not in the profile"), "{notes}");
@@ -215,7 +215,7 @@ fn refusals_say_what_to_do_and_leave_no_file() {
     assert!(missing.contains("there is no such file"), "{missing}");
     std::fs::write(place.path("empty"), "").unwrap();
     let empty = place.fail(&["spike", "optimize", "./program", "--profile", "empty", "-o", "faster"]);
-    assert!(empty.contains("is not a profile") && empty.contains("pathlength profile"), "{empty}");
+    assert!(empty.contains("is not a profile") && empty.contains("pathlength spike profile"), "{empty}");
     assert!(!Path::new(&place.path("faster")).exists());
     let onto_itself =
         place.fail(&["spike", "optimize", "./program", "--profile", "profile", "-o", "program"]);
@@ -223,7 +223,7 @@ fn refusals_say_what_to_do_and_leave_no_file() {
     place.succeed(&OPTIMIZE);
     let again = place.fail(&["spike", "optimize", "./faster", "--profile", "profile", "-o", "fastest"]);
     assert!(again.contains("was optimized or instrumented already"), "{again}");
-    let unsuitable = place.fail(&["profile", "-o", "none", "./unsuitable"]);
+    let unsuitable = place.fail(&["spike", "profile", "-o", "none", "./unsuitable"]);
     assert!(unsuitable.contains("no image that was executed can be optimized"), "{unsuitable}");
 }
 
@@ -253,7 +253,7 @@ fn damaged_profiles_are_refused() {
         let said = place.fail(&["spike", "optimize", "./program", "--profile", name, "-o", "faster"]);
         assert!(said.contains(expected), "{said}");
     }
-    let said = place.fail(&["profile", "--from-counts", "/dev/zero", "-o", "counted", "./program"]);
+    let said = place.fail(&["spike", "profile", "--from-counts", "/dev/zero", "-o", "counted", "./program"]);
     assert!(said.contains("not a regular file"), "{said}");
     assert!(!place.path("faster").exists() && !place.path("counted").exists());
 }
@@ -267,7 +267,7 @@ fn a_full_disk_gets_no_part_of_an_image() {
     for words in [
         &["spike", "optimize", "./program", "--profile", "profile", "-o", "/dev/full"][..],
         &["spike", "instrument", "./program", "-o", "/dev/full", "--counts", "counts"],
-        &["profile", "-o", "/dev/full", "./program"],
+        &["spike", "profile", "-o", "/dev/full", "./program"],
     ] {
         let said = place.fail(words);
         assert!(said.contains(message) && said.contains("has room"), "{said}");
@@ -364,6 +364,7 @@ fn hints_of_jumps_are_what_the_profile_says() {
     place.succeed(&["spike", "instrument", "./program", "-o", "counting"]);
     place.succeed(&["run", "./counting"]);
     place.succeed(&[
+        "spike",
         "profile",
         "--replace",
         "--from-counts",

@@ -146,7 +146,7 @@ impl Workplace {
 
     /// The exact profile of a run of `loop`.
     fn exact(&self, limit: &str) -> ImageProfile {
-        self.succeed(&["profile", "--replace", "-o", "exact.profile", "./loop", limit]);
+        self.succeed(&["spike", "profile", "--replace", "-o", "exact.profile", "./loop", limit]);
         Profile::open(&self.path("exact.profile")).unwrap().images.swap_remove(0)
     }
 

@@ -45,7 +45,7 @@ fn bin(stride: i64) -> (i64, Option<i64>) {
 fn histograms_are_what_a_recount_of_the_addresses_finds() {
     let recorded = record("--unit by_columns :ev56/walks");
     for (options, threshold, depth) in
-        [("", 128, 5), ("--all-references", 0, 5), ("--threshold 1000 --depth 2", 1000, 2)]
+        [("", 128, 5), ("--minimum-stride 0", 0, 5), ("--minimum-stride 1000 --depth 2", 1000, 2)]
     {
         let rows = strides(&recorded, &format!("--by instruction --histograms {options}"));
         let heading =
@@ -168,7 +168,7 @@ fn blocks_of_the_heap_are_told_apart_by_who_allocated_them() {
     assert_eq!(allocated(&strides(&walks, options)), expected);
     assert_eq!(allocated(&live(options, "--unit walk :ev56/heap")), expected);
     // Of a part of the trace, too, whose blocks were allocated before.
-    let last = allocated(&strides(&walks, &format!("{options} --units 3-3")));
+    let last = allocated(&strides(&walks, &format!("{options} --unit-number 3-3")));
     assert_eq!(last, [loads("load_table", "table", 1000, "1: 100 %")]);
     // A block can be asked for by its name.
     let name = expected[0][0].replace(' ', "\u{a0}");

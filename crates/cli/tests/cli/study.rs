@@ -1,6 +1,6 @@
 //! `study`: errors when it cannot be made. (The study itself is tested in `studies`.)
 
-use crate::support::{listing, outcome, pathlength};
+use crate::support::{listing, outcome, pathlength, run};
 
 #[test]
 fn without_a_compiler() {
@@ -84,11 +84,9 @@ fn very_large_memory_is_studied_as_far_as_possible() {
 #[test]
 fn very_large_memory_without_means_is_an_error_that_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    for (arguments, problem) in [
-        (&["--vlm", "/nonexistent"][..], "/nonexistent is no command"),
-        (&["--sizes", "0M"], "begin with 1"),
-        (&["--mode", "cached"], "--mode is of the study byteword"),
-    ] {
+    for (arguments, problem) in
+        [(&["--vlm", "/nonexistent"][..], "/nonexistent is no command"), (&["--sizes", "0M"], "begin with 1")]
+    {
         let mut command = pathlength(["study", "vlm"]);
         command.args(arguments).current_dir(&folder);
         let sentence = outcome(command).failure();
@@ -128,21 +126,42 @@ fn programs_that_cannot_be_studied_are_named() {
             &["spike", "--programs", "lua", "--sysroot", "/nonexistent"],
             "there is no C library for Alpha at /nonexistent",
         ),
-        (&["tpcc", "--programs", "lua"], "--programs is of the study spike or system"),
-        (&["system", "--programs", "tcc"], "tcc is not a program of the study system"),
-        (&["spike", "--programs", "kernels"], "kernels is not a program of the study spike"),
-        (&["tpcc", "--scale", "0.01"], "--scale is of the study tpch"),
-        (&["tpch", "--machine", "dec3000"], "--machine is of the study tpcc"),
         (&["tpcc", "--machine", "qemu"], "the machine"),
-        (&["byteword", "--queries", "6"], "--queries is of the study tpch"),
-        (&["smp", "--benchmarks", "tpcb"], "--benchmarks is of the study numa"),
-        (&["tpcc", "--recordings", "3"], "--recordings is of the study numa"),
-        (&["spike", "--mode", "cached"], "--mode is of the study byteword"),
+        (&["byteword", "--transactions", "5"], "--transactions is for --database postgresql"),
+        (&["byteword", "--database", "postgresql", "--mode", "cached"], "--mode is for SQLite"),
     ] {
         let mut command = pathlength(["study"]);
         command.args(arguments).current_dir(&folder);
         let sentence = outcome(command).failure();
         assert!(sentence.starts_with(problem), "{sentence}");
         assert!(!folder.path().join("study").exists());
+    }
+}
+
+#[test]
+fn options_of_other_studies_do_not_exist() {
+    for (study, option) in [
+        ("tpcc", "--programs lua"),
+        ("tpcc", "--scale 0.01"),
+        ("tpcc", "--recordings 3"),
+        ("tpch", "--machine dec3000"),
+        ("tpch", "--transactions 5"),
+        ("byteword", "--queries 6"),
+        ("smp", "--benchmarks tpcb"),
+        ("spike", "--mode cached"),
+        ("vlm", "--sysroot /"),
+        ("rdb", "--database postgresql"),
+        ("strides", "--sources ."),
+    ] {
+        let outcome = run(&format!("study {study} {option}"));
+        let name = option.split(' ').next().unwrap();
+        assert_eq!((outcome.code(), outcome.stdout.as_str()), (2, ""), "{study} {option}");
+        let expected = format!("unexpected argument '{name}'");
+        assert!(outcome.stderr.contains(&expected), "{study} {option}: {}", outcome.stderr);
+    }
+    for (study, program) in [("system", "tcc"), ("spike", "kernels")] {
+        let outcome = run(&format!("study {study} --programs {program}"));
+        assert_eq!(outcome.code(), 2);
+        assert!(outcome.stderr.contains(&format!("invalid value '{program}'")), "{}", outcome.stderr);
     }
 }

@@ -27,7 +27,10 @@ fn settings_are_those_of_a_machines_file() {
         assert_eq!(cells(&set), cells(&described), "{command}");
         assert_ne!(cells(&set), cells(&plain), "{command}");
     }
-    for command in ["annotate --function work --caches dec3000", "units --caches dec3000 --unit work"] {
+    for command in [
+        "annotate --function work --event misses --machine dec3000",
+        "units --event misses --machine dec3000 --unit work",
+    ] {
         let own = format!("{command} {settings} :ev5/modes work");
         assert!(run(&own).stderr.contains("dec3000 with dcache.size=4K, caches.icache.ways=2."), "{own}");
     }
@@ -71,6 +74,65 @@ fn a_sweep_has_the_results_of_single_runs() {
             assert_eq!((numbers[0] + numbers[3..].iter().sum::<u64>()).to_string(), row[2]);
         }
     }
+}
+
+/// By class, process, function or unit, each configuration has the rows of a single run, and classes add up to all.
+#[test]
+fn a_sweep_by_rows_has_the_rows_of_single_runs() {
+    let folder = Folder::new();
+    let trace = folder.trace("--unit begin_transaction --unit statement :ev56/family transactions");
+    let classes = "--unit begin_transaction --unit statement :ev56/family transactions";
+    let units = "--unit statement :ev56/family transactions";
+    let processes = "--children :ev56/family transactions";
+    for (words, input) in [
+        ("caches --by class", classes),
+        ("caches --by class", trace.as_str()),
+        ("caches --by unit", units),
+        ("caches --by process", processes),
+        ("caches --by function --top 3", trace.as_str()),
+        ("time --by class", classes),
+        ("time --by unit", trace.as_str()),
+    ] {
+        let swept = table(&format!("{words} --sweep dcache.size=1K,64K --format csv {input}"));
+        let mut expected = Vec::new();
+        for size in ["1K", "64K"] {
+            // Functions of a trace with classes are those of everything.
+            let single = match words.contains("function") {
+                true => format!("{words} --set dcache.size={size} --format csv :ev56/family transactions"),
+                false => format!("{words} --set dcache.size={size} --format csv {input}"),
+            };
+            let single = table(&single);
+            assert_eq!(swept[0][1..], single[0], "{words} {input}");
+            let is_own = |row: &&Vec<String>| row[0] != "total";
+            let own = single[1..].iter().filter(is_own);
+            expected.extend(own.map(|row| [&[size.to_string()], &row[..]].concat()));
+        }
+        assert_eq!(swept[1..], expected, "{words} {input}");
+    }
+    let of_classes = table(&format!("caches --by class --sweep dcache.size=1K,64K --format csv {trace}"));
+    let whole = table(&format!("caches --sweep dcache.size=1K,64K --format csv {trace}"));
+    for row in &whole[1..] {
+        let misses = |row: &Vec<String>| {
+            let columns = of_classes[0].iter().zip(row);
+            let found = columns.filter(|(name, _)| *name == "dcache misses").map(|(_, cell)| cell);
+            found.map(|cell| cell.parse::<u64>().unwrap()).sum::<u64>()
+        };
+        let own = of_classes[1..].iter().filter(|other| other[0] == row[0]);
+        let at = whole[0].iter().position(|name| name == "dcache misses").unwrap();
+        assert_eq!(own.map(misses).sum::<u64>().to_string(), row[at]);
+    }
+    // What a file keeps are the tables.
+    let kept = folder.path("kept");
+    let resumed = format!(
+        "caches --by class --sweep dcache.size=1K,64K --format csv --resume {} {trace}",
+        kept.display()
+    );
+    assert_eq!([table(&resumed), table(&resumed)], [of_classes.clone(), of_classes]);
+    let page = folder.path("classes.html");
+    let words = format!("caches --by class --sweep dcache.size=1K,64K -o {} {trace}", page.display());
+    assert_eq!(run(&words).quiet_success(), "");
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.contains("class = statement") && text.contains("<table>"), "a line for each class");
 }
 
 /// A sweep of 128 machines is killed again and again, and goes on each time.
@@ -160,9 +222,15 @@ fn impossible_sweeps_are_rejected() {
         let failure = run(&format!("caches {options} {trace}")).failure();
         assert!(failure.contains(problem), "{options}: {failure}");
     }
-    for options in
-        ["--by line --sweep dcache.size=8K", "--classify --sweep dcache.size=8K", "--sweep dcache.size"]
-    {
+    for (options, problem) in [
+        ("--by caller", "rows of a sweep are"),
+        ("--by process", "add --children"),
+        ("--by class", "without classes of units"),
+    ] {
+        let failure = run(&format!("time {options} --sweep dcache.size=8K,16K {trace}")).failure();
+        assert!(failure.contains(problem), "{options}: {failure}");
+    }
+    for options in ["--classify --sweep dcache.size=8K", "--sweep dcache.size"] {
         assert_eq!(run(&format!("caches {options} {trace}")).code(), 2, "{options}");
     }
 }

@@ -90,11 +90,11 @@ impl Recorded {
     }
 }
 
-/// The counts of `count --by instruction`.
+/// The counts of `count --by mnemonic`.
 fn counts(words: &str) -> BTreeMap<String, u64> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counts.csv");
-    run(&format!("count --by instruction --format csv -o {} {words}", path.display())).quiet_success();
+    run(&format!("count --by mnemonic --format csv -o {} {words}", path.display())).quiet_success();
     let rows = csv(&fs::read_to_string(path).unwrap());
     let at = rows[0].iter().position(|heading| heading == "count").unwrap();
     let counts = rows[1..].iter().map(|row| (row[0].clone(), row[at].parse().unwrap()));

@@ -23,7 +23,7 @@ pub fn run(process: &mut Process, seed: u64) -> Result<ProgramEnd, Error> {
     let session = DebugSession::new(process, move |event| drop(sender.send(event)));
     let mut observer = pathlength_engine::debug::DebugObserver::new(&session);
     let debugger =
-        Debugger { session: session.clone(), events, rng: Rng::with_seed(seed), places: Vec::new() };
+        Debugger { session: session.clone(), events, rng: Rng::with_seed(seed), addresses: Vec::new() };
     let debugger: JoinHandle<()> = host::without_signals(|| std::thread::spawn(|| debugger.debug()));
     let end = process.run(&mut observer)?;
     session.end(end.clone());
@@ -36,7 +36,7 @@ struct Debugger {
     events: Receiver<DebugEvent>,
     rng: Rng,
     /// Addresses of the next instructions at stops, for breakpoints.
-    places: Vec<u64>,
+    addresses: Vec<u64>,
 }
 
 impl Drop for Debugger {
@@ -91,23 +91,23 @@ impl Debugger {
                     Err(_) if is_shared(registers.pc()) => {}
                     Err(error) => panic!("what can be executed can be written: {error}"),
                 }
-                self.places.push(registers.pc());
+                self.addresses.push(registers.pc());
             }
             // The registers of a thread in a system call cannot be set.
             let _ = self.session.set_registers(thread, &registers);
         }
-        if self.places.len() > 1000 {
-            self.places.truncate(500);
+        if self.addresses.len() > 1000 {
+            self.addresses.truncate(500);
         }
     }
 
     /// Sets some breakpoints and perhaps a watchpoint, and resumes the program or a single thread.
     fn resume(&mut self, thread: i32, signal: Option<i32>) {
         for _ in 0..self.rng.usize(..4) {
-            let place = self.rng.choice(&self.places).copied().unwrap_or_default();
+            let address = self.rng.choice(&self.addresses).copied().unwrap_or_default();
             match self.rng.bool() {
-                true => self.session.add_breakpoint(place),
-                false => self.session.remove_breakpoint(place),
+                true => self.session.add_breakpoint(address),
+                false => self.session.remove_breakpoint(address),
             };
         }
         let Ok(registers) = self.session.registers(thread) else { return };

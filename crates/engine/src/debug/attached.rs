@@ -272,7 +272,7 @@ impl DebugSession {
         if let Some(debugged) = state.threads.get_mut(&thread) {
             (debugged.thread_state, debugged.registers) = (thread_state, ThreadRegisters::of(cpu));
             // A thread that is really where a stop was reported, as in the next call of a signal handler from the same
-            // place, is not in that stop any more.
+            // instruction, is not in that stop any more.
             debugged.second_entry_stop = debugged.second_entry_stop.filter(|stop| stop.pc(cpu).is_none());
             self.changed.notify_all();
         }

@@ -54,7 +54,7 @@ fn a_thread_that_begins_when_the_program_ends_goes_on() {
     assert!(begins(&session, PATIENCE));
 }
 
-/// A signal handler is called twice from the same place. Once it stops at its second entry, once really before it.
+/// A signal handler is called twice from the same instruction. Once it stops at its second entry, once really before it.
 #[test]
 fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
     let (session, address) = (session(), Task::first().address());

@@ -26,8 +26,8 @@ pub use self::structures::StructureRule;
 pub(crate) use self::structures::StructureSites;
 pub(crate) use self::table::ObjectTable;
 use crate::lock;
-use crate::places::entries;
 use crate::platform::{Cpu, DecodedBlock};
+use crate::program_location::entries;
 
 /// The name of an object that cannot be named.
 const UNNAMED: &str = "(unnamed)";

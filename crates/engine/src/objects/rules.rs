@@ -6,7 +6,7 @@ use std::str::FromStr;
 use image::{Expression, ExpressionError};
 use serde::{Deserialize, Serialize};
 
-use crate::places::Name;
+use crate::program_location::Name;
 
 /// A rule: calls of these functions are calls for an object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

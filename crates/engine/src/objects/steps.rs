@@ -9,8 +9,8 @@ use super::Entered;
 use super::rules::{ObjectRule, StepRule};
 use super::site::{CompiledTemplate, MOST_ELEMENTS, template};
 use super::table::ObjectTable;
-use crate::places::word_at;
 use crate::platform::INSTRUCTION_SET;
+use crate::program_location::word_at;
 
 /// The most steps whose objects are kept.
 const MOST_STEPS: usize = 1 << 16;

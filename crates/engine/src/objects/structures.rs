@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::{NameTemplate, TextExpression};
 use super::site::{CompiledTemplate, template};
-use crate::places::Name;
+use crate::program_location::Name;
 
 /// The most lists of a rule, and the most elements of a list: a damaged list may go round.
 const MOST: u64 = 1 << 12;

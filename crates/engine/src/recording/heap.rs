@@ -6,8 +6,8 @@ use events::LoadedImage;
 use events::record::{self, Heap, Mark};
 use isa::{TransferKind, TransferTarget};
 
-use crate::places::entries;
 use crate::platform::{Cpu, DecodedBlock};
+use crate::program_location::entries;
 use guest::CallingConvention;
 use guest_memory::Memory;
 

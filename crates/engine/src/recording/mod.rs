@@ -1,4 +1,4 @@
-//! Records traces: of a whole program, between two places, or of units of work, from its start or after attaching
+//! Records traces: of a whole program, between two locations, or of units of work, from its start or after attaching
 //! (`attach`). Parts that are not recorded run nearly as fast as without recording.
 
 mod attach;

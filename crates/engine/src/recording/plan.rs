@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use trace::Header;
 
 use crate::objects::{ObjectRule, StructureRule};
-use crate::places::ProgramLocation;
 use crate::platform::Cpu;
+use crate::program_location::ProgramLocation;
 use crate::unit_class::ClassRule;
 use guest::Guest;
 
 /// The part of a program that is recorded; by default all of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
-    /// Recording begins when control first reaches this place; a number counts the instructions of a thread.
+    /// Recording begins when control first reaches this location; a number counts the instructions of a thread.
     pub from: Option<ProgramLocation>,
-    /// Recording ends when control next reaches this place; a number counts the recorded instructions of a thread.
+    /// Recording ends when control next reaches this location; a number counts the recorded instructions of a thread.
     pub until: Option<ProgramLocation>,
     /// Record only calls of a function.
     pub unit: Option<UnitPlan>,
@@ -62,14 +62,14 @@ pub enum Missing {
     /// The unit's function.
     Function(String),
     /// The symbol at which recording begins or ends.
-    Place(ProgramLocation),
+    Location(ProgramLocation),
 }
 
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let (kind, name): (_, &dyn std::fmt::Display) = match self {
             Missing::Function(name) => ("function", name),
-            Missing::Place(place) => ("symbol", place),
+            Missing::Location(location) => ("symbol", location),
         };
         write!(f, "no image of the program has a {kind} '{name}'")
     }
@@ -107,7 +107,7 @@ impl UnitPlan {
     }
 }
 
-/// The addresses of a plan's places, as far as their images are mapped.
+/// The addresses of a plan's locations, as far as their images are mapped.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlanAddresses {
     pub(super) from: Vec<u64>,
@@ -119,17 +119,17 @@ pub(super) struct PlanAddresses {
 impl PlanAddresses {
     pub(super) fn new(plan: &Plan) -> PlanAddresses {
         let mut addresses = PlanAddresses::default();
-        addresses.add(plan, |place| place.address().into_iter().collect());
+        addresses.add(plan, |location| location.address().into_iter().collect());
         addresses
     }
 
     /// An image was mapped.
     pub(super) fn mapped(&mut self, plan: &Plan, image: &LoadedImage, file: &image::Image) {
-        self.add(plan, |place| place.addresses_in(image, file));
+        self.add(plan, |location| location.addresses_in(image, file));
     }
 
     fn add(&mut self, plan: &Plan, find: impl Fn(&ProgramLocation) -> Vec<u64>) {
-        let find = |place: &Option<ProgramLocation>| place.as_ref().map(&find).unwrap_or_default();
+        let find = |location: &Option<ProgramLocation>| location.as_ref().map(&find).unwrap_or_default();
         let (from, until) = (find(&plan.from), find(&plan.until));
         self.all.extend(from.iter().chain(&until));
         self.from.extend(from);

@@ -7,6 +7,6 @@ pub struct Recorded {
     pub instructions: u64,
     /// Number of units of work that began, recorded or not.
     pub units: u64,
-    /// Whether the place at which recording begins was reached.
+    /// Whether the location at which recording begins was reached.
     pub has_begun: bool,
 }

@@ -101,7 +101,7 @@ impl Tracer {
         images: Vec<Mapped>,
     ) -> Tracer {
         Tracer {
-            remaining: session.plan.until.as_ref().and_then(|place| place.instructions()),
+            remaining: session.plan.until.as_ref().and_then(|location| location.instructions()),
             session,
             addresses,
             calls,
@@ -135,9 +135,9 @@ impl Tracer {
         }
         [(&plan.from, &self.addresses.from), (&plan.until, &self.addresses.until)]
             .into_iter()
-            .filter_map(|(place, addresses)| Some((place.as_ref()?, addresses)))
-            .find(|(place, addresses)| place.instructions().is_none() && addresses.is_empty())
-            .map(|(place, _)| Missing::Place(place.clone()))
+            .filter_map(|(location, addresses)| Some((location.as_ref()?, addresses)))
+            .find(|(location, addresses)| location.instructions().is_none() && addresses.is_empty())
+            .map(|(location, _)| Missing::Location(location.clone()))
     }
 
     /// The session to which it belongs.
@@ -356,7 +356,7 @@ impl Tracer {
     /// The level of instrumentation while nothing is recorded.
     pub(super) fn idle_level(&self) -> InstrumentationLevel {
         let plan = &self.session.plan;
-        match plan.from.as_ref().and_then(|place| place.instructions()) {
+        match plan.from.as_ref().and_then(|location| location.instructions()) {
             Some(_) if self.session.state() == RecordingState::Before => InstrumentationLevel::Limited,
             _ => InstrumentationLevel::Instructions,
         }
@@ -439,7 +439,7 @@ impl Tracer {
         let (session, addresses) = (&*self.session, &self.addresses);
         let plan = &session.plan;
         if session.state() == RecordingState::Before {
-            let number = plan.from.as_ref().and_then(|place| place.instructions());
+            let number = plan.from.as_ref().and_then(|location| location.instructions());
             let is_late =
                 number.is_some_and(|number| cpu.instructions + block.instructions.len() as u64 > number);
             if is_late || addresses.from.contains(&block.address) {

@@ -68,7 +68,7 @@ pub(crate) struct Sampler {
     name: String,
     timer: Option<SampleTimer>,
     has_begun: bool,
-    /// Whether the place of the first sample was chosen.
+    /// Whether the first sample was chosen.
     is_placed: bool,
     /// The number of instructions at which the next sample is taken.
     next: u64,
@@ -104,7 +104,7 @@ impl Sampler {
             Sampling::Time(nanoseconds) => {
                 self.timer = Some(host::sample_thread(nanoseconds, on_timer)?);
             }
-            // The next block chooses the place.
+            // The next block chooses it.
             Sampling::Instructions(_) => self.next = 0,
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Sampler {
         }
     }
 
-    /// Chooses the next sample's place: at a distance of half to one and a half times the interval.
+    /// Chooses the next sample: at a distance of half to one and a half times the interval.
     fn advance(&mut self) {
         let Sampling::Instructions(interval) = self.sampling else { return };
         // SplitMix64.
@@ -193,7 +193,7 @@ fn on_timer(context: &libc::ucontext_t, weight: u32) {
         }
     };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a place for the result.
+    // SAFETY: a buffer for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     let time = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
     write(sampled.0, time, weight, sampled.1);

@@ -1,5 +1,5 @@
 //! Compiled code compared with the interpreter, and both with qemu-alpha: the same program leaves the same registers
-//! and memory, and the same signals interrupt it at the same places.
+//! and memory, and the same signals interrupt it at the same instructions.
 
 mod floats;
 mod found;

@@ -1,6 +1,6 @@
 //! Differences that come from outside the program. They are tracked from where they enter through registers and
 //! memory (as in taint analysis): a difference is accepted only if it derives from one of these, never because of its
-//! size or place.
+//! size or position.
 
 use std::collections::HashSet;
 

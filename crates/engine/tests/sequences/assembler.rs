@@ -64,7 +64,7 @@ pub fn branch(op: Op, ra: u8, instructions: i64) -> u32 {
     encode::branch(op, ra, 4 * instructions).expect("encodable")
 }
 
-/// A branch from one place in a program to another.
+/// A branch from one instruction of a program to another.
 pub fn branch_to(op: Op, ra: u8, from: usize, to: usize) -> u32 {
     branch(op, ra, to as i64 - from as i64 - 1)
 }

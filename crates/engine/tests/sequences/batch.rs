@@ -55,7 +55,7 @@ impl Batch {
     }
 
     /// The record that contains a quadword, and the quadword's meaning.
-    pub fn place(quad: usize) -> (usize, String) {
+    pub fn quadword(quad: usize) -> (usize, String) {
         (quad / QUADS, record::name(quad % QUADS))
     }
 

@@ -91,21 +91,21 @@ fn offset(quad: usize) -> i16 {
 /// Assembles the start jump, handler, load and save. Returns their offsets.
 fn parts() -> (Vec<u32>, [usize; 4]) {
     let mut words = vec![0];
-    let places = [handler(), load(), save()].map(|part| {
-        let place = words.len();
+    let offsets = [handler(), load(), save()].map(|part| {
+        let offset = words.len();
         words.extend(part);
-        place
+        offset
     });
     let end = words.len();
-    (words, [places[0], places[1], places[2], end])
+    (words, [offsets[0], offsets[1], offsets[2], end])
 }
 
 /// Copies the sigcontext to the record; the last word returns from the handler.
 fn handler() -> Vec<u32> {
     let (context, value) = (1, 2);
     let mut words = vec![memory(Op::Lda, context, CONTEXT, A2)];
-    let mut copy = |load: Op, from: u8, place: usize, to: usize| {
-        words.push(memory(load, value, 8 * place as i16, from));
+    let mut copy = |load: Op, from: u8, index: usize, to: usize| {
+        words.push(memory(load, value, 8 * index as i16, from));
         words.push(memory(Op::Stq, value, offset(to), RECORD));
     };
     (0..record::INTEGER_COUNT).for_each(|r| copy(Op::Ldq, context, CONTEXT_INTEGERS + r, r));

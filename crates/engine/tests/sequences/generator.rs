@@ -21,7 +21,7 @@ pub fn sequence(random: &mut Rng, kind: Kind) -> Sequence {
     let mut generator = Generator { random, kind, words: Vec::new(), functions: Vec::new() };
     (0..functions).for_each(|_| generator.function());
     let entry = generator.words.len();
-    generator.pieces(pieces, Place { counters: &COUNTERS, calls: true });
+    generator.pieces(pieces, Resources { counters: &COUNTERS, calls: true });
     generator.words.push(jump(Op::Ret, ZERO, BACK));
     Sequence { entry, words: generator.words }
 }
@@ -33,7 +33,7 @@ struct Function {
 
 /// The resources available where code is generated.
 #[derive(Clone, Copy)]
-struct Place {
+struct Resources {
     /// Registers for loop counters.
     counters: &'static [u8],
     /// Whether functions may be called.
@@ -48,18 +48,18 @@ struct Generator<'a> {
 }
 
 impl Generator<'_> {
-    fn pieces(&mut self, count: usize, place: Place) {
+    fn pieces(&mut self, count: usize, resources: Resources) {
         for _ in 0..count {
-            self.piece(place);
+            self.piece(resources);
         }
     }
 
-    fn piece(&mut self, place: Place) {
+    fn piece(&mut self, resources: Resources) {
         match self.random.u32(..40) {
-            0..3 => self.branch(place),
-            3 => self.jump(place),
-            4 | 5 => self.rounds(place),
-            6..9 => self.call(place),
+            0..3 => self.branch(resources),
+            3 => self.jump(resources),
+            4 | 5 => self.rounds(resources),
+            6..9 => self.call(resources),
             9 => self.table(),
             10 => {
                 let word = one::other(self.random);
@@ -112,36 +112,36 @@ impl Generator<'_> {
     }
 
     /// A conditional branch over code.
-    fn branch(&mut self, place: Place) {
+    fn branch(&mut self, resources: Resources) {
         let at = self.words.len();
         self.words.push(0);
         let count = self.random.usize(1..4);
-        self.pieces(count, place);
+        self.pieces(count, resources);
         self.words[at] = one::conditional(self.random, self.words.len() - at - 1);
     }
 
     /// A jump over code through a register; the low bits of the target are ignored.
-    fn jump(&mut self, place: Place) {
+    fn jump(&mut self, resources: Resources) {
         let op = self.random.choice([Op::Jmp, Op::Jsr, Op::Ret, Op::JsrCoroutine]).expect("four");
         let link = one::written(self.random);
         self.words.push(branch(Op::Br, TARGET, 0));
         let base = self.words.len();
         self.words.extend([0, jump(op, link, TARGET)]);
-        self.piece(place);
+        self.piece(resources);
         let distance = 4 * (self.words.len() - base) as i16 + self.random.i16(..4).max(0);
         self.words[base] = memory(Op::Lda, TARGET, distance, TARGET);
     }
 
     /// A loop of a few rounds.
-    fn rounds(&mut self, place: Place) {
-        let Some((&counter, inner)) = place.counters.split_first() else { return self.straight() };
+    fn rounds(&mut self, resources: Resources) {
+        let Some((&counter, inner)) = resources.counters.split_first() else { return self.straight() };
         self.words.push(match self.random.bool() {
             true => memory(Op::Lda, counter, self.random.i16(1..5), ZERO),
             false => literal(Op::And, one::read(self.random), 3, counter),
         });
         let head = self.words.len();
         let count = self.random.usize(1..4);
-        self.pieces(count, Place { counters: inner, ..place });
+        self.pieces(count, Resources { counters: inner, ..resources });
         self.words.push(literal(Op::Subq, counter, 1, counter));
         self.words.push(branch_to(Op::Bgt, counter, self.words.len(), head));
     }
@@ -164,8 +164,8 @@ impl Generator<'_> {
     }
 
     /// A call of one function, or of one of two.
-    fn call(&mut self, place: Place) {
-        if !place.calls || self.functions.is_empty() {
+    fn call(&mut self, resources: Resources) {
+        if !resources.calls || self.functions.is_empty() {
             return self.straight();
         }
         let [first, second] = std::array::from_fn(|_| self.random.usize(..self.functions.len()));
@@ -196,15 +196,15 @@ impl Generator<'_> {
     fn function(&mut self) {
         let link = self.random.choice([LINK, INNER_LINK]).expect("two");
         let entry = self.words.len();
-        let leaf = Place { counters: &[DEPTH], calls: false };
+        let leaf = Resources { counters: &[DEPTH], calls: false };
         let count = self.random.usize(1..5);
         match self.random.u32(..8) {
             0 => self.recursive(entry, link),
             1 | 2 if !self.functions.is_empty() => {
-                let calls = Place { counters: &[], calls: true };
+                let calls = Resources { counters: &[], calls: true };
                 self.push(link);
                 self.call(calls);
-                self.pieces(count, Place { calls: false, ..calls });
+                self.pieces(count, Resources { calls: false, ..calls });
                 self.pop(link);
             }
             3 => {

@@ -130,15 +130,15 @@ fn displacement(random: &mut Rng) -> i16 {
 
 /// A load or store.
 pub fn access(random: &mut Rng, kind: Kind) -> Vec<u32> {
-    let (op, place) = (load_or_store(random, kind), displacement(random));
-    vec![memory(op, accessed(random, op), place, SCRATCH)]
+    let (op, offset) = (load_or_store(random, kind), displacement(random));
+    vec![memory(op, accessed(random, op), offset, SCRATCH)]
 }
 
 /// A load or store through an address computed before.
 pub fn indirect_access(random: &mut Rng, kind: Kind) -> Vec<u32> {
-    let (op, place) = (load_or_store(random, kind), displacement(random));
+    let (op, offset) = (load_or_store(random, kind), displacement(random));
     let (base, further) = (random.u8(..FREE), random.i16(-20000..20000));
-    let first = memory(Op::Lda, base, place - further, SCRATCH);
+    let first = memory(Op::Lda, base, offset - further, SCRATCH);
     vec![first, memory(op, accessed(random, op), further, base)]
 }
 

@@ -43,7 +43,10 @@ pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String>
         settings: SystemSettings { clock, ..SystemSettings::default() },
     })
     .map_err(|error| error.to_string())?;
-    assert!(process.memory.is_identity(), "another guest has the place without which nothing is compiled");
+    assert!(
+        process.memory.is_identity(),
+        "another guest has the addresses without which nothing is compiled"
+    );
     process.compile_threshold = way.compile_threshold;
     let mut counter = RunCounter::default();
     let end = if way.counts { process.run(&mut counter) } else { process.run(&mut ()) };

@@ -8,11 +8,11 @@ use crate::dwarf::{DwarfEntry, DwarfSlice};
 /// A variable of a function.
 pub(super) struct Local {
     pub(super) of: TypeRef,
-    pub(super) place: LocalPlace,
+    pub(super) location: LocalLocation,
 }
 
 /// Where a variable is.
-pub(super) enum LocalPlace {
+pub(super) enum LocalLocation {
     /// In the register of this number, as debug information numbers them.
     Register(u16),
     /// So many bytes from the stack pointer before the call.
@@ -21,7 +21,7 @@ pub(super) enum LocalPlace {
 
 impl<'a> Types<'a, '_> {
     /// The variable with a name at an instruction of a function, which begins at a link-time address, but for variables of functions
-    /// that are inlined there. None if the function has no such variable; an error if it has no known place at the instruction.
+    /// that are inlined there. None if the function has no such variable; an error if it has no known location at the instruction.
     pub(super) fn local(&self, function: u64, name: &str, at: u64) -> Option<Result<Local, &'static str>> {
         let (unit, function) = self.function(function)?;
         let mut found = None;
@@ -39,9 +39,10 @@ impl<'a> Types<'a, '_> {
             inlined = (entry.tag() == dw::DW_TAG_inlined_subroutine).then_some(depth);
             let is_variable = matches!(entry.tag(), dw::DW_TAG_variable | dw::DW_TAG_formal_parameter);
             if is_variable && self.name(unit, entry).as_deref() == Some(name) {
-                let place = self.place_at(unit, entry, at, has_plain_frame(&function, self.encoding(unit)?));
-                match (place, self.type_of(unit, entry)) {
-                    (Some(place), Some(of)) => return Some(Ok(Local { of, place })),
+                let location =
+                    self.location_at(unit, entry, at, has_plain_frame(&function, self.encoding(unit)?));
+                match (location, self.type_of(unit, entry)) {
+                    (Some(location), Some(of)) => return Some(Ok(Local { of, location })),
                     _ => found = Some(Err("its value is in no register and not in the frame there")),
                 }
             }
@@ -49,13 +50,13 @@ impl<'a> Types<'a, '_> {
         found
     }
 
-    fn place_at(
+    fn location_at(
         &self,
         unit: usize,
         entry: &DwarfEntry<'a>,
         at: u64,
         has_plain_frame: bool,
-    ) -> Option<LocalPlace> {
+    ) -> Option<LocalLocation> {
         let location = entry.attr_value(dw::DW_AT_location)?;
         let expression = match location {
             AttributeValue::Exprloc(expression) => expression,
@@ -70,12 +71,12 @@ impl<'a> Types<'a, '_> {
             }
         };
         let mut operations = expression.operations(self.encoding(unit)?);
-        let place = match operations.next().ok()?? {
-            Operation::Register { register } => LocalPlace::Register(register.0),
-            Operation::FrameOffset { offset } if has_plain_frame => LocalPlace::Frame(offset),
+        let location = match operations.next().ok()?? {
+            Operation::Register { register } => LocalLocation::Register(register.0),
+            Operation::FrameOffset { offset } if has_plain_frame => LocalLocation::Frame(offset),
             _ => return None,
         };
-        operations.next().ok()?.is_none().then_some(place)
+        operations.next().ok()?.is_none().then_some(location)
     }
 
     fn encoding(&self, unit: usize) -> Option<Encoding> {

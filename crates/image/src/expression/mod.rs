@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use gimli::{DwarfSections, EndianSlice, LittleEndian};
 
-use self::locals::LocalPlace;
+use self::locals::LocalLocation;
 use self::operators::Operator;
 use self::parse::TypeName;
 use self::types::{TypeKind, TypeRef, Types};
@@ -138,10 +138,10 @@ enum NumberFormat {
     Address,
 }
 
-/// A term with its type; a place's access is its address.
+/// A term with its type; an lvalue's access is its address.
 struct Typed {
     access: ComputedNumber,
-    is_place: bool,
+    is_lvalue: bool,
     of: Option<TypeRef>,
     /// It is a pointer to that type.
     is_pointer: bool,
@@ -246,7 +246,7 @@ impl ExpressionCompiler<'_, '_, '_> {
                 self.element(self.term(of)?, Typed::number(ComputedNumber::Constant(0)))
             }
             ExpressionTerm::Address(of) => match self.term(of)? {
-                of if of.is_place => Ok(Typed::number(of.access)),
+                of if of.is_lvalue => Ok(Typed::number(of.access)),
                 _ => Err("'&' is for what is in memory".into()),
             },
             ExpressionTerm::Binary(operator, one, other) => {
@@ -273,11 +273,11 @@ impl ExpressionCompiler<'_, '_, '_> {
         let local = self.point.instruction.and_then(|at| self.types.local(self.point.function, name, at));
         if let Some(local) = local {
             let local = local.map_err(|reason| format!("'{name}': {reason}"))?;
-            return Ok(match local.place {
-                LocalPlace::Register(number) => {
+            return Ok(match local.location {
+                LocalLocation::Register(number) => {
                     Typed { of: Some(local.of), ..Typed::number(ComputedNumber::Register(number)) }
                 }
-                LocalPlace::Frame(offset) => Typed::place(
+                LocalLocation::Frame(offset) => Typed::lvalue(
                     ComputedNumber::Frame.plus(ComputedNumber::Constant(offset.cast_unsigned())),
                     local.of,
                 ),
@@ -291,7 +291,7 @@ impl ExpressionCompiler<'_, '_, '_> {
         let of = self.types.variable(self.unit()?, name);
         let of = of.ok_or_else(|| format!("the type of the variable '{name}' is not known"))?;
         let access = ComputedNumber::Constant(symbol.address.wrapping_add(self.bias));
-        Ok(Typed::place(access, of))
+        Ok(Typed::lvalue(access, of))
     }
 
     fn member(&self, of: Typed, name: &str) -> Result<Typed, Reason> {
@@ -300,7 +300,7 @@ impl ExpressionCompiler<'_, '_, '_> {
                 TypeKind::Structure(structure) => (structure, self.value(of)?),
                 _ => return Err(self.no_structure(name)),
             },
-            TypeKind::Structure(structure) if of.is_place => (structure, of.access),
+            TypeKind::Structure(structure) if of.is_lvalue => (structure, of.access),
             _ => return Err(self.no_structure(name)),
         };
         let found = self.types.member(structure, name).ok_or_else(|| {
@@ -310,7 +310,7 @@ impl ExpressionCompiler<'_, '_, '_> {
                 false => format!("there is no member '{name}' that has an address; there are {members}"),
             }
         })?;
-        Ok(Typed::place(address.plus(ComputedNumber::Constant(found.offset)), found.of))
+        Ok(Typed::lvalue(address.plus(ComputedNumber::Constant(found.offset)), found.of))
     }
 
     fn no_structure(&self, name: &str) -> Reason {
@@ -322,7 +322,7 @@ impl ExpressionCompiler<'_, '_, '_> {
 
     fn element(&self, of: Typed, index: Typed) -> Result<Typed, Reason> {
         let (element, address, count) = match self.kind(&of) {
-            TypeKind::Array(element, count) if of.is_place => (element, of.access, count),
+            TypeKind::Array(element, count) if of.is_lvalue => (element, of.access, count),
             TypeKind::Pointer(Some(element)) => (element, self.value(of)?, None),
             _ => return Err("only arrays, and what typed pointers point at, have elements".into()),
         };
@@ -334,7 +334,7 @@ impl ExpressionCompiler<'_, '_, '_> {
         }
         let size = Box::new(ComputedNumber::Constant(size));
         let offset = ComputedNumber::Binary(Operator::Multiply, Box::new(index), size);
-        Ok(Typed::place(address.plus(offset), element))
+        Ok(Typed::lvalue(address.plus(offset), element))
     }
 
     /// A pointer to another type.
@@ -350,7 +350,7 @@ impl ExpressionCompiler<'_, '_, '_> {
 
     /// The number that a term is.
     fn value(&self, typed: Typed) -> Result<ComputedNumber, Reason> {
-        if !typed.is_place {
+        if !typed.is_lvalue {
             return Ok(typed.access);
         }
         let (bytes, is_signed) = match self.kind(&typed) {
@@ -387,11 +387,11 @@ impl ExpressionCompiler<'_, '_, '_> {
 
 impl Typed {
     fn number(access: ComputedNumber) -> Typed {
-        Typed { access, is_place: false, of: None, is_pointer: false }
+        Typed { access, is_lvalue: false, of: None, is_pointer: false }
     }
 
-    fn place(access: ComputedNumber, of: TypeRef) -> Typed {
-        Typed { access, is_place: true, of: Some(of), is_pointer: false }
+    fn lvalue(access: ComputedNumber, of: TypeRef) -> Typed {
+        Typed { access, is_lvalue: true, of: Some(of), is_pointer: false }
     }
 }
 

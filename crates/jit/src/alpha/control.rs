@@ -119,7 +119,7 @@ impl Emitter<'_> {
         condition
     }
 
-    /// The place of the thread's unique value.
+    /// The operand of the thread's unique value.
     pub(crate) fn unique() -> MemoryOperand {
         field::<Cpu>(offset_of!(Cpu, unique))
     }

@@ -208,10 +208,10 @@ impl Emitter<'_> {
     }
 
     /// Loads an S number, which is normal or zero.
-    pub(crate) fn load_single(&mut self, step: &DecodedInstruction, at: usize, place: MemoryOperand) {
+    pub(crate) fn load_single(&mut self, step: &DecodedInstruction, at: usize, source: MemoryOperand) {
         let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.may_fault(self.index, at, self.unextended);
-        self.assembler.load(Size::Long, RAX, place);
+        self.assembler.load(Size::Long, RAX, source);
         let zero = self.assembler.label();
         self.assembler.address(Size::Long, RCX, Operand::Indexed(RAX, RAX, 0, 0));
         self.assembler.test(Size::Long, RCX);

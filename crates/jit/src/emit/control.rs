@@ -19,7 +19,7 @@ impl<G: Emit> Emitter<'_, G> {
     }
 
     /// The label to jump to in order to continue at a guest address.
-    pub(crate) fn place_of(&mut self, address: u64) -> Label {
+    pub(crate) fn label_of(&mut self, address: u64) -> Label {
         match self.region.at(address) {
             Some(next) => self.labels[next],
             None => {
@@ -54,10 +54,10 @@ impl<G: Emit> Emitter<'_, G> {
     pub(crate) fn branch(&mut self, condition: Condition, target: u64, next: u64) {
         self.complete_sign_extensions();
         if self.region.at(target) == Some(self.index + 1) {
-            let there = self.place_of(next);
+            let there = self.label_of(next);
             self.assembler.jump_if(condition.opposite(), there);
         } else {
-            let there = self.place_of(target);
+            let there = self.label_of(target);
             self.assembler.jump_if(condition, there);
             self.continue_at(next);
         }

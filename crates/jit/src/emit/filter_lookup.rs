@@ -56,8 +56,8 @@ impl<G: Emit> Emitter<'_, G> {
     fn look_up_fetch(&mut self, hit_filter: &HitFilter, address: u64, what: UnfilteredAccess) {
         let side = hit_filter.code;
         let line = address >> side.line_shift;
-        let place = words(hit_filter, side.entries) + 8 * (line as usize % HitFilter::LINES) as i32;
-        let entry = |displacement| MemoryOperand { base: RECORD, displacement: place + displacement };
+        let offset = words(hit_filter, side.entries) + 8 * (line as usize % HitFilter::LINES) as i32;
+        let entry = |displacement| MemoryOperand { base: RECORD, displacement: offset + displacement };
         let others = (line >> HitFilter::LINES.ilog2()) as i32;
         let (unfiltered, back) = self.unfiltered(what, Some(address));
         self.assembler.alu_constant(Alu::Cmp, Size::Long, entry(0), others);
@@ -82,8 +82,8 @@ impl<G: Emit> Emitter<'_, G> {
         self.assembler.alu_constant(Alu::And, Size::Long, RCX, HitFilter::LINES as i32 - 1);
         let others = side.line_shift + HitFilter::LINES.ilog2();
         self.assembler.shift(Shift::Right, Size::Quad, RAX, others as u8);
-        let place = words(hit_filter, side.entries);
-        let entry = |displacement| Operand::Indexed(RECORD, RCX, 3, place + displacement);
+        let offset = words(hit_filter, side.entries);
+        let entry = |displacement| Operand::Indexed(RECORD, RCX, 3, offset + displacement);
         self.assembler.alu(Alu::Cmp, Size::Long, RAX, entry(0));
         self.assembler.jump_if(Condition::NotEqual, unfiltered);
         self.assembler.load_zero_extended(Size::Word, RCX, entry(SLOT));

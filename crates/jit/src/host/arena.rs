@@ -68,7 +68,7 @@ impl Arena {
         Some(self.start() + start as u64)
     }
 
-    /// Copies code to a place where none runs; false if the host has no memory for that. The calling thread alone
+    /// Copies code to an address where none runs; false if the host has no memory for that. The calling thread alone
     /// executes the code of the arena, but not now: the pages need not be executable while they are written.
     fn write(&self, at: usize, code: &[u8]) -> bool {
         let first = at - at % PAGE;
@@ -211,11 +211,11 @@ impl CodeTable {
         if let Some(&link_slot) = self.link_slots.get(&address) {
             return Some(link_slot);
         }
-        let (place, code) = self.arena.slot(self.unresolved)?;
+        let (slot, code) = self.arena.slot(self.unresolved)?;
         // SAFETY: the slot lies in the arena, and no code refers to it yet.
-        unsafe { (place as *mut LinkSlot).write(LinkSlot { code, address }) };
-        self.link_slots.insert(address, place);
-        Some(place)
+        unsafe { (slot as *mut LinkSlot).write(LinkSlot { code, address }) };
+        self.link_slots.insert(address, slot);
+        Some(slot)
     }
 
     /// Sets the code of a guest address.

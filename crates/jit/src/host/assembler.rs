@@ -51,8 +51,8 @@ impl From<HostRegister> for Operand {
 }
 
 impl From<MemoryOperand> for Operand {
-    fn from(place: MemoryOperand) -> Operand {
-        Operand::Memory(place)
+    fn from(operand: MemoryOperand) -> Operand {
+        Operand::Memory(operand)
     }
 }
 
@@ -341,9 +341,9 @@ impl Assembler {
 
     /// Atomic compare-and-exchange: compares rax with memory; if they are equal, stores a register there and sets the
     /// zero flag.
-    pub(crate) fn compare_and_exchange(&mut self, size: Size, place: MemoryOperand, new: HostRegister) {
+    pub(crate) fn compare_and_exchange(&mut self, size: Size, operand: MemoryOperand, new: HostRegister) {
         self.bytes.push(0xf0);
-        self.instruction(size, &[0x0f, 0xb1], new.0, place.into(), 0);
+        self.instruction(size, &[0x0f, 0xb1], new.0, operand.into(), 0);
     }
 
     /// A memory fence: earlier writes become visible to other processors before later reads are made.

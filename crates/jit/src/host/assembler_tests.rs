@@ -28,20 +28,20 @@ fn one(write: impl FnOnce(&mut Assembler)) -> Instruction {
 const DISPLACEMENTS: [i32; 11] = [0, 1, -1, 127, 128, -128, -129, 255, 256, i32::MAX, i32::MIN];
 
 /// All kinds of memory operands.
-fn places() -> Vec<Operand> {
-    let mut places = Vec::new();
+fn memory_operands() -> Vec<Operand> {
+    let mut operands_in_memory = Vec::new();
     for base in registers() {
-        places
+        operands_in_memory
             .extend(DISPLACEMENTS.map(|displacement| Operand::Memory(MemoryOperand { base, displacement })));
         for index in registers().filter(|&index| index != RSP) {
             for scale in 0..4 {
-                places.extend([0, -128, 128].map(|by| Operand::Indexed(base, index, scale, by)));
+                operands_in_memory.extend([0, -128, 128].map(|by| Operand::Indexed(base, index, scale, by)));
             }
         }
     }
-    places.extend([0, 1 << 20, (1 << 31) - 64].map(|distance| Operand::Near(ORIGIN + distance)));
-    places.extend([1, 1 << 20, (1 << 31) - 64].map(|distance| Operand::Near(ORIGIN - distance)));
-    places
+    operands_in_memory.extend([0, 1 << 20, (1 << 31) - 64].map(|distance| Operand::Near(ORIGIN + distance)));
+    operands_in_memory.extend([1, 1 << 20, (1 << 31) - 64].map(|distance| Operand::Near(ORIGIN - distance)));
+    operands_in_memory
 }
 
 /// Checks a form with all registers and all kinds of memory operands.
@@ -57,10 +57,10 @@ fn check(form: &OracleForm) {
         }
     }
     if form.has_memory {
-        let places = places();
+        let operands_in_memory = memory_operands();
         for (number, register) in form.slots[0].all().enumerate() {
             // Every memory operand with some registers, and every register with some memory operands.
-            places.iter().skip(number).step_by(3).for_each(|&place| check(register, place));
+            operands_in_memory.iter().skip(number).step_by(3).for_each(|&operand| check(register, operand));
         }
     }
 }
@@ -94,9 +94,9 @@ fn single_operands() {
             expected.extend(constant.map(DecodedOperand::Constant));
             assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, expected), "{operand:?}");
         };
-    let places = places();
+    let operands_in_memory = memory_operands();
     let in_registers = registers().map(Operand::Register);
-    let all: Vec<Operand> = in_registers.chain(places.iter().copied()).collect();
+    let all: Vec<Operand> = in_registers.chain(operands_in_memory.iter().copied()).collect();
     for &operand in &all {
         for (unary, mnemonic) in [(Unary::Not, Mnemonic::Not), (Unary::Multiply, Mnemonic::Mul)] {
             check(operand, mnemonic, QUAD, None, one(|assembler| assembler.unary(unary, operand)));
@@ -187,13 +187,13 @@ fn constants() {
 
 #[test]
 fn vector_status_and_comparison() {
-    for place in places() {
-        let Operand::Memory(place) = place else { continue };
+    for operand in memory_operands() {
+        let Operand::Memory(operand) = operand else { continue };
         for (decoded, mnemonic) in [
-            (one(|assembler| assembler.load_float_status(place)), Mnemonic::Ldmxcsr),
-            (one(|assembler| assembler.store_float_status(place)), Mnemonic::Stmxcsr),
+            (one(|assembler| assembler.load_float_status(operand)), Mnemonic::Ldmxcsr),
+            (one(|assembler| assembler.store_float_status(operand)), Mnemonic::Stmxcsr),
         ] {
-            assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, vec![memory(place.into(), 4)]));
+            assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, vec![memory(operand.into(), 4)]));
         }
     }
     for (to, a, b) in [(RAX, RBX, RSI), (RDI, R9, RAX), (R15, RSP, R8), (RSP, R15, RDI)] {
@@ -215,14 +215,14 @@ fn vector_status_and_comparison() {
 
 #[test]
 fn atomic_and_flags() {
-    for place in places() {
-        let Operand::Memory(place) = place else { continue };
+    for operand in memory_operands() {
+        let Operand::Memory(operand) = operand else { continue };
         for (size, register) in
             [Size::Long, Size::Quad].iter().flat_map(|&size| registers().map(move |r| (size, r)))
         {
-            let decoded = one(|assembler| assembler.compare_and_exchange(size, place, register));
+            let decoded = one(|assembler| assembler.compare_and_exchange(size, operand, register));
             assert!(decoded.has_lock_prefix());
-            let expected = [memory(place.into(), bytes(size)), slot(size).register(register)];
+            let expected = [memory(operand.into(), bytes(size)), slot(size).register(register)];
             assert_eq!((decoded.mnemonic(), operands(&decoded)), (Mnemonic::Cmpxchg, expected.into()));
         }
     }

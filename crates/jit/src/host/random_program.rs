@@ -106,7 +106,7 @@ impl RandomProgram {
     }
 
     /// Places the next label here, if there is one.
-    fn place_label(&mut self) {
+    fn set_label(&mut self) {
         if let Some(&label) = self.labels.get(self.targets.len()) {
             self.assembler.bind(label);
             self.targets.push(self.written.len());
@@ -116,7 +116,7 @@ impl RandomProgram {
     /// Panics if the disassembly differs from what was written.
     fn check(mut self) {
         while self.targets.len() < LABELS {
-            self.place_label();
+            self.set_label();
         }
         let code = self.assembler.finish();
         let decoded = disassemble(&code);
@@ -152,7 +152,7 @@ pub fn check(bytes: &[u8]) {
             None if kind < forms.len() + 6 => {
                 program.jump(choices.below(CONDITIONS.len() + 1), choices.below(LABELS));
             }
-            None => program.place_label(),
+            None => program.set_label(),
         }
     }
     program.check();

@@ -157,7 +157,7 @@ fn a_wrong_trace_is_found() {
     let (control, address) = ("control cannot have come here from 0x40000000", DATA + 16);
     // The word that is changed, and to what; the violation: its rule, the instructions before it, its address.
     let cases = [
-        // A return to another place than behind its call; a branch to where it does not go; a store elsewhere.
+        // A return to another address than behind its call; a branch to where it does not go; a store elsewhere.
         (position(12), block(22), Rule::Control, BEFORE_SECOND_CALL, 22, format!("{control}28")),
         (position(8), block(12), Rule::Control, 2 + OF_ROUND, 12, format!("{control}12")),
         (position(26) + 2, address, Rule::Address, 3, 32, format!("accesses {address:#x}, but")),

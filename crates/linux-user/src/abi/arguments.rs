@@ -36,4 +36,8 @@ pub enum IoctlArgument {
     SetTermios,
     /// A `struct ifconf`: a size and a pointer.
     Interfaces,
+    /// A `struct tun_filter`: flags, the number of hardware addresses, and these.
+    AddressFilter,
+    /// A `struct sock_fprog`: a number of instructions, and a pointer to them.
+    PacketFilter,
 }

@@ -97,9 +97,9 @@ pub fn io_submit<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     Ok(submitted)
 }
 
-/// Submits the control block to which the word at `place` points.
-fn submit<G: Abi>(call: &mut Call<G>, id: u64, host: u64, place: u64) -> Result<(), Errno> {
-    let guest = call.read_u64(place)?;
+/// Submits the control block to which the word at `pointer` points.
+fn submit<G: Abi>(call: &mut Call<G>, id: u64, host: u64, pointer: u64) -> Result<(), Errno> {
+    let guest = call.read_u64(pointer)?;
     let mut bytes: [u8; BLOCK_BYTES] = call.read(guest)?;
     let command = u16::from_le_bytes([bytes[16], bytes[17]]);
     check_descriptor(u32_at(&bytes, DESCRIPTOR).into())?;

@@ -163,7 +163,7 @@ impl<G: Abi> Call<'_, '_, G> {
         interrupted: RestartRule,
     ) -> CallOutcome {
         let is_dilated = self.kernel.is_dilated();
-        if is_dilated && self.kernel.conversations.holds_back(number, &arguments) {
+        if is_dilated && self.kernel.deferred_reads.defers(number, &arguments) {
             return Err(Errno(libc::EAGAIN));
         }
         let is_timed = self.kernel.is_virtual() && for_somebody_else(number, &arguments, self.memory);
@@ -171,7 +171,7 @@ impl<G: Abi> Call<'_, '_, G> {
         // SAFETY: the caller's promise, kept by the handlers of this module's siblings.
         let result = self.kernel.released(|| unsafe { host::wait(number, arguments) });
         if is_dilated && let Ok(result) = result {
-            self.kernel.conversations.note(number, &arguments, result);
+            self.kernel.deferred_reads.note(number, &arguments, result);
         }
         if let Some(from) = from {
             self.waited += host_time(libc::CLOCK_MONOTONIC).saturating_sub(from);

@@ -78,13 +78,13 @@ enum FilePosition {
 fn vectored<G: Abi>(
     call: &mut Call<G>,
     number: libc::c_long,
-    place: FilePosition,
+    position: FilePosition,
     writes: bool,
 ) -> CallOutcome {
     let [descriptor, vectors, count, low, high, flags] = call.arguments;
     let host_vectors = call.vectors(vectors, count)?;
     if call.kernel.opened_memory {
-        let offset = match place {
+        let offset = match position {
             FilePosition::Own => None,
             FilePosition::Either if low == u64::MAX => None,
             FilePosition::Given | FilePosition::Either => Some(low),

@@ -74,12 +74,50 @@ pub fn openat2<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     open_path(call, opening)
 }
 
+/// open_by_handle_at(mount, handle, flags): a handle, too, may be that of a file of the engine.
+pub fn open_by_handle_at<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    /// `struct file_handle` with the longest handle (MAX_HANDLE_SZ in linux/exportfs.h).
+    const HANDLE_BYTES: u64 = 8 + 128;
+    let [mount, handle, flags, ..] = call.arguments;
+    let (handle, flags) = (call.pointer(handle, HANDLE_BYTES)?, G::OPEN.host(flags) as i32);
+    let mut open =
+        |flags: i32| call.wait(libc::SYS_open_by_handle_at, [mount, handle, flags as u64, 0, 0, 0], Restarts);
+    if flags & libc::O_PATH != 0 {
+        return without_engines_files(open(flags)?);
+    }
+    let path_only = libc::O_PATH | libc::O_CLOEXEC | flags & libc::O_DIRECTORY;
+    let found = without_engines_files(open(path_only)?)?;
+    open_found(call, found as RawFd, flags, 0)
+}
+
+/// truncate(path, length): of the file that was found, whatever the path leads to later.
+pub fn truncate<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    let [_, length, ..] = call.arguments;
+    let path_only = libc::O_PATH | libc::O_CLOEXEC;
+    let opening = Opening {
+        directory: libc::AT_FDCWD as u64,
+        path: call.path(0)?,
+        flags: path_only,
+        mode: 0,
+        resolve: None,
+    };
+    let found = opening.open_safely(call, path_only)? as RawFd;
+    // SAFETY: the guest has not received the descriptor.
+    let found = unsafe { OwnedFd::from_raw_fd(found) };
+    if reserved::is_executable(found.as_raw_fd()) {
+        return Err(Errno(libc::ETXTBSY));
+    }
+    let link = CString::new(format!("/proc/thread-self/fd/{}", found.as_raw_fd())).expect("digits");
+    call.host_unlocked(libc::SYS_truncate, [link.as_ptr() as u64, length, 0, 0, 0, 0])
+}
+
 /// Opens a path for the guest.
 fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> CallOutcome {
     let path = opening.path.clone();
-    let at_once = match call.kernel.is_watched() {
-        true => Err(Errno(libc::ELOOP)),
-        false => opening.open(call, opening.flags, RESOLVE_NO_MAGICLINKS),
+    let is_safe = !call.kernel.is_watched() && opening.is_restricted();
+    let at_once = match is_safe {
+        true => opening.open(call, opening.flags, RESOLVE_NO_MAGICLINKS),
+        false => Err(Errno(libc::ELOOP)),
     };
     let descriptor = match at_once {
         Err(Errno(libc::ELOOP)) => open_unseen(call, opening)?,
@@ -99,16 +137,18 @@ fn open_path<G: Abi>(call: &mut Call<G>, opening: Opening) -> CallOutcome {
 impl Opening {
     /// Opens a new file, or an existing one with O_PATH, in which other threads see nothing; ENOENT if it is the engine's.
     fn open_safely<G: Abi>(&self, call: &mut Call<G>, flags: i32) -> CallOutcome {
-        let found = self.open(call, flags, RESOLVE_NO_MAGICLINKS);
-        if found != Err(Errno(libc::ELOOP)) {
-            return found;
+        if self.is_restricted() {
+            let found = self.open(call, flags, RESOLVE_NO_MAGICLINKS);
+            if found != Err(Errno(libc::ELOOP)) {
+                return found;
+            }
         }
-        // SAFETY: the guest has not received the descriptor yet.
-        let found = unsafe { OwnedFd::from_raw_fd(self.open(call, flags, 0)? as RawFd) };
-        if reserved::is_engines_file(found.as_raw_fd()) {
-            return Err(Errno(libc::ENOENT));
-        }
-        Ok(found.into_raw_fd() as u64)
+        without_engines_files(self.open(call, flags, 0)?)
+    }
+
+    /// Whether restrictions on path resolution have an effect.
+    fn is_restricted(&self) -> bool {
+        self.resolve.is_some() || has_restrictions()
     }
 
     /// Makes the call with these flags and restrictions on path resolution.
@@ -124,11 +164,21 @@ impl Opening {
         };
         let how = [u64::from(flags as u32), mode, self.resolve.unwrap_or(0) | resolve];
         let (pointer, bytes) = (how.as_ptr() as u64, size_of_val(&how) as u64);
-        if self.resolve.is_none() && !has_restrictions() {
+        if !self.is_restricted() {
             return call.wait(libc::SYS_openat, [directory, path, flags as u64, mode, 0, 0], Restarts);
         }
         call.wait(libc::SYS_openat2, [directory, path, pointer, bytes, 0, 0], Restarts)
     }
+}
+
+/// Closes a descriptor that the guest has not received if its file is an engine's: ENOENT.
+fn without_engines_files(descriptor: u64) -> CallOutcome {
+    // SAFETY: the guest has not received the descriptor yet.
+    let found = unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) };
+    if reserved::is_engines_file(found.as_raw_fd()) {
+        return Err(Errno(libc::ENOENT));
+    }
+    Ok(found.into_raw_fd() as u64)
 }
 
 /// Whether the host has openat2: Linux 5.6, unless a container forbids it.

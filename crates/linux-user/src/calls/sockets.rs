@@ -2,13 +2,13 @@
 //! options of SOL_SOCKET and flags in a type have not.
 //!
 //! An option passes only if its value is known to hold no addresses, since the host's kernel would follow them into the
-//! engine's memory: of filters (SO_ATTACH_FILTER), tables of netfilter (IPT_SO_SET_REPLACE), memory of rings
-//! (XDP_UMEM_REG, TCP_ZEROCOPY_RECEIVE, RDS_GET_MR).
+//! engine's memory: of tables of netfilter (IPT_SO_SET_REPLACE), memory of rings (XDP_UMEM_REG, TCP_ZEROCOPY_RECEIVE,
+//! RDS_GET_MR). Those of filters (SO_ATTACH_FILTER) are converted.
 
 use std::ops::RangeInclusive;
 
 use crate::abi::Abi;
-use crate::abi::layout::Record;
+use crate::abi::layout::{Record, u64_at};
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::netlink;
@@ -53,9 +53,58 @@ fn option<G: Abi>(level: u64, option: u64) -> Result<[u64; 2], Errno> {
     Ok([libc::SOL_SOCKET as u64, *host as u64])
 }
 
+/// Bytes of a `struct sock_fprog`, and of one of its instructions (linux/filter.h).
+const FILTER_PROGRAM: u64 = 16;
+const FILTER_INSTRUCTION: u64 = 8;
+/// The option of SOL_PACKET whose value is a `struct sock_fprog` or, shorter, a descriptor (linux/if_packet.h).
+const PACKET_FANOUT_DATA: i32 = 22;
+
+/// The host's `struct sock_fprog` for the guest's at `address`: a filter of packets.
+pub fn filter_program<G: Abi>(call: &Call<G>, address: u64) -> Result<[u64; 2], Errno> {
+    let program: [u8; FILTER_PROGRAM as usize] = call.read(address)?;
+    let length = u64::from(u16::from_le_bytes([program[0], program[1]]));
+    Ok([length, call.pointer(u64_at(&program, 8), length * FILTER_INSTRUCTION)?])
+}
+
+/// The host's level of an option that takes a filter of packets. The options' numbers are the same on both sides.
+fn level_of_filters<G: Abi>(level: u64, option: u64) -> Option<i32> {
+    if u64::from(level as u32) == G::SOCKET_LEVEL {
+        HOLD_ADDRESSES.contains(&(option as i32)).then_some(libc::SOL_SOCKET)
+    } else {
+        (level as i32 == libc::SOL_PACKET && option as i32 == PACKET_FANOUT_DATA).then_some(libc::SOL_PACKET)
+    }
+}
+
+/// setsockopt with a filter of packets
+fn set_filter<G: Abi>(call: &mut Call<G>, level: i32) -> CallOutcome {
+    let [socket, _, name, value, size, _] = call.arguments;
+    if u64::from(size as u32) == FILTER_PROGRAM {
+        let program = filter_program(call, value)?;
+        let value = program.as_ptr() as u64;
+        return call.host(libc::SYS_setsockopt, [socket, level as u64, name, value, FILTER_PROGRAM, 0]);
+    }
+    // EBADF takes precedence.
+    call.host(libc::SYS_fcntl, [socket, libc::F_GETFD as u64, 0, 0, 0, 0])?;
+    Err(Errno(libc::EINVAL))
+}
+
+/// getsockopt of SO_GET_FILTER, whose size is a number of instructions
+fn get_filter<G: Abi>(call: &mut Call<G>) -> CallOutcome {
+    let [socket, _, name, value, size_address, _] = call.arguments;
+    let mut instructions = call.read_u32(size_address)?;
+    let pointer = call.pointer(value, u64::from(instructions) * FILTER_INSTRUCTION)?;
+    let level = libc::SOL_SOCKET as u64;
+    call.host(libc::SYS_getsockopt, [socket, level, name, pointer, &raw mut instructions as u64, 0])?;
+    call.write(size_address, &Record::new().u32s(&[instructions]))?;
+    Ok(0)
+}
+
 /// setsockopt(socket, level, option, value, size)
 pub fn setsockopt<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, level, name, value, size, _] = call.arguments;
+    if let Some(level) = level_of_filters::<G>(level, name) {
+        return set_filter(call, level);
+    }
     let [level, name] = option::<G>(level, name)?;
     let value = call.pointer(value, u64::from(size as u32))?;
     call.host(libc::SYS_setsockopt, [socket, level, name, value, size, 0])
@@ -64,6 +113,9 @@ pub fn setsockopt<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 /// getsockopt(socket, level, option, value, size address)
 pub fn getsockopt<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [socket, guest_level, guest_name, value, size_address, _] = call.arguments;
+    if u64::from(guest_level as u32) == G::SOCKET_LEVEL && guest_name as i32 == libc::SO_ATTACH_FILTER {
+        return get_filter(call);
+    }
     let [level, name] = option::<G>(guest_level, guest_name)?;
     let mut size = call.read_u32(size_address)?;
     let pointer = call.pointer(value, u64::from(size))?;

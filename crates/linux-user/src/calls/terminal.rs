@@ -4,15 +4,21 @@ use crate::abi::Abi;
 use crate::abi::arguments::IoctlArgument;
 use crate::abi::layout::{HOST_TERMIOS, Record, u32_at, u64_at};
 use crate::calls::call::{Call, CallOutcome};
+use crate::calls::sockets;
 use crate::reserved;
 use host::Errno;
 
-use IoctlArgument::{Bytes, Descriptor, GetTermios, Interfaces, SetTermios, Value};
+use IoctlArgument::{
+    AddressFilter, Bytes, Descriptor, GetTermios, Interfaces, PacketFilter, SetTermios, Value,
+};
 
 /// Requests on network interfaces with a `struct ifreq` without pointers: name, flags, addresses, metric, MTU,
-/// hardware address, index, queue length (linux/sockios.h).
-const INTERFACE_REQUESTS: [u64; 13] =
-    [0x8910, 0x8913, 0x8915, 0x8917, 0x8919, 0x891b, 0x891d, 0x8921, 0x8927, 0x8933, 0x8935, 0x8942, 0x8938];
+/// hardware address, index, queue length, which they get or set (linux/sockios.h).
+#[rustfmt::skip]
+const INTERFACE_REQUESTS: [u64; 25] = [
+    0x8910, 0x8913, 0x8915, 0x8917, 0x8919, 0x891b, 0x891d, 0x8921, 0x8927, 0x8933, 0x8935, 0x8942, 0x8938,
+    0x8914, 0x8916, 0x8918, 0x891a, 0x891c, 0x891e, 0x8922, 0x8923, 0x8924, 0x8934, 0x8937, 0x8943,
+];
 const INTERFACE_BYTES: u64 = 40;
 
 /// ioctl(descriptor, request, argument)
@@ -62,6 +68,19 @@ pub fn ioctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
             make(call, host, configuration.as_mut_ptr() as u64)?;
             call.write(argument, &Record::new().u32s(&[configuration[0] as u32]))?;
             Ok(0)
+        }
+        AddressFilter => {
+            // The kernel reads the number again: from a copy, so that no other thread can change it.
+            let header: [u8; 4] = call.read(argument)?;
+            let addresses = usize::from(u16::from_le_bytes([header[2], header[3]]));
+            let mut filter = vec![0; 4 + 6 * addresses];
+            call.memory.read(argument, &mut filter)?;
+            filter[..4].copy_from_slice(&header);
+            make(call, host, filter.as_ptr() as u64)
+        }
+        PacketFilter => {
+            let program = sockets::filter_program(call, argument)?;
+            make(call, host, program.as_ptr() as u64)
         }
     }
 }

@@ -204,7 +204,7 @@ pub fn epoll_ctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         Some(libc::epoll_event { events: u32_at(&bytes, 0), u64: u64_at(&bytes, 8) })
     };
     if event.is_some_and(|event| event.events & libc::EPOLLET as u32 != 0) {
-        call.kernel.conversations.edge_triggered(other as i32);
+        call.kernel.deferred_reads.edge_triggered(other as i32);
     }
     let event = event.as_ref().map_or(0, |event| event as *const libc::epoll_event as u64);
     call.host(libc::SYS_epoll_ctl, [descriptor, operation, other, event, 0, 0])

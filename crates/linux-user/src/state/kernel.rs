@@ -20,7 +20,7 @@ use host::SignalInformation;
 use crate::abi::Abi;
 use crate::state::aio::Contexts;
 use crate::state::clock::VirtualClock;
-use crate::state::conversations::Conversations;
+use crate::state::deferred_reads::DeferredReads;
 use crate::state::fd::Special;
 use crate::state::forks::Forks;
 use crate::state::heap::ProgramHeap;
@@ -83,8 +83,8 @@ pub struct Kernel<G: Abi> {
     pub(crate) timers: Timers,
     /// Contexts of asynchronous input and output.
     pub(crate) contexts: Contexts,
-    /// The sockets over which the program answers others.
-    pub(crate) conversations: Conversations,
+    /// The sockets whose next read is deferred.
+    pub(crate) deferred_reads: DeferredReads,
     /// Descriptors with converted or generated contents; some may have been closed.
     pub(crate) special: BTreeMap<i32, Special>,
     /// Whether a process's memory was ever opened as a file, possibly by a process with the same descriptors.
@@ -133,7 +133,7 @@ impl<G: Abi> Kernel<G> {
             limits: [None; RESOURCE_COUNT],
             timers: Timers::default(),
             contexts: Contexts::default(),
-            conversations: Conversations::default(),
+            deferred_reads: DeferredReads::default(),
             special: BTreeMap::new(),
             opened_memory: false,
             opened_netlink: false,

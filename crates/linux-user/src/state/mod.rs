@@ -3,7 +3,7 @@
 pub(crate) mod aio;
 pub(crate) mod clock;
 pub(crate) mod control;
-pub(crate) mod conversations;
+pub(crate) mod deferred_reads;
 pub(crate) mod fd;
 pub(crate) mod forks;
 pub(crate) mod heap;

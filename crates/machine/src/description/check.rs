@@ -186,12 +186,12 @@ fn cache_path(machine: &Machine, instructions: bool) -> CheckResult {
         let reason = format!("{} holds both, and so must the next level", cache.name);
         require(cache.holds != Holds::Both || next.holds == Holds::Both, field("holds"), reason)?;
     }
-    for (place, cache) in path.iter().enumerate() {
+    for (depth, cache) in path.iter().enumerate() {
         for name in &cache.includes {
             let is_closer =
                 machine.caches.iter().any(|other| other.name == *name && other.level < cache.level);
             let field = format!("caches.{}.includes", cache.name);
-            require(is_closer && place > 0, field, format!("{name:?} is no cache closer to the processor"))?;
+            require(is_closer && depth > 0, field, format!("{name:?} is no cache closer to the processor"))?;
         }
     }
     Ok(())

@@ -38,7 +38,7 @@ pub enum Error {
 }
 
 impl From<toml::de::Error> for Error {
-    /// The error in one line: its place, and what is wrong.
+    /// The error in one line: its line, and what is wrong.
     fn from(error: toml::de::Error) -> Error {
         let text = error.to_string();
         // Between them the error shows the line itself after a bar.

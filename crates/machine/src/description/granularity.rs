@@ -23,7 +23,7 @@ const AREAS: [(&str, Range<u64>); 4] =
 #[serde(try_from = "String")]
 pub struct HintedRegions(Vec<HintedRegion>);
 
-/// Memory that is mapped in blocks: in each place by the largest aligned block of pages that lies in the region and that the TLB
+/// Memory that is mapped in blocks: at each address by the largest aligned block of pages that lies in the region and that the TLB
 /// has entries for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintedRegion {
@@ -52,11 +52,11 @@ impl FromStr for HintedRegions {
 
     fn from_str(text: &str) -> Result<HintedRegions, String> {
         let regions = text.split('+').map(|part| region(part.trim())).collect::<Result<Vec<_>, _>>()?;
-        for (place, region) in regions.iter().enumerate() {
+        for (index, region) in regions.iter().enumerate() {
             let overlaps = |other: &&HintedRegion| {
                 other.addresses.start < region.addresses.end && region.addresses.start < other.addresses.end
             };
-            if let Some(other) = regions[..place].iter().find(overlaps) {
+            if let Some(other) = regions[..index].iter().find(overlaps) {
                 return Err(format!("the regions {} and {} overlap", other.text, region.text));
             }
         }

@@ -167,17 +167,18 @@ fn first() -> u8 {
     1
 }
 
-/// A structure with a name and a place in the hierarchy.
+/// A structure with a name, a level and what it holds.
 pub(super) trait NamedStructure {
     fn set_name(&mut self, name: String);
-    fn place(&self) -> (u8, Holds);
+    /// By which a list is sorted.
+    fn order(&self) -> (u8, Holds);
 }
 
 impl NamedStructure for Cache {
     fn set_name(&mut self, name: String) {
         self.name = name;
     }
-    fn place(&self) -> (u8, Holds) {
+    fn order(&self) -> (u8, Holds) {
         (self.level, self.holds)
     }
 }
@@ -186,12 +187,12 @@ impl NamedStructure for TranslationBuffer {
     fn set_name(&mut self, name: String) {
         self.name = name;
     }
-    fn place(&self) -> (u8, Holds) {
+    fn order(&self) -> (u8, Holds) {
         (self.level, self.holds)
     }
 }
 
-/// A table whose keys are names, as a list in the order of places.
+/// A table whose keys are names, as a list from the first level on.
 pub(super) fn named<'a, D: Deserializer<'a>, T: NamedStructure + Deserialize<'a>>(
     from: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -203,7 +204,7 @@ pub(super) fn named<'a, D: Deserializer<'a>, T: NamedStructure + Deserialize<'a>
             one
         })
         .collect();
-    list.sort_by_key(NamedStructure::place);
+    list.sort_by_key(NamedStructure::order);
     Ok(list)
 }
 

@@ -21,7 +21,7 @@ pub struct Setting {
     value: Value,
 }
 
-/// The place of a field in a description: `caches.dcache.size`, or shorter `dcache.size`.
+/// The path of a field in a description: `caches.dcache.size`, or shorter `dcache.size`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldPath(Vec<String>);
 
@@ -97,8 +97,8 @@ impl FromStr for Sweep {
         if settings.iter().any(|setting| setting.text.is_empty()) {
             return Err("give values with commas between them, such as dcache.size=8K,16K".into());
         }
-        for (place, setting) in settings.iter().enumerate() {
-            if settings[..place].contains(setting) {
+        for (index, setting) in settings.iter().enumerate() {
+            if settings[..index].contains(setting) {
                 return Err(format!("the value {} is given twice", setting.text));
             }
         }

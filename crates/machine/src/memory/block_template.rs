@@ -112,7 +112,7 @@ impl BlockTemplates {
         }
         let accesses = &self.accesses[first_access as usize..];
         let mut inline = [TemplateAccess(0); INLINE_ACCESSES];
-        inline.iter_mut().zip(accesses).for_each(|(place, &access)| *place = access);
+        inline.iter_mut().zip(accesses).for_each(|(entry, &access)| *entry = access);
         self.counts.push(accesses.len() as u32);
         self.templates.push(BlockTemplate {
             executions: Cell::new(0),

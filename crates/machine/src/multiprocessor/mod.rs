@@ -282,10 +282,10 @@ impl Multiprocessor {
         if processor.line.replace(line) == Some(line) {
             return false;
         }
-        let place = self.spaces.place(processor.thread.process, line << shift, false);
+        let physical = self.spaces.physical_address(processor.thread.process, line << shift, false);
         let before = self.memory.counts().write_backs;
         let size = (1u64 << shift).min(128) as u8;
-        let Some(event) = self.memory.fetch(number as u8, place, size) else { return false };
+        let Some(event) = self.memory.fetch(number as u8, physical, size) else { return false };
         self.memory.take_decisions();
         if let Some(stall) = self.warming_stall() {
             self.processors[number].spend(stall, ProcessorCause::Instructions);
@@ -298,7 +298,7 @@ impl Multiprocessor {
             Some(_) => Transaction::TransferAndUpdate,
             None => Transaction::Memory,
         };
-        let line = place / self.memory.line_size();
+        let line = physical / self.memory.line_size();
         self.processors[number].admit(self.core.outstanding);
         let end = self.request(number, transaction, line, &event.exchange, has_written_back);
         self.processors[number].fetch(end);
@@ -312,9 +312,9 @@ impl Multiprocessor {
         let mut used_bus = false;
         while at < end {
             let part = (end - at).min(line - at % line) as u8;
-            let place = self.spaces.place(process, at, is_store);
+            let physical = self.spaces.physical_address(process, at, is_store);
             let before = (self.memory.counts().write_backs, self.memory.counts().memory_updates);
-            if let Some(event) = self.memory.access(number as u8, place, part, is_store) {
+            if let Some(event) = self.memory.access(number as u8, physical, part, is_store) {
                 self.memory.take_decisions();
                 if let Some(stall) = self.warming_stall() {
                     self.processors[number].spend(stall, ProcessorCause::Memory);
@@ -322,7 +322,14 @@ impl Multiprocessor {
                     let counts = self.memory.counts();
                     let has_written_back = counts.write_backs > before.0;
                     let has_updated = counts.memory_updates > before.1;
-                    self.transaction(number, place / line, &event, has_updated, has_written_back, is_store);
+                    self.transaction(
+                        number,
+                        physical / line,
+                        &event,
+                        has_updated,
+                        has_written_back,
+                        is_store,
+                    );
                     used_bus = true;
                 }
             }

@@ -39,7 +39,12 @@ pub struct PerProcess<M> {
     /// The counts of ended processes, unless each keeps its model.
     ended: Option<EndedProcesses<M>>,
     has_worker_threads: bool,
+    /// Whether all processes share one model.
+    is_shared: bool,
 }
+
+/// The number of the model that all processes share.
+const SHARED: u32 = 0;
 
 /// The counts of processes that have ended, in one model: a server may have very many.
 struct EndedProcesses<M> {
@@ -59,7 +64,30 @@ impl<M: Model> PerProcess<M> {
     /// Models that `make` makes. Each is kept.
     pub fn new(make: impl Fn() -> M + Send + 'static) -> PerProcess<M> {
         let (definitions, models) = Default::default();
-        PerProcess { make: Box::new(make), definitions, models, ended: None, has_worker_threads: false }
+        PerProcess {
+            make: Box::new(make),
+            definitions,
+            models,
+            ended: None,
+            has_worker_threads: false,
+            is_shared: false,
+        }
+    }
+
+    /// One model, which `make` makes, for all processes: they share a processor.
+    pub fn shared(make: impl Fn() -> M + Send + 'static) -> PerProcess<M> {
+        let models = BTreeMap::from([(SHARED, make())]);
+        PerProcess { models, is_shared: true, ..PerProcess::new(make) }
+    }
+
+    /// Whether all processes share one model.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// The number of the model that observes a process.
+    pub fn model_of(&self, process: u32) -> u32 {
+        if self.is_shared { SHARED } else { process }
     }
 
     /// The models of the processes that executed anything, by their numbers; not of those that have ended, if these are merged.
@@ -144,11 +172,12 @@ impl<M: Model> Consumer for PerProcess<M> {
     }
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
-        if !self.models.contains_key(&thread.process) {
+        let number = self.model_of(thread.process);
+        if !self.models.contains_key(&number) {
             let model = self.begin();
-            self.models.insert(thread.process, model);
+            self.models.insert(number, model);
         }
-        if let Some(model) = self.models.get_mut(&thread.process) {
+        if let Some(model) = self.models.get_mut(&number) {
             model.executed(thread, records);
         }
     }

@@ -108,7 +108,7 @@ fn replayed(core: &Core, hit: f64, level: usize) -> f64 {
     }
 }
 
-/// Lines that only one level serves: they have the same place in all caches before it.
+/// Lines that only one level serves: they belong to the same set in all caches before it.
 #[derive(Clone, Copy)]
 struct Lines {
     number: u64,

@@ -73,7 +73,7 @@ fn misses(
     let mut hierarchy = Hierarchy::new(machine);
     let mut pass = || {
         (0..number)
-            .map(|place| 0x1_2000_0000 + place * distance)
+            .map(|number| 0x1_2000_0000 + number * distance)
             .filter(|&address| {
                 let served = if instructions { hierarchy.fetch(address) } else { hierarchy.load(address, 8) };
                 missed(served) > 0

@@ -53,8 +53,8 @@ fn formulas_and_table() {
                     one.section, one.name, described.name
                 );
             }
-            if let Some(place) = DIFFERENT_MACHINES.iter().position(|name| *name == described.name) {
-                row[place] = number(measured);
+            if let Some(index) = DIFFERENT_MACHINES.iter().position(|name| *name == described.name) {
+                row[index] = number(measured);
             }
         }
         let _ = writeln!(text, "| {} | {} |", one.name, row.join(" | "));

@@ -89,16 +89,16 @@ fn compare(seed: u64, steps: usize, planted: Planted, occurred: &mut Occurred) -
         occurred.hits += u64::from(event.operation.is_none());
         occurred.operations.iter_mut().zip(event.interconnect).for_each(|(sum, one)| *sum += u64::from(one));
         let line = plain.line;
-        for place in (0..4).flat_map(|page| [at, at + line, 0x2000 * page, 0x2000 * page + line]) {
+        for address in (0..4).flat_map(|page| [at, at + line, 0x2000 * page, 0x2000 * page + line]) {
             for one in 0..processors {
-                if memory.state(one as u8, place) != plain.state(one, place / line) {
-                    return Err(format!("{}: the state of {one} at {place:#x}", context()));
+                if memory.state(one as u8, address) != plain.state(one, address / line) {
+                    return Err(format!("{}: the state of {one} at {address:#x}", context()));
                 }
             }
-            memory.check(place)?;
-            plain.check(place / line)?;
-            if memory.nodes().unwrap().copies(place) != plain.node_copies(place / plain.node_line) {
-                return Err(format!("{}: the nodes with {place:#x}", context()));
+            memory.check(address)?;
+            plain.check(address / line)?;
+            if memory.nodes().unwrap().copies(address) != plain.node_copies(address / plain.node_line) {
+                return Err(format!("{}: the nodes with {address:#x}", context()));
             }
         }
     }

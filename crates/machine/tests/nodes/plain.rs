@@ -276,13 +276,13 @@ impl Plain {
         match self.directory {
             Directory::Sci => {
                 let list = home.list();
-                let place = list.iter().position(|&other| other == node).unwrap_or(0);
+                let position = list.iter().position(|&other| other == node).unwrap_or(0);
                 if list.len() == 1 && home.is_stale {
                     write_back = true;
                     home.is_stale = false;
                 } else {
-                    let told = usize::from(place == 0) + usize::from(place > 0);
-                    let told = told + usize::from(place + 1 < list.len());
+                    let told = usize::from(position == 0) + usize::from(position > 0);
+                    let told = told + usize::from(position + 1 < list.len());
                     (0..told).for_each(|_| event.count(InterconnectOperation::DirectoryUpdate, 0));
                 }
                 home.leave(node, self.planted);
@@ -464,8 +464,8 @@ impl Plain {
         } else {
             let was_there = list.contains(&node);
             if was_there && list[0] != node {
-                let place = list.iter().position(|&other| other == node).unwrap();
-                let told = if place + 1 < list.len() { 2 } else { 1 };
+                let position = list.iter().position(|&other| other == node).unwrap();
+                let told = if position + 1 < list.len() { 2 } else { 1 };
                 (0..told).for_each(|_| event.count(InterconnectOperation::DirectoryUpdate, 2));
                 known.leave(node, planted);
             }

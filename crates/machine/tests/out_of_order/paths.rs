@@ -147,7 +147,7 @@ impl Plain {
         }
     }
 
-    fn place(&self, address: u64) -> u64 {
+    fn index(&self, address: u64) -> u64 {
         let history = match self.description.scheme {
             PredictorScheme::Gshare => self.history % (1 << self.description.history),
             _ => 0,
@@ -194,7 +194,7 @@ impl Plain {
         match transfer.target {
             TransferTarget::Relative(distance) => {
                 let target = at.wrapping_add_signed(distance);
-                let counter = self.counters.get(&self.place(at)).copied().unwrap_or(-1);
+                let counter = self.counters.get(&self.index(at)).copied().unwrap_or(-1);
                 let is_static = self.description.scheme == PredictorScheme::Static
                     || !is_early && self.description.btb.as_ref().is_some_and(|buffer| buffer.static_on_miss);
                 let is_taken =
@@ -241,9 +241,9 @@ impl Plain {
         let Some(transfer) = summary.transfer else { return };
         let is_taken = to != at + 4;
         if transfer.is_conditional {
-            let place = self.place(at);
+            let index = self.index(at);
             let half = 1 << (self.description.bits - 1);
-            let counter = self.counters.entry(place).or_insert(-1);
+            let counter = self.counters.entry(index).or_insert(-1);
             *counter = (*counter + if is_taken { 1 } else { -1 }).clamp(-half, half - 1);
         }
         if let (Some(buffer), true) = (&self.description.btb, is_taken) {

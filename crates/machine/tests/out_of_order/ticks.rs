@@ -241,8 +241,8 @@ impl<'a> Ticks<'a> {
     fn dispatch_some(&mut self) -> u32 {
         let mut count = 0;
         let now = self.now;
-        for place in 0..self.entries.len() {
-            let entry = &self.entries[place];
+        for index in 0..self.entries.len() {
+            let entry = &self.entries[index];
             if entry.dispatched.is_some() {
                 continue;
             }
@@ -267,7 +267,7 @@ impl<'a> Ticks<'a> {
                         && self.waits[(what.address >> 2) as usize % length].is_some()
                 }
             };
-            let entry = &mut self.entries[place];
+            let entry = &mut self.entries[index];
             entry.producers = producers;
             entry.must_wait = must_wait && entry.wrong.is_none();
             entry.dispatched = Some(now);
@@ -305,9 +305,9 @@ impl<'a> Ticks<'a> {
     fn issue(&mut self) {
         let mut taken: Vec<&str> = Vec::new();
         let now = self.now;
-        for place in 0..self.entries.len() {
-            let entry = &self.entries[place];
-            if !self.is_ready(place) {
+        for index in 0..self.entries.len() {
+            let entry = &self.entries[index];
+            if !self.is_ready(index) {
                 continue;
             }
             let (what, sequence) = (entry.what.clone(), entry.sequence);
@@ -319,12 +319,12 @@ impl<'a> Ticks<'a> {
                 let Some(port) = port else { continue };
                 taken.push(port);
             }
-            let conflict = self.conflict(place);
+            let conflict = self.conflict(index);
             let is_wrong = entry.wrong.is_some();
             self.wrong_issued += u64::from(is_wrong);
             let latency = self.latency(&what);
             let (translation, traps) = if what.accesses() { self.translation(entry) } else { (0, false) };
-            let entry = &mut self.entries[place];
+            let entry = &mut self.entries[index];
             entry.issued = Some(now);
             match (what.is_load(), what.is_store(), is_wrong) {
                 (true, _, true) if what.wrong_address == Some(None) => entry.completed = Some(now + latency),
@@ -332,9 +332,9 @@ impl<'a> Ticks<'a> {
                 (true, ..) => {
                     if conflict.is_some() {
                         entry.conflict = conflict;
-                        let place = self.waits.len();
-                        if place > 0 {
-                            self.waits[(what.address >> 2) as usize % place].get_or_insert(sequence);
+                        let size = self.waits.len();
+                        if size > 0 {
+                            self.waits[(what.address >> 2) as usize % size].get_or_insert(sequence);
                         }
                     } else if traps {
                         entry.traps = Some(now + latency);
@@ -362,8 +362,8 @@ impl<'a> Ticks<'a> {
         ports
     }
 
-    fn is_ready(&self, place: usize) -> bool {
-        let (entry, now, core) = (&self.entries[place], self.now, self.core);
+    fn is_ready(&self, index: usize) -> bool {
+        let (entry, now, core) = (&self.entries[index], self.now, self.core);
         let Some(dispatched) = entry.dispatched else { return false };
         if entry.issued.is_some()
             || now < dispatched + u64::from(core.dispatch_to_issue)
@@ -372,7 +372,7 @@ impl<'a> Ticks<'a> {
             return false;
         }
         let done = |time: Option<u64>| time.is_some_and(|time| time <= now);
-        let older = || self.entries[..place].iter().chain(&self.ended);
+        let older = || self.entries[..index].iter().chain(&self.ended);
         let produced = |one: &Option<Sequence>| one.is_none_or(|one| done(self.entry(one).completed));
         let order =
             |one: &Entry| if one.wrong.is_some() { ExecutionOrder::Free } else { one.what.rules(core).order };
@@ -402,34 +402,34 @@ impl<'a> Ticks<'a> {
     }
 
     /// The youngest older store that is not written, and overlaps a load.
-    fn overlapping(&self, place: usize) -> Option<&Entry> {
-        let load = &self.entries[place];
+    fn overlapping(&self, index: usize) -> Option<&Entry> {
+        let load = &self.entries[index];
         if load.wrong.is_some() {
             return None;
         }
-        let stores = self.entries[..place].iter().chain(&self.ended).filter(|one| one.what.is_store());
+        let stores = self.entries[..index].iter().chain(&self.ended).filter(|one| one.what.is_store());
         let issued = load.issued.unwrap_or(self.now);
         let waiting = stores.filter(|one| one.written.is_none_or(|written| written > issued));
         waiting.filter(|one| one.what.overlaps(&load.what)).max_by_key(|one| one.sequence)
     }
 
-    fn conflict(&self, place: usize) -> Option<Sequence> {
-        if !self.entries[place].what.is_load() || self.core.loads.unknown_stores == UnknownStores::Wait {
+    fn conflict(&self, index: usize) -> Option<Sequence> {
+        if !self.entries[index].what.is_load() || self.core.loads.unknown_stores == UnknownStores::Wait {
             return None;
         }
-        let store = self.overlapping(place)?;
+        let store = self.overlapping(index)?;
         store.known.is_none_or(|known| known > self.now).then_some(store.sequence)
     }
 
     /// Memory is asked, in program order: by loads that are issued, and by stores that have retired.
     fn access(&mut self) {
         let now = self.now;
-        let mut places: Vec<(Sequence, bool, usize)> = Vec::new();
-        places.extend(self.ended.iter().enumerate().map(|(place, one)| (one.sequence, true, place)));
-        places.extend(self.entries.iter().enumerate().map(|(place, one)| (one.sequence, false, place)));
-        places.sort_unstable();
-        for (sequence, has_ended, place) in places {
-            let entry = if has_ended { &self.ended[place] } else { &self.entries[place] };
+        let mut indices: Vec<(Sequence, bool, usize)> = Vec::new();
+        indices.extend(self.ended.iter().enumerate().map(|(index, one)| (one.sequence, true, index)));
+        indices.extend(self.entries.iter().enumerate().map(|(index, one)| (one.sequence, false, index)));
+        indices.sort_unstable();
+        for (sequence, has_ended, index) in indices {
+            let entry = if has_ended { &self.ended[index] } else { &self.entries[index] };
             let is_load = entry.what.is_load() && entry.completed.is_none() && entry.supplier.is_none();
             let asks = match entry.what.is_store() {
                 true => entry.retired.map(|retired| retired + 1).filter(|_| entry.arrives.is_none()),
@@ -441,20 +441,20 @@ impl<'a> Ticks<'a> {
             let is_first = asks == Some(now);
             if is_first
                 && !has_ended
-                && let Some(store) = self.overlapping(place)
+                && let Some(store) = self.overlapping(index)
             {
                 let supplier = (store.sequence, store.what.contains(&entry.what));
-                self.entries[place].supplier = Some(supplier);
+                self.entries[index].supplier = Some(supplier);
                 continue;
             }
             let latency = if entry.what.is_load() { self.latency(&entry.what) } else { 0 };
             let (dispatched, address) = (entry.dispatched.unwrap(), entry.what.accessed());
             let Some(arrives) = self.line(sequence, address, dispatched, latency, !entry.is_waiting) else {
-                let entry = if has_ended { &mut self.ended[place] } else { &mut self.entries[place] };
+                let entry = if has_ended { &mut self.ended[index] } else { &mut self.entries[index] };
                 entry.is_waiting = true;
                 continue;
             };
-            let entry = if has_ended { &mut self.ended[place] } else { &mut self.entries[place] };
+            let entry = if has_ended { &mut self.ended[index] } else { &mut self.entries[index] };
             if entry.what.is_store() {
                 entry.arrives = Some(arrives)
             } else {
@@ -500,8 +500,8 @@ impl<'a> Ticks<'a> {
 
     /// Computes the times that follow from others.
     fn finish(&mut self) {
-        for place in 0..self.entries.len() {
-            let entry = &self.entries[place];
+        for index in 0..self.entries.len() {
+            let entry = &self.entries[index];
             if entry.completed.is_some() {
                 continue;
             }
@@ -511,7 +511,7 @@ impl<'a> Ticks<'a> {
                 let produced = entry.producers[2].map_or(Some(0), |one| self.entry(one).completed);
                 let issued = issued + self.latency(&entry.what);
                 let data = produced.map(|produced| produced.max(issued));
-                let entry = &mut self.entries[place];
+                let entry = &mut self.entries[index];
                 entry.data = data;
                 entry.completed = data.map(|data| data.max(known));
             } else if let Some((store, contains)) = entry.supplier {
@@ -523,7 +523,7 @@ impl<'a> Ticks<'a> {
                     true => store.data.map(|data| data.max(translated) + forward),
                     false => store.written.map(|written| (written + partial).max(translated) + latency),
                 };
-                self.entries[place].completed = completed;
+                self.entries[index].completed = completed;
             }
         }
         // Stores are written in order.

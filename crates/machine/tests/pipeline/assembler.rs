@@ -16,7 +16,7 @@ fn instruction(line: &str) -> Result<u32, EncodeError> {
     }
     let op = *Op::ALL.iter().find(|op| op.mnemonic() == mnemonic).unwrap_or_else(|| panic!("{line}"));
     let operands: Vec<&str> = operands.split(',').map(str::trim).filter(|text| !text.is_empty()).collect();
-    let register = |place: usize| operands.get(place).map_or(31, |text| number(&text[1..]) as u8);
+    let register = |index: usize| operands.get(index).map_or(31, |text| number(&text[1..]) as u8);
     match op.format() {
         Format::Memory => {
             let (displacement, base) = operands[1].trim_end_matches(')').split_once('(').expect(line);

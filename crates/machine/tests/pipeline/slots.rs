@@ -61,8 +61,8 @@ pub fn slot(machine: &Machine, program: &[Executed]) -> Vec<Slotted> {
     let mut counters = HashMap::new();
     let mut taken: Vec<String> = Vec::new();
     let mut slotted = Vec::new();
-    for (place, one) in program.iter().enumerate() {
-        let reached = match place.checked_sub(1) {
+    for (index, one) in program.iter().enumerate() {
+        let reached = match index.checked_sub(1) {
             None => Reached::InSequence,
             Some(before) => reached(predictor.bits, &mut counters, &program[before], one),
         };
@@ -72,15 +72,15 @@ pub fn slot(machine: &Machine, program: &[Executed]) -> Vec<Slotted> {
                 && (serve(address).level > 0 || serve(address).is_ahead)
             {
                 let first = address / 32 * 8;
-                counters.extend((first..first + 8).map(|place| (place % 2048, None)));
+                counters.extend((first..first + 8).map(|counter| (counter % 2048, None)));
             }
         }
-        let before = place.checked_sub(1).map(|before| program[before].last_byte());
+        let before = index.checked_sub(1).map(|before| program[before].last_byte());
         let fetches = fetches(pipeline, before, reached, one);
-        let choices = choices(pipeline, program, place);
+        let choices = choices(pipeline, program, index);
         let is_free = |choice: &&Vec<String>| !choice.iter().any(|unit| taken.contains(unit));
         let free = choices.iter().find(is_free).cloned();
-        let is_later = !fetches.is_empty() || free.is_none() || is_third_of_split(pipeline, program, place);
+        let is_later = !fetches.is_empty() || free.is_none() || is_third_of_split(pipeline, program, index);
         if is_later {
             taken.clear();
         }
@@ -146,19 +146,19 @@ fn reached(bits: u8, counters: &mut HashMap<u64, Option<u8>>, before: &Executed,
 }
 
 /// The instructions of the same group and the same execution of a block, and which of them it is.
-fn group<'a>(pipeline: &Pipeline, program: &'a [Executed], place: usize) -> (&'a [Executed], usize) {
-    let one = &program[place];
+fn group<'a>(pipeline: &Pipeline, program: &'a [Executed], index: usize) -> (&'a [Executed], usize) {
+    let one = &program[index];
     let group = |one: &Executed| group_of(pipeline, one.last_byte());
     let same = |other: &&Executed| other.block == one.block && group(other) == group(one);
-    let before = program[..place].iter().rev().take_while(same).count();
-    let after = program[place..].iter().take_while(same).count();
-    (&program[place - before..place + after], before)
+    let before = program[..index].iter().rev().take_while(same).count();
+    let after = program[index..].iter().take_while(same).count();
+    (&program[index - before..index + after], before)
 }
 
 /// The units that an instruction may take, the preferred ones first.
-fn choices(pipeline: &Pipeline, program: &[Executed], place: usize) -> Vec<Vec<String>> {
-    let mut own = alternatives(pipeline, &program[place]);
-    let (group, number) = group(pipeline, program, place);
+fn choices(pipeline: &Pipeline, program: &[Executed], index: usize) -> Vec<Vec<String>> {
+    let mut own = alternatives(pipeline, &program[index]);
+    let (group, number) = group(pipeline, program, index);
     let rivals = group[number + 1..].iter().map(|other| alternatives(pipeline, other));
     let is_rival = |rival: &Vec<Vec<String>>| {
         rival.iter().flatten().any(|unit| own.iter().flatten().any(|mine| mine == unit))
@@ -177,8 +177,8 @@ fn choices(pipeline: &Pipeline, program: &[Executed], place: usize) -> Vec<Vec<S
     own
 }
 
-fn is_third_of_split(pipeline: &Pipeline, program: &[Executed], place: usize) -> bool {
-    let (group, number) = group(pipeline, program, place);
+fn is_third_of_split(pipeline: &Pipeline, program: &[Executed], index: usize) -> bool {
+    let (group, number) = group(pipeline, program, index);
     let letter = |one: &Executed| rules(pipeline, one.class).units[0].chars().next().unwrap_or('-');
     number == 2 && pipeline.split.contains(&group.iter().map(letter).collect::<String>())
 }

@@ -355,18 +355,18 @@ impl Plain {
         let index = path[depth];
         let size = self.levels[index].described.line;
         let line = address / size;
-        if let Some(place) = self.levels[index].victims.iter().position(|victim| victim.0 == line) {
-            let (_, is_dirty) = self.levels[index].victims.remove(place);
+        if let Some(position) = self.levels[index].victims.iter().position(|victim| victim.0 == line) {
+            let (_, is_dirty) = self.levels[index].victims.remove(position);
             self.levels[index].tally.from_victims += 1;
             self.fill(path, depth, line, is_dirty || makes_dirty);
             return true;
         }
-        let Some(place) = self.levels[index].stream.iter().position(|&next| next == line) else {
+        let Some(position) = self.levels[index].stream.iter().position(|&next| next == line) else {
             return false;
         };
         self.levels[index].tally.from_stream += 1;
         let last = *self.levels[index].stream.last().unwrap();
-        for next in last + 1..=last + 1 + place as u64 {
+        for next in last + 1..=last + 1 + position as u64 {
             self.read(path, depth + 1, next * size, Request::Prefetch);
             self.levels[index].stream.remove(0);
             self.levels[index].stream.push(next);
@@ -403,8 +403,8 @@ impl Plain {
         let mut is_dirty = false;
         for line in first / size..=(first + bytes - 1) / size {
             is_dirty |= level.sets.remove(line);
-            if let Some(place) = level.victims.iter().position(|victim| victim.0 == line) {
-                is_dirty |= level.victims.remove(place).1;
+            if let Some(position) = level.victims.iter().position(|victim| victim.0 == line) {
+                is_dirty |= level.victims.remove(position).1;
             }
         }
         for name in level.described.includes.clone() {

@@ -32,7 +32,7 @@ use crate::views::report_damage;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountRows {
     /// Mnemonics.
-    Instruction,
+    Mnemonic,
     /// Groups of instructions.
     Group,
     /// Functions.

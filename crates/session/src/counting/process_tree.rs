@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use analysis::code_counts::{code_by_class, code_table};
 use analysis::run_counts::{ProcessSums, RunDescription};
 use anyhow::bail;
-use engine::{Configuration, Family, ProcessState, UnitOfWork};
+use engine::{Configuration, ProcessState, ProcessTreeCounts, UnitOfWork};
 use table::{Kind, Table};
 
 use super::{CountRows, Counting, describe_run, save};
@@ -80,7 +80,12 @@ impl Counting<'_> {
         Ok(())
     }
 
-    fn write_tree(&self, tree: &Family, description: RunDescription, has_run: bool) -> anyhow::Result<()> {
+    fn write_tree(
+        &self,
+        tree: &ProcessTreeCounts,
+        description: RunDescription,
+        has_run: bool,
+    ) -> anyhow::Result<()> {
         protect_images(tree.counts.images.iter().map(|image| image.path.as_path()));
         let counts = process_tree::run_counts(tree, description, self.components.as_ref());
         if !self.functions().is_empty() && !counts.has_classes() {
@@ -101,7 +106,7 @@ impl Counting<'_> {
 }
 
 /// The description with the program that the first process executes, if it ran already when counting began.
-fn named(mut description: RunDescription, tree: &Family) -> RunDescription {
+fn named(mut description: RunDescription, tree: &ProcessTreeCounts) -> RunDescription {
     let program = tree.processes.first().and_then(|process| process.programs.last());
     if let Some(path) = program.filter(|_| description.program.is_empty()) {
         description.program = path.to_string_lossy().into_owned();
@@ -110,7 +115,7 @@ fn named(mut description: RunDescription, tree: &Family) -> RunDescription {
 }
 
 /// A row for each unit of work, in the order in which those of each process ended.
-fn unit_table(tree: &Family, processes: &[ProcessSums]) -> Table {
+fn unit_table(tree: &ProcessTreeCounts, processes: &[ProcessSums]) -> Table {
     let columns = [
         ("process", Kind::Text),
         ("thread", Kind::Count),

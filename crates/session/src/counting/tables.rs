@@ -80,7 +80,7 @@ fn of_profile(
     let images = || image_shares("images", &format!("Images in {span}"), &[("instructions", profile)]);
     let by_function = || functions("functions", &format!("Functions of {span}"), profile);
     match rows {
-        Some(CountRows::Instruction) => {
+        Some(CountRows::Mnemonic) => {
             vec![mix::single("instructions", &format!("Instructions of {span}"), &mix)]
         }
         Some(CountRows::Group) => vec![groups()],
@@ -101,7 +101,7 @@ fn of_classes(rows: Option<CountRows>, profiles: &ClassProfiles, components: &Co
         Some(CountRows::Function) => vec![profiles.functions()],
         Some(CountRows::Image) => vec![profiles.images()],
         Some(CountRows::Component) => vec![profiles.components(components)],
-        Some(CountRows::Instruction) => vec![profiles.instructions()],
+        Some(CountRows::Mnemonic) => vec![profiles.instructions()],
         Some(CountRows::Group) => vec![profiles.groups()],
         _ => {
             let mut tables = vec![profiles.path_lengths(), profiles.shares(), profiles.images()];

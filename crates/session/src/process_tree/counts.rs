@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use analysis::classes::UnitClass;
 use analysis::components::Components;
 use analysis::run_counts::{ProcessSums, ProcessWork, RunCounts, RunDescription};
-use engine::{Configuration, CountedProcess, Family, FamilyCounter, Process, ProcessNumber, UnitOfWork};
-use report::ScratchFolder;
+use engine::{
+    Configuration, CountedProcess, Process, ProcessNumber, ProcessTreeCounter, ProcessTreeCounts, UnitOfWork,
+};
+use output_files::ScratchFolder;
 use serde::Serialize;
 
 use super::forked_tree::ForkedTree;
@@ -27,7 +29,7 @@ use host::interrupt::InterruptGuard;
 #[derive(Debug)]
 pub struct CountedTree {
     /// The counts.
-    pub tree: Family,
+    pub tree: ProcessTreeCounts,
     /// How the first process ended, if it did.
     pub ending: Option<Ending>,
 }
@@ -46,7 +48,8 @@ pub fn count(
     description: &RunDescription,
 ) -> Result<CountedTree, Error> {
     let ending = count_watched(configuration, work, folder, description, &mut || ())?;
-    let tree = Family::read(folder.path()).map_err(|error| Error::Simulation(io::Error::other(error)))?;
+    let tree =
+        ProcessTreeCounts::read(folder.path()).map_err(|error| Error::Simulation(io::Error::other(error)))?;
     Ok(CountedTree { tree, ending })
 }
 
@@ -74,10 +77,10 @@ pub fn count_running(
     work: &UnitOfWork,
     folder: &Path,
     description: &RunDescription,
-) -> Result<Family, AttachFailure> {
+) -> Result<ProcessTreeCounts, AttachFailure> {
     write_json(&folder.join(DESCRIPTION), description).map_err(Error::Simulation)?;
     attach_watched(attached, work, folder, &mut || ())?;
-    Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
+    ProcessTreeCounts::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)).into())
 }
 
 /// The same without reading the counts. `watch` is called every now and then.
@@ -110,8 +113,8 @@ pub fn attach_watched(
 }
 
 /// What is in a folder of counts, whose command was killed or still runs.
-pub fn read(folder: &Path) -> Result<(Family, RunDescription), Error> {
-    let tree = Family::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
+pub fn read(folder: &Path) -> Result<(ProcessTreeCounts, RunDescription), Error> {
+    let tree = ProcessTreeCounts::read(folder).map_err(|error| Error::Simulation(io::Error::other(error)))?;
     let description = fs::read(folder.join(DESCRIPTION)).ok();
     let description = description.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     Ok((tree, description))
@@ -123,7 +126,7 @@ pub fn is_folder(path: &Path) -> bool {
 }
 
 /// The units of each class, the classes in the order of the instructions in them.
-pub fn classes(tree: &Family) -> Vec<UnitClass> {
+pub fn classes(tree: &ProcessTreeCounts) -> Vec<UnitClass> {
     let mut classes: Vec<UnitClass> = Vec::new();
     for (name, executions) in &tree.classes {
         let units = tree.units.iter().filter(|unit| unit.class == *name);
@@ -135,7 +138,11 @@ pub fn classes(tree: &Family) -> Vec<UnitClass> {
 }
 
 /// The run by classes of units and kinds of processes; the rules say which kinds there are.
-pub fn run_counts(tree: &Family, description: RunDescription, rules: Option<&Components>) -> RunCounts {
+pub fn run_counts(
+    tree: &ProcessTreeCounts,
+    description: RunDescription,
+    rules: Option<&Components>,
+) -> RunCounts {
     let mut work = Vec::new();
     for (process, sums) in tree.processes.iter().zip(processes(tree)) {
         work.push(ProcessWork { sums, executions: &process.executions, in_units: &process.in_units });
@@ -144,7 +151,7 @@ pub fn run_counts(tree: &Family, description: RunDescription, rules: Option<&Com
 }
 
 /// The processes, for tables.
-pub fn processes(tree: &Family) -> Vec<ProcessSums> {
+pub fn processes(tree: &ProcessTreeCounts) -> Vec<ProcessSums> {
     let mut units = vec![0; tree.processes.len()];
     tree.units.iter().for_each(|unit| units[unit.process as usize] += 1);
     let sums = |(process, units): (&CountedProcess, u64)| ProcessSums {
@@ -165,7 +172,7 @@ fn write_json(path: &Path, what: &impl Serialize) -> io::Result<()> {
 fn count_first(configuration: &Configuration, work: &UnitOfWork, folder: &Path) -> Result<Ending, Error> {
     let mut process = Process::new(configuration)?;
     let folder = File::open(folder).map_err(Error::Simulation)?;
-    let counter = FamilyCounter::new(folder.into(), ProcessNumber::first(), work.clone());
+    let counter = ProcessTreeCounter::new(folder.into(), ProcessNumber::first(), work.clone());
     let end = measure::run(&mut process, &mut counter.map_err(Error::Simulation)?, configuration)?;
     Ok(Ending::new(end, &process.images))
 }

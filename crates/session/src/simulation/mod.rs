@@ -13,7 +13,7 @@ use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Select
 use anyhow::bail;
 use engine::{ClassRule, Configuration, Plan};
 use host::without_signals;
-use machine::{Model, WarmUp};
+use machine::{MergeableModel, Model, PerProcess, WarmUp};
 use trace::Trace;
 
 pub use self::part::{PlannedPart, SimulatedPart};
@@ -85,9 +85,20 @@ impl Simulation<'_> {
         Ok(simulated)
     }
 
-    /// Simulates a model on all of a program, whose units of work have classes.
+    /// Simulates a model on all of a program or a trace, whose units of work have classes.
     pub fn run_with_classes<M: Model + 'static>(&self, model: M) -> anyhow::Result<Simulated<M>> {
-        self.run_planned(self.prepare_classes()?, model)
+        match &self.input {
+            Input::Trace(path) => self.replay_all(Trace::open(path)?, model),
+            _ => self.run_planned(self.prepare_classes()?, model),
+        }
+    }
+
+    /// Models that `make` makes: one for each process if all are simulated, or one that the processes of a trace share.
+    pub fn process_models<M: MergeableModel>(&self, make: impl Fn() -> M + Send + 'static) -> PerProcess<M> {
+        match self.all_processes {
+            true => PerProcess::merging(make),
+            false => PerProcess::shared(make),
+        }
     }
 
     /// Runs a program as planned, or attaches to it, and simulates a model on it, with the notes on the machines.
@@ -120,8 +131,7 @@ impl Simulation<'_> {
 
     /// The program to run, all of which is observed, and whose units have classes.
     pub fn prepare_classes(&self) -> anyhow::Result<PlannedRun> {
-        let whole = PlannedPart { unit: Vec::new(), ..self.part.planned.clone() };
-        self.configured(Plan { classes: Some(self.class_plan()), ..whole.plan()? }, &[])
+        self.configured(self.part.planned.plan_of_classes(&self.class_rules)?, &[])
     }
 
     fn configured(&self, plan: Plan, functions: &[String]) -> anyhow::Result<PlannedRun> {

@@ -2,10 +2,13 @@
 
 use analysis::replay::Selection;
 use anyhow::bail;
-use engine::{ClassPlan, Plan, ProgramLocation, UnitPlan};
+use engine::{ClassPlan, ClassRule, Plan, ProgramLocation, UnitPlan};
 use trace::{ExecutionMode, Trace};
 
 use super::Simulation;
+
+/// The error of classes without units of work.
+const NO_FUNCTION: &str = "classes are those of units of work: name their function with --unit FUNCTION";
 
 /// The part of a program's run, as users name it.
 #[derive(Clone, Debug, Default)]
@@ -33,12 +36,34 @@ impl PlannedPart {
             [function] => Some(UnitPlan { function: function.clone(), skip: self.skip, units: self.units }),
             _ => {
                 bail!(
-                    "several functions are classes of units, which are in tables of count, caches, time, calls, mrc, faults, strides, \
-                     sharing and objects: here, name one"
+                    "several functions are classes of units, which are in traces and tables of count, caches, time, calls, mrc, faults, \
+                     strides, sharing and objects: here, name one"
                 )
             }
         };
         Ok(Plan { from: self.from.clone(), until: self.until.clone(), unit, ..Plan::default() })
+    }
+
+    /// The plan of a recording whose units of work have classes, by these rules or by their functions; that of [`PlannedPart::plan`] if
+    /// there are neither several functions nor rules.
+    pub fn plan_with_classes(&self, rules: &[ClassRule]) -> anyhow::Result<Plan> {
+        if rules.is_empty() && self.unit.len() < 2 {
+            return self.plan();
+        }
+        if self.unit.is_empty() {
+            bail!(NO_FUNCTION);
+        }
+        if self.counts_units() {
+            bail!("with classes, all of the program is recorded: leave out --skip and --units");
+        }
+        self.plan_of_classes(rules)
+    }
+
+    /// The plan of a recording of everything, whose units have classes.
+    pub(super) fn plan_of_classes(&self, rules: &[ClassRule]) -> anyhow::Result<Plan> {
+        let whole = PlannedPart { unit: Vec::new(), ..self.clone() };
+        let classes = ClassPlan { functions: self.unit.clone(), rules: rules.to_vec() };
+        Ok(Plan { classes: Some(classes), ..whole.plan()? })
     }
 
     /// Whether units of work are selected by their number.
@@ -90,14 +115,41 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Whether units of work are to be told apart by their classes: by rules, or by several functions.
-    pub fn has_classes(&self) -> bool {
+    /// Whether the options give units of work classes: by rules, or by several functions.
+    pub fn asks_for_classes(&self) -> bool {
         !self.class_rules.is_empty() || self.part.planned.unit.len() > 1
     }
 
-    /// The classes of units of work.
-    pub(super) fn class_plan(&self) -> ClassPlan {
-        ClassPlan { functions: self.part.planned.unit.clone(), rules: self.class_rules.clone() }
+    /// Whether units of work have classes: by the options, or as a trace was recorded.
+    pub fn has_classes(&self) -> bool {
+        self.asks_for_classes() || self.input.has_unit_classes()
+    }
+
+    /// Whether the options of classes fit together, and the input has some. Only tables with a row for each class are made of several
+    /// machines.
+    pub fn check_classes(&self, is_of_sums: bool) -> anyhow::Result<()> {
+        let (planned, file) = (&self.part.planned, &self.input);
+        if file.is_trace() {
+            if !planned.unit.is_empty() || !self.class_rules.is_empty() {
+                bail!(
+                    "{file} is a trace, whose classes are those of its recording: leave out --unit and --class"
+                );
+            }
+            if !file.has_unit_classes() {
+                bail!(
+                    "{file} is a trace without classes of units: record it with several --unit, or with --class"
+                );
+            }
+        } else if planned.unit.is_empty() {
+            bail!(NO_FUNCTION);
+        }
+        if self.machines.names.len() > 1 && !is_of_sums {
+            bail!("a table of rows in each class is of one machine: give a single --machine");
+        }
+        if planned.counts_units() || self.part.warm_up > 0 {
+            bail!("with classes, everything is simulated: leave out --skip, --units and --warm-up");
+        }
+        Ok(())
     }
 
     /// The part of a trace to simulate. The options have the same meaning as for programs.

@@ -27,19 +27,19 @@ pub struct RecordedInput {
 }
 
 impl Simulation<'_> {
-    /// Opens the trace; or runs the program or attaches to it, and records it with marks of the heap.
-    pub fn record(&self) -> anyhow::Result<RecordedInput> {
+    /// Opens the trace; or runs the program or attaches to it, and records it with marks of the heap, and with the classes of its units
+    /// of work if it `has_classes`.
+    pub fn record(&self, has_classes: bool) -> anyhow::Result<RecordedInput> {
         if let Input::Trace(path) = &self.input {
             let trace = Trace::open(path)?;
             let selection = self.selection(&trace, false)?;
             return Ok(RecordedInput { trace, selection, ending: None });
         }
-        self.record_planned(self.prepare(Needs::default())?)
-    }
-
-    /// Runs a program with classes of its units of work, or attaches to it, and records it with marks of the heap.
-    pub fn record_with_classes(&self) -> anyhow::Result<RecordedInput> {
-        self.record_planned(self.prepare_classes()?)
+        self.record_planned(if has_classes {
+            self.prepare_classes()?
+        } else {
+            self.prepare(Needs::default())?
+        })
     }
 
     fn record_planned(&self, (mut configuration, plan): PlannedRun) -> anyhow::Result<RecordedInput> {

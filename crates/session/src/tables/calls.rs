@@ -26,8 +26,8 @@ use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
 pub struct CallsRequest {
     /// Which of them.
     pub selection: CallSelection,
-    /// The event of a flame graph or of collapsed stacks.
-    pub event: Option<String>,
+    /// The heading of the column that a flame graph or collapsed stacks show.
+    pub chart: Option<String>,
     /// The collapsed stacks of an earlier run, with which a flame graph compares.
     pub against: Option<PathBuf>,
 }
@@ -91,9 +91,9 @@ impl CallsRequest {
         let form = console.form().filter(|_| is_call_tree);
         let form = form.and_then(|(form, path)| Some((ChainForm::of(form)?, path)));
         let is_picture = matches!(form, Some((ChainForm::Svg | ChainForm::Html, _)));
-        if form.is_none() && self.event.is_some() {
+        if form.is_none() && self.chart.is_some() {
             bail!(
-                "--event is for flame graphs, collapsed stacks and pprof: give -o NAME.svg, NAME.html, NAME.folded or NAME.pb.gz"
+                "--chart is for flame graphs, collapsed stacks and pprof: give -o NAME.svg, NAME.html, NAME.folded or NAME.pb.gz"
             );
         }
         if !is_picture && self.against.is_some() {
@@ -106,7 +106,7 @@ impl CallsRequest {
 
     /// The index of the event among columns, if one is chosen.
     pub(super) fn event(&self, columns: &[Column]) -> anyhow::Result<Option<usize>> {
-        Ok(find_event(columns, self.event.as_deref())?)
+        Ok(find_event(columns, self.chart.as_deref())?)
     }
 
     /// Simulates models of machines with the call tree, and writes one table for each machine.
@@ -150,7 +150,7 @@ impl CallsRequest {
             let profile = CallProfile::new(&simulated.model, results, event);
             return form.write_profile(&simulated.trace, profile, path);
         }
-        let chains = CallCosts::new(&simulated.model, results).chains(self.event.as_deref())?;
+        let chains = CallCosts::new(&simulated.model, results).chains(self.chart.as_deref())?;
         self.draw(simulated, R::WHAT, chains, (form, path))
     }
 
@@ -179,7 +179,7 @@ impl CallsRequest {
 /// Reads an earlier run's collapsed stacks.
 fn read_chains(path: &Path) -> anyhow::Result<CallChains> {
     let read = || -> anyhow::Result<CallChains> {
-        report::protect(path);
+        output_files::protect(path);
         Ok(collapsed::read(&mut BufReader::new(File::open(path)?))?)
     };
     read().with_context(|| path.display().to_string())

@@ -8,16 +8,16 @@ use analysis::models::{
     tables_of_classes, units_of_classes,
 };
 use anyhow::bail;
-use machine::{MergeableModel, PerProcess};
+use machine::MergeableModel;
 use table::Table;
 
-use super::{ModelSet, ModelTables, ResultRows, Summary};
-use crate::simulation::{OWN_PROCESSORS, PlannedRun, Simulated, Simulation};
+use super::{CLASS_ROWS, ModelSet, ModelTables, ResultRows, Summary};
+use crate::simulation::{OWN_PROCESSORS, Simulated, Simulation};
 
 /// A part of an execution, and its name.
 pub type ClassPart<P> = (String, P);
 
-/// Simulates models of the machines on a program, and writes tables by class; without rows, those of a summary before.
+/// Simulates models of the machines, and writes tables by class; without rows, those of a summary before.
 pub(super) fn write<M: InstructionResults + MergeableModel + 'static>(
     request: &ModelTables,
     make: impl Fn() -> Vec<M> + Send + 'static,
@@ -31,7 +31,7 @@ pub(super) fn write<M: InstructionResults + MergeableModel + 'static>(
         }
         Some(ResultRows::Own(rows)) => {
             let mut simulated =
-                simulation.run_classes(simulation.prepare_classes()?, DividedByClass::new(make))?;
+                simulation.run_classes(DividedByClass::new(simulation.process_models(make)))?;
             simulated.model.finish();
             let table = |machine: &str, part: &ClassResults<M>| {
                 models::by(rows, &[(machine, part)], &simulated.trace)
@@ -41,8 +41,9 @@ pub(super) fn write<M: InstructionResults + MergeableModel + 'static>(
         Some(ResultRows::Calls(rows)) => {
             let columns = make().first().map_or(Vec::new(), InstructionResults::columns);
             let form = calls.chain_form(simulation.console, &columns, rows == CallRows::Tree)?;
-            let model = WithCallTree::new(DividedByClass::new(make)).with_classes();
-            let mut simulated = simulation.run_classes(simulation.prepare_classes()?, model)?;
+            let model =
+                WithCallTree::new(DividedByClass::new(simulation.process_models(make))).with_classes();
+            let mut simulated = simulation.run_classes(model)?;
             simulated.model.model.finish();
             let tree = &simulated.model;
             if let Some((form, path)) = form {
@@ -55,7 +56,7 @@ pub(super) fn write<M: InstructionResults + MergeableModel + 'static>(
                     form.write_profile(&simulated.trace, CallProfile::of_classes(tree, parts, event), path)?;
                 } else {
                     let chains = parts.iter().map(|part| {
-                        let chains = CallCosts::new(tree, part).chains(calls.event.as_deref())?;
+                        let chains = CallCosts::new(tree, part).chains(calls.chart.as_deref())?;
                         Ok((part.name.clone(), chains))
                     });
                     let chains = chains.collect::<Result<Vec<_>, NoEvent>>()?;
@@ -74,10 +75,7 @@ pub(super) fn write<M: InstructionResults + MergeableModel + 'static>(
             calls.selection.check(tree.tree())?;
             write_divided(simulation, &simulated, &tree.model, table)
         }
-        Some(_) => bail!(
-            "with classes of units, rows are classes, units, functions, lines, instructions or calls: --by class, --by function, or no \
-             --by for a summary"
-        ),
+        Some(_) => bail!(CLASS_ROWS),
     }
 }
 
@@ -88,8 +86,7 @@ fn write_sums<M: InstructionResults + MergeableModel + 'static>(
     make: impl Fn() -> Vec<M> + Send + 'static,
     summary: Summary<M>,
 ) -> anyhow::Result<ExitCode> {
-    let simulated =
-        simulation.run_classes(simulation.prepare_classes()?, WithClasses::new(PerProcess::merging(make)))?;
+    let simulated = simulation.run_classes(WithClasses::new(simulation.process_models(make)))?;
     let WithClasses { model, classes } = &simulated.model;
     simulated.check_classes(simulation, classes)?;
     let machines = simulation.machines.named_sums(model.of_machines()?);
@@ -141,34 +138,15 @@ pub fn write_classes<S>(
 }
 
 impl Simulation<'_> {
-    /// Whether the options fit together. Only tables with a row for each class are made of several machines.
-    pub fn check_classes(&self, is_of_sums: bool) -> anyhow::Result<()> {
-        let planned = &self.part.planned;
-        if self.input.is_trace() {
-            bail!("{} is a trace, which does not have the classes of units: name the program", self.input);
-        }
-        if planned.unit.is_empty() {
-            bail!("classes are those of units of work: name their function with --unit FUNCTION");
-        }
-        if self.machines.names.len() > 1 && !is_of_sums {
-            bail!("a table of rows in each class is of one machine: give a single --machine");
-        }
-        if planned.counts_units() || self.part.warm_up > 0 {
-            bail!("with classes, all of the program is simulated: leave out --skip, --units and --warm-up");
-        }
-        Ok(())
+    /// Simulates a model on all of an execution whose units have classes, with the note on processors.
+    fn run_classes<M: machine::Model + 'static>(&self, model: M) -> anyhow::Result<Simulated<M>> {
+        let mut simulated = self.run_with_classes(model)?;
+        simulated.notes.extend(self.has_own_processors().then(|| OWN_PROCESSORS.into()));
+        Ok(simulated)
     }
 
-    /// Runs a program whose units have classes as planned, and simulates a model on it, with the note on processors.
-    pub fn run_classes<M: machine::Model + 'static>(
-        &self,
-        planned: PlannedRun,
-        model: M,
-    ) -> anyhow::Result<Simulated<M>> {
-        let mut simulated = self.run_planned(planned, model)?;
-        if self.all_processes && !self.machines.names.is_empty() {
-            simulated.notes.push(OWN_PROCESSORS.into());
-        }
-        Ok(simulated)
+    /// Whether each process has a processor of its own.
+    pub fn has_own_processors(&self) -> bool {
+        self.all_processes && !self.machines.names.is_empty()
     }
 }

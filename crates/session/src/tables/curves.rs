@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use analysis::models::{self, ClassCurves, TotalsByClass};
 use anyhow::{Context, bail};
-use machine::{HintedRegions, Holds, MissRatioCurves, PerProcess};
+use machine::{HintedRegions, Holds, MissRatioCurves};
 use report::{Block, Error, Page, Section};
 use table::Table;
 
@@ -105,7 +105,8 @@ fn by_class(
 ) -> anyhow::Result<(Simulated<()>, Curves)> {
     simulation.check_classes(true)?;
     make()?;
-    let divided = TotalsByClass::new(move || make().expect("it was possible before"));
+    let make = move || make().expect("it was possible before");
+    let divided = TotalsByClass::new(simulation.process_models(make));
     let simulated = simulation.run_with_classes(divided)?;
     simulated.check_classes(simulation, &simulated.model.classes)?;
     let (simulated, divided) = simulated.take_model();
@@ -119,11 +120,8 @@ fn of_all(
     simulation: &Simulation,
     make: impl Fn() -> Result<MissRatioCurves, machine::Error> + Send + 'static,
 ) -> anyhow::Result<(Simulated<()>, MissRatioCurves)> {
-    let first = make()?;
-    if !simulation.all_processes {
-        return Ok(simulation.run(Needs::default(), first)?.take_model());
-    }
-    let model = PerProcess::merging(move || make().expect("it was possible before"));
+    make()?;
+    let model = simulation.process_models(move || make().expect("it was possible before"));
     let (simulated, model) = simulation.run(Needs::default(), model)?.take_model();
     Ok((simulated, model.into_merged().context(NOTHING_SIMULATED)?))
 }

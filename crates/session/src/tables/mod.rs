@@ -9,6 +9,7 @@ mod model_set;
 mod sweep;
 mod sweep_file;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use analysis::call_tree::{CallRows, EntryRows};
@@ -23,7 +24,7 @@ pub use self::curves::CurvesRequest;
 pub use self::model_set::{ModelSet, NOTHING_SIMULATED};
 pub use self::sweep::{SweepRequest, sweep_cycles, sweep_misses};
 use crate::process_tree;
-use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
+use crate::simulation::{KnownProcesses, Needs, OWN_PROCESSORS, Simulated, Simulation};
 
 /// The rows of a table of a model's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,13 @@ pub enum ResultRows {
     /// Own costs of classes of units of work.
     Class,
 }
+
+/// The error of rows of processes without results of each.
+const ONE_PROCESS: &str = "--by process needs the results of all processes: add --children";
+
+/// The error of rows that are not divided among classes of units.
+const CLASS_ROWS: &str = "with classes of units, rows are classes, units, functions, lines, instructions or calls: --by class, --by function, or no --by \
+     for a summary";
 
 /// The tables that a command shows of models of machines.
 pub struct ModelTables<'a> {
@@ -64,9 +72,7 @@ impl ModelTables<'_> {
         self.calls.check_rows(self.rows)?;
         match self.rows {
             Some(ResultRows::Entries(rows)) => entries::write(simulation, rows, make()),
-            rows if rows == Some(ResultRows::Class) || simulation.has_classes() => {
-                classes::write(self, make, summary)
-            }
+            _ if self.has_classes() => classes::write(self, make, summary),
             // Each process has machines of its own; what happens on none is counted by one model.
             _ if simulation.all_processes && !simulation.machines.names.is_empty() => {
                 let models = make();
@@ -76,10 +82,18 @@ impl ModelTables<'_> {
                 bail!("--by process is for count, caches and time with --children")
             }
             Some(ResultRows::Process) => {
-                bail!("--by process needs the results of all processes: add --children")
+                bail!(ONE_PROCESS)
             }
             _ => self.write_results(make(), &make(), summary),
         }
+    }
+
+    /// Whether rows are divided among classes of units. Of a trace that has classes, other rows are those of everything.
+    fn has_classes(&self) -> bool {
+        let can_have = matches!(self.rows, None | Some(ResultRows::Own(_) | ResultRows::Calls(_)));
+        self.rows == Some(ResultRows::Class)
+            || self.simulation.asks_for_classes()
+            || can_have && self.simulation.has_classes()
     }
 
     /// The same with models of the whole execution. `example` has one for each machine.
@@ -106,7 +120,9 @@ impl ModelTables<'_> {
             }
             _ if S::IS_PER_PROCESS => {
                 let named = simulation.machines.named(example);
-                models::by_process(&named, &process_results(&simulated, example))
+                let columns: Vec<usize> = example.iter().map(|model| model.columns().len()).collect();
+                let totals = simulated.model.process_totals();
+                models::by_process(&named, &process_results(&simulated.processes, totals, &columns))
             }
             _ => Vec::new(),
         };
@@ -138,23 +154,26 @@ impl Simulation<'_> {
     }
 }
 
-/// The processes in the order of their numbers, on machines with such models.
-fn process_results<S: ModelSet>(simulated: &Simulated<S>, machines: &[S::Model]) -> Vec<ProcessResults> {
-    let totals = simulated.model.process_totals().into_iter();
+/// The processes in the order of their numbers, with their totals on machines whose results have so many columns.
+fn process_results(
+    processes: &KnownProcesses,
+    totals: BTreeMap<u32, Vec<u64>>,
+    columns: &[usize],
+) -> Vec<ProcessResults> {
     let mut all: Vec<_> =
-        totals.map(|(process, totals)| (simulated.processes.get(&process), process, totals)).collect();
+        totals.into_iter().map(|(process, totals)| (processes.get(&process), process, totals)).collect();
     all.sort_by_key(|(known, process, _)| (known.map(|known| known.number.clone()), *process));
     let results = |(known, process, totals): (Option<&process_tree::ObservedProcess>, u32, Vec<u64>)| {
         let mut rest = &totals[..];
-        let of_machine = |model: &S::Model| {
-            let (own, others) = rest.split_at(model.columns().len());
+        let of_machine = |&columns: &usize| {
+            let (own, others) = rest.split_at(columns);
             rest = others;
             own.to_vec()
         };
         ProcessResults {
             number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
             program_and_end: known.map(|known| [known.program.clone(), process_tree::describe(&known.state)]),
-            totals: machines.iter().map(of_machine).collect(),
+            totals: columns.iter().map(of_machine).collect(),
         }
     };
     all.into_iter().map(results).collect()

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::models::{
-    SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, varying_columns,
+    self, InstructionResults, Rows, SummedOverProcesses, SweptCycles, SweptMisses, UnitClasses, WithClasses,
+    by_class, cross_table, main_causes, swept_cycles, swept_misses, swept_rows, units_of_classes,
+    varying_columns,
 };
 use anyhow::{Context, bail};
 use machine::{Caches, Machine, MergeableModel, ParallelModels, PerProcess, Setting, Sweep, TimingModel};
@@ -16,10 +18,10 @@ use serde::de::DeserializeOwned;
 use table::Table;
 use trace::Trace;
 
-use super::NOTHING_SIMULATED;
 use super::sweep_file::SweepFile;
+use super::{CLASS_ROWS, NOTHING_SIMULATED, ONE_PROCESS, ResultRows, process_results};
 use crate::console::check_output;
-use crate::machines::SelectedMachines;
+use crate::machines::{SelectedMachines, timing_model};
 use crate::simulation::{KnownProcesses, Needs, OWN_PROCESSORS, Simulated, Simulation};
 
 /// The most configurations of a sweep.
@@ -31,6 +33,8 @@ const SERIES: usize = 12;
 pub struct SweepRequest<'a> {
     /// The execution, and the machine.
     pub simulation: &'a Simulation<'a>,
+    /// The rows of each configuration; without, one of its own.
+    pub rows: Option<ResultRows>,
     /// The changes of the machine.
     pub settings: &'a [Setting],
     /// The fields that are swept, with their values.
@@ -45,14 +49,20 @@ struct SweptMachine {
     machine: Machine,
 }
 
+/// What a configuration's results are made of, beside its models: the execution, and the classes of its units of work.
+type Observed = (Simulated<()>, UnitClasses);
+
 /// Simulates the caches of each configuration, and writes a table or charts of misses.
 pub fn sweep_misses(request: &SweepRequest) -> anyhow::Result<ExitCode> {
+    if let Some(rows) = request.result_rows()? {
+        return sweep_rows(request, rows, Caches::new);
+    }
     let configurations = configurations(request)?;
-    let (simulated, swept): (_, Vec<SweptMisses>) = run(request, &configurations, Caches::new)?;
+    let (simulated, swept) = run(request, &configurations, Caches::new, merged::<_, SweptMisses>)?;
     let rows: Vec<_> = configurations.iter().map(|one| one.values.clone()).zip(&swept).collect();
     let fields = fields(request);
     let table = swept_misses(&fields, &rows);
-    let columns = varying_columns(&table);
+    let columns = varying_columns(&table, fields.len());
     let charts = || match fields.len() {
         1 => Ok(vec![report::lines(&table, &fields[0], &columns, "misses")?]),
         _ => crossed(&table, &columns),
@@ -60,16 +70,28 @@ pub fn sweep_misses(request: &SweepRequest) -> anyhow::Result<ExitCode> {
     write(request, &simulated, &table, charts)
 }
 
-/// Simulates the pipeline of each configuration, and writes a table or charts of cycles.
-pub fn sweep_cycles(request: &SweepRequest) -> anyhow::Result<ExitCode> {
+/// Simulates the pipeline of each configuration, of a sample with windows of a period if one is given, and writes a table or charts of
+/// cycles.
+pub fn sweep_cycles(request: &SweepRequest, period: Option<u64>) -> anyhow::Result<ExitCode> {
     let configurations = configurations(request)?;
     // Machines without a pipeline are reported before the program runs.
-    configurations.iter().try_for_each(|one| TimingModel::new(&one.machine).map(drop))?;
-    let make = |machine: &Machine| TimingModel::new(machine).expect("it was possible before");
-    let (simulated, swept): (_, Vec<SweptCycles>) = run(request, &configurations, make)?;
+    configurations.iter().try_for_each(|one| timing_model(&one.machine, period).map(drop))?;
+    let make = move |machine: &Machine| timing_model(machine, period).expect("it was possible before");
+    if let Some(rows) = request.result_rows()? {
+        return sweep_rows(request, rows, make);
+    }
+    let fields = fields(request);
+    if period.is_some() {
+        let summary = |_: &Observed, one: &SweptMachine, models: PerProcess<TimingModel>| {
+            Ok(models::time_without_name(&one.machine, sum(&models)?))
+        };
+        let (simulated, tables) = run(request, &configurations, make, summary)?;
+        let table = request.table_of_rows(&configurations, tables)?;
+        return write(request, &simulated, &table, || estimates(&fields, &table));
+    }
+    let (simulated, swept) = run(request, &configurations, make, merged::<_, SweptCycles>)?;
     let rows = configurations.iter().zip(&swept);
     let rows: Vec<_> = rows.map(|(one, swept)| (one.values.clone(), &one.machine, swept)).collect();
-    let fields = fields(request);
     let table = swept_cycles(&fields, &rows);
     let charts = || match fields.len() {
         1 => {
@@ -82,13 +104,117 @@ pub fn sweep_cycles(request: &SweepRequest) -> anyhow::Result<ExitCode> {
     write(request, &simulated, &table, charts)
 }
 
+/// The chart of a swept sample.
+fn estimates(fields: &[String], table: &Table) -> Result<Vec<Chart>, report::Error> {
+    const ESTIMATE: &str = "cycles per instruction";
+    match fields {
+        [field] => Ok(vec![report::lines(table, field, &[ESTIMATE], ESTIMATE)?]),
+        _ => crossed(table, &[ESTIMATE]),
+    }
+}
+
+/// Simulates a model of each configuration, and writes one table with the rows of each, behind the values of its fields.
+fn sweep_rows<M: InstructionResults + MergeableModel + 'static>(
+    request: &SweepRequest,
+    rows: ResultRows,
+    make: impl Fn(&Machine) -> M + Copy + Send + 'static,
+) -> anyhow::Result<ExitCode> {
+    let configurations = configurations(request)?;
+    let table_of = |(simulated, classes): &Observed, _: &SweptMachine, models: PerProcess<M>| {
+        let sum = sum(&models)?;
+        let tables = match rows {
+            ResultRows::Own(Rows::Unit) if !classes.names().is_empty() => {
+                units_of_classes(&[("", sum)], classes)
+            }
+            ResultRows::Own(rows) => models::by(rows, &[("", &sum)], &simulated.trace),
+            ResultRows::Process => {
+                let results = process_results(&simulated.processes, models.totals(), &[sum.columns().len()]);
+                models::by_process(&[("", &sum)], &results)
+            }
+            _ => by_class(&[("", sum)], classes),
+        };
+        tables.into_iter().next().context(NOTHING_SIMULATED)
+    };
+    let (simulated, tables) = run(request, &configurations, make, table_of)?;
+    let table = request.table_of_rows(&configurations, tables)?;
+    let fields = fields(request);
+    // A line for each class or process.
+    let has_lines = fields.len() == 1 && matches!(rows, ResultRows::Class | ResultRows::Process);
+    let charts = || if has_lines { crossed(&table, &varying_columns(&table, 1)) } else { Ok(Vec::new()) };
+    write(request, &simulated, &table, charts)
+}
+
+impl SweepRequest<'_> {
+    /// The rows of each configuration, if it has more than one. An error if these cannot be swept.
+    fn result_rows(&self) -> anyhow::Result<Option<ResultRows>> {
+        let simulation = self.simulation;
+        let has_classes = simulation.asks_for_classes();
+        match self.rows {
+            None | Some(ResultRows::Class) if has_classes || self.rows.is_some() => {
+                simulation.check_classes(true)?;
+                Ok(Some(ResultRows::Class))
+            }
+            Some(ResultRows::Own(rows)) if has_classes => match rows {
+                Rows::Unit => simulation.check_classes(true).map(|()| self.rows),
+                _ => {
+                    bail!("rows of a sweep with classes of units are classes or units: --by class, --by unit")
+                }
+            },
+            Some(ResultRows::Process) if !simulation.all_processes => bail!(ONE_PROCESS),
+            Some(ResultRows::Process) if has_classes => bail!(CLASS_ROWS),
+            None | Some(ResultRows::Own(_) | ResultRows::Process) => Ok(self.rows),
+            Some(_) => bail!(
+                "rows of a sweep are functions, lines, instructions, units, classes or processes, with their own costs: \
+                 --by function, --by class"
+            ),
+        }
+    }
+
+    /// Whether units of work have their classes in the results.
+    fn has_classes(&self) -> bool {
+        let simulation = self.simulation;
+        let are_units = self.rows == Some(ResultRows::Own(Rows::Unit));
+        self.rows == Some(ResultRows::Class)
+            || simulation.asks_for_classes()
+            || are_units && simulation.has_classes()
+    }
+
+    /// One table of the tables of all configurations, each with its first rows.
+    fn table_of_rows(&self, configurations: &[SweptMachine], tables: Vec<Table>) -> anyhow::Result<Table> {
+        let mut tables = tables;
+        for table in &mut tables {
+            self.simulation.console.arrange(std::slice::from_mut(table))?;
+        }
+        let values = configurations.iter().map(|one| one.values.clone());
+        Ok(swept_rows(&fields(self), values.zip(tables).collect()))
+    }
+}
+
+/// The results of all processes on a configuration.
+fn sum<M>(models: &PerProcess<M>) -> anyhow::Result<SummedOverProcesses<'_, M>>
+where
+    M: MergeableModel,
+{
+    let models: Vec<&M> = models.all_models().collect();
+    if models.is_empty() {
+        bail!(NOTHING_SIMULATED);
+    }
+    Ok(SummedOverProcesses(models))
+}
+
+/// What a sweep keeps of the models of all processes.
+fn merged<M: MergeableModel, R: for<'a> From<&'a M>>(
+    _: &Observed,
+    _: &SweptMachine,
+    models: PerProcess<M>,
+) -> anyhow::Result<R> {
+    Ok(R::from(&models.into_merged().context(NOTHING_SIMULATED)?))
+}
+
 /// Each combination of the values.
 fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
     let &SweepRequest { simulation, sweeps, .. } = request;
     let names = &simulation.machines.names;
-    if simulation.has_classes() {
-        bail!("--sweep has no classes: give the machines one by one, --machine A --machine B --by class");
-    }
     let ([_], 1..=2) = (&names[..], sweeps.len()) else {
         bail!(
             "a sweep is of one machine, and of one or two fields: give --machine once, --sweep once or twice"
@@ -125,16 +251,21 @@ fn fields(request: &SweepRequest) -> Vec<String> {
     request.sweeps.iter().map(machine::Sweep::field).collect()
 }
 
-/// Simulates a model of each configuration; those whose results a file has are not simulated again.
-fn run<M: MergeableModel + 'static, R: for<'a> From<&'a M> + Serialize + DeserializeOwned>(
+/// Simulates a model of each configuration, and makes the results that are kept of it; those that a file has are not made again.
+fn run<M: MergeableModel + 'static, R: Serialize + DeserializeOwned>(
     request: &SweepRequest,
     configurations: &[SweptMachine],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
+    result: impl Fn(&Observed, &SweptMachine, PerProcess<M>) -> anyhow::Result<R>,
 ) -> anyhow::Result<(Simulated<()>, Vec<R>)> {
-    let results = |models: Vec<M>| models.iter().map(R::from).collect();
+    let results = |some: &[&SweptMachine]| -> anyhow::Result<(Simulated<()>, Vec<R>)> {
+        let (observed, models) = run_together(request, some, make)?;
+        let results = some.iter().zip(models).map(|(one, models)| result(&observed, one, models));
+        let results = results.collect::<anyhow::Result<_>>()?;
+        Ok((observed.0, results))
+    };
     let Some(path) = request.resume else {
-        let all: Vec<&SweptMachine> = configurations.iter().collect();
-        return run_together(request, &all, make).map(|(simulated, models)| (simulated, results(models)));
+        return results(&configurations.iter().collect::<Vec<_>>());
     };
     let input = &request.simulation.input;
     if !input.is_trace() {
@@ -151,8 +282,8 @@ fn run<M: MergeableModel + 'static, R: for<'a> From<&'a M> + Serialize + Deseria
             text::message!("{done} of {} configurations are done", kept.len());
         }
         let some: Vec<&SweptMachine> = group.iter().map(|&number| &configurations[number]).collect();
-        let (simulated, models) = run_together(request, &some, make)?;
-        for ((&number, one), result) in group.iter().zip(some).zip(results(models)) {
+        let (simulated, results) = results(&some)?;
+        for ((&number, one), result) in group.iter().zip(some).zip(results) {
             // Of a damaged trace nothing is kept.
             if simulated.is_whole {
                 file.add(&described(one), &result)?;
@@ -175,10 +306,11 @@ fn description<R>(request: &SweepRequest) -> anyhow::Result<String> {
     let Simulation { input, part, all_processes, .. } = request.simulation;
     let file = fs::metadata(input.path().unwrap_or("".as_ref())).with_context(|| input.to_string())?;
     Ok(format!(
-        "{input} {:?} {} {:?} {part:?} {all_processes}",
+        "{input} {:?} {} {:?} {part:?} {all_processes} {:?}",
         file.modified().ok(),
         file.len(),
         std::any::type_name::<R>(),
+        request.rows,
     ))
 }
 
@@ -192,28 +324,32 @@ fn replayed_before(request: &SweepRequest) -> anyhow::Result<Simulated<()>> {
     Ok(Simulated { model: (), trace, part, notes, processes, ending: None, is_whole: true })
 }
 
-/// Simulates a model of each of these configurations, all on the same execution.
+/// Simulates models of each of these configurations, all on the same execution.
 fn run_together<M: MergeableModel + 'static>(
     request: &SweepRequest,
     configurations: &[&SweptMachine],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
-) -> anyhow::Result<(Simulated<()>, Vec<M>)> {
+) -> anyhow::Result<(Observed, Vec<PerProcess<M>>)> {
     let machines = configurations.iter().map(|one| one.machine.clone());
     let selected = request.simulation.machines.with_machines(machines.clone().collect());
     let simulation = Simulation { machines: selected, ..request.simulation.clone() };
+    let of_machine = |machine: Machine| simulation.process_models(move || make(&machine));
+    let models = WithClasses::new(ParallelModels::new(machines.map(of_machine).collect()));
+    let mut simulated = match request.has_classes() {
+        true => simulation.run_with_classes(models)?,
+        false => {
+            let units = request.rows == Some(ResultRows::Own(Rows::Unit));
+            simulation.run(Needs { units, ..Needs::default() }, models)?
+        }
+    };
     if simulation.all_processes {
-        let of_processes = |machine: Machine| PerProcess::merging(move || make(&machine));
-        let model = ParallelModels::new(machines.map(of_processes).collect());
-        let mut simulated = simulation.run(Needs::default(), model)?;
         simulated.notes.push(OWN_PROCESSORS.into());
-        let (simulated, model) = simulated.take_model();
-        let models = model.into_models().into_iter().map(PerProcess::into_merged);
-        return Ok((simulated, models.collect::<Option<_>>().context(NOTHING_SIMULATED)?));
     }
-    let model = ParallelModels::new(machines.map(|machine| make(&machine)).collect());
-    let simulated = simulation.run(Needs::default(), model)?;
-    let (simulated, model) = simulated.take_model();
-    Ok((simulated, model.into_models()))
+    let (simulated, WithClasses { model, classes }) = simulated.take_model();
+    if request.has_classes() {
+        simulated.check_classes(&simulation, &classes)?;
+    }
+    Ok(((simulated, classes), model.into_models()))
 }
 
 /// A chart for each column: the first field along the axis, a line for each value of the second one.

@@ -22,9 +22,9 @@ pub const CAPACITIES: std::ops::RangeInclusive<u32> = 10..=26;
 /// Images that one log may have: a record has seven bits for the number.
 pub const MOST_IMAGES: usize = 128;
 
-/// The fields of a record's first word, from its lowest bit: words of code between the place and the log, the image's
+/// The fields of a record's first word, from its lowest bit: words of code between the record point and the log, the image's
 /// number, the process, and how often the ring was full before.
-pub const PLACE_BITS: u32 = 24;
+pub const DISTANCE_BITS: u32 = 24;
 /// The lowest bit of the process.
 pub const PROCESS_SHIFT: u32 = 32;
 /// The lowest bit of the lap.
@@ -50,7 +50,7 @@ pub struct LogRecord {
     pub thread: u64,
     /// The number of the image.
     pub image: u32,
-    /// The distance from the place to the log's switch, in words of code.
+    /// The distance from the record point to the log's switch, in words of code.
     pub distance: u32,
 }
 
@@ -127,8 +127,8 @@ impl LogHeader {
             (is_current && process != 0).then_some(LogRecord {
                 process,
                 thread,
-                image: (first as u32) >> PLACE_BITS,
-                distance: first as u32 & ((1 << PLACE_BITS) - 1),
+                image: (first as u32) >> DISTANCE_BITS,
+                distance: first as u32 & ((1 << DISTANCE_BITS) - 1),
             })
         })
     }

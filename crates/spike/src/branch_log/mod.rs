@@ -4,10 +4,11 @@
 //! `docs/design/branch-log.md` has the design. What is patched follows from the original image alone, so that the log needs no
 //! tables: who reads it plans again.
 
+mod files;
 pub mod log;
-mod places;
 mod profile;
 mod reconstruct;
+mod record_points;
 mod routine;
 
 use crate::assemble::{Assembly, CodeLayout, Fragment, assemble};
@@ -20,9 +21,10 @@ use crate::layout;
 use crate::optimize;
 use crate::output;
 use crate::program::{BlockId, CodeBlock, CodeExit, LiftedInstruction, NO_ORIGIN, ProcedureId, Program};
-use places::{ProcedureRecords, RecordMeaning};
+pub use files::{LogFile, plan};
 pub use profile::BlockCounts;
 pub use reconstruct::{LoggedImage, ReconstructedStep, Reconstruction, reconstruct};
+use record_points::{ProcedureRecords, RecordMeaning};
 use routine::{LogRoutines, RoutineRegisters};
 
 /// Numbers of a patched image.
@@ -32,8 +34,8 @@ pub struct PatchSummary {
     pub procedures: usize,
     /// Procedures that cannot be changed, or whose paths a log could not tell apart: what they execute is not in the log.
     pub unpatched: usize,
-    /// Places that write records.
-    pub places: usize,
+    /// Points at which records are written.
+    pub record_points: usize,
     /// Instructions of the original image.
     pub original_instructions: usize,
     /// Instructions of the patched one.
@@ -48,8 +50,8 @@ pub struct LogImage {
     /// The original addresses of the blocks, and their numbers of instructions.
     extents: Vec<(u64, u32)>,
     capacity: u32,
-    /// The places of each procedure that is patched.
-    places: Vec<Option<ProcedureRecords>>,
+    /// The record points of each procedure that is patched.
+    record_points: Vec<Option<ProcedureRecords>>,
     /// The blocks with calls that write records, and what they are for.
     calls: Vec<(BlockId, RecordMeaning)>,
     summary: PatchSummary,
@@ -70,24 +72,32 @@ impl LogImage {
             part: PartLength::default(),
             calls: Vec::new(),
         };
-        let (mut places, mut fragments) = (Vec::new(), Vec::new());
+        let (mut record_points, mut fragments) = (Vec::new(), Vec::new());
         for number in 0..originals {
             let (own, blocks) = patcher.procedure(number);
             fragments.extend(patcher.end_of_part(&blocks));
             fragments.push(Fragment { procedure: number, blocks, align: layout::ALIGN });
-            places.push(own);
+            record_points.push(own);
         }
         let LogPatcher { editor: Editor { program, .. }, routines, calls, .. } = patcher;
         fragments.push(routines.fragment());
-        let procedures = places.iter().flatten().count();
+        let procedures = record_points.iter().flatten().count();
         let summary = PatchSummary {
             procedures,
-            unpatched: places.len() - procedures,
-            places: calls.len(),
+            unpatched: record_points.len() - procedures,
+            record_points: calls.len(),
             original_instructions,
             instructions: 0,
         };
-        LogImage { program, layout: CodeLayout { fragments }, extents, capacity, places, calls, summary }
+        LogImage {
+            program,
+            layout: CodeLayout { fragments },
+            extents,
+            capacity,
+            record_points,
+            calls,
+            summary,
+        }
     }
 
     /// A summary of the insertions.
@@ -120,9 +130,9 @@ impl LogImage {
     /// The return addresses of the calls in the patched image, and what they are for.
     fn returns<'a>(&'a self, assembly: &'a Assembly) -> impl Iterator<Item = (u64, RecordMeaning)> + 'a {
         let is_call = |one: &LiftedInstruction| one.origin == NO_ORIGIN && one.op() == Some(isa::Op::Bsr);
-        self.calls.iter().filter_map(move |&(block, place)| {
+        self.calls.iter().filter_map(move |&(block, meaning)| {
             let at = self.program.blocks[block as usize].instructions.iter().position(is_call)?;
-            Some((assembly.block_addresses[block as usize] + 4 * (at as u64 + 1), place))
+            Some((assembly.block_addresses[block as usize] + 4 * (at as u64 + 1), meaning))
         })
     }
 }
@@ -135,20 +145,22 @@ struct LogPatcher {
 }
 
 impl LogPatcher {
-    /// Inserts the calls of a procedure. Returns its places, if it is patched, and its blocks in their new order.
+    /// Inserts the calls of a procedure. Returns its record points, if it is patched, and its blocks in their new order.
     fn procedure(&mut self, number: ProcedureId) -> (Option<ProcedureRecords>, Vec<BlockId>) {
         if !self.editor.program.may_change(number) {
             return (None, self.editor.program.procedures[number as usize].blocks.clone());
         }
         let facts = self.editor.analyse(number);
-        let Some(places) = ProcedureRecords::new(&self.editor, &facts) else { return (None, facts.blocks) };
-        let heads: Vec<Insertion> = places.heads().map(|at| self.head(&facts, at)).collect();
-        let ways: Vec<(usize, usize)> = places.ways().collect();
+        let Some(record_points) = ProcedureRecords::new(&self.editor, &facts) else {
+            return (None, facts.blocks);
+        };
+        let heads: Vec<Insertion> = record_points.heads().map(|at| self.head(&facts, at)).collect();
+        let ways: Vec<(usize, usize)> = record_points.ways().collect();
         let way = |(from, successor)| (from, successor, self.way(&facts, from, successor));
         let ways = ways.into_iter().map(way).collect();
         let order = self.editor.insert_ways(&facts, ways);
         self.editor.insert(heads);
-        (Some(places), order)
+        (Some(record_points), order)
     }
 
     fn head(&mut self, facts: &ProcedureFacts, at: usize) -> Insertion {

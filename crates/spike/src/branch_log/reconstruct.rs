@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::LogImage;
 use super::log::{LogHeader, LogRecord};
-use super::places::{KnownPlaces, RecordMeaning, is_left};
+use super::record_points::{RecordMeaning, RecordPoints, is_left};
 use crate::assemble::assemble;
 use crate::error::Problem;
 use crate::output;
@@ -16,8 +16,8 @@ pub struct LoggedImage {
     /// The original image.
     pub(super) program: Program,
     /// The meaning of each distance of a record.
-    places: HashMap<u32, RecordMeaning>,
-    known: KnownPlaces,
+    meanings: HashMap<u32, RecordMeaning>,
+    known: RecordPoints,
     /// The original addresses of the blocks, and their numbers of instructions.
     extents: Vec<(u64, u32)>,
     /// The blocks that call the system before their end, and their instructions up to there.
@@ -56,7 +56,7 @@ pub struct Reconstruction {
     pub records: u64,
     /// Records that were reserved and never written, because their threads were killed.
     pub torn: u64,
-    /// Records that are of no place of the images.
+    /// Records that are of no record point of the images.
     pub foreign: u64,
     /// Times that control went elsewhere than the code says: into the handler of a signal, or by records that are missing.
     pub interruptions: u64,
@@ -70,14 +70,15 @@ impl LoggedImage {
     /// Prepares the reconstruction, by the plan of an image that was patched, the original image, and the address of the log's
     /// switch in the patched one.
     pub fn new(plan: LogImage, program: Program, switch: u64) -> Result<LoggedImage, Problem> {
-        let known = KnownPlaces::of(&program, plan.places.iter().flatten());
+        let known = RecordPoints::of(&program, plan.record_points.iter().flatten());
         let assembly = assemble(&plan.program, &plan.layout, output::code_base(&plan.program.elf))?;
         let distance = |address: u64| (switch.wrapping_sub(address) / LENGTH) as u32;
-        let places = plan.returns(&assembly).map(|(address, place)| (distance(address), place)).collect();
+        let meanings =
+            plan.returns(&assembly).map(|(address, meaning)| (distance(address), meaning)).collect();
         let calls =
             program.blocks.iter().zip(0..).filter_map(|(block, id)| Some((id, before_return(block)?)));
         let calls = calls.collect();
-        Ok(LoggedImage { places, known, extents: plan.extents, calls, program })
+        Ok(LoggedImage { meanings, known, extents: plan.extents, calls, program })
     }
 
     /// Whether executions of the instruction at a link-time address are in the log.
@@ -96,6 +97,17 @@ impl LoggedImage {
     /// The original image.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// Address, procedure and text of each instruction of a step.
+    pub fn listing(&self, step: &ReconstructedStep) -> impl Iterator<Item = String> {
+        let program = self.program();
+        let name = &program.procedures[program.blocks[step.block as usize].procedure as usize].name;
+        let first = program.code.index(step.address).unwrap_or_default();
+        (first..first + step.instructions).map(move |index| {
+            let address = program.code.address(index);
+            format!("{address:#x} {name} {}", program.code.disassemble(index))
+        })
     }
 }
 
@@ -133,8 +145,8 @@ pub fn reconstruct(
             continue;
         };
         let image = images.get(record.image as usize);
-        let Some((image, &place)) =
-            image.and_then(|image| Some((image, image.places.get(&record.distance)?)))
+        let Some((image, &meaning)) =
+            image.and_then(|image| Some((image, image.meanings.get(&record.distance)?)))
         else {
             found.foreign += 1;
             continue;
@@ -161,7 +173,7 @@ pub fn reconstruct(
             let before = image.calls[&block];
             executed(block, before, image.extents[block as usize].1 - before);
         }
-        let (blocks, is_interruption) = thread.proceed(image, place);
+        let (blocks, is_interruption) = thread.proceed(image, meaning);
         found.interruptions += u64::from(is_interruption);
         found.blocks += blocks.len() as u64;
         for block in blocks {
@@ -176,13 +188,13 @@ pub fn reconstruct(
 
 impl LoggedThread {
     /// The blocks that a record adds, and whether it does not follow from the code.
-    fn proceed(&mut self, image: &LoggedImage, place: RecordMeaning) -> (Vec<BlockId>, bool) {
+    fn proceed(&mut self, image: &LoggedImage, meaning: RecordMeaning) -> (Vec<BlockId>, bool) {
         let (known, program) = (&image.known, &image.program);
         let expected = self.next.take();
         let (mut blocks, mut is_interruption) = (Vec::new(), false);
-        if expected.is_none_or(|expected| place != RecordMeaning::Head(expected)) {
-            let path = self.last.and_then(|last| known.path(program, last, place));
-            let resumed = || self.interrupted.last().and_then(|&last| known.path(program, last, place));
+        if expected.is_none_or(|expected| meaning != RecordMeaning::Head(expected)) {
+            let path = self.last.and_then(|last| known.path(program, last, meaning));
+            let resumed = || self.interrupted.last().and_then(|&last| known.path(program, last, meaning));
             match path {
                 Some(path) => blocks = path,
                 None if self.last.is_some_and(|last| goes_on(program, last)) => {
@@ -200,7 +212,7 @@ impl LoggedThread {
                 }
             }
         }
-        match place {
+        match meaning {
             RecordMeaning::Head(block) => blocks.push(block),
             RecordMeaning::Way(_, to) if known.is_logged(to) => {
                 self.next = Some(to);

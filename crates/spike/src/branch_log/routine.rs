@@ -1,4 +1,4 @@
-//! Routines that write the record of the place that they return to.
+//! Routines that write the record of the point that they return to.
 
 use isa::Op;
 use isa::encode::{self, EncodeError, SecondOperand::Literal as L, SecondOperand::Register as R};
@@ -152,23 +152,23 @@ impl LogRoutines {
     /// Reserves a record and writes it; the address of the log's switch is in the first register. The word that says that the record
     /// is complete is written last.
     fn record(&self, registers: &RoutineRegisters) -> Result<Vec<u32>, EncodeError> {
-        let &RoutineRegisters { link, scratch: [base, word, place], .. } = registers;
+        let &RoutineRegisters { link, scratch: [base, word, slot], .. } = registers;
         let position = (POSITION - SWITCH) as i16;
         let records = (RECORDS - SWITCH) as i16;
         let slow = self.process(base)?;
         let mut words = vec![
             encode::memory(Op::LdqL, word, base, position)?,
-            encode::operate(Op::Addq, word, L(1), place)?,
-            encode::memory(Op::StqC, place, base, position)?,
-            encode::branch(Op::Beq, place, -16)?,
-            // The place of the record, and its lap.
-            encode::operate(Op::Sll, word, L(64 - self.capacity as u8), place)?,
-            encode::operate(Op::Srl, place, L(60 - self.capacity as u8), place)?,
-            encode::operate(Op::Addq, place, R(base), place)?,
+            encode::operate(Op::Addq, word, L(1), slot)?,
+            encode::memory(Op::StqC, slot, base, position)?,
+            encode::branch(Op::Beq, slot, -16)?,
+            // The slot of the record, and its lap.
+            encode::operate(Op::Sll, word, L(64 - self.capacity as u8), slot)?,
+            encode::operate(Op::Srl, slot, L(60 - self.capacity as u8), slot)?,
+            encode::operate(Op::Addq, slot, R(base), slot)?,
             encode::operate(Op::Srl, word, L(self.capacity as u8), word)?,
             encode::operate(Op::Sll, word, L(LAP_SHIFT as u8), word)?,
             encode::call_pal(READ_UNIQUE)?,
-            encode::memory(Op::Stq, V0, place, records + 8)?,
+            encode::memory(Op::Stq, V0, slot, records + 8)?,
             encode::memory(Op::Ldq, V0, base, OWN)?,
             encode::branch(Op::Bne, V0, 4 * slow.len() as i64)?,
         ];
@@ -178,7 +178,7 @@ impl LogRoutines {
             encode::operate(Op::Subq, base, R(link), V0)?,
             encode::operate(Op::Srl, V0, L(2), V0)?,
             encode::operate(Op::Bis, word, R(V0), word)?,
-            encode::memory(Op::Stq, word, place, records)?,
+            encode::memory(Op::Stq, word, slot, records)?,
         ]);
         Ok(words)
     }
@@ -196,7 +196,7 @@ impl LogRoutines {
             encode::memory(Op::Ldq, second, SP, 8)?,
             encode::memory(Op::Lda, SP, SP, 16)?,
             encode::operate(Op::Sll, V0, L(PROCESS_SHIFT as u8), V0)?,
-            // The image's number, from the first bit behind the place on.
+            // The image's number, from the first bit behind the distance on.
             encode::memory(Op::Ldah, V0, V0, (self.image << 8) as i16)?,
             encode::memory(Op::Stq, V0, base, OWN)?,
         ])

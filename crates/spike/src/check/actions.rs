@@ -143,7 +143,7 @@ impl Proof<'_> {
             return Ok(());
         }
         if self.images.tables.contains_key(&pc) {
-            return Err("an indirect jump to unknown places".into());
+            return Err("an indirect jump to unknown targets".into());
         }
         self.check_clean(original, optimized)?;
         let known = self.known_targets(target, other);

@@ -268,16 +268,18 @@ impl Proof<'_> {
     pub(super) fn check_frame(&mut self) -> ProofResult<()> {
         let [old, new] = &self.context.saves;
         self.changes.frame |= old != new;
-        if let Some((place, register)) = new.difference(old).next() {
+        if let Some((offset, register)) = new.difference(old).next() {
             let name = super::term::register_name(*register);
-            return Err(format!("{name} is saved at {place} of the frame, where the original saves nothing"));
+            return Err(format!(
+                "{name} is saved at {offset} of the frame, where the original saves nothing"
+            ));
         }
-        let is_accessed = |place: i64| {
-            self.context.accesses.iter().any(|&(at, size)| at < place + 8 && at + i64::from(size) > place)
+        let is_accessed = |offset: i64| {
+            self.context.accesses.iter().any(|&(at, size)| at < offset + 8 && at + i64::from(size) > offset)
         };
-        let accessed = self.context.own_saves.iter().copied().find(|&place| is_accessed(place));
-        if let Some(place) = accessed.or(self.context.overlap) {
-            return Err(format!("what is saved at {place} of the frame is accessed otherwise, too"));
+        let accessed = self.context.own_saves.iter().copied().find(|&offset| is_accessed(offset));
+        if let Some(offset) = accessed.or(self.context.overlap) {
+            return Err(format!("what is saved at {offset} of the frame is accessed otherwise, too"));
         }
         if self.changes.tail_calls && self.context.is_frame_used {
             return Err("a call became a jump, but the called procedure may use the frame".into());

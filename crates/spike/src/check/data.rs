@@ -12,33 +12,33 @@ use crate::program::{DataForm, LENGTH, Program};
 /// The result of a comparison of data.
 #[derive(Debug, Default)]
 pub struct DataComparison {
-    /// Places where it is not the same.
+    /// Addresses where it is not the same.
     pub differences: Vec<u64>,
     /// Entries that other images and the loader know.
     pub entries: Vec<ProcedureEntry>,
 }
 
-/// Words of a table of the image that hold addresses of code: the place, and how the value is read.
+/// Words of a table of the image that hold addresses of code: the address, and how the value is read.
 fn tables(elf: &Elf) -> Vec<u64> {
-    let mut places = Vec::new();
+    let mut addresses = Vec::new();
     for section in &elf.sections {
         let entries = |size: u64| (0..section.size / size).map(move |index| section.address + index * size);
         match section.kind {
-            kind if kind == elf::SHT_DYNSYM.0 => places.extend(entries(24).map(|at| at + 8)),
+            kind if kind == elf::SHT_DYNSYM.0 => addresses.extend(entries(24).map(|at| at + 8)),
             kind if kind == elf::SHT_RELA.0 && section.is_loaded() => {
-                places.extend(entries(24).map(|at| at + 16));
+                addresses.extend(entries(24).map(|at| at + 16));
             }
             kind if kind == elf::SHT_DYNAMIC.0 => {
                 let tag = |at: u64| elf.at::<8>(at).map(u64::from_le_bytes);
                 let is_code = |at: &u64| {
                     tag(*at).is_some_and(|tag| [elf::DT_INIT.0 as u64, elf::DT_FINI.0 as u64].contains(&tag))
                 };
-                places.extend(entries(16).filter(is_code).map(|at| at + 8));
+                addresses.extend(entries(16).filter(is_code).map(|at| at + 8));
             }
             _ => {}
         }
     }
-    places
+    addresses
 }
 
 /// Compares the data, and notes what its words refer to.
@@ -46,37 +46,37 @@ pub fn compare(program: &Program, optimized: &Elf, images: &mut Images) -> DataC
     let mut data = DataComparison::default();
     let original = &program.elf;
     let mut explained: Vec<(u64, u64)> = Vec::new();
-    let word = |elf: &Elf, place: u64| elf.at::<8>(place).map(u64::from_le_bytes);
+    let word = |elf: &Elf, address: u64| elf.at::<8>(address).map(u64::from_le_bytes);
     for reference in &program.data {
-        let place = reference.place;
+        let address = reference.address;
         let size = match reference.form {
             DataForm::Absolute => 8,
             DataForm::GlobalPointerRelative(_) => 4,
         };
         let read = |elf: &Elf| match reference.form {
-            DataForm::Absolute => word(elf, place),
+            DataForm::Absolute => word(elf, address),
             DataForm::GlobalPointerRelative(gp) => {
-                let distance = elf.at::<4>(place).map(i32::from_le_bytes)?;
+                let distance = elf.at::<4>(address).map(i32::from_le_bytes)?;
                 Some(gp.wrapping_add_signed(distance.into()))
             }
         };
         let (Some(old), Some(new)) = (read(original), read(optimized)) else {
-            data.differences.push(place);
+            data.differences.push(address);
             continue;
         };
-        explained.push((place, place + size));
-        images.add_word(place, old, new);
+        explained.push((address, address + size));
+        images.add_word(address, old, new);
         // Every word with an absolute address can be a pointer to a procedure.
         if images.original.entries.contains_key(&old) {
             data.entries.push(ProcedureEntry { original: old, optimized: new });
         } else if !images.optimized.contains(new) {
-            data.differences.push(place);
+            data.differences.push(address);
         }
     }
-    for place in tables(original) {
-        let (Some(old), Some(new)) = (word(original, place), word(optimized, place)) else { continue };
+    for address in tables(original) {
+        let (Some(old), Some(new)) = (word(original, address), word(optimized, address)) else { continue };
         if images.original.contains(old) && old != new {
-            explained.push((place, place + 8));
+            explained.push((address, address + 8));
             if images.original.entries.contains_key(&old) {
                 data.entries.push(ProcedureEntry { original: old, optimized: new });
             }

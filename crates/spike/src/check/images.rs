@@ -28,9 +28,9 @@ pub struct Images {
     pub hints: HashMap<u64, u64>,
     /// The code that a word of the data refers to, in each image.
     pub words: HashMap<u64, (u64, u64)>,
-    /// Places in the optimized image that words of the data refer to, by their place in the original.
+    /// Addresses in the optimized image that words of the data refer to, by those in the original.
     pub labels: HashMap<u64, Vec<u64>>,
-    /// The places that an indirect jump of the original may lead to.
+    /// The addresses that an indirect jump of the original may lead to.
     pub tables: HashMap<u64, Vec<u64>>,
     /// Where blocks of the original begin.
     pub leaders: HashSet<u64>,
@@ -156,8 +156,8 @@ impl Images {
     }
 
     /// Adds what a word of the data refers to.
-    pub fn add_word(&mut self, place: u64, original: u64, optimized: u64) {
-        self.words.insert(place, (original, optimized));
+    pub fn add_word(&mut self, at: u64, original: u64, optimized: u64) {
+        self.words.insert(at, (original, optimized));
         let labels = self.labels.entry(original).or_default();
         if !labels.contains(&optimized) {
             labels.push(optimized);

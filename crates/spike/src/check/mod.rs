@@ -31,7 +31,7 @@ pub use proof::{Changes, Difference, ProcedureEntry};
 /// The result of the proof of a procedure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProofCategory {
-    /// The same instructions, perhaps in other places.
+    /// The same instructions, perhaps at other addresses.
     Moved,
     /// Instructions that do nothing, or whose results nobody needs, are not there or elsewhere.
     Instructions,
@@ -75,7 +75,7 @@ impl ProofCategory {
     /// Its meaning, for tables.
     pub fn meaning(self) -> &'static str {
         match self {
-            ProofCategory::Moved => "proved: the same instructions in other places",
+            ProofCategory::Moved => "proved: the same instructions at other addresses",
             ProofCategory::Instructions => "proved: fewer instructions on some paths",
             ProofCategory::Frame => "proved: registers are not saved, or there is no frame, on some paths",
             ProofCategory::TailCalls => "proved: calls became jumps",
@@ -116,8 +116,8 @@ pub struct ComparisonReport {
     pub data: Vec<u64>,
     /// Entries that were proved.
     pub entries: usize,
-    /// Pairs of places in them.
-    pub places: usize,
+    /// Pairs of program points in them.
+    pub points: usize,
     /// Addresses of the optimized image's instructions that a proof passes. Nothing leads to the others.
     pub covered: BTreeSet<u64>,
 }
@@ -150,13 +150,13 @@ pub fn check(original: Vec<u8>, optimized: Vec<u8>) -> Result<ComparisonReport, 
         }
     }
     let mut done: BTreeMap<ProcedureEntry, Result<Changes, Difference>> = BTreeMap::new();
-    let (mut places, mut covered) = (0, BTreeSet::new());
+    let (mut points, mut covered) = (0, BTreeSet::new());
     while let Some(entry) = pending.pop_first() {
         if done.contains_key(&entry) {
             continue;
         }
         let result = Proof::attempt(&images, entry).map(|proved| {
-            places += proved.places;
+            points += proved.points;
             covered.extend(proved.covered);
             pending.extend(proved.entries.into_iter().filter(|entry| !done.contains_key(entry)));
             proved.changes
@@ -188,5 +188,5 @@ pub fn check(original: Vec<u8>, optimized: Vec<u8>) -> Result<ComparisonReport, 
             known => known.max(category),
         };
     }
-    Ok(ComparisonReport { procedures, data: data.differences, entries, places, covered })
+    Ok(ComparisonReport { procedures, data: data.differences, entries, points, covered })
 }

@@ -1,7 +1,7 @@
 //! The proof of one entry of a procedure: both images are executed side by side from there, path by path, each up to the
 //! next action, and the actions must be the same.
 //!
-//! A pair of places is visited again as long as the paths that lead to it have less in common than was assumed
+//! A pair of program points is visited again as long as the paths that lead to it have less in common than was assumed
 //! ([`PairState::generalize`]); when nothing changes any more, what is assumed at every pair holds on all paths.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -44,7 +44,7 @@ pub struct Difference {
     pub reason: String,
     /// Where, in the original and in the optimized image.
     pub at: (u64, u64),
-    /// The places where control divided on the way.
+    /// The program points where control divided on the way.
     pub path: Vec<(u64, u64)>,
 }
 
@@ -55,13 +55,13 @@ pub struct Proved {
     pub changes: Changes,
     /// The entries whose proof it relies on.
     pub entries: Vec<ProcedureEntry>,
-    /// Pairs of places that control passes.
-    pub places: usize,
+    /// Pairs of program points that control passes.
+    pub points: usize,
     /// Addresses of the optimized image's instructions that control passes.
     pub covered: HashSet<u64>,
 }
 
-/// A place in each image, and the calls that are carried out there.
+/// A program point in each image, and the calls that are carried out there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ProofPoint {
     original: u64,
@@ -91,10 +91,10 @@ pub struct Proof<'a> {
     pending: BTreeSet<ProofPoint>,
 }
 
-/// Visits of pairs of places after which a proof is given up, for each pair.
+/// Visits of pairs of program points after which a proof is given up, for each pair.
 const MOST_VISITS: usize = 200;
-/// Pairs of places with which a proof is given up.
-const MOST_PLACES: usize = 20_000;
+/// Pairs of program points with which a proof is given up.
+const MOST_POINTS: usize = 20_000;
 
 impl<'a> Proof<'a> {
     /// Tries to prove an entry.
@@ -112,7 +112,7 @@ impl<'a> Proof<'a> {
         proof.run()?;
         let Proof { changes, entries, states, context, .. } = proof;
         let entries = entries.into_iter().collect();
-        Ok(Proved { changes, entries, places: states.len(), covered: context.covered })
+        Ok(Proved { changes, entries, points: states.len(), covered: context.covered })
     }
 
     fn run(&mut self) -> Result<(), Difference> {
@@ -131,28 +131,28 @@ impl<'a> Proof<'a> {
         );
         self.pending.insert(start.clone());
         let mut visits = 0;
-        while let Some(places) = self.pending.pop_first() {
+        while let Some(point) = self.pending.pop_first() {
             visits += 1;
-            if visits > MOST_VISITS * (self.states.len() + 10) || self.states.len() > MOST_PLACES {
-                return Err(self.difference("too many paths".into(), &places, first));
+            if visits > MOST_VISITS * (self.states.len() + 10) || self.states.len() > MOST_POINTS {
+                return Err(self.difference("too many paths".into(), &point, first));
             }
-            let state = self.states[&places].clone();
+            let state = self.states[&point].clone();
             let (mut original, mut optimized) = (state.original, state.optimized);
             self.context.memory = state.memory;
-            if let Err(reason) = self.follow(&places, &mut original, &mut optimized) {
+            if let Err(reason) = self.follow(&point, &mut original, &mut optimized) {
                 let at = (original.pc.wrapping_sub(4), optimized.pc.wrapping_sub(4));
-                return Err(self.difference(reason, &places, at));
+                return Err(self.difference(reason, &point, at));
             }
         }
         self.check_frame().map_err(|reason| self.difference(reason, &start, first))
     }
 
-    fn difference(&self, reason: String, places: &ProofPoint, at: (u64, u64)) -> Difference {
+    fn difference(&self, reason: String, point: &ProofPoint, at: (u64, u64)) -> Difference {
         let mut path = Vec::new();
-        let mut next = Some(places);
-        while let Some(places) = next {
-            path.push((places.original, places.optimized));
-            next = self.parents.get(places);
+        let mut next = Some(point);
+        while let Some(point) = next {
+            path.push((point.original, point.optimized));
+            next = self.parents.get(point);
         }
         path.reverse();
         Difference { reason, at, path }
@@ -225,7 +225,7 @@ impl<'a> Proof<'a> {
         self.context.terms.value(Node::Entry(register, side))
     }
 
-    /// Follows both images from a pair of places to where control divides.
+    /// Follows both images from a pair of program points to where control divides.
     fn follow(
         &mut self,
         from: &ProofPoint,
@@ -331,7 +331,7 @@ impl<'a> Proof<'a> {
         check_unwound(expected, found)
     }
 
-    /// Control comes to a pair of places.
+    /// Control comes to a pair of program points.
     pub(super) fn arrive(
         &mut self,
         from: &ProofPoint,

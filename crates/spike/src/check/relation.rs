@@ -76,8 +76,8 @@ impl Unification<'_> {
                 self.value(old.stack, new.stack)
                     && old.saved.iter().zip(&new.saved).all(|(&old, &new)| self.value(old, new))
             })
-            && old.slots.iter().all(|(place, old)| {
-                let new = new.slots.binary_search_by_key(place, |one| one.0).ok().map(|at| new.slots[at].1);
+            && old.slots.iter().all(|(offset, old)| {
+                let new = new.slots.binary_search_by_key(offset, |one| one.0).ok().map(|at| new.slots[at].1);
                 new.is_some_and(|new| self.value(*old, new))
             })
     }
@@ -151,9 +151,9 @@ struct Join<'a> {
 impl Join<'_> {
     fn machine(&mut self, old: &SymbolicMachine, new: &SymbolicMachine) -> SymbolicMachine {
         let registers = std::array::from_fn(|at| self.value(old.registers[at], new.registers[at]));
-        let slots = old.slots.iter().filter_map(|&(place, value)| {
-            let at = new.slots.binary_search_by_key(&place, |one| one.0).ok()?;
-            Some((place, self.value(value, new.slots[at].1)))
+        let slots = old.slots.iter().filter_map(|&(offset, value)| {
+            let at = new.slots.binary_search_by_key(&offset, |one| one.0).ok()?;
+            Some((offset, self.value(value, new.slots[at].1)))
         });
         let slots = slots.collect();
         let bounds = old.bounds.iter().filter_map(|&(value, most)| {

@@ -1,4 +1,4 @@
-//! Where an indirect jump goes: to the places that the words of its table refer to, each of which stands for the same place
+//! Where an indirect jump goes: to the addresses that the words of its table hold, each of which stands for the same code
 //! in both images.
 
 use isa::Op;
@@ -28,7 +28,7 @@ pub fn bound(terms: &Terms, op: Op, operand: OffsetTerm, is_taken: bool) -> Opti
     }
 }
 
-/// The places that a jump of the original may lead to, with those of the optimized image; none if it has no table.
+/// The addresses that a jump of the original may lead to, with those of the optimized image; none if it has no table.
 pub fn targets(
     images: &Images,
     terms: &Terms,
@@ -46,7 +46,7 @@ pub fn targets(
     Some(all.iter().flat_map(pairs).collect())
 }
 
-/// A table of places.
+/// A table of addresses.
 #[derive(Clone, Copy)]
 struct AddressTable {
     address: u64,
@@ -61,11 +61,11 @@ fn table(terms: &Terms, target: OffsetTerm) -> Option<AddressTable> {
         Node::Operation(Op::Addq, _, operands) => operands.into_iter().find(is_load)?,
         _ => return None,
     };
-    let Node::Load(op, _, place) = terms.node(load.symbol) else { return None };
-    let Node::Operation(scale, _, [index, base, _]) = terms.node(place.symbol) else { return None };
+    let Node::Load(op, _, entry) = terms.node(load.symbol) else { return None };
+    let Node::Operation(scale, _, [index, base, _]) = terms.node(entry.symbol) else { return None };
     let bytes = u64::from(op.access_size()?);
     let is_scaled = matches!((scale, bytes), (Op::S4addq, 4) | (Op::S8addq, 8));
-    let address = base.as_address().or(index.as_address())?.wrapping_add(place.offset);
+    let address = base.as_address().or(index.as_address())?.wrapping_add(entry.offset);
     Some(AddressTable { address, bytes, index: is_scaled.then_some(index) })
 }
 
@@ -79,10 +79,10 @@ fn words(
 ) -> Option<Vec<(u64, u64)>> {
     let known = original.bounds.iter().filter(|(index, _)| Some(*index) == table.index).map(|one| one.1);
     let most = known.min().unwrap_or(u64::MAX);
-    let places = (0..most).map(|at| table.address.wrapping_add(at * table.bytes));
+    let entries = (0..most).map(|at| table.address.wrapping_add(at * table.bytes));
     let procedure = images.owner_id(pc);
-    let own = |place| images.words.get(&place).copied().filter(|word| images.owner_id(word.0) == procedure);
-    let mut all: Vec<(u64, u64)> = places.map_while(own).collect();
+    let own = |entry| images.words.get(&entry).copied().filter(|word| images.owner_id(word.0) == procedure);
+    let mut all: Vec<(u64, u64)> = entries.map_while(own).collect();
     if all.is_empty() || most != u64::MAX && (all.len() as u64) < most {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Symbolic values: what a register holds, as an expression over the registers and the memory at a place that control
+//! Symbolic values: what a register holds, as an expression over the registers and the memory at a point that control
 //! has passed. Equal expressions have equal numbers.
 
 use rustc_hash::FxHashMap as HashMap;

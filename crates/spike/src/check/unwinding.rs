@@ -43,8 +43,8 @@ impl SymbolicMachine {
         let mut caller = *known;
         caller[SP as usize] = Some(frame);
         for (number, rule) in &row.registers {
-            let Some(place) = caller.get_mut(usize::from(*number)) else { continue };
-            *place = match rule {
+            let Some(value) = caller.get_mut(usize::from(*number)) else { continue };
+            *value = match rule {
                 UnwindRule::Offset(offset) => saved(*offset),
                 UnwindRule::ValueOffset(offset) => Some(frame.plus(*offset as u64)),
                 UnwindRule::Register(other) => register(*other),

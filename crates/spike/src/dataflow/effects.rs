@@ -106,7 +106,7 @@ fn call(program: &Program, instruction: &LiftedInstruction, one: isa::Instructio
 fn is_local(program: &Program, call: &LiftedInstruction) -> bool {
     match call.reference {
         Reference::Branch(target) => matches!(target, BranchTarget::Block(_)),
-        Reference::CallThrough(slot) => program.data.binary_search_by_key(&slot, |one| one.place).is_ok(),
+        Reference::CallThrough(slot) => program.data.binary_search_by_key(&slot, |one| one.address).is_ok(),
         _ => false,
     }
 }

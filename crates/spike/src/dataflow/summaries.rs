@@ -82,7 +82,7 @@ fn keep_global_pointer(program: &Program) -> Vec<bool> {
             let target = match instruction.reference {
                 Reference::Branch(BranchTarget::Block(target)) => Some(target),
                 Reference::CallThrough(slot) => {
-                    let found = program.data.binary_search_by_key(&slot, |one| one.place);
+                    let found = program.data.binary_search_by_key(&slot, |one| one.address);
                     found.ok().map(|at| program.data[at].target)
                 }
                 _ => None,

@@ -122,7 +122,7 @@ impl HotFrame {
         Ok(())
     }
 
-    /// The registers that the first block saves before it changes them, in places that nothing else uses.
+    /// The registers that the first block saves before it changes them, in slots that nothing else uses.
     fn find_saves(&mut self, program: &Program, region: &HotRegion) {
         let mut changed = RegisterSet::NONE;
         let mut has_frame = false;
@@ -254,7 +254,7 @@ impl HotFrame {
     }
 }
 
-/// Whether no hot instruction but saves and restores of the register itself accesses its place, relative to the stack
+/// Whether no hot instruction but saves and restores of the register itself accesses its slot, relative to the stack
 /// pointer. Pointers to other objects on the stack do not lead there.
 fn is_private(
     program: &Program,

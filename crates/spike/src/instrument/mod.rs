@@ -82,9 +82,9 @@ pub struct InstrumentationSummary {
     pub calls_of_routines: usize,
     /// Indirect jumps, with a counter for each target.
     pub jumps: usize,
-    /// Indirect calls, with a place for the last target.
+    /// Indirect calls, with a slot for the last target.
     pub calls: usize,
-    /// Counters and places for which registers are saved on the stack.
+    /// Counters and slots for which registers are saved on the stack.
     pub saved: usize,
     /// Instructions of the original image.
     pub original_instructions: usize,
@@ -260,11 +260,11 @@ impl ProcedureMeasure {
                 }
             });
         }
-        for (meaning, place) in self.flow.meanings.iter().zip(&mut flow) {
+        for (meaning, executions) in self.flow.meanings.iter().zip(&mut flow) {
             let Meaning::Way { from, successor, .. } = *meaning else { continue };
             let Some(&(_, offset)) = self.jumps.iter().find(|jump| jump.0 == from) else { continue };
             let target = plan.program.blocks[blocks[from] as usize].exit.successors()[successor];
-            *place = cell(offset + 4 * (address(target) - address(blocks[0])) as u32);
+            *executions = cell(offset + 4 * (address(target) - address(blocks[0])) as u32);
         }
         self.tree.complete(&self.flow.edges, &mut flow);
         flow

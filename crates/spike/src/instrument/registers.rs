@@ -158,9 +158,9 @@ impl BlockLiveness {
     ) -> Vec<Set> {
         let mut live = self.after(block, local);
         let mut all = vec![live; block.instructions.len() + 1];
-        for (instruction, place) in block.instructions.iter().zip(&mut all).rev() {
+        for (instruction, registers) in block.instructions.iter().zip(&mut all).rev() {
             live = before(program, overwritten, instruction, live);
-            *place = live;
+            *registers = live;
         }
         all
     }

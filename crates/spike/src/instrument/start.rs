@@ -152,7 +152,7 @@ fn add_block(program: &mut Program, original: BlockId, file: &MappedFile) -> Blo
     id
 }
 
-/// A place in the code that branches go to.
+/// A label in the code that branches go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StartLabel {
     Loop,
@@ -316,12 +316,12 @@ impl StartWriter {
 
     /// Sets a register to the address of a block: pv, by which procedures find their global pointer.
     fn address(&mut self, register: u8, block: BlockId) -> Result<(), EncodeError> {
-        let place = |back| ImageCounter { offset: 0, anchor: Anchor::Block(back, block) };
+        let counter = |back| ImageCounter { offset: 0, anchor: Anchor::Block(back, block) };
         self.push(encode::branch(Op::Br, register, 0)?);
         let high = encode::memory(Op::Ldah, register, register, 0)?;
-        self.words.push((high, Reference::CounterHigh(place(0))));
+        self.words.push((high, Reference::CounterHigh(counter(0))));
         let low = encode::memory(Op::Lda, register, register, 0)?;
-        self.words.push((low, Reference::CounterLow(place(1))));
+        self.words.push((low, Reference::CounterLow(counter(1))));
         Ok(())
     }
 

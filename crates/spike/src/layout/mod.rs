@@ -121,7 +121,7 @@ pub fn layout(program: &Program, calls: &[IndirectCall], steps: LayoutSteps) -> 
         }
     }
     if !steps.order {
-        // Each cold part follows the hot parts, as without a call graph there is no better place.
+        // Each cold part follows the hot parts, as without a call graph there is no better position.
         hot.extend(cold);
         return CodeLayout { fragments: hot };
     }

@@ -1,6 +1,6 @@
 //! From a linked image to the intermediate representation.
 //!
-//! A relocation is used for its place and type only; the value comes from the instruction or datum itself, since the
+//! A relocation is used for its address and type only; the value comes from the instruction or datum itself, since the
 //! linker does not keep addends of section symbols up to date.
 
 mod blocks;
@@ -99,8 +99,8 @@ fn code_map(elf: &Elf) -> Result<CodeExtent, Problem> {
         if section.address % 4 != 0 || code.ranges.last().is_some_and(|&(_, end)| end as usize > start) {
             return Err(Problem::Damaged(format!("section {} overlaps another one", section.name)));
         }
-        for (place, word) in code.words[start..].iter_mut().zip(words) {
-            *place = u32::from_le_bytes(*word);
+        for (old, word) in code.words[start..].iter_mut().zip(words) {
+            *old = u32::from_le_bytes(*word);
         }
         code.ranges.push((start as u32, (start + words.len()) as u32));
     }
@@ -109,15 +109,15 @@ fn code_map(elf: &Elf) -> Result<CodeExtent, Problem> {
 }
 
 fn data_references(code: &CodeExtent, found: &relocations::FoundRelocations) -> Vec<DataReference> {
-    let words = found.data.iter().filter_map(|&(place, form, address)| {
-        Some(DataReference { place, form, target: code.block(address)? })
+    let words = found.data.iter().filter_map(|&(at, form, address)| {
+        Some(DataReference { address: at, form, target: code.block(address)? })
     });
-    let slots = found.slots.iter().filter_map(|(&place, &address)| {
-        Some(DataReference { place, form: DataForm::Absolute, target: code.block(address)? })
+    let slots = found.slots.iter().filter_map(|(&at, &address)| {
+        Some(DataReference { address: at, form: DataForm::Absolute, target: code.block(address)? })
     });
     let mut all: Vec<DataReference> = words.chain(slots).collect();
-    all.sort_by_key(|one| one.place);
-    all.dedup_by_key(|one| one.place);
+    all.sort_by_key(|one| one.address);
+    all.dedup_by_key(|one| one.address);
     all
 }
 

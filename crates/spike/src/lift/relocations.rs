@@ -28,7 +28,7 @@ pub struct FoundRelocations {
     pub halves: HashMap<u32, (AddressHalf, u64)>,
     /// Slots that hold an address of code, and the address.
     pub slots: BTreeMap<u64, u64>,
-    /// Other words of the data that do: place, form, address.
+    /// Other words of the data that do: their address, form, and the address that they hold.
     pub data: Vec<(u64, DataForm, u64)>,
     /// Addresses of code that registers can hold.
     pub taken: Vec<u64>,
@@ -75,17 +75,17 @@ fn global_pointers(
     found: &mut FoundRelocations,
 ) -> Result<(), Problem> {
     for one in all.iter().filter(|one| one.kind == elf::R_ALPHA_GPDISP.0) {
-        let (high, low) = (code.index(one.place), code.index(one.place.wrapping_add_signed(one.addend)));
+        let (high, low) = (code.index(one.address), code.index(one.address.wrapping_add_signed(one.addend)));
         let is = |index: u32, op| isa::decode_op(code.words[index as usize]) == Some(op);
         let (Some(high), Some(low)) = (high, low) else { continue };
         if !is(high, Op::Ldah) || !is(low, Op::Lda) {
             return Err(Problem::Damaged(format!(
                 "the relocation at {:#x} is not at ldah and lda",
-                one.place
+                one.address
             )));
         }
         let distance = (displacement(code, high) << 16) + displacement(code, low);
-        found.global_pointers.push((high, low, one.place.wrapping_add_signed(distance)));
+        found.global_pointers.push((high, low, one.address.wrapping_add_signed(distance)));
     }
     Ok(())
 }
@@ -108,19 +108,19 @@ impl FoundRelocations {
         &self,
         code: &CodeExtent,
         pointers: &BTreeSet<u64>,
-        place: u64,
+        word: u64,
         distance: i32,
     ) -> Option<u64> {
         let is_consistent = |gp: &u64| {
             let target = code.index(gp.wrapping_add_signed(distance.into()));
             target.is_some_and(|index| self.global_pointer(index) == Some(*gp))
         };
-        let before = self.data.last().filter(|before| before.0.wrapping_add(4) == place);
+        let before = self.data.last().filter(|before| before.0.wrapping_add(4) == word);
         let before = before.and_then(|before| match before.1 {
             DataForm::GlobalPointerRelative(gp) => Some(gp),
             DataForm::Absolute => None,
         });
-        let user = self.referred.get(&place).copied();
+        let user = self.referred.get(&word).copied();
         user.or(before).filter(is_consistent).or_else(|| pointers.iter().copied().find(is_consistent))
     }
 }
@@ -140,7 +140,7 @@ fn instructions(
         (one.symbol, one.addend, named.partition_point(|extent| extent.start <= index))
     };
     for one in all {
-        let Some(index) = code.index(one.place) else { continue };
+        let Some(index) = code.index(one.address) else { continue };
         let from_gp = |distance: i64| Some(found.global_pointer(index)?.wrapping_add_signed(distance));
         match object::elf::RelocationType(one.kind) {
             elf::R_ALPHA_LITERAL => {
@@ -177,7 +177,7 @@ fn instructions(
     }
     let mut low: BTreeMap<(u32, i64, usize), Vec<u32>> = BTreeMap::new();
     for one in all.iter().filter(|one| one.kind == elf::R_ALPHA_GPRELLOW.0) {
-        let Some(index) = code.index(one.place) else { continue };
+        let Some(index) = code.index(one.address) else { continue };
         low.entry(key(one, index)).or_default().push(index);
     }
     for (key, low) in low {
@@ -203,8 +203,10 @@ fn pair_halves(
     };
     let is_same = low.iter().all(|&one| address(found, high[0], one) == address(found, high[0], low[0]));
     let unclear = |index: u32| {
-        let place = code.address(index);
-        Problem::Unsupported(format!("the halves of the address computed at {place:#x} cannot be told apart"))
+        let address = code.address(index);
+        Problem::Unsupported(format!(
+            "the halves of the address computed at {address:#x} cannot be told apart"
+        ))
     };
     for &low in low {
         let own: Vec<u32> = if is_same { high.to_vec() } else { last_write(code, low).into_iter().collect() };
@@ -255,17 +257,17 @@ fn data(elf: &Elf, code: &CodeExtent, all: &[Relocation], found: &mut FoundReloc
     for one in all {
         let word = |from: &FoundRelocations| match object::elf::RelocationType(one.kind) {
             elf::R_ALPHA_REFQUAD => {
-                Some((DataForm::Absolute, elf.at::<8>(one.place).map(u64::from_le_bytes)?))
+                Some((DataForm::Absolute, elf.at::<8>(one.address).map(u64::from_le_bytes)?))
             }
             elf::R_ALPHA_GPREL32 => {
-                let distance = elf.at::<4>(one.place).map(i32::from_le_bytes)?;
-                let gp = from.pointer_of_word(code, &pointers, one.place, distance)?;
+                let distance = elf.at::<4>(one.address).map(i32::from_le_bytes)?;
+                let gp = from.pointer_of_word(code, &pointers, one.address, distance)?;
                 Some((DataForm::GlobalPointerRelative(gp), gp.wrapping_add_signed(distance.into())))
             }
             _ => None,
         };
         if let Some((form, address)) = word(found).filter(|&(_, address)| code.index(address).is_some()) {
-            found.data.push((one.place, form, address));
+            found.data.push((one.address, form, address));
         }
     }
 }

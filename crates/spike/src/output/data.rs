@@ -20,11 +20,11 @@ pub fn patch(
     for reference in &program.data {
         let address = assembly.block_addresses[reference.target as usize];
         match reference.form {
-            DataForm::Absolute => patcher.put(reference.place, &address.to_le_bytes())?,
+            DataForm::Absolute => patcher.put(reference.address, &address.to_le_bytes())?,
             DataForm::GlobalPointerRelative(gp) => {
                 let distance = i32::try_from(address.wrapping_sub(gp) as i64);
                 let distance = distance.map_err(|_| Problem::OutOfReach { from: gp, to: address })?;
-                patcher.put(reference.place, &distance.to_le_bytes())?;
+                patcher.put(reference.address, &distance.to_le_bytes())?;
             }
         }
     }
@@ -49,10 +49,10 @@ struct DataPatcher<'a> {
 
 impl DataPatcher<'_> {
     fn put(&mut self, address: u64, bytes: &[u8]) -> Result<(), Problem> {
-        let place = self.elf.offset(address);
-        let place = place.and_then(|offset| self.out.get_mut(offset..offset + bytes.len()));
-        let place = place.ok_or_else(|| Problem::Damaged(format!("{address:#x} is not in the file")))?;
-        place.copy_from_slice(bytes);
+        let offset = self.elf.offset(address);
+        let old = offset.and_then(|offset| self.out.get_mut(offset..offset + bytes.len()));
+        let old = old.ok_or_else(|| Problem::Damaged(format!("{address:#x} is not in the file")))?;
+        old.copy_from_slice(bytes);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ pub struct ExceptionTables {
 
 /// Alignment of a table and of its types.
 const ALIGN: usize = 4;
-/// A distance from its own place, in 32 bits.
+/// A distance from its own address, in 32 bits.
 const RELATIVE: u8 = constants::DW_EH_PE_pcrel.0 | constants::DW_EH_PE_sdata4.0;
 
 /// Makes the tables. The first one begins at `address`.
@@ -118,8 +118,8 @@ fn encode(
     bytes.extend(fixed((types + table.types.len() * width) as u64));
     bytes.extend(body);
     for &target in table.types.iter().rev() {
-        let place = address + bytes.len() as u64;
-        let value = if target == 0 { 0 } else { distance(target, place)? };
+        let at = address + bytes.len() as u64;
+        let value = if target == 0 { 0 } else { distance(target, at)? };
         match width {
             4 => bytes.extend(value.to_le_bytes()),
             _ => bytes.extend(i64::from(value).to_le_bytes()),

@@ -28,7 +28,7 @@ pub struct Tables {
     pub tables_size: u64,
 }
 
-/// Addresses are distances from their own place, in 32 bits.
+/// Addresses are distances from their own address, in 32 bits.
 const RELATIVE: gimli::DwEhPe = gimli::DwEhPe(constants::DW_EH_PE_pcrel.0 | constants::DW_EH_PE_sdata4.0);
 /// Bytes of the index before its entries, and of an entry.
 const INDEX_HEADER: u64 = 12;

@@ -2,7 +2,7 @@
 //!
 //! The new segment has the code and the tables for unwinders. The original code becomes zeros, which are `call_pal halt`:
 //! whatever should still jump there ends at once. The program headers, of which there are more than before, take the place of
-//! the last of it: loaders expect the same distance between address and place in the file as in the first segment.
+//! the last of it: loaders expect the same distance between address and offset in the file as in the first segment.
 //!
 //! Code and heap keep their cache colors, that is their addresses modulo the size of a direct-mapped board cache, so that
 //! they share its lines with the same data as before: the new code lies whole spans of colors behind the original, and a last
@@ -60,8 +60,8 @@ pub fn write(program: &Program, layout: &CodeLayout) -> Result<(Vec<u8>, Assembl
     let first = loaded().next().ok_or_else(|| Problem::Damaged("there is no loadable segment".into()))?;
     let base = code_base(elf);
     let used = loaded().map(|header| header.offset + header.file_size).max().unwrap_or(0);
-    let in_place = place_for_headers(program, first);
-    let offset = match in_place {
+    let room = room_for_headers(program, first);
+    let offset = match room {
         Some(_) => used.next_multiple_of(PAGE),
         None => base.wrapping_sub(first.address).wrapping_add(first.offset),
     };
@@ -79,16 +79,16 @@ pub fn write(program: &Program, layout: &CodeLayout) -> Result<(Vec<u8>, Assembl
     let tables = frames::write(program, layout, &assembly, &exceptions, frames)?;
     segment.bytes.extend(&tables.bytes);
     let address = segment.reserve();
-    let place = in_place.unwrap_or(HeadersPlace { address, offset: segment.offset_of(address) });
-    if in_place.is_none() {
+    let location = room.unwrap_or(HeadersLocation { address, offset: segment.offset_of(address) });
+    if room.is_none() {
         segment.bytes.resize(segment.bytes.len() + header_count(elf) * HEADER_BYTES, 0);
     }
-    let headers = program_headers(program, &segment, place, &tables);
+    let headers = program_headers(program, &segment, location, &tables);
     if let Some(header) = headers.iter().find(|header| is_counters(program, header)) {
         // The words were computed without the counters' address, but there are as many.
         assembly = assemble_with(program, layout, base, header.address)?;
         let words = segment.bytes.as_chunks_mut::<4>().0.iter_mut().zip(&assembly.words);
-        words.for_each(|(place, word)| *place = word.to_le_bytes());
+        words.for_each(|(old, word)| *old = word.to_le_bytes());
     }
 
     let mut out = elf.bytes[..used as usize].to_vec();
@@ -99,17 +99,17 @@ pub fn write(program: &Program, layout: &CodeLayout) -> Result<(Vec<u8>, Assembl
     out.resize(offset as usize, 0);
     out.extend(&segment.bytes);
     let bytes: Vec<u8> = headers.iter().flat_map(header_bytes).collect();
-    out[place.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+    out[location.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
     let symbols = symbols::table(program, layout, &assembly, &sections);
     sections.append_unloaded(elf, &mut out, symbols, added(program, debug));
     let entry = program.start(elf.entry).map_or(elf.entry, |block| assembly.block_addresses[block as usize]);
-    sections.finish(&mut out, entry, place.offset, headers.len() as u16);
+    sections.finish(&mut out, entry, location.offset, headers.len() as u16);
     Ok((out, assembly))
 }
 
 /// Where the program headers are.
 #[derive(Clone, Copy)]
-struct HeadersPlace {
+struct HeadersLocation {
     address: u64,
     offset: u64,
 }
@@ -121,7 +121,7 @@ fn header_count(elf: &Elf) -> usize {
 }
 
 /// The end of the original code, if that is large enough for the program headers.
-fn place_for_headers(program: &Program, first: &SegmentHeader) -> Option<HeadersPlace> {
+fn room_for_headers(program: &Program, first: &SegmentHeader) -> Option<HeadersLocation> {
     let elf = &program.elf;
     let &(start, end) = program.code.ranges.iter().max_by_key(|(start, end)| end - start)?;
     let bytes = (header_count(elf) * HEADER_BYTES) as u64;
@@ -129,7 +129,7 @@ fn place_for_headers(program: &Program, first: &SegmentHeader) -> Option<Headers
     let offset = elf.offset(address)? as u64;
     let is_within = address >= program.code.address(start) && (offset + bytes) as usize <= elf.bytes.len();
     let is_as_first = address.wrapping_sub(first.address) == offset.wrapping_sub(first.offset);
-    (is_within && is_as_first).then_some(HeadersPlace { address, offset })
+    (is_within && is_as_first).then_some(HeadersLocation { address, offset })
 }
 
 /// Whether a program header is that of the counters.
@@ -144,7 +144,7 @@ fn is_counters(program: &Program, header: &SegmentHeader) -> bool {
 fn program_headers(
     program: &Program,
     segment: &OutputSegment,
-    headers_place: HeadersPlace,
+    location: HeadersLocation,
     tables: &frames::Tables,
 ) -> Vec<SegmentHeader> {
     let elf = &program.elf;
@@ -159,7 +159,7 @@ fn program_headers(
         memory_size: size,
         align: PAGE,
     };
-    let place = |header: &SegmentHeader, address: u64, size: u64| SegmentHeader {
+    let table = |header: &SegmentHeader, address: u64, size: u64| SegmentHeader {
         offset: segment.offset_of(address),
         address,
         file_size: size,
@@ -171,8 +171,8 @@ fn program_headers(
     for (index, header) in elf.headers.iter().enumerate() {
         headers.push(match elf::ProgramType(header.kind) {
             elf::PT_PHDR => SegmentHeader {
-                offset: headers_place.offset,
-                address: headers_place.address,
+                offset: location.offset,
+                address: location.address,
                 file_size: own_size,
                 memory_size: own_size,
                 ..*header
@@ -188,7 +188,7 @@ fn program_headers(
     // Static images have no such header: they register the tables of the original code, and unwinders look here for others.
     if tables.index_size > 0 {
         let index = SegmentHeader { kind: elf::PT_GNU_EH_FRAME.0, flags: elf::PF_R.0, align: 4, ..new };
-        headers.push(place(&index, tables.index, tables.index_size));
+        headers.push(table(&index, tables.index, tables.index_size));
     }
     headers
 }
@@ -218,8 +218,8 @@ fn header_bytes(header: &SegmentHeader) -> [u8; HEADER_BYTES] {
     bytes[4..8].copy_from_slice(&header.flags.to_le_bytes());
     let words =
         [header.offset, header.address, header.address, header.file_size, header.memory_size, header.align];
-    for (word, place) in words.iter().zip(bytes[8..].chunks_exact_mut(8)) {
-        place.copy_from_slice(&word.to_le_bytes());
+    for (word, bytes) in words.iter().zip(bytes[8..].chunks_exact_mut(8)) {
+        bytes.copy_from_slice(&word.to_le_bytes());
     }
     bytes
 }

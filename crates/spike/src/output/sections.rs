@@ -10,7 +10,7 @@ use crate::elf::{Elf, ElfSection};
 use crate::lift;
 use crate::program::Program;
 
-/// A section with new contents, or those of the original at another place.
+/// A section with new contents, or those of the original at another address.
 pub struct OutputSection {
     /// The header; `link` and `info` are original indexes.
     pub header: ElfSection,
@@ -67,13 +67,13 @@ impl OutputSections {
                 continue;
             }
             let mut header = section.clone();
-            let place = match section.name.as_str() {
+            let range = match section.name.as_str() {
                 _ if is_moved => Some((assembly.base, size)),
                 ".eh_frame_hdr" if tables.index_size > 0 => Some((tables.index, tables.index_size)),
                 ".eh_frame" if tables.tables_size > 0 => Some((tables.tables, tables.tables_size)),
                 _ => None,
             };
-            if let Some((address, size)) = place {
+            if let Some((address, size)) = range {
                 header = ElfSection { address, size, offset: segment.offset_of(address), ..header };
             }
             sections.numbers[index] = sections.all.len() as u16;
@@ -123,7 +123,7 @@ impl OutputSections {
                 Some(bytes) => bytes.as_slice(),
                 None => elf.data(&one.header),
             };
-            place(&mut one.header, out, bytes);
+            append(&mut one.header, out, bytes);
         }
     }
 
@@ -134,7 +134,7 @@ impl OutputSections {
             self.all.iter().map(|one| add_name(&mut names, one.header.name.as_bytes())).collect();
         let own = self.all.iter().position(|one| one.header.name == ".shstrtab").unwrap_or(0);
         if own != 0 {
-            place(&mut self.all[own].header, out, &names);
+            append(&mut self.all[own].header, out, &names);
         }
         out.resize(out.len().next_multiple_of(8), 0);
         let table = out.len() as u64;
@@ -176,7 +176,7 @@ fn main_code(elf: &Elf) -> Option<usize> {
     text.or_else(|| all.next())
 }
 
-fn place(header: &mut ElfSection, out: &mut Vec<u8>, bytes: &[u8]) {
+fn append(header: &mut ElfSection, out: &mut Vec<u8>, bytes: &[u8]) {
     out.resize(out.len().next_multiple_of(header.align.clamp(1, 16) as usize), 0);
     header.offset = out.len() as u64;
     header.size = bytes.len() as u64;

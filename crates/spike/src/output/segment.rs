@@ -4,7 +4,7 @@
 pub struct OutputSegment {
     /// Its address.
     pub base: u64,
-    /// Its place in the file.
+    /// Its offset in the file.
     pub offset: u64,
     /// Its contents.
     pub bytes: Vec<u8>,
@@ -17,7 +17,7 @@ impl OutputSegment {
         self.base + self.bytes.len() as u64
     }
 
-    /// The place in the file of an address.
+    /// The offset in the file of an address.
     pub fn offset_of(&self, address: u64) -> u64 {
         self.offset + (address - self.base)
     }

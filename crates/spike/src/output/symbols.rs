@@ -31,7 +31,7 @@ pub fn table(
     SymbolTable { entries: writer.entries, names: writer.names, locals }
 }
 
-/// A part of a procedure at its new place.
+/// A part of a procedure at its new address.
 struct ProcedurePart {
     start: u64,
     end: u64,

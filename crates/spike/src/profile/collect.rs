@@ -218,8 +218,8 @@ fn block_ends(program: &Program) -> Vec<Option<u32>> {
             CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
             _ => block.instructions.last(),
         };
-        if let Some(place) = last.and_then(|last| ends.get_mut(last.origin as usize)) {
-            *place = Some(number);
+        if let Some(end) = last.and_then(|last| ends.get_mut(last.origin as usize)) {
+            *end = Some(number);
         }
     }
     ends

@@ -28,7 +28,7 @@ impl Profile {
         let failed = |problem: String| Error::Profile { path: path.into(), problem };
         let bytes = read(path).map_err(failed)?;
         let profile = Profile::decode(&bytes).map_err(|error| {
-            failed(format!("is not a profile ({error}); pathlength profile -o FILE PROGRAM makes one"))
+            failed(format!("is not a profile ({error}); pathlength spike profile -o FILE PROGRAM makes one"))
         })?;
         if profile.version != VERSION {
             let version = profile.version;

@@ -7,12 +7,14 @@ mod collect;
 mod file;
 pub mod matching;
 mod signature;
+mod sources;
 
 use serde::{Deserialize, Serialize};
 
 pub use collect::{EdgeCounter, EdgeCounts};
 pub use file::read;
 pub use signature::signature;
+pub use sources::image_name;
 
 use crate::program::{CodeExit, ExternalCall, Program};
 

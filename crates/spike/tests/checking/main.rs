@@ -283,13 +283,13 @@ fn wrong_pointers_are_found() {
     let optimized = Elf::read(pair.optimized.clone()).unwrap();
     let entries: Vec<_> = program.procedures.iter().filter_map(|one| one.blocks.first().copied()).collect();
     let pointers = program.data.iter().filter(|one| entries.contains(&one.target));
-    let places: Vec<u64> = pointers.map(|one| one.place).collect();
+    let addresses: Vec<u64> = pointers.map(|one| one.address).collect();
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..testing::sample(6, 100) {
-        let place = places[random.usize(..places.len())];
-        let at = optimized.offset(place).unwrap();
+        let address = addresses[random.usize(..addresses.len())];
+        let at = optimized.offset(address).unwrap();
         let mut bytes = pair.optimized.clone();
         bytes[at] = bytes[at].wrapping_add(4);
-        assert!(!is_proved(&pair.check(bytes)), "{place:#x}");
+        assert!(!is_proved(&pair.check(bytes)), "{address:#x}");
     }
 }

@@ -100,10 +100,10 @@ fn wrong_rows_are_found() {
     let elf = pathlength_spike::elf::Elf::read(optimized.clone()).unwrap();
     let section = elf.section(".eh_frame").unwrap();
     let (from, to) = (section.offset as usize, (section.offset + section.size) as usize);
-    let places: Vec<usize> = (from..to - 1).filter(|&at| optimized[at..at + 2] == OF_FRAME).collect();
-    assert!(places.len() > 20, "{}", places.len());
+    let positions: Vec<usize> = (from..to - 1).filter(|&at| optimized[at..at + 2] == OF_FRAME).collect();
+    assert!(positions.len() > 20, "{}", positions.len());
     let tried: Vec<usize> =
-        places.iter().copied().step_by(places.len() / testing::sample(8, places.len())).collect();
+        positions.iter().copied().step_by(positions.len() / testing::sample(8, positions.len())).collect();
     let is_found = |at: &&usize| {
         let mut wrong = optimized.clone();
         wrong[**at..**at + 2].copy_from_slice(&OF_OTHER);

@@ -10,7 +10,7 @@ use analysis::mix::{self, Mix};
 use analysis::paper;
 use analysis::profile::{Profile, function_differences};
 use analysis::run_counts::{RunCounts, RunDescription};
-use engine::{Family, UnitOfWork};
+use engine::{ProcessTreeCounts, UnitOfWork};
 use report::{Block, Page, Section};
 use table::{Kind, Table, Value};
 
@@ -22,6 +22,7 @@ use crate::server::{PROCESS_START, REPEATABILITY, ServerBuilds, ServerConnection
 use crate::tpcc::Terminals;
 use session::process_tree;
 use workloads::build::BuildFolders;
+use workloads::toolchain::{BYTE_WORD, ORIGINAL};
 
 /// What to study.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ pub fn byteword_server(
     settings: &ServerStudySettings,
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<ServerStudy, Error> {
-    let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
+    let server = ServerBuilds::prepare(&[ORIGINAL, BYTE_WORD], &settings.build, &settings.sysroot, progress)?;
     let benchmarks = [tpcb(&server, settings, progress)?, tpcc(&server, settings, progress)?];
     let command = "pathlength study byteword --database postgresql";
     let version = ("PostgreSQL", server.version());
@@ -79,9 +80,9 @@ fn tpcb(
         pgbench(connection, &["-n", "--random-seed=1", "-M", "prepared", "-t", &transactions])
     };
     let count = |number| {
-        let family = server.count(number, &work(), &client)?;
+        let tree = server.count(number, &work(), &client)?;
         server.remove(number);
-        transactions_of(server, number, family, settings.transactions)
+        transactions_of(server, number, tree, settings.transactions)
     };
     Ok(Benchmark { name: "TPC-B", runs: [count(0)?, count(1)?] })
 }
@@ -95,8 +96,8 @@ fn tpcc(
     let terminals = Terminals::prepare(server, progress)?;
     progress(StudyProgress::Running(MODE));
     let count = |number| {
-        let family = terminals.count(server, number, &work(), settings.transactions)?;
-        transactions_of(server, number, family, settings.transactions)
+        let tree = terminals.count(server, number, &work(), settings.transactions)?;
+        transactions_of(server, number, tree, settings.transactions)
     };
     Ok(Benchmark { name: "TPC-C", runs: [count(0)?, count(1)?] })
 }
@@ -121,15 +122,15 @@ struct Transactions {
 fn transactions_of(
     server: &ServerBuilds,
     number: usize,
-    mut family: Family,
+    mut tree: ProcessTreeCounts,
     transactions: u32,
 ) -> Result<Transactions, Error> {
-    family.rename_class(TRANSACTION, CLASS);
-    family.rename_class(PROCESS_START, "(start of a process)");
-    let class = process_tree::classes(&family).into_iter().find(|class| class.name == CLASS);
+    tree.rename_class(TRANSACTION, CLASS);
+    tree.rename_class(PROCESS_START, "(start of a process)");
+    let class = process_tree::classes(&tree).into_iter().find(|class| class.name == CLASS);
     match class.filter(|class| class.units() == u64::from(transactions)) {
         Some(class) => {
-            let owners = process_tree::run_counts(&family, RunDescription::default(), None);
+            let owners = process_tree::run_counts(&tree, RunDescription::default(), None);
             Ok(Transactions { class, owners })
         }
         None => {

@@ -27,7 +27,7 @@ use super::error::Error;
 use super::recorded_server::{ServerRecording, trace_folder};
 use super::server::ServerBuilds;
 use crate::provenance::provenance_of;
-use workloads::build::{Build, BuildFolders, build};
+use workloads::build::{BuildFolders, build};
 use workloads::toolchain::BYTE_WORD;
 use workloads::workload::POSTGRESQL_CACHE_LINES;
 
@@ -60,8 +60,6 @@ pub const MOST_RECORDINGS: u32 = 8;
 const LEAST_RECORDINGS: u32 = 3;
 /// Recording ends when half of the interval of each difference is less, in percent.
 const ACCURACY: f64 = 5.0;
-/// The build whose server is recorded.
-const BUILD: usize = 1;
 
 /// Everything that was found.
 pub struct NumaStudy {
@@ -99,11 +97,9 @@ struct StepResult {
     timed: TimedResult,
 }
 
-/// Servers, and where their traces are.
+/// A server as it is and changed, and where its traces are.
 struct StepRecorder<'a> {
     server: ServerBuilds,
-    /// PostgreSQL as it is, and changed.
-    builds: [Build; 2],
     settings: &'a NumaStudySettings,
     folder: PathBuf,
     progress: &'a (dyn Fn(StudyProgress) + Sync),
@@ -114,7 +110,7 @@ pub fn numa(
     settings: &NumaStudySettings,
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<NumaStudy, Error> {
-    let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
+    let mut server = ServerBuilds::prepare(&[BYTE_WORD], &settings.build, &settings.sysroot, progress)?;
     let building = |step| progress(StudyProgress::Building(step));
     let changed = build(&POSTGRESQL_CACHE_LINES, &[BYTE_WORD], &settings.build, &building)?.remove(0);
     let mut provenance = provenance_of(
@@ -124,14 +120,14 @@ pub fn numa(
         &settings.sysroot,
     );
     provenance.push(("byte-word build, changed".into(), changed.commands.join("\n")));
-    let builds = [server.builds[BUILD].clone(), changed];
+    server.builds.push(changed);
     let folder = trace_folder(&settings.build, "numa")?;
-    let mut recorder = StepRecorder { server, builds, settings, folder, progress };
+    let recorder = StepRecorder { server, settings, folder, progress };
     let benchmarks = settings.benchmarks.iter().map(|&benchmark| recorder.benchmark(benchmark));
     let benchmarks = benchmarks.collect::<Result<Vec<_>, _>>()?;
     let first = &benchmarks[0];
     let (as_it_is, talk) = (&STEPS[0], &first.steps[0].recordings[0]);
-    let mut with_clients = |clients| recorder.trace(first.benchmark, as_it_is, clients, 1);
+    let with_clients = |clients| recorder.trace(first.benchmark, as_it_is, clients, 1);
     let (few, some, all) =
         (with_clients(CLIENTS[0])?, with_clients(CLIENTS[1])?, with_clients(MOST_CLIENTS)?);
     let of = |trace: &ServerTrace, case: NumaCase| recorder.simulate(trace, &case).map(|(result, _)| result);
@@ -169,17 +165,17 @@ fn base() -> NumaCase {
 impl StepRecorder<'_> {
     /// A recording of a step with so many clients, one of several.
     fn trace(
-        &mut self,
+        &self,
         benchmark: NumaBenchmark,
         step: &NumaStep,
         clients: u32,
         number: u32,
     ) -> Result<ServerTrace, Error> {
-        self.server.use_build(BUILD, self.builds[usize::from(step.is_changed)].clone());
+        let build = usize::from(step.is_changed);
         let load = benchmark.load(MOST_CLIENTS, step);
         let recording =
             ServerRecording { clients, each: self.settings.transactions, load, number, heap: true };
-        let path = recording.trace(&self.server, BUILD, &self.folder, self.progress)?;
+        let path = recording.trace(&self.server, build, &self.folder, self.progress)?;
         let trace = Trace::open(&path).map_err(|error| Error::Trace { path, reason: error.to_string() })?;
         Ok(ServerTrace { benchmark, trace, transactions: recording.transactions() })
     }
@@ -191,7 +187,7 @@ impl StepRecorder<'_> {
     }
 
     /// Records and simulates all steps, until their differences are known or there are enough recordings.
-    fn benchmark(&mut self, benchmark: NumaBenchmark) -> Result<BenchmarkResult, Error> {
+    fn benchmark(&self, benchmark: NumaBenchmark) -> Result<BenchmarkResult, Error> {
         let mut first = Vec::new();
         for step in &STEPS {
             let trace = self.trace(benchmark, step, MOST_CLIENTS, 1)?;

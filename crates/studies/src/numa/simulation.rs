@@ -147,8 +147,7 @@ pub(super) fn simulate(
     let machine = case.machine()?;
     let coherence = machine.coherence.as_ref().ok_or("the machine has one processor")?;
     let objects = trace.mapped_objects().clone();
-    let classes = trace.unit_classes().iter().map(|(&unit, class)| (unit, class.as_str())).collect();
-    let model = SharingAnalysis::new(&machine, coherence, case.processors, objects).with_classes(classes);
+    let model = SharingAnalysis::new(&machine, coherence, case.processors, objects);
     let mut model = WarmUp::new(model, 0..recorded.warm_up());
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);

@@ -41,7 +41,7 @@ pub fn smp(
     let pentium_pro = PentiumProResults::measure(&commercial, progress)?;
     let alphaserver = AlphaServerResults::measure(&commercial, &technical, progress)?;
     let mut provenance = vec![
-        ("Command".into(), format!("pathlength study smp --transactions {}", 10 * settings.transactions)),
+        ("Command".into(), format!("pathlength study smp --transactions {}", settings.transactions)),
         ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
     ];
     provenance.extend(builds);

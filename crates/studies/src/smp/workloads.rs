@@ -13,7 +13,7 @@ use workloads::workload::Workload;
 
 use super::settings::SmpStudySettings;
 use crate::database::{StudyProgress, check_success};
-use crate::environment::{PROCESSORS, repeatable};
+use crate::environment::{processor, repeatable};
 use crate::error::Error;
 use crate::recorded_server::{
     ServerLoad, ServerRecording, TransactionBenchmark, trace_folder, trace_name, unit_plan,
@@ -49,7 +49,7 @@ const WAREHOUSES: u32 = 2;
 /// The folder of traces.
 const FOLDER: &str = "smp";
 /// The number of the build that is recorded.
-const BUILD: usize = 1;
+const BUILD: usize = 0;
 /// What runs are called in errors.
 const MODE: &str = "cached";
 
@@ -81,7 +81,7 @@ pub(super) fn commercial(
     settings: &SmpStudySettings,
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<(RecordedWorkload, Vec<(String, String)>), Error> {
-    let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
+    let server = ServerBuilds::prepare(&[BYTE_WORD], &settings.build, &settings.sysroot, progress)?;
     let build = &server.builds[BUILD];
     let each = settings.transactions.div_ceil(CLIENTS);
     let load = ServerLoad { benchmark: TransactionBenchmark::Tpcc(&[]), size: WAREHOUSES, is_placed: false };
@@ -130,7 +130,7 @@ fn record_kernel(
     let numbers = [WORKERS, kernel.size, kernel.iterations].map(|number| number.to_string());
     let arguments = [kernel.name, mode].into_iter().map(OsString::from).chain(numbers.map(OsString::from));
     let configuration =
-        repeatable(build.program.clone(), arguments.collect(), PROCESSORS[BUILD], &settings.sysroot);
+        repeatable(build.program.clone(), arguments.collect(), processor(build), &settings.sysroot);
     let plan = unit_plan("iteration", 0);
     let unfinished = path.with_extension("unfinished");
     let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<Ending, session::measure::Error> {

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use analysis::run_counts::RunDescription;
-use engine::{ClassPlan, ClassRule, Configuration, Family, Plan, UnitOfWork};
+use engine::{ClassPlan, ClassRule, Configuration, Plan, ProcessTreeCounts, UnitOfWork};
 use machine::Machine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use session::measure::Ending;
 use session::process_tree;
 use sha2::{Digest, Sha256};
+use workloads::toolchain::{BYTE_WORD, ORIGINAL};
 use workloads::workload::{Source, Workload};
 
 use super::{
@@ -35,7 +36,7 @@ pub(super) fn study(
     on: &[(String, Machine)],
     progress: &(dyn Fn(StudyProgress) + Sync),
 ) -> Result<TpccStudy, Error> {
-    let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
+    let server = ServerBuilds::prepare(&[ORIGINAL, BYTE_WORD], &settings.build, &settings.sysroot, progress)?;
     let terminals = Terminals::prepare(&server, progress)?;
     progress(StudyProgress::Running(MODE));
     let rules = class_plan().rules;
@@ -63,12 +64,7 @@ pub(super) fn study(
     Ok(TpccStudy {
         system,
         summary,
-        on_machines: machines::tables(
-            settings,
-            on,
-            server.builds.each_ref().map(|build| build.name),
-            &simulated,
-        ),
+        on_machines: machines::tables(settings, on, [ORIGINAL.name, BYTE_WORD.name], &simulated),
         details: details(&server.builds, &counted),
         provenance: provenance_of(
             command,
@@ -86,19 +82,19 @@ pub(crate) fn class_plan() -> ClassPlan {
 }
 
 /// The transactions in the order of their names, and all owners.
-fn classes(mut family: Family) -> Result<CountedRun, String> {
+fn classes(mut tree: ProcessTreeCounts) -> Result<CountedRun, String> {
     for (function, name) in CLASSES {
         let class = function.strip_prefix("tpcc_").unwrap_or(function);
-        family.rename_class(class, name);
+        tree.rename_class(class, name);
     }
-    family.rename_class(PROCESS_START, "(start of a process)");
-    let found = process_tree::classes(&family);
+    tree.rename_class(PROCESS_START, "(start of a process)");
+    let found = process_tree::classes(&tree);
     let transaction = |(function, name): (&str, &str)| {
         let class = found.iter().find(|class| class.name == name).cloned();
         class.ok_or_else(|| never_called(function))
     };
     let transactions = CLASSES.into_iter().map(transaction).collect::<Result<_, _>>()?;
-    let owners = process_tree::run_counts(&family, RunDescription::default(), None);
+    let owners = process_tree::run_counts(&tree, RunDescription::default(), None);
     Ok(CountedRun { transactions, owners })
 }
 
@@ -190,7 +186,7 @@ impl Terminals {
         number: usize,
         work: &UnitOfWork,
         transactions: u32,
-    ) -> Result<Family, Error> {
+    ) -> Result<ProcessTreeCounts, Error> {
         self.run(server, number, (transactions, &[]), |configuration| count_server(configuration, work))
     }
 

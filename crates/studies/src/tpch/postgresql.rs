@@ -10,6 +10,7 @@ use machine::PerProcess;
 use session::measure::Ending;
 use session::process_tree;
 use workloads::build::Build;
+use workloads::toolchain::BYTE_WORD;
 
 use super::data::{TABLES, TableFiles};
 use super::database::{Answered, MODE, TpchDatabase, TpchStudySettings};
@@ -20,7 +21,7 @@ use crate::error::Error;
 use crate::server::{Client, ServerBuilds, ServerConnection};
 
 /// The number of the build that is measured.
-const BYTE_WORD: usize = 1;
+const BUILD: usize = 0;
 /// What executes a statement of the simple protocol, and sends its rows.
 const UNIT: &str = "exec_simple_query";
 /// Statements of a run of a server.
@@ -44,7 +45,7 @@ impl PostgresqlDatabase {
         settings: &TpchStudySettings,
         progress: &(dyn Fn(StudyProgress) + Sync),
     ) -> Result<PostgresqlDatabase, Error> {
-        let server = ServerBuilds::prepare(&settings.build, &settings.sysroot, progress)?;
+        let server = ServerBuilds::prepare(&[BYTE_WORD], &settings.build, &settings.sysroot, progress)?;
         let files = [
             ("rows.h", include_str!("../../../../workloads/tpch/rows.h")),
             ("rows.c", include_str!("../../../../workloads/tpch/rows.c")),
@@ -106,8 +107,8 @@ impl PostgresqlDatabase {
         let clients = batches.iter().map(|batch| self.client(batch)).collect::<Result<Vec<_>, _>>()?;
         let clients: Vec<Client> = clients.iter().map(|client| client as Client).collect();
         let observe = |configuration: &Configuration| observe(configuration, models_of);
-        let ended = self.server.run_at_once(BYTE_WORD, &clients, observe)?;
-        self.server.remove(BYTE_WORD);
+        let ended = self.server.run_at_once(BUILD, &clients, observe)?;
+        self.server.remove(BUILD);
         let answered = ended.into_iter().zip(batches).map(|(ended, batch)| self.answered(ended, batch));
         Ok(answered.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
@@ -120,7 +121,7 @@ impl PostgresqlDatabase {
     ) -> Result<Vec<Answered>, Error> {
         if measured.len() != statements.len() {
             let reason = format!("{} of {} statements were observed", measured.len(), statements.len());
-            return Err(Error::Workload { build: self.server.builds[BYTE_WORD].name, mode: MODE, reason });
+            return Err(Error::Workload { build: self.server.builds[BUILD].name, mode: MODE, reason });
         }
         let rows = self.rows(&output, statements)?;
         Ok(measured.into_iter().zip(rows).map(|(measured, rows)| Answered { measured, rows }).collect())
@@ -162,7 +163,7 @@ impl TpchDatabase for PostgresqlDatabase {
     const EXPLAIN: &str = "explain (costs off)";
 
     fn builds(&self) -> Vec<&Build> {
-        vec![&self.server.builds[BYTE_WORD]]
+        vec![&self.server.builds[BUILD]]
     }
 
     fn version(&self) -> Option<String> {
@@ -189,7 +190,7 @@ impl TpchDatabase for PostgresqlDatabase {
             psql.args(["-q", "-X", "-v", "ON_ERROR_STOP=1", "-f"]).arg(&path).arg("postgres");
             psql
         };
-        let build = self.server.builds[BYTE_WORD].folder.file_name().unwrap_or(Path::new("").as_os_str());
+        let build = self.server.builds[BUILD].folder.file_name().unwrap_or(Path::new("").as_os_str());
         let name = format!("{}-postgresql-{}.tar", tables.name(), build.to_string_lossy());
         self.server.load_archived(&self.folder.join(name), &[&load])
     }

@@ -1,7 +1,7 @@
 //! The images that blocks belong to: the kernel, PALcode, and the program's, which are recognized by their code.
 //!
 //! Nothing tells where the guest maps an image. But its code is not changed when it is mapped, and a page of the file becomes
-//! a page of memory: a block lies in an image if its instructions do, at the same place in a page.
+//! a page of memory: a block lies in an image if its instructions do, at the same offset in a page.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(super) struct ImageFile {
     image: Image,
 }
 
-/// An image at its place in memory.
+/// An image at its address in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlacedImage {
     /// An index of the files.
@@ -68,7 +68,7 @@ impl ImageFiles {
         found.all(|other| other == first).then_some(first)
     }
 
-    /// All images, at all places where a page of their code is the page of an address.
+    /// All images, at all addresses where a page of their code is the page of an address.
     fn candidates(&self, address: u64) -> impl Iterator<Item = PlacedImage> {
         self.0.iter().enumerate().flat_map(move |(file, one)| {
             let is_fixed = !one.image.position_independent();

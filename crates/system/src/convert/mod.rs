@@ -12,11 +12,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use analysis::replay::summary::RecordTimes;
 use engine::Plan;
 use events::record::{Event, ExceptionKind, Mark, word_of_address};
 use image::Image;
-use trace::{ExecutionMode, Writer};
+use trace::{ExecutionMode, RecordTimes, Writer};
 
 use self::extent::{ExtentBlock, ReportedAccess};
 use self::images::{ImageFiles, PlacedImage};

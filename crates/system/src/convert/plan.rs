@@ -1,4 +1,4 @@
-//! Which part of the execution is recorded: all of it, from one place to another, or units of work.
+//! Which part of the execution is recorded: all of it, from one location to another, or units of work.
 //!
 //! Registers are unknown here, so that calls are followed by return addresses: a call adds one to its thread's stack, and
 //! control that arrives at the last one has returned. A call that was left by `longjmp` is found when an older one returns.
@@ -18,7 +18,7 @@ const MOST_FRAMES: usize = 1 << 16;
 
 /// The meaning of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum PlaceRole {
+enum LocationRole {
     UnitEnds,
     UnitBegins,
     From,
@@ -78,14 +78,14 @@ struct ConvertedThread {
     recorded: u64,
 }
 
-/// The places in a process.
+/// The locations of a plan in a process.
 #[derive(Debug, Default)]
-struct ProcessPlaces {
+struct ProcessLocations {
     images: Vec<PlacedImage>,
     /// Blocks whose image was looked for.
     seen: Vec<bool>,
     /// In order of addresses.
-    roles: Vec<(u64, PlaceRole)>,
+    roles: Vec<(u64, LocationRole)>,
 }
 
 /// Follows a plan.
@@ -96,8 +96,8 @@ pub(super) struct FollowedPlan {
     /// Units that have begun.
     units: u64,
     threads: Vec<ConvertedThread>,
-    processes: HashMap<u32, ProcessPlaces>,
-    kernel: Vec<(u64, PlaceRole)>,
+    processes: HashMap<u32, ProcessLocations>,
+    kernel: Vec<(u64, LocationRole)>,
 }
 
 impl FollowedPlan {
@@ -126,17 +126,17 @@ impl FollowedPlan {
         self.units
     }
 
-    /// The addresses of the plan's places in an image.
-    fn roles_in(&self, mapped: PlacedImage, files: &ImageFiles) -> Vec<(u64, PlaceRole)> {
+    /// The addresses of the plan's locations in an image.
+    fn roles_in(&self, mapped: PlacedImage, files: &ImageFiles) -> Vec<(u64, LocationRole)> {
         let file = files.image(mapped.file);
         let events::Image { path, start, end, bias, .. } = files.described(mapped);
         let loaded = LoadedImage { path, start, end, bias };
         let mut roles = Vec::new();
-        let places = [(&self.plan.from, PlaceRole::From), (&self.plan.until, PlaceRole::Until)];
-        for (place, role) in places {
-            let addresses = place.iter().flat_map(|place: &ProgramLocation| {
-                let absolute = place.address().filter(|address| (start..end).contains(address));
-                absolute.into_iter().chain(place.addresses_in(&loaded, file))
+        let locations = [(&self.plan.from, LocationRole::From), (&self.plan.until, LocationRole::Until)];
+        for (location, role) in locations {
+            let addresses = location.iter().flat_map(|location: &ProgramLocation| {
+                let absolute = location.address().filter(|address| (start..end).contains(address));
+                absolute.into_iter().chain(location.addresses_in(&loaded, file))
             });
             roles.extend(addresses.map(|address| (address, role)));
         }
@@ -146,7 +146,7 @@ impl FollowedPlan {
             functions.flat_map(|symbol| function_entries(file, symbol.address)).collect()
         };
         if let Some(unit) = &self.unit {
-            for (name, role) in unit.functions().zip([PlaceRole::UnitBegins, PlaceRole::UnitEnds]) {
+            for (name, role) in unit.functions().zip([LocationRole::UnitBegins, LocationRole::UnitEnds]) {
                 roles.extend(entries(name).into_iter().map(|address| (address.wrapping_add(bias), role)));
             }
         }
@@ -162,25 +162,25 @@ impl FollowedPlan {
         number: u32,
         known: &ExtentBlock,
         files: &ImageFiles,
-    ) -> &[(u64, PlaceRole)] {
+    ) -> &[(u64, LocationRole)] {
         let roles = if known.address >> 63 != 0 {
             &self.kernel
         } else {
-            let places = self.processes.entry(process).or_default();
+            let locations = self.processes.entry(process).or_default();
             let index = number as usize;
-            if places.seen.len() <= index {
-                places.seen.resize(index + 1, false);
+            if locations.seen.len() <= index {
+                locations.seen.resize(index + 1, false);
             }
-            if !places.seen[index] {
-                places.seen[index] = true;
+            if !locations.seen[index] {
+                locations.seen[index] = true;
                 let (address, words) = (known.address, &known.words);
-                let is_found = places.images.iter().any(|&mapped| files.has(mapped, address, words));
+                let is_found = locations.images.iter().any(|&mapped| files.has(mapped, address, words));
                 if let Some(image) = (!is_found).then(|| files.recognize(address, words)).flatten() {
                     let more = self.roles_in(image, files);
-                    let places = self.processes.entry(process).or_default();
-                    places.images.push(image);
-                    places.roles.extend(more);
-                    places.roles.sort_unstable();
+                    let locations = self.processes.entry(process).or_default();
+                    locations.images.push(image);
+                    locations.roles.extend(more);
+                    locations.roles.sort_unstable();
                 }
             }
             &self.processes[&process].roles
@@ -211,14 +211,14 @@ impl FollowedPlan {
                 roles[role as usize].get_or_insert(index);
             }
         }
-        let at_start = |role: PlaceRole| roles[role as usize] == Some(0);
+        let at_start = |role: LocationRole| roles[role as usize] == Some(0);
         let mut portion = RecordedPortion::WHOLE;
         let returned = match mode {
             ExecutionMode::Pal => None,
             _ => self.threads[thread].arrive(known.address, mode),
         };
         if self.state == PartState::Before {
-            let first = self.first_instruction(thread, known.words.len(), roles[PlaceRole::From as usize]);
+            let first = self.first_instruction(thread, known.words.len(), roles[LocationRole::From as usize]);
             match first {
                 Some(_) if self.unit.is_some() => self.state = PartState::Active,
                 Some(0) => self.state = PartState::Active,
@@ -227,8 +227,8 @@ impl FollowedPlan {
             }
         }
         if self.unit.is_some() {
-            self.end_unit(thread, returned, at_start(PlaceRole::UnitEnds), &mut planned.marks);
-            if at_start(PlaceRole::UnitBegins) {
+            self.end_unit(thread, returned, at_start(LocationRole::UnitEnds), &mut planned.marks);
+            if at_start(LocationRole::UnitBegins) {
                 self.begin_unit(thread, &mut planned.marks);
             }
             if self.threads[thread].open.is_none_or(|open| open.number.is_none()) {
@@ -237,7 +237,7 @@ impl FollowedPlan {
         } else if self.state == PartState::Over {
             return planned;
         }
-        portion.limit = self.limit(thread, roles[PlaceRole::Until as usize]);
+        portion.limit = self.limit(thread, roles[LocationRole::Until as usize]);
         if portion.limit == 0 {
             self.finish_part(thread, &mut planned.marks);
         } else {
@@ -247,19 +247,19 @@ impl FollowedPlan {
     }
 
     /// The first instruction of a block at which recording begins, if it does.
-    fn first_instruction(&self, thread: usize, length: usize, place: Option<usize>) -> Option<usize> {
+    fn first_instruction(&self, thread: usize, length: usize, found: Option<usize>) -> Option<usize> {
         let Some(number) = self.plan.from.as_ref().and_then(ProgramLocation::instructions) else {
-            return place;
+            return found;
         };
         let executed = self.threads[thread].executed;
         (executed + length as u64 > number).then(|| number.saturating_sub(executed) as usize)
     }
 
     /// How many instructions of a block may be recorded.
-    fn limit(&self, thread: usize, place: Option<usize>) -> usize {
+    fn limit(&self, thread: usize, found: Option<usize>) -> usize {
         match self.plan.until.as_ref().and_then(ProgramLocation::instructions) {
             Some(number) => number.saturating_sub(self.threads[thread].recorded) as usize,
-            None => place.unwrap_or(usize::MAX),
+            None => found.unwrap_or(usize::MAX),
         }
     }
 
@@ -356,7 +356,7 @@ impl FollowedPlan {
 }
 
 impl ConvertedThread {
-    /// Control arrives at an address. If a call has returned there, its place among the return addresses is returned,
+    /// Control arrives at an address. If a call has returned there, its position among the return addresses is returned,
     /// counted from 1; later ones were left.
     fn arrive(&mut self, address: u64, mode: ExecutionMode) -> Option<usize> {
         let end = &mut self.ends[usize::from(mode == ExecutionMode::User)];

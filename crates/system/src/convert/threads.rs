@@ -5,11 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use analysis::kernel_entries::KernelEntries;
-use analysis::replay::summary::RecordTimes;
 use events::record::{CALLSYS, Event, Mark};
 use events::{Block, BlockId};
 use isa::AlphaSystem;
-use trace::{ExecutionMode, ProcessDictionary, StreamWriter, Writer};
+use trace::{ExecutionMode, ProcessDictionary, RecordTimes, StreamWriter, Writer};
 
 use super::counts::ThreadCounts;
 use super::extent::ExtentBlock;
@@ -328,11 +327,11 @@ impl TracedThreads {
         for thread in &mut self.threads {
             let Some(stream) = &thread.stream else { continue };
             if self.only_counts {
-                let place = (stream.process().number(), stream.thread());
+                let owner = (stream.process().number(), stream.thread());
                 let accesses = &self.processes[thread.process].accesses;
                 let condensed = thread.counts.condensed(|block| accesses[block as usize]);
                 thread.words = condensed.words;
-                times.insert(place, condensed.times);
+                times.insert(owner, condensed.times);
             }
             thread.flush()?;
             if let Some(stream) = &mut thread.stream {

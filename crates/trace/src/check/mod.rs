@@ -233,7 +233,7 @@ impl<'a> StreamChecker<'a> {
     }
 
     /// The address of the block executed last, which locates a violation.
-    fn place(&self) -> u64 {
+    fn address(&self) -> u64 {
         self.last.map_or(0, |last| self.trace.blocks()[last as usize].address)
     }
 
@@ -262,7 +262,7 @@ impl<'a> StreamChecker<'a> {
             let chunk = &trace.chunks()[index];
             if chunk.first_instruction != self.instruction {
                 let what = format!("the next chunk begins with instruction {}", chunk.first_instruction);
-                self.violation(Rule::Chunk, self.place(), what);
+                self.violation(Rule::Chunk, self.address(), what);
                 self.gap();
                 self.instruction = chunk.first_instruction;
                 self.order = chunk.order;
@@ -270,7 +270,7 @@ impl<'a> StreamChecker<'a> {
             match trace.read(index, &mut words) {
                 Ok(()) => self.chunk(chunk, &words),
                 Err(error) => {
-                    self.violation(Rule::Chunk, self.place(), error.to_string());
+                    self.violation(Rule::Chunk, self.address(), error.to_string());
                     self.gap();
                     self.instruction += chunk.instructions;
                 }
@@ -282,7 +282,7 @@ impl<'a> StreamChecker<'a> {
     fn chunk(&mut self, chunk: &Chunk, words: &[u64]) {
         if chunk.order != self.order {
             let what = format!("the chunk claims to begin at order {}, not {}", chunk.order, self.order);
-            self.violation(Rule::Chunk, self.place(), what);
+            self.violation(Rule::Chunk, self.address(), what);
         }
         let mut first_unit = None;
         for entry in Entries::new(words, self.trace.shapes()) {
@@ -298,7 +298,7 @@ impl<'a> StreamChecker<'a> {
         }
         if first_unit != chunk.first_unit {
             let what = format!("the chunk's first unit is {first_unit:?}, not {:?}", chunk.first_unit);
-            self.violation(Rule::Chunk, self.place(), what);
+            self.violation(Rule::Chunk, self.address(), what);
         }
     }
 
@@ -312,7 +312,7 @@ impl<'a> StreamChecker<'a> {
             Mark::Order(number) => {
                 if number < self.order || number == self.order && (number > 0 || self.is_ordered) {
                     let what = format!("order {number} comes behind order {}", self.order);
-                    self.violation(Rule::Order, self.place(), what);
+                    self.violation(Rule::Order, self.address(), what);
                 }
                 (self.order, self.is_ordered) = (number, true);
             }
@@ -320,14 +320,14 @@ impl<'a> StreamChecker<'a> {
             Mark::UnitBegins(number) => {
                 if self.unit_is_open || self.unit.is_some_and(|last| number <= last) {
                     let what = format!("unit {number} begins behind or within unit {:?}", self.unit);
-                    self.violation(Rule::Unit, self.place(), what);
+                    self.violation(Rule::Unit, self.address(), what);
                 }
                 (self.unit, self.unit_is_open) = (Some(number), true);
             }
             Mark::UnitEnds(number) | Mark::UnitLeft(number) | Mark::UnitCut(number) => {
                 if !self.unit_is_open || self.unit != Some(number) {
                     let what = format!("unit {number} ends, which has not begun");
-                    self.violation(Rule::Unit, self.place(), what);
+                    self.violation(Rule::Unit, self.address(), what);
                 }
                 self.unit_is_open = false;
             }
@@ -336,7 +336,7 @@ impl<'a> StreamChecker<'a> {
             Mark::Heap(Heap::Block(_)) if self.heap == HeapMark::Size => self.heap = HeapMark::Other,
             Mark::Heap(Heap::Size(_) | Heap::Block(_)) => {
                 let what = "a heap block lacks a mark of its caller, size or address".into();
-                self.violation(Rule::Heap, self.place(), what);
+                self.violation(Rule::Heap, self.address(), what);
             }
             Mark::Heap(Heap::Freed(_) | Heap::Copied(_) | Heap::Gone) => {}
             Mark::Mapping(mapping) => self.mapping(mapping),
@@ -371,7 +371,7 @@ impl<'a> StreamChecker<'a> {
         let fits = if step == 4 { self.mapping_step == 0 } else { self.mapping_step == step };
         if !fits {
             let what = "a mapped range lacks a mark of its start, size, object or offset".into();
-            self.violation(Rule::Mapping, self.place(), what);
+            self.violation(Rule::Mapping, self.address(), what);
         }
         self.mapping_step = (step + 1) % 4 * u8::from(step < 4);
     }

@@ -92,20 +92,20 @@ impl Coder for RecordEncoder<'_> {
 
     #[inline(always)]
     fn miss(&mut self, section: ChunkSection, others: [u64; 3], reference: u64) -> Result<u64, Malformed> {
-        let (word, place) = (self.record[self.at], self.start + self.at as u64);
+        let (word, index) = (self.record[self.at], self.start + self.at as u64);
         self.at += 1;
-        self.sections.miss(section, place, word, others, reference);
+        self.sections.miss(section, index, word, others, reference);
         Ok(word)
     }
 }
 
 impl ChunkSections {
-    /// Codes a misprediction of the word at index `place`.
+    /// Codes a misprediction of the word at this index.
     #[inline(never)]
-    fn miss(&mut self, section: ChunkSection, place: u64, word: u64, others: [u64; 3], reference: u64) {
+    fn miss(&mut self, section: ChunkSection, index: u64, word: u64, others: [u64; 3], reference: u64) {
         let end = &mut self.ends[section as usize];
-        let distance = place - *end;
-        *end = place + 1;
+        let distance = index - *end;
+        *end = index + 1;
         let bytes = &mut self.bytes[section as usize];
         let code = others.iter().position(|other| *other == word);
         bytes.push(code.map_or(LITERAL, |code| code as u8) | (distance.min(FAR) as u8) << CODE_BITS);
@@ -121,7 +121,7 @@ impl ChunkSections {
 /// A misprediction: the index of the word in the chunk, and the code of the right prediction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Misprediction {
-    place: u64,
+    index: u64,
     code: u8,
 }
 
@@ -158,15 +158,15 @@ impl<'a> Decoder<'a> {
     /// Reads the next misprediction. After the last one every prediction is right.
     fn next_outcome(&mut self, section: ChunkSection) -> Result<(), Malformed> {
         let bytes = &mut self.sections[section as usize];
-        let mut result = Misprediction { place: u64::MAX, code: LITERAL };
+        let mut result = Misprediction { index: u64::MAX, code: LITERAL };
         if !bytes.is_empty() {
             let byte = bytes.byte()?;
             let mut distance = u64::from(byte >> CODE_BITS);
             if distance == FAR {
                 distance = bytes.number()?.saturating_add(FAR);
             }
-            let place = (self.words.len() as u64).saturating_add(distance);
-            result = Misprediction { place, code: byte & ((1 << CODE_BITS) - 1) };
+            let index = (self.words.len() as u64).saturating_add(distance);
+            result = Misprediction { index, code: byte & ((1 << CODE_BITS) - 1) };
         }
         self.outcomes[section as usize] = result;
         Ok(())
@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
 impl Coder for Decoder<'_> {
     #[inline(always)]
     fn hit(&mut self, section: ChunkSection, predicted: u64) -> bool {
-        let is_hit = self.outcomes[section as usize].place != self.words.len() as u64;
+        let is_hit = self.outcomes[section as usize].index != self.words.len() as u64;
         if is_hit {
             self.words.push(predicted);
         }
@@ -184,8 +184,8 @@ impl Coder for Decoder<'_> {
     }
 
     fn miss(&mut self, section: ChunkSection, others: [u64; 3], reference: u64) -> Result<u64, Malformed> {
-        let Misprediction { place, code } = self.outcomes[section as usize];
-        if place != self.words.len() as u64 {
+        let Misprediction { index, code } = self.outcomes[section as usize];
+        if index != self.words.len() as u64 {
             return Err(Malformed("a prediction is neither right nor wrong"));
         }
         let word = match others.get(code as usize) {

@@ -5,13 +5,13 @@ use super::block_summary::BlockSummaries;
 use super::coder::{ChunkSection, Coder};
 use super::context_predictor::ContextPredictor;
 use super::memory_model::MemoryModel;
-use super::value_step::{FLOAT, PLACES, PredictionSource, ValueStep};
+use super::value_step::{FLOAT, PredictionSource, SLOTS, ValueStep};
 use crate::bytes::Malformed;
 use events::BlockId;
 
 /// Models the contents of registers and memory.
 pub(crate) struct ValuePredictor {
-    registers: [u64; PLACES],
+    registers: [u64; SLOTS],
     memory: MemoryModel,
     context_predictor: ContextPredictor,
 }
@@ -19,7 +19,7 @@ pub(crate) struct ValuePredictor {
 impl ValuePredictor {
     pub fn new() -> ValuePredictor {
         ValuePredictor {
-            registers: [0; PLACES],
+            registers: [0; SLOTS],
             memory: MemoryModel::new(),
             context_predictor: ContextPredictor::new(),
         }
@@ -61,8 +61,8 @@ impl ValuePredictor {
         Ok(())
     }
 
-    fn register(&self, place: u8) -> u64 {
-        self.registers[place as usize % PLACES]
+    fn register(&self, slot: u8) -> u64 {
+        self.registers[slot as usize % SLOTS]
     }
 
     #[inline(always)]
@@ -85,6 +85,6 @@ impl ValuePredictor {
         if let Some(extension) = step.memory {
             self.memory.set(address, extension.apply(value));
         }
-        self.registers[step.destination as usize % PLACES] = step.success.map_or(value, u64::from);
+        self.registers[step.destination as usize % SLOTS] = step.success.map_or(value, u64::from);
     }
 }

@@ -2,9 +2,9 @@
 
 use isa::{InstructionSet, LoadExtension, Operation, Register, SourceOperand, ValuePrediction};
 
-/// Number of places for values: first the integer registers, then the floating-point ones, then one for the results
-/// that no register gets; the others are unused, so that any seven bits are a place.
-pub(super) const PLACES: usize = 128;
+/// Number of slots for values: first the integer registers, then the floating-point ones, then one for the results
+/// that no register gets; the others are unused, so that any seven bits are a slot.
+pub(super) const SLOTS: usize = 128;
 pub(super) const FLOAT: u8 = 32;
 const NOWHERE: u8 = 64;
 
@@ -14,11 +14,11 @@ pub(crate) struct ValueStep {
     pub predictor: PredictionSource,
     pub operation: Operation,
     pub constant: u64,
-    /// The places of the operation's operands, or of the register that is predicted to have the value.
+    /// The slots of the operation's operands, or of the register that is predicted to have the value.
     pub operands: [u8; 3],
     /// Whether the operation's second operand is the constant.
     pub has_constant: bool,
-    /// The place that gets the value, and what it gets instead.
+    /// The slot that gets the value, and what it gets instead.
     pub destination: u8,
     pub success: Option<u8>,
     pub memory: Option<LoadExtension>,
@@ -48,7 +48,7 @@ impl ValueStep {
             operands: [NOWHERE; 3],
             has_constant: false,
             destination: match model.destination {
-                Some(register) if register != Register::Integer(set.zero_register()) => place(register),
+                Some(register) if register != Register::Integer(set.zero_register()) => slot(register),
                 _ => NOWHERE,
             },
             success: model.success,
@@ -60,7 +60,7 @@ impl ValueStep {
         match model.prediction {
             ValuePrediction::History => {}
             ValuePrediction::Register(register) => {
-                (step.predictor, step.operands[0]) = (PredictionSource::Register, place(register));
+                (step.predictor, step.operands[0]) = (PredictionSource::Register, slot(register));
             }
             ValuePrediction::Memory => step.predictor = PredictionSource::Memory,
             ValuePrediction::Operation(operation, first, second, old) => {
@@ -78,7 +78,7 @@ impl ValueStep {
     }
 }
 
-fn place(register: Register) -> u8 {
+fn slot(register: Register) -> u8 {
     match register {
         Register::Integer(number) => number,
         Register::Float(number) => FLOAT + number,

@@ -83,8 +83,8 @@ impl<W: Write> ChampSim<W> {
         record[WRITTEN..][..2].copy_from_slice(&template.written);
         record[READ..][..4].copy_from_slice(&template.read);
         if let Some((is_store, address)) = access {
-            let place = if is_store { STORED_TO } else { LOADED_FROM };
-            record[place..][..8].copy_from_slice(&address.to_le_bytes());
+            let field = if is_store { STORED_TO } else { LOADED_FROM };
+            record[field..][..8].copy_from_slice(&address.to_le_bytes());
         }
         if template.is_conditional {
             self.arrive(None)?;

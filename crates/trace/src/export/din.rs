@@ -53,8 +53,8 @@ impl<W: Write> Din<W> {
         let digits = (64 - address.leading_zeros()).div_ceil(4).max(1) as usize;
         let mut line = [b' '; 19];
         line[0] = label;
-        for place in 0..digits {
-            line[1 + digits - place] = b"0123456789abcdef"[(address >> (4 * place) & 15) as usize];
+        for digit in 0..digits {
+            line[1 + digits - digit] = b"0123456789abcdef"[(address >> (4 * digit) & 15) as usize];
         }
         line[2 + digits] = b'\n';
         self.out.write_all(&line[..3 + digits])

@@ -2,7 +2,7 @@
 //!
 //! A thread that waits in `futex` is woken by another thread's call of it. Both have used the word that they wait on by
 //! load-locked or store-conditional shortly before: that is how the calls are matched, as traces have no arguments. The word that
-//! was used last is most likely the one; and a call at the same place of the code is another thread's wait rather than its wake-up:
+//! was used last is most likely the one; and a call of the same instruction is another thread's wait rather than its wake-up:
 //! threads that left one barrier wait at the next.
 
 use std::cmp::Reverse;
@@ -26,7 +26,7 @@ struct FutexCall {
     start: u64,
     end: u64,
     /// The instruction that made it, if its thread had executed one.
-    place: Option<u64>,
+    instruction: Option<u64>,
     /// The words that its thread used by locked accesses since its last call, the last one first; 0 for none. A call that was
     /// interrupted and made again has those of the first time.
     words: [u64; WORDS],
@@ -37,7 +37,7 @@ struct FutexCall {
 struct WakeMatch {
     /// Processes wake each other in shared memory, which they mostly map at the same address.
     is_same_process: bool,
-    is_other_place: bool,
+    is_other_instruction: bool,
     /// How recently the thread that waited had used the common word.
     recency: Reverse<usize>,
     is_overlapping: bool,
@@ -88,11 +88,17 @@ fn waker(calls: &[FutexCall], waited: &FutexCall, is_same_process: bool) -> Opti
     let matches = latest.filter_map(|call| {
         let is_common = |word: &u64| *word != 0 && call.words.contains(word);
         let recency = Reverse(waited.words.iter().position(is_common)?);
-        let is_other_place = call.place.is_none() || call.place != waited.place;
+        let is_other_instruction = call.instruction.is_none() || call.instruction != waited.instruction;
         let (is_overlapping, start) = (call.end > waited.start, call.start);
         // Whether it slept is not known: other words are no sign of a call that had ended.
-        let is_likely = is_overlapping || is_other_place && recency.0 == 0;
-        is_likely.then_some(WakeMatch { is_same_process, is_other_place, recency, is_overlapping, start })
+        let is_likely = is_overlapping || is_other_instruction && recency.0 == 0;
+        is_likely.then_some(WakeMatch {
+            is_same_process,
+            is_other_instruction,
+            recency,
+            is_overlapping,
+            start,
+        })
     });
     matches.max()
 }
@@ -140,8 +146,9 @@ impl CallScan {
                 }
                 Entry::Mark(Mark::SystemCall(number)) if number == futex => {
                     let block = self.block.map(|block| &trace.blocks()[block as usize]);
-                    let place = block.map(|block| block.address_of(block.words.len().saturating_sub(1)));
-                    self.open = Some(FutexCall { start: order, end: 0, place, words: self.words });
+                    let instruction =
+                        block.map(|block| block.address_of(block.words.len().saturating_sub(1)));
+                    self.open = Some(FutexCall { start: order, end: 0, instruction, words: self.words });
                     self.are_of_call = true;
                 }
                 Entry::Mark(_) => {}
@@ -159,7 +166,7 @@ impl CallScan {
         if std::mem::take(&mut self.are_of_call) {
             self.words = [0; WORDS];
         }
-        // The word comes to the front, in place of an earlier use of it or of the last one.
+        // The word comes to the front, in instruction of an earlier use of it or of the last one.
         let at = self.words.iter().position(|&other| other == word).unwrap_or(WORDS - 1);
         self.words[..=at].rotate_right(1);
         self.words[0] = word;

@@ -141,7 +141,7 @@ fn threads_released_by_a_barrier_overlap() {
     let first = [vec![order(1)], blocks(1), vec![call(CLONE), call(CLONE)], arrive(), blocks(1)];
     let first = [first.concat(), vec![call(FUTEX), order(30)], blocks(6), arrive(), blocks(1)];
     let first = [first.concat(), vec![call(FUTEX), order(31)]].concat();
-    // It is the last one at the first barrier, wakes from another place of the code, and waits at the next one.
+    // It is the last one at the first barrier, wakes from another instruction, and waits at the next one.
     let releases = |before: u64, after: u64| {
         let one = [vec![order(before)], arrive(), vec![call(FUTEX), order(after)], blocks(6)];
         [one.concat(), arrive(), blocks(1), vec![call(FUTEX), order(32)]].concat()

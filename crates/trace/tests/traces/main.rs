@@ -5,6 +5,6 @@ mod compatible;
 mod damage;
 mod interleaved;
 mod made;
-mod places;
+mod positions;
 mod program;
 mod round_trip;

@@ -160,8 +160,8 @@ pub fn rules(report: &TraceReport) -> Vec<Rule> {
 fn blocks_are_what_their_names_say() {
     let listing = |name| -> Vec<String> {
         let block = block(name);
-        let places = (block.address..).step_by(4).zip(&block.words);
-        places.map(|(pc, &word)| isa::decode(word).unwrap().disassemble(pc).to_string()).collect()
+        let addresses = (block.address..).step_by(4).zip(&block.words);
+        addresses.map(|(pc, &word)| isa::decode(word).unwrap().disassemble(pc).to_string()).collect()
     };
     assert_eq!(listing(Name::Enter), ["lda sp,-16(sp)", "stq ra,0(sp)", "bsr ra,0x120004000"]);
     assert_eq!(listing(Name::Loop), ["ldq v0,0(sp)", "bne v0,0x12000000c"]);

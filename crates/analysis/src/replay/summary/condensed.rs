@@ -1,9 +1,9 @@
 //! Summaries of traces in which a record stands for many: see [`CondensedSummary`].
 
-use std::collections::BTreeMap;
 use std::io;
 
 use events::record::Mark;
+use trace::RecordTimes;
 
 use super::Summary;
 use crate::replay::{Executed, Visitor};
@@ -20,9 +20,6 @@ pub const EXACT_TABLES: [&str; 9] = [
     "instructions",
     "system-calls",
 ];
-
-/// How often each record of a trace happened, by process and thread.
-pub type RecordTimes = BTreeMap<(u32, u32), Vec<u64>>;
 
 /// Computes a summary of a trace whose records have numbers beside them: how often each happened. Only [`EXACT_TABLES`] are right.
 pub struct CondensedSummary<'a> {

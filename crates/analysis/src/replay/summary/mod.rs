@@ -7,7 +7,7 @@ mod modes;
 mod sizes;
 mod tables;
 
-pub use condensed::{CondensedSummary, EXACT_TABLES, RecordTimes};
+pub use condensed::{CondensedSummary, EXACT_TABLES};
 pub use kinds::{EventKind, Kinds};
 pub use memory::{GRANULE, LineUse, TouchedBytes};
 pub use sizes::Sizes;

@@ -70,48 +70,66 @@ pub struct Attached {
     pub processes: u64,
 }
 
-/// Counts a running process in a folder, and with `family` those that it has forked, as [`Family`](crate::Family) reads it,
+/// Counts a running process in a folder, and with `with_children` those that it has forked, as [`ProcessTreeCounts`](crate::ProcessTreeCounts) reads it,
 /// until it has ended or `is_enough` returns true, which is told whether all have begun. Processes that they fork meanwhile are counted, too.
 pub fn attach_counting(
     process: u32,
-    family: bool,
+    with_children: bool,
     work: &UnitOfWork,
     folder: &File,
     is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
-    request(process, family, folder, &|number| AttachRequest::Count(work.clone(), number + 1), is_enough)
+    request(
+        process,
+        with_children,
+        folder,
+        &|number| AttachRequest::Count(work.clone(), number + 1),
+        is_enough,
+    )
 }
 
 /// Records a running process into an empty file that was opened for appending, until the plan is carried out, the
-/// process has ended, or `is_enough` returns true, which is told whether all have begun. With `family`, records the processes that it has forked, too.
+/// process has ended, or `is_enough` returns true, which is told whether all have begun. With `with_children`, records the processes that it has forked, too.
 pub fn attach(
     process: u32,
-    family: bool,
+    with_children: bool,
     plan: &Plan,
     file: &File,
     is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
-    request(process, family, file, &|number| AttachRequest::Record(plan.clone(), number == 0), is_enough)
+    request(
+        process,
+        with_children,
+        file,
+        &|number| AttachRequest::Record(plan.clone(), number == 0),
+        is_enough,
+    )
 }
 
 /// Lets a running process report what it executes as planned to consumers that [`AttachedConsumers`](crate::AttachedConsumers) makes
-/// there of a file, and with `family` those that it has forked, until the process has ended or `is_enough` returns true, which is
+/// there of a file, and with `with_children` those that it has forked, until the process has ended or `is_enough` returns true, which is
 /// told whether all have begun.
 pub fn attach_observing(
     process: u32,
-    family: bool,
+    with_children: bool,
     plan: &Plan,
     file: &File,
     is_enough: &dyn Fn(bool) -> bool,
 ) -> Result<Attached, AttachError> {
-    request(process, family, file, &|number| AttachRequest::Observe(plan.clone(), number + 1), is_enough)
+    request(
+        process,
+        with_children,
+        file,
+        &|number| AttachRequest::Observe(plan.clone(), number + 1),
+        is_enough,
+    )
 }
 
-/// Sends requests to a process, and with `family` to those that it has forked, and waits for the end of what was requested.
+/// Sends requests to a process, and with `with_children` to those that it has forked, and waits for the end of what was requested.
 /// `request` makes the request to a process by its number, from 0.
 fn request(
     process: u32,
-    family: bool,
+    with_children: bool,
     file: &File,
     request: &dyn Fn(u32) -> AttachRequest,
     is_enough: &dyn Fn(bool) -> bool,
@@ -120,7 +138,7 @@ fn request(
     let host = |error| AttachError::Host(process, error);
     let counters = SharedCounters::shared().map_err(host)?;
     let mut recorded = Vec::new();
-    let members = if family { members(process) } else { vec![process] };
+    let members = if with_children { members(process) } else { vec![process] };
     for member in members {
         let begins = recorded.is_empty();
         let request = serde_json::to_string(&request(recorded.len() as u32));
@@ -233,7 +251,7 @@ fn listen(
         if ended && !is_over {
             is_over = true;
             recorded.iter().for_each(|member| drop(member.connection.get_ref().shutdown(Shutdown::Write)));
-            kick_family(process, 0);
+            kick_process_tree(process, 0);
         }
     }
     failure.map_or(Ok(attached), Err)
@@ -286,7 +304,7 @@ fn kick(process: u32, request: u64) {
 }
 
 /// The same for the process and its descendants on this engine.
-pub(super) fn kick_family(process: u32, request: u64) {
+pub(super) fn kick_process_tree(process: u32, request: u64) {
     members(process).into_iter().for_each(|member| kick(member, request));
 }
 

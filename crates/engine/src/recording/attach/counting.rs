@@ -1,4 +1,4 @@
-//! Counts a program that runs already: each of its threads counts as in [`FamilyCounter`], from the request to its end.
+//! Counts a program that runs already: each of its threads counts as in [`ProcessTreeCounter`], from the request to its end.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,14 +11,14 @@ use linux_user::DescriptorOwner;
 use super::connection::{AttachConnection, ConnectionEnd};
 use super::messages::AttachAnswer;
 use crate::counting::UnitOfWork;
-use crate::family::{FamilyCounter, FamilyMember};
 use crate::lock;
 use crate::platform::BlockCache;
+use crate::process_tree::{CountedMember, ProcessTreeCounter};
 use guest::Instrumentation;
 
 /// The state that the counters of a process share.
 pub(in super::super) struct CountSession {
-    member: FamilyMember,
+    member: CountedMember,
     folder: OwnedFd,
     /// The connection to the client.
     connection: Mutex<Option<AttachConnection>>,
@@ -35,14 +35,14 @@ impl CountSession {
         work: UnitOfWork,
         images: &[LoadedImage],
     ) -> io::Result<Arc<CountSession>> {
-        let member = FamilyMember::new(folder.as_raw_fd(), number, work, images)?;
+        let member = CountedMember::new(folder.as_raw_fd(), number, work, images)?;
         if let Some(missing) = member.missing() {
             return Err(io::Error::other(format!("no image of the program has a function '{missing}'")));
         }
         Ok(Arc::new(CountSession::of(member, folder, None)))
     }
 
-    fn of(member: FamilyMember, folder: OwnedFd, connection: Option<AttachConnection>) -> CountSession {
+    fn of(member: CountedMember, folder: OwnedFd, connection: Option<AttachConnection>) -> CountSession {
         let (connection, is_over) = (Mutex::new(connection), AtomicBool::new(false));
         CountSession { member, folder, connection, is_over, _descriptors: DescriptorOwner::new() }
     }
@@ -82,7 +82,7 @@ pub(in super::super) struct CountingThread {
     /// The session.
     pub(in super::super) session: Arc<CountSession>,
     /// The thread's counter.
-    pub(in super::super) counter: FamilyCounter,
+    pub(in super::super) counter: ProcessTreeCounter,
     /// The thread has been told to count.
     has_begun: bool,
     /// It is sampled without being counted.
@@ -105,14 +105,14 @@ impl CountingThread {
         Some(CountingThread::of(session, counter))
     }
 
-    fn of(session: Arc<CountSession>, counter: FamilyCounter) -> CountingThread {
+    fn of(session: Arc<CountSession>, counter: ProcessTreeCounter) -> CountingThread {
         let (has_begun, is_sampled, is_at_level, is_done) = Default::default();
         CountingThread { session, counter, has_begun, is_sampled, stopped: None, is_at_level, is_done }
     }
 
     /// Its counter, while blocks are executed at the level at which it counts.
     #[inline(always)]
-    pub(in super::super) fn active(&mut self) -> Option<&mut FamilyCounter> {
+    pub(in super::super) fn active(&mut self) -> Option<&mut ProcessTreeCounter> {
         self.is_at_level.then_some(&mut self.counter)
     }
 

@@ -36,15 +36,15 @@ impl RequestListener {
         let request = (random >> 1).max(1);
         let user = fs::metadata(format!("/proc/{process}"))?.uid();
         // The process may have another root directory. Not every user may look at it.
-        let places = [format!("/proc/{process}/root{}", path(request)), path(request)];
+        let paths = [format!("/proc/{process}/root{}", path(request)), path(request)];
         let mut failure = None;
-        for path in places.map(PathBuf::from) {
+        for path in paths.map(PathBuf::from) {
             match as_user(user, || open(&path)) {
                 Ok(socket) => return Ok(RequestListener { request, process, user, socket, path }),
                 Err(error) => failure = Some(error),
             }
         }
-        Err(failure.expect("there are two places"))
+        Err(failure.expect("there are two paths"))
     }
 
     /// A connection of the process that is there already; others get nothing.

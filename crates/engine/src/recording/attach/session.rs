@@ -83,7 +83,7 @@ impl AttachedSession {
             if let Some(session) = session() {
                 session.set_state(RecordingState::Over);
                 drop(session);
-                client::kick_family(std::process::id(), 0);
+                client::kick_process_tree(std::process::id(), 0);
             }
         };
         // If the thread cannot be started, the client must kick this process.

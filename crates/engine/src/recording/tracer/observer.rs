@@ -104,7 +104,7 @@ impl Tracer {
 
     pub(in crate::recording) fn instruction_limit(&self) -> u64 {
         let plan = &self.session.plan;
-        plan.from.as_ref().and_then(|place| place.instructions()).unwrap_or(u64::MAX)
+        plan.from.as_ref().and_then(|location| location.instructions()).unwrap_or(u64::MAX)
     }
 
     pub(in crate::recording) fn thread(&self) -> Tracer {

@@ -36,7 +36,7 @@ pub type SignalFrame<'a> = signals::SignalFrame<'a, [u64; 3]>;
 
 impl SignalFrame<'_> {
     /// The address for a frame of `bytes`.
-    fn place(&self, cpu: &Cpu, bytes: usize) -> u64 {
+    fn address(&self, cpu: &Cpu, bytes: usize) -> u64 {
         let top = self.stack_end(cpu.r[register::SP], ACTION_FLAGS.on_stack);
         top.wrapping_sub(bytes as u64) & !31
     }
@@ -59,7 +59,7 @@ impl SignalFrame<'_> {
     fn plain(&self, cpu: &Cpu, memory: &Memory) -> Result<(FrameAddresses, u64, u64), Fault> {
         const SIGRETURN: u32 = 103;
         let record = self.context(cpu).u32s(&return_code(SIGRETURN)).zeros_to(CONTEXT_BYTES + 16);
-        let frame = self.place(cpu, record.bytes().len());
+        let frame = self.address(cpu, record.bytes().len());
         memory.write(frame, record.bytes())?;
         Ok((FrameAddresses { frame, return_code: frame + CONTEXT_BYTES as u64 }, 0, frame))
     }
@@ -75,7 +75,7 @@ impl SignalFrame<'_> {
             .u64s(&[self.saved_mask])
             .u32s(&return_code(RT_SIGRETURN))
             .zeros_to(INFORMATION_BYTES as usize + USER_CONTEXT_BYTES + 16);
-        let frame = self.place(cpu, record.bytes().len());
+        let frame = self.address(cpu, record.bytes().len());
         memory.write(frame, record.bytes())?;
         let user_context = frame + INFORMATION_BYTES;
         let return_code = user_context + USER_CONTEXT_BYTES as u64;

@@ -14,7 +14,7 @@ use crate::calls::{
 use crate::table::{SystemCallAction, SystemCalls};
 use alpha::cpu::Cpu;
 
-use super::flags::{DESCRIPTOR, OPEN, SOCKET_TYPE};
+use super::flags::{DESCRIPTOR, SOCKET_TYPE};
 use super::{
     Call, CallOutcome, directories, information, signal_frame, stat, times, two_results, unimplemented,
 };
@@ -154,7 +154,7 @@ pub static ROWS: &[SystemCallRow] = &[
     pass(126, "setreuid", h::SYS_setreuid, &[Number, Number]),
     pass(127, "setregid", h::SYS_setregid, &[Number, Number]),
     pass(128, "rename", h::SYS_renameat2, &[CWD, Path, CWD, Path, Is(0)]),
-    pass(129, "truncate", h::SYS_truncate, &[Path, Number]),
+    call(129, "truncate", opening::truncate),
     pass(130, "ftruncate", h::SYS_ftruncate, &[Number, Number]),
     wait(131, "flock", h::SYS_flock, &[Number, Number], Restarts),
     pass(132, "setgid", h::SYS_setgid, &[Number]),
@@ -361,7 +361,7 @@ pub static ROWS: &[SystemCallRow] = &[
     refuse(493, "perf_event_open"),
     call(496, "prlimit64", rlimit::prlimit64),
     pass(497, "name_to_handle_at", h::SYS_name_to_handle_at, &[Number, Path, Bytes(136), Bytes(4), Number]),
-    pass(498, "open_by_handle_at", h::SYS_open_by_handle_at, &[Number, Bytes(136), Flags(&OPEN)]),
+    call(498, "open_by_handle_at", opening::open_by_handle_at),
     pass(499, "clock_adjtime", h::SYS_clock_adjtime, &[Int, Bytes(208)]),
     pass(500, "syncfs", h::SYS_syncfs, &[Number]),
     call(501, "setns", namespaces::setns),

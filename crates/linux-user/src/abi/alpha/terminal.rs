@@ -3,7 +3,9 @@
 use crate::abi::arguments::IoctlArgument;
 use crate::abi::layout::{HOST_TERMIOS, Record, u32_at};
 
-use IoctlArgument::{Bytes, Descriptor, GetTermios, Interfaces, SetTermios, Value};
+use IoctlArgument::{
+    AddressFilter, Bytes, Descriptor, GetTermios, Interfaces, PacketFilter, SetTermios, Value,
+};
 
 // asm/ioctl.h: direction in bits 29 to 31, size in 16 to 28, group in 8 to 15, number in 0 to 7.
 const fn none(group: u8, number: u64) -> u64 {
@@ -129,9 +131,13 @@ pub const REQUESTS: &[TerminalRequest] = &[
     set_tunnel(206, Value),
     get_tunnel(207, Bytes(4)),
     set_tunnel(208, Value),
+    set_tunnel(209, AddressFilter),
     get_tunnel(210, Bytes(INTERFACE)),
     get_tunnel(211, Bytes(4)),
     set_tunnel(212, Bytes(4)),
+    // 219 (TUNGETFILTER) returns an address, and 224 and 225 take programs of bpf, which guests cannot load.
+    (write(b'T', 213, 16), 0x4010_54d5, PacketFilter),
+    (write(b'T', 214, 16), 0x4010_54d6, Value),
     get_tunnel(215, Bytes(4)),
     set_tunnel(216, Bytes(4)),
     set_tunnel(217, Bytes(INTERFACE)),
@@ -141,6 +147,7 @@ pub const REQUESTS: &[TerminalRequest] = &[
     set_tunnel(222, Bytes(4)),
     get_tunnel(223, Bytes(4)),
     set_tunnel(226, Bytes(4)),
+    (none(b'T', 227), 0x54e3, Value),
     (read(b's', 7, 4), 0x8905, Bytes(4)),
     (write(b's', 8, 4), 0x8902, Bytes(4)),
     (read(b's', 9, 4), 0x8904, Bytes(4)),

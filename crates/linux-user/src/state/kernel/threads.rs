@@ -103,9 +103,9 @@ impl<G: Abi> Kernel<G> {
     pub fn add(&mut self, address: ThreadHandle, start: &Start, memory: &Memory) {
         let member = ListedThread { address, number: self.threads.begun, robust_list: 0 };
         self.threads.alive.insert(address.id, member);
-        for place in start.store_id.into_iter().filter(|&place| place != 0) {
+        for pointer in start.store_id.into_iter().filter(|&pointer| pointer != 0) {
             // As Linux: a failure is not reported.
-            let _ = memory.store::<4>(place, address.id as u64);
+            let _ = memory.store::<4>(pointer, address.id as u64);
         }
         self.threads.begun += 1;
     }

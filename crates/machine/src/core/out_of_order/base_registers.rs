@@ -134,15 +134,15 @@ impl BlockEffect {
 impl BaseRegisters {
     #[inline(always)]
     fn get(&self, register: u8) -> Option<u64> {
-        let place = register as usize % REGISTERS;
-        (self.known >> place & 1 != 0).then(|| self.values[place])
+        let index = register as usize % REGISTERS;
+        (self.known >> index & 1 != 0).then(|| self.values[index])
     }
 
     #[inline(always)]
     fn set(&mut self, register: u8, value: Option<u64>) {
-        let place = register as usize % REGISTERS;
-        self.known = self.known & !(1 << place) | u32::from(value.is_some()) << place;
-        self.values[place] = value.unwrap_or(0);
+        let index = register as usize % REGISTERS;
+        self.known = self.known & !(1 << index) | u32::from(value.is_some()) << index;
+        self.values[index] = value.unwrap_or(0);
     }
 
     /// A block was executed, with these addresses of its accesses.

@@ -102,7 +102,7 @@ impl CodeMemory {
             self.words.insert(address, (word, block.instruction_set));
             // What is decoded there has no code; it stays in the list.
             self.indices.remove(&address);
-            self.recent[recent_place(address)] = (NOWHERE, NO_CODE);
+            self.recent[recent_slot(address)] = (NOWHERE, NO_CODE);
         }
     }
 
@@ -115,11 +115,11 @@ impl CodeMemory {
 
     /// The instruction at an address, if its code is known.
     pub fn at(&mut self, address: u64, rules: &CoreRules) -> Option<&CodeInstruction> {
-        let place = recent_place(address);
-        if self.recent[place].0 != address {
-            self.recent[place] = (address, self.index(address, rules));
+        let slot = recent_slot(address);
+        if self.recent[slot].0 != address {
+            self.recent[slot] = (address, self.index(address, rules));
         }
-        self.decoded.get(self.recent[place].1 as usize)
+        self.decoded.get(self.recent[slot].1 as usize)
     }
 
     fn index(&mut self, address: u64, rules: &CoreRules) -> u32 {
@@ -138,7 +138,7 @@ impl CodeMemory {
     }
 }
 
-fn recent_place(address: u64) -> usize {
+fn recent_slot(address: u64) -> usize {
     (address >> 2) as usize % RECENT
 }
 

@@ -439,8 +439,8 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     fn replay(&mut self, at: u64, known: u64) {
         self.counts.replays += 1;
         if !self.wait_table.is_empty() {
-            let place = (at >> 2) as usize & (self.wait_table.len() - 1);
-            self.wait_table[place] = true;
+            let slot = (at >> 2) as usize & (self.wait_table.len() - 1);
+            self.wait_table[slot] = true;
         }
         self.window.fetch.restart(known + self.settings.replay, Cause::Replay);
     }

@@ -9,7 +9,7 @@ const CYCLES: usize = 1 << 10;
 pub(super) struct Ports {
     /// At a cycle's low bits: the cycle, and a bit for each port.
     table: Vec<(u64, u32)>,
-    /// Cycles whose place in the table is taken by another one.
+    /// Cycles whose slot in the table is taken by another one.
     others: HashMap<u64, u32>,
 }
 

@@ -70,7 +70,7 @@ impl CoreRules {
         let (ports, units) = (core.ports(), core.units());
         let class = |class: InstructionClass| {
             let rules = core.rules(class).expect("a check found rules for each class");
-            let place = |list: &[&str], name: &str| list.iter().position(|one| *one == name).unwrap_or(0);
+            let index = |list: &[&str], name: &str| list.iter().position(|one| *one == name).unwrap_or(0);
             let station =
                 rules.station.as_ref().and_then(|name| core.stations.keys().position(|one| one == name));
             let occupied = rules.occupies.as_ref();
@@ -78,15 +78,15 @@ impl CoreRules {
                 ports: rules
                     .ports
                     .iter()
-                    .map(|port| 1 << place(&ports, port))
+                    .map(|port| 1 << index(&ports, port))
                     .fold(0, |all, port| all | port),
                 latency: match class.is_load() {
                     true => hit + rules.beyond_cache,
                     false => rules.latency.unwrap_or(1),
                 },
                 occupied: occupied.map_or(0, |one| one.cycles),
-                unit: occupied.map_or(NOTHING, |one| place(&units, &one.unit) as u8),
-                station: station.map_or(NOTHING, |place| place as u8),
+                unit: occupied.map_or(NOTHING, |one| index(&units, &one.unit) as u8),
+                station: station.map_or(NOTHING, |index| index as u8),
                 order: rules.order,
             }
         };

@@ -42,8 +42,8 @@ impl StoreQueue {
 
     /// Adds a store, the youngest.
     pub fn add(&mut self, store: QueuedStore) {
-        let place = self.count as usize % self.stores.len();
-        self.stores[place] = store;
+        let slot = self.count as usize % self.stores.len();
+        self.stores[slot] = store;
         self.count += 1;
         for quadword in StoreQueue::quadwords(store.address, store.bytes) {
             self.last[quadword] = self.count;

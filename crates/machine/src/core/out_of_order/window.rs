@@ -62,9 +62,9 @@ impl Station {
     #[inline]
     pub fn replace(&mut self, until: u64) {
         let heap = &mut self.issued[..];
-        let mut place = 0;
+        let mut parent = 0;
         loop {
-            let mut child = 2 * place + 1;
+            let mut child = 2 * parent + 1;
             if child >= heap.len() {
                 break;
             }
@@ -72,10 +72,10 @@ impl Station {
             if heap[child] >= until {
                 break;
             }
-            heap[place] = heap[child];
-            place = child;
+            heap[parent] = heap[child];
+            parent = child;
         }
-        heap[place] = until;
+        heap[parent] = until;
     }
 
     pub fn copy_from(&mut self, other: &Station) {

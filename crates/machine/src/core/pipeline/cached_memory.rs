@@ -30,7 +30,7 @@ impl CachedMemory {
         let first_trap = |instructions| {
             let mut buffers =
                 machine.translation_buffers.iter().filter(|buffer| buffer.holds.has(instructions));
-            buffers.position(|buffer| buffer.software_refill).map_or(u8::MAX, |place| place as u8 + 1)
+            buffers.position(|buffer| buffer.software_refill).map_or(u8::MAX, |index| index as u8 + 1)
         };
         CachedMemory {
             hierarchy: Hierarchy::new(machine),

@@ -91,9 +91,9 @@ impl Core {
         sites.resize(steps.len(), SiteCycles::default());
         let own = &steps[first..];
         let (address, end) = (block.address, own.len());
-        let mut segment = |at, places| {
+        let mut segment = |at, range| {
             self.segments += 1;
-            BlockSegment::new(self.segments, (at, at != address), first, own, places)
+            BlockSegment::new(self.segments, (at, at != address), first, own, range)
         };
         let lines = front_end.other_lines(address, block.end());
         let starts: Vec<(u64, usize)> = iter::once((address, 0))

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_its_place() {
+    fn each_kind_has_its_own_index() {
         let mut seen = [0; CAUSES];
         Cause::all().for_each(|cause| seen[cause.index()] += 1);
         assert!(seen[1..].iter().all(|&times| times == 1) && seen[0] == 0);

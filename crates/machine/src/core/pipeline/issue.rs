@@ -129,13 +129,13 @@ impl Issue {
         if entry != BlockEntry::SameGroup {
             self.begin_group(entry, 0);
         }
-        for (place, step) in segment.steps().enumerate() {
+        for (index, step) in segment.steps().enumerate() {
             let step = self.steps[step];
             // The entry of a later line is that of its first group.
-            if step.flags & GROUP != 0 && !(place == 0 && segment.is_later) {
-                self.begin_group(BlockEntry::NextGroup, place);
+            if step.flags & GROUP != 0 && !(index == 0 && segment.is_later) {
+                self.begin_group(BlockEntry::NextGroup, index);
             }
-            self.step(step, place, accesses);
+            self.step(step, index, accesses);
         }
         self.scoreboard.misses.advance(self.scoreboard.last);
         let mut outcome = mem::take(&mut self.outcome);
@@ -148,20 +148,20 @@ impl Issue {
     }
 
     /// A group arrives; its first instruction waits for it.
-    fn begin_group(&mut self, entry: BlockEntry, place: usize) {
+    fn begin_group(&mut self, entry: BlockEntry, index: usize) {
         let next = self.scoreboard.last + 1;
         let (mut time, cause) =
             self.front_end.begin(entry, self.scoreboard.last, self.scoreboard.restart.take());
-        self.stall(time, cause, place);
-        if place == 0
+        self.stall(time, cause, index);
+        if index == 0
             && let Some(LineResponse { translated, comes, level }) =
                 self.responses.first().and_then(|responses| responses.as_line())
         {
             time = next + u64::from(translated);
-            self.stall(time, Cause::InstructionTranslation, place);
+            self.stall(time, Cause::InstructionTranslation, index);
             if level > 0 {
                 time = next + u64::from(comes);
-                self.stall(time, Cause::InstructionMiss(level), place);
+                self.stall(time, Cause::InstructionMiss(level), index);
             }
         }
         self.front_end.arrived = time.max(self.scoreboard.last + 1);
@@ -170,7 +170,7 @@ impl Issue {
     }
 
     #[inline(always)]
-    fn step(&mut self, step: PipelineInstruction, place: usize, accesses: BlockAccesses) {
+    fn step(&mut self, step: PipelineInstruction, index: usize, accesses: BlockAccesses) {
         let (fits, units) = self.slot(&step);
         let joins = fits && (1..self.width).contains(&self.scoreboard.open);
         let mut time = self.scoreboard.last + u64::from(!joins);
@@ -184,16 +184,16 @@ impl Issue {
             ready = ready.max(register.issued + self.rules.order(register.class, step.class));
         }
         if ready > time {
-            time = self.wait_for_operands(&step, place, time);
+            time = self.wait_for_operands(&step, index, time);
         }
         if time <= self.scoreboard.blocked_until {
-            time = self.wait_for_blocked(time, units, place);
+            time = self.wait_for_blocked(time, units, index);
         }
         let mut result = RegisterProducer::produced(step.class, time);
         if step.flags & (SPECIAL | LOAD | STORE | EMULATED) == 0 {
-            self.issue(time, place);
+            self.issue(time, index);
         } else {
-            result = self.issue_special(&step, place, time, accesses);
+            result = self.issue_special(&step, index, time, accesses);
         }
         if step.destination != NONE {
             self.scoreboard.write(step.destination, result);
@@ -205,20 +205,20 @@ impl Issue {
     fn issue_special(
         &mut self,
         step: &PipelineInstruction,
-        place: usize,
+        index: usize,
         mut time: u64,
         accesses: BlockAccesses,
     ) -> RegisterProducer {
         if step.flags & SPECIAL != 0 {
-            time = self.wait_for_unit(step, place, time);
+            time = self.wait_for_unit(step, index, time);
         }
         let mut result = RegisterProducer::produced(step.class, time);
         if step.accesses() {
             let access = self.access;
             self.access += 1;
-            (time, result) = self.access(step, place, time, access, accesses);
+            (time, result) = self.access(step, index, time, access, accesses);
         }
-        self.issue(time, place);
+        self.issue(time, index);
         if step.flags & (SPECIAL | EMULATED) != 0 {
             result.issued += self.after(step, time);
         }
@@ -247,11 +247,11 @@ impl Issue {
     }
 
     #[inline(always)]
-    fn issue(&mut self, time: u64, place: usize) {
+    fn issue(&mut self, time: u64, index: usize) {
         debug_assert!(time == self.scoreboard.last || time == self.scoreboard.last + 1);
         if time > self.scoreboard.last {
             self.close();
-            self.outcome.costs.sites[place].issuing += 1;
+            self.outcome.costs.sites[index].issuing += 1;
             self.scoreboard.last = time;
         }
         self.scoreboard.open += 1;
@@ -259,19 +259,19 @@ impl Issue {
 
     /// Stalls until a time. Cycles counted already stay as they are.
     #[inline(always)]
-    pub(super) fn stall(&mut self, until: u64, cause: Cause, place: usize) {
+    pub(super) fn stall(&mut self, until: u64, cause: Cause, index: usize) {
         if until > self.scoreboard.last + 1 {
-            self.count_stall(until, cause, place);
+            self.count_stall(until, cause, index);
         }
     }
 
     #[cold]
-    fn count_stall(&mut self, until: u64, cause: Cause, place: usize) {
+    fn count_stall(&mut self, until: u64, cause: Cause, index: usize) {
         let cycles = until - self.scoreboard.last - 1;
         self.close();
         self.scoreboard.last = until - 1;
         self.outcome.costs.spend(cause.index(), cycles);
-        let Some(site) = self.outcome.costs.sites.get_mut(place) else { return };
+        let Some(site) = self.outcome.costs.sites.get_mut(index) else { return };
         match cause.side() {
             PipelineSide::FrontEnd => site.front_end_stall += cycles,
             _ => site.back_end_stall += cycles,

@@ -98,7 +98,7 @@ impl Rules {
         };
         let latencies = InstructionClass::ALL.map(|class| pipeline.latency(class, hit));
         let described = InstructionClass::ALL.map(|class| pipeline.rules(class).expect("it was checked"));
-        let written = |place: usize| described[place].write.unwrap_or(latencies[place]);
+        let written = |index: usize| described[index].write.unwrap_or(latencies[index]);
         let mut occupied: Vec<&str> = Vec::new();
         for (producer, one) in described.iter().enumerate() {
             rules.latencies[producer * COLUMNS..][..COLUMNS].fill(latencies[producer]);
@@ -134,11 +134,11 @@ impl Rules {
         let units = |text: &String| text.split(' ').map(|name| mask(&names, name)).sum::<u16>();
         let first = units(&rules.units[0]);
         let occupies = rules.occupies.as_ref().map(|occupies| {
-            let place = occupied.iter().position(|unit| *unit == occupies.unit).unwrap_or_else(|| {
+            let index = occupied.iter().position(|unit| *unit == occupies.unit).unwrap_or_else(|| {
                 occupied.push(&occupies.unit);
                 occupied.len() - 1
             });
-            (place, occupies.cycles)
+            (index, occupies.cycles)
         });
         let blocks = rules.blocks.as_ref().map(|blocks| {
             let after = blocks.before.iter().map(|before| latency - before).collect();
@@ -256,9 +256,9 @@ impl Rules {
             if self.split.contains(&letters) {
                 steps[start + 2].flags |= SPLIT;
             }
-            for place in start..end {
-                let [first, second] = steps[place].units;
-                let next = steps[place + 1..end].iter().find(|step| {
+            for index in start..end {
+                let [first, second] = steps[index].units;
+                let next = steps[index + 1..end].iter().find(|step| {
                     let theirs = step.units[0] | step.units[1];
                     theirs & (first | second) != 0
                 });
@@ -269,7 +269,7 @@ impl Rules {
                         && one & second & self.left_to_next == 0
                 });
                 if wants_first {
-                    steps[place].units = [second, first];
+                    steps[index].units = [second, first];
                 }
             }
             start = end;
@@ -291,5 +291,5 @@ impl PipelineInstruction {
 
 /// The bits of a unit.
 fn mask(names: &[&str], unit: &str) -> u16 {
-    names.iter().position(|name| *name == unit).map_or(0, |place| 1 << place)
+    names.iter().position(|name| *name == unit).map_or(0, |index| 1 << index)
 }

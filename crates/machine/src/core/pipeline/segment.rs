@@ -33,25 +33,25 @@ impl BlockSegment {
         self.first as usize..(self.first + self.length) as usize
     }
 
-    /// The instructions at `places` of a block, whose steps begin at `first`. They begin the block, or one of its later
+    /// The instructions at `range` of a block, whose steps begin at `first`. They begin the block, or one of its later
     /// lines, at `address`.
     pub fn new(
         number: u32,
         (address, is_later): (u64, bool),
         first: usize,
         steps: &[PipelineInstruction],
-        places: Range<usize>,
+        range: Range<usize>,
     ) -> BlockSegment {
         let accesses =
-            |places: Range<usize>| steps[places].iter().filter(|step| step.accesses()).count() as u32;
+            |range: Range<usize>| steps[range].iter().filter(|step| step.accesses()).count() as u32;
         BlockSegment {
             number,
             recent: [0; 2],
             address,
             is_later,
-            first: (first + places.start) as u32,
-            length: places.len() as u32,
-            accesses: accesses(0..places.start)..accesses(0..places.end),
+            first: (first + range.start) as u32,
+            length: range.len() as u32,
+            accesses: accesses(0..range.start)..accesses(0..range.end),
             newest: 0,
             front_end_stall: 0,
         }

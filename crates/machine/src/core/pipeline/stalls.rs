@@ -18,7 +18,7 @@ impl Issue {
     pub(super) fn wait_for_operands(
         &mut self,
         step: &PipelineInstruction,
-        place: usize,
+        index: usize,
         earliest: u64,
     ) -> u64 {
         // The issue time, and what it would be if all loads had hit.
@@ -41,42 +41,42 @@ impl Issue {
             let time = register.issued + self.rules.order(register.class, step.class);
             wait(register, time, time);
         }
-        self.stall_for(ready, cause, place);
+        self.stall_for(ready, cause, index);
         let mut late = missed.into_iter().filter(|&(time, shadow)| shadow != 0 && time > expected).peekable();
         let replay = u64::from(self.loads.use_replay);
         if replay > 0 && late.peek().is_some() && late.all(|(_, shadow)| shadow == expected) {
             self.outcome.costs.replay();
             ready = ready.max(expected + replay);
-            self.stall(ready, Cause::Replay, place);
+            self.stall(ready, Cause::Replay, index);
         }
         ready
     }
 
-    fn stall_for(&mut self, until: u64, cause: u8, place: usize) {
+    fn stall_for(&mut self, until: u64, cause: u8, index: usize) {
         let level = (cause as usize).checked_sub(Cause::DataMiss(1).index());
         let cause = level.map_or(Cause::Operand, |level| Cause::DataMiss(level as u8 + 1));
-        self.stall(until, cause, place);
+        self.stall(until, cause, index);
     }
 
     /// Waits while a barrier holds everything, or one of its units is blocked.
     #[cold]
     #[inline(never)]
-    pub(super) fn wait_for_blocked(&mut self, mut time: u64, units: u16, place: usize) -> u64 {
+    pub(super) fn wait_for_blocked(&mut self, mut time: u64, units: u16, index: usize) -> u64 {
         time = time.max(self.scoreboard.hold);
-        self.stall(time, Cause::Barrier, place);
+        self.stall(time, Cause::Barrier, index);
         while self.scoreboard.blocked.iter().any(|&(cycle, blocked)| cycle == time && blocked & units != 0) {
             time += 1;
         }
-        self.stall(time, Cause::Unit, place);
+        self.stall(time, Cause::Unit, index);
         time
     }
 
     /// Waits for a unit that works on one instruction at a time.
     #[inline(never)]
-    pub(super) fn wait_for_unit(&mut self, step: &PipelineInstruction, place: usize, time: u64) -> u64 {
+    pub(super) fn wait_for_unit(&mut self, step: &PipelineInstruction, index: usize, time: u64) -> u64 {
         let Some((unit, _)) = self.rules.classes[step.class as usize].occupies else { return time };
         let time = time.max(self.scoreboard.free[unit]);
-        self.stall(time, Cause::Unit, place);
+        self.stall(time, Cause::Unit, index);
         time
     }
 
@@ -138,26 +138,26 @@ impl Issue {
     pub(super) fn access(
         &mut self,
         step: &PipelineInstruction,
-        place: usize,
+        index: usize,
         time: u64,
         access: u32,
         accesses: BlockAccesses,
     ) -> (u64, RegisterProducer) {
         let time = time.max(self.scoreboard.barrier);
-        self.stall(time, Cause::Barrier, place);
+        self.stall(time, Cause::Barrier, index);
         let address = accesses.address(access);
         if step.flags & STORE != 0 {
-            let time = self.store(place, time, access, accesses);
+            let time = self.store(index, time, access, accesses);
             (time, RegisterProducer::produced(step.class, time))
         } else {
-            self.load(step, place, time, access, address)
+            self.load(step, index, time, access, address)
         }
     }
 
     fn load(
         &mut self,
         step: &PipelineInstruction,
-        place: usize,
+        index: usize,
         mut time: u64,
         access: u32,
         address: u64,
@@ -166,12 +166,12 @@ impl Issue {
             && let Some(free) = self.scoreboard.misses.advance(time)
         {
             time = self.replay_time(time, free, self.loads.outstanding_replay);
-            self.stall(time, Cause::OutstandingMisses, place);
+            self.stall(time, Cause::OutstandingMisses, index);
             self.scoreboard.misses.advance(time);
         }
         let (level, line, translation) = self.response_of(access);
-        time = self.translate(translation, place, time);
-        time = self.wait_for_store(place, time, access, (address, step.bytes));
+        time = self.translate(translation, index, time);
+        time = self.wait_for_store(index, time, access, (address, step.bytes));
         if line == NO_LINE {
             return (time, RegisterProducer::produced(step.class, time));
         }
@@ -190,17 +190,17 @@ impl Issue {
         (time, RegisterProducer { issued: as_if_issued, shadow: time + latency, class: step.class, cause })
     }
 
-    fn store(&mut self, place: usize, mut time: u64, access: u32, accesses: BlockAccesses) -> u64 {
+    fn store(&mut self, index: usize, mut time: u64, access: u32, accesses: BlockAccesses) -> u64 {
         let replay = self.stores.full_replay;
         let address = accesses.address(access);
         let line = self.line(address);
         if let Some(free) = self.write_buffer.full(line, time, replay == 0) {
             self.outcome.is_unique = true;
             time = self.replay_time(time, free, replay);
-            self.stall(time, Cause::WriteBuffer, place);
+            self.stall(time, Cause::WriteBuffer, index);
         }
         let (_, _, translation) = self.response_of(access);
-        time = self.translate(translation, place, time);
+        time = self.translate(translation, index, time);
         self.finish_store((address, accesses.bytes(access)), time, accesses.served(access));
         self.scoreboard.last_store = Some(LastStore { time, access: Some(access) });
         self.outcome.stores.push((access, time));
@@ -239,17 +239,17 @@ impl Issue {
     }
 
     /// Waits for the translation of its address.
-    fn translate(&mut self, translation: u32, place: usize, time: u64) -> u64 {
+    fn translate(&mut self, translation: u32, index: usize, time: u64) -> u64 {
         if translation == 0 {
             return time;
         }
         let until = time.max(self.scoreboard.last + 1) + u64::from(translation);
-        self.stall(until, Cause::DataTranslation, place);
+        self.stall(until, Cause::DataTranslation, index);
         until
     }
 
     /// The delay of a load shortly after a store.
-    fn wait_for_store(&mut self, place: usize, mut time: u64, access: u32, loaded: (u64, u8)) -> u64 {
+    fn wait_for_store(&mut self, index: usize, mut time: u64, access: u32, loaded: (u64, u8)) -> u64 {
         let Some(store) = self.scoreboard.last_store else { return time };
         let distance = time.saturating_sub(store.time);
         if self.loads.after_store_replay > 0 && distance == 1 {
@@ -257,14 +257,14 @@ impl Issue {
                 self.outcome.is_unique = true;
                 self.outcome.costs.replay();
                 time += u64::from(self.loads.after_store_replay);
-                self.stall(time, Cause::Replay, place);
+                self.stall(time, Cause::Replay, index);
                 return time;
             }
             self.outcome.store_load_pairs.push((store.access, access));
         }
         if self.loads.not_after_store > 0 && distance == u64::from(self.loads.not_after_store) {
             time += 1;
-            self.stall(time, Cause::Unit, place);
+            self.stall(time, Cause::Unit, index);
         }
         time
     }

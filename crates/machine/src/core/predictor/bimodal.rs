@@ -18,28 +18,28 @@ impl Bimodal {
 
 impl DirectionPredictor for Bimodal {
     fn predict(&self, branch: ConditionalBranch) -> bool {
-        let place = self.counters.place(branch.index());
+        let index = self.counters.index(branch.index());
         match &self.refilled {
-            Some(refilled) if refilled[place] => branch.is_backward(),
-            _ => self.counters.is_taken(place),
+            Some(refilled) if refilled[index] => branch.is_backward(),
+            _ => self.counters.is_taken(index),
         }
     }
 
     #[inline]
     fn train(&mut self, branch: ConditionalBranch, is_taken: bool) -> bool {
-        let place = self.counters.place(branch.index());
+        let index = self.counters.index(branch.index());
         if let Some(refilled) = &mut self.refilled
-            && std::mem::take(&mut refilled[place])
+            && std::mem::take(&mut refilled[index])
         {
-            self.counters.set_weakly(place, branch.is_backward());
+            self.counters.set_weakly(index, branch.is_backward());
         }
-        self.counters.train(place, is_taken)
+        self.counters.train(index, is_taken)
     }
 
     fn refilled(&mut self, line: u64, bytes: u64) {
         if let Some(refilled) = &mut self.refilled {
             for address in (line..line + bytes).step_by(4) {
-                refilled[self.counters.place(address >> 2)] = true;
+                refilled[self.counters.index(address >> 2)] = true;
             }
         }
     }

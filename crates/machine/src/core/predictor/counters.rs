@@ -14,29 +14,29 @@ impl SaturatingCounters {
         SaturatingCounters { values: vec![highest / 2; entries as usize], highest }
     }
 
-    /// The place of a number in the table, by its low bits.
+    /// The index of a number in the table, by its low bits.
     #[inline]
-    pub fn place(&self, number: u64) -> usize {
+    pub fn index(&self, number: u64) -> usize {
         number as usize & (self.values.len() - 1)
     }
 
     /// Whether a counter predicts taken.
     #[inline]
-    pub fn is_taken(&self, place: usize) -> bool {
-        self.values[place] > self.highest / 2
+    pub fn is_taken(&self, index: usize) -> bool {
+        self.values[index] > self.highest / 2
     }
 
     /// Counts a direction. Returns what the counter had predicted.
     #[inline]
-    pub fn train(&mut self, place: usize, is_taken: bool) -> bool {
-        let before = self.is_taken(place);
-        let counter = &mut self.values[place];
+    pub fn train(&mut self, index: usize, is_taken: bool) -> bool {
+        let before = self.is_taken(index);
+        let counter = &mut self.values[index];
         *counter = if is_taken { (*counter + 1).min(self.highest) } else { counter.saturating_sub(1) };
         before
     }
 
     /// Sets a counter to the weakest value of a direction.
-    pub fn set_weakly(&mut self, place: usize, is_taken: bool) {
-        self.values[place] = self.highest / 2 + u8::from(is_taken);
+    pub fn set_weakly(&mut self, index: usize, is_taken: bool) {
+        self.values[index] = self.highest / 2 + u8::from(is_taken);
     }
 }

@@ -11,18 +11,18 @@ pub(super) struct Gshare {
 }
 
 impl Gshare {
-    fn place(&self, branch: ConditionalBranch) -> usize {
-        self.counters.place(branch.index() ^ branch.recent(self.history) as u64)
+    fn index(&self, branch: ConditionalBranch) -> usize {
+        self.counters.index(branch.index() ^ branch.recent(self.history) as u64)
     }
 }
 
 impl DirectionPredictor for Gshare {
     fn predict(&self, branch: ConditionalBranch) -> bool {
-        self.counters.is_taken(self.place(branch))
+        self.counters.is_taken(self.index(branch))
     }
 
     fn train(&mut self, branch: ConditionalBranch, is_taken: bool) -> bool {
-        let place = self.place(branch);
-        self.counters.train(place, is_taken)
+        let index = self.index(branch);
+        self.counters.train(index, is_taken)
     }
 }

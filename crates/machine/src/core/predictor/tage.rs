@@ -61,43 +61,43 @@ impl Tage {
         }
     }
 
-    fn places(&self, branch: ConditionalBranch) -> TableEntries {
-        let mut places = [(0, 0); MOST_TABLES];
+    fn slots(&self, branch: ConditionalBranch) -> TableEntries {
+        let mut slots = [(0, 0); MOST_TABLES];
         let (at, bits, tag_bits) = (branch.index(), self.index_bits, self.tag_bits);
-        for (number, (place, table)) in (0..).zip(places.iter_mut().zip(&self.tables)) {
+        for (number, (slot, table)) in (0..).zip(slots.iter_mut().zip(&self.tables)) {
             let history = branch.recent(table.history);
             let index = at ^ at >> (bits - number % bits) ^ fold(history, bits);
             let tag = at ^ fold(history, tag_bits) ^ fold(history, tag_bits - 1) << 1;
-            *place =
+            *slot =
                 (index as usize & (table.entries.len() - 1), tag as u16 & ((1u32 << tag_bits) - 1) as u16);
         }
-        places
+        slots
     }
 
     /// The tables that have the branch, the one with the longest history first.
-    fn matches<'a>(&'a self, places: &'a TableEntries) -> impl Iterator<Item = usize> + 'a {
-        let tables = self.tables.iter().zip(places).enumerate().rev();
+    fn matches<'a>(&'a self, slots: &'a TableEntries) -> impl Iterator<Item = usize> + 'a {
+        let tables = self.tables.iter().zip(slots).enumerate().rev();
         tables.filter(|(_, (table, (at, tag)))| table.entries[*at].tag == *tag).map(|(number, _)| number)
     }
 
-    fn entry(&self, number: usize, places: &TableEntries) -> TaggedEntry {
-        self.tables[number].entries[places[number].0]
+    fn entry(&self, number: usize, slots: &TableEntries) -> TaggedEntry {
+        self.tables[number].entries[slots[number].0]
     }
 
     /// The table that provides the prediction, the prediction, and what would be predicted without that table.
-    fn look_up(&self, branch: ConditionalBranch, places: &TableEntries) -> (Option<usize>, bool, bool) {
-        let base = self.base.is_taken(self.base.place(branch.index()));
-        let mut found = self.matches(places);
+    fn look_up(&self, branch: ConditionalBranch, slots: &TableEntries) -> (Option<usize>, bool, bool) {
+        let base = self.base.is_taken(self.base.index(branch.index()));
+        let mut found = self.matches(slots);
         let Some(provider) = found.next() else { return (None, base, base) };
-        let direction = |number| self.entry(number, places).counter >= 0;
+        let direction = |number| self.entry(number, slots).counter >= 0;
         (Some(provider), direction(provider), found.next().map_or(base, direction))
     }
 
     /// Gives the branch an entry in a table with a longer history than the provider's.
-    fn allocate(&mut self, provider: Option<usize>, places: &TableEntries, is_taken: bool) {
+    fn allocate(&mut self, provider: Option<usize>, slots: &TableEntries, is_taken: bool) {
         let longer = provider.map_or(0, |number| number + 1)..self.tables.len();
         for number in longer.clone() {
-            let (at, tag) = places[number];
+            let (at, tag) = slots[number];
             let entry = &mut self.tables[number].entries[at];
             if entry.useful == 0 {
                 *entry = TaggedEntry { tag, counter: if is_taken { 0 } else { -1 }, useful: 0 };
@@ -105,7 +105,7 @@ impl Tage {
             }
         }
         for number in longer {
-            let entry = &mut self.tables[number].entries[places[number].0];
+            let entry = &mut self.tables[number].entries[slots[number].0];
             entry.useful -= 1;
         }
     }
@@ -118,16 +118,16 @@ impl Tage {
 
 impl DirectionPredictor for Tage {
     fn predict(&self, branch: ConditionalBranch) -> bool {
-        self.look_up(branch, &self.places(branch)).1
+        self.look_up(branch, &self.slots(branch)).1
     }
 
     fn train(&mut self, branch: ConditionalBranch, is_taken: bool) -> bool {
-        let places = self.places(branch);
-        let (provider, predicted, alternative) = self.look_up(branch, &places);
+        let slots = self.slots(branch);
+        let (provider, predicted, alternative) = self.look_up(branch, &slots);
         match provider {
-            None => drop(self.base.train(self.base.place(branch.index()), is_taken)),
+            None => drop(self.base.train(self.base.index(branch.index()), is_taken)),
             Some(number) => {
-                let entry = &mut self.tables[number].entries[places[number].0];
+                let entry = &mut self.tables[number].entries[slots[number].0];
                 entry.counter = (entry.counter + if is_taken { 1 } else { -1 }).clamp(-4, 3);
                 if predicted != alternative {
                     let useful =
@@ -137,7 +137,7 @@ impl DirectionPredictor for Tage {
             }
         }
         if predicted != is_taken {
-            self.allocate(provider, &places, is_taken);
+            self.allocate(provider, &slots, is_taken);
         }
         self.trained += 1;
         if self.trained.is_multiple_of(AGES_EVERY) {

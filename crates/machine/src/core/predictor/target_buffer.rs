@@ -67,8 +67,8 @@ impl BranchTargets {
     pub fn enter(&mut self, address: u64, target: u64) {
         let set = self.set(address);
         let set = &mut self.entries[set];
-        let place = set.iter().position(|(branch, _)| *branch == address).unwrap_or(set.len() - 1);
-        set[..=place].rotate_right(1);
+        let position = set.iter().position(|(branch, _)| *branch == address).unwrap_or(set.len() - 1);
+        set[..=position].rotate_right(1);
         set[0] = (address, target);
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Tournament {
 
 impl Tournament {
     fn choice(&self, branch: ConditionalBranch) -> usize {
-        self.choice.place(branch.recent(self.history) as u64)
+        self.choice.index(branch.recent(self.history) as u64)
     }
 }
 
@@ -30,12 +30,12 @@ impl DirectionPredictor for Tournament {
     }
 
     fn train(&mut self, branch: ConditionalBranch, is_taken: bool) -> bool {
-        let place = self.choice(branch);
+        let index = self.choice(branch);
         let local = self.local.train(branch, is_taken);
         let global = self.global.train(branch, is_taken);
-        let is_global = self.choice.is_taken(place);
+        let is_global = self.choice.is_taken(index);
         if local != global {
-            self.choice.train(place, global == is_taken);
+            self.choice.train(index, global == is_taken);
         }
         if is_global { global } else { local }
     }

@@ -24,25 +24,25 @@ impl TwoLevel {
     }
 
     /// The history in the low bits, the address above.
-    fn place(&self, branch: ConditionalBranch) -> usize {
+    fn index(&self, branch: ConditionalBranch) -> usize {
         let history = match self.own.is_empty() {
             true => branch.recent(self.length) as u64,
             false => self.own[self.register(branch)].into(),
         };
-        self.counters.place(branch.index() << self.length | history)
+        self.counters.index(branch.index() << self.length | history)
     }
 }
 
 impl DirectionPredictor for TwoLevel {
     fn predict(&self, branch: ConditionalBranch) -> bool {
-        self.counters.is_taken(self.place(branch))
+        self.counters.is_taken(self.index(branch))
     }
 
     fn train(&mut self, branch: ConditionalBranch, is_taken: bool) -> bool {
-        let (place, register) = (self.place(branch), self.register(branch));
+        let (index, register) = (self.index(branch), self.register(branch));
         if let Some(own) = self.own.get_mut(register) {
             *own = (*own << 1 | u32::from(is_taken)) & ((1 << self.length) - 1);
         }
-        self.counters.train(place, is_taken)
+        self.counters.train(index, is_taken)
     }
 }

@@ -92,11 +92,11 @@ impl Caches {
                 cache.map_or(0, |counts| counts.requests[..Request::OF_PROCESSOR].iter().sum());
             for (kind, &of_kind) in of_processor.iter().enumerate() {
                 let request = Request::ALL[kind];
-                let (list, place) = match cache {
+                let (list, number) = match cache {
                     Some(_) => (self.hierarchy.caches_of(request), index),
                     None => (self.hierarchy.buffers_of(request), index - counts.len()),
                 };
-                match list.iter().position(|&one| one == place) {
+                match list.iter().position(|&one| one == number) {
                     Some(0) => accesses += of_kind,
                     Some(depth) if cache.is_none() => accesses += buffer_misses[list[depth - 1]][kind],
                     _ => {}

@@ -1,6 +1,6 @@
 //! Which addresses of processes are the same memory: by the marks of what they map, and by what fork copies.
 //!
-//! A **place** is a number for a byte of memory: the same for all who share it, and different for different memory. A page
+//! A **physical address** numbers a byte of memory: the same for all who share it, and different for different memory. A page
 //! that several processes have from a fork, or that shows a file privately, is the same for all of them until one of them
 //! stores to it: from then on this one has a page of its own. The last one that has a page keeps it.
 
@@ -25,7 +25,7 @@ const COPIES: u32 = 1 << 19;
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
     processes: Vec<AddressSpace>,
-    /// How many processes have a page from a fork, by its place.
+    /// How many processes have a page from a fork, by its physical address.
     holders: HashMap<u64, u32>,
     /// The number of address spaces for copies that were given out.
     copies: u32,
@@ -34,7 +34,7 @@ pub struct AddressSpaces {
 /// An address space.
 #[derive(Debug)]
 struct AddressSpace {
-    /// The number in the places of pages that it gets from now on.
+    /// The number in the physical addresses of pages that it gets from now on.
     number: u32,
     /// The ranges that show objects, by the first address.
     ranges: BTreeMap<u64, ObjectRange>,
@@ -58,20 +58,20 @@ struct ObjectRange {
 /// A page.
 #[derive(Clone, Copy, Debug)]
 struct MemoryPage {
-    place: u64,
+    physical: u64,
     /// Other processes may have it, too: a store makes a copy.
     is_copied_on_write: bool,
 }
 
-/// A translation that was used: a page's number, its place, and whether it can be stored to.
+/// A translation that was used: a page's number, its physical address, and whether it can be stored to.
 #[derive(Clone, Copy, Debug)]
 struct Translation {
     page: u64,
-    place: u64,
+    physical: u64,
     is_writable: bool,
 }
 
-const UNUSED: Translation = Translation { page: u64::MAX, place: 0, is_writable: false };
+const UNUSED: Translation = Translation { page: u64::MAX, physical: 0, is_writable: false };
 
 impl AddressSpace {
     fn new(number: u32) -> AddressSpace {
@@ -109,8 +109,8 @@ fn object_at(ranges: &BTreeMap<u64, ObjectRange>, address: u64) -> Option<(Objec
     (address < range.end).then(|| (*range, range.offset.wrapping_add(address - start)))
 }
 
-/// The place of a page's first byte, which belongs to an address space.
-fn place_of(space: u32, page_start: u64) -> u64 {
+/// The physical address of a page's first byte, which belongs to an address space.
+fn page_address(space: u32, page_start: u64) -> u64 {
     page_start ^ Hierarchy::asid_bits(space)
 }
 
@@ -127,53 +127,54 @@ impl AddressSpaces {
         &mut self.processes[index]
     }
 
-    /// The place that a process accesses at an address. A store may make a copy of the page.
+    /// The physical address that a process accesses at an address of its own. A store may make a copy of the page.
     #[inline]
-    pub fn place(&mut self, process: u32, address: u64, is_store: bool) -> u64 {
+    pub fn physical_address(&mut self, process: u32, address: u64, is_store: bool) -> u64 {
         let page = address >> PAGE_SHIFT;
         if let Some(space) = self.processes.get(process as usize) {
             let recent = space.recent[page as usize % RECENT];
             if recent.page == page && (recent.is_writable || !is_store) {
-                return recent.place | address & (PAGE - 1);
+                return recent.physical | address & (PAGE - 1);
             }
         }
         let translation = self.translate(process, page, is_store);
         self.at(process).recent[page as usize % RECENT] = translation;
-        translation.place | address & (PAGE - 1)
+        translation.physical | address & (PAGE - 1)
     }
 
     #[cold]
     fn translate(&mut self, process: u32, page: u64, is_store: bool) -> Translation {
         let start = page << PAGE_SHIFT;
         let space = self.at(process);
-        let own = place_of(space.number, start);
+        let own = page_address(space.number, start);
         let object = space.object(start);
-        let of_object = |offset: u64, object: u32| place_of(OBJECTS + object % OBJECTS, offset & !(PAGE - 1));
+        let of_object =
+            |offset: u64, object: u32| page_address(OBJECTS + object % OBJECTS, offset & !(PAGE - 1));
         if let Some((range, offset)) = object.filter(|(range, _)| range.is_shared) {
-            return Translation { page, place: of_object(offset, range.object), is_writable: true };
+            return Translation { page, physical: of_object(offset, range.object), is_writable: true };
         }
         let known = space.pages.get(&page).copied();
         match (known, object) {
-            (Some(MemoryPage { place, is_copied_on_write: false }), _) => {
-                Translation { page, place, is_writable: true }
+            (Some(MemoryPage { physical, is_copied_on_write: false }), _) => {
+                Translation { page, physical, is_writable: true }
             }
-            (Some(MemoryPage { place, .. }), _) if !is_store => {
-                Translation { page, place, is_writable: false }
+            (Some(MemoryPage { physical, .. }), _) if !is_store => {
+                Translation { page, physical, is_writable: false }
             }
-            (Some(MemoryPage { place, .. }), _) => {
-                let holders = self.holders.get_mut(&place).filter(|holders| **holders > 1);
+            (Some(MemoryPage { physical, .. }), _) => {
+                let holders = self.holders.get_mut(&physical).filter(|holders| **holders > 1);
                 let is_last = holders.is_none();
                 holders.into_iter().for_each(|holders| *holders -= 1);
-                let place = if is_last { place } else { own };
-                self.at(process).pages.insert(page, MemoryPage { place, is_copied_on_write: false });
-                Translation { page, place, is_writable: true }
+                let physical = if is_last { physical } else { own };
+                self.at(process).pages.insert(page, MemoryPage { physical, is_copied_on_write: false });
+                Translation { page, physical, is_writable: true }
             }
             (None, Some((range, offset))) if !is_store => {
-                Translation { page, place: of_object(offset, range.object), is_writable: false }
+                Translation { page, physical: of_object(offset, range.object), is_writable: false }
             }
             (None, _) => {
-                space.pages.insert(page, MemoryPage { place: own, is_copied_on_write: false });
-                Translation { page, place: own, is_writable: true }
+                space.pages.insert(page, MemoryPage { physical: own, is_copied_on_write: false });
+                Translation { page, physical: own, is_writable: true }
             }
         }
     }
@@ -210,7 +211,7 @@ impl AddressSpaces {
     /// A process does not have these pages any more.
     fn release(&mut self, pages: Vec<MemoryPage>) {
         for page in pages.iter().filter(|page| page.is_copied_on_write) {
-            if let Some(holders) = self.holders.get_mut(&page.place) {
+            if let Some(holders) = self.holders.get_mut(&page.physical) {
                 *holders = holders.saturating_sub(1);
             }
         }
@@ -260,7 +261,7 @@ impl AddressSpaces {
         space.recent.fill(UNUSED);
         let (pages, ranges) = (space.pages.clone(), space.ranges.clone());
         for page in pages.values() {
-            *self.holders.entry(page.place).or_insert(1) += 1;
+            *self.holders.entry(page.physical).or_insert(1) += 1;
         }
         let space = self.at(process);
         (space.pages, space.ranges) = (pages, ranges);

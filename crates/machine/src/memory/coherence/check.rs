@@ -37,10 +37,10 @@ impl CheckedLine {
     }
 
     /// A dirty copy that is there no more, and was not invalidated for somebody else's store, has been written back.
-    fn write_back(&mut self, memory: &mut CoherentMemory, (processor, place): (u8, u64), invalidated: u64) {
+    fn write_back(&mut self, memory: &mut CoherentMemory, (processor, address): (u8, u64), invalidated: u64) {
         if let Some(owner) = self.dirty
             && invalidated >> owner & 1 == 0
-            && (owner == processor || memory.state(owner, place) == CoherenceState::Invalid)
+            && (owner == processor || memory.state(owner, address) == CoherenceState::Invalid)
         {
             self.memory = self.value_of(owner).unwrap_or_default();
             self.dirty = None;
@@ -51,15 +51,15 @@ impl CheckedLine {
     fn fetch(
         &mut self,
         memory: &mut CoherentMemory,
-        (processor, place): (u8, u64),
+        (processor, address): (u8, u64),
         event: &BusEvent,
     ) -> Option<u64> {
         let Some(supplier) = event.supplier else {
-            self.write_back(memory, (processor, place), event.invalidated);
+            self.write_back(memory, (processor, address), event.invalidated);
             return Some(self.memory);
         };
         let value = self.value_of(supplier)?;
-        if event.operation == BusOperation::Read && memory.state(supplier, place) != CoherenceState::Owned {
+        if event.operation == BusOperation::Read && memory.state(supplier, address) != CoherenceState::Owned {
             (self.memory, self.dirty) = (value, None);
         }
         Some(value)
@@ -72,18 +72,18 @@ impl CoherenceCheck {
         CoherenceCheck::default()
     }
 
-    /// An access of a processor to a place of a line, which needed the bus or not, has been simulated.
+    /// An access of a processor to an address of a line, which needed the bus or not, has been simulated.
     pub fn accessed(
         &mut self,
         memory: &mut CoherentMemory,
-        (processor, place, is_store): (u8, u64, bool),
+        (processor, address, is_store): (u8, u64, bool),
         event: Option<&BusEvent>,
     ) {
         self.accesses += 1;
-        let line = self.lines.entry(place / memory.line_size()).or_default();
+        let line = self.lines.entry(address / memory.line_size()).or_default();
         let found = match event {
             Some(event) if event.operation != BusOperation::Upgrade => {
-                line.fetch(memory, (processor, place), event)
+                line.fetch(memory, (processor, address), event)
             }
             _ => line.value_of(processor),
         };
@@ -103,7 +103,7 @@ impl CoherenceCheck {
             line.set(processor, line.latest);
             let others = line.copies.iter().map(|copy| copy.0).filter(|&other| other != processor);
             let left =
-                others.into_iter().find(|&other| memory.state(other, place) != CoherenceState::Invalid);
+                others.into_iter().find(|&other| memory.state(other, address) != CoherenceState::Invalid);
             let kept = left
                 .map(|other| format!("processor {processor} stores, and processor {other} keeps its copy"));
             error = error.or(kept);
@@ -113,7 +113,7 @@ impl CoherenceCheck {
         self.error = self
             .error
             .take()
-            .or_else(|| error.map(|error| format!("access {number} to {place:#x}: {error}")));
+            .or_else(|| error.map(|error| format!("access {number} to {address:#x}: {error}")));
     }
 
     /// The number of accesses that were checked.

@@ -22,17 +22,17 @@ impl CoherentMemory {
         if record.shared.is_none() && record.touched != own {
             record.shared = Some(self.shared.add());
         }
-        let place = record.shared;
+        let shared = record.shared;
         let class = match (is_first, was_evicted) {
             (true, _) => SharingClass::Cold,
             (_, true) => SharingClass::Replacement,
             _ => SharingClass::True,
         };
-        if let Some(place) = place {
-            let foreign = self.shared.foreign(place, processor);
+        if let Some(shared) = shared {
+            let foreign = self.shared.foreign(shared, processor);
             if class == SharingClass::True && *foreign & used == 0 {
                 record.undecided |= own;
-                *self.shared.token(place, processor) = NO_TOKEN | if is_store { STORE } else { 0 };
+                *self.shared.token(shared, processor) = NO_TOKEN | if is_store { STORE } else { 0 };
                 return None;
             }
             *foreign = 0;
@@ -43,8 +43,8 @@ impl CoherentMemory {
 
     /// Names a miss that is not decided, for [`CoherentMemory::take_decisions`]. Tokens are less than 2^31 - 2.
     pub fn set_token(&mut self, processor: u8, line: u32, token: u32) {
-        if let Some(place) = self.records[line as usize].shared {
-            let own = self.shared.token(place, processor);
+        if let Some(shared) = self.records[line as usize].shared {
+            let own = self.shared.token(shared, processor);
             *own = *own & STORE | token & !STORE;
         }
     }
@@ -53,10 +53,10 @@ impl CoherentMemory {
     pub(super) fn use_bytes(&mut self, processor: u8, number: u32, used: u64) {
         let record = &self.records[number as usize];
         if record.undecided & bit(processor) != 0
-            && let Some(place) = record.shared
-            && *self.shared.foreign(place, processor) & used != 0
+            && let Some(shared) = record.shared
+            && *self.shared.foreign(shared, processor) & used != 0
         {
-            *self.shared.foreign(place, processor) = 0;
+            *self.shared.foreign(shared, processor) = 0;
             self.decide(processor, number, true);
         }
     }
@@ -68,7 +68,7 @@ impl CoherentMemory {
             return;
         }
         record.undecided &= !bit(processor);
-        let token = record.shared.map_or(NO_TOKEN, |place| *self.shared.token(place, processor));
+        let token = record.shared.map_or(NO_TOKEN, |shared| *self.shared.token(shared, processor));
         if token == NOT_COUNTED {
             return;
         }

@@ -24,7 +24,7 @@ pub struct LineNumbers {
     count: u32,
 }
 
-/// Lines are places without their low bits, so that no line is all ones.
+/// Lines are physical addresses without their low bits, so that no line is all ones.
 const FREE: (u64, u32) = (u64::MAX, 0);
 /// Slots of an empty table: a power of two, as always.
 const FIRST_SLOTS: usize = 1024;

@@ -27,7 +27,7 @@ pub struct LineRecord {
     pub owner: Option<u8>,
     /// Exclusive, Owned or Modified.
     pub state: CoherenceState,
-    /// The place of its [`SharedBytes`], if several processors have used the line.
+    /// The index of its [`SharedBytes`], if several processors have used the line.
     pub shared: Option<u32>,
 }
 
@@ -73,19 +73,19 @@ impl SharedBytes {
 
     /// Adds a line.
     pub fn add(&mut self) -> u32 {
-        let place = self.foreign.len() / self.processors;
+        let index = self.foreign.len() / self.processors;
         self.foreign.resize(self.foreign.len() + self.processors, 0);
         self.tokens.resize(self.foreign.len(), 0);
-        place as u32
+        index as u32
     }
 
     /// The bytes of others that a processor has not used.
-    pub fn foreign(&mut self, place: u32, processor: u8) -> &mut u64 {
-        &mut self.foreign[place as usize * self.processors + usize::from(processor)]
+    pub fn foreign(&mut self, index: u32, processor: u8) -> &mut u64 {
+        &mut self.foreign[index as usize * self.processors + usize::from(processor)]
     }
 
     /// The token of a processor's undecided miss.
-    pub fn token(&mut self, place: u32, processor: u8) -> &mut u32 {
-        &mut self.tokens[place as usize * self.processors + usize::from(processor)]
+    pub fn token(&mut self, index: u32, processor: u8) -> &mut u32 {
+        &mut self.tokens[index as usize * self.processors + usize::from(processor)]
     }
 }

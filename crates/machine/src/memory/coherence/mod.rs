@@ -150,14 +150,14 @@ impl CoherentMemory {
         self.decisions.clear();
         for record in &self.records {
             for processor in processors(record.undecided) {
-                record.shared.iter().for_each(|&place| *self.shared.token(place, processor) = NOT_COUNTED);
+                record.shared.iter().for_each(|&shared| *self.shared.token(shared, processor) = NOT_COUNTED);
             }
         }
     }
 
-    /// The state of a processor's copy of the line at a place.
-    pub fn state(&mut self, processor: u8, place: u64) -> CoherenceState {
-        let number = self.number(place >> self.line_shift);
+    /// The state of a processor's copy of the line at an address.
+    pub fn state(&mut self, processor: u8, address: u64) -> CoherenceState {
+        let number = self.number(address >> self.line_shift);
         self.records[number as usize].state_of(processor)
     }
 
@@ -171,29 +171,29 @@ impl CoherentMemory {
 
     /// A processor loads or stores `size` bytes, which do not cross the end of a line. Returns what it needed the bus for.
     #[inline]
-    pub fn access(&mut self, processor: u8, place: u64, size: u8, is_store: bool) -> Option<BusEvent> {
+    pub fn access(&mut self, processor: u8, address: u64, size: u8, is_store: bool) -> Option<BusEvent> {
         let caches = &mut self.caches[usize::from(processor)];
         match is_store {
             true => self.counts.stores += 1,
             false => self.counts.loads += 1,
         }
-        let Some(record) = caches.filtered(place, is_store) else {
-            return self.access_slow(processor, place, size, is_store);
+        let Some(record) = caches.filtered(address, is_store) else {
+            return self.access_slow(processor, address, size, is_store);
         };
         if is_store {
-            self.records[record as usize].written |= bytes(place, size, self.line_shift, self.grain_shift);
+            self.records[record as usize].written |= bytes(address, size, self.line_shift, self.grain_shift);
         }
         None
     }
 
     /// An access that the hit filter did not serve.
     #[inline(never)]
-    fn access_slow(&mut self, processor: u8, place: u64, size: u8, is_store: bool) -> Option<BusEvent> {
-        let line = place >> self.line_shift;
+    fn access_slow(&mut self, processor: u8, address: u64, size: u8, is_store: bool) -> Option<BusEvent> {
+        let line = address >> self.line_shift;
         let number = self.number(line);
-        let used = bytes(place, size, self.line_shift, self.grain_shift);
+        let used = bytes(address, size, self.line_shift, self.grain_shift);
         let before = self.records[number as usize].state_of(processor);
-        let CacheAccess { is_first_hit, evicted } = self.caches[usize::from(processor)].access(place);
+        let CacheAccess { is_first_hit, evicted } = self.caches[usize::from(processor)].access(address);
         if let Some(evicted) = evicted {
             self.evict(processor, evicted);
         }
@@ -234,25 +234,25 @@ impl CoherentMemory {
         }
         if record.undecided & bit(processor) == 0 {
             let is_writable = after == CoherenceState::Modified;
-            self.caches[usize::from(processor)].add_to_filter(place, number, is_writable);
+            self.caches[usize::from(processor)].add_to_filter(address, number, is_writable);
         }
         event
     }
 
-    /// A processor fetches the line of `size` bytes of instructions at a place, which does not cross the end of a coherence
+    /// A processor fetches the line of `size` bytes of instructions at an address, which does not cross the end of a coherence
     /// line. Its copy is Shared, never Exclusive: instructions are not stored to. Returns what it needed the bus for:
     /// nothing without a [`Coherence::instruction_cache`].
-    pub fn fetch(&mut self, processor: u8, place: u64, size: u8) -> Option<BusEvent> {
-        let CacheAccess { is_first_hit, evicted } = self.caches[usize::from(processor)].fetch(place);
+    pub fn fetch(&mut self, processor: u8, address: u64, size: u8) -> Option<BusEvent> {
+        let CacheAccess { is_first_hit, evicted } = self.caches[usize::from(processor)].fetch(address);
         if is_first_hit {
             return None;
         }
         if let Some(evicted) = evicted {
             self.evict(processor, evicted);
         }
-        let line = place >> self.line_shift;
+        let line = address >> self.line_shift;
         let number = self.number(line);
-        let used = bytes(place, size, self.line_shift, self.grain_shift);
+        let used = bytes(address, size, self.line_shift, self.grain_shift);
         let before = self.records[number as usize].state_of(processor);
         self.counts.requests.add(ProcessorRequest::Fetch, before);
         let is_miss = before == CoherenceState::Invalid;
@@ -338,11 +338,11 @@ impl CoherentMemory {
     fn publish(&mut self, number: u32) {
         let record = &mut self.records[number as usize];
         let written = std::mem::take(&mut record.written);
-        if let (Some(owner), Some(place)) = (record.owner, record.shared)
+        if let (Some(owner), Some(shared)) = (record.owner, record.shared)
             && written != 0
         {
             for other in processors(record.touched & !bit(owner)) {
-                *self.shared.foreign(place, other) |= written;
+                *self.shared.foreign(shared, other) |= written;
             }
         }
     }
@@ -398,8 +398,8 @@ impl CoherentMemory {
 
     /// Checks a line's copies: a dirty or exclusive one is the only one, but for the state Owned, and the caches have the
     /// copies that the record says.
-    pub fn check(&mut self, place: u64) -> Result<(), String> {
-        let line = place >> self.line_shift;
+    pub fn check(&mut self, address: u64) -> Result<(), String> {
+        let line = address >> self.line_shift;
         let number = self.number(line);
         let record = &self.records[number as usize];
         let is_alone = record.holders.count_ones() == 1;
@@ -417,8 +417,8 @@ impl CoherentMemory {
 
 /// The bytes of a line that an access uses, a bit each.
 #[inline(always)]
-fn bytes(place: u64, size: u8, line_shift: u32, grain_shift: u32) -> u64 {
-    let offset = place & ((1 << line_shift) - 1);
+fn bytes(address: u64, size: u8, line_shift: u32, grain_shift: u32) -> u64 {
+    let offset = address & ((1 << line_shift) - 1);
     let (first, last) = (offset >> grain_shift, (offset + u64::from(size) - 1) >> grain_shift);
     let count = last - first + 1;
     (u64::MAX >> (64 - count)) << first

@@ -67,11 +67,11 @@ impl PrivateCaches {
         }
     }
 
-    /// Uses the line at a place if the filter has it. Returns the record of its coherence line.
+    /// Uses the line at an address if the filter has it. Returns the record of its coherence line.
     #[inline(always)]
-    pub fn filtered(&mut self, place: u64, is_store: bool) -> Option<u32> {
+    pub fn filtered(&mut self, address: u64, is_store: bool) -> Option<u32> {
         let inner = &mut self.levels[0];
-        let line = place >> inner.line_shift;
+        let line = address >> inner.line_shift;
         let entry = self.filter[line as usize % FILTER_ENTRIES];
         let is_hit = if is_store { entry.key == line << 1 | 1 } else { entry.key >> 1 == line };
         if !is_hit {
@@ -82,24 +82,24 @@ impl PrivateCaches {
         Some(entry.record)
     }
 
-    /// Uses the line at a place, and fills it where it is missing.
-    pub fn access(&mut self, place: u64) -> CacheAccess {
+    /// Uses the line at an address, and fills it where it is missing.
+    pub fn access(&mut self, address: u64) -> CacheAccess {
         self.now += 1;
-        self.access_from(0, place)
+        self.access_from(0, address)
     }
 
-    /// Fetches the instruction line at a place. Without an instruction cache nothing happens.
-    pub fn fetch(&mut self, place: u64) -> CacheAccess {
+    /// Fetches the instruction line at an address. Without an instruction cache nothing happens.
+    pub fn fetch(&mut self, address: u64) -> CacheAccess {
         self.now += 1;
         let now = self.now;
         let hit = CacheAccess { is_first_hit: true, evicted: None };
         let Some(cache) = &mut self.instructions else { return hit };
-        let line = place >> cache.line_shift;
+        let line = address >> cache.line_shift;
         if let Some(slot) = cache.tags.find(line) {
             cache.tags.use_slot(slot, line, false, now);
             return hit;
         }
-        let served = self.access_from(1, place);
+        let served = self.access_from(1, address);
         // After the outermost cache, whose eviction may have made room.
         if let Some(cache) = &mut self.instructions {
             cache.tags.fill(line, false, now);
@@ -107,15 +107,15 @@ impl PrivateCaches {
         CacheAccess { is_first_hit: false, ..served }
     }
 
-    /// Uses the line at a place in the caches from this one on, and fills it where it is missing.
-    fn access_from(&mut self, first: usize, place: u64) -> CacheAccess {
+    /// Uses the line at an address in the caches from this one on, and fills it where it is missing.
+    fn access_from(&mut self, first: usize, address: u64) -> CacheAccess {
         let now = self.now;
-        let lines = self.levels.iter().map(|level| place >> level.line_shift);
+        let lines = self.levels.iter().map(|level| address >> level.line_shift);
         let mut levels = self.levels.iter().zip(lines).enumerate().skip(first);
         let found =
             levels.find(|(_, (level, line))| level.tags.find(*line).is_some()).map(|(index, _)| index);
         if let Some(level) = found.map(|found| &mut self.levels[found]) {
-            let line = place >> level.line_shift;
+            let line = address >> level.line_shift;
             let slot = level.tags.find(line).expect("it was found");
             level.tags.use_slot(slot, line, false, now);
         }
@@ -123,7 +123,7 @@ impl PrivateCaches {
         let mut evicted_from_bus = None;
         for index in (first..missed).rev() {
             let level = &mut self.levels[index];
-            let line = place >> level.line_shift;
+            let line = address >> level.line_shift;
             if let Some(Evicted { key, .. }) = level.tags.fill(line, false, now) {
                 if index == 0 {
                     self.remove_from_filter(key);
@@ -137,10 +137,10 @@ impl PrivateCaches {
         CacheAccess { is_first_hit: found == Some(first), evicted: evicted_from_bus }
     }
 
-    /// Enters the line at a place, which was just used, into the filter.
-    pub fn add_to_filter(&mut self, place: u64, record: u32, is_writable: bool) {
+    /// Enters the line at an address, which was just used, into the filter.
+    pub fn add_to_filter(&mut self, address: u64, record: u32, is_writable: bool) {
         let inner = &self.levels[0];
-        let line = place >> inner.line_shift;
+        let line = address >> inner.line_shift;
         if self.is_filterable
             && let Some(slot) = inner.tags.find(line)
         {

@@ -123,8 +123,8 @@ impl CacheState {
 
     /// Takes a line out of the victim buffer. Returns whether it was dirty, if it was there.
     pub fn take_victim(&mut self, key: u64) -> Option<bool> {
-        let place = self.victims.iter().position(|victim| victim.key == key)?;
-        Some(self.victims.remove(place).is_dirty)
+        let position = self.victims.iter().position(|victim| victim.key == key)?;
+        Some(self.victims.remove(position).is_dirty)
     }
 
     /// Puts an evicted line into the victim buffer. Returns the oldest one there if it is full,

@@ -18,10 +18,10 @@ const QUEUE_LENGTH: usize = 256;
 /// An L1 miss, or the write-back of the line that it evicted.
 #[derive(Clone, Copy, Debug)]
 struct Miss {
-    place: u64,
+    tagged_address: u64,
     /// The instruction.
     site: u32,
-    /// The processor's request; or [`Request::WritePolicy`] for the write-back of the line whose number `place` is.
+    /// The processor's request; or [`Request::WritePolicy`] for the write-back of the line whose number `tagged_address` is.
     request: Request,
 }
 
@@ -34,7 +34,7 @@ pub struct DeferredMisses {
 
 impl Default for DeferredMisses {
     fn default() -> DeferredMisses {
-        let none = Miss { place: 0, site: 0, request: Request::Write };
+        let none = Miss { tagged_address: 0, site: 0, request: Request::Write };
         DeferredMisses { misses: Box::new([none; QUEUE_LENGTH + 1]), count: 0 }
     }
 }
@@ -58,18 +58,18 @@ impl Hierarchy {
             return false;
         }
         let side = side_of(request);
-        let place = address ^ self.address_maps[side].asid;
+        let tagged_address = address ^ self.address_maps[side].asid;
         let makes_dirty = request == Request::Store && self.stores == WritePolicy::Back;
-        match self.l1[side].access_fast::<WAYS>(place, makes_dirty, now) {
+        match self.l1[side].access_fast::<WAYS>(tagged_address, makes_dirty, now) {
             L1Outcome::TlbMiss => return false,
             L1Outcome::Hit => {}
             L1Outcome::Miss(evicted) => {
                 let DeferredMisses { misses, count } = &mut self.deferred;
-                misses[*count] = Miss { place, site, request };
+                misses[*count] = Miss { tagged_address, site, request };
                 // Branch-free: whether the evicted line was dirty is unpredictable.
                 let (evicted, is_dirty) =
                     evicted.map_or((0, false), |evicted| (evicted.key, evicted.is_dirty));
-                misses[*count + 1] = Miss { place: evicted, site, request: Request::Write };
+                misses[*count + 1] = Miss { tagged_address: evicted, site, request: Request::Write };
                 *count += 1 + usize::from(is_dirty);
             }
         }
@@ -94,11 +94,11 @@ impl Hierarchy {
             .simple
             .map(|simple| simple.map(|simple| (simple.index, simple.next_level)).unwrap_or_default());
         for number in 0..count {
-            let Miss { place, site, request } = self.deferred.misses[number];
+            let Miss { tagged_address, site, request } = self.deferred.misses[number];
             let side = side_of(request);
             let (index, next_level) = paths[side];
             if request == Request::Write {
-                self.evict(At { side, depth: 0, index }, Evicted { key: place, is_dirty: true });
+                self.evict(At { side, depth: 0, index }, Evicted { key: tagged_address, is_dirty: true });
                 continue;
             }
             requests[request as usize] += 1;
@@ -106,9 +106,10 @@ impl Hierarchy {
             let Some(next_level) = next_level else { continue };
             let cache = &mut self.caches[next_level];
             self.now += 1;
-            if !cache.tags.touch(place >> cache.shift, false, self.now) {
+            if !cache.tags.touch(tagged_address >> cache.shift, false, self.now) {
                 cache.counts.misses[request as usize] += 1;
-                let served = self.allocate_at(At { side, depth: 1, index: next_level }, place, request);
+                let served =
+                    self.allocate_at(At { side, depth: 1, index: next_level }, tagged_address, request);
                 note(self, request, site, served);
             }
         }

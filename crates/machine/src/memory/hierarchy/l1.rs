@@ -116,8 +116,8 @@ impl L1 {
     /// Uses the line at an address if the hit filter has it.
     #[inline(always)]
     pub fn touch(&mut self, address_map: AddressMap, address: u64, makes_dirty: bool, now: u64) -> bool {
-        let place = address ^ address_map.asid;
-        let line = place >> address_map.line_shift;
+        let tagged_address = address ^ address_map.asid;
+        let line = tagged_address >> address_map.line_shift;
         let entry = self.filter[line as usize % FILTER_ENTRIES];
         let is_filtered = entry & FILTER_TAG_BITS == filter_tag(line);
         if is_filtered {
@@ -127,15 +127,15 @@ impl L1 {
     }
 
     /// Whether the TLB has the page of an address.
-    pub fn has_page(&self, place: u64) -> bool {
-        let page = self.page_map.key(place);
+    pub fn has_page(&self, tagged_address: u64) -> bool {
+        let page = self.page_map.key(tagged_address);
         self.page == page || self.pages.find(page).is_some()
     }
 
     /// Uses the page of an address if the TLB has it.
     #[inline(always)]
-    pub fn access_page(&mut self, place: u64, now: u64) -> bool {
-        let page = self.page_map.key(place);
+    pub fn access_page(&mut self, tagged_address: u64, now: u64) -> bool {
+        let page = self.page_map.key(tagged_address);
         if self.page != page {
             let likely = self.likely_page_slots[page as usize % FILTER_ENTRIES] as usize;
             let slot = if self.pages.slot_holds(likely, page) { Some(likely) } else { self.pages.find(page) };
@@ -150,15 +150,15 @@ impl L1 {
 
     /// An access that the hit filter did not serve. A line that misses is filled at once.
     #[inline(always)]
-    pub fn access(&mut self, place: u64, makes_dirty: bool, now: u64) -> L1Outcome {
+    pub fn access(&mut self, tagged_address: u64, makes_dirty: bool, now: u64) -> L1Outcome {
         if self.is_direct_mapped {
-            match self.access_fast::<1>(place, makes_dirty, now) {
+            match self.access_fast::<1>(tagged_address, makes_dirty, now) {
                 L1Outcome::TlbMiss => {}
                 outcome => return outcome,
             }
         }
-        let line = place >> self.address_map.line_shift;
-        if !self.access_page(place, now) {
+        let line = tagged_address >> self.address_map.line_shift;
+        if !self.access_page(tagged_address, now) {
             L1Outcome::TlbMiss
         } else if self.access_cached_line(line, makes_dirty, now) {
             L1Outcome::Hit
@@ -171,8 +171,13 @@ impl L1 {
     /// changed nothing, also if the page is not where it was last seen, if its use moves a victim pointer, or
     /// if the line's number is too long for a tag.
     #[inline(always)]
-    pub fn access_fast<const WAYS: usize>(&mut self, place: u64, makes_dirty: bool, now: u64) -> L1Outcome {
-        let (line, page) = (place >> self.address_map.line_shift, self.page_map.key(place));
+    pub fn access_fast<const WAYS: usize>(
+        &mut self,
+        tagged_address: u64,
+        makes_dirty: bool,
+        now: u64,
+    ) -> L1Outcome {
+        let (line, page) = (tagged_address >> self.address_map.line_shift, self.page_map.key(tagged_address));
         // Branch-free: whether it is the current page again is unpredictable.
         let page_slot = self.likely_page_slots[page as usize % FILTER_ENTRIES];
         if !self.pages.slot_holds(page_slot as usize, page)

@@ -59,11 +59,11 @@ impl LruStack {
     /// The node of a key, allocated if it is new.
     #[inline(always)]
     fn node(&mut self, key: u32) -> &mut StackNode {
-        let place = key as usize;
-        if self.nodes.len() <= place {
-            self.nodes.resize(place + 1, StackNode { above: NONE, below: NONE, zone: NONE });
+        let index = key as usize;
+        if self.nodes.len() <= index {
+            self.nodes.resize(index + 1, StackNode { above: NONE, below: NONE, zone: NONE });
         }
-        &mut self.nodes[place]
+        &mut self.nodes[index]
     }
 
     fn touch_below(&mut self, key: u32) -> usize {

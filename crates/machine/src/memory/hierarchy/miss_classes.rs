@@ -72,14 +72,14 @@ impl IdealCache {
 
     fn touch(&mut self, key: u64) -> MissClass {
         let number = self.numbers.line(key).number;
-        let place = number as usize;
+        let index = number as usize;
         if self.held.touch(number) == 0 {
             return MissClass::Conflict;
         }
-        if self.seen.len() <= place {
-            self.seen.resize(place + 1, false);
+        if self.seen.len() <= index {
+            self.seen.resize(index + 1, false);
         }
-        let was_seen = std::mem::replace(&mut self.seen[place], true);
+        let was_seen = std::mem::replace(&mut self.seen[index], true);
         if was_seen { MissClass::Capacity } else { MissClass::Compulsory }
     }
 }

@@ -26,18 +26,18 @@ impl Hierarchy {
     /// How a fetch, or an access of data within one line, would be served now. Changes nothing.
     pub fn peek(&self, address: u64, is_fetch: bool) -> Served {
         let side = if is_fetch { INSTRUCTIONS } else { DATA };
-        let place = address ^ self.address_maps[side].asid;
+        let tagged_address = address ^ self.address_maps[side].asid;
         let Path { caches, buffers } = &self.paths[side];
         let has_page = |&&index: &&usize| {
             let buffer = &self.buffers[index];
             match buffer.l1 {
-                Some(side) => self.l1[side].has_page(place),
-                None => buffer.tags.find(buffer.page_map.key(place)).is_some(),
+                Some(side) => self.l1[side].has_page(tagged_address),
+                None => buffer.tags.find(buffer.page_map.key(tagged_address)).is_some(),
             }
         };
         let misses = |&&index: &&usize| {
             let cache = &self.caches[index];
-            let line = place >> cache.shift;
+            let line = tagged_address >> cache.shift;
             !match cache.l1 {
                 Some(side) => self.l1[side].holds_line(line),
                 None => cache.tags.find(line).is_some(),
@@ -46,7 +46,7 @@ impl Hierarchy {
         let cache_misses = caches.iter().take_while(misses).count() as u8;
         let tlb_misses = buffers.iter().take_while(|index| !has_page(index)).count() as u8;
         let has_buffered =
-            |&index: &usize| self.caches[index].buffers_line(place >> self.caches[index].shift);
+            |&index: &usize| self.caches[index].buffers_line(tagged_address >> self.caches[index].shift);
         let level = caches[..cache_misses.into()].iter().position(has_buffered);
         Served { cache_misses, level: level.map_or(cache_misses, |level| level as u8), tlb_misses }
     }
@@ -376,8 +376,8 @@ impl Hierarchy {
     /// Invalidates lines in the caches that a cache includes. Returns whether one of them was dirty.
     fn back_invalidate(&mut self, index: usize, first: u64, length: u64) -> bool {
         let mut is_dirty = false;
-        for place in 0..self.caches[index].includes.len() {
-            let included = self.caches[index].includes[place];
+        for position in 0..self.caches[index].includes.len() {
+            let included = self.caches[index].includes[position];
             let cache = &mut self.caches[included];
             for key in first >> cache.shift..=(first + (length - 1)) >> cache.shift {
                 let was_dirty = match cache.l1 {

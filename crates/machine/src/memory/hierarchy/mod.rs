@@ -383,18 +383,18 @@ impl Hierarchy {
     /// An access that the hit filter did not serve.
     #[inline(always)]
     fn access(&mut self, side: usize, address: u64, request: Request) -> Served {
-        let place = address ^ self.address_maps[side].asid;
-        match self.access_simple_l1(side, place, request) {
+        let tagged_address = address ^ self.address_maps[side].asid;
+        match self.access_simple_l1(side, tagged_address, request) {
             Some(served) => served,
-            None => self.access_general(side, place, request),
+            None => self.access_general(side, tagged_address, request),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn access_general(&mut self, side: usize, place: u64, request: Request) -> Served {
-        let tlb_misses = self.translate(side, place, request);
-        Served { tlb_misses, ..self.access_caches(side, place, request) }
+    fn access_general(&mut self, side: usize, tagged_address: u64, request: Request) -> Served {
+        let tlb_misses = self.translate(side, tagged_address, request);
+        Served { tlb_misses, ..self.access_caches(side, tagged_address, request) }
     }
 
     /// Whether fetches that hit L1 and accesses to data commute, so that they may be replayed in either

@@ -64,8 +64,8 @@ impl PageMap {
 
     /// The key of the entry that maps an address.
     #[inline(always)]
-    pub fn key(&self, place: u64) -> u64 {
-        self.key_of_page(place >> self.shift)
+    pub fn key(&self, tagged_address: u64) -> u64 {
+        self.key_of_page(tagged_address >> self.shift)
     }
 
     /// The key of the entry that maps a page.

@@ -43,10 +43,10 @@ impl Recent {
     #[inline(always)]
     pub fn touch(&mut self, key: u32) -> bool {
         let [low, high] = [0, 1].map(|half| matches(&self.keys[half], key));
-        let places = low | high << 8;
-        let is_there = places != 0;
+        let mask = low | high << 8;
+        let is_there = mask != 0;
         if is_there {
-            move_to_front(&mut self.order, places.trailing_zeros().into());
+            move_to_front(&mut self.order, mask.trailing_zeros().into());
         }
         is_there
     }
@@ -58,10 +58,10 @@ impl Recent {
             return Some(key);
         }
         let is_full = self.used == self.most;
-        let place = if is_full { least_recent_way(self.order, self.most) } else { self.used };
+        let way = if is_full { least_recent_way(self.order, self.most) } else { self.used };
         self.used += usize::from(!is_full);
-        let evicted = std::mem::replace(&mut self.keys[place / 8][place % 8], key);
-        move_to_front(&mut self.order, place as u64);
+        let evicted = std::mem::replace(&mut self.keys[way / 8][way % 8], key);
+        move_to_front(&mut self.order, way as u64);
         is_full.then_some(evicted)
     }
 }

@@ -35,7 +35,7 @@ impl WriteBufferState {
     #[inline(always)]
     pub fn push(&mut self, block: u64) -> Option<u64> {
         let first = if self.count == self.blocks.len() { self.pop() } else { None };
-        self.blocks[self.place(self.count)] = block;
+        self.blocks[self.slot(self.count)] = block;
         self.count += 1;
         first
     }
@@ -47,16 +47,16 @@ impl WriteBufferState {
             return None;
         }
         let first = std::mem::replace(&mut self.blocks[self.oldest], EMPTY_ENTRY);
-        self.oldest = self.place(1);
+        self.oldest = self.slot(1);
         self.count -= 1;
         Some(first)
     }
 
     /// The slot `distance` after that of the oldest block; at most the number of blocks.
     #[inline(always)]
-    fn place(&self, distance: usize) -> usize {
-        let place = self.oldest + distance;
-        if place < self.blocks.len() { place } else { place - self.blocks.len() }
+    fn slot(&self, distance: usize) -> usize {
+        let slot = self.oldest + distance;
+        if slot < self.blocks.len() { slot } else { slot - self.blocks.len() }
     }
 }
 

@@ -15,11 +15,11 @@ impl<const LENGTH: usize> MoveToFront<LENGTH> for Portable {
     #[inline(always)]
     fn move_to_front(self, words: &mut [u32; LENGTH], key: u32) -> usize {
         let mut held = key;
-        let place = words.iter_mut().position(|word| {
+        let position = words.iter_mut().position(|word| {
             std::mem::swap(word, &mut held);
             held == key
         });
-        place.unwrap_or(LENGTH)
+        position.unwrap_or(LENGTH)
     }
 }
 
@@ -53,10 +53,10 @@ mod x86_64 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn with_avx2(words: &mut [u32; 8], key: u32) -> usize {
-        let place = words.as_mut_ptr().cast();
+        let pointer = words.as_mut_ptr().cast();
         let key = _mm256_set1_epi32(key as i32);
         // SAFETY: the eight words are read.
-        let list = unsafe { _mm256_loadu_si256(place) };
+        let list = unsafe { _mm256_loadu_si256(pointer) };
         let equal = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(list, key))) as u32;
         let index = (equal | 1 << 8).trailing_zeros() as usize;
         let moved = _mm256_permutevar8x32_epi32(list, _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6));
@@ -64,7 +64,7 @@ mod x86_64 {
         // SAFETY: the eight words of a mask are read, and those of the list written.
         unsafe {
             let moves = _mm256_loadu_si256(UP_TO[index].as_ptr().cast());
-            _mm256_storeu_si256(place, _mm256_blendv_epi8(list, moved, moves));
+            _mm256_storeu_si256(pointer, _mm256_blendv_epi8(list, moved, moves));
         }
         index
     }
@@ -72,14 +72,14 @@ mod x86_64 {
     /// By position, a mask of the words up to it.
     static UP_TO: [[u32; 8]; 9] = {
         let mut masks = [[0; 8]; 9];
-        let mut place = 0;
-        while place < 9 {
+        let mut index = 0;
+        while index < 9 {
             let mut word = 0;
-            while word < 8 && word <= place {
-                masks[place][word] = u32::MAX;
+            while word < 8 && word <= index {
+                masks[index][word] = u32::MAX;
                 word += 1;
             }
-            place += 1;
+            index += 1;
         }
         masks
     };
@@ -94,10 +94,10 @@ mod tests {
     fn check(front: impl MoveToFront<8>, keys: &[u32]) {
         let (mut words, mut list) = ([0; 8], vec![0; 8]);
         for &key in keys {
-            let place = list.iter().position(|&one| one == key);
-            list.remove(place.unwrap_or(7));
+            let position = list.iter().position(|&one| one == key);
+            list.remove(position.unwrap_or(7));
             list.insert(0, key);
-            assert_eq!(front.move_to_front(&mut words, key), place.unwrap_or(8));
+            assert_eq!(front.move_to_front(&mut words, key), position.unwrap_or(8));
             assert_eq!(words[..], list);
         }
     }

@@ -91,8 +91,8 @@ impl<'a> Rewriter<'a> {
         ) {
             return Err("split debug information is not supported".into());
         }
-        let place = start + if encoding.version >= 5 { 8 } else { 6 };
-        self.put(place, &new_abbreviations.to_le_bytes());
+        let offset = start + if encoding.version >= 5 { 8 } else { 6 };
+        self.put(offset, &new_abbreviations.to_le_bytes());
         let mut entries = unit.entries_raw(abbreviations, None).map_err(&failed)?;
         let mut base = None;
         let mut attributes: Vec<PlacedAttribute> = Vec::new();
@@ -109,9 +109,9 @@ impl<'a> Rewriter<'a> {
         Ok(())
     }
 
-    fn put(&mut self, place: usize, bytes: &[u8]) {
-        // The place is that of something that was read.
-        self.out[place..place + bytes.len()].copy_from_slice(bytes);
+    fn put(&mut self, offset: usize, bytes: &[u8]) {
+        // The offset is that of something that was read.
+        self.out[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
     fn entry(
@@ -160,8 +160,8 @@ impl<'a> Rewriter<'a> {
                     self.put(end - 4, &offset.to_le_bytes());
                 }
                 (_, AttributeValue::Exprloc(expression)) => {
-                    for (place, address) in self.code_addresses(expression, encoding)? {
-                        self.put(end - expression.0.len() + place, &address.to_le_bytes());
+                    for (offset, address) in self.code_addresses(expression, encoding)? {
+                        self.put(end - expression.0.len() + offset, &address.to_le_bytes());
                     }
                 }
                 (
@@ -207,8 +207,8 @@ impl<'a> Rewriter<'a> {
         let mut entries: Vec<((u64, u64), Vec<u8>)> = Vec::new();
         while let Some(entry) = list.next().map_err(&failed)? {
             let mut location = entry.data.0.slice().to_vec();
-            for (place, address) in self.code_addresses(entry.data, encoding)? {
-                location[place..place + 8].copy_from_slice(&address.to_le_bytes());
+            for (offset, address) in self.code_addresses(entry.data, encoding)? {
+                location[offset..offset + 8].copy_from_slice(&address.to_le_bytes());
             }
             let ranges = self.moves.ranges(entry.range.begin, entry.range.end);
             entries.extend(ranges.into_iter().map(|range| (range, location.clone())));
@@ -217,7 +217,7 @@ impl<'a> Rewriter<'a> {
         self.locations.add(encoding.version, &entries)
     }
 
-    /// Addresses of code in an expression: places in it, and new addresses.
+    /// Addresses of code in an expression: offsets in it, and new addresses.
     fn code_addresses(
         &self,
         expression: Expression<SectionBytes<'a>>,

@@ -1,6 +1,6 @@
 //! Debug information of the new image.
 //!
-//! The entries of `.debug_info` keep their places and lengths, so that no reference among them changes: addresses and
+//! The entries of `.debug_info` keep their offsets and lengths, so that no reference among them changes: addresses and
 //! offsets into other sections are changed in place. A procedure's lowest and highest address become a reference to a list
 //! of ranges of the same length, by a change of the abbreviations. Lists of ranges and of locations and the tables of
 //! lines are made anew. If a form is not supported, all debug information is dropped: none is better than a wrong one.
@@ -45,7 +45,7 @@ pub fn is_debug(name: &str) -> bool {
     name.starts_with(".debug_") || name == ".gdb_index"
 }
 
-/// Makes the debug information for code at its new places.
+/// Makes the debug information for code at its new addresses.
 pub fn rewrite(program: &Program, assembly: &Assembly) -> DebugInformation {
     if section(&program.elf, ".debug_info").is_empty() {
         return DebugInformation::default();

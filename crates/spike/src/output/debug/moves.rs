@@ -3,7 +3,7 @@
 use crate::assemble::Assembly;
 use crate::program::{CodeExtent, LENGTH, NO_ORIGIN, Program};
 
-/// Original and new places of instructions. Instructions that were added count as a part of the one before them.
+/// Original and new addresses of instructions. Instructions that were added count as a part of the one before them.
 pub struct Moves<'a> {
     code: &'a CodeExtent,
     base: u64,
@@ -56,7 +56,7 @@ impl<'a> Moves<'a> {
         self.order.get(at).map(|one| self.new_address(one.1))
     }
 
-    /// The new address of a place after a call.
+    /// The new address of the instruction after a call.
     pub fn after_call(&self, address: u64) -> Option<u64> {
         let call = self.number(address.wrapping_sub(LENGTH))?;
         let at = self.order.partition_point(|one| one.0 < call);

@@ -26,20 +26,20 @@ pub fn pairs(old: &[BlockShape], new: &[BlockShape]) -> Vec<Option<usize>> {
             2 => (shape.loose, around[0], around[1]),
             _ => (shape.loose, 0, 0),
         };
-        let mut places: HashMap<(u32, u32, u32), Vec<usize>> = HashMap::new();
+        let mut candidates: HashMap<(u32, u32, u32), Vec<usize>> = HashMap::new();
         for at in (0..old.len()).filter(|&at| is_free[at]) {
-            places.entry(key(&old[at], &old_around[at])).or_default().push(at);
+            candidates.entry(key(&old[at], &old_around[at])).or_default().push(at);
         }
         for at in 0..new.len() {
             if pairs[at].is_some() {
                 continue;
             }
-            let Some(places) = places.get_mut(&key(&new[at], &new_around[at])) else { continue };
-            // Of several ones that which is nearest to the same place, relative to the blocks matched so far.
+            let Some(candidates) = candidates.get_mut(&key(&new[at], &new_around[at])) else { continue };
+            // Of several ones that which is nearest to the same position, relative to the blocks matched so far.
             let expected = expected(&pairs, at, old.len(), new.len());
-            let nearest = (0..places.len()).min_by_key(|&index| places[index].abs_diff(expected));
+            let nearest = (0..candidates.len()).min_by_key(|&index| candidates[index].abs_diff(expected));
             if let Some(index) = nearest {
-                let old_at = places.remove(index);
+                let old_at = candidates.remove(index);
                 is_free[old_at] = false;
                 pairs[at] = Some(old_at);
             }

@@ -9,7 +9,12 @@ mod blocks;
 mod flow;
 mod procedures;
 
-use super::{ImageProfile, IndirectCall, ProcedureProfile};
+use std::cmp::Ordering;
+use std::path::Path;
+
+use super::{ImageProfile, IndirectCall, ProcedureProfile, Profile, image_name};
+use crate::error::Error;
+use crate::optimize;
 use crate::program::{CodeExit, ExternalCall, ProcedureId, Program};
 
 /// The least share of executed instructions that must be matched: less is a profile of another program.
@@ -42,6 +47,25 @@ impl Matched {
     pub fn share(&self) -> f64 {
         self.instructions.1 as f64 / self.instructions.0.max(1) as f64
     }
+}
+
+/// The image of a profile that has most in common with another build of it, if enough is; and how much. An image of the same name
+/// is preferred.
+pub fn best<'p>(
+    profile: &'p Profile,
+    path: &Path,
+    method: Method,
+) -> Result<Option<(Matched, &'p ImageProfile)>, Error> {
+    let name = image_name(path);
+    let mut found = Vec::new();
+    for image in &profile.images {
+        // What does not fit leaves no counts behind: it is tried on a program of its own.
+        let mut trial = optimize::open(path)?;
+        found.push((apply(image, &mut trial, method).1, image));
+    }
+    let key = |(matched, image): &(Matched, &ImageProfile)| (matched.share(), image.name == name);
+    let best = found.into_iter().max_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal));
+    Ok(best.filter(|(matched, _)| matched.share() >= LEAST_SHARE))
 }
 
 /// Gives a program's blocks the counts of another build's profile. Returns the indirect calls, and how much was matched.
@@ -149,8 +173,8 @@ fn transfer(
                             old_block.and_then(|_| targets.iter().position(is_it))
                         }
                     };
-                    if let Some(place) = at.and_then(|at| counts.get_mut(at)) {
-                        *place = times;
+                    if let Some(count) = at.and_then(|at| counts.get_mut(at)) {
+                        *count = times;
                     }
                 }
             }

@@ -75,14 +75,14 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
         .chain([&*csv, "--attach".as_ref()])
         .collect();
     let attach = [&[&*pathlength][..], &attach[..]].concat();
-    let words = ["profile", "--sample", "--by", "function", "--format", "csv"];
+    let words = ["sample", "--by", "function", "--format", "csv"];
     let sampled = Runner::writing("samples", &pathlength, &words, &csv);
     // Those whose costs are compared take turns.
     let counted = [
         ("run", run.clone(), false),
         ("count --children", observing("count", &["count"]), false),
         ("run, and count --attach --children", run.clone(), true),
-        ("profile --sample, each 4 ms", sampled, false),
+        ("sample, each 4 ms", sampled, false),
     ];
     let models = [
         ("caches --children, alphastation500", observing("caches", &["caches"]), false),

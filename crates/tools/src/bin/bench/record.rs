@@ -84,7 +84,7 @@ impl Record {
         let mut record = self.head.clone();
         record["tables"] = self.tables.iter().map(document).collect::<Result<_, _>>()?;
         fs::create_dir_all(self.file.parent().ok_or("no folder for runs")?)?;
-        let (mut file, name) = report::create(&self.file)?;
+        let (mut file, name) = output_files::create(&self.file)?;
         serde_json::to_writer_pretty(&mut file, &record)?;
         writeln!(file)?;
         Ok(name.commit()?)

@@ -192,7 +192,7 @@ pub fn compare(program: &str, other: &str, sequences: &str) -> Result<(), String
     let quads = left.stdout.chunks(8).zip(right.stdout.chunks(8)).enumerate();
     quads.take(bytes / 8).filter(|(_, (left, right))| left != right).for_each(|(index, (left, right))| {
         let value = |bytes: &[u8]| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let (run, name) = Batch::place(index);
+        let (run, name) = Batch::quadword(index);
         println!("run {run}, {name}: {} interpreted, {} {other}", value(left), value(right));
     });
     for (address, left, right) in Batch::counts_differing(bytes, &left.stdout, &right.stdout) {

@@ -223,10 +223,10 @@ impl NodeMemory {
         Some(evicted)
     }
 
-    /// The nodes with a copy of the line at a place in their far caches, in the order of the list, if the directory has lists;
+    /// The nodes with a copy of the line at an address in their far caches, in the order of the list, if the directory has lists;
     /// and whether memory has the line as it is.
-    pub fn copies(&self, place: u64) -> (Vec<u8>, bool) {
-        let line = place >> self.line_shift;
+    pub fn copies(&self, address: u64) -> (Vec<u8>, bool) {
+        let line = address >> self.line_shift;
         let Some(number) = self.numbers.find(line) else { return (Vec::new(), true) };
         let copies = &self.lines[number as usize].copies;
         let nodes = copies.list().map_or_else(|| self.holders(line).collect(), <[u8]>::to_vec);
