@@ -37,6 +37,7 @@ pub use observe::instruction_counts::{InstructionCounts, UnitInstructions};
 pub use observe::parallel::ParallelModels;
 pub use observe::per_process::{MergeableModel, PerProcess};
 pub use observe::per_thread::{PerThread, Sums};
+pub use observe::sample_parts::SampleOwner;
 pub use observe::sampling::{Estimate, SamplingPlan, WindowSums};
 pub use observe::warm_up::{Model, WarmUp};
 pub use throughput::{Demand, Storage, Throughput};

@@ -86,7 +86,7 @@ pub fn names_in(plan: &Plan) -> RequestedNames<'_> {
             .chain(of_classes)
             .map(String::as_str)
             .collect(),
-        places: plan.from.iter().chain(&plan.until).collect(),
+        locations: plan.from.iter().chain(&plan.until).collect(),
         ..RequestedNames::default()
     }
 }

@@ -67,7 +67,7 @@ pub fn run(
     let ending = Ending::new(end?, &process.images);
     match missing {
         Some(Missing::Function(name)) => Err(Error::no_such_function(&name, &process.images)),
-        Some(Missing::Location(place)) => Err(Error::no_such_place(&place, &process.images)),
+        Some(Missing::Location(location)) => Err(Error::no_such_location(&location, &process.images)),
         None => Ok((recorded, ending)),
     }
 }

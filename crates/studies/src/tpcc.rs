@@ -183,10 +183,10 @@ fn simulate(
         .collect();
     let functions: Vec<String> = CLASSES.iter().map(|(function, _)| function.to_string()).collect();
     // Not the checks before and after them, which also fill the page cache.
-    let place = |function: &str| Some(function.parse().expect("it is a name"));
+    let location = |function: &str| Some(function.parse().expect("it is a name"));
     let plan = Plan {
-        from: place("tpcc_steady_state"),
-        until: place("finalize_transactions"),
+        from: location("tpcc_steady_state"),
+        until: location("finalize_transactions"),
         classes: Some(ClassPlan { functions, rules: Vec::new() }),
         ..Plan::default()
     };

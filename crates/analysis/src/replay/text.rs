@@ -173,8 +173,8 @@ impl<'a, W: Write> ListingText<'a, W> {
 
     fn hexadecimal(&mut self, number: u64) {
         let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
-        for place in (0..digits).rev() {
-            self.line.push(b"0123456789abcdef"[(number >> (4 * place) & 15) as usize]);
+        for digit in (0..digits).rev() {
+            self.line.push(b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]);
         }
     }
 }

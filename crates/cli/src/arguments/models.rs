@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use analysis::call_tree::{CallRows, CallSelection, EntryRows};
-use analysis::models;
+use analysis::models::OwnRows;
 use anyhow::bail;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
@@ -181,10 +181,10 @@ impl Rows {
     pub fn results(self, is_inclusive: bool) -> ResultRows {
         match self {
             Rows::Function if is_inclusive => ResultRows::Calls(CallRows::Function),
-            Rows::Function => ResultRows::Own(models::Rows::Function),
-            Rows::Line => ResultRows::Own(models::Rows::Line),
-            Rows::Instruction => ResultRows::Own(models::Rows::Instruction),
-            Rows::Unit => ResultRows::Own(models::Rows::Unit),
+            Rows::Function => ResultRows::Own(OwnRows::Function),
+            Rows::Line => ResultRows::Own(OwnRows::Line),
+            Rows::Instruction => ResultRows::Own(OwnRows::Instruction),
+            Rows::Unit => ResultRows::Own(OwnRows::Unit),
             Rows::Caller => ResultRows::Calls(CallRows::Caller),
             Rows::Callee => ResultRows::Calls(CallRows::Callee),
             Rows::CallTree => ResultRows::Calls(CallRows::Tree),
@@ -331,8 +331,9 @@ pub struct CachesOptions {
 #[derive(Debug, Args)]
 pub struct TimeOptions {
     /// Simulate the core for a sample of the execution only: for windows of 1,000 instructions, one in each PERIOD of them.
-    /// Between windows every instruction updates caches, TLBs and predictors. Results are estimates, with their errors.
-    #[arg(long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "by")]
+    /// Between windows every instruction updates caches, TLBs and predictors. Results are estimates, with their errors, of everything,
+    /// or of classes or processes (--by).
+    #[arg(long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
     pub sample: Option<u64>,
     #[command(flatten)]
     pub models: ModelOptions,

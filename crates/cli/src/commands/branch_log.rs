@@ -87,8 +87,9 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
     let names: Vec<String> = options.images.iter().map(|path| image_name(path)).collect();
     let mut counts = BlockCounts::default();
     let mut instructions = LoggedInstructions::new(options.by.into());
-    let mut listing =
-        options.listing.then(|| Listing { out: BufWriter::new(std::io::stdout().lock()), failed: None });
+    let mut listing = options
+        .listing
+        .then(|| BranchListing { out: BufWriter::new(std::io::stdout().lock()), failed: None });
     let found = reconstruct(&images, &log.header, &log.bytes, |step| {
         if options.profile.is_some() {
             counts.add(&step);
@@ -116,12 +117,12 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
 }
 
 /// Writes each instruction.
-struct Listing<W: Write> {
+struct BranchListing<W: Write> {
     out: W,
     failed: Option<std::io::Error>,
 }
 
-impl<W: Write> Listing<W> {
+impl<W: Write> BranchListing<W> {
     fn write(&mut self, images: &[LoggedImage], step: &ReconstructedStep) {
         if self.failed.is_some() {
             return;

@@ -32,7 +32,7 @@ pub enum ProcessEvent {
     Object(Object),
     /// A unit of work, by its number among those of all processes, is of this class.
     UnitClass(u64, String),
-    /// Another program takes the place of this one.
+    /// Another program replaces this one.
     Replaced,
     /// The process ended.
     Ended(ProcessEnd),

@@ -69,7 +69,7 @@ fn figure_7(study: &NetworkStudy) -> Result<PageSection, Error> {
     let chart = report::lines(&table, "cells", &["32 bits", "64 bits"], "Mb/s")?
         .titled("figure-7-chart", "Mb/s of cells' payloads by the cells of a packet.")
         .captioned(FIGURE_7);
-    let mut section = section("PageFigure 7", DIP, [tables::dip(&study.dip), table]);
+    let mut section = section("Figure 7", DIP, [tables::dip(&study.dip), table]);
     section.blocks.insert(0, PageBlock::Chart(chart));
     Ok(section)
 }

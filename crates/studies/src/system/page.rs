@@ -59,7 +59,7 @@ fn miss_blocks(
 }
 
 /// The operating system's share of a program's instructions, in percent.
-fn system_share(result: &super::ProgramResult) -> f64 {
+fn system_share(result: &super::SystemProgramResult) -> f64 {
     let [user, kernel, pal] = result.counted.modes;
     100.0 * (kernel + pal) as f64 / ((user + kernel + pal) as f64).max(1.0)
 }
@@ -77,7 +77,7 @@ fn headline(study: &SystemStudy) -> String {
 }
 
 fn figures(study: &SystemStudy) -> Vec<PageFigure> {
-    let figure = |result: &super::ProgramResult| PageFigure {
+    let figure = |result: &super::SystemProgramResult| PageFigure {
         value: format!("{:.1} %", system_share(result)),
         label: format!("of the instructions of {} are the kernel's and PALcode's", result.program.name),
     };

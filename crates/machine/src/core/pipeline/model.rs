@@ -1,5 +1,6 @@
 //! The timing model of a machine: pipeline, branch predictor and memory system consume records.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use events::{Block, Consumer, MappedImage, Thread};
@@ -17,7 +18,8 @@ use super::resolve::Resolver;
 use super::worker::{BATCH_WORDS, Worker};
 use crate::core::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
 use crate::core::predictor::{Predictions, PredictorState};
-use crate::observe::sampling::{SamplingPlan, WindowSampler};
+use crate::observe::sample_parts::SampleOwner;
+use crate::observe::sampling::{SamplingPlan, WindowSampler, WindowSums};
 use crate::{Cache, Machine, MergeableModel, Model};
 
 /// Why a machine has no timing model.
@@ -137,6 +139,13 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
         let accounting = self.worker.drained();
         let sampler = accounting.sampler.as_ref()?;
         Some(sampler.ended(accounting.core.cycles().with_total()))
+    }
+
+    /// The measurements of a sample in the parts of the execution whose processes and units of work have the same key.
+    pub fn sampled_by<K: Ord>(&self, key: impl Fn(SampleOwner) -> K) -> Option<BTreeMap<K, WindowSums<1>>> {
+        let accounting = self.worker.drained();
+        let sampler = accounting.sampler.as_ref()?;
+        Some(sampler.sums_by(accounting.core.cycles().with_total(), key))
     }
 
     /// All cycles so far.
