@@ -1,6 +1,7 @@
 //! Builds workloads with the real compilers.
 
 mod graphics;
+mod network;
 
 use std::fs;
 use std::path::Path;
