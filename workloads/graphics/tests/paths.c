@@ -197,7 +197,7 @@ static void draw_hostile(void)
 {
     static const float numbers[] = { NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 1e-30f, 3e4f, 0, -0.0f };
     static const GLubyte pixel[16];
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 400; i++) {
         float v[4];
         set_conditions(usable[below(usable_count)]);
         if (below(3) == 0) glMatrixMode(GL_PROJECTION), glLoadIdentity(), glMatrixMode(GL_MODELVIEW), glLoadIdentity();
