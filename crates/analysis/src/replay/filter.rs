@@ -368,7 +368,7 @@ impl<'a> SelectedFunctions<'a> {
 }
 
 fn streams(selection: &Selection, trace: &Trace) -> Result<Vec<bool>, NotInTrace> {
-    let is = |stream: &trace::Stream, (process, thread): (u32, Option<u32>)| {
+    let is = |stream: &trace::ThreadStream, (process, thread): (u32, Option<u32>)| {
         stream.process == process && thread.is_none_or(|thread| stream.thread == thread)
     };
     for &one in &selection.threads {

@@ -7,7 +7,7 @@ use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
 use analysis::sharing::{self, SharingAnalysis};
-use machine::{Machine, Multiprocessor, Setting, SharingClass, WarmUp};
+use machine::{Machine, MachineSetting, Multiprocessor, SharingClass, WarmUp};
 use table::{Table, Value};
 use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
@@ -111,7 +111,7 @@ impl NumaCase {
     }
 
     fn machine(&self) -> Result<Machine, String> {
-        let settings: Vec<Setting> =
+        let settings: Vec<MachineSetting> =
             self.settings.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         Machine::find_with(self.machine, &settings).map_err(|error| error.to_string())
     }
