@@ -138,15 +138,6 @@ impl Filter {
         Ok(Filter { instruction_set, streams, code, callers, data_range, instructions, units })
     }
 
-    /// The same filter, for one process only.
-    pub fn of_process(&self, trace: &Trace, process: u32) -> Filter {
-        let mut filter = self.clone();
-        let others =
-            filter.streams.iter_mut().zip(trace.streams()).filter(|(_, stream)| stream.process != process);
-        others.for_each(|(chunks, _)| *chunks = None);
-        filter
-    }
-
     /// Whether a chunk must be read: it can have selected instructions, or shows where control went from one.
     pub fn chunk(&self, chunk: &Chunk) -> bool {
         let stream = &self.streams[chunk.stream as usize];
