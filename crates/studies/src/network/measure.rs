@@ -160,8 +160,7 @@ fn features_to_show(packets: u64) -> Vec<Feature> {
     let receive = TrafficSettings::new(TrafficDirection::Receive, BYTES, packets);
     let short = TrafficSettings::new(TrafficDirection::Receive, 40, packets);
     let cells = 8 * 48 - 8;
-    let many =
-        TrafficSettings { circuits: 200, ..TrafficSettings::new(TrafficDirection::Receive, 1460, packets) };
+    let frames = TrafficSettings::new(TrafficDirection::Receive, 1460, packets);
     let device = |origin: DataOrigin| TrafficSettings { origin, ..send };
     let divided = TrafficSettings {
         hardware_packets: cells,
@@ -197,10 +196,10 @@ fn features_to_show(packets: u64) -> Vec<Feature> {
         ),
         Feature {
             name: "shared receive buffers beside a small quota for each circuit",
-            traffic: "receive 1,460 bytes on 200 circuits",
+            traffic: "receive 1,460 bytes on one circuit",
             with: &["receive.per_circuit=33", "receive.shared=65536"],
             without: &["receive.per_circuit=33", "receive.shared=0"],
-            settings: [many; 2],
+            settings: [frames; 2],
         },
         Feature {
             name: "bus slave: a device writes to the adapter",

@@ -161,7 +161,9 @@ pub fn break_even(all: &[BreakEven]) -> Table {
             one.bytes.map_or(Value::Missing, |bytes| count(bytes.into())),
         ]);
     }
-    table.notes.push("A dash: programmed output is cheaper for all packets.".into());
+    if all.iter().any(|one| one.bytes.is_none()) {
+        table.notes.push("A dash: programmed output is cheaper for all packets.".into());
+    }
     table
 }
 

@@ -5,13 +5,14 @@
 //! time (user and system, of all processes, the compiler's included): the run with the smallest
 //! sum of several. Other parts measure what traces cost, of three transactions and of all; what models of
 //! caches and of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin; how fast
-//! multiprocessors and out-of-order cores are simulated; how fast strides are counted; and what recording and tracing a
-//! whole system costs. The engine is the command `pathlength` next to this program's directory, and the engine's
+//! multiprocessors and out-of-order cores are simulated; how fast strides are counted, and network adapters simulated, beside
+//! ns-3; and what recording and tracing a whole system costs. The engine is the command `pathlength` next to this program's directory, and the engine's
 //! example `run`. A peer that is not installed is left out, and said. `--help` lists the parts.
 
 mod coherence;
 mod measure;
 mod models;
+mod network;
 mod options;
 mod programs;
 mod record;
@@ -114,6 +115,7 @@ impl Bench {
             "models" => models::measure(self, record),
             "coherence" => coherence::measure(self, record),
             "strides" => strides::measure(self, record),
+            "network" => network::measure(self, record),
             "system" => system::measure(self, record),
             _ => Err(format!("there is no part '{part}'").into()),
         }
