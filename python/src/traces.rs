@@ -60,7 +60,7 @@ impl PyTrace {
     fn images<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let images = || self.0.images().iter();
         let build_id =
-            |image: &events::Image| image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            |image: &events::MappedImage| image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let columns = [
             ("path", text(images().map(|image| image.path.display().to_string()))),
             ("start", numbers(images().map(|image| image.start))),

@@ -11,18 +11,18 @@ pub(crate) const NANOSECOND: Picoseconds = 1000;
 
 /// A clock, whose edges are the multiples of its cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
+pub struct HardwareClock {
     cycle: Picoseconds,
 }
 
-impl Clock {
+impl HardwareClock {
     /// The clock of a frequency; its cycle is rounded to picoseconds: 33 MHz have one of 30,303 ps.
     ///
     /// ```
-    /// assert_eq!(pathlength_adapter::Clock::of_mhz(33.0).duration(1), 30_303);
+    /// assert_eq!(pathlength_adapter::HardwareClock::of_mhz(33.0).duration(1), 30_303);
     /// ```
-    pub fn of_mhz(mhz: f64) -> Clock {
-        Clock { cycle: ((1e6 / mhz).round() as Picoseconds).max(1) }
+    pub fn of_mhz(mhz: f64) -> HardwareClock {
+        HardwareClock { cycle: ((1e6 / mhz).round() as Picoseconds).max(1) }
     }
 
     /// The duration of a number of cycles.

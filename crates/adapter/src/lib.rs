@@ -1,7 +1,7 @@
 //! Models of network adapters: what a packet costs on the bus, in the adapter's memories and on the link.
 //!
 //! An adapter is described by a file of `data/adapters/`. [`Traffic`] drives it with packets of one size; [`LogReplay`] with the
-//! packets, commands and register operations that a driver has logged. Both are programs of a [`Model`], a simulation by discrete
+//! packets, commands and register operations that a driver has logged. Both are programs of a [`AdapterModel`], a simulation by discrete
 //! events whose times are picoseconds.
 
 pub mod aal5;
@@ -12,7 +12,7 @@ mod hardware;
 mod host;
 pub mod interconnect;
 
-pub use clock::{Clock, Picoseconds};
+pub use clock::{HardwareClock, Picoseconds};
 pub use description::{
     AdapterDescription, Buffering, BusDescription, BusKind, ControlMemoryDescription, CreditDescription,
     DataMemoryDescription, DescriptionError, DmaDescription, DriverDescription, FieldSetting, Framing,
@@ -21,9 +21,9 @@ pub use description::{
 };
 pub use faults::LinkFaults;
 pub use hardware::{
-    AdapterCounts, Command, FarEnd, Hardware, HostEvent, PacketStatus, PacketSummary, Register,
+    AdapterCounts, AdapterRegister, DmaCommand, FarEnd, Hardware, HostEvent, PacketStatus, PacketSummary,
 };
 pub use host::{
-    CommandRing, DataOrigin, HostProgram, LogReplay, Model, ReplayError, ReplayResult, Stalled, Traffic,
-    TrafficDirection, TrafficError, TrafficResult, TrafficSettings, log,
+    AdapterModel, AdapterProgram, CommandRing, DataOrigin, LogReplay, ReplayError, ReplayResult, Stalled,
+    Traffic, TrafficDirection, TrafficError, TrafficResult, TrafficSettings, log,
 };

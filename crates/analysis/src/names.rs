@@ -95,7 +95,7 @@ impl Names {
     }
 
     /// Adds an image of a program that runs.
-    pub fn add(&mut self, image: &events::Image) {
+    pub fn add(&mut self, image: &events::MappedImage) {
         self.images.push(LoadedNames::of_trace(image));
     }
 
@@ -208,8 +208,8 @@ impl LoadedNames {
     }
 
     /// An image as traces have it.
-    fn of_trace(image: &events::Image) -> LoadedNames {
-        let events::Image { path, start, end, bias, build_id, functions } = image.clone();
+    fn of_trace(image: &events::MappedImage) -> LoadedNames {
+        let events::MappedImage { path, start, end, bias, build_id, functions } = image.clone();
         let loaded = LoadedNames::new(LoadedImage { path, start, end, bias });
         LoadedNames { build_id: Some(build_id), functions, ..loaded }
     }
@@ -263,7 +263,7 @@ enum FoundCode<'a> {
 }
 
 /// The images of a trace, with the functions that it names, by their addresses.
-pub(crate) fn images_of(trace: &Trace) -> Vec<events::Image> {
+pub(crate) fn images_of(trace: &Trace) -> Vec<events::MappedImage> {
     let mut images = trace.images().to_vec();
     for function in trace.functions() {
         if let Some(image) = images.get_mut(function.image as usize) {

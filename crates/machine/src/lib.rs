@@ -18,7 +18,7 @@ pub use core::pipeline::{
 pub use core::predictor::Predictions;
 pub use description::{
     Bus, BusProcessor, Cache, Coherence, Crossing, Error, FarCache, HintedRegion, HintedRegions, Holds,
-    Machine, MainMemory, Nodes, Placement, Processor, Setting, Sweep, TranslationBuffer, WriteBuffer,
+    Machine, MachineSetting, MainMemory, Nodes, Placement, Processor, Sweep, TranslationBuffer, WriteBuffer,
     WritePolicy, names,
 };
 pub use memory::caches::{Caches, Structure, UnitMisses};

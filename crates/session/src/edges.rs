@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use analysis::replay::{Replay, ReplayOrder, Selection};
 use engine::{Configuration, ConsumerOfFork, ForkedConsumer, ForkedProcess, Plan};
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 use spike::profile::{EdgeCounter, EdgeCounts};
 use trace::Trace;
 
@@ -112,7 +112,7 @@ impl ForkedCounter {
 }
 
 impl Consumer for ForkedCounter {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.counter.map(image);
     }
 

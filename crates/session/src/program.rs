@@ -15,7 +15,7 @@ use crate::startup::{self, RequestedNames};
 #[derive(Clone, Debug)]
 pub struct ProgramSettings {
     /// The processor, which decides the instructions that exist.
-    pub cpu: isa::Cpu,
+    pub cpu: isa::CpuModel,
     /// The folder in which the program's libraries are searched first.
     pub sysroot: PathBuf,
     /// Its variables, as `NAME=VALUE`.

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
+use engine::{
+    AttachError, AttachTarget, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder,
+};
 use output_files::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
@@ -118,7 +120,8 @@ pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<At
         caught.is_interrupted() || began.get().is_some_and(is_over)
     };
     let plan = ObjectRules::plan_of_process(process, plan);
-    let attached = engine::attach(process, children, &plan, &file, &is_enough);
+    let target = AttachTarget { process, with_children: children };
+    let attached = target.record(&plan, &file, &is_enough);
     let attached = attached.map_err(|error| match error {
         AttachError::Failed(..) => AttachFailure::from(not_written(path, io::Error::other(error))),
         error => error.into(),

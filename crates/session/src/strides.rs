@@ -11,7 +11,7 @@ use analysis::strides::{self, LiveStrides, Patterns, StrideRows, StrideSettings}
 use anyhow::bail;
 use engine::{ClassPlan, ClassRule, Configuration, Plan, UnitPlan};
 use machine::Machine;
-use report::{Block, Error, Format, Page, Section};
+use report::{Error, Format, Page, PageBlock, PageSection};
 use table::Table;
 use trace::Trace;
 
@@ -284,8 +284,8 @@ fn table(patterns: &Patterns, are_histograms: bool, mut shorten: impl FnMut(&mut
 /// A page with a chart for each of the first series.
 fn page(patterns: &Patterns, trace: &Path, notes: Vec<String>) -> Result<Page, Error> {
     let charts = report::histograms(&patterns.charts(&patterns.frequent(ROWS)))?;
-    let how_to_read = Block::Paragraph(HOW_TO_READ.into());
-    let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(Block::Chart)).collect();
+    let how_to_read = PageBlock::Paragraph(HOW_TO_READ.into());
+    let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(PageBlock::Chart)).collect();
     let mut table = self::table(patterns, false, |_| ());
     table.notes.extend(notes);
     let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy();
@@ -293,10 +293,10 @@ fn page(patterns: &Patterns, trace: &Path, notes: Vec<String>) -> Result<Page, E
         title: "Memory access patterns".into(),
         headline: format!("How far apart the addresses are that {name} accesses"),
         sections: vec![
-            Section { heading: "Strides".into(), blocks },
-            Section {
+            PageSection { heading: "Strides".into(), blocks },
+            PageSection {
                 heading: "Numbers".into(),
-                blocks: vec![Block::Table(table), Block::Table(self::table(patterns, true, |_| ()))],
+                blocks: vec![PageBlock::Table(table), PageBlock::Table(self::table(patterns, true, |_| ()))],
             },
         ],
         ..Page::default()

@@ -6,6 +6,7 @@ mod database;
 mod environment;
 mod error;
 mod models;
+pub mod network;
 pub mod numa;
 mod provenance;
 pub mod rdb;

@@ -9,7 +9,7 @@ use analysis::models::{self, OwnRows};
 use analysis::run_counts::RunDescription;
 use analysis::samples::{with_errors, without_calls};
 use engine::{Configuration, Plan, Sampling, UnitOfWork};
-use report::{Arrangement, Block, Figure, Page, Section};
+use report::{Arrangement, Page, PageBlock, PageFigure, PageSection};
 use table::{Kind, Table, Value};
 
 use crate::database::{StudyProgress, lock};
@@ -297,24 +297,26 @@ impl RdbStudy {
     pub fn page(&self) -> Result<Page, report::Error> {
         let chart = report::bars(&self.steps, "program", &["with fix-ups"], Arrangement::Grouped)?;
         let [found, left] = self.transaction;
-        let mut sections =
-            vec![Section { heading: "The steps".into(), blocks: vec![Block::Table(self.steps.clone())] }];
+        let mut sections = vec![PageSection {
+            heading: "The steps".into(),
+            blocks: vec![PageBlock::Table(self.steps.clone())],
+        }];
         for (step, table) in STEPS[1..].iter().zip(&self.findings) {
             let text = format!("{} {}", step.finding, step.cure);
-            sections.push(Section {
+            sections.push(PageSection {
                 heading: step.name.into(),
                 blocks: vec![
-                    Block::Paragraph(text),
-                    Block::Code(step.command.into()),
-                    Block::Table(table.clone()),
+                    PageBlock::Paragraph(text),
+                    PageBlock::Code(step.command.into()),
+                    PageBlock::Table(table.clone()),
                 ],
             });
         }
-        sections.push(Section {
+        sections.push(PageSection {
             heading: "What is left".into(),
-            blocks: self.findings.last().cloned().map(Block::Table).into_iter().collect(),
+            blocks: self.findings.last().cloned().map(PageBlock::Table).into_iter().collect(),
         });
-        let figure = |value: f64, label: &str| Figure {
+        let figure = |value: f64, label: &str| PageFigure {
             value: table::separated(&format!("{value:.0}")),
             label: label.into(),
         };

@@ -2,7 +2,7 @@
 
 /// A command of the DMA engine, in its ring in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum DmaCommand {
     /// Copies bytes of host memory to the data memory.
     CopyToAdapter {
         /// The address in host memory.
@@ -54,7 +54,7 @@ pub enum Command {
 
 /// A register of the adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Register {
+pub enum AdapterRegister {
     /// The cause of an interrupt.
     Cause,
     /// The index behind the last command in the ring.
@@ -105,11 +105,11 @@ pub enum HostEvent {
     /// An interrupt of a class.
     Interrupt(usize),
     /// A CSR was read.
-    Value(Register, u32),
+    Value(AdapterRegister, u32),
     /// A summary is in host memory. Programs that take interrupts do not look before.
     Summary(PacketSummary),
     /// A command was executed: the data are where they should be. The same applies.
-    Executed(Command),
+    Executed(DmaCommand),
     /// All cells of a transmission have left. The same applies.
     Transmitted,
     /// Data moved by the processor, or by another device, have arrived.

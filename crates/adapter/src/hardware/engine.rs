@@ -1,8 +1,8 @@
 //! The DMA engine: reads commands of a ring in host memory, and executes them one after another.
 
-use super::command::{Command, HostEvent};
+use super::command::{DmaCommand, HostEvent};
 use super::parts::agenda::Actor;
-use super::parts::engine::{FetchedData, Job};
+use super::parts::engine::{EngineJob, FetchedData};
 use super::parts::purpose::AdapterPurpose;
 use super::parts::source::Outgoing;
 use super::parts::transmitter::ReadyData;
@@ -16,7 +16,7 @@ const HOST_MEMORY: u64 = 1 << 40;
 
 impl Hardware {
     /// Writes a command to the ring in host memory; false if the ring has no such index.
-    pub fn write_command(&mut self, index: u32, command: Command) -> bool {
+    pub fn write_command(&mut self, index: u32, command: DmaCommand) -> bool {
         let slot = self.engine.ring.get_mut(index as usize);
         slot.map(|slot| *slot = Some(command)).is_some()
     }
@@ -76,30 +76,30 @@ impl Hardware {
     }
 
     /// Whether a command can be executed. The ring is the host's: nothing in it is trusted.
-    fn is_possible(&self, command: &Command) -> bool {
+    fn is_possible(&self, command: &DmaCommand) -> bool {
         let exposed = self.is_exposed();
         let circuit_exists = |circuit: u32| circuit < self.description.link.circuits;
         match *command {
-            Command::CopyToAdapter { host, adapter, bytes } => {
+            DmaCommand::CopyToAdapter { host, adapter, bytes } => {
                 exposed && self.is_in_send_memory(adapter, bytes) && self.is_in_host_memory(host, bytes)
             }
-            Command::Transmit { circuit, adapter, bytes, packet_bytes } => {
+            DmaCommand::Transmit { circuit, adapter, bytes, packet_bytes } => {
                 let packet = if packet_bytes == 0 { bytes } else { packet_bytes };
                 let is_packet = packet as usize <= aal5::LONGEST;
                 exposed && circuit_exists(circuit) && is_packet && self.is_in_send_memory(adapter, bytes)
             }
-            Command::Send { circuit, host, bytes } => {
+            DmaCommand::Send { circuit, host, bytes } => {
                 let is_packet = (1..=aal5::LONGEST).contains(&(bytes as usize));
                 !exposed && circuit_exists(circuit) && is_packet && self.is_in_host_memory(host, bytes)
             }
-            Command::CopyToHost { packet, offset, host, bytes } => {
+            DmaCommand::CopyToHost { packet, offset, host, bytes } => {
                 let held = self.receiver.held_bytes(packet);
                 let is_inside =
                     offset.checked_add(bytes).is_some_and(|end| held.is_some_and(|held| end <= held));
                 exposed && bytes > 0 && is_inside && self.is_in_host_memory(host, bytes)
             }
-            Command::Recycle { packet } => exposed && self.receiver.held_bytes(packet).is_some(),
-            Command::Report => true,
+            DmaCommand::Recycle { packet } => exposed && self.receiver.held_bytes(packet).is_some(),
+            DmaCommand::Report => true,
         }
     }
 
@@ -113,31 +113,31 @@ impl Hardware {
         host.checked_add(bytes.into()).is_some_and(|end| end <= size)
     }
 
-    fn begin(&mut self, command: Command) {
-        let mut job = Job { command, host: 0, adapter: 0, unrequested: 0, unfinished: 0, under_way: 0 };
+    fn begin(&mut self, command: DmaCommand) {
+        let mut job = EngineJob { command, host: 0, adapter: 0, unrequested: 0, unfinished: 0, under_way: 0 };
         let ready = self.engine.stored.max(self.now);
         match command {
-            Command::CopyToAdapter { host, adapter, bytes } => {
-                job = Job { host, adapter, unrequested: bytes, unfinished: bytes, ..job };
+            DmaCommand::CopyToAdapter { host, adapter, bytes } => {
+                job = EngineJob { host, adapter, unrequested: bytes, unfinished: bytes, ..job };
             }
-            Command::CopyToHost { host, offset, bytes, .. } => {
-                job = Job { host, adapter: offset, unrequested: bytes, unfinished: bytes, ..job };
+            DmaCommand::CopyToHost { host, offset, bytes, .. } => {
+                job = EngineJob { host, adapter: offset, unrequested: bytes, unfinished: bytes, ..job };
             }
-            Command::Send { circuit, host, bytes } => {
-                job = Job { host, unrequested: bytes, unfinished: bytes, ..job };
+            DmaCommand::Send { circuit, host, bytes } => {
+                job = EngineJob { host, unrequested: bytes, unfinished: bytes, ..job };
                 let packet = Outgoing::new(0, bytes, 0, 0);
                 self.push_ready(self.now, ReadyData::Packet { circuit, packet });
             }
-            Command::Transmit { circuit, adapter, bytes, packet_bytes } => {
+            DmaCommand::Transmit { circuit, adapter, bytes, packet_bytes } => {
                 let packet = Outgoing::new(adapter, bytes, packet_bytes, bytes);
                 self.push_ready(ready, ReadyData::Packet { circuit, packet });
                 return self.command_executed(command);
             }
-            Command::Recycle { packet } => {
+            DmaCommand::Recycle { packet } => {
                 self.recycle(packet);
                 return self.command_executed(command);
             }
-            Command::Report => {
+            DmaCommand::Report => {
                 self.engine.job = Some(job);
                 return self.adapter_writes(RING, 4, AdapterPurpose::Report(command));
             }
@@ -147,12 +147,12 @@ impl Hardware {
     }
 
     /// A command was executed. The caller begins the next one, unless the command took time.
-    pub(super) fn command_executed(&mut self, command: Command) {
+    pub(super) fn command_executed(&mut self, command: DmaCommand) {
         self.counts.commands += 1;
         self.advance_consumer();
         self.events.push_back(HostEvent::Executed(command));
         if self.engine.job.take().is_some() {
-            if matches!(command, Command::CopyToHost { .. }) {
+            if matches!(command, DmaCommand::CopyToHost { .. }) {
                 self.raise(1);
             }
             self.run_engine();
@@ -164,12 +164,12 @@ impl Hardware {
         let Some(mut job) = self.engine.job else { return };
         let dma = &self.description.dma;
         let (most, burst) = match job.command {
-            Command::CopyToHost { .. } => (dma.prefetch, dma.write_burst),
+            DmaCommand::CopyToHost { .. } => (dma.prefetch, dma.write_burst),
             _ => (dma.reads, dma.read_burst),
         };
         while job.under_way < most && job.unrequested > 0 {
             let bytes = match job.command {
-                Command::CopyToHost { packet, .. } => {
+                DmaCommand::CopyToHost { packet, .. } => {
                     let bytes = job.unrequested.min(burst - (job.host % u64::from(burst)) as u32);
                     let duration = self.timing.data.duration(bytes.into());
                     let fetched = self.data_memory.access(self.now, duration);
@@ -177,7 +177,7 @@ impl Hardware {
                     self.push_fetched(fetched, FetchedData::Burst { host: job.host, bytes });
                     bytes
                 }
-                Command::Send { .. } => {
+                DmaCommand::Send { .. } => {
                     let bytes = job.unrequested.min(burst);
                     if !self.transmitter.has_room(bytes, self.description.send_memory()) {
                         break;
@@ -207,11 +207,11 @@ impl Hardware {
 
     /// Data of host memory have come over the bus.
     pub(super) fn host_read(&mut self, host: u64, adapter: u32, bytes: u32) {
-        let Some(Job { command, .. }) = self.engine.job else { return };
+        let Some(EngineJob { command, .. }) = self.engine.job else { return };
         let duration = self.timing.data.duration(bytes.into());
         self.engine.stored = self.data_memory.access(self.now, duration);
         match command {
-            Command::Send { circuit, .. } => {
+            DmaCommand::Send { circuit, .. } => {
                 self.push_ready(self.engine.stored, ReadyData::Part { circuit, bytes });
             }
             _ => self.copy_from_contents(host, adapter, bytes),

@@ -12,12 +12,12 @@ mod transmitter;
 use std::collections::VecDeque;
 
 use crate::aal5::CellPayload;
-use crate::clock::{Clock, NANOSECOND, Picoseconds};
+use crate::clock::{HardwareClock, NANOSECOND, Picoseconds};
 use crate::description::{AdapterDescription, Buffering};
 use crate::faults::LinkFaults;
-use crate::interconnect::{BusCounts, Interconnect};
+use crate::interconnect::{Interconnect, InterconnectCounts};
 
-pub use command::{Command, HostEvent, PacketStatus, PacketSummary, Register};
+pub use command::{AdapterRegister, DmaCommand, HostEvent, PacketStatus, PacketSummary};
 use parts::agenda::{Actor, Agenda, Delayed};
 use parts::engine::DmaEngine;
 use parts::interrupts::InterruptLine;
@@ -140,7 +140,7 @@ impl HardwareTiming {
     fn new(description: &AdapterDescription) -> HardwareTiming {
         let (link, control) = (&description.link, &description.control_memory);
         let data = DataMemoryTiming::new(&description.data_memory);
-        let clock = Clock::of_mhz(control.clock_mhz);
+        let clock = HardwareClock::of_mhz(control.clock_mhz);
         let bits = link.unit_bytes(link.unit_payload() as u32) * 8;
         HardwareTiming {
             data,
@@ -211,12 +211,12 @@ impl Hardware {
     }
 
     /// The bus's counts so far.
-    pub fn bus_counts(&self) -> BusCounts {
+    pub fn bus_counts(&self) -> InterconnectCounts {
         self.bus.counts()
     }
 
     /// The bus's clock.
-    pub fn bus_clock(&self) -> Clock {
+    pub fn bus_clock(&self) -> HardwareClock {
         self.bus.clock()
     }
 

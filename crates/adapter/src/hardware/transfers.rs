@@ -1,6 +1,6 @@
 //! Transactions: what the host, the engine and other devices ask of the bus, and what follows when they end.
 
-use super::command::{HostEvent, Register};
+use super::command::{AdapterRegister, HostEvent};
 use super::parts::agenda::Actor;
 use super::parts::purpose::{AdapterPurpose, Purpose};
 use super::{Hardware, Picoseconds};
@@ -12,16 +12,16 @@ const SUMMARIES: u64 = 1 << 40;
 
 impl Hardware {
     /// Reads a CSR. The program learns its value when the read has ended; the processor's later operations wait.
-    pub fn read_register(&mut self, register: Register) {
+    pub fn read_register(&mut self, register: AdapterRegister) {
         self.counts.csr_reads += 1;
         let fetch = Picoseconds::from(self.description.target.csr_ns) * NANOSECOND;
-        let fetch = if register == Register::Cause { 0 } else { fetch };
+        let fetch = if register == AdapterRegister::Cause { 0 } else { fetch };
         let purpose = Purpose::ReadRegister(register);
         self.request(Master::Host, TransactionKind::Read, 0, 4, fetch, purpose);
     }
 
     /// Writes a CSR; buffered behind the processor's operations before.
-    pub fn write_register(&mut self, register: Register, value: u32) {
+    pub fn write_register(&mut self, register: AdapterRegister, value: u32) {
         self.counts.csr_writes += 1;
         self.request(Master::Host, TransactionKind::Write, 0, 4, 0, Purpose::WriteRegister(register, value));
     }
@@ -119,7 +119,7 @@ impl Hardware {
             let BusTransaction { kind, address, purpose, .. } = ended.transaction;
             match purpose {
                 Purpose::ReadRegister(register) => {
-                    if register == Register::Cause {
+                    if register == AdapterRegister::Cause {
                         self.cause_read();
                     }
                     let value = self.value(register);
@@ -218,22 +218,22 @@ impl Hardware {
         self.moved(tag);
     }
 
-    fn value(&self, register: Register) -> u32 {
+    fn value(&self, register: AdapterRegister) -> u32 {
         match register {
-            Register::CommandConsumer => self.engine.consumer(),
-            Register::CommandProducer => self.engine.producer(),
+            AdapterRegister::CommandConsumer => self.engine.consumer(),
+            AdapterRegister::CommandProducer => self.engine.producer(),
             _ => 0,
         }
     }
 
-    fn register_written(&mut self, register: Register, value: u32) {
+    fn register_written(&mut self, register: AdapterRegister, value: u32) {
         match register {
-            Register::CommandProducer => self.commands_produced(value),
-            Register::SummaryConsumer => self.summaries_consumed(value),
-            Register::FirstHoldoff => self.hold_off(0, value),
-            Register::SecondHoldoff => self.hold_off(1, value),
-            Register::Reset => self.reset(),
-            Register::Cause | Register::CommandConsumer | Register::Other => {}
+            AdapterRegister::CommandProducer => self.commands_produced(value),
+            AdapterRegister::SummaryConsumer => self.summaries_consumed(value),
+            AdapterRegister::FirstHoldoff => self.hold_off(0, value),
+            AdapterRegister::SecondHoldoff => self.hold_off(1, value),
+            AdapterRegister::Reset => self.reset(),
+            AdapterRegister::Cause | AdapterRegister::CommandConsumer | AdapterRegister::Other => {}
         }
     }
 

@@ -7,7 +7,7 @@ use crate::hardware::Hardware;
 
 /// A processor, and the tasks `T` that wait for it.
 #[derive(Clone, Debug)]
-pub(super) struct Processor<T> {
+pub(super) struct HostProcessor<T> {
     waiting: VecDeque<T>,
     /// The task whose time runs, or that waits for the adapter.
     present: Option<T>,
@@ -22,9 +22,9 @@ pub(super) struct TaskCost {
     pub(super) memory_bytes: u64,
 }
 
-impl<T: Copy> Processor<T> {
-    pub(super) fn new() -> Processor<T> {
-        Processor { waiting: VecDeque::new(), present: None, since: 0, busy: 0 }
+impl<T: Copy> HostProcessor<T> {
+    pub(super) fn new() -> HostProcessor<T> {
+        HostProcessor { waiting: VecDeque::new(), present: None, since: 0, busy: 0 }
     }
 
     /// Appends a task.

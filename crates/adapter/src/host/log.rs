@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{BufRead, Read};
 use std::str::FromStr;
 
-use crate::hardware::{Command, Register};
+use crate::hardware::{AdapterRegister, DmaCommand};
 
 /// The first line.
 pub const FIRST_LINE: &str = "pathlength-adapter-log 1";
@@ -18,15 +18,15 @@ const LONGEST_LINE: usize = 200;
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogRecord {
+pub enum AdapterLogRecord {
     /// The processor works for so many ns.
     Delay(u32),
     /// It reads a CSR, and waits for the value.
-    Read(Register),
+    Read(AdapterRegister),
     /// It writes a CSR.
-    Write(Register, u32),
+    Write(AdapterRegister, u32),
     /// It writes a command into the ring, at an index.
-    Command(u32, Command),
+    Command(u32, DmaCommand),
     /// It writes bytes to the data memory by programmed I/O: the address there, and the number.
     Store(u32, u32),
     /// It reads a packet by programmed I/O: the packet, and the number of bytes.
@@ -69,15 +69,15 @@ pub enum LogError {
     },
 }
 
-const REGISTERS: [(&str, Register); 8] = [
-    ("cause", Register::Cause),
-    ("command-producer", Register::CommandProducer),
-    ("command-consumer", Register::CommandConsumer),
-    ("summary-consumer", Register::SummaryConsumer),
-    ("first-holdoff", Register::FirstHoldoff),
-    ("second-holdoff", Register::SecondHoldoff),
-    ("reset", Register::Reset),
-    ("other", Register::Other),
+const REGISTERS: [(&str, AdapterRegister); 8] = [
+    ("cause", AdapterRegister::Cause),
+    ("command-producer", AdapterRegister::CommandProducer),
+    ("command-consumer", AdapterRegister::CommandConsumer),
+    ("summary-consumer", AdapterRegister::SummaryConsumer),
+    ("first-holdoff", AdapterRegister::FirstHoldoff),
+    ("second-holdoff", AdapterRegister::SecondHoldoff),
+    ("reset", AdapterRegister::Reset),
+    ("other", AdapterRegister::Other),
 ];
 
 const AWAITED: [(&str, Awaited); 4] = [
@@ -91,31 +91,35 @@ fn named<T: Copy + PartialEq>(names: &'static [(&str, T)], value: T) -> &'static
     names.iter().find(|(_, one)| *one == value).map_or("", |(name, _)| name)
 }
 
-impl fmt::Display for LogRecord {
+impl fmt::Display for AdapterLogRecord {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match *self {
-            LogRecord::Delay(nanoseconds) => write!(f, "delay {nanoseconds}"),
-            LogRecord::Read(register) => write!(f, "read {}", named(&REGISTERS, register)),
-            LogRecord::Write(register, value) => write!(f, "write {} {value}", named(&REGISTERS, register)),
-            LogRecord::Store(adapter, bytes) => write!(f, "store {adapter} {bytes}"),
-            LogRecord::Load(packet, bytes) => write!(f, "load {packet} {bytes}"),
-            LogRecord::Arrive(circuit, bytes) => write!(f, "arrive {circuit} {bytes}"),
-            LogRecord::Await(awaited, number) => write!(f, "await {} {number}", named(&AWAITED, awaited)),
-            LogRecord::Command(index, command) => {
+            AdapterLogRecord::Delay(nanoseconds) => write!(f, "delay {nanoseconds}"),
+            AdapterLogRecord::Read(register) => write!(f, "read {}", named(&REGISTERS, register)),
+            AdapterLogRecord::Write(register, value) => {
+                write!(f, "write {} {value}", named(&REGISTERS, register))
+            }
+            AdapterLogRecord::Store(adapter, bytes) => write!(f, "store {adapter} {bytes}"),
+            AdapterLogRecord::Load(packet, bytes) => write!(f, "load {packet} {bytes}"),
+            AdapterLogRecord::Arrive(circuit, bytes) => write!(f, "arrive {circuit} {bytes}"),
+            AdapterLogRecord::Await(awaited, number) => {
+                write!(f, "await {} {number}", named(&AWAITED, awaited))
+            }
+            AdapterLogRecord::Command(index, command) => {
                 write!(f, "command {index} ")?;
                 match command {
-                    Command::CopyToAdapter { host, adapter, bytes } => {
+                    DmaCommand::CopyToAdapter { host, adapter, bytes } => {
                         write!(f, "copy-to-adapter {host} {adapter} {bytes}")
                     }
-                    Command::Transmit { circuit, adapter, bytes, packet_bytes } => {
+                    DmaCommand::Transmit { circuit, adapter, bytes, packet_bytes } => {
                         write!(f, "transmit {circuit} {adapter} {bytes} {packet_bytes}")
                     }
-                    Command::Send { circuit, host, bytes } => write!(f, "send {circuit} {host} {bytes}"),
-                    Command::CopyToHost { packet, offset, host, bytes } => {
+                    DmaCommand::Send { circuit, host, bytes } => write!(f, "send {circuit} {host} {bytes}"),
+                    DmaCommand::CopyToHost { packet, offset, host, bytes } => {
                         write!(f, "copy-to-host {packet} {offset} {host} {bytes}")
                     }
-                    Command::Recycle { packet } => write!(f, "recycle {packet}"),
-                    Command::Report => f.write_str("report"),
+                    DmaCommand::Recycle { packet } => write!(f, "recycle {packet}"),
+                    DmaCommand::Report => f.write_str("report"),
                 }
             }
         }
@@ -123,9 +127,9 @@ impl fmt::Display for LogRecord {
 }
 
 /// The words of a line.
-struct Words<'a>(std::str::Split<'a, char>);
+struct RecordWords<'a>(std::str::Split<'a, char>);
 
-impl Words<'_> {
+impl RecordWords<'_> {
     fn number<T: FromStr>(&mut self, name: &str) -> Result<T, String> {
         let word = self.0.next().ok_or_else(|| format!("{name} is missing"))?;
         let is_decimal = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
@@ -142,32 +146,32 @@ impl Words<'_> {
         })
     }
 
-    fn command(&mut self) -> Result<Command, String> {
+    fn command(&mut self) -> Result<DmaCommand, String> {
         Ok(match self.0.next().unwrap_or("") {
-            "copy-to-adapter" => Command::CopyToAdapter {
+            "copy-to-adapter" => DmaCommand::CopyToAdapter {
                 host: self.number("the host's address")?,
                 adapter: self.number("the adapter's address")?,
                 bytes: self.number("the number of bytes")?,
             },
-            "transmit" => Command::Transmit {
+            "transmit" => DmaCommand::Transmit {
                 circuit: self.number("the circuit")?,
                 adapter: self.number("the adapter's address")?,
                 bytes: self.number("the number of bytes")?,
                 packet_bytes: self.number("the size of packets")?,
             },
-            "send" => Command::Send {
+            "send" => DmaCommand::Send {
                 circuit: self.number("the circuit")?,
                 host: self.number("the host's address")?,
                 bytes: self.number("the number of bytes")?,
             },
-            "copy-to-host" => Command::CopyToHost {
+            "copy-to-host" => DmaCommand::CopyToHost {
                 packet: self.number("the packet")?,
                 offset: self.number("the offset")?,
                 host: self.number("the host's address")?,
                 bytes: self.number("the number of bytes")?,
             },
-            "recycle" => Command::Recycle { packet: self.number("the packet")? },
-            "report" => Command::Report,
+            "recycle" => DmaCommand::Recycle { packet: self.number("the packet")? },
+            "report" => DmaCommand::Report,
             other => {
                 return Err(format!(
                     "{other:?} is no command: give copy-to-adapter, transmit, send, copy-to-host, recycle, report"
@@ -177,22 +181,29 @@ impl Words<'_> {
     }
 }
 
-impl FromStr for LogRecord {
+impl FromStr for AdapterLogRecord {
     type Err = String;
 
-    fn from_str(line: &str) -> Result<LogRecord, String> {
-        let mut words = Words(line.split(' '));
+    fn from_str(line: &str) -> Result<AdapterLogRecord, String> {
+        let mut words = RecordWords(line.split(' '));
         let record = match words.0.next().unwrap_or("") {
-            "delay" => LogRecord::Delay(words.number("the time")?),
-            "read" => LogRecord::Read(words.name("register", &REGISTERS)?),
-            "write" => LogRecord::Write(words.name("register", &REGISTERS)?, words.number("the value")?),
-            "command" => LogRecord::Command(words.number("the index")?, words.command()?),
-            "store" => {
-                LogRecord::Store(words.number("the adapter's address")?, words.number("the number of bytes")?)
+            "delay" => AdapterLogRecord::Delay(words.number("the time")?),
+            "read" => AdapterLogRecord::Read(words.name("register", &REGISTERS)?),
+            "write" => {
+                AdapterLogRecord::Write(words.name("register", &REGISTERS)?, words.number("the value")?)
             }
-            "load" => LogRecord::Load(words.number("the packet")?, words.number("the number of bytes")?),
-            "arrive" => LogRecord::Arrive(words.number("the circuit")?, words.number("the number of bytes")?),
-            "await" => LogRecord::Await(words.name("event", &AWAITED)?, words.number("the number")?),
+            "command" => AdapterLogRecord::Command(words.number("the index")?, words.command()?),
+            "store" => AdapterLogRecord::Store(
+                words.number("the adapter's address")?,
+                words.number("the number of bytes")?,
+            ),
+            "load" => {
+                AdapterLogRecord::Load(words.number("the packet")?, words.number("the number of bytes")?)
+            }
+            "arrive" => {
+                AdapterLogRecord::Arrive(words.number("the circuit")?, words.number("the number of bytes")?)
+            }
+            "await" => AdapterLogRecord::Await(words.name("event", &AWAITED)?, words.number("the number")?),
             other => {
                 return Err(format!(
                     "{other:?} is no record: give delay, read, write, command, store, load, arrive, await"
@@ -248,7 +259,7 @@ impl<R: BufRead> LogReader<R> {
         std::str::from_utf8(&self.text).map(Some).map_err(|_| wrong("it is not text".into()))
     }
 
-    fn next_record(&mut self) -> Result<Option<LogRecord>, LogError> {
+    fn next_record(&mut self) -> Result<Option<AdapterLogRecord>, LogError> {
         loop {
             let Some(text) = self.next_line()? else { return Ok(None) };
             if text.is_empty() || text.starts_with('#') {
@@ -261,9 +272,9 @@ impl<R: BufRead> LogReader<R> {
 }
 
 impl<R: BufRead> Iterator for LogReader<R> {
-    type Item = Result<LogRecord, LogError>;
+    type Item = Result<AdapterLogRecord, LogError>;
 
-    fn next(&mut self) -> Option<Result<LogRecord, LogError>> {
+    fn next(&mut self) -> Option<Result<AdapterLogRecord, LogError>> {
         if self.has_failed {
             return None;
         }

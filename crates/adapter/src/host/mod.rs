@@ -17,7 +17,7 @@ pub use ring::CommandRing;
 pub use traffic::Traffic;
 
 /// A program of the host: it learns events and drives the adapter.
-pub trait HostProgram {
+pub trait AdapterProgram {
     /// Begins.
     fn start(&mut self, hardware: &mut Hardware);
     /// Learns an event.
@@ -28,7 +28,7 @@ pub trait HostProgram {
 
 /// An adapter with the program that drives it.
 #[derive(Clone, Debug)]
-pub struct Model<H> {
+pub struct AdapterModel<H> {
     hardware: Hardware,
     host: H,
     is_started: bool,
@@ -44,17 +44,22 @@ pub struct Stalled {
     pub time: u64,
 }
 
-impl<H: HostProgram> Model<H> {
+impl<H: AdapterProgram> AdapterModel<H> {
     /// A model at its start.
     ///
     /// # Panics
     ///
     /// If packets are to have contents, but the adapter has hidden buffers.
-    pub fn new(description: &AdapterDescription, far_end: FarEnd, faults: LinkFaults, host: H) -> Model<H> {
+    pub fn new(
+        description: &AdapterDescription,
+        far_end: FarEnd,
+        faults: LinkFaults,
+        host: H,
+    ) -> AdapterModel<H> {
         let has_contents = matches!(far_end, FarEnd::LoopWithContents(_));
         let is_exposed = description.buffering == crate::description::Buffering::Exposed;
         assert!(is_exposed || !has_contents, "hidden buffers have no contents in this model");
-        Model { hardware: Hardware::new(description, far_end, faults), host, is_started: false }
+        AdapterModel { hardware: Hardware::new(description, far_end, faults), host, is_started: false }
     }
 
     /// The hardware.

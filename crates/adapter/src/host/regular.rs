@@ -5,7 +5,7 @@ use crate::aal5;
 use crate::clock::Picoseconds;
 use crate::description::DescriptionError;
 use crate::hardware::AdapterCounts;
-use crate::interconnect::BusCounts;
+use crate::interconnect::InterconnectCounts;
 
 /// Where packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub struct TrafficResult {
     /// The adapter's counts.
     pub counts: AdapterCounts,
     /// The bus's counts.
-    pub bus: BusCounts,
+    pub bus: InterconnectCounts,
     /// The bus's cycles.
     pub bus_cycles: u64,
     /// Shares of the time in which the data memory, the control memory and the host's memory were busy.

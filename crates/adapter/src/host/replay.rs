@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::log::{Awaited, LogError, LogRecord};
-use super::{HostProgram, Model};
+use super::log::{AdapterLogRecord, Awaited, LogError};
+use super::{AdapterModel, AdapterProgram};
 use crate::clock::{NANOSECOND, Picoseconds};
 use crate::description::AdapterDescription;
 use crate::faults::LinkFaults;
-use crate::hardware::{AdapterCounts, Command, FarEnd, Hardware, HostEvent};
-use crate::interconnect::BusCounts;
+use crate::hardware::{AdapterCounts, DmaCommand, FarEnd, Hardware, HostEvent};
+use crate::interconnect::InterconnectCounts;
 
 /// A log as a program of the host: it does what the log says, one record after another.
 #[derive(Debug)]
@@ -61,10 +61,10 @@ pub struct ReplayResult {
     /// The adapter's counts.
     pub counts: AdapterCounts,
     /// The bus's counts.
-    pub bus: BusCounts,
+    pub bus: InterconnectCounts,
 }
 
-impl<I: Iterator<Item = Result<LogRecord, LogError>>> LogReplay<I> {
+impl<I: Iterator<Item = Result<AdapterLogRecord, LogError>>> LogReplay<I> {
     /// Replays records on an adapter.
     ///
     /// ```
@@ -91,7 +91,7 @@ impl<I: Iterator<Item = Result<LogRecord, LogError>>> LogReplay<I> {
             expected: vec![VecDeque::new(); description.link.circuits as usize],
             packets: Vec::new(),
         };
-        let mut model = Model::new(description, FarEnd::Network, LinkFaults::NONE, replay);
+        let mut model = AdapterModel::new(description, FarEnd::Network, LinkFaults::NONE, replay);
         let ended = model.run();
         // What the adapter still does after the last record.
         while ended.is_ok() && model.step() {}
@@ -145,37 +145,37 @@ impl<I: Iterator<Item = Result<LogRecord, LogError>>> LogReplay<I> {
         }
     }
 
-    fn apply(&mut self, record: LogRecord, hardware: &mut Hardware) {
+    fn apply(&mut self, record: AdapterLogRecord, hardware: &mut Hardware) {
         match record {
-            LogRecord::Delay(nanoseconds) => {
+            AdapterLogRecord::Delay(nanoseconds) => {
                 hardware.wake_after(Picoseconds::from(nanoseconds) * NANOSECOND);
                 self.waits = Some(Waiting::Timer);
             }
-            LogRecord::Read(register) => {
+            AdapterLogRecord::Read(register) => {
                 hardware.read_register(register);
                 self.waits = Some(Waiting::Value);
             }
-            LogRecord::Write(register, value) => hardware.write_register(register, value),
-            LogRecord::Command(index, command) => {
+            AdapterLogRecord::Write(register, value) => hardware.write_register(register, value),
+            AdapterLogRecord::Command(index, command) => {
                 hardware.write_command(index, self.with_packet(command));
             }
-            LogRecord::Store(adapter, bytes) if bytes > 0 => {
+            AdapterLogRecord::Store(adapter, bytes) if bytes > 0 => {
                 hardware.programmed_write(0, adapter, bytes, 0);
                 self.waits = Some(Waiting::Moved);
             }
-            LogRecord::Load(packet, bytes) if bytes > 0 => {
+            AdapterLogRecord::Load(packet, bytes) if bytes > 0 => {
                 hardware.programmed_read(self.number(packet), 0, bytes, 0);
                 self.waits = Some(Waiting::Moved);
             }
-            LogRecord::Store(..) | LogRecord::Load(..) => {}
-            LogRecord::Arrive(circuit, bytes) => {
+            AdapterLogRecord::Store(..) | AdapterLogRecord::Load(..) => {}
+            AdapterLogRecord::Arrive(circuit, bytes) => {
                 if let Some(expected) = self.expected.get_mut(circuit as usize) {
                     expected.push_back(self.packets.len());
                 }
                 self.packets.push(None);
                 hardware.remote_send(circuit, bytes);
             }
-            LogRecord::Await(awaited, number) => self.waits = Some(Waiting::Events(awaited, number)),
+            AdapterLogRecord::Await(awaited, number) => self.waits = Some(Waiting::Events(awaited, number)),
         }
     }
 
@@ -184,18 +184,18 @@ impl<I: Iterator<Item = Result<LogRecord, LogError>>> LogReplay<I> {
         self.packets.get(packet as usize).copied().flatten().unwrap_or(u32::MAX)
     }
 
-    fn with_packet(&self, command: Command) -> Command {
+    fn with_packet(&self, command: DmaCommand) -> DmaCommand {
         match command {
-            Command::CopyToHost { packet, offset, host, bytes } => {
-                Command::CopyToHost { packet: self.number(packet), offset, host, bytes }
+            DmaCommand::CopyToHost { packet, offset, host, bytes } => {
+                DmaCommand::CopyToHost { packet: self.number(packet), offset, host, bytes }
             }
-            Command::Recycle { packet } => Command::Recycle { packet: self.number(packet) },
+            DmaCommand::Recycle { packet } => DmaCommand::Recycle { packet: self.number(packet) },
             other => other,
         }
     }
 }
 
-impl<I: Iterator<Item = Result<LogRecord, LogError>>> HostProgram for LogReplay<I> {
+impl<I: Iterator<Item = Result<AdapterLogRecord, LogError>>> AdapterProgram for LogReplay<I> {
     fn start(&mut self, hardware: &mut Hardware) {
         self.go_on(hardware);
     }

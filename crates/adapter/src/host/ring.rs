@@ -2,20 +2,20 @@
 
 use std::collections::VecDeque;
 
-use crate::hardware::{Command, Hardware};
+use crate::hardware::{DmaCommand, Hardware};
 
 /// The commands that the host wants executed: those in the ring, and those for which it has no room yet.
 #[derive(Clone, Debug, Default)]
 pub struct CommandRing {
     producer: u32,
     in_ring: u32,
-    waiting: VecDeque<Command>,
+    waiting: VecDeque<DmaCommand>,
     is_changed: bool,
 }
 
 impl CommandRing {
     /// Appends a command. The adapter does not know before it is told of the new index.
-    pub fn push(&mut self, hardware: &mut Hardware, command: Command) {
+    pub fn push(&mut self, hardware: &mut Hardware, command: DmaCommand) {
         self.waiting.push_back(command);
         self.fill(hardware);
     }

@@ -1,17 +1,17 @@
 //! Regular traffic: packets of one size, sent, received, or both, as the driver of the description does it.
 
-use super::cpu::{Processor, TaskCost};
+use super::cpu::{HostProcessor, TaskCost};
 use super::regular::{DataOrigin, TrafficDirection, TrafficError, TrafficResult, TrafficSettings};
 use super::ring::CommandRing;
-use super::{HostProgram, Model};
+use super::{AdapterModel, AdapterProgram};
 use crate::aal5;
 use crate::description::{AdapterDescription, Buffering, DriverDescription, Mover};
 use crate::faults::LinkFaults;
-use crate::hardware::{Command, FarEnd, Hardware, HostEvent, PacketSummary, Register};
+use crate::hardware::{AdapterRegister, DmaCommand, FarEnd, Hardware, HostEvent, PacketSummary};
 
 /// A task of the processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Task {
+enum DriverTask {
     /// The application makes a packet, and the stack sends it.
     Send(u64),
     /// A packet whose data are in the adapter's or the host's memory.
@@ -37,7 +37,7 @@ pub struct Traffic {
     inline: u32,
     has_interrupts: bool,
     holdoff_ns: [u32; 2],
-    processor: Processor<Task>,
+    processor: HostProcessor<DriverTask>,
     ring: CommandRing,
     /// Reads of CSRs whose values the present task awaits.
     awaited: u32,
@@ -94,7 +94,7 @@ impl Traffic {
             inline: if description.driver.uses_summary { description.receive.inline() } else { 0 },
             has_interrupts: description.interrupts.is_some(),
             holdoff_ns: description.interrupts.as_ref().map_or([0; 2], |one| one.holdoff_ns),
-            processor: Processor::new(),
+            processor: HostProcessor::new(),
             ring: CommandRing::default(),
             awaited: 0,
             is_moving: false,
@@ -128,7 +128,7 @@ impl Traffic {
             TrafficDirection::Loop => FarEnd::Loop,
             _ => FarEnd::Network,
         };
-        let mut model = Model::new(description, far_end, LinkFaults::NONE, traffic);
+        let mut model = AdapterModel::new(description, far_end, LinkFaults::NONE, traffic);
         model.run()?;
         let (hardware, host) = (model.hardware(), model.host());
         let time = hardware.now();
@@ -149,7 +149,7 @@ impl Traffic {
         driver: &DriverDescription,
         settings: &TrafficSettings,
         moves_itself: bool,
-    ) -> impl Fn(&Task) -> TaskCost {
+    ) -> impl Fn(&DriverTask) -> TaskCost {
         let bytes = u64::from(settings.bytes);
         // Who only sends reads nothing.
         let receives = settings.direction != TrafficDirection::Send;
@@ -159,16 +159,16 @@ impl Traffic {
         let is_application = settings.origin == DataOrigin::Application;
         let (send_ns, receive_ns, latency_ns) = (driver.send_ns, driver.receive_ns, driver.latency_ns);
         move |task| match task {
-            Task::Send(_) if is_application => {
+            DriverTask::Send(_) if is_application => {
                 TaskCost { nanoseconds: u64::from(send_ns) + lock, memory_bytes: send * bytes }
             }
-            Task::Send(_) | Task::End(_) => TaskCost::default(),
+            DriverTask::Send(_) | DriverTask::End(_) => TaskCost::default(),
             // Data of a device were not made by an application: the stack's time is spent when they are there.
-            Task::Transmit(_) if is_application => TaskCost::default(),
-            Task::Transmit(_) => TaskCost { nanoseconds: send_ns.into(), memory_bytes: 0 },
-            Task::Service(_) => TaskCost { nanoseconds: latency_ns.into(), memory_bytes: 0 },
-            Task::Receive(_) => TaskCost { nanoseconds: u64::from(receive_ns) + lock, memory_bytes: 0 },
-            Task::Deliver => TaskCost { nanoseconds: 0, memory_bytes: receive * bytes },
+            DriverTask::Transmit(_) if is_application => TaskCost::default(),
+            DriverTask::Transmit(_) => TaskCost { nanoseconds: send_ns.into(), memory_bytes: 0 },
+            DriverTask::Service(_) => TaskCost { nanoseconds: latency_ns.into(), memory_bytes: 0 },
+            DriverTask::Receive(_) => TaskCost { nanoseconds: u64::from(receive_ns) + lock, memory_bytes: 0 },
+            DriverTask::Deliver => TaskCost { nanoseconds: 0, memory_bytes: receive * bytes },
         }
     }
 
@@ -182,7 +182,7 @@ impl Traffic {
             && self.sent < self.settings.packets
             && self.in_flight < self.driver.window.into()
         {
-            self.processor.push(Task::Send(self.sent));
+            self.processor.push(DriverTask::Send(self.sent));
             self.sent += 1;
             self.in_flight += 1;
         }
@@ -199,18 +199,19 @@ impl Traffic {
     fn task_done(&mut self, hardware: &mut Hardware) {
         let Some(task) = self.processor.present() else { return };
         match task {
-            Task::Send(packet) => self.send(packet, hardware),
-            Task::Transmit(packet) => self.transmit(packet, hardware),
-            Task::Service(_) => {
+            DriverTask::Send(packet) => self.send(packet, hardware),
+            DriverTask::Transmit(packet) => self.transmit(packet, hardware),
+            DriverTask::Service(_) => {
                 self.awaited = self.driver.service_reads;
                 (0..self.awaited).for_each(|read| {
-                    let first = if self.has_interrupts { Register::Cause } else { Register::Other };
-                    hardware.read_register(if read == 0 { first } else { Register::CommandConsumer });
+                    let first =
+                        if self.has_interrupts { AdapterRegister::Cause } else { AdapterRegister::Other };
+                    hardware.read_register(if read == 0 { first } else { AdapterRegister::CommandConsumer });
                 });
             }
-            Task::Receive(summary) => self.receive(summary, hardware),
-            Task::Deliver => self.deliver(),
-            Task::End(class) => self.end_service(class, hardware),
+            DriverTask::Receive(summary) => self.receive(summary, hardware),
+            DriverTask::Deliver => self.deliver(),
+            DriverTask::End(class) => self.end_service(class, hardware),
         }
         self.end_unless_waiting(hardware);
     }
@@ -220,7 +221,7 @@ impl Traffic {
         if self.awaited > 0 || self.is_moving {
             return;
         }
-        if let Some(Task::Service(class)) = self.processor.present() {
+        if let Some(DriverTask::Service(class)) = self.processor.present() {
             self.found(class);
         }
         self.end_task(hardware);
@@ -230,9 +231,10 @@ impl Traffic {
     fn found(&mut self, class: Option<usize>) {
         let completed = std::mem::take(&mut self.completed);
         let summaries = std::mem::take(&mut self.summaries);
-        let delivered = std::iter::repeat_n(Task::Deliver, completed as usize);
-        let end = class.map(Task::End);
-        let tasks: Vec<Task> = summaries.into_iter().map(Task::Receive).chain(delivered).chain(end).collect();
+        let delivered = std::iter::repeat_n(DriverTask::Deliver, completed as usize);
+        let end = class.map(DriverTask::End);
+        let tasks: Vec<DriverTask> =
+            summaries.into_iter().map(DriverTask::Receive).chain(delivered).chain(end).collect();
         self.processor.push_first(tasks.into_iter());
     }
 
@@ -255,7 +257,7 @@ impl Traffic {
             DataOrigin::DeviceToAdapter => return hardware.peer_write(bytes, true, packet as u32),
         }
         if self.buffering == Buffering::Hidden {
-            self.ring.push(hardware, Command::Send { circuit, host, bytes });
+            self.ring.push(hardware, DmaCommand::Send { circuit, host, bytes });
         } else if self.programmed(self.driver.send) {
             self.is_moving = true;
             return hardware.programmed_write(host, adapter, bytes, packet as u32);
@@ -270,7 +272,7 @@ impl Traffic {
         let (host, adapter) = (self.host_address(packet), self.adapter_address(packet));
         for (offset, bytes) in pages(self.settings.bytes, self.page) {
             let (host, adapter) = (host + u64::from(offset), adapter + offset);
-            self.ring.push(hardware, Command::CopyToAdapter { host, adapter, bytes });
+            self.ring.push(hardware, DmaCommand::CopyToAdapter { host, adapter, bytes });
         }
     }
 
@@ -278,7 +280,7 @@ impl Traffic {
         let (adapter, bytes) = (self.adapter_address(packet), self.settings.bytes);
         let (circuit, packet_bytes) =
             (packet % u64::from(self.settings.circuits), self.settings.hardware_packets);
-        let command = Command::Transmit { circuit: circuit as u32, adapter, bytes, packet_bytes };
+        let command = DmaCommand::Transmit { circuit: circuit as u32, adapter, bytes, packet_bytes };
         self.ring.push(hardware, command);
     }
 
@@ -292,7 +294,7 @@ impl Traffic {
             (DataOrigin::DeviceToHost, Buffering::Hidden) => {
                 let (host, bytes) = (self.host_address(packet), self.settings.bytes);
                 let circuit = (packet % u64::from(self.settings.circuits)) as u32;
-                self.ring.push(hardware, Command::Send { circuit, host, bytes });
+                self.ring.push(hardware, DmaCommand::Send { circuit, host, bytes });
             }
             _ => self.push_transmit(packet, hardware),
         }
@@ -300,25 +302,25 @@ impl Traffic {
     }
 
     fn send_registers(&mut self, hardware: &mut Hardware) {
-        (0..self.driver.send_reads).for_each(|_| hardware.read_register(Register::Other));
+        (0..self.driver.send_reads).for_each(|_| hardware.read_register(AdapterRegister::Other));
         self.awaited += self.driver.send_reads;
-        (1..self.driver.send_writes).for_each(|_| hardware.write_register(Register::Other, 0));
+        (1..self.driver.send_writes).for_each(|_| hardware.write_register(AdapterRegister::Other, 0));
         self.tell_producer(hardware);
     }
 
     fn tell_producer(&mut self, hardware: &mut Hardware) {
         if let Some(producer) = self.ring.take_producer() {
-            hardware.write_register(Register::CommandProducer, producer);
+            hardware.write_register(AdapterRegister::CommandProducer, producer);
         }
     }
 
     fn receive(&mut self, summary: PacketSummary, hardware: &mut Hardware) {
         self.received = (self.received + 1) % hardware.description().receive.ring;
         match summary.packet {
-            None => self.processor.push_first(std::iter::once(Task::Deliver)),
+            None => self.processor.push_first(std::iter::once(DriverTask::Deliver)),
             Some(packet) if summary.bytes <= self.inline => {
-                self.ring.push(hardware, Command::Recycle { packet });
-                self.processor.push_first(std::iter::once(Task::Deliver));
+                self.ring.push(hardware, DmaCommand::Recycle { packet });
+                self.processor.push_first(std::iter::once(DriverTask::Deliver));
             }
             Some(packet) if self.programmed(self.driver.receive) => {
                 self.is_moving = true;
@@ -328,25 +330,25 @@ impl Traffic {
                 let host = self.host_address(self.done);
                 for (offset, bytes) in pages(summary.bytes, self.page) {
                     let host = host + u64::from(offset);
-                    self.ring.push(hardware, Command::CopyToHost { packet, offset, host, bytes });
+                    self.ring.push(hardware, DmaCommand::CopyToHost { packet, offset, host, bytes });
                 }
-                self.ring.push(hardware, Command::Recycle { packet });
+                self.ring.push(hardware, DmaCommand::Recycle { packet });
             }
         }
         if !self.has_interrupts {
             let writes = self.driver.service_writes.saturating_sub(2);
-            (0..writes).for_each(|_| hardware.write_register(Register::Other, 0));
-            hardware.write_register(Register::SummaryConsumer, self.received);
+            (0..writes).for_each(|_| hardware.write_register(AdapterRegister::Other, 0));
+            hardware.write_register(AdapterRegister::SummaryConsumer, self.received);
             self.tell_producer(hardware);
         }
     }
 
     fn end_service(&mut self, class: usize, hardware: &mut Hardware) {
         self.tell_producer(hardware);
-        hardware.write_register(Register::SummaryConsumer, self.received);
+        hardware.write_register(AdapterRegister::SummaryConsumer, self.received);
         let writes = self.driver.service_writes.saturating_sub(3);
-        (0..writes).for_each(|_| hardware.write_register(Register::Other, 0));
-        let register = [Register::FirstHoldoff, Register::SecondHoldoff][class];
+        (0..writes).for_each(|_| hardware.write_register(AdapterRegister::Other, 0));
+        let register = [AdapterRegister::FirstHoldoff, AdapterRegister::SecondHoldoff][class];
         hardware.write_register(register, self.holdoff_ns[class]);
     }
 
@@ -361,7 +363,7 @@ impl Traffic {
         if self.has_interrupts {
             self.completed += 1;
         } else {
-            self.processor.push(Task::Deliver);
+            self.processor.push(DriverTask::Deliver);
             self.go_on(hardware);
         }
     }
@@ -380,7 +382,7 @@ impl Traffic {
     }
 }
 
-impl HostProgram for Traffic {
+impl AdapterProgram for Traffic {
     fn start(&mut self, hardware: &mut Hardware) {
         hardware.set_remote_interval(self.settings.interval);
         self.request(hardware);
@@ -395,21 +397,21 @@ impl HostProgram for Traffic {
                 self.end_unless_waiting(hardware);
             }
             HostEvent::Interrupt(class) => {
-                self.processor.push_first(std::iter::once(Task::Service(Some(class))));
+                self.processor.push_first(std::iter::once(DriverTask::Service(Some(class))));
                 self.go_on(hardware);
             }
             HostEvent::Summary(summary) => {
                 self.request(hardware);
                 self.summaries.push(summary);
                 if !self.has_interrupts {
-                    self.processor.push(Task::Service(None));
+                    self.processor.push(DriverTask::Service(None));
                     self.go_on(hardware);
                 }
             }
             HostEvent::Executed(command) => {
                 self.ring.executed(hardware);
                 // The last part of a packet; its buffers are recycled by the next command.
-                if matches!(command, Command::CopyToHost { offset, bytes, .. } if offset + bytes >= self.settings.bytes)
+                if matches!(command, DmaCommand::CopyToHost { offset, bytes, .. } if offset + bytes >= self.settings.bytes)
                 {
                     self.complete(hardware);
                 }
@@ -419,23 +421,23 @@ impl HostProgram for Traffic {
             }
             HostEvent::Transmitted => {}
             HostEvent::Moved(packet) => match self.processor.present() {
-                Some(Task::Send(sent)) if self.is_moving => {
+                Some(DriverTask::Send(sent)) if self.is_moving => {
                     self.is_moving = false;
                     self.push_transmit(sent, hardware);
                     self.send_registers(hardware);
                     self.end_unless_waiting(hardware);
                 }
-                Some(Task::Receive(_)) if self.is_moving => {
+                Some(DriverTask::Receive(_)) if self.is_moving => {
                     self.is_moving = false;
-                    self.ring.push(hardware, Command::Recycle { packet });
-                    self.processor.push_first(std::iter::once(Task::Deliver));
+                    self.ring.push(hardware, DmaCommand::Recycle { packet });
+                    self.processor.push_first(std::iter::once(DriverTask::Deliver));
                     if !self.has_interrupts {
                         self.tell_producer(hardware);
                     }
                     self.end_unless_waiting(hardware);
                 }
                 _ => {
-                    self.processor.push(Task::Transmit(packet.into()));
+                    self.processor.push(DriverTask::Transmit(packet.into()));
                     self.go_on(hardware);
                 }
             },

@@ -2,20 +2,20 @@
 
 use std::collections::VecDeque;
 
-use super::{BusCounts, BusTransaction, EndedTransaction, Master, TransactionKind};
-use crate::clock::{Clock, NEVER, Picoseconds};
+use super::{BusTransaction, EndedTransaction, InterconnectCounts, Master, TransactionKind};
+use crate::clock::{HardwareClock, NEVER, Picoseconds};
 use crate::description::BusDescription;
 
 /// The two directions of a link.
 #[derive(Clone, Debug)]
 pub struct Express<P> {
-    clock: Clock,
+    clock: HardwareClock,
     width: u64,
     header: u64,
     gap: u64,
     to_host: Direction<P>,
     to_adapter: Direction<P>,
-    counts: BusCounts,
+    counts: InterconnectCounts,
 }
 
 /// A direction, which sends in order.
@@ -61,13 +61,13 @@ impl<P: Copy> Express<P> {
     pub fn new(description: &BusDescription) -> Express<P> {
         let direction = || Direction { free: 0, carried: VecDeque::new(), fetched: VecDeque::new() };
         Express {
-            clock: Clock::of_mhz(description.clock_mhz),
+            clock: HardwareClock::of_mhz(description.clock_mhz),
             width: u64::from(description.bits / 8),
             header: description.address.into(),
             gap: description.turnaround.into(),
             to_host: direction(),
             to_adapter: direction(),
-            counts: BusCounts::default(),
+            counts: InterconnectCounts::default(),
         }
     }
 
@@ -123,12 +123,12 @@ impl<P: Copy> Express<P> {
     }
 
     /// The counts so far.
-    pub fn counts(&self) -> BusCounts {
+    pub fn counts(&self) -> InterconnectCounts {
         self.counts
     }
 
     /// The link's clock.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> HardwareClock {
         self.clock
     }
 }

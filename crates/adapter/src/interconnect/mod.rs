@@ -3,7 +3,7 @@
 mod express;
 mod pci;
 
-use crate::clock::{Clock, Picoseconds};
+use crate::clock::{HardwareClock, Picoseconds};
 use crate::description::{BusDescription, BusKind};
 
 pub use express::Express;
@@ -62,7 +62,7 @@ pub struct EndedTransaction<P> {
 
 /// Counts of a bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BusCounts {
+pub struct InterconnectCounts {
     /// Address phases, also of tries that were retried: PCI's bus operations.
     pub operations: u64,
     /// Those of the host.
@@ -118,14 +118,14 @@ impl<P: Copy> Interconnect<P> {
         }
     }
 
-    pub(crate) fn counts(&self) -> BusCounts {
+    pub(crate) fn counts(&self) -> InterconnectCounts {
         match self {
             Interconnect::Pci(bus) => bus.counts(),
             Interconnect::Express(lanes) => lanes.counts(),
         }
     }
 
-    pub(crate) fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> HardwareClock {
         match self {
             Interconnect::Pci(bus) => bus.clock(),
             Interconnect::Express(lanes) => lanes.clock(),

@@ -7,14 +7,14 @@
 
 use std::collections::VecDeque;
 
-use super::{BusCounts, BusTransaction, EndedTransaction, MASTERS, Master, TransactionKind};
-use crate::clock::{Clock, NEVER, Picoseconds};
+use super::{BusTransaction, EndedTransaction, InterconnectCounts, MASTERS, Master, TransactionKind};
+use crate::clock::{HardwareClock, NEVER, Picoseconds};
 use crate::description::BusDescription;
 
 /// A bus with its masters.
 #[derive(Clone, Debug)]
 pub struct PciBus<P> {
-    clock: Clock,
+    clock: HardwareClock,
     width: u64,
     timing: PciTiming,
     masters: [MasterQueue<P>; MASTERS],
@@ -22,7 +22,7 @@ pub struct PciBus<P> {
     state: BusState,
     /// The first cycle in which another transaction may begin.
     free: u64,
-    counts: BusCounts,
+    counts: InterconnectCounts,
 }
 
 /// Durations in cycles.
@@ -74,7 +74,7 @@ impl<P: Copy> PciBus<P> {
     pub fn new(description: &BusDescription) -> PciBus<P> {
         let master = MasterQueue { waiting: VecDeque::new(), requested: 0, data_ready: None };
         PciBus {
-            clock: Clock::of_mhz(description.clock_mhz),
+            clock: HardwareClock::of_mhz(description.clock_mhz),
             width: u64::from(description.bits / 8),
             timing: PciTiming {
                 arbitration: description.arbitration.into(),
@@ -89,7 +89,7 @@ impl<P: Copy> PciBus<P> {
             last: MASTERS - 1,
             state: BusState::Idle,
             free: 0,
-            counts: BusCounts::default(),
+            counts: InterconnectCounts::default(),
         }
     }
 
@@ -135,12 +135,12 @@ impl<P: Copy> PciBus<P> {
     }
 
     /// The counts so far.
-    pub fn counts(&self) -> BusCounts {
+    pub fn counts(&self) -> InterconnectCounts {
         self.counts
     }
 
     /// The bus's clock.
-    pub fn clock(&self) -> Clock {
+    pub fn clock(&self) -> HardwareClock {
         self.clock
     }
 

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use pathlength_adapter::{
-    AdapterDescription, Command, CommandRing, FarEnd, Hardware, HostEvent, HostProgram, LinkFaults, Model,
-    PacketStatus, PacketSummary, Register, aal5,
+    AdapterDescription, AdapterModel, AdapterProgram, AdapterRegister, CommandRing, DmaCommand, FarEnd,
+    Hardware, HostEvent, LinkFaults, PacketStatus, PacketSummary, aal5,
 };
 
 const SLOTS: u32 = 1024;
@@ -95,32 +95,33 @@ impl RandomHost {
         for (offset, part) in [(0, first), (first, bytes - first)] {
             if part > 0 {
                 let (host, adapter) = (host + u64::from(offset), adapter + offset);
-                self.ring.push(hardware, Command::CopyToAdapter { host, adapter, bytes: part });
+                self.ring.push(hardware, DmaCommand::CopyToAdapter { host, adapter, bytes: part });
             }
         }
-        let command = Command::Transmit { circuit: circuit as u32, adapter, bytes, packet_bytes: 0 };
+        let command = DmaCommand::Transmit { circuit: circuit as u32, adapter, bytes, packet_bytes: 0 };
         self.ring.push(hardware, command);
         self.circuits[circuit].push_back(SentPacket { number, slot, bytes });
     }
 
     fn tell(&mut self, hardware: &mut Hardware) {
         if let Some(producer) = self.ring.take_producer() {
-            hardware.write_register(Register::CommandProducer, producer);
+            hardware.write_register(AdapterRegister::CommandProducer, producer);
         }
     }
 
     fn receive(&mut self, summary: PacketSummary, hardware: &mut Hardware) {
         self.without_progress = 0;
         self.consumer = (self.consumer + 1) % hardware.description().receive.ring;
-        hardware.write_register(Register::SummaryConsumer, self.consumer);
+        hardware.write_register(AdapterRegister::SummaryConsumer, self.consumer);
         let packet = summary.packet.unwrap();
         if summary.status == PacketStatus::Damaged {
             self.damaged += 1;
-            self.ring.push(hardware, Command::Recycle { packet });
+            self.ring.push(hardware, DmaCommand::Recycle { packet });
         } else {
             self.cells += aal5::cells(summary.bytes as usize) as u64;
             let host = RECEIVED + u64::from(packet % SLOTS * SLOT);
-            self.ring.push(hardware, Command::CopyToHost { packet, offset: 0, host, bytes: summary.bytes });
+            self.ring
+                .push(hardware, DmaCommand::CopyToHost { packet, offset: 0, host, bytes: summary.bytes });
             self.copied.push_back((summary, host));
         }
         self.tell(hardware);
@@ -153,15 +154,15 @@ impl RandomHost {
         let resets = self.resets_at_random && self.random.u32(0..100) == 0;
         if resets || self.without_progress > PATIENCE {
             self.is_resetting = true;
-            hardware.write_register(Register::Reset, 0);
-            return hardware.read_register(Register::Other);
+            hardware.write_register(AdapterRegister::Reset, 0);
+            return hardware.read_register(AdapterRegister::Other);
         }
         for _ in 0..self.random.u32(0..8) {
             self.send(hardware);
         }
         while self.kept.len() > self.most_kept || (!self.kept.is_empty() && self.random.bool()) {
             let packet = self.kept.swap_remove(self.random.usize(0..self.kept.len()));
-            self.ring.push(hardware, Command::Recycle { packet });
+            self.ring.push(hardware, DmaCommand::Recycle { packet });
         }
         self.tell(hardware);
     }
@@ -179,7 +180,7 @@ impl RandomHost {
     }
 }
 
-impl HostProgram for RandomHost {
+impl AdapterProgram for RandomHost {
     fn start(&mut self, hardware: &mut Hardware) {
         hardware.wake_after(1);
     }
@@ -195,7 +196,7 @@ impl HostProgram for RandomHost {
             HostEvent::Summary(summary) => self.receive(summary, hardware),
             HostEvent::Executed(command) => {
                 self.ring.executed(hardware);
-                if matches!(command, Command::CopyToHost { .. }) {
+                if matches!(command, DmaCommand::CopyToHost { .. }) {
                     self.check(hardware);
                 }
             }
@@ -241,7 +242,7 @@ fn nothing_is_lost_and_nothing_leaks() {
         let faults = LinkFaults::new(run, rate, damage);
         let host = RandomHost::new(random.fork(), description.link.circuits, target, random.bool());
         let memory = (RECEIVED * 2) as usize;
-        let mut model = Model::new(&description, FarEnd::LoopWithContents(memory), faults, host);
+        let mut model = AdapterModel::new(&description, FarEnd::LoopWithContents(memory), faults, host);
         let mut steps = 0_u32;
         while !model.host().is_finished() {
             assert!(model.step(), "run {run} stands still");

@@ -1,9 +1,9 @@
 //! Logs of drivers: what is written is read again, what is damaged is refused, and hostile commands harm nobody.
 
-use pathlength_adapter::log::{Awaited, LogReader, LogRecord};
-use pathlength_adapter::{AdapterDescription, Command, LogReplay, Register};
+use pathlength_adapter::log::{AdapterLogRecord, Awaited, LogReader};
+use pathlength_adapter::{AdapterDescription, AdapterRegister, DmaCommand, LogReplay};
 
-fn random_command(random: &mut fastrand::Rng) -> Command {
+fn random_command(random: &mut fastrand::Rng) -> DmaCommand {
     let number = |random: &mut fastrand::Rng| match random.u8(0..4) {
         0 => random.u32(..),
         1 => random.u32(0..300),
@@ -14,53 +14,53 @@ fn random_command(random: &mut fastrand::Rng) -> Command {
     let bytes = if random.bool() { random.u32(1..3000) } else { number(random) };
     let (packet, circuit) = (number(random), number(random));
     match random.u8(0..6) {
-        0 => Command::CopyToAdapter { host, adapter, bytes },
-        1 => Command::Transmit { circuit, adapter, bytes, packet_bytes: number(random) },
-        2 => Command::Send { circuit, host, bytes },
-        3 => Command::CopyToHost { packet, offset: number(random), host, bytes },
-        4 => Command::Recycle { packet },
-        _ => Command::Report,
+        0 => DmaCommand::CopyToAdapter { host, adapter, bytes },
+        1 => DmaCommand::Transmit { circuit, adapter, bytes, packet_bytes: number(random) },
+        2 => DmaCommand::Send { circuit, host, bytes },
+        3 => DmaCommand::CopyToHost { packet, offset: number(random), host, bytes },
+        4 => DmaCommand::Recycle { packet },
+        _ => DmaCommand::Report,
     }
 }
 
-fn random_record(random: &mut fastrand::Rng) -> LogRecord {
+fn random_record(random: &mut fastrand::Rng) -> AdapterLogRecord {
     let registers = [
-        Register::Cause,
-        Register::CommandProducer,
-        Register::CommandConsumer,
-        Register::SummaryConsumer,
-        Register::FirstHoldoff,
-        Register::SecondHoldoff,
-        Register::Other,
+        AdapterRegister::Cause,
+        AdapterRegister::CommandProducer,
+        AdapterRegister::CommandConsumer,
+        AdapterRegister::SummaryConsumer,
+        AdapterRegister::FirstHoldoff,
+        AdapterRegister::SecondHoldoff,
+        AdapterRegister::Other,
     ];
     let register = *random.choice(&registers).unwrap();
     match random.u8(0..12) {
-        0 => LogRecord::Delay(random.u32(0..10_000)),
-        1 => LogRecord::Read(register),
-        2 => LogRecord::Write(register, random.u32(0..2000)),
-        3 => LogRecord::Write(register, random.u32(..)),
-        4 => LogRecord::Store(random.u32(..), random.u32(0..1000)),
-        5 => LogRecord::Load(random.u32(0..30), random.u32(0..1000)),
-        6 => LogRecord::Arrive(random.u32(0..300), random.u32(0..3000)),
-        7 if random.u8(0..8) == 0 => LogRecord::Write(Register::Reset, 0),
-        _ => LogRecord::Command(random.u32(0..1100), random_command(random)),
+        0 => AdapterLogRecord::Delay(random.u32(0..10_000)),
+        1 => AdapterLogRecord::Read(register),
+        2 => AdapterLogRecord::Write(register, random.u32(0..2000)),
+        3 => AdapterLogRecord::Write(register, random.u32(..)),
+        4 => AdapterLogRecord::Store(random.u32(..), random.u32(0..1000)),
+        5 => AdapterLogRecord::Load(random.u32(0..30), random.u32(0..1000)),
+        6 => AdapterLogRecord::Arrive(random.u32(0..300), random.u32(0..3000)),
+        7 if random.u8(0..8) == 0 => AdapterLogRecord::Write(AdapterRegister::Reset, 0),
+        _ => AdapterLogRecord::Command(random.u32(0..1100), random_command(random)),
     }
 }
 
-fn text(records: &[LogRecord]) -> String {
-    let lines = records.iter().map(LogRecord::to_string);
+fn text(records: &[AdapterLogRecord]) -> String {
+    let lines = records.iter().map(AdapterLogRecord::to_string);
     std::iter::once("pathlength-adapter-log 1".into()).chain(lines).map(|line| line + "\n").collect()
 }
 
 #[test]
 fn records_are_read_as_they_are_written() {
     let mut random = fastrand::Rng::with_seed(5);
-    let mut records: Vec<LogRecord> = (0..2000).map(|_| random_record(&mut random)).collect();
+    let mut records: Vec<AdapterLogRecord> = (0..2000).map(|_| random_record(&mut random)).collect();
     for awaited in [Awaited::Summaries, Awaited::Executed, Awaited::Transmitted, Awaited::Interrupts] {
-        records.push(LogRecord::Await(awaited, random.u64(..)));
+        records.push(AdapterLogRecord::Await(awaited, random.u64(..)));
     }
     let text = text(&records);
-    let read: Vec<LogRecord> = LogReader::new(text.as_bytes()).unwrap().map(Result::unwrap).collect();
+    let read: Vec<AdapterLogRecord> = LogReader::new(text.as_bytes()).unwrap().map(Result::unwrap).collect();
     assert_eq!(read, records);
 }
 
@@ -112,7 +112,7 @@ fn damaged_logs_are_refused() {
 #[test]
 fn logs_with_random_damage_do_not_panic() {
     let mut random = fastrand::Rng::with_seed(7);
-    let records: Vec<LogRecord> = (0..50).map(|_| random_record(&mut random)).collect();
+    let records: Vec<AdapterLogRecord> = (0..50).map(|_| random_record(&mut random)).collect();
     let whole = text(&records).into_bytes();
     let mut refused = 0;
     for _ in 0..testing::sample(2000, 200_000) {

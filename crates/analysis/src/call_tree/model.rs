@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use events::record::{Entries, Entry, Event, Execution, Mark, RecordShape};
-use events::{Block, BlockId, Consumer, Image, LABELS, Object, Thread};
+use events::{Block, BlockId, Consumer, LABELS, MappedImage, Object, Thread};
 use machine::Model;
 use trace::Header;
 
@@ -329,7 +329,7 @@ impl BlockInstances {
 }
 
 impl<M: Consumer> Consumer for WithCallTree<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.definitions.names.add(image);
         self.model.map(image);
     }

@@ -5,7 +5,7 @@ mod heap;
 use std::collections::HashMap;
 
 use events::record::Heap;
-use events::{Image, Thread};
+use events::{MappedImage, Thread};
 use image::Variable;
 
 use self::heap::{BlockOrigin, Heaps};
@@ -29,7 +29,7 @@ pub struct Array {
 /// The memory of the processes of a trace, or of a program that runs.
 pub struct MemoryLayout {
     arrays: Vec<Array>,
-    images: Vec<Image>,
+    images: Vec<MappedImage>,
     /// By image: the ranges of its variables. None if they have not been read yet.
     variables: Vec<Option<Vec<Piece>>>,
     /// By process.
@@ -94,7 +94,7 @@ impl MemoryLayout {
     }
 
     /// Adds an image that blocks may belong to.
-    pub fn add_image(&mut self, image: &Image) {
+    pub fn add_image(&mut self, image: &MappedImage) {
         self.images.push(image.clone());
         self.variables.push(None);
     }
@@ -206,7 +206,7 @@ impl MemoryLayout {
         let call = caller.wrapping_sub(1);
         let mapped = self.processes.get(process as usize).map_or(&[][..], |process| &process.images);
         let has = |image: &u32| {
-            let Image { start, end, .. } = &self.images[*image as usize];
+            let MappedImage { start, end, .. } = &self.images[*image as usize];
             (*start..*end).contains(&call)
         };
         let image = mapped.iter().rev().copied().find(&has);
@@ -264,7 +264,7 @@ impl MemoryLayout {
         if let Some(known) = &self.variables[image as usize] {
             return known.clone();
         }
-        let Image { start, end, bias, .. } = self.images[image as usize];
+        let MappedImage { start, end, bias, .. } = self.images[image as usize];
         let name = names.image(Some(image));
         let rest = self.number(Array::unnamed(&format!("(data of {name})"), &name));
         let mut pieces = Vec::new();

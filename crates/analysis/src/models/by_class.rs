@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use events::{Block, Consumer, Image, Object, Thread};
+use events::{Block, Consumer, MappedImage, Object, Thread};
 use machine::{MergeableModel, Model};
 
 use super::{ExecutionPart, InstructionResults, SummedOverProcesses, named};
@@ -81,7 +81,7 @@ impl<M> WithClasses<M> {
 }
 
 impl<M: Consumer> Consumer for WithClasses<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.model.map(image);
     }
 

@@ -138,15 +138,6 @@ impl Filter {
         Ok(Filter { instruction_set, streams, code, callers, data_range, instructions, units })
     }
 
-    /// The same filter, for one process only.
-    pub fn of_process(&self, trace: &Trace, process: u32) -> Filter {
-        let mut filter = self.clone();
-        let others =
-            filter.streams.iter_mut().zip(trace.streams()).filter(|(_, stream)| stream.process != process);
-        others.for_each(|(chunks, _)| *chunks = None);
-        filter
-    }
-
     /// Whether a chunk must be read: it can have selected instructions, or shows where control went from one.
     pub fn chunk(&self, chunk: &Chunk) -> bool {
         let stream = &self.streams[chunk.stream as usize];
@@ -382,7 +373,7 @@ impl<'a> SelectedFunctions<'a> {
 }
 
 fn streams(selection: &Selection, trace: &Trace) -> Result<Vec<bool>, NotInTrace> {
-    let is = |stream: &trace::Stream, (process, thread): (u32, Option<u32>)| {
+    let is = |stream: &trace::ThreadStream, (process, thread): (u32, Option<u32>)| {
         stream.process == process && thread.is_none_or(|thread| stream.thread == thread)
     };
     for &one in &selection.threads {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use events::record::{Heap, Mark, Register};
 use image::SourceLocation;
-use trace::{Stream, Trace};
+use trace::{ThreadStream, Trace};
 
 use super::listing::{EffectPart, effect_column};
 
@@ -180,12 +180,12 @@ impl<'a, W: Write> ListingText<'a, W> {
 }
 
 /// The host's number of a stream's process.
-pub(crate) fn host_process(trace: &Trace, stream: &Stream) -> u32 {
+pub(crate) fn host_process(trace: &Trace, stream: &ThreadStream) -> u32 {
     if stream.host_process == 0 { trace.header().process } else { stream.host_process }
 }
 
 /// A thread in the notation of the command line.
-pub(super) fn thread(stream: &Stream) -> String {
+pub(super) fn thread(stream: &ThreadStream) -> String {
     format!("{}.{}", stream.process, stream.thread)
 }
 

@@ -11,7 +11,7 @@ mod tables;
 use std::collections::{BTreeMap, HashMap};
 
 use events::record::{Entries, Entry, Execution, Mark, RecordShape};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::{Block, BlockId, Consumer, MappedImage, Thread};
 use machine::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherenceCheck, CoherentMemory, DataTlbs,
     Machine, Model, NodeMemory, SharingClass,
@@ -453,7 +453,7 @@ impl SharingAnalysis {
 }
 
 impl Consumer for SharingAnalysis {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.names.add(image);
         self.layout.add_image(image);
     }

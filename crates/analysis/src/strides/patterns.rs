@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use events::record::{Event, Mark, address_of_word};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::{Block, BlockId, Consumer, MappedImage, Thread};
 
 use super::classes::ClassStrides;
 use super::{MemoryLayout, Series, StrideSettings, Strides};
@@ -88,7 +88,7 @@ impl StrideCounting {
         }
     }
 
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         let number = self.groups.images.number((image.path.clone(), image.bias)).0;
         self.groups.of_images.push(number);
         if let Some(memory) = &mut self.memory {
@@ -373,7 +373,7 @@ impl LiveStrides {
 }
 
 impl Consumer for LiveStrides {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.names.add(image);
         self.counting.map(image);
     }

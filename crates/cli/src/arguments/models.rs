@@ -7,7 +7,7 @@ use analysis::models::OwnRows;
 use anyhow::bail;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use machine::{HintedRegions, Holds, Setting, Sweep};
+use machine::{HintedRegions, Holds, MachineSetting, Sweep};
 use session::machines::SelectedMachines;
 use session::program::ProgramSettings;
 use session::simulation::{SimulatedPart, Simulation};
@@ -34,7 +34,7 @@ pub struct SimulationOptions {
     warm_up: u64,
     /// The processor that a program runs on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]
-    cpu: Option<isa::Cpu>,
+    cpu: Option<isa::CpuModel>,
     /// Where a program's libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     sysroot: PathBuf,
@@ -76,7 +76,7 @@ impl SimulationOptions {
         Ok(Simulation {
             input: self.input.resolve()?,
             program: ProgramSettings {
-                cpu: isa::Cpu::Ev67,
+                cpu: isa::CpuModel::Ev67,
                 sysroot: self.sysroot.clone(),
                 environment: self.environment.environment(interpose::inherited()),
             },
@@ -104,7 +104,7 @@ pub struct MachineSettings {
     /// Change a field of the machine, by its name in the machine's file: dcache.size=16K, processor.clock_mhz=500; none
     /// removes an optional one. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
-    pub settings: Vec<Setting>,
+    pub settings: Vec<MachineSetting>,
     /// Simulate the machine with each of these values of a field, all in one pass: dcache.size=8K,16K,32K. With -o
     /// NAME.html, charts. Can be given twice, for each combination of two fields. With --by, the rows of each.
     #[arg(long = "sweep", value_name = "FIELD=VALUES")]
@@ -371,7 +371,7 @@ pub struct EventOptions {
     machine: Option<MachineName>,
     /// Change a field of that machine: dcache.size=16K. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
-    settings: Vec<Setting>,
+    settings: Vec<MachineSetting>,
 }
 
 impl EventOptions {

@@ -6,6 +6,7 @@ use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
 use session::machines::SelectedMachines;
 use studies::byteword::{self, MODES, Mode, StudySettings};
+use studies::network::NetworkStudySettings;
 use studies::numa::{self, NumaBenchmark, NumaStudySettings};
 use studies::rdb::RdbStudySettings;
 use studies::smp::SmpStudySettings;
@@ -83,6 +84,9 @@ Examples:
     /// kernel.
     #[command(after_help = "Example: pathlength study system --programs sqlite,grep")]
     System(SystemStudyOptions),
+    /// What the network adapter DART saves on the way of a byte between two programs, beside adapters of other kinds.
+    #[command(after_help = "Example: pathlength study network")]
+    Network(NetworkStudyOptions),
 }
 
 impl StudyCommand {
@@ -99,6 +103,7 @@ impl StudyCommand {
             StudyCommand::Numa(options) => ("numa", &options.common.report),
             StudyCommand::Spike(options) => ("spike", &options.common.report),
             StudyCommand::System(options) => ("system", &options.common.report),
+            StudyCommand::Network(options) => ("network", &options.report),
         };
         report.output.clone().unwrap_or_else(|| Path::new("study").join(name))
     }
@@ -475,5 +480,22 @@ impl SystemStudyOptions {
             build: builds(self.sources.as_ref()),
             sysroot: self.common.sysroot.clone(),
         }
+    }
+}
+
+/// Options of `study network`.
+#[derive(Debug, Args)]
+pub struct NetworkStudyOptions {
+    #[command(flatten)]
+    report: ReportOptions,
+    /// The packets of each simulated run.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..))]
+    packets: u32,
+}
+
+impl NetworkStudyOptions {
+    /// The settings.
+    pub fn settings(&self) -> NetworkStudySettings {
+        NetworkStudySettings { packets: self.packets }
     }
 }

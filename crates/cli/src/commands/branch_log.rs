@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use spike::branch_log::log::{LogHeader, MOST_IMAGES, POSITION, SWITCH};
 use spike::branch_log::{self, BlockCounts, LogFile, LoggedImage, ReconstructedStep, reconstruct};
-use spike::profile::{Profile, image_name};
+use spike::profile::{ImageProfiles, image_name};
 use spike::tables::{LoggedInstructions, number};
 
 use super::spike::{absolute, with_suffix, write_image};
@@ -110,7 +110,7 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
     if let Some(path) = &options.profile {
         let profiles = images.iter_mut().zip(&names).enumerate();
         let profiles = profiles.map(|(number, (image, name))| counts.profile(number, image, name));
-        let bytes = Profile::new(profiles.collect()).encode();
+        let bytes = ImageProfiles::new(profiles.collect()).encode();
         report::write_file(path, |out| Ok(out.write_all(&bytes)?))?;
     }
     Ok(())

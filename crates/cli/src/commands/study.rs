@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use report::Page;
 use studies::spike::SpikeStudyProgress;
 use studies::strides::StridesStudyProgress;
-use studies::{StudyProgress, byteword, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm};
+use studies::{StudyProgress, byteword, network, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm};
 use table::Table;
 use workloads::build::BuildProgress;
 
@@ -64,6 +64,9 @@ fn study(command: &StudyCommand, steps: &Steps) -> anyhow::Result<Results> {
         StudyCommand::System(options) => {
             let study = system::study(&options.settings(), &show)?;
             (system::summary(&study), system::tables(&study), system::page(&study)?)
+        }
+        StudyCommand::Network(options) => {
+            results!(network::network(&options.settings(), &|step| steps.message(step.into())))
         }
     })
 }

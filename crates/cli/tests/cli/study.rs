@@ -1,6 +1,6 @@
 //! `study`: errors when it cannot be made. (The study itself is tested in `studies`.)
 
-use crate::support::{listing, outcome, pathlength, run};
+use crate::support::{csv, listing, outcome, pathlength, run};
 
 #[test]
 fn without_a_compiler() {
@@ -99,6 +99,32 @@ fn very_large_memory_without_means_is_an_error_that_says_so() {
     let studied = outcome(command);
     let problem = "nothing could be measured: 1000 TiB in pages of 4 KiB: 1000 TiB in pages of 4 KiB, and";
     assert_eq!((studied.code(), studied.stderr.contains(problem)), (1, true), "{}", studied.stderr);
+}
+
+/// The study of adapters needs no programs. What it finds with few packets has the order that it has with many.
+#[test]
+fn network_adapters_are_studied() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = pathlength(["study", "network", "--packets", "40"]);
+    command.current_dir(&folder);
+    let studied = outcome(command);
+    assert_eq!(studied.code(), 0, "{}", studied.stderr);
+    assert!(studied.stdout.contains("What each adapter delivers"), "{}", studied.stdout);
+    let table = |name: &str| {
+        let path = folder.path().join(format!("study/network/csv/{name}.csv"));
+        csv(&std::fs::read_to_string(path).unwrap())
+    };
+    let delivered = table("delivered");
+    let mbps = |adapter: &str, direction: &str| -> f64 {
+        let is_row = |row: &&Vec<String>| row[0] == adapter && row[1] == "64" && row[2] == direction;
+        delivered.iter().find(is_row).unwrap()[5].parse().unwrap()
+    };
+    assert!(mbps("dart", "send") > 1.05 * mbps("traditional", "send"));
+    assert!(mbps("dart", "receive") > 5.0 * mbps("witless", "receive"));
+    let page = std::fs::read_to_string(folder.path().join("study/network/index.html")).unwrap();
+    for heading in ["Figure 7", "Table 3", "DMA or programmed I/O", "Errors of the print"] {
+        assert!(page.contains(heading), "{heading}");
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub struct Simulation<'a> {
     /// The surroundings of a program.
     pub program: ProgramSettings,
     /// The processor that a program runs on, if not the newest of the machines'.
-    pub cpu: Option<isa::Cpu>,
+    pub cpu: Option<isa::CpuModel>,
     /// The part of it.
     pub part: SimulatedPart,
     /// Options that were given and are for programs only.

@@ -11,8 +11,10 @@ use analysis::models::{
     swept_misses, swept_rows, units_of_classes, varying_columns,
 };
 use anyhow::{Context, bail};
-use machine::{Caches, Machine, MergeableModel, ParallelModels, PerProcess, Setting, Sweep, TimingModel};
-use report::{Arrangement, Block, Chart, Page, Section};
+use machine::{
+    Caches, Machine, MachineSetting, MergeableModel, ParallelModels, PerProcess, Sweep, TimingModel,
+};
+use report::{Arrangement, Chart, Page, PageBlock, PageSection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::Table;
@@ -37,7 +39,7 @@ pub struct SweepRequest<'a> {
     /// The rows of each configuration; without, one of its own.
     pub rows: Option<ResultRows>,
     /// The changes of the machine.
-    pub settings: &'a [Setting],
+    pub settings: &'a [MachineSetting],
     /// The fields that are swept, with their values.
     pub sweeps: &'a [Sweep],
     /// The file that keeps the results.
@@ -254,9 +256,11 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
         bail!("--sweep {} is given twice: give all values at once", first.field());
     }
     check_output(simulation.console, false)?;
-    let mut combinations: Vec<Vec<Setting>> = vec![Vec::new()];
+    let mut combinations: Vec<Vec<MachineSetting>> = vec![Vec::new()];
     for sweep in sweeps {
-        let with = |before: &[Setting], setting: &Setting| [before, std::slice::from_ref(setting)].concat();
+        let with = |before: &[MachineSetting], setting: &MachineSetting| {
+            [before, std::slice::from_ref(setting)].concat()
+        };
         let next =
             combinations.iter().flat_map(|before| sweep.settings().iter().map(move |one| with(before, one)));
         combinations = next.collect();
@@ -264,7 +268,7 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
     if combinations.len() > MOST {
         bail!("{} configurations are more than {MOST}: give fewer values", combinations.len());
     }
-    let configuration = |swept: Vec<Setting>| {
+    let configuration = |swept: Vec<MachineSetting>| {
         let settings = [request.settings, &swept].concat();
         let selected = SelectedMachines::find(names, &settings)?;
         let values = swept.iter().map(|setting| setting.text().to_string()).collect();
@@ -398,10 +402,10 @@ fn write(
 ) -> anyhow::Result<ExitCode> {
     match request.simulation.console.page() {
         Some(path) => {
-            let charts = charts()?.into_iter().map(Block::Chart);
-            let section = Section {
+            let charts = charts()?.into_iter().map(PageBlock::Chart);
+            let section = PageSection {
                 heading: table.title.clone(),
-                blocks: charts.chain([Block::Table(table.clone())]).collect(),
+                blocks: charts.chain([PageBlock::Table(table.clone())]).collect(),
             };
             let page = Page {
                 title: "Sweep".into(),

@@ -6,7 +6,7 @@ use analysis::models::{ExecutionPart, OwnRows};
 use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::replay::{Replay, ReplayOrder, Selection};
 use analysis::sharing::{self, SharingAnalysis};
-use machine::{Machine, Multiprocessor, Setting, SharingClass};
+use machine::{Machine, MachineSetting, Multiprocessor, SharingClass};
 use table::{Table, Value};
 use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
@@ -110,7 +110,7 @@ impl NumaCase {
     }
 
     fn machine(&self) -> Result<Machine, String> {
-        let settings: Vec<Setting> =
+        let settings: Vec<MachineSetting> =
             self.settings.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         Machine::find_with(self.machine, &settings).map_err(|error| error.to_string())
     }

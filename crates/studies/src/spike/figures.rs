@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use spike::hot_cold::{HotColdCategory, ProcedureOutcome};
 use spike::layout::threshold;
 use spike::optimize::Optimized;
-use spike::program::BlockId;
+use spike::program::CodeBlockId;
 use spike::statistics::{self, ProcedureStatistics};
 use table::{Kind, Table, Value};
 
@@ -262,7 +262,7 @@ pub(super) fn reductions(study: &SpikeStudy) -> Table {
 pub(super) fn after(one: &SpikeProgramResult) -> Vec<ProcedureStatistics> {
     let Optimized { program, threshold, outcomes, .. } = &one.hot_cold;
     let of = |outcome: &ProcedureOutcome| {
-        let hot: HashSet<BlockId> = outcome.hot.iter().copied().collect();
+        let hot: HashSet<CodeBlockId> = outcome.hot.iter().copied().collect();
         let part = |is_hot| {
             statistics::of_procedure(program, outcome.procedure, *threshold, |id| hot.contains(&id) == is_hot)
         };

@@ -214,7 +214,7 @@ impl StudyFolder<'_> {
         let arguments = arguments.iter().filter(|one| !one.starts_with('<'));
         let arguments = arguments.map(|one| self.replaced(one).into()).collect();
         // Not ev4's: a machine without byte and word instructions is studied as if it had them.
-        repeatable(image, arguments, isa::Cpu::Ev56, self.sysroot)
+        repeatable(image, arguments, isa::CpuModel::Ev56, self.sysroot)
     }
 
     /// Counts blocks and edges of the training run.

@@ -182,7 +182,7 @@ pub fn strides(
 
 fn configuration(build: &Build, image: &str, options: &StridesStudySettings) -> Configuration {
     let program = build.program.with_file_name(image);
-    repeatable(program, vec!["1".into()], isa::Cpu::Ev5, &options.sysroot)
+    repeatable(program, vec!["1".into()], isa::CpuModel::Ev5, &options.sysroot)
 }
 
 /// A call of the loop.

@@ -64,7 +64,8 @@ impl SqliteDatabase {
     ) -> Result<forked_run::ForkedRun<(Measured, Ending), ()>, Error> {
         let file = self.write(statement)?;
         let arguments = vec!["run".into(), self.database.clone().into(), file.clone().into(), file.into()];
-        let configuration = repeatable(self.alpha.program.clone(), arguments, isa::Cpu::Ev56, &self.sysroot);
+        let configuration =
+            repeatable(self.alpha.program.clone(), arguments, isa::CpuModel::Ev56, &self.sysroot);
         let unit = UnitPlan { function: self.unit.into(), skip: 1, units: Some(1) };
         let plan = Plan { unit: Some(unit), ..Plan::default() };
         let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(Measured, Ending), String> {

@@ -6,21 +6,21 @@ use super::agenda::Delayed;
 use super::receiver::CellToHost;
 use crate::clock::Picoseconds;
 use crate::description::AdapterDescription;
-use crate::hardware::command::{Command, PacketSummary};
+use crate::hardware::command::{DmaCommand, PacketSummary};
 
 /// The engine.
 #[derive(Clone, Debug)]
 pub(in crate::hardware) struct DmaEngine {
     /// The ring, as the host has written it.
-    pub(in crate::hardware) ring: Vec<Option<Command>>,
+    pub(in crate::hardware) ring: Vec<Option<DmaCommand>>,
     pub(in crate::hardware) producer: u32,
     /// The index of the first command that was not read.
     pub(in crate::hardware) unread: u32,
     pub(in crate::hardware) consumer: u32,
     pub(in crate::hardware) is_reading: bool,
     /// Commands that were read.
-    pub(in crate::hardware) commands: VecDeque<Option<Command>>,
-    pub(in crate::hardware) job: Option<Job>,
+    pub(in crate::hardware) commands: VecDeque<Option<DmaCommand>>,
+    pub(in crate::hardware) job: Option<EngineJob>,
     /// The time at which everything is in the data memory that was moved there.
     pub(in crate::hardware) stored: Picoseconds,
     /// What has left the data memory, or will, for the host.
@@ -29,8 +29,8 @@ pub(in crate::hardware) struct DmaEngine {
 
 /// A command that is executed.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::hardware) struct Job {
-    pub(in crate::hardware) command: Command,
+pub(in crate::hardware) struct EngineJob {
+    pub(in crate::hardware) command: DmaCommand,
     pub(in crate::hardware) host: u64,
     pub(in crate::hardware) adapter: u32,
     /// Bytes for which no transaction was requested.

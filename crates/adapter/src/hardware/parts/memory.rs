@@ -1,7 +1,7 @@
 //! Memories, which serve accesses in order, and what packets contain.
 
 use crate::aal5::{CELL_PAYLOAD, CellPayload};
-use crate::clock::{Clock, Picoseconds};
+use crate::clock::{HardwareClock, Picoseconds};
 use crate::description::{AdapterDescription, DataMemoryDescription};
 
 /// A memory's only port.
@@ -28,7 +28,7 @@ impl MemoryPort {
 /// The timing of the data memory.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::hardware) struct DataMemoryTiming {
-    clock: Clock,
+    clock: HardwareClock,
     overhead: u64,
     width: u64,
     burst: u64,
@@ -37,7 +37,7 @@ pub(in crate::hardware) struct DataMemoryTiming {
 impl DataMemoryTiming {
     pub(in crate::hardware) fn new(description: &DataMemoryDescription) -> DataMemoryTiming {
         DataMemoryTiming {
-            clock: Clock::of_mhz(description.clock_mhz),
+            clock: HardwareClock::of_mhz(description.clock_mhz),
             overhead: description.overhead.into(),
             width: description.width.into(),
             burst: description.burst.into(),

@@ -1,13 +1,13 @@
 //! The purposes of transactions.
 
 use super::receiver::CellToHost;
-use crate::hardware::command::{Command, PacketSummary, Register};
+use crate::hardware::command::{AdapterRegister, DmaCommand, PacketSummary};
 
 /// The purpose of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::hardware) enum Purpose {
-    ReadRegister(Register),
-    WriteRegister(Register, u32),
+    ReadRegister(AdapterRegister),
+    WriteRegister(AdapterRegister, u32),
     /// The processor writes to the data memory; the tag is for the last part.
     WriteData {
         host: u64,
@@ -41,5 +41,5 @@ pub(in crate::hardware) enum AdapterPurpose {
     WriteHost { bytes: u32 },
     WriteCell(CellToHost),
     Summary(PacketSummary),
-    Report(Command),
+    Report(DmaCommand),
 }

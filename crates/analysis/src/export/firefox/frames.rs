@@ -173,7 +173,7 @@ impl Categories {
     }
 }
 
-fn library(image: &events::Image, symbols: Vec<Symbol>) -> LibraryInfo {
+fn library(image: &events::MappedImage, symbols: Vec<Symbol>) -> LibraryInfo {
     let (name, path) = (file_name(&image.path), image.path.display().to_string());
     let build_id: String = image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     LibraryInfo {

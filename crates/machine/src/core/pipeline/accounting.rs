@@ -1,7 +1,7 @@
 //! The cycles of threads and of units of work on one pipeline.
 
 use events::record::{Event, Mark};
-use events::{Block, Image, Thread};
+use events::{Block, MappedImage, Thread};
 
 use super::any_core::AnyCore;
 use super::cycles::{CAUSES, Cycles};
@@ -74,7 +74,7 @@ impl<M: MemorySystem> Accounting<M> {
     }
 
     /// An image is mapped.
-    pub fn map(&mut self, image: &Image) {
+    pub fn map(&mut self, image: &MappedImage) {
         self.core.map(image);
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 
 use super::accounting::{Accounting, UnitCycles};
 use super::any_core::AnyCore;
@@ -195,7 +195,7 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
 }
 
 impl<M: MemorySystem + 'static> Consumer for TimingModel<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.worker.map(image);
     }
 

@@ -5,13 +5,14 @@
 //! time (user and system, of all processes, the compiler's included): the run with the smallest
 //! sum of several. Other parts measure what traces cost, of three transactions and of all; what models of
 //! caches and of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin; how fast
-//! multiprocessors and out-of-order cores are simulated; how fast strides are counted; and what recording and tracing a
-//! whole system costs. The engine is the command `pathlength` next to this program's directory, and the engine's
+//! multiprocessors and out-of-order cores are simulated; how fast strides are counted, and network adapters simulated, beside
+//! ns-3; and what recording and tracing a whole system costs. The engine is the command `pathlength` next to this program's directory, and the engine's
 //! example `run`. A peer that is not installed is left out, and said. `--help` lists the parts.
 
 mod coherence;
 mod measure;
 mod models;
+mod network;
 mod options;
 mod programs;
 mod record;
@@ -29,14 +30,14 @@ use workloads::toolchain::{BYTE_WORD, NATIVE};
 use workloads::workload::Workload;
 
 use measure::Job;
-use options::Options;
-use record::Record;
+use options::BenchOptions;
+use record::BenchRecord;
 
 type Error = Box<dyn std::error::Error>;
 
-/// What the parts measure, and where.
+/// The programs and folders of the parts.
 struct Bench {
-    options: Options,
+    options: BenchOptions,
     folders: BuildFolders,
     directory: TempDir,
     /// TPC-B's database before the first transaction.
@@ -63,8 +64,8 @@ fn bench() -> Result<(), Error> {
         print!("{}", options::help());
         return Ok(());
     }
-    let options = Options::read(&words, |name| std::env::var(name).ok())?;
-    let mut record = Record::new(Path::new(record::FOLDER), &options)?;
+    let options = BenchOptions::read(&words, |name| std::env::var(name).ok())?;
+    let mut record = BenchRecord::new(Path::new(record::FOLDER), &options)?;
     let bench = Bench::prepare(options)?;
     let mut failed = false;
     for part in &bench.options.parts {
@@ -79,7 +80,7 @@ fn bench() -> Result<(), Error> {
 
 impl Bench {
     /// Builds the programs, and loads the database.
-    fn prepare(options: Options) -> Result<Bench, Error> {
+    fn prepare(options: BenchOptions) -> Result<Bench, Error> {
         // Databases lie in memory where they can: a disk's file system takes more time than the engine.
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
         let workload = Workload::named("tpcb").ok_or("no such workload")?;
@@ -102,7 +103,7 @@ impl Bench {
     }
 
     /// Measures a part of [`options::PARTS`].
-    fn measure(&self, part: &str, record: &mut Record) -> Result<(), Error> {
+    fn measure(&self, part: &str, record: &mut BenchRecord) -> Result<(), Error> {
         let mut databases = vec![&self.short, &self.long];
         databases.dedup_by(|a, b| a.title == b.title);
         match part {
@@ -114,6 +115,7 @@ impl Bench {
             "models" => models::measure(self, record),
             "coherence" => coherence::measure(self, record),
             "strides" => strides::measure(self, record),
+            "network" => network::measure(self, record),
             "system" => system::measure(self, record),
             _ => Err(format!("there is no part '{part}'").into()),
         }
