@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist site setup postgresql-check clients-check sampling-check stress-ng-check system-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist site setup postgresql-check clients-check sampling-check stress-ng-check network-check system-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -72,6 +72,10 @@ sampling-check: setup
 stress-ng-check: setup
 	cargo build --release --locked
 	PATHLENGTH=$(PATHLENGTH) checks/stress-ng-check
+
+# The TCP/IP stack for long: gigabytes with the host's TCP, and hostile packets; not part of CI, as it takes long.
+network-check: setup
+	checks/network-check
 
 # Whole systems: builds the guest's kernel, unless it is there, and checks runs, counts and traces of it; not part of CI, as it takes long.
 system-check:

@@ -173,8 +173,9 @@ def units(
     >>> tables["distribution"].select(["event", "calls"]).to_pylist()[0]
     {'event': 'instructions', 'calls': ...}
     """
-    options = dict(event=event, machine=machine, chart=chart)
-    options |= dict(slowest=slowest, unit_number=unit_number, reference=reference)
+    options = dict(
+        event=event, machine=machine, chart=chart, slowest=slowest, unit_number=unit_number, reference=reference
+    )
     return _tables("units", program, args, options, part)
 
 

@@ -16,31 +16,31 @@ use crate::tables;
 
 /// As in the command's message.
 #[derive(Deserialize)]
-struct Message {
+struct CountedMessage {
     counted: Counted,
 }
 
 /// The counts of a run.
-#[pyclass(frozen, module = "pathlength")]
-pub struct Counts {
+#[pyclass(frozen, module = "pathlength", name = "Counts")]
+pub struct PyCounts {
     counted: Counted,
     profile: Profile,
     span: &'static str,
 }
 
 #[pymethods]
-impl Counts {
+impl PyCounts {
     /// From the command's message.
     #[new]
-    fn new(py: Python<'_>, message: &[u8]) -> PyResult<Counts> {
+    fn new(py: Python<'_>, message: &[u8]) -> PyResult<PyCounts> {
         py.detach(|| {
-            let Message { counted } = serde_json::from_slice(message).map_err(failed)?;
+            let CountedMessage { counted } = serde_json::from_slice(message).map_err(failed)?;
             let attribution = Attribution::new(&counted.counts);
             let (profile, span) = match &counted.measurement {
                 Some(measurement) => (attribution.mean(&measurement.units), "a unit of work"),
                 None => (attribution.whole(&counted.counts), "the run"),
             };
-            Ok(Counts { counted, profile, span })
+            Ok(PyCounts { counted, profile, span })
         })
     }
 
@@ -81,8 +81,8 @@ impl Counts {
     }
 
     #[getter]
-    fn mix(&self) -> Mix {
-        Mix(self.profile.mix())
+    fn mix(&self) -> PyMix {
+        PyMix(self.profile.mix())
     }
 
     #[getter]
@@ -167,7 +167,7 @@ impl Counts {
     }
 }
 
-impl Counts {
+impl PyCounts {
     fn code(&self, rows: CodeRows) -> Table {
         code_table(rows, &self.counted.counts, self.counted.measurement.as_ref())
     }
@@ -180,11 +180,11 @@ impl Counts {
 }
 
 /// How often each instruction occurs.
-#[pyclass(frozen, module = "pathlength")]
-pub struct Mix(mix::Mix);
+#[pyclass(frozen, module = "pathlength", name = "Mix")]
+pub struct PyMix(mix::Mix);
 
 #[pymethods]
-impl Mix {
+impl PyMix {
     /// By name.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -206,7 +206,7 @@ impl Mix {
 #[pyfunction]
 pub fn group_shares<'py>(
     py: Python<'py>,
-    mixes: Vec<(String, PyRef<'py, Mix>)>,
+    mixes: Vec<(String, PyRef<'py, PyMix>)>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mixes: Vec<(&str, &mix::Mix)> = mixes.iter().map(|(name, mix)| (name.as_str(), &mix.0)).collect();
     tables::table(py, mix::group_shares("groups", "Instruction groups", &mixes))
@@ -214,10 +214,10 @@ pub fn group_shares<'py>(
 
 /// The mixes of the 1997 paper's transaction in a mode: original, byte/word.
 #[pyfunction]
-pub fn paper(mode: &str) -> PyResult<[Mix; 2]> {
+pub fn paper(mode: &str) -> PyResult<[PyMix; 2]> {
     match mode {
-        "cached" => Ok(analysis::paper::cached().map(Mix)),
-        "scaled" => Ok(analysis::paper::scaled().map(Mix)),
+        "cached" => Ok(analysis::paper::cached().map(PyMix)),
+        "scaled" => Ok(analysis::paper::scaled().map(PyMix)),
         _ => Err(PathlengthError::new_err(format!("the paper has no mode '{mode}': use cached or scaled"))),
     }
 }

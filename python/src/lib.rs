@@ -22,7 +22,7 @@ mod _pathlength {
     #[pymodule_export]
     use super::charts::{chart, page};
     #[pymodule_export]
-    use super::counts::{Counts, Mix, group_shares, paper};
+    use super::counts::{PyCounts, PyMix, group_shares, paper};
     #[pymodule_export]
     use super::errors::{PathlengthError, TraceError, TraceWarning};
     #[pymodule_export]
@@ -30,11 +30,11 @@ mod _pathlength {
     #[pymodule_export]
     use super::records::{Batches, Executions};
     #[pymodule_export]
-    use super::replays::Selection;
+    use super::replays::PySelection;
     #[pymodule_export]
     use super::strides::strides;
     #[pymodule_export]
     use super::tables::of_message;
     #[pymodule_export]
-    use super::traces::{Execution, Mark, Trace};
+    use super::traces::{PyExecution, PyMark, PyTrace};
 }

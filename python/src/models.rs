@@ -1,14 +1,14 @@
 //! Models of machines on a trace.
 
-use analysis::models::{self, Rows};
+use analysis::models::{self, OwnRows};
 use machine::{Caches, Machine, TimingModel};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{choose, failed};
-use crate::replays::{Selection, simulate};
+use crate::replays::{PySelection, simulate};
 use crate::tables;
-use crate::traces::{Trace, dict};
+use crate::traces::{PyTrace, dict};
 
 /// One row for each machine that comes with the package.
 #[pyfunction]
@@ -21,8 +21,8 @@ pub fn machines(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub fn caches<'py>(
     py: Python<'py>,
-    trace: &Trace,
-    selection: &Selection,
+    trace: &PyTrace,
+    selection: &PySelection,
     machine: &str,
     by: Vec<String>,
     classify: bool,
@@ -44,8 +44,8 @@ pub fn caches<'py>(
 #[pyfunction]
 pub fn time<'py>(
     py: Python<'py>,
-    trace: &Trace,
-    selection: &Selection,
+    trace: &PyTrace,
+    selection: &PySelection,
     machine: &str,
     by: Vec<String>,
     warm_up: u64,
@@ -62,13 +62,13 @@ pub fn time<'py>(
 }
 
 /// The names of rows in Python.
-const ROWS: [(&str, Rows); 4] = [
-    ("function", Rows::Function),
-    ("line", Rows::Line),
-    ("instruction", Rows::Instruction),
-    ("unit", Rows::Unit),
+const ROWS: [(&str, OwnRows); 4] = [
+    ("function", OwnRows::Function),
+    ("line", OwnRows::Line),
+    ("instruction", OwnRows::Instruction),
+    ("unit", OwnRows::Unit),
 ];
 
-fn rows(names: &[String]) -> PyResult<Vec<Rows>> {
+fn rows(names: &[String]) -> PyResult<Vec<OwnRows>> {
     names.iter().map(|name| choose("tables", &ROWS, name)).collect()
 }

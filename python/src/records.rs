@@ -5,16 +5,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use analysis::replay::{Executed, Replay, SelectedInstructions, Visitor};
+use analysis::replay::{Executed, Replay, ReplayOrder, SelectedInstructions, Visitor};
 use arrow_array::RecordBatch;
 use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use events::record;
 use pyo3::prelude::*;
 
 use crate::errors::{PathlengthError, TraceError};
-use crate::replays::{Selection, prepare, warn};
-use crate::rows::{Rows, schema};
-use crate::traces::{Execution, Mark, Trace};
+use crate::replays::{PySelection, warn};
+use crate::rows::{RowBatches, schema};
+use crate::traces::{PyExecution, PyMark, PyTrace};
 
 /// The greatest number of batches that wait for Python.
 const AHEAD: usize = 2;
@@ -50,15 +50,15 @@ impl<T: Send + 'static> Pieces<T> {
     /// Starts the thread, which calls `make`.
     fn start(
         py: Python<'_>,
-        trace: &Trace,
-        selection: &Selection,
+        trace: &PyTrace,
+        selection: &PySelection,
         make: impl FnOnce(&Replay, &Sink<T>) -> io::Result<Vec<trace::Error>> + Send + 'static,
     ) -> PyResult<Pieces<T>> {
         let (trace, selection) = (Arc::clone(&trace.0), selection.0.clone());
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::spawn(move || {
             let sink = Sink(sender);
-            let made = prepare(&trace, &selection, |replay| {
+            let made = Replay::of_part(&trace, &selection, ReplayOrder::Time, |replay| {
                 // If the consumer is gone, `make` gets the error.
                 let _ = sink.0.send(Sent::Ready);
                 make(replay, &sink)
@@ -125,10 +125,10 @@ pub struct Batches {
 
 impl Batches {
     /// For a selection.
-    pub fn new(py: Python<'_>, trace: &Trace, selection: &Selection) -> PyResult<Batches> {
+    pub fn new(py: Python<'_>, trace: &PyTrace, selection: &PySelection) -> PyResult<Batches> {
         let has_values = trace.0.header().has_values;
         let pieces = Pieces::start(py, trace, selection, |replay, sink| {
-            let mut rows = Rows::new(replay, |batch| sink.put(batch));
+            let mut rows = RowBatches::new(replay, |batch| sink.put(batch));
             let problems = replay.run(&mut rows, &mut |_| ())?;
             rows.finish()?;
             Ok(problems)
@@ -163,15 +163,20 @@ pub struct Executions {
 }
 
 enum Item {
-    Execution(Execution),
-    Mark(Mark),
+    Execution(PyExecution),
+    Mark(PyMark),
 }
 
 impl Executions {
     /// For a selection, with or without marks.
-    pub fn new(py: Python<'_>, trace: &Trace, selection: &Selection, marks: bool) -> PyResult<Executions> {
+    pub fn new(
+        py: Python<'_>,
+        trace: &PyTrace,
+        selection: &PySelection,
+        marks: bool,
+    ) -> PyResult<Executions> {
         let pieces = Pieces::start(py, trace, selection, move |replay, sink| {
-            let functions = replay.dictionary.places.iter().map(name).collect();
+            let functions = replay.dictionary.regions.iter().map(name).collect();
             let mut items = Items { replay, sink, marks, functions, items: Vec::new() };
             let problems = replay.run(&mut items, &mut |_| ())?;
             items.flush()?;
@@ -209,7 +214,7 @@ struct Items<'a> {
     replay: &'a Replay<'a>,
     sink: &'a Sink<Vec<Item>>,
     marks: bool,
-    /// The names of [`analysis::replay::Dictionary::places`].
+    /// The names of [`analysis::replay::Dictionary::regions`].
     functions: Vec<Arc<str>>,
     items: Vec<Item>,
 }
@@ -217,7 +222,7 @@ struct Items<'a> {
 /// Items in a batch.
 const ITEMS: usize = 1 << 13;
 
-fn name(place: &analysis::replay::CodePlace) -> Arc<str> {
+fn name(place: &analysis::replay::ProgramRegion) -> Arc<str> {
     match &place.name {
         Some(name) => format!("{}!{}", name.image, name.function).into(),
         None => place.image.as_str().into(),
@@ -295,7 +300,7 @@ impl Visitor for Items<'_> {
             record::Mark::LockReleased(lock) => ("lock_released", Some(lock.into())),
             record::Mark::LockAwaited(lock) => ("lock_awaited", Some(lock.into())),
         };
-        self.push(Item::Mark(Mark { stream, instruction: before + 1, kind, number }))
+        self.push(Item::Mark(PyMark { stream, instruction: before + 1, kind, number }))
     }
 
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
@@ -303,13 +308,13 @@ impl Visitor for Items<'_> {
             return Ok(());
         }
         let facts = self.replay.dictionary.facts(executed.execution.block);
-        self.push(Item::Execution(Execution {
+        self.push(Item::Execution(PyExecution {
             stream: executed.stream,
             instruction: executed.before + 1,
             block: executed.execution.block,
             address: facts.address,
             length: facts.length() as u32,
-            function: Arc::clone(&self.functions[facts.place as usize]),
+            function: Arc::clone(&self.functions[facts.region as usize]),
             addresses: executed
                 .execution
                 .addresses

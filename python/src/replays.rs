@@ -5,27 +5,26 @@ use std::io;
 use std::sync::Arc;
 
 use analysis::models::ExecutionPart;
-use analysis::names::Names;
 use analysis::replay::summary::{self, Summary};
-use analysis::replay::{Accesses, Dictionary, Executed, Filter, NotInTrace, Replay, ReplayOrder, Visitor};
-use analysis::strides::{self, By, Patterns};
+use analysis::replay::{Executed, Replay, ReplayOrder, Visitor};
+use analysis::strides::{self, Patterns, StrideRows};
 use events::record::Mark;
-use machine::{Model, WarmUp};
+use machine::Model;
 use pyo3::prelude::*;
 use table::Table;
 
 use crate::errors::{TraceError, TraceWarning, failed};
-use crate::traces::Trace;
+use crate::traces::PyTrace;
 
 /// The selected part of a trace; ranges include both ends.
-#[pyclass(frozen)]
-pub struct Selection(pub analysis::replay::Selection);
+#[pyclass(frozen, name = "Selection")]
+pub struct PySelection(pub analysis::replay::Selection);
 
 /// Both ends.
 type Range = Option<(u64, u64)>;
 
 #[pymethods]
-impl Selection {
+impl PySelection {
     #[new]
     #[pyo3(signature = (*, functions, with_callees, images, addresses, data, threads, instructions, units))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
@@ -38,9 +37,9 @@ impl Selection {
         threads: Vec<(u32, Option<u32>)>,
         instructions: Range,
         units: Range,
-    ) -> Selection {
+    ) -> PySelection {
         let range = |range: Range| range.map(|(first, last)| first..=last);
-        Selection(analysis::replay::Selection {
+        PySelection(analysis::replay::Selection {
             functions,
             with_callees,
             images,
@@ -54,20 +53,6 @@ impl Selection {
     }
 }
 
-/// Prepares a replay, and calls `work` with it.
-pub fn prepare<T>(
-    trace: &trace::Trace,
-    selection: &analysis::replay::Selection,
-    look: impl FnOnce(&Replay) -> T,
-) -> Result<T, NotInTrace> {
-    let names = Names::of_trace(trace);
-    let dictionary = Dictionary::new(trace, &names);
-    let accesses = Accesses::new(trace);
-    let filter = Filter::new(selection, &dictionary)?;
-    let order = ReplayOrder::Time;
-    Ok(look(&Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order }))
-}
-
 /// Warns of parts that could not be read. `warnings.simplefilter` can make this an error.
 pub fn warn(py: Python<'_>, problem: &str) -> PyResult<()> {
     let message = std::ffi::CString::new(problem.replace('\0', "?")).map_err(failed)?;
@@ -77,12 +62,12 @@ pub fn warn(py: Python<'_>, problem: &str) -> PyResult<()> {
 /// Replays the selection without holding Python's lock, and makes tables. Warns of parts that could not be read.
 fn tables(
     py: Python<'_>,
-    trace: &Trace,
-    selection: &Selection,
+    trace: &PyTrace,
+    selection: &PySelection,
     work: impl FnOnce(&Replay) -> PyResult<(Vec<Table>, Vec<trace::Error>)> + Send,
 ) -> PyResult<Vec<Table>> {
     let (trace, selection) = (Arc::clone(&trace.0), selection.0.clone());
-    let done = py.detach(|| prepare(&trace, &selection, work));
+    let done = py.detach(|| Replay::of_part(&trace, &selection, ReplayOrder::Time, work));
     let (tables, problems) = done.map_err(|absent| TraceError::new_err(absent.to_string()))??;
     problems.iter().try_for_each(|problem| warn(py, &problem.to_string()))?;
     Ok(tables)
@@ -111,8 +96,8 @@ fn show(
 /// Summarises the selection.
 pub fn summary(
     py: Python<'_>,
-    trace: &Trace,
-    selection: &Selection,
+    trace: &PyTrace,
+    selection: &PySelection,
     options: impl FnOnce(&trace::Trace) -> summary::SummarySettings + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
@@ -127,9 +112,9 @@ pub fn summary(
 /// Counts the strides of the selection: tables of the most frequent ones, and of all.
 pub fn strides(
     py: Python<'_>,
-    trace: &Trace,
-    selection: &Selection,
-    (by, arrays): (By, &[String]),
+    trace: &PyTrace,
+    selection: &PySelection,
+    (by, arrays): (StrideRows, &[String]),
     options: strides::StrideSettings,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
@@ -151,18 +136,21 @@ pub fn strides(
 /// Simulates a model on the selection, and makes tables of its results after `warm_up` units of work.
 pub fn simulate<M: Model>(
     py: Python<'_>,
-    trace: &Trace,
-    selection: &Selection,
+    trace: &PyTrace,
+    selection: &PySelection,
     warm_up: u64,
     model: M,
     found: impl FnOnce(&M, &trace::Trace) -> Vec<Table> + Send,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Table>> {
-    let warm_up_units = warm_up_units(&trace.0, &selection.0, warm_up)?;
+    if warm_up > 0 && trace.0.first_unit().is_none() {
+        return Err(TraceError::new_err(
+            "warm_up counts units of work, and there are none: record with unit=",
+        ));
+    }
     tables(py, trace, selection, |replay| {
-        let mut model = WarmUp::new(model, warm_up_units);
         let mut seen = 0;
-        let problems = replay.run_consumer(&mut model, &mut |more| {
+        let (model, problems) = replay.run_model(model, warm_up, &mut |more| {
             seen += more;
             tell(progress.as_ref(), seen)
         })?;
@@ -173,24 +161,6 @@ pub fn simulate<M: Model>(
         }
         Ok((found(&model.model, replay.dictionary.trace), problems))
     })
-}
-
-/// The numbers of the units of work that warm the machine up.
-fn warm_up_units(
-    trace: &trace::Trace,
-    selection: &analysis::replay::Selection,
-    warm_up: u64,
-) -> PyResult<std::ops::Range<u64>> {
-    if warm_up == 0 {
-        return Ok(0..0);
-    }
-    let Some(first) = trace.first_unit() else {
-        return Err(TraceError::new_err(
-            "warm_up counts units of work, and there are none: record with unit=",
-        ));
-    };
-    let first = first.max(selection.units.as_ref().map_or(0, |units| *units.start()));
-    Ok(first..first.saturating_add(warm_up))
 }
 
 /// Gives Python a chance to be interrupted.

@@ -38,7 +38,7 @@ pub fn schema(has_values: bool) -> Schema {
 }
 
 /// Makes batches and puts them somewhere.
-pub struct Rows<'a, P> {
+pub struct RowBatches<'a, P> {
     replay: &'a Replay<'a>,
     /// By block, which instructions have a value; none if no values were recorded.
     values: Option<Vec<Box<[bool]>>>,
@@ -60,16 +60,16 @@ struct Columns {
     value: UInt64Builder,
 }
 
-impl<'a, P: FnMut(RecordBatch) -> io::Result<()>> Rows<'a, P> {
+impl<'a, P: FnMut(RecordBatch) -> io::Result<()>> RowBatches<'a, P> {
     /// No rows yet.
-    pub fn new(replay: &'a Replay<'a>, put: P) -> Rows<'a, P> {
+    pub fn new(replay: &'a Replay<'a>, put: P) -> RowBatches<'a, P> {
         let trace = replay.dictionary.trace;
         let has_values = trace.header().has_values;
         let set = trace.instruction_set();
         let has_value = |&word: &u32| set.summary(word).is_some_and(|summary| summary.value.is_some());
         let values =
             || trace.blocks().iter().map(|block| block.words.iter().map(has_value).collect()).collect();
-        Rows {
+        RowBatches {
             replay,
             values: has_values.then(values),
             schema: Arc::new(schema(has_values)),
@@ -102,7 +102,7 @@ impl<'a, P: FnMut(RecordBatch) -> io::Result<()>> Rows<'a, P> {
     }
 }
 
-impl<P: FnMut(RecordBatch) -> io::Result<()>> Visitor for Rows<'_, P> {
+impl<P: FnMut(RecordBatch) -> io::Result<()>> Visitor for RowBatches<'_, P> {
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
         let execution = executed.execution;
         let block = &self.replay.dictionary.trace.blocks()[execution.block as usize];

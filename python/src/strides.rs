@@ -1,21 +1,21 @@
 //! Memory access patterns of a trace.
 
-use analysis::strides::{Bins, By, DEEPEST, StrideSettings};
+use analysis::strides::{Bins, DEEPEST, StrideRows, StrideSettings};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::choose;
-use crate::replays::{self, Selection};
-use crate::traces::{Trace, dict};
+use crate::replays::{self, PySelection};
+use crate::traces::{PyTrace, dict};
 
 /// The names of series in Python.
-const SERIES: [(&str, By); 5] = [
-    ("array", By::Array),
-    ("line", By::Line),
-    ("function", By::Function),
-    ("instruction", By::Instruction),
-    ("all", By::All),
+const SERIES: [(&str, StrideRows); 5] = [
+    ("array", StrideRows::Array),
+    ("line", StrideRows::Line),
+    ("function", StrideRows::Function),
+    ("instruction", StrideRows::Instruction),
+    ("all", StrideRows::All),
 ];
 
 /// The tables of `pathlength strides`, by name.
@@ -23,8 +23,8 @@ const SERIES: [(&str, By); 5] = [
 #[expect(clippy::too_many_arguments, reason = "named in Python")]
 pub fn strides<'py>(
     py: Python<'py>,
-    trace: &Trace,
-    selection: &Selection,
+    trace: &PyTrace,
+    selection: &PySelection,
     by: &str,
     arrays: Vec<String>,
     depth: u32,

@@ -21,14 +21,14 @@ pub fn table(py: Python<'_>, mut table: Table) -> PyResult<Bound<'_, PyAny>> {
 
 /// As in the command's message.
 #[derive(Deserialize)]
-struct Message {
+struct TablesMessage {
     tables: Vec<Table>,
 }
 
 /// The tables of the command's message, each with its name.
 #[pyfunction(name = "tables")]
 pub fn of_message<'py>(py: Python<'py>, message: &[u8]) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-    let message: Message = py.detach(|| serde_json::from_slice(message)).map_err(failed)?;
+    let message: TablesMessage = py.detach(|| serde_json::from_slice(message)).map_err(failed)?;
     message.tables.into_iter().map(|one| Ok((one.name.clone(), table(py, one)?))).collect()
 }
 

@@ -14,19 +14,19 @@ use table::Table;
 
 use crate::errors::TraceError;
 use crate::records::{Batches, Executions};
-use crate::replays::{self, Selection};
+use crate::replays::{self, PySelection};
 use crate::tables;
 
 /// A trace in a file.
-#[pyclass(frozen, module = "pathlength._pathlength")]
-pub struct Trace(pub Arc<trace::Trace>);
+#[pyclass(frozen, module = "pathlength._pathlength", name = "Trace")]
+pub struct PyTrace(pub Arc<trace::Trace>);
 
 #[pymethods]
-impl Trace {
+impl PyTrace {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Trace> {
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<PyTrace> {
         let opened = py.detach(|| trace::Trace::open(&path));
-        Ok(Trace(Arc::new(opened.map_err(|error| TraceError::new_err(error.to_string()))?)))
+        Ok(PyTrace(Arc::new(opened.map_err(|error| TraceError::new_err(error.to_string()))?)))
     }
 
     /// The header.
@@ -60,7 +60,7 @@ impl Trace {
     fn images<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let images = || self.0.images().iter();
         let build_id =
-            |image: &events::Image| image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            |image: &events::MappedImage| image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let columns = [
             ("path", text(images().map(|image| image.path.display().to_string()))),
             ("start", numbers(images().map(|image| image.start))),
@@ -119,12 +119,12 @@ impl Trace {
     }
 
     /// A row an instruction.
-    fn records(&self, py: Python<'_>, selection: &Selection) -> PyResult<Batches> {
+    fn records(&self, py: Python<'_>, selection: &PySelection) -> PyResult<Batches> {
         Batches::new(py, self, selection)
     }
 
     /// An object for each execution of a block, and for each mark if `marks` is set.
-    fn executions(&self, py: Python<'_>, selection: &Selection, marks: bool) -> PyResult<Executions> {
+    fn executions(&self, py: Python<'_>, selection: &PySelection, marks: bool) -> PyResult<Executions> {
         Executions::new(py, self, selection, marks)
     }
 
@@ -132,7 +132,7 @@ impl Trace {
     fn summary<'py>(
         &self,
         py: Python<'py>,
-        selection: &Selection,
+        selection: &PySelection,
         line_sizes: Vec<u64>,
         page_sizes: Vec<u64>,
         window: Option<u64>,
@@ -176,8 +176,8 @@ fn numbers(cells: impl IntoIterator<Item = u64>) -> ArrayRef {
 }
 
 /// A block that was executed.
-#[pyclass(frozen, module = "pathlength")]
-pub struct Execution {
+#[pyclass(frozen, module = "pathlength", name = "Execution")]
+pub struct PyExecution {
     /// The number of its stream.
     #[pyo3(get)]
     pub stream: u32,
@@ -204,21 +204,21 @@ pub struct Execution {
 }
 
 #[pymethods]
-impl Execution {
+impl PyExecution {
     #[getter]
     fn function(&self) -> &str {
         &self.function
     }
 
     fn __repr__(&self) -> String {
-        let Execution { instruction, function, address, length, .. } = self;
+        let PyExecution { instruction, function, address, length, .. } = self;
         format!("<Execution {instruction}: {address:#x} {function}, {length} instructions>")
     }
 }
 
 /// A mark: an event that is no instruction.
-#[pyclass(frozen, get_all, module = "pathlength")]
-pub struct Mark {
+#[pyclass(frozen, get_all, module = "pathlength", name = "Mark")]
+pub struct PyMark {
     /// The number of its stream.
     pub stream: u32,
     /// The number of the next instruction.
@@ -230,7 +230,7 @@ pub struct Mark {
 }
 
 #[pymethods]
-impl Mark {
+impl PyMark {
     fn __repr__(&self) -> String {
         let number = self.number.map(|number| format!(" {number}")).unwrap_or_default();
         format!("<Mark {}: {}{number}>", self.instruction, self.kind)

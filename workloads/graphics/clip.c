@@ -6,6 +6,9 @@ enum { MOST = 3 + 6 + PLANES };
 /* Polygons that reach over the sides of the view volume are cut there only beyond this factor: the rasterizer's box cuts the rest. */
 static const float GUARD_BAND = 8;
 
+/* No drawable is as large: areas and coordinates beyond come from vertices without finite positions. */
+static const float BEYOND = 1e12f;
+
 static float distance(const struct context *gl, const struct vertex *v, int plane)
 {
     const float *c = v->clip;
@@ -100,6 +103,7 @@ static unsigned boundary(unsigned edges, const struct vertex *a, const struct ve
 static void face(struct context *gl, struct vertex *a, struct vertex *b, struct vertex *c, struct vertex *flat, unsigned edges)
 {
     float area = (b->win[0] - a->win[0]) * (c->win[1] - a->win[1]) - (c->win[0] - a->win[0]) * (b->win[1] - a->win[1]);
+    if (!(fabsf(area) < BEYOND)) return;                                /* or not a number */
     int is_back = (area < 0) != (gl->s.polygon.front_face == GL_CW);
     if (ON(CULL_FACE)
         && (gl->s.polygon.cull == GL_FRONT_AND_BACK || gl->s.polygon.cull == (GLenum)(is_back ? GL_BACK : GL_FRONT)))

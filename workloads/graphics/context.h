@@ -224,6 +224,10 @@ struct context {
     uint8_t (*target)[4], (*second)[4], (*source)[4];
     int fast_span;                      /* no stage but depth and colour */
     struct span span;
+
+    /* The window system's, if there is one: shows a single buffer, and follows the window's size. */
+    void (*flush_window)(struct context *);
+    void (*follow_size)(struct context *);
 };
 
 #include "functions.h"

@@ -254,5 +254,8 @@ void APIENTRY glPixelStorei(GLenum name, GLint v)
     else p->alignment = v;
 }
 void APIENTRY glPixelStoref(GLenum name, GLfloat v) { glPixelStorei(name, (GLint)(v + 0.5f)); }
-void APIENTRY glFinish(void) { }
-void APIENTRY glFlush(void) { }
+void APIENTRY glFlush(void)
+{
+    if (current->flush_window) current->flush_window(current);
+}
+void APIENTRY glFinish(void) { glFlush(); }

@@ -30,7 +30,7 @@ static void light_face(const struct derived *d, int i, int face, const float *ey
         for (int k = 0; k < 3; k++)
             c[k] += strength * (is_tracked(d, face, GL_AMBIENT, GL_AMBIENT_AND_DIFFUSE) ? l->ambient[k] * color[k] : l->by[face].ambient[k]);
     float dot = dot3(n, v);
-    if (dot <= 0) return;
+    if (!(dot > 0)) return;
     if (varies) dot *= strength;
     for (int k = 0; k < 3; k++)
         c[k] += dot * (is_tracked(d, face, GL_DIFFUSE, GL_AMBIENT_AND_DIFFUSE) ? l->diffuse[k] * color[k] : l->by[face].diffuse[k]);
@@ -46,7 +46,7 @@ static void light_face(const struct derived *d, int i, int face, const float *ey
         normalize3(h);
     }
     float e = dot3(n, h);
-    if (e <= 0) return;
+    if (!(e > 0)) return;
     e = shininess(d->by[face].shine, e);
     if (varies) e *= strength;
     for (int k = 0; k < 3; k++)

@@ -28,7 +28,7 @@ static inline float mix(const float *pair, float t) { return pair[0] + t * (pair
 static void fragment_at(struct context *gl, const struct along *s, struct span *span, int i, float t)
 {
     float w = 1 / mix(s->w, t), z = mix(s->z, t);
-    span->z[i] = z <= 0 ? 0 : z >= 1 ? 0xffffff : (uint32_t)(z * 16777215.0 + 0.5);
+    span->z[i] = !(z > 0) ? 0 : z >= 1 ? 0xffffff : (uint32_t)(z * 16777215.0 + 0.5);
     span->mask[i] = 1;
     for (int k = 0; k < 4; k++) {
         float c = s->is_flat ? s->color[0][k] : (s->color[0][k] + t * (s->color[1][k] - s->color[0][k])) * w;
@@ -109,6 +109,9 @@ static void draw_smooth_line(struct context *gl, const struct along *s, const st
     gl->stipple_counter += (unsigned)(length + 0.5f);
 }
 
+/* Whether window coordinates are finite, and those of some drawable. */
+static int is_drawable(const float *win) { return fabsf(win[0]) < 1e6f && fabsf(win[1]) < 1e6f; }
+
 static float snapped(float v) { return rintf(v * (1 << SUBPIXEL_BITS)) * (1.0f / (1 << SUBPIXEL_BITS)); }
 
 /* A pixel is drawn if the line leaves the diamond around its centre: one in which it ends is not, one in which it begins is. */
@@ -124,6 +127,7 @@ void raster_line(struct context *gl, const struct vertex *a, const struct vertex
 {
     struct along s;
     set_along(gl, &s, a, b, flat, offset);
+    if (!is_drawable(a->win) || !is_drawable(b->win)) return;
     const float ends[2][2] = { { snapped(a->win[0]), snapped(a->win[1]) }, { snapped(b->win[0]), snapped(b->win[1]) } };
     if (ON(LINE_SMOOTH)) {
         draw_smooth_line(gl, &s, a, b);
@@ -151,6 +155,7 @@ void raster_line(struct context *gl, const struct vertex *a, const struct vertex
 void raster_point(struct context *gl, const struct vertex *v, const float *flat, float offset)
 {
     struct along s;
+    if (!is_drawable(v->win)) return;
     set_along(gl, &s, v, v, flat, offset);
     struct span *span = &gl->span;
     float x = v->win[0], y = v->win[1], size = gl->s.point.size;

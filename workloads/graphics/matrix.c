@@ -152,6 +152,7 @@ void exec_Viewport(struct context *gl, GLint x, GLint y, GLsizei width, GLsizei 
         gl_error(gl, GL_INVALID_VALUE);
         return;
     }
+    if (gl->follow_size) gl->follow_size(gl);
     if (width > MAX_SIZE * 4) width = MAX_SIZE * 4;
     if (height > MAX_SIZE * 4) height = MAX_SIZE * 4;
     GLint box[4] = { x, y, width, height };

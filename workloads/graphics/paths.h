@@ -29,12 +29,13 @@ static inline void normalize3(float *v)
 static inline float shininess(const float *table, float x)
 {
     float k = x * SHINE_STEPS;
+    if (!(k < SHINE_STEPS)) return table[SHINE_STEPS];
     int i = (int)k;
-    if (i > SHINE_STEPS - 1) i = SHINE_STEPS - 1;
     return table[i] + (k - i) * (table[i + 1] - table[i]);
 }
 
-static inline float clamp01(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+/* What is not a number becomes 0. */
+static inline float clamp01(float x) { return x > 0 ? x < 1 ? x : 1 : 0; }
 static inline float dot3(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 static inline float plane4(const float *p, const float *v) { return p[0] * v[0] + p[1] * v[1] + p[2] * v[2] + p[3] * v[3]; }
 

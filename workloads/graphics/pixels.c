@@ -93,7 +93,7 @@ static void zoomed(float origin, float zoom, int i, int *from, int *to)
         float t = a;
         a = b, b = t;
     }
-    *from = (int)ceilf(a - 0.5f), *to = (int)ceilf(b - 0.5f);
+    *from = (int)ceilf(fmaxf(a, -1) - 0.5f), *to = (int)ceilf(fminf(b, 4 * MAX_SIZE) - 0.5f);
 }
 
 /* Draws a row of colours or depths, zoomed, at the raster position. */
@@ -199,9 +199,11 @@ void exec_Bitmap(struct context *gl, GLsizei width, GLsizei height, GLfloat x_or
     if (gl->dirty) validate(gl);
     if (!c->raster_valid) return;
     if (gl->render_mode == GL_FEEDBACK) report_token(gl, GL_BITMAP_TOKEN);
-    int x0 = (int)floorf(whole_if_near(c->raster_position[0] - x_origin)), y0 = (int)floorf(whole_if_near(c->raster_position[1] - y_origin));
+    float left = whole_if_near(c->raster_position[0] - x_origin), low = whole_if_near(c->raster_position[1] - y_origin);
+    int is_drawn = v && gl->render_mode == GL_RENDER && fabsf(left) < 1e6f && fabsf(low) < 1e6f;
+    int x0 = is_drawn ? (int)floorf(left) : 0, y0 = is_drawn ? (int)floorf(low) : 0;
     struct span *span = &gl->span;
-    for (int y = 0; y < height && v && gl->render_mode == GL_RENDER; y++) {
+    for (int y = 0; y < height && is_drawn; y++) {
         const uint8_t *row = bits_row(&gl->client.unpack, v, width, y);
         for (int x = 0; x < width; x += SPAN) {
             span->x = x0 + x, span->y = y0 + y, span->n = width - x < SPAN ? width - x : SPAN, span->has_coverage = span->no_texture = 0;

@@ -56,12 +56,13 @@ static void sample(const struct texture *t, const float *coord, float lambda, fl
 {
     float threshold = t->mag_filter == GL_LINEAR && (t->min_filter == GL_NEAREST_MIPMAP_NEAREST || t->min_filter == GL_NEAREST_MIPMAP_LINEAR)
         ? 0.5f : 0;
-    if (t->min_filter == t->mag_filter || lambda <= threshold) {
+    if (t->min_filter == t->mag_filter || !(lambda > threshold)) {
         sample_level(t, 0, t->mag_filter == GL_LINEAR, coord, out);
         return;
     }
     int is_linear = t->min_filter == GL_LINEAR || t->min_filter == GL_LINEAR_MIPMAP_NEAREST || t->min_filter == GL_LINEAR_MIPMAP_LINEAR;
     int last = t->last_level;
+    if (lambda > LEVELS) lambda = LEVELS;
     if (t->min_filter == GL_NEAREST || t->min_filter == GL_LINEAR) {
         sample_level(t, 0, is_linear, coord, out);
     } else if (t->min_filter == GL_NEAREST_MIPMAP_NEAREST || t->min_filter == GL_LINEAR_MIPMAP_NEAREST) {

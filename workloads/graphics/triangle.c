@@ -112,7 +112,7 @@ static inline float at(const struct slope *s, float dx, float dy) { return s->st
 
 static inline uint32_t depth_of(float z)
 {
-    if (z <= 0) return 0;
+    if (!(z > 0)) return 0;
     if (z >= 1) return 0xffffff;
     return (uint32_t)(z * 16777215.0 + 0.5);
 }

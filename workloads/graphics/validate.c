@@ -1,6 +1,7 @@
 /* Validation: what vertex paths and rasterizers read is derived from state when drawing begins after a change, and the path is
  * chosen. No path tests what is settled here. */
 #include "paths.h"
+#include <float.h>
 
 /* 0 selects the generic path always: for tests and measurements. */
 int use_special_paths = 1;
@@ -30,7 +31,10 @@ static const float *shine_table(struct context *gl, float exponent)
         if (gl->shine_exponent[i] == exponent) return gl->shine[i];
     int slot = gl->shine_used < SHINE_TABLES ? gl->shine_used++ : gl->shine_next++ % SHINE_TABLES;
     gl->shine_exponent[slot] = exponent;
-    for (int i = 0; i <= SHINE_STEPS; i++) gl->shine[slot][i] = exponent == 0 ? 1 : powf(i / (float)SHINE_STEPS, exponent);
+    for (int i = 0; i <= SHINE_STEPS; i++) {
+        double power = exponent == 0 ? 1 : pow(i / (double)SHINE_STEPS, exponent);
+        gl->shine[slot][i] = power < FLT_MIN ? 0 : (float)power;         /* Alpha traps on denormal operands */
+    }
     return gl->shine[slot];
 }
 

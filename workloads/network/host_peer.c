@@ -3,9 +3,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -32,6 +34,14 @@ static int bound(int type, uint16_t port) {
     return descriptor;
 }
 
+/* A process for a part, which dies with this one. */
+static pid_t start_part(void) {
+    pid_t parent = getpid(), child = fork();
+    if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (child == 0 && getppid() != parent) _exit(1);
+    return child;
+}
+
 /* Takes a stream to its end, and answers 'y' if every byte was right. */
 static void sink(int listener, uint64_t seed) {
     int connection = accept(listener, NULL, NULL);
@@ -50,7 +60,7 @@ static void sink(int listener, uint64_t seed) {
 /* Gives back a stream, in a process of its own. */
 static void echo(int listener) {
     int connection = accept(listener, NULL, NULL);
-    if (fork() > 0) {
+    if (start_part() > 0) {
         close(connection);
         return;
     }
@@ -144,7 +154,7 @@ void host_listen(void) {
 }
 
 void host_peer(uint64_t received, uint64_t seed) {
-    if (received > 0 && fork() == 0) source(received, seed);
+    if (received > 0 && start_part() == 0) source(received, seed);
     while (poll(entries, 3, -1) > 0) {
         if (entries[0].revents) sink(entries[0].fd, seed);
         if (entries[1].revents) echo(entries[1].fd);

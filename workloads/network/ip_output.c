@@ -47,6 +47,14 @@ static struct mbuf *add_header(struct mbuf *m, const struct ip_destination *to, 
     return m;
 }
 
+/* Whether a driver takes the packet where it lies; if not, its data are moved to the host's memory. */
+static struct mbuf *acceptable(struct ifnet *ifp, struct mbuf *m) {
+    bool is_adapters = false;
+    for (const struct mbuf *one = m; one && !is_adapters; one = one->m_next) is_adapters = one->m_flags & M_UIOMOVE;
+    if (!is_adapters || (ifp->if_pktok && ifp->if_pktok(ifp, m))) return m;
+    return m_relocate(m);
+}
+
 /* Sends data in fragments. */
 static int send_fragments(struct ifnet *ifp, struct mbuf *m, const struct ip_destination *to, uint32_t next) {
     int room = (ifp->if_mtu - IP_HEADER) & ~7, total = m->m_pkthdr.len, error = 0;
@@ -56,20 +64,13 @@ static int send_fragments(struct ifnet *ifp, struct mbuf *m, const struct ip_des
         int part = MINIMUM(room, total - at);
         struct mbuf *fragment = m_copym(m, at, part);
         uint16_t more = at + part < total ? IP_MF : 0;
+        if (fragment) fragment = acceptable(ifp, fragment);
         /* The copy may share a cluster: its header is in an mbuf of its own. */
         if (fragment) fragment = add_header(fragment, to, identification, at / 8 | more);
         error = fragment ? send_on(ifp, fragment, next) : ENOBUFS;
     }
     m_freem(m);
     return error;
-}
-
-/* Whether a driver takes the packet where it lies; if not, its data are moved to the host's memory. */
-static struct mbuf *acceptable(struct ifnet *ifp, struct mbuf *m) {
-    bool is_adapters = false;
-    for (const struct mbuf *one = m; one && !is_adapters; one = one->m_next) is_adapters = one->m_flags & M_UIOMOVE;
-    if (!is_adapters || (ifp->if_pktok && ifp->if_pktok(ifp, m))) return m;
-    return m_relocate(m);
 }
 
 int ip_output(struct mbuf *m, const struct ip_destination *to) {
@@ -87,9 +88,9 @@ int ip_output(struct mbuf *m, const struct ip_destination *to) {
         return EMSGSIZE;
     }
     if ((is_large && !is_cut_by_adapter) || !(ifp->if_capabilities & IFCAP_TXCSUM)) ip_complete_checksum(m);
+    if (is_large && !is_cut_by_adapter) return send_fragments(ifp, m, to, next);
     m = acceptable(ifp, m);
     if (!m) return ENOBUFS;
-    if (is_large && !is_cut_by_adapter) return send_fragments(ifp, m, to, next);
     uint16_t identification = to->is_unfragmented ? 0 : ++next_identification;
     m = add_header(m, to, identification, to->is_unfragmented ? IP_DF : 0);
     return m ? send_on(ifp, m, next) : ENOBUFS;

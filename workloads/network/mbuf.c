@@ -74,7 +74,7 @@ bool m_clget(struct mbuf *m) {
         return false;
     }
     cluster->references = 1;
-    m->m_ext = (struct m_ext){cluster->bytes, MCLBYTES, &cluster->references, free_cluster, cluster, 0, NULL};
+    m->m_ext = (struct m_ext){cluster->bytes, MCLBYTES, &cluster->references, free_cluster, cluster, NULL, NULL};
     m->m_flags |= M_EXT;
     m->m_data = cluster->bytes;
     return true;

@@ -36,7 +36,8 @@ struct m_ext {
     unsigned *ext_references;
     void (*ext_free)(struct m_ext *buffer);
     void *ext_arg;         /* Of the driver. */
-    unsigned ext_capacity; /* Bytes of an adapter's memory that the buffer occupies. */
+    /* Waits until the adapter has summed the first bytesSummed bytes, and returns their sum. */
+    uint16_t (*protocolSum_f)(const struct mbuf *m);
     /* Copies `length` bytes from `offset` of an mbuf to or from the caller's memory. */
     int (*uiomove_f)(struct mbuf *m, int offset, int length, struct uio *uio);
 };
@@ -56,8 +57,7 @@ struct mbuf {
     unsigned m_flags;
     struct pkthdr m_pkthdr;
     struct m_ext m_ext;
-    uint16_t protocolSum; /* M_UIOMOVE: one's complement sum of the first bytesSummed bytes at m_data. */
-    int bytesSummed; /* M_UIOMOVE: how many bytes protocolSum covers; 0 once the range has changed. */
+    int bytesSummed; /* M_UIOMOVE: of how many bytes at m_data the adapter knows the sum; 0 once the range has changed. */
     char m_dat[MLEN] __attribute__((aligned(8)));
 };
 

@@ -53,7 +53,6 @@ static struct mbuf *share(const struct mbuf *m, int offset, int length) {
         copy->m_ext = m->m_ext;
         ++*m->m_ext.ext_references;
         copy->m_data = m->m_data + offset;
-        copy->protocolSum = m->protocolSum;
         copy->bytesSummed = offset == 0 && length == m->bytesSummed ? length : 0;
     } else {
         memcpy(copy->m_data, m->m_data + offset, length);
@@ -189,7 +188,7 @@ struct mbuf *m_relocate(struct mbuf *m) {
 /* Sum of a range of one mbuf. */
 static uint16_t sum_of(const struct mbuf *m, int offset, int length) {
     if (!(m->m_flags & M_UIOMOVE)) return in_sum(m->m_data + offset, length);
-    if (offset == 0 && length == m->bytesSummed) return m->protocolSum;
+    if (offset == 0 && length == m->bytesSummed) return m->m_ext.protocolSum_f(m);
     /* The range is not the one that the adapter has summed: sum its bytes. */
     uint32_t sum = 0;
     char buffer[1024];

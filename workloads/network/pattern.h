@@ -17,6 +17,13 @@ static inline uint64_t pattern_word(uint64_t index, uint64_t seed) {
 static inline void pattern_fill(char *to, size_t length, uint64_t position, uint64_t seed) {
     while (length > 0) {
         uint64_t word = pattern_word(position / 8, seed);
+        if (position % 8 == 0 && length >= 8) {
+            memcpy(to, &word, 8);
+            to += 8;
+            position += 8;
+            length -= 8;
+            continue;
+        }
         size_t skip = position % 8, part = 8 - skip < length ? 8 - skip : length;
         memcpy(to, (char *)&word + skip, part);
         to += part;
@@ -28,7 +35,15 @@ static inline void pattern_fill(char *to, size_t length, uint64_t position, uint
 /* Whether `length` bytes are those that begin at `position`. */
 static inline bool pattern_is(const char *at, size_t length, uint64_t position, uint64_t seed) {
     while (length > 0) {
-        uint64_t word = pattern_word(position / 8, seed);
+        uint64_t word = pattern_word(position / 8, seed), found;
+        if (position % 8 == 0 && length >= 8) {
+            memcpy(&found, at, 8);
+            if (found != word) return false;
+            at += 8;
+            position += 8;
+            length -= 8;
+            continue;
+        }
         size_t skip = position % 8, part = 8 - skip < length ? 8 - skip : length;
         if (memcmp(at, (char *)&word + skip, part) != 0) return false;
         at += part;

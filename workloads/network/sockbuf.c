@@ -58,7 +58,22 @@ void sbappend_record(struct sockbuf *sb, struct mbuf *m) {
     sb->sb_mbtail = m;
 }
 
+struct mbuf *sbfind(struct sockbuf *sb, unsigned *offset) {
+    bool is_behind = sb->sb_found && sb->sb_found_at <= *offset;
+    struct mbuf *m = is_behind ? sb->sb_found : sb->sb_mb;
+    unsigned at = is_behind ? sb->sb_found_at : 0;
+    for (; m && *offset - at >= (unsigned)m->m_len; m = m->m_next) at += m->m_len;
+    if (m) {
+        sb->sb_found = m;
+        sb->sb_found_at = at;
+    }
+    *offset -= at;
+    return m;
+}
+
 void sbdrop(struct sockbuf *sb, unsigned length) {
+    if (sb->sb_found_at < length) sb->sb_found = NULL;
+    else sb->sb_found_at -= length;
     while (length > 0) {
         struct mbuf *m = sb->sb_mb;
         unsigned part = MINIMUM(length, (unsigned)m->m_len);
@@ -89,7 +104,7 @@ void sbflush(struct sockbuf *sb) {
         m_freem(sb->sb_mb);
         sb->sb_mb = next;
     }
-    sb->sb_mbtail = NULL;
+    sb->sb_mbtail = sb->sb_found = NULL;
     sb->sb_cc = sb->sb_adapter_cc = 0;
 }
 

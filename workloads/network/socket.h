@@ -17,6 +17,8 @@ struct sockbuf {
     unsigned sb_cc, sb_hiwat;                 /* Bytes, and how many may be there, in the host's memory. */
     unsigned sb_adapter_cc, sb_adapter_hiwat; /* The same in an adapter's memory; sb_cc does not include them. */
     struct mbuf *sb_mb, *sb_mbtail;           /* A stream's bytes; of datagrams the first one, and the last, by m_nextpkt. */
+    struct mbuf *sb_found;                    /* The mbuf that sbfind() found last; NULL: none. */
+    unsigned sb_found_at;                     /* Where it begins. */
 };
 
 /* What a transport protocol does for a socket. */
@@ -108,6 +110,7 @@ void sbappend_record(struct sockbuf *sb, struct mbuf *m);  /* Appends a datagram
 void sbdrop(struct sockbuf *sb, unsigned length);          /* Removes bytes of a stream from the front. */
 void sbdrop_record(struct sockbuf *sb);                    /* Removes the first datagram. */
 void sbflush(struct sockbuf *sb);                          /* Removes all. */
+struct mbuf *sbfind(struct sockbuf *sb, unsigned *offset); /* The mbuf with a stream's byte; *offset becomes one into it. */
 
 /* Moves bytes between an mbuf and the application, by the processor or as the mbuf says. */
 int sb_move(struct mbuf *m, int offset, int length, struct uio *uio);

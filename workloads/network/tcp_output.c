@@ -69,6 +69,13 @@ static uint32_t usable_window(struct tcpcb *tp, struct plan *plan, uint32_t buff
     return 1;
 }
 
+/* Bytes from an offset of the send buffer to the end of the adapter's buffer there; `length` if it is the host's. A segment of whole
+ * adapter's buffers has sums that are known. */
+static int64_t to_buffer_end(const struct tcpcb *tp, uint32_t offset, int64_t length) {
+    const struct mbuf *m = sbfind(&tcp_socket(tp)->so_snd, &offset);
+    return m && m->m_flags & M_UIOMOVE ? MINIMUM(length, (int64_t)m->m_len - offset) : length;
+}
+
 /* How many bytes to send, and whether others follow. */
 static void plan_length(struct tcpcb *tp, struct plan *plan, uint32_t buffered) {
     uint32_t next, window = usable_window(tp, plan, buffered);
@@ -96,6 +103,11 @@ static void plan_length(struct tcpcb *tp, struct plan *plan, uint32_t buffered) 
         }
         plan->is_cut_by_adapter &= length > tp->t_maxseg;
     }
+    if (tp->t_flags & TF_ADAPTER && length > 0) {
+        int64_t whole = to_buffer_end(tp, plan->offset, length);
+        plan->has_more |= whole < length;
+        length = whole;
+    }
     plan->length = (int)length;
     if (plan->offset + length < buffered) plan->flags &= ~TH_FIN;
 }
@@ -104,6 +116,7 @@ static void plan_length(struct tcpcb *tp, struct plan *plan, uint32_t buffered) 
 static bool is_worth_sending(const struct tcpcb *tp, const struct plan *plan, uint32_t buffered) {
     bool is_idle = tp->snd_max == tp->snd_una;
     if (plan->length >= (int)tp->t_maxseg || tp->t_flags & TF_FORCE) return true;
+    if (tp->t_flags & TF_ADAPTER && plan->has_more) return true;
     if ((is_idle || tcp_socket(tp)->so_options & SOPT_NODELAY) && plan->offset + plan->length >= buffered) return true;
     return (uint32_t)plan->length >= MAXIMUM(tp->max_sndwnd / 2, 1u) || SEQ_LT(tp->snd_nxt, tp->snd_max);
 }
@@ -162,12 +175,13 @@ static int send_segment(struct mbuf *m, uint32_t source, uint32_t destination) {
 
 /* Adds the plan's data to a header. False without memory. */
 static bool add_data(const struct tcpcb *tp, struct mbuf *m, const struct plan *plan) {
-    struct mbuf *buffered = tcp_socket(tp)->so_snd.sb_mb;
+    uint32_t offset = plan->offset;
+    const struct mbuf *buffered = sbfind(&tcp_socket(tp)->so_snd, &offset);
     if (plan->length <= COPIED && !(tp->t_flags & TF_ADAPTER)) {
-        m_copydata(buffered, plan->offset, plan->length, m->m_data + m->m_len);
+        m_copydata(buffered, offset, plan->length, m->m_data + m->m_len);
         m->m_len += plan->length;
     } else {
-        struct mbuf *data = m_copym(buffered, plan->offset, plan->length);
+        struct mbuf *data = m_copym(buffered, offset, plan->length);
         if (!data) return false;
         data->m_flags &= ~M_PKTHDR;
         m->m_next = data;

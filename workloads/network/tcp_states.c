@@ -81,7 +81,7 @@ static bool is_old(const struct tcpcb *tp, const struct tcp_segment *segment) {
 
 /* A reset: believed at exactly the expected number, challenged elsewhere in the window (RFC 5961, 3.2). */
 static void reset(struct tcpcb *tp, const struct tcp_segment *segment) {
-    if (SEQ_LT(segment->seq, tp->rcv_nxt) || SEQ_GT(segment->seq, tp->rcv_nxt + tp->rcv_wnd)) return;
+    if (segment->seq - tp->rcv_nxt > tp->rcv_wnd) return;
     if (segment->seq != tp->rcv_nxt) {
         challenge(tp);
         return;
@@ -95,6 +95,8 @@ static void reset(struct tcpcb *tp, const struct tcp_segment *segment) {
 /* Cuts a segment to the window. False if nothing of it is acceptable. */
 static bool fit_window(struct tcpcb *tp, struct tcp_segment *segment) {
     int before = (int)(tp->rcv_nxt - segment->seq);
+    /* Unsigned: half of all numbers away is beyond the window, too. */
+    if (before <= 0 && segment->seq - tp->rcv_nxt > tp->rcv_wnd) return false;
     if (before > 0) {
         bool is_repeated = segment->length > 0 || segment->flags & TH_FIN;
         /* Known data may still have a new acknowledgement; an old segment without data has nothing. */

@@ -4,7 +4,9 @@
  *     transfer [NAME=VALUE ...]
  *
  * send, receive, echo: bytes; datagrams: their number; loss, duplicate, reorder, corrupt: millionths; delay, jitter, slow: ms;
- * checksum, tso: 1 for offloading; seed; probe: 1 for ICMP. It prints what it counted, and its status is 0 if all was right. */
+ * checksum, tso: 1 for offloading; dart: 1 for an adapter with its own memory, of `buffers` in each direction (0: 8 MB), of which
+ * the stack makes no use with nodart=1, and which refuses one of `refuse` packets; seed; probe: 1 for ICMP; mtu; quiet: 1 to print
+ * nothing. Otherwise it prints what it counted. Its status is 0 if all was right. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dart.h"
 #include "driver.h"
 #include "network.h"
 #include "pattern.h"
@@ -30,7 +33,7 @@ static struct {
     uint64_t value;
 } arguments[] = {{"send", 0},   {"receive", 0}, {"echo", 0},  {"datagrams", 0}, {"loss", 0}, {"duplicate", 0}, {"reorder", 0}, {"corrupt", 0},
                  {"delay", 0},  {"jitter", 0},  {"slow", 20}, {"checksum", 0},  {"tso", 0},  {"seed", 1},      {"probe", 0},   {"mtu", 1500},
-                 {"quiet", 0}};
+                 {"quiet", 0},  {"dart", 0},    {"buffers", 0}, {"refuse", 0}, {"nodart", 0}};
 
 static uint64_t argument(const char *name) {
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
@@ -99,7 +102,7 @@ static void send_all(uint64_t bytes, uint64_t seed) {
     struct socket *so = connected(SOCK_STREAM, SINK_PORT);
     for (uint64_t position = 0; position < bytes;) {
         /* Sizes of all kinds. */
-        size_t part = MINIMUM(bytes - position, 1 + network_random() % BUFFER);
+        size_t wanted = 1 + network_random() % BUFFER, part = MINIMUM(bytes - position, wanted);
         pattern_fill(buffer, part, position, seed);
         position += put(so, buffer, part);
     }
@@ -182,6 +185,9 @@ static void report(void) {
            (unsigned long long)s->ip_fragmented, (unsigned long long)s->ip_reassembled, (unsigned long long)s->udp_sent,
            (unsigned long long)s->udp_received, (unsigned long long)s->icmp_echoed, (unsigned long long)s->icmp_errors_sent,
            (unsigned long long)s->copied_bytes, (unsigned long long)s->checksummed_bytes);
+    printf("dart: bytes %llu refused %llu hardware sums %llu bad sums %llu summed again %llu relocated %llu\n", (unsigned long long)s->adapter_bytes,
+           (unsigned long long)s->adapter_refused, (unsigned long long)s->hardware_sums, (unsigned long long)s->hardware_sums_bad,
+           (unsigned long long)s->resummed_bytes, (unsigned long long)s->relocations);
 }
 
 /* Polls while a child of the host's runs; its status. */
@@ -201,6 +207,14 @@ static pid_t start(void) {
     return child;
 }
 
+static bool (*pktok_of_driver)(struct ifnet *ifp, const struct mbuf *m);
+
+/* if_pktok of a driver that cannot send some packets as they are, as after a change of routes. */
+static bool pktok_that_refuses(struct ifnet *ifp, const struct mbuf *m) {
+    static uint64_t packets;
+    return ++packets % argument("refuse") != 0 && pktok_of_driver(ifp, m);
+}
+
 static void set_up(struct ifnet *ifp) {
     struct tap_options options = {.name = "pathlength0",
                                   .has_checksum = argument("checksum"),
@@ -216,10 +230,17 @@ static void set_up(struct ifnet *ifp) {
                                            .jitter_ms = argument("jitter"),
                                            .seed = argument("seed")};
     struct network_parameters wanted = {.slow_ms = argument("slow"), .minimum_rto_ms = 2 * argument("slow"), .seed = argument("seed"), .msl_ms = 100};
+    wanted.no_dart = argument("nodart");
     wanted.fast_ms = argument("slow") < 40 ? 40 : 200;
     expect("a network of its own", namespace_enter());
     network_initialize(&wanted);
-    expect("TAP device", tap_attach(ifp, &options));
+    struct dart_options adapter = {
+        .tap = options, .holdoff_us = 50, .send_buffers = argument("buffers"), .receive_buffers = argument("buffers"), .log = getenv("DART_LOG")};
+    expect("TAP device", argument("dart") ? dart_attach(ifp, &adapter) : tap_attach(ifp, &options));
+    if (argument("refuse")) {
+        pktok_of_driver = ifp->if_pktok;
+        ifp->if_pktok = pktok_that_refuses;
+    }
     expect("the host's address", namespace_configure(options.name, htonl(HOST_ADDRESS), htonl(NETMASK), options.mtu));
     if (faults.loss + faults.duplication + faults.reordering + faults.corruption + faults.delay_ms + faults.jitter_ms > 0) impair(ifp, &faults);
 }
@@ -253,7 +274,8 @@ int main(int count, char **texts) {
     soclose(listener);
     network_shutdown();
     impair_end(&interface);
-    tap_detach(&interface);
+    if (argument("dart")) dart_detach(&interface);
+    else tap_detach(&interface);
     if (m_allocated() != 0) fail("mbufs that nobody freed", EBUSY);
     return 0;
 }

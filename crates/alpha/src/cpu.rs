@@ -67,7 +67,7 @@ pub struct Cpu {
     /// Floating-point registers, in register format; 31 is always 0, 32 takes what is written to 31.
     pub f: [u64; 33],
     /// The model: which instructions there are.
-    pub model: isa::Cpu,
+    pub model: isa::CpuModel,
     /// Address of the next instruction.
     pub pc: u64,
     /// Floating-point control register.
@@ -92,7 +92,7 @@ impl Default for Cpu {
         Cpu {
             r: [0; 33],
             f: [0; 33],
-            model: isa::Cpu::Ev67,
+            model: isa::CpuModel::Ev67,
             pc: 0,
             fpcr: crate::fpcr::INITIAL_FPCR,
             ieee_control: 0,

@@ -1,7 +1,7 @@
 //! Decoded instructions, as the interpreter and the compiler take them.
 
-use guest::Instruction;
-use isa::{Flags, Format, Op};
+use guest::InstructionProperties;
+use isa::{Flags, InstructionFormat, Op};
 
 use crate::cpu::{Cpu, register::SINK};
 use crate::pal;
@@ -32,31 +32,31 @@ impl DecodedInstruction {
         let displacement = i64::from(instruction.displacement());
         match op.format() {
             // A load to register 31 is a prefetch or a no-operation: it never touches memory.
-            Format::Memory if op.is(Flags::LOAD) && !op.is(Flags::LOCKED) && ra == ZERO => {
+            InstructionFormat::Memory if op.is(Flags::LOAD) && !op.is(Flags::LOCKED) && ra == ZERO => {
                 DecodedInstruction { op: Op::Lda, a: ZERO, b: ZERO, c: SINK as u8, immediate: 0 }
             }
-            Format::Memory => {
+            InstructionFormat::Memory => {
                 let scale = if op == Op::Ldah { 16 } else { 0 };
                 let c = if op.is(Flags::STORE) && !op.is(Flags::LOCKED) { SINK as u8 } else { target(ra) };
                 DecodedInstruction { op, a: ra, b: rb, c, immediate: displacement << scale }
             }
-            Format::MemoryFunction | Format::MemoryJump => {
+            InstructionFormat::MemoryFunction | InstructionFormat::MemoryJump => {
                 DecodedInstruction { op, a: ZERO, b: rb, c: target(ra), immediate: 0 }
             }
-            Format::Branch => {
+            InstructionFormat::Branch => {
                 let immediate = address.wrapping_add(4).wrapping_add(displacement as u64) as i64;
                 DecodedInstruction { op, a: ra, b: ZERO, c: target(ra), immediate }
             }
-            Format::Operate => match instruction.literal() {
+            InstructionFormat::Operate => match instruction.literal() {
                 Some(literal) => {
                     DecodedInstruction { op, a: ra, b: ZERO, c: target(rc), immediate: i64::from(literal) }
                 }
                 None => DecodedInstruction { op, a: ra, b: rb, c: target(rc), immediate: 0 },
             },
-            Format::FloatOperate => {
+            InstructionFormat::FloatOperate => {
                 DecodedInstruction { op, a: ra, b: rb, c: target(rc), immediate: i64::from(instruction.word) }
             }
-            Format::Pal => {
+            InstructionFormat::Pal => {
                 let immediate = i64::from(instruction.word & 0x3ff_ffff);
                 DecodedInstruction { op, a: ZERO, b: ZERO, c: SINK as u8, immediate }
             }
@@ -64,11 +64,11 @@ impl DecodedInstruction {
     }
 }
 
-impl Instruction<Cpu> for DecodedInstruction {
+impl InstructionProperties<Cpu> for DecodedInstruction {
     fn ends_block(&self) -> bool {
         match self.op.format() {
-            Format::Branch | Format::MemoryJump => true,
-            Format::Pal => !matches!(self.immediate, pal::RDUNIQ | pal::WRUNIQ),
+            InstructionFormat::Branch | InstructionFormat::MemoryJump => true,
+            InstructionFormat::Pal => !matches!(self.immediate, pal::RDUNIQ | pal::WRUNIQ),
             _ => false,
         }
     }

@@ -10,7 +10,7 @@ use crate::decoded_instruction::DecodedInstruction;
 use crate::semantics;
 
 impl Guest for Cpu {
-    type Model = isa::Cpu;
+    type Model = isa::CpuModel;
     type GuestInstruction = DecodedInstruction;
     type Exception = Exception;
 
@@ -25,7 +25,7 @@ impl Guest for Cpu {
         }
     }
 
-    fn decode(word: u32, address: u64, model: isa::Cpu) -> Option<DecodedInstruction> {
+    fn decode(word: u32, address: u64, model: isa::CpuModel) -> Option<DecodedInstruction> {
         let instruction = isa::decode(word).filter(|found| model.has(found.op.extension()))?;
         Some(DecodedInstruction::new(instruction, address))
     }

@@ -38,7 +38,7 @@ pub fn execute(
     step: &DecodedInstruction,
     cpu: &mut Cpu,
     memory: &Memory,
-    model: isa::Cpu,
+    model: isa::CpuModel,
 ) -> Result<(), Break> {
     let a = cpu.r[step.a as usize];
     let b = cpu.r[step.b as usize].wrapping_add(step.immediate as u64);
@@ -314,7 +314,7 @@ fn call_pal(function: i64, cpu: &mut Cpu) -> Result<(), Break> {
 mod tests {
     use super::*;
     use guest_memory::Layout;
-    use isa::{Format, evaluate};
+    use isa::{InstructionFormat, evaluate};
     use proptest::prelude::*;
 
     /// Integer operate instructions that [`evaluate`] omits: they are rare, and traces contain their results.
@@ -371,11 +371,11 @@ mod tests {
         #[test]
         fn integer_operates_agree_with_isa_evaluate((a, b) in operands(), old in operand()) {
             let memory = Memory::new(Layout { page: 8192, bytes: 1 << 42, map_base: 1 << 38, large_page: 1 << 22, large_base: 1 << 41 })?;
-            for op in Op::ALL.into_iter().filter(|op| op.format() == Format::Operate) {
+            for op in Op::ALL.into_iter().filter(|op| op.format() == InstructionFormat::Operate) {
                 let step = DecodedInstruction { op, a: 1, b: 2, c: 3, immediate: 0 };
                 let mut cpu = Cpu::default();
                 cpu.r[1..4].copy_from_slice(&[a, b, old]);
-                let trap = execute(&step, &mut cpu, &memory, isa::Cpu::Ev67).is_err();
+                let trap = execute(&step, &mut cpu, &memory, isa::CpuModel::Ev67).is_err();
                 prop_assert!(!trap || op.is(isa::Flags::OVERFLOW));
                 match evaluate(op, a, b, old) {
                     Some(result) => prop_assert_eq!(cpu.r[3], result, "{:?} {:#x} {:#x}", op, a, b),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use guest::{Break, Guest, Instruction};
-use guest_memory::{Backing, Layout, Memory};
+use guest::{Break, Guest, InstructionProperties};
+use guest_memory::{Layout, Memory, RegionBacking};
 use isa::encode::{self, SecondOperand};
 use isa::{
-    Alpha, Format, InstructionSet, InstructionSummary, IntegerResult, Op, Qualifiers, Register,
+    Alpha, InstructionFormat, InstructionSet, InstructionSummary, IntegerResult, Op, Qualifiers, Register,
     SourceOperand, TransferTarget, ValuePrediction,
 };
 use pathlength_alpha::cpu::Cpu;
@@ -42,25 +42,25 @@ fn word(op: Op, fields: &Fields) -> u32 {
     let second = literal.map_or(SecondOperand::Register(b), SecondOperand::Literal);
     let mut candidates =
         [(a, b), (ZERO, b), (a, ZERO), (a, a)].into_iter().flat_map(|(a, b)| match op.format() {
-            Format::Memory => vec![encode::memory(op, a, b, displacement)],
-            Format::MemoryFunction => vec![encode::memory_function(op, a, b)],
-            Format::MemoryJump => vec![encode::jump(op, a, b, 0)],
-            Format::Branch => vec![encode::branch(op, a, 4 * i64::from(displacement))],
-            Format::Operate => [second, SecondOperand::Register(b), SecondOperand::Literal(1)]
+            InstructionFormat::Memory => vec![encode::memory(op, a, b, displacement)],
+            InstructionFormat::MemoryFunction => vec![encode::memory_function(op, a, b)],
+            InstructionFormat::MemoryJump => vec![encode::jump(op, a, b, 0)],
+            InstructionFormat::Branch => vec![encode::branch(op, a, 4 * i64::from(displacement))],
+            InstructionFormat::Operate => [second, SecondOperand::Register(b), SecondOperand::Literal(1)]
                 .into_iter()
                 .flat_map(|second| [a, ZERO].map(|a| encode::operate(op, a, second, c)))
                 .collect(),
-            Format::FloatOperate => {
+            InstructionFormat::FloatOperate => {
                 [c, a].map(|c| encode::float_operate(op, Qualifiers::NONE, a, b, c)).to_vec()
             }
-            Format::Pal => vec![encode::call_pal(function)],
+            InstructionFormat::Pal => vec![encode::call_pal(function)],
         });
     candidates.find_map(Result::ok).unwrap_or_else(|| panic!("{op:?} has such operands"))
 }
 
 /// Registers with which the instruction accesses mapped memory.
 fn cpu(summary: &InstructionSummary, registers: &[u64; 64], offset: u64) -> Option<Cpu> {
-    let mut cpu = Cpu { model: isa::Cpu::Ev67, ..Cpu::default() };
+    let mut cpu = Cpu { model: isa::CpuModel::Ev67, ..Cpu::default() };
     cpu.r[..31].copy_from_slice(&registers[..31]);
     cpu.f[..31].copy_from_slice(&registers[32..63]);
     if let Some(access) = summary.access {
@@ -179,14 +179,14 @@ proptest! {
     ) {
         let memory = Memory::new(Layout { page: PAGE, bytes: 1 << 42, map_base: DATA, large_page: 1 << 22, large_base: 1 << 41 })?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        memory.map_anonymous(DATA, PAGE, protection, false, Backing::Anonymous).expect("memory");
+        memory.map_anonymous(DATA, PAGE, protection, false, RegionBacking::Anonymous).expect("memory");
         let mut executed = BTreeSet::new();
         for op in Op::ALL {
             let word = word(op, &fields);
             let summary = Alpha.summary(word).expect("an instruction");
             let Some(mut cpu) = cpu(&summary, &registers, offset) else { continue };
             memory.store::<8>(DATA + 8 * offset, stored).expect("memory");
-            let step = Cpu::decode(word, PC, isa::Cpu::Ev67).expect("an instruction");
+            let step = Cpu::decode(word, PC, isa::CpuModel::Ev67).expect("an instruction");
             let (before, address) = (cpu.clone(), step.address(&cpu));
             prop_assert_eq!(summary.access.is_some(), step.is_access());
             if let Some(access) = summary.access {

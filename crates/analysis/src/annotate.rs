@@ -198,8 +198,8 @@ fn table<R: InstructionResults>(
         add(&mut total, &sum);
         let first = run.first().and_then(|(address, ..)| location(*address));
         if let Some(SourceLocation { file, line: Some(line) }) = first {
-            let place = format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file));
-            table.row(cells(Some(place), None, &sum, files.line(&file, line)));
+            let location = format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file));
+            table.row(cells(Some(location), None, &sum, files.line(&file, line)));
         }
         for (address, word, row) in run {
             let text = costs.instruction_set.disassemble(*word, *address);

@@ -65,7 +65,7 @@ pub struct NamedCode {
 pub struct Names {
     images: Vec<LoadedNames>,
     /// By image, first address, and whether it is a function: one can begin where its section does.
-    places: RefCell<HashMap<(u32, u64, bool), NamedCode>>,
+    found: RefCell<HashMap<(u32, u64, bool), NamedCode>>,
 }
 
 struct LoadedNames {
@@ -91,11 +91,11 @@ impl Names {
     }
 
     fn new(images: Vec<LoadedNames>) -> Names {
-        Names { images, places: RefCell::default() }
+        Names { images, found: RefCell::default() }
     }
 
     /// Adds an image of a program that runs.
-    pub fn add(&mut self, image: &events::Image) {
+    pub fn add(&mut self, image: &events::MappedImage) {
         self.images.push(LoadedNames::of_trace(image));
     }
 
@@ -106,7 +106,7 @@ impl Names {
     }
 
     /// The function, or else the section, at a run-time address.
-    pub fn place(&self, image: Option<u32>, address: u64) -> Option<NamedCode> {
+    pub fn code(&self, image: Option<u32>, address: u64) -> Option<NamedCode> {
         let index = image?;
         let loaded = self.images.get(index as usize)?;
         let file = self.file(index)?.as_deref();
@@ -123,13 +123,13 @@ impl Names {
             NamedCode { name: Arc::new(FunctionName { image: self.image(image), function }), symbol, start }
         };
         let key = (index, start, matches!(found, FoundCode::Function(_)));
-        Some(self.places.borrow_mut().entry(key).or_insert_with(new).clone())
+        Some(self.found.borrow_mut().entry(key).or_insert_with(new).clone())
     }
 
     /// The name of the code at a run-time address.
     pub fn name(&self, image: Option<u32>, address: u64) -> Arc<FunctionName> {
-        match self.place(image, address) {
-            Some(place) => place.name,
+        match self.code(image, address) {
+            Some(code) => code.name,
             None => Arc::new(FunctionName { image: self.image(image), function: format!("{address:#x}") }),
         }
     }
@@ -148,7 +148,7 @@ impl Names {
 
     /// The file of source that the function at a run-time address is defined in.
     pub fn source(&self, image: Option<u32>, address: u64) -> Option<String> {
-        let function = self.place(image, address)?;
+        let function = self.code(image, address)?;
         function.symbol.as_ref()?;
         Some(self.location(image, function.start)?.file)
     }
@@ -208,8 +208,8 @@ impl LoadedNames {
     }
 
     /// An image as traces have it.
-    fn of_trace(image: &events::Image) -> LoadedNames {
-        let events::Image { path, start, end, bias, build_id, functions } = image.clone();
+    fn of_trace(image: &events::MappedImage) -> LoadedNames {
+        let events::MappedImage { path, start, end, bias, build_id, functions } = image.clone();
         let loaded = LoadedNames::new(LoadedImage { path, start, end, bias });
         LoadedNames { build_id: Some(build_id), functions, ..loaded }
     }
@@ -263,7 +263,7 @@ enum FoundCode<'a> {
 }
 
 /// The images of a trace, with the functions that it names, by their addresses.
-pub(crate) fn images_of(trace: &Trace) -> Vec<events::Image> {
+pub(crate) fn images_of(trace: &Trace) -> Vec<events::MappedImage> {
     let mut images = trace.images().to_vec();
     for function in trace.functions() {
         if let Some(image) = images.get_mut(function.image as usize) {

@@ -93,7 +93,7 @@ impl Pairing {
         }
     }
 
-    /// The profile of the first (0) or the second run (1) with the pairs' names in place of the images'.
+    /// The profile of the first (0) or the second run (1) with the pairs' names instead of the images'.
     pub fn rename(&self, run: usize, profile: &Profile) -> Profile {
         let of = |image: &str| self.names[run].get(image).map_or(image, String::as_str).to_string();
         let mut renamed =

@@ -113,8 +113,8 @@ pub fn tables() -> Vec<Table> {
     let findings = check();
     let mut tables = computed_tables();
     for table in &mut tables {
-        let place = table.name.replace("paper-table-", "Table ");
-        let here = findings.iter().filter(|finding| finding.place == place);
+        let source = table.name.replace("paper-table-", "Table ");
+        let here = findings.iter().filter(|finding| finding.source == source);
         table.notes.extend(here.map(|finding| {
             format!("Printed as {} ({}); follows: {}.", finding.printed, finding.subject, finding.follows)
         }));

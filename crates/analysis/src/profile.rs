@@ -54,11 +54,11 @@ struct Parts {
 fn keep_lowest<I: Copy>(
     lowest: &mut HashMap<Arc<FunctionName>, (u64, I)>,
     function: &Arc<FunctionName>,
-    place: (u64, I),
+    start: (u64, I),
 ) {
-    let kept = lowest.entry(function.clone()).or_insert(place);
-    if place.0 < kept.0 {
-        *kept = place;
+    let kept = lowest.entry(function.clone()).or_insert(start);
+    if start.0 < kept.0 {
+        *kept = start;
     }
 }
 
@@ -245,12 +245,12 @@ mod tests {
     #[test]
     fn functions_of_one_name_are_those_of_the_lowest_address_in_any_order() {
         let name = |function: &str| Arc::new(FunctionName { image: "a".into(), function: function.into() });
-        let places = [("f", (8, 'x')), ("f", (4, 'y')), ("f", (12, 'z')), ("g", (2, 'x'))];
-        for first in 0..places.len() {
+        let starts = [("f", (8, 'x')), ("f", (4, 'y')), ("f", (12, 'z')), ("g", (2, 'x'))];
+        for first in 0..starts.len() {
             let mut lowest = HashMap::new();
-            for number in 0..places.len() {
-                let (function, place) = places[(first + number) % places.len()];
-                keep_lowest(&mut lowest, &name(function), place);
+            for number in 0..starts.len() {
+                let (function, start) = starts[(first + number) % starts.len()];
+                keep_lowest(&mut lowest, &name(function), start);
             }
             assert_eq!(lowest, HashMap::from([(name("f"), (4, 'y')), (name("g"), (2, 'x'))]), "{first}");
         }

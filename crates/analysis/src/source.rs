@@ -49,8 +49,8 @@ fn read(file: &str, folders: &[PathBuf]) -> Option<Vec<String>> {
     let ends = |folder: &PathBuf| -> Vec<PathBuf> {
         (0..parts.len()).map(|first| folder.join(parts[first..].iter().collect::<PathBuf>())).collect()
     };
-    let places = std::iter::once(recorded.to_path_buf()).chain(folders.iter().flat_map(ends));
-    places.into_iter().find_map(|path| {
+    let paths = std::iter::once(recorded.to_path_buf()).chain(folders.iter().flat_map(ends));
+    paths.into_iter().find_map(|path| {
         let metadata = fs::metadata(&path).ok()?;
         let is_text = metadata.is_file() && metadata.len() <= MAX_BYTES;
         let bytes = is_text.then(|| fs::read(&path).ok()).flatten()?;

@@ -40,8 +40,8 @@ fn a_cold_part_has_the_name_of_its_function() {
     let counts = Counts { images: vec![loaded], ..Counts::default() };
     let names = Names::of_counts(&counts);
     for address in [work.address, work.end() - 4, cold.address, cold.end() - 4] {
-        let place = names.place(Some(0), address).unwrap();
-        assert_eq!((place.name.function.as_str(), place.start), ("work", work.address), "{address:#x}");
+        let code = names.code(Some(0), address).unwrap();
+        assert_eq!((code.name.function.as_str(), code.start), ("work", work.address), "{address:#x}");
     }
     assert_eq!(names.name(Some(0), find("rare").address).function, "rare");
     let instructions = names.instructions(Some(0), work.address).unwrap();

@@ -180,7 +180,7 @@ fn groups_are_those_of_table_13() {
 fn the_errors_of_the_print_are_found() {
     let found: Vec<String> = paper::check()
         .into_iter()
-        .map(|f| format!("{} | {} | {} | {}", f.place, f.subject, f.printed, f.follows))
+        .map(|f| format!("{} | {} | {} | {}", f.source, f.subject, f.printed, f.follows))
         .collect();
     let expected: Vec<&str> = EXPECTED.lines().filter(|line| !line.is_empty()).collect();
     assert_eq!(found, expected);

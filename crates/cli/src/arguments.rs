@@ -493,8 +493,8 @@ Examples:
 #[derive(Clone, Debug, Args)]
 pub struct EngineOptions {
     /// The processor, which decides the instructions that exist: ev4, ev5, ev56, pca56, ev6 or ev67.
-    #[arg(long, default_value_t = isa::Cpu::Ev67)]
-    pub cpu: isa::Cpu,
+    #[arg(long, default_value_t = isa::CpuModel::Ev67)]
+    pub cpu: isa::CpuModel,
     /// Where the program's libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,

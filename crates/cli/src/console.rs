@@ -82,7 +82,7 @@ impl Console for CommandConsole<'_> {
 
 /// A run: its line of progress, and standard output for tables only.
 pub struct CommandRun {
-    _output: OutputApart,
+    _output: SeparatedOutput,
     progress: Option<LiveProgress>,
 }
 
@@ -90,7 +90,7 @@ impl CommandRun {
     /// Begins a run.
     pub fn begin(output: &OutputOptions, may_have_thread: bool) -> CommandRun {
         let progress = may_have_thread.then(|| LiveProgress::new(output.takes_standard_output()));
-        CommandRun { _output: OutputApart::begin(output), progress }
+        CommandRun { _output: SeparatedOutput::begin(output), progress }
     }
 }
 
@@ -125,23 +125,23 @@ impl Drop for CommandReplay {
 
 /// While it exists, what a program writes to standard output goes to standard error, if tables have standard output for
 /// themselves.
-pub struct OutputApart {
+pub struct SeparatedOutput {
     kept: Option<OwnedFd>,
 }
 
-impl OutputApart {
+impl SeparatedOutput {
     /// Begins to send the output elsewhere, if these options say so.
-    pub fn begin(output: &OutputOptions) -> OutputApart {
+    pub fn begin(output: &OutputOptions) -> SeparatedOutput {
         let is_apart = output.takes_standard_output() && !messages::is_connected();
         let kept = is_apart.then(|| linux_user::high_copy(libc::STDOUT_FILENO)).flatten();
         if kept.is_some() {
             replace_output(libc::STDERR_FILENO);
         }
-        OutputApart { kept }
+        SeparatedOutput { kept }
     }
 }
 
-impl Drop for OutputApart {
+impl Drop for SeparatedOutput {
     fn drop(&mut self) {
         if let Some(kept) = &self.kept {
             replace_output(kept.as_raw_fd());

@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         name,
         arguments: arguments.collect(),
         environment: interpose::inherited().collect(),
-        model: isa::Cpu::Ev67,
+        model: isa::CpuModel::Ev67,
         settings: SystemSettings { clock, host_environment, ..SystemSettings::default() },
     })?;
     let compile_threshold =

@@ -10,7 +10,7 @@ use crate::platform::{Cpu, DecodedBlock};
 use crate::program_location::{Name, entries};
 use crate::unit_class::ClassRule;
 use crate::unit_name::{UnitEnd, UnitName};
-use guest::{CallingConvention, Guest, Instruction};
+use guest::{CallingConvention, Guest, InstructionProperties};
 use guest_memory::Memory;
 
 /// The functions of a unit of work.

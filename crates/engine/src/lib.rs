@@ -7,7 +7,7 @@
 //!     name: None,
 //!     arguments: vec![],
 //!     environment: vec![],
-//!     model: isa::Cpu::Ev67,
+//!     model: isa::CpuModel::Ev67,
 //!     settings: SystemSettings::default(),
 //! })?;
 //! let mut counter = RunCounter::default();
@@ -44,8 +44,8 @@ pub use process_tree::{
 };
 pub use program_location::{Name as SymbolName, NoLocation, ProgramLocation, entries as function_entries};
 pub use recording::{
-    AttachError, Attached, AttachedConsumers, ClassPlan, ConsumerOfFork, ForkedConsumer, ForkedProcess,
-    Missing, Plan, Recorded, Recorder, UnitPlan, attach, attach_counting, attach_observing,
+    AttachError, AttachTarget, Attached, AttachedConsumers, ClassPlan, ConsumerOfFork, ForkedConsumer,
+    ForkedProcess, IsEnough, Missing, Plan, Recorded, Recorder, UnitPlan,
 };
 
 pub use sampling::{Sample, SampleKind, Sampling};

@@ -31,7 +31,7 @@ pub struct Configuration {
     /// The environment: `NAME=value` strings.
     pub environment: Vec<OsString>,
     /// The processor: which instructions exist.
-    pub model: isa::Cpu,
+    pub model: isa::CpuModel,
     /// Properties of the operating system.
     pub settings: SystemSettings,
 }

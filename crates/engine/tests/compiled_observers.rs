@@ -128,7 +128,7 @@ fn child() {
             name: None,
             arguments: vec![],
             environment: vec![],
-            model: isa::Cpu::Ev67,
+            model: isa::CpuModel::Ev67,
             settings: SystemSettings::default(),
         })
         .unwrap();

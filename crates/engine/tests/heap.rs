@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use events::record::{Entries, Entry, Heap, Mark, RecordShape};
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 use guest::Guest;
 use pathlength_engine::{Plan, UnitPlan};
 
@@ -99,14 +99,14 @@ type Reported = (String, u64, u64);
 /// Collects heap events.
 #[derive(Default)]
 struct Kept {
-    images: Vec<Image>,
+    images: Vec<MappedImage>,
     shapes: Vec<RecordShape>,
     /// The events, with the numbers of process and thread.
     marks: Vec<(Thread, Heap)>,
 }
 
 impl Consumer for Kept {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.images.push(image.clone());
     }
 

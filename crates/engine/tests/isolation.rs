@@ -5,7 +5,7 @@ use std::fs;
 use std::ops::Range;
 
 use alpha::cpu::{Cpu, register};
-use guest_memory::{Backing, Memory};
+use guest_memory::{Memory, RegionBacking};
 use linux_user::{self, Control, Kernel, SharedKernel, SystemSettings, Task};
 
 const PAGE: u64 = <Cpu as linux_user::Abi>::LAYOUT.page;
@@ -36,7 +36,7 @@ impl Guest {
     fn new() -> Guest {
         let memory = pathlength_engine::reserve_memory().unwrap();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        memory.map_anonymous(SCRATCH, ROOM + PAGE, protection, false, Backing::Anonymous).unwrap();
+        memory.map_anonymous(SCRATCH, ROOM + PAGE, protection, false, RegionBacking::Anonymous).unwrap();
         let cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
         let thread = Task::first();
         let kernel = SharedKernel::new(Kernel::new(SystemSettings::default(), &thread));

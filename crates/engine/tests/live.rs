@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use events::record::{Entries, Entry, Mark, RecordShape};
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 use guest::Guest;
 use pathlength_engine::{ClassPlan, Plan, ProgramEnd, Recorder, RunCounter, SystemSettings, UnitPlan};
 use trace::Trace;
@@ -44,7 +44,7 @@ enum Happened {
 /// Collects all events, in the parts in which they are reported.
 #[derive(Default)]
 struct Kept {
-    images: Vec<Image>,
+    images: Vec<MappedImage>,
     blocks: Vec<Block>,
     shapes: Vec<RecordShape>,
     /// With the number of the thread.
@@ -52,7 +52,7 @@ struct Kept {
 }
 
 impl Consumer for Kept {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.images.push(image.clone());
     }
 

@@ -2,7 +2,7 @@
 //! which must restore every register; and the virtual clock.
 
 use alpha::cpu::{Cpu, Exception, register};
-use guest_memory::{Backing, Memory};
+use guest_memory::{Memory, RegionBacking};
 use linux_user::{self, Control, Kernel, SharedKernel, SystemSettings, Task};
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ impl Guest {
     fn new() -> Guest {
         let memory = pathlength_engine::reserve_memory().unwrap();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        memory.map_anonymous(SCRATCH, SCRATCH_BYTES, protection, false, Backing::Anonymous).unwrap();
+        memory.map_anonymous(SCRATCH, SCRATCH_BYTES, protection, false, RegionBacking::Anonymous).unwrap();
         let mut cpu = Cpu { pc: SCRATCH, ..Cpu::default() };
         cpu.r[register::SP] = SCRATCH + SCRATCH_BYTES;
         let thread = Task::first();

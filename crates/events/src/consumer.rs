@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, BlockId, HitFilter, Image, ProcessEnd};
+use crate::{Block, BlockId, HitFilter, MappedImage, ProcessEnd};
 
 /// The thread that executed something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ pub const LABELLED_NUMBER: char = '\u{e000}';
 /// Consumes an execution in order.
 pub trait Consumer: Send {
     /// Defines an image that later blocks may refer to. Images are numbered from 0 in the order of definition.
-    fn map(&mut self, _image: &Image) {}
+    fn map(&mut self, _image: &MappedImage) {}
 
     /// Defines a block that later records may refer to. Blocks are numbered from 0 in the order of definition.
     fn define(&mut self, block: &Block);
@@ -84,7 +84,7 @@ pub trait Consumer: Send {
 
 /// Several consumers of the same execution.
 impl<C: Consumer> Consumer for Vec<C> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.iter_mut().for_each(|one| one.map(image));
     }
 

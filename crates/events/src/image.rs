@@ -20,7 +20,7 @@ pub struct LoadedImage {
 
 /// An image as it was mapped into a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Image {
+pub struct MappedImage {
     /// The file on the host.
     #[serde(with = "crate::any_path")]
     pub path: PathBuf,

@@ -22,5 +22,5 @@ pub use block::{Block, BlockId};
 pub use consumer::{Consumer, LABELLED_NUMBER, LABELS, Object, Thread};
 pub use counts::{Counts, ProcessEnd, Unit};
 pub use hit_filter::{FilterSide, FilterTable, HitFilter, Keep, UnfilteredAccess, WordArray, Words};
-pub use image::{Image, LoadedImage};
+pub use image::{LoadedImage, MappedImage};
 pub use path::{any_path, any_paths};

@@ -66,10 +66,10 @@ impl Server {
             }
         };
         let target = GdbTarget::new(&session, sysroot);
-        let mut conversation =
+        let mut gdb_session =
             GdbSession { messages, bytes: Vec::new(), next: 0, recycle, events: VecDeque::new() };
         let serve = move || {
-            conversation.serve(connection, target);
+            gdb_session.serve(connection, target);
             // Ends the reader too.
             let _ = closing.stream().shutdown(Shutdown::Both);
         };

@@ -10,7 +10,7 @@ mod regions;
 pub use layout::{Fault, Layout, Protection, SEGV_ACCERR, SEGV_MAPERR, WINDOW};
 pub use memory::Memory;
 pub use objects::MappedObject;
-pub use regions::{Backing, MemoryRegion};
+pub use regions::{MemoryRegion, RegionBacking};
 
 impl From<Fault> for host::Errno {
     fn from(_: Fault) -> host::Errno {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use crate::access::{self, HostFault};
 use crate::layout::{Fault, Layout, Protection, SEGV_MAPERR, WINDOW};
 use crate::objects::MappedObject;
-use crate::regions::{Backing, MemoryRegion, Regions};
+use crate::regions::{MemoryRegion, RegionBacking, Regions};
 
 /// The first address of a window in which guest addresses equal host addresses. The host's kernel maps nothing below
 /// it.
@@ -296,7 +296,7 @@ impl Memory {
         bytes: u64,
         protection: Protection,
         shared: bool,
-        backing: Backing,
+        backing: RegionBacking,
     ) -> std::io::Result<()> {
         let object = shared.then(MappedObject::anonymous);
         self.map(
@@ -321,7 +321,7 @@ impl Memory {
         offset: u64,
         path: Arc<PathBuf>,
     ) -> std::io::Result<()> {
-        let backing = Backing::File { path, offset };
+        let backing = RegionBacking::File { path, offset };
         let object = MappedObject::file(file, offset);
         let region = MemoryRegion { end: start + bytes, protection, shared, backing, object };
         self.map(start, bytes, region, file, offset)?;
@@ -368,7 +368,7 @@ impl Memory {
         start: u64,
         bytes: u64,
         protection: Protection,
-        backing: Backing,
+        backing: RegionBacking,
         object: MappedObject,
     ) {
         let region =
@@ -471,7 +471,7 @@ impl Memory {
         region: &MemoryRegion,
     ) -> std::io::Result<()> {
         if new > old {
-            if matches!(region.backing, Backing::File { .. }) {
+            if matches!(region.backing, RegionBacking::File { .. }) {
                 return Err(std::io::Error::from_raw_os_error(libc::ENOMEM));
             }
             self.map(to + old, new - old, region.clone(), -1, 0)?;

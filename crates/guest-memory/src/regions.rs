@@ -10,7 +10,7 @@ use crate::objects::MappedObject;
 
 /// The backing of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Backing {
+pub enum RegionBacking {
     /// Anonymous memory, initially zero.
     Anonymous,
     /// A file, from an offset on.
@@ -34,7 +34,7 @@ pub struct MemoryRegion {
     /// True for MAP_SHARED.
     pub shared: bool,
     /// Its backing.
-    pub backing: Backing,
+    pub backing: RegionBacking,
     /// The object that it shows, if it is not zeroed memory of its own.
     pub object: Option<MappedObject>,
 }
@@ -178,7 +178,7 @@ impl Regions {
     pub fn rest_at(&self, start: u64) -> Option<MemoryRegion> {
         let (first, region) = self.at(start)?;
         let mut region = region.clone();
-        if let Backing::File { offset, .. } = &mut region.backing {
+        if let RegionBacking::File { offset, .. } = &mut region.backing {
             *offset += start - first;
         }
         if let Some(object) = &mut region.object {

@@ -1,6 +1,6 @@
 //! A guest with pages of 4 KiB and an address space that is smaller than the window.
 
-use pathlength_guest_memory::{Backing, Layout, Memory, SEGV_MAPERR, WINDOW};
+use pathlength_guest_memory::{Layout, Memory, RegionBacking, SEGV_MAPERR, WINDOW};
 
 const PAGE: u64 = 4096;
 const LARGE_PAGE: u64 = 1 << 21;
@@ -14,7 +14,7 @@ const LAYOUT: Layout = Layout {
 const PROTECTION: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
 fn map(memory: &Memory, start: u64, bytes: u64) -> Option<i32> {
-    let mapped = memory.map_anonymous(start, bytes, PROTECTION, false, Backing::Anonymous);
+    let mapped = memory.map_anonymous(start, bytes, PROTECTION, false, RegionBacking::Anonymous);
     mapped.err().map(|error| error.raw_os_error().expect("the host's error"))
 }
 

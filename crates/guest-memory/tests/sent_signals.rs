@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pathlength_guest_memory::{Backing, Layout, Memory};
+use pathlength_guest_memory::{Layout, Memory, RegionBacking};
 
 /// Kicks of the accessing thread, of which many interrupt an access.
 const KICKS: u32 = 100_000;
@@ -13,7 +13,7 @@ fn an_access_that_a_sent_signal_interrupts_completes() {
         Layout { page: 8192, bytes: 1 << 42, map_base: 1 << 38, large_page: 1 << 22, large_base: 1 << 41 };
     let memory = Memory::new(layout).expect("address space");
     let (page, protection) = (layout.map_base, libc::PROT_READ | libc::PROT_WRITE);
-    memory.map_anonymous(page, layout.page, protection, false, Backing::Anonymous).expect("a page");
+    memory.map_anonymous(page, layout.page, protection, false, RegionBacking::Anonymous).expect("a page");
     let (thread, is_done) = (host::adopt_thread(true), AtomicBool::new(false));
     let (mut accesses, mut kicks_seen) = (0_u64, 0_u32);
     std::thread::scope(|scope| {

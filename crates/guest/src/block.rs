@@ -8,7 +8,7 @@ use events::BlockId;
 use guest_memory::{Fault, Memory, SEGV_ACCERR, SEGV_MAPERR};
 
 use crate::counters::BlockCounters;
-use crate::guest::{Guest, Instruction};
+use crate::guest::{Guest, InstructionProperties};
 use crate::records::Values;
 
 /// A straight run of instructions, ended by a transfer of control, a trap to the operating system,
@@ -257,7 +257,7 @@ impl<G: Guest> BlockCache<G> {
         let next = self.find(address, memory)?;
         let block = &mut self.blocks[from as usize];
         block.successors[way] = next;
-        if block.instructions.last().is_some_and(Instruction::is_indirect_jump)
+        if block.instructions.last().is_some_and(InstructionProperties::is_indirect_jump)
             && block.jump_targets.len() < MAX_JUMP_TARGETS
             && !block.jump_targets.contains(&address)
         {

@@ -13,7 +13,7 @@ pub trait Guest: Sized + Send {
     /// A model of the processor: which instructions it has.
     type Model: Copy + Debug + Send + Sync;
     /// A decoded instruction.
-    type GuestInstruction: Instruction<Self>;
+    type GuestInstruction: InstructionProperties<Self>;
     /// Why an instruction could not complete. The operating system makes a signal of it.
     type Exception: Copy + Debug + PartialEq + From<Fault>;
 
@@ -62,7 +62,7 @@ pub trait Guest: Sized + Send {
 }
 
 /// A decoded instruction.
-pub trait Instruction<G>: Copy + Debug + Send {
+pub trait InstructionProperties<G>: Copy + Debug + Send {
     /// Whether it ends a block: a transfer of control, or a trap to the operating system.
     fn ends_block(&self) -> bool;
     /// Whether it is an indirect jump or call, but no return.

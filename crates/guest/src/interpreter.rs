@@ -5,7 +5,7 @@ use events::record::Event;
 use guest_memory::Memory;
 
 use crate::block::BlockCache;
-use crate::guest::{Break, Guest, Instruction};
+use crate::guest::{Break, Guest, InstructionProperties};
 use crate::instrumentation::InstrumentationLevel;
 use crate::observer::Observer;
 use crate::records;

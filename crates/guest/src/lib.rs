@@ -18,7 +18,7 @@ pub use block::{BlockCache, DecodedBlock, MAX_BLOCK_INSTRUCTIONS};
 pub use calling_convention::CallingConvention;
 pub use debugger::{Debugged, DebuggerHook, SignalHook};
 pub use debugger_registers::DebuggerRegisters;
-pub use guest::{Break, Guest, Instruction};
+pub use guest::{Break, Guest, InstructionProperties};
 pub use host_side::{Callbacks, CodeAddresses, HostSide};
 pub use instrumentation::{Instrumentation, InstrumentationLevel};
 pub use interpreter::Stop;

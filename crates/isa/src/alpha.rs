@@ -6,7 +6,10 @@ use crate::instruction_set::{
     MemoryAccess, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind, TransferTarget,
     ValueModel, ValuePrediction,
 };
-use crate::{Cpu, Flags, Format, Group, Instruction, Nop, Op, Operands, REGISTER_NAMES, decode, operation};
+use crate::{
+    CpuModel, Flags, Group, Instruction, InstructionFormat, Nop, Op, Operands, REGISTER_NAMES, decode,
+    operation,
+};
 
 /// The Alpha instruction set.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +96,7 @@ impl InstructionSet for Alpha {
         Op::ALL.iter().map(|op| (op.mnemonic(), op.group())).chain(others).collect()
     }
 
-    fn is_implemented(&self, word: u32, cpu: Cpu) -> bool {
+    fn is_implemented(&self, word: u32, cpu: CpuModel) -> bool {
         decode(word).is_some_and(|instruction| cpu.has(instruction.op.extension()))
     }
 
@@ -124,14 +127,14 @@ impl Instruction {
     pub fn value_register(self) -> Option<Register> {
         let op = self.op;
         let register = match op.format() {
-            Format::Memory => self.ra(),
-            Format::Branch if op.is(Flags::CONDITIONAL) => self.ra(),
-            Format::MemoryFunction if reads_counter(op) => self.ra(),
-            Format::Operate => self.rc(),
-            Format::FloatOperate if op != Op::MtFpcr => self.rc(),
+            InstructionFormat::Memory => self.ra(),
+            InstructionFormat::Branch if op.is(Flags::CONDITIONAL) => self.ra(),
+            InstructionFormat::MemoryFunction if reads_counter(op) => self.ra(),
+            InstructionFormat::Operate => self.rc(),
+            InstructionFormat::FloatOperate if op != Op::MtFpcr => self.rc(),
             _ => return None,
         };
-        let is_dropped = register == ZERO && !op.is(Flags::STORE) && op.format() != Format::Branch;
+        let is_dropped = register == ZERO && !op.is(Flags::STORE) && op.format() != InstructionFormat::Branch;
         let is_float = op.is_float() && op.row().operands != Operands::FaRc;
         (!is_dropped).then_some(if is_float {
             Register::Float(register)
@@ -151,7 +154,7 @@ impl Instruction {
             unknown: self.unknown_registers(),
             transfer,
             is_system_call: self.name() == "callsys",
-            enters_system: self.op.format() == Format::Pal,
+            enters_system: self.op.format() == InstructionFormat::Pal,
             written,
             read,
             value_model: self.value_model(),
@@ -209,17 +212,19 @@ impl Instruction {
         let (op, ra, rc) = (self.op, self.ra(), self.rc());
         match op.format() {
             // A store-conditional writes its success. Quadwords that are loaded are results of the access.
-            Format::Memory
+            InstructionFormat::Memory
                 if self.memory_access().is_some_and(|one| !one.is_store && one.quadword.is_some()) =>
             {
                 0
             }
-            Format::Memory if !op.is_float() && (op.is(Flags::LOAD) || op.is(Flags::LOCKED)) => 1 << ra,
-            Format::Operate if !matches!(op, Op::Addq | Op::Subq | Op::Bis) => 1 << rc,
-            Format::FloatOperate if op.row().operands == Operands::FaRc => 1 << rc,
-            Format::MemoryFunction if reads_counter(op) => 1 << ra,
+            InstructionFormat::Memory if !op.is_float() && (op.is(Flags::LOAD) || op.is(Flags::LOCKED)) => {
+                1 << ra
+            }
+            InstructionFormat::Operate if !matches!(op, Op::Addq | Op::Subq | Op::Bis) => 1 << rc,
+            InstructionFormat::FloatOperate if op.row().operands == Operands::FaRc => 1 << rc,
+            InstructionFormat::MemoryFunction if reads_counter(op) => 1 << ra,
             // A system call returns in v0, a3 and a4; other PAL calls at most in v0.
-            Format::Pal => 1 << V0 | 1 << A3 | 1 << A4,
+            InstructionFormat::Pal => 1 << V0 | 1 << A3 | 1 << A4,
             _ => 0,
         }
     }
@@ -236,7 +241,7 @@ impl Instruction {
         };
         let distance = i64::from(LENGTH) + i64::from(self.displacement());
         let target = match op.format() {
-            Format::MemoryJump => TransferTarget::Register { base: self.rb(), displacement: 0 },
+            InstructionFormat::MemoryJump => TransferTarget::Register { base: self.rb(), displacement: 0 },
             _ => TransferTarget::Relative(distance),
         };
         let is_conditional = op.is(Flags::CONDITIONAL);
@@ -245,7 +250,7 @@ impl Instruction {
             is_conditional,
             target,
             link: Some(self.ra()).filter(|&ra| !is_conditional && ra != ZERO),
-            hint: (op.format() == Format::MemoryJump).then_some(distance),
+            hint: (op.format() == InstructionFormat::MemoryJump).then_some(distance),
             return_stack: ReturnStackUse {
                 pops: matches!(op, Op::Ret | Op::JsrCoroutine),
                 pushes: matches!(op, Op::Bsr | Op::Jsr | Op::JsrCoroutine),
@@ -258,24 +263,26 @@ impl Instruction {
         let is_float = op.is_float();
         let first = if is_float { Register::Float(ra) } else { Register::Integer(ra) };
         let (prediction, destination) = match op.format() {
-            Format::Memory if op.is(Flags::STORE) => {
+            InstructionFormat::Memory if op.is(Flags::STORE) => {
                 (ValuePrediction::Register(first), op.is(Flags::LOCKED).then_some(first))
             }
-            Format::Memory if op.is(Flags::LOAD) => (ValuePrediction::Memory, Some(first)),
-            Format::Memory => {
+            InstructionFormat::Memory if op.is(Flags::LOAD) => (ValuePrediction::Memory, Some(first)),
+            InstructionFormat::Memory => {
                 let constant = self.address_constant().unwrap_or(SourceOperand::Constant(0));
                 (ValuePrediction::Operation(|a, b, _| a.wrapping_add(b), rb, constant, ZERO), Some(first))
             }
-            Format::Branch if op.is(Flags::CONDITIONAL) => (ValuePrediction::Register(first), None),
+            InstructionFormat::Branch if op.is(Flags::CONDITIONAL) => {
+                (ValuePrediction::Register(first), None)
+            }
             // The model takes barriers and `mt_fpcr`, too, for writers of their register: that is part of the format.
-            Format::Branch | Format::MemoryJump | Format::MemoryFunction => {
+            InstructionFormat::Branch | InstructionFormat::MemoryJump | InstructionFormat::MemoryFunction => {
                 (ValuePrediction::History, Some(first))
             }
-            Format::Operate => {
+            InstructionFormat::Operate => {
                 let prediction = |operation| ValuePrediction::Operation(operation, ra, self.second(), rc);
                 (operation(op).map_or(ValuePrediction::History, prediction), Some(Register::Integer(rc)))
             }
-            Format::FloatOperate => {
+            InstructionFormat::FloatOperate => {
                 let prediction = match op {
                     Op::Cpys | Op::Ftoit => ValuePrediction::Register(Register::Float(ra)),
                     Op::Itoft => ValuePrediction::Register(Register::Integer(ra)),
@@ -284,7 +291,7 @@ impl Instruction {
                 let is_integer = op.row().operands == Operands::FaRc;
                 (prediction, Some(if is_integer { Register::Integer(rc) } else { Register::Float(rc) }))
             }
-            Format::Pal => (ValuePrediction::History, None),
+            InstructionFormat::Pal => (ValuePrediction::History, None),
         };
         let is_zero =
             |register: &Register| matches!(register, Register::Integer(ZERO) | Register::Float(ZERO));

@@ -7,7 +7,7 @@ use crate::instruction_set::{
     ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, MemoryAccess, PipelineSummary,
     Register, ReturnStackUse, TransferKind, TransferTarget,
 };
-use crate::{Alpha, Cpu, Group, InstructionClass};
+use crate::{Alpha, CpuModel, Group, InstructionClass};
 
 /// The Alpha instruction set with PALcode.
 #[derive(Clone, Copy, Debug)]
@@ -262,7 +262,7 @@ impl InstructionSet for AlphaSystem {
         all
     }
 
-    fn is_implemented(&self, word: u32, cpu: Cpu) -> bool {
+    fn is_implemented(&self, word: u32, cpu: CpuModel) -> bool {
         PalInstruction::decode(word).is_some() || Alpha.is_implemented(word, cpu)
     }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// An implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cpu {
+pub enum CpuModel {
     /// 21064.
     Ev4,
     /// 21164.
@@ -22,7 +22,7 @@ pub enum Cpu {
 }
 
 /// Name, value of `implver`, features reported by `amask`.
-struct Description(Cpu, &'static str, u64, u64);
+struct Description(CpuModel, &'static str, u64, u64);
 
 // Bits of AMASK (Alpha Architecture Reference Manual, appendix D).
 const BWX: u64 = 1 << 0;
@@ -33,17 +33,18 @@ const PRECISE_TRAPS: u64 = 1 << 9;
 const PREFETCH_MODIFY: u64 = 1 << 12;
 
 static DESCRIPTIONS: [Description; 6] = [
-    Description(Cpu::Ev4, "ev4", 0, 0),
-    Description(Cpu::Ev5, "ev5", 1, 0),
-    Description(Cpu::Ev56, "ev56", 1, BWX),
-    Description(Cpu::Pca56, "pca56", 1, BWX | MVI),
-    Description(Cpu::Ev6, "ev6", 2, BWX | FIX | MVI | PRECISE_TRAPS),
-    Description(Cpu::Ev67, "ev67", 2, BWX | FIX | CIX | MVI | PRECISE_TRAPS | PREFETCH_MODIFY),
+    Description(CpuModel::Ev4, "ev4", 0, 0),
+    Description(CpuModel::Ev5, "ev5", 1, 0),
+    Description(CpuModel::Ev56, "ev56", 1, BWX),
+    Description(CpuModel::Pca56, "pca56", 1, BWX | MVI),
+    Description(CpuModel::Ev6, "ev6", 2, BWX | FIX | MVI | PRECISE_TRAPS),
+    Description(CpuModel::Ev67, "ev67", 2, BWX | FIX | CIX | MVI | PRECISE_TRAPS | PREFETCH_MODIFY),
 ];
 
-impl Cpu {
+impl CpuModel {
     /// Every implementation, oldest first.
-    pub const ALL: [Cpu; 6] = [Cpu::Ev4, Cpu::Ev5, Cpu::Ev56, Cpu::Pca56, Cpu::Ev6, Cpu::Ev67];
+    pub const ALL: [CpuModel; 6] =
+        [CpuModel::Ev4, CpuModel::Ev5, CpuModel::Ev56, CpuModel::Pca56, CpuModel::Ev6, CpuModel::Ev67];
 
     fn description(self) -> &'static Description {
         &DESCRIPTIONS[self as usize]
@@ -72,7 +73,7 @@ impl Cpu {
     }
 }
 
-impl fmt::Display for Cpu {
+impl fmt::Display for CpuModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.description().1)
     }
@@ -83,10 +84,10 @@ impl fmt::Display for Cpu {
 #[error("unknown Alpha implementation {0:?}: use ev4, ev5, ev56, pca56, ev6 or ev67")]
 pub struct UnknownCpu(String);
 
-impl FromStr for Cpu {
+impl FromStr for CpuModel {
     type Err = UnknownCpu;
 
-    fn from_str(name: &str) -> Result<Cpu, UnknownCpu> {
+    fn from_str(name: &str) -> Result<CpuModel, UnknownCpu> {
         let known = DESCRIPTIONS.iter().find(|description| description.1 == name);
         known.map(|description| description.0).ok_or_else(|| UnknownCpu(name.into()))
     }

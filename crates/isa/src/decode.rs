@@ -5,7 +5,7 @@
 //! are computed from the table when the crate is compiled.
 
 use crate::qualifiers::Qualifiers;
-use crate::table::{Flags, Format, InstructionRow, Op, Operands, ROWS};
+use crate::table::{Flags, InstructionFormat, InstructionRow, Op, Operands, ROWS};
 
 /// A decoded instruction: its operation, and the word with its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +76,7 @@ impl Instruction {
         match self.op {
             Op::LdqU => (self.ra() == 31).then_some(Nop::Unop),
             Op::Cpys => (self.rc() == 31 && same_registers(self.word)).then_some(Nop::Fnop),
-            op => (op.format() == Format::Operate && !op.is(Flags::OVERFLOW) && self.rc() == 31)
+            op => (op.format() == InstructionFormat::Operate && !op.is(Flags::OVERFLOW) && self.rc() == 31)
                 .then_some(Nop::Nop),
         }
     }
@@ -102,7 +102,7 @@ impl Instruction {
     /// The literal in the place of Rb, if an integer operation has one.
     #[inline]
     pub fn literal(self) -> Option<u8> {
-        let operate = self.op.format() == Format::Operate;
+        let operate = self.op.format() == InstructionFormat::Operate;
         (operate && self.word & LITERAL != 0).then_some((self.word >> 13) as u8)
     }
 
@@ -112,28 +112,28 @@ impl Instruction {
     pub fn displacement(self) -> i32 {
         let word = self.word as i32;
         match self.op.format() {
-            Format::Memory => word << 16 >> 16,
-            Format::Branch => word << 11 >> 9,
-            Format::MemoryJump => word << 18 >> 16,
+            InstructionFormat::Memory => word << 16 >> 16,
+            InstructionFormat::Branch => word << 11 >> 9,
+            InstructionFormat::MemoryJump => word << 18 >> 16,
             _ => 0,
         }
     }
 
     /// The target of a branch; None for jumps.
     pub fn target(self, pc: u64) -> Option<u64> {
-        let branch = self.op.format() == Format::Branch;
+        let branch = self.op.format() == InstructionFormat::Branch;
         branch.then(|| pc.wrapping_add(4).wrapping_add_signed(self.displacement().into()))
     }
 
     /// The function field, as wide as the format has it; 0 if it has none.
     pub fn function(self) -> u32 {
         match self.op.format() {
-            Format::Memory | Format::Branch => 0,
-            Format::MemoryFunction => self.word & 0xffff,
-            Format::MemoryJump => self.word >> 14 & 3,
-            Format::Operate => self.word >> 5 & 0x7f,
-            Format::FloatOperate => self.word >> 5 & 0x7ff,
-            Format::Pal => self.word & 0x3ff_ffff,
+            InstructionFormat::Memory | InstructionFormat::Branch => 0,
+            InstructionFormat::MemoryFunction => self.word & 0xffff,
+            InstructionFormat::MemoryJump => self.word >> 14 & 3,
+            InstructionFormat::Operate => self.word >> 5 & 0x7f,
+            InstructionFormat::FloatOperate => self.word >> 5 & 0x7ff,
+            InstructionFormat::Pal => self.word & 0x3ff_ffff,
         }
     }
 
@@ -198,13 +198,13 @@ struct Fixed {
 /// instructions are multiples of 0x400; the bits below are checked as fixed ones.
 const fn selector(row: &InstructionRow) -> (u8, u32) {
     match row.format {
-        Format::Memory | Format::Branch | Format::Pal => (0, 0),
-        Format::MemoryFunction => (10, 0x3f),
-        Format::MemoryJump => (14, 3),
+        InstructionFormat::Memory | InstructionFormat::Branch | InstructionFormat::Pal => (0, 0),
+        InstructionFormat::MemoryFunction => (10, 0x3f),
+        InstructionFormat::MemoryJump => (14, 3),
         // The moves from floating-point registers share their opcode with integer operations.
-        Format::Operate => (5, 0x7f),
-        Format::FloatOperate if row.opcode == 0x1c => (5, 0x7f),
-        Format::FloatOperate => (5, 0x7ff),
+        InstructionFormat::Operate => (5, 0x7f),
+        InstructionFormat::FloatOperate if row.opcode == 0x1c => (5, 0x7f),
+        InstructionFormat::FloatOperate => (5, 0x7ff),
     }
 }
 
@@ -250,7 +250,7 @@ static CANDIDATES: [Option<Op>; SLICES_AND_LENGTH.1] = {
         let row = &ROWS[i];
         let slice = SLICES_AND_LENGTH.0[row.opcode as usize];
         let base = match row.format {
-            Format::MemoryFunction => row.function >> 10,
+            InstructionFormat::MemoryFunction => row.function >> 10,
             _ => row.function,
         };
         let mut function = 0;

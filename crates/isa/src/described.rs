@@ -12,7 +12,7 @@ use crate::instruction_set::{
     ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, MemoryAccess, PipelineSummary,
     Register, ReturnStackUse, TransferKind, TransferTarget,
 };
-use crate::{Cpu, Group};
+use crate::{CpuModel, Group};
 
 /// An instruction set whose words are descriptions by an emulator.
 #[derive(Debug)]
@@ -334,7 +334,7 @@ impl InstructionSet for DescribedSet {
         all
     }
 
-    fn is_implemented(&self, word: u32, _cpu: Cpu) -> bool {
+    fn is_implemented(&self, word: u32, _cpu: CpuModel) -> bool {
         InstructionDescription::of_word(word).is_some()
     }
 

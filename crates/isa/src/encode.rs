@@ -2,7 +2,7 @@
 
 use crate::decode::{LITERAL, decode_op};
 use crate::qualifiers::Qualifiers;
-use crate::table::{Format, Op};
+use crate::table::{InstructionFormat, Op};
 
 /// The second operand of an integer operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub enum EncodeError {
         /// The instruction.
         op: Op,
         /// The format that was to be encoded.
-        given: Format,
+        given: InstructionFormat,
     },
     /// No such register.
     #[error("there is no register {0}: they are numbered from 0 to 31")]
@@ -47,19 +47,23 @@ pub enum EncodeError {
 
 /// A load, store or address computation: `op ra,displacement(rb)`.
 pub fn memory(op: Op, ra: u8, rb: u8, displacement: i16) -> Result<u32, EncodeError> {
-    finish(op, Format::Memory, registers(ra, rb, 0)? | u32::from(displacement as u16))
+    finish(op, InstructionFormat::Memory, registers(ra, rb, 0)? | u32::from(displacement as u16))
 }
 
 /// A barrier, hint or counter: `op ra,(rb)`. Registers that it has not are 31.
 pub fn memory_function(op: Op, ra: u8, rb: u8) -> Result<u32, EncodeError> {
-    finish(op, Format::MemoryFunction, registers(ra, rb, 0)? | u32::from(op.row().function))
+    finish(op, InstructionFormat::MemoryFunction, registers(ra, rb, 0)? | u32::from(op.row().function))
 }
 
 /// A jump through a register: `op ra,(rb),hint`. The hint is the 14-bit field itself: of `jmp` and
 /// `jsr` the low bits of the displacement in instructions.
 pub fn jump(op: Op, ra: u8, rb: u8, hint: u16) -> Result<u32, EncodeError> {
     let hint = unsigned(op, hint.into(), 14)?;
-    finish(op, Format::MemoryJump, registers(ra, rb, 0)? | u32::from(op.row().function) << 14 | hint)
+    finish(
+        op,
+        InstructionFormat::MemoryJump,
+        registers(ra, rb, 0)? | u32::from(op.row().function) << 14 | hint,
+    )
 }
 
 /// A branch by this number of bytes from the instruction after it.
@@ -71,7 +75,7 @@ pub fn branch(op: Op, ra: u8, displacement: i64) -> Result<u32, EncodeError> {
     if !(-(1 << 20)..1 << 20).contains(&instructions) {
         return Err(EncodeError::Range { op, value: instructions, bits: 21 });
     }
-    finish(op, Format::Branch, registers(ra, 0, 0)? | instructions as u32 & 0x1f_ffff)
+    finish(op, InstructionFormat::Branch, registers(ra, 0, 0)? | instructions as u32 & 0x1f_ffff)
 }
 
 /// An integer operation: `op ra,rb,rc`. Registers that it has not are 31.
@@ -80,7 +84,7 @@ pub fn operate(op: Op, ra: u8, rb: SecondOperand, rc: u8) -> Result<u32, EncodeE
         SecondOperand::Register(rb) => registers(ra, rb, rc)?,
         SecondOperand::Literal(value) => registers(ra, 0, rc)? | u32::from(value) << 13 | LITERAL,
     };
-    finish(op, Format::Operate, fields | u32::from(op.row().function) << 5)
+    finish(op, InstructionFormat::Operate, fields | u32::from(op.row().function) << 5)
 }
 
 /// A floating-point operation or a move between the register files: `op fa,fb,fc`. Registers that
@@ -88,12 +92,12 @@ pub fn operate(op: Op, ra: u8, rb: SecondOperand, rc: u8) -> Result<u32, EncodeE
 pub fn float_operate(op: Op, qualifiers: Qualifiers, fa: u8, fb: u8, fc: u8) -> Result<u32, EncodeError> {
     let row = op.row();
     let function = row.qualifiers.encode(row.function, qualifiers).ok_or(EncodeError::Operands(op))?;
-    finish(op, Format::FloatOperate, registers(fa, fb, fc)? | u32::from(function) << 5)
+    finish(op, InstructionFormat::FloatOperate, registers(fa, fb, fc)? | u32::from(function) << 5)
 }
 
 /// A call of the privileged architecture library.
 pub fn call_pal(function: u32) -> Result<u32, EncodeError> {
-    finish(Op::CallPal, Format::Pal, unsigned(Op::CallPal, function, 26)?)
+    finish(Op::CallPal, InstructionFormat::Pal, unsigned(Op::CallPal, function, 26)?)
 }
 
 fn registers(a: u8, b: u8, c: u8) -> Result<u32, EncodeError> {
@@ -108,7 +112,7 @@ fn unsigned(op: Op, value: u32, bits: u32) -> Result<u32, EncodeError> {
 }
 
 /// The word, if it decodes to the instruction: only the decoder decides which words are legal.
-fn finish(op: Op, given: Format, fields: u32) -> Result<u32, EncodeError> {
+fn finish(op: Op, given: InstructionFormat, fields: u32) -> Result<u32, EncodeError> {
     if op.format() != given {
         return Err(EncodeError::Format { op, given });
     }

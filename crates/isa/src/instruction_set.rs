@@ -5,7 +5,7 @@
 
 use std::fmt::Debug;
 
-use crate::{Cpu, Group, InstructionClass};
+use crate::{CpuModel, Group, InstructionClass};
 
 /// An instruction set, as records, traces, models of machines and analysis need it.
 ///
@@ -53,7 +53,7 @@ pub trait InstructionSet: Debug + Sync {
     fn mnemonics(&self) -> Vec<(&'static str, Group)>;
 
     /// Whether a processor has the instruction. It does not have one that does not exist.
-    fn is_implemented(&self, word: u32, cpu: Cpu) -> bool;
+    fn is_implemented(&self, word: u32, cpu: CpuModel) -> bool;
 
     /// The summary of an instruction for models of pipelines; `None` if there is no such instruction.
     fn pipeline_summary(&self, word: u32) -> Option<PipelineSummary>;

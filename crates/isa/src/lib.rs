@@ -3,7 +3,7 @@
 //! records, traces, models and analysis take any instruction set; [`Alpha`] implements it.
 //!
 //! ```
-//! use pathlength_isa::{Cpu, Extension, Group, Op, decode, encode};
+//! use pathlength_isa::{CpuModel, Extension, Group, Op, decode, encode};
 //!
 //! let load = decode(0x2a1e_0010).unwrap();
 //! assert_eq!(load.op, Op::Ldbu);
@@ -11,7 +11,7 @@
 //! assert_eq!(load.disassemble(0).to_string(), "ldbu a0,16(sp)");
 //! assert_eq!(load.op.group(), Group::IntegerLoad);
 //! assert_eq!(load.op.extension(), Extension::Bwx);
-//! assert!(!Cpu::Ev5.has(Extension::Bwx) && Cpu::Ev56.has(Extension::Bwx));
+//! assert!(!CpuModel::Ev5.has(Extension::Bwx) && CpuModel::Ev56.has(Extension::Bwx));
 //! assert_eq!(encode::memory(Op::Ldbu, 16, 30, 16), Ok(0x2a1e_0010));
 //! ```
 
@@ -33,7 +33,7 @@ mod table;
 pub use alpha::Alpha;
 pub use alpha_system::AlphaSystem;
 pub use classes::{Group, InstructionClass};
-pub use cpu::{Cpu, UnknownCpu};
+pub use cpu::{CpuModel, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
 pub use described::{DESCRIBED_SETS, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription};
 pub use disassemble::REGISTER_NAMES;
@@ -44,7 +44,7 @@ pub use instruction_set::{
     TransferTarget, ValueModel, ValuePrediction,
 };
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
-pub use table::{Extension, Flags, Format, InstructionRow, Op, Operands, TABLE};
+pub use table::{Extension, Flags, InstructionFormat, InstructionRow, Op, Operands, TABLE};
 
 /// All instruction sets that traces are recorded of. Files that name none are of the first.
 pub static INSTRUCTION_SETS: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = {

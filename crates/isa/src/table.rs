@@ -5,11 +5,11 @@
 
 use crate::classes::Group::{self, *};
 use crate::qualifiers::QualifierSet::{self, *};
-use {Extension::*, Format::*, Operands::*};
+use {Extension::*, InstructionFormat::*, Operands::*};
 
 /// How an instruction word is laid out (Alpha Architecture Reference Manual, 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum InstructionFormat {
     /// Register, base register, 16-bit displacement.
     Memory,
     /// Two registers and a 16-bit function in the place of the displacement.
@@ -133,7 +133,7 @@ pub struct InstructionRow {
     /// The manual's mnemonic, without qualifiers of floating-point operations.
     pub mnemonic: &'static str,
     /// How the word is laid out.
-    pub format: Format,
+    pub format: InstructionFormat,
     /// Bits 31:26.
     pub opcode: u8,
     /// The function, as wide as the format has it; without qualifiers of floating-point operations.
@@ -424,7 +424,7 @@ impl Op {
     }
 
     /// The layout of its word.
-    pub fn format(self) -> Format {
+    pub fn format(self) -> InstructionFormat {
         self.row().format
     }
 

@@ -2,8 +2,8 @@
 
 use pathlength_isa::encode::{self, EncodeError, SecondOperand};
 use pathlength_isa::{
-    Cpu, Extension, Flags, Format, Group, Instruction, Nop, Op, Operands, Qualifiers, Rounding, TABLE,
-    decode, nop_kind,
+    CpuModel, Extension, Flags, Group, Instruction, InstructionFormat, Nop, Op, Operands, Qualifiers,
+    Rounding, TABLE, decode, nop_kind,
 };
 use proptest::prelude::*;
 
@@ -58,11 +58,11 @@ fn mnemonics_are_unique_and_in_order() {
 #[test]
 fn flags_agree_with_formats() {
     for row in &TABLE {
-        let transfer = matches!(row.format, Format::Branch | Format::MemoryJump);
+        let transfer = matches!(row.format, InstructionFormat::Branch | InstructionFormat::MemoryJump);
         assert_eq!(row.op.is(Flags::BRANCH), transfer, "{}", row.mnemonic);
         let access = row.op.is(Flags::LOAD) || row.op.is(Flags::STORE);
         assert_eq!(row.op.access_size().is_some(), access, "{}", row.mnemonic);
-        let memory = row.format == Format::Memory && !matches!(row.op, Op::Lda | Op::Ldah);
+        let memory = row.format == InstructionFormat::Memory && !matches!(row.op, Op::Lda | Op::Ldah);
         assert_eq!(memory, access, "{}", row.mnemonic);
         assert_eq!(row.op.is(Flags::OVERFLOW), row.mnemonic.ends_with("/v"), "{}", row.mnemonic);
     }
@@ -83,7 +83,7 @@ fn implementations() {
         ("ev6", &[Base, Bwx, Fix, Mvi], 2),
         ("ev67", &[Base, Bwx, Fix, Cix, Mvi], 2),
     ];
-    for ((name, has, implver), cpu) in expected.into_iter().zip(Cpu::ALL) {
+    for ((name, has, implver), cpu) in expected.into_iter().zip(CpuModel::ALL) {
         assert_eq!(name.parse(), Ok(cpu));
         assert_eq!(cpu.to_string(), name);
         assert_eq!(cpu.implver(), implver);
@@ -91,7 +91,7 @@ fn implementations() {
             assert_eq!(cpu.has(extension), has.contains(&extension), "{name} {extension:?}");
         }
     }
-    let message = "ev8".parse::<Cpu>().unwrap_err().to_string();
+    let message = "ev8".parse::<CpuModel>().unwrap_err().to_string();
     assert!(message.contains("ev8") && message.contains("ev67"), "{message}");
 }
 
@@ -170,32 +170,36 @@ fn errors_say_what_was_wrong() {
 /// Encodes a decoded instruction again, from the values of its accessors.
 fn encode_again(i: Instruction) -> Result<u32, EncodeError> {
     match i.op.format() {
-        Format::Memory => encode::memory(i.op, i.ra(), i.rb(), i.displacement() as i16),
-        Format::MemoryFunction => encode::memory_function(i.op, i.ra(), i.rb()),
-        Format::MemoryJump => encode::jump(i.op, i.ra(), i.rb(), (i.displacement() / 4) as u16 & 0x3fff),
-        Format::Branch => encode::branch(i.op, i.ra(), i.displacement().into()),
-        Format::Operate => {
+        InstructionFormat::Memory => encode::memory(i.op, i.ra(), i.rb(), i.displacement() as i16),
+        InstructionFormat::MemoryFunction => encode::memory_function(i.op, i.ra(), i.rb()),
+        InstructionFormat::MemoryJump => {
+            encode::jump(i.op, i.ra(), i.rb(), (i.displacement() / 4) as u16 & 0x3fff)
+        }
+        InstructionFormat::Branch => encode::branch(i.op, i.ra(), i.displacement().into()),
+        InstructionFormat::Operate => {
             let second = i.literal().map_or(SecondOperand::Register(i.rb()), SecondOperand::Literal);
             encode::operate(i.op, i.ra(), second, i.rc())
         }
-        Format::FloatOperate => encode::float_operate(i.op, i.qualifiers(), i.ra(), i.rb(), i.rc()),
-        Format::Pal => encode::call_pal(i.function()),
+        InstructionFormat::FloatOperate => {
+            encode::float_operate(i.op, i.qualifiers(), i.ra(), i.rb(), i.rc())
+        }
+        InstructionFormat::Pal => encode::call_pal(i.function()),
     }
 }
 
 /// Bits that an instruction ignores and the encoder writes as 0: 15:13 of an integer operation on registers.
 fn ignored(i: Instruction) -> u32 {
-    if i.op.format() == Format::Operate && i.literal().is_none() { 7 << 13 } else { 0 }
+    if i.op.format() == InstructionFormat::Operate && i.literal().is_none() { 7 << 13 } else { 0 }
 }
 
 /// A word that is an instruction with this row, with operands from random bits.
 fn word_of(row: &pathlength_isa::InstructionRow, bits: u32) -> u32 {
     let function = match row.format {
-        Format::Memory | Format::Branch | Format::Pal => (0, 0),
-        Format::MemoryFunction => (0xffff, u32::from(row.function)),
-        Format::MemoryJump => (3 << 14, u32::from(row.function) << 14),
-        Format::Operate => (0x7f << 5, u32::from(row.function) << 5),
-        Format::FloatOperate => (0x7ff << 5, u32::from(row.function) << 5),
+        InstructionFormat::Memory | InstructionFormat::Branch | InstructionFormat::Pal => (0, 0),
+        InstructionFormat::MemoryFunction => (0xffff, u32::from(row.function)),
+        InstructionFormat::MemoryJump => (3 << 14, u32::from(row.function) << 14),
+        InstructionFormat::Operate => (0x7f << 5, u32::from(row.function) << 5),
+        InstructionFormat::FloatOperate => (0x7ff << 5, u32::from(row.function) << 5),
     };
     let rb_31 = 31 << 16;
     let ra_31 = 31 << 21;

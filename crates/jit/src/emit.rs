@@ -217,7 +217,7 @@ impl<G: Emit> Emitter<'_, G> {
                 let (label, back) = (self.assembler.label(), self.assembler.label());
                 self.out_of_line.push(OutOfLine::FlushRecords { label, back });
                 let end = host_field::<G>(HostSide::RECORDS_END);
-                self.assembler.alu(Alu::Cmp, Size::Quad, RECORD, end);
+                self.assembler.alu(Alu::Cmp, OperandSize::Quad, RECORD, end);
                 self.assembler.jump_if(Condition::Above, label);
                 self.assembler.bind(back);
             }
@@ -227,7 +227,7 @@ impl<G: Emit> Emitter<'_, G> {
         if self.registers.is_limited() {
             let leave = self.leave_before();
             let limit = host_field::<G>(HostSide::INSTRUCTION_LIMIT);
-            self.assembler.alu(Alu::Cmp, Size::Quad, INSTRUCTIONS, limit);
+            self.assembler.alu(Alu::Cmp, OperandSize::Quad, INSTRUCTIONS, limit);
             self.assembler.jump_if(Condition::Above, leave);
         }
         if self.registers.counts_blocks() {
@@ -236,10 +236,10 @@ impl<G: Emit> Emitter<'_, G> {
         if self.registers.counts_instructions() {
             let count = block.instructions.len() as i32;
             if self.registers.is_timed() {
-                self.assembler.alu_constant(Alu::Add, Size::Quad, instructions::<G>(), count);
+                self.assembler.alu_constant(Alu::Add, OperandSize::Quad, instructions::<G>(), count);
             } else {
                 let sum = MemoryOperand { base: INSTRUCTIONS, displacement: count };
-                self.assembler.address(Size::Quad, INSTRUCTIONS, sum);
+                self.assembler.address(OperandSize::Quad, INSTRUCTIONS, sum);
             }
         }
     }
@@ -270,10 +270,10 @@ impl<G: Emit> Emitter<'_, G> {
             self.accesses += 1;
             let address = if operand.displacement == 0 { operand.base } else { RCX };
             if address == RCX {
-                self.assembler.address(Size::Quad, RCX, operand);
+                self.assembler.address(OperandSize::Quad, RCX, operand);
             }
             let word = MemoryOperand { base: RECORD, displacement: 8 * self.accesses };
-            self.assembler.store(Size::Quad, word, address);
+            self.assembler.store(OperandSize::Quad, word, address);
         }
     }
 
@@ -289,13 +289,13 @@ impl<G: Emit> Emitter<'_, G> {
             self.look_up_accesses(block, lookup);
         } else if self.registers.traces() {
             let next = MemoryOperand { base: RECORD, displacement: 8 * (1 + block.accesses as i32) };
-            self.assembler.address(Size::Quad, RECORD, next);
+            self.assembler.address(OperandSize::Quad, RECORD, next);
         }
     }
 
     /// Jumps if the thread must leave compiled code, or the host's stack is full.
     pub(crate) fn poll(&mut self, there: Label) {
-        self.assembler.alu(Alu::Cmp, Size::Quad, RSP, stack_limit::<G>());
+        self.assembler.alu(Alu::Cmp, OperandSize::Quad, RSP, stack_limit::<G>());
         self.assembler.jump_if(Condition::Below, there);
     }
 }

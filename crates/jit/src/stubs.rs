@@ -79,7 +79,7 @@ impl<G: Target> StubWriter<'_, G> {
         let enter = self.begin();
         self.enter();
         let leave = self.begin();
-        self.assembler.alu_constant(Alu::And, Size::Quad, RAX, G::ADDRESS_MASK);
+        self.assembler.alu_constant(Alu::And, OperandSize::Quad, RAX, G::ADDRESS_MASK);
         self.leave(|_| {});
         let leave_by_fault = self.begin();
         self.leave(|code| code.constant(RAX, u64::MAX));
@@ -119,13 +119,13 @@ impl<G: Target> StubWriter<'_, G> {
     fn enter(&mut self) {
         let code = &mut *self.assembler;
         PRESERVED.iter().for_each(|&register| code.push(register));
-        code.address(Size::Quad, CPU, MemoryOperand { base: RDI, displacement: bias::<G>() });
+        code.address(OperandSize::Quad, CPU, MemoryOperand { base: RDI, displacement: bias::<G>() });
         // A dummy return address, so that code is called with the stack as any call leaves it.
         code.constant(RAX, UNWIND);
-        code.store(Size::Quad, MemoryOperand { base: RDX, displacement: 0 }, RSP);
+        code.store(OperandSize::Quad, MemoryOperand { base: RDX, displacement: 0 }, RSP);
         code.push(RAX);
         code.push(RAX);
-        code.load(Size::Quad, RAX, RSI);
+        code.load(OperandSize::Quad, RAX, RSI);
         self.reload();
         self.assembler.jump_through(RAX);
     }
@@ -134,7 +134,7 @@ impl<G: Target> StubWriter<'_, G> {
         self.spill();
         let code = &mut *self.assembler;
         result(code);
-        code.load(Size::Quad, RSP, host_field::<G>(HostSide::STACK_POINTER));
+        code.load(OperandSize::Quad, RSP, host_field::<G>(HostSide::STACK_POINTER));
         PRESERVED.iter().rev().for_each(|&register| code.pop(register));
         code.ret();
     }
@@ -142,25 +142,25 @@ impl<G: Target> StubWriter<'_, G> {
     /// Calls [`guest::Callbacks::interpret_until`] with rsi and rdx; the result is in rax.
     fn call_interpreter(&mut self) {
         let code = &mut *self.assembler;
-        code.address(Size::Quad, RDI, field::<G>(0));
+        code.address(OperandSize::Quad, RDI, field::<G>(0));
         code.call_through(host_field::<G>(HostSide::INTERPRET_UNTIL));
     }
 
     fn unresolved(&mut self) {
         let leave = self.assembler.label();
-        self.assembler.alu_constant(Alu::Cmp, Size::Quad, EXPECTED, UNWIND as i32);
+        self.assembler.alu_constant(Alu::Cmp, OperandSize::Quad, EXPECTED, UNWIND as i32);
         self.assembler.jump_if(Condition::Equal, leave);
         self.spill();
         let code = &mut *self.assembler;
-        code.load(Size::Quad, RSI, RAX);
-        code.load(Size::Quad, RDX, EXPECTED);
+        code.load(OperandSize::Quad, RSI, RAX);
+        code.load(OperandSize::Quad, RDX, EXPECTED);
         // Calls want the stack aligned to 16 bytes.
         code.push(RAX);
         self.call_interpreter();
         self.assembler.pop(RCX);
         self.reload();
         let code = &mut *self.assembler;
-        code.alu(Alu::Cmp, Size::Quad, RAX, EXPECTED);
+        code.alu(Alu::Cmp, OperandSize::Quad, RAX, EXPECTED);
         code.jump_if(Condition::NotEqual, leave);
         code.ret();
         code.bind(leave);
@@ -169,16 +169,16 @@ impl<G: Target> StubWriter<'_, G> {
 
     fn jump_indirect(&mut self, unresolved: Label) {
         let code = &mut *self.assembler;
-        code.alu_constant(Alu::And, Size::Quad, RAX, G::ADDRESS_MASK);
+        code.alu_constant(Alu::And, OperandSize::Quad, RAX, G::ADDRESS_MASK);
         jump_by_table::<G>(code, unresolved);
     }
 
     fn system_call(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
-        code.load(Size::Quad, RSI, RAX);
+        code.load(OperandSize::Quad, RSI, RAX);
         // Where it returns to; the lowest bit says that it is a system call.
-        code.address(Size::Quad, RDX, MemoryOperand { base: RAX, displacement: 5 });
+        code.address(OperandSize::Quad, RDX, MemoryOperand { base: RAX, displacement: 5 });
         code.push(RDX);
         code.push(RDX);
         self.call_interpreter();
@@ -186,8 +186,8 @@ impl<G: Target> StubWriter<'_, G> {
         self.assembler.pop(RCX);
         self.reload();
         let code = &mut *self.assembler;
-        code.alu_constant(Alu::And, Size::Quad, RCX, G::ADDRESS_MASK);
-        code.alu(Alu::Cmp, Size::Quad, RCX, RAX);
+        code.alu_constant(Alu::And, OperandSize::Quad, RCX, G::ADDRESS_MASK);
+        code.alu(Alu::Cmp, OperandSize::Quad, RCX, RAX);
         let leave = code.label();
         code.jump_if(Condition::NotEqual, leave);
         code.ret();
@@ -198,19 +198,19 @@ impl<G: Target> StubWriter<'_, G> {
     fn interpret_one(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
-        code.address(Size::Quad, RDI, field::<G>(0));
-        code.load(Size::Quad, RSI, RAX);
+        code.address(OperandSize::Quad, RDI, field::<G>(0));
+        code.load(OperandSize::Quad, RSI, RAX);
         code.constant(RAX, self.interpret_one);
         code.call_through(RAX);
         self.reload();
-        self.assembler.test(Size::Quad, RAX);
+        self.assembler.test(OperandSize::Quad, RAX);
         self.assembler.ret();
     }
 
     fn flush_records(&mut self) {
         self.spill();
         let code = &mut *self.assembler;
-        code.address(Size::Quad, RDI, field::<G>(0));
+        code.address(OperandSize::Quad, RDI, field::<G>(0));
         code.call_through(host_field::<G>(HostSide::FLUSH_RECORDS));
         self.reload();
         self.assembler.ret();
@@ -227,12 +227,12 @@ impl<G: Target> StubWriter<'_, G> {
         }
         kept.iter().for_each(|&register| code.push(register));
         let now = beside_record(hit_filter, hit_filter.now);
-        code.store(Size::Quad, now, TIME);
-        code.load(Size::Quad, RSI, RAX);
-        code.load(Size::Quad, RDI, beside_record(hit_filter, hit_filter.consumer));
+        code.store(OperandSize::Quad, now, TIME);
+        code.load(OperandSize::Quad, RSI, RAX);
+        code.load(OperandSize::Quad, RDI, beside_record(hit_filter, hit_filter.consumer));
         code.constant(RAX, hit_filter.on_unfiltered as usize as u64);
         code.call_through(RAX);
-        code.load(Size::Quad, TIME, now);
+        code.load(OperandSize::Quad, TIME, now);
         kept.iter().rev().for_each(|&register| code.pop(register));
         code.ret();
     }
@@ -240,12 +240,12 @@ impl<G: Target> StubWriter<'_, G> {
     /// Stores all guest registers that are in host registers to the guest's state.
     fn spill(&mut self) {
         self.check_alignment(false);
-        self.registers.all().for_each(|(host, slot)| self.assembler.store(Size::Quad, slot, host));
+        self.registers.all().for_each(|(host, slot)| self.assembler.store(OperandSize::Quad, slot, host));
     }
 
     /// Loads them again.
     fn reload(&mut self) {
-        self.registers.all().for_each(|(host, slot)| self.assembler.load(Size::Quad, host, slot));
+        self.registers.all().for_each(|(host, slot)| self.assembler.load(OperandSize::Quad, host, slot));
         self.check_alignment(true);
     }
 
@@ -256,7 +256,12 @@ impl<G: Target> StubWriter<'_, G> {
             let code = &mut *self.assembler;
             let (operation, bits) = if on { (Alu::Or, 4) } else { (Alu::And, !4) };
             code.push_flags();
-            code.alu_constant(operation, Size::Byte, MemoryOperand { base: RSP, displacement: 2 }, bits);
+            code.alu_constant(
+                operation,
+                OperandSize::Byte,
+                MemoryOperand { base: RSP, displacement: 2 },
+                bits,
+            );
             code.pop_flags();
         }
     }
@@ -264,11 +269,11 @@ impl<G: Target> StubWriter<'_, G> {
 
 /// Jumps to the code for the guest's address in rax by the table of computed jumps. Uses rcx.
 pub(crate) fn jump_by_table<G: Target>(code: &mut Assembler, unresolved: Label) {
-    code.load(Size::Long, RCX, RAX);
-    code.alu_constant(Alu::And, Size::Long, RCX, CodeTable::INDEX_MASK as i32);
-    code.shift(Shift::Left, Size::Long, RCX, 2);
-    code.alu(Alu::Add, Size::Quad, RCX, host_field::<G>(HostSide::TABLE));
-    code.alu(Alu::Cmp, Size::Quad, RAX, MemoryOperand { base: RCX, displacement: 0 });
+    code.load(OperandSize::Long, RCX, RAX);
+    code.alu_constant(Alu::And, OperandSize::Long, RCX, CodeTable::INDEX_MASK as i32);
+    code.shift(Shift::Left, OperandSize::Long, RCX, 2);
+    code.alu(Alu::Add, OperandSize::Quad, RCX, host_field::<G>(HostSide::TABLE));
+    code.alu(Alu::Cmp, OperandSize::Quad, RAX, MemoryOperand { base: RCX, displacement: 0 });
     code.jump_if(Condition::NotEqual, unresolved);
     code.jump_through(MemoryOperand { base: RCX, displacement: 8 });
 }

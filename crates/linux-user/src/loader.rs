@@ -16,7 +16,7 @@ use events::LoadedImage;
 use image::{Image, ImageKind, Segment};
 
 use crate::abi::Abi;
-use guest_memory::{Backing, Layout, Memory};
+use guest_memory::{Layout, Memory, RegionBacking};
 
 /// Why a program could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -159,7 +159,7 @@ fn map_anonymous(
     name: &'static str,
 ) -> Result<(), LoadError> {
     memory
-        .map_anonymous(start, bytes, protection, false, Backing::Named(name))
+        .map_anonymous(start, bytes, protection, false, RegionBacking::Named(name))
         .map_err(|error| LoadError::Map { path: name.into(), error })
 }
 
@@ -238,7 +238,8 @@ fn map_segment(
         }
     }
     if start + from_file < end {
-        let backing = Backing::File { path: path.clone(), offset: (offset + from_file).saturating_sub(lead) };
+        let backing =
+            RegionBacking::File { path: path.clone(), offset: (offset + from_file).saturating_sub(lead) };
         memory.map_anonymous(start + from_file, end - start - from_file, writable, false, backing)?;
         if from_file == 0 {
             memory.write(address, &image.bytes()[segment.file.clone()]).expect("just mapped writable");

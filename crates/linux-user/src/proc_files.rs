@@ -11,7 +11,7 @@ use crate::procfs::{self, ProcEntry};
 use crate::state::kernel::Kernel;
 use crate::state::threads::Task;
 use crate::{memory_file, proc_status};
-use guest_memory::{Backing, Memory, MemoryRegion};
+use guest_memory::{Memory, MemoryRegion, RegionBacking};
 use host::Errno;
 
 /// The entries of a process's folder that the guest may see: files and folders that show nothing of an engine's memory,
@@ -220,9 +220,9 @@ fn maps(memory: &Memory) -> String {
 fn backing(region: &MemoryRegion) -> (u64, String, u64, String) {
     use std::os::unix::fs::MetadataExt;
     match &region.backing {
-        Backing::Anonymous => (0, "00:00".into(), 0, String::new()),
-        Backing::Named(name) => (0, "00:00".into(), 0, (*name).into()),
-        Backing::File { path, offset } => {
+        RegionBacking::Anonymous => (0, "00:00".into(), 0, String::new()),
+        RegionBacking::Named(name) => (0, "00:00".into(), 0, (*name).into()),
+        RegionBacking::File { path, offset } => {
             let (device, inode) = std::fs::metadata(&**path).map_or((0, 0), |file| (file.dev(), file.ino()));
             let device = format!("{:02x}:{:02x}", libc::major(device), libc::minor(device));
             (*offset, device, inode, path.display().to_string())

@@ -12,7 +12,7 @@ use crate::loader::STACK;
 use crate::state::clock::{SECOND, UPTIME};
 use crate::state::kernel::Kernel;
 use crate::state::threads::Task;
-use guest_memory::{Backing, Memory};
+use guest_memory::{Memory, RegionBacking};
 
 /// Clock ticks per second (`USER_HZ`).
 const TICKS: u64 = 100;
@@ -47,13 +47,13 @@ impl MemorySizes {
             let has = |bit: i32| region.protection & bit != 0;
             sizes.size += bytes;
             match &region.backing {
-                Backing::File { .. } => sizes.files += bytes,
+                RegionBacking::File { .. } => sizes.files += bytes,
                 _ if region.shared => sizes.shared += bytes,
                 _ => sizes.anonymous += bytes,
             }
             match &region.backing {
-                Backing::Named(STACK) => sizes.stack += bytes,
-                Backing::File { path, .. } if has(libc::PROT_EXEC) && !has(libc::PROT_WRITE) => {
+                RegionBacking::Named(STACK) => sizes.stack += bytes,
+                RegionBacking::File { path, .. } if has(libc::PROT_EXEC) && !has(libc::PROT_WRITE) => {
                     let is_program = **path == kernel.executable;
                     *(if is_program { &mut sizes.text } else { &mut sizes.libraries }) += bytes;
                 }

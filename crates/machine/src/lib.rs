@@ -18,7 +18,7 @@ pub use core::pipeline::{
 pub use core::predictor::Predictions;
 pub use description::{
     Bus, BusProcessor, Cache, Coherence, Crossing, Error, FarCache, HintedRegion, HintedRegions, Holds,
-    Machine, MainMemory, Nodes, Placement, Processor, Setting, Sweep, TranslationBuffer, WriteBuffer,
+    Machine, MachineSetting, MainMemory, Nodes, Placement, Processor, Sweep, TranslationBuffer, WriteBuffer,
     WritePolicy, names,
 };
 pub use memory::caches::{Caches, Structure, UnitMisses};
@@ -37,6 +37,7 @@ pub use observe::instruction_counts::{InstructionCounts, UnitInstructions};
 pub use observe::parallel::ParallelModels;
 pub use observe::per_process::{MergeableModel, PerProcess};
 pub use observe::per_thread::{PerThread, Sums};
+pub use observe::sample_parts::SampleOwner;
 pub use observe::sampling::{Estimate, SamplingPlan, WindowSums};
 pub use observe::warm_up::{Model, WarmUp};
 pub use throughput::{Demand, Storage, Throughput};

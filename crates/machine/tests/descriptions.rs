@@ -1,7 +1,7 @@
 //! Descriptions of machines: valid ones, and the errors of invalid ones.
 
 use events::{Block, Consumer, Thread};
-use pathlength_machine::{Caches, Machine, Prefetch, Replacement, Setting, Sweep, WritePolicy};
+use pathlength_machine::{Caches, Machine, MachineSetting, Prefetch, Replacement, Sweep, WritePolicy};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -246,7 +246,7 @@ proptest! {
 
 #[test]
 fn settings_change_fields() {
-    let settings: Vec<Setting> = [
+    let settings: Vec<MachineSetting> = [
         "dcache.size=16K",
         "caches.scache.replacement=lru",
         "processor.clock_mhz=600.5",
@@ -325,7 +325,7 @@ fn wrong_settings_are_rejected_with_what_there_is() {
         assert!(!error.contains('\n'), "{setting}: {error}");
     }
     for text in ["dcache.size", "=1", ".size=1", "dcache.=1", "dcache.size=", ""] {
-        assert!(text.parse::<Setting>().unwrap_err().contains("dcache.size=16K"), "{text}");
+        assert!(text.parse::<MachineSetting>().unwrap_err().contains("dcache.size=16K"), "{text}");
     }
     for text in ["dcache.size=", "dcache.size=8K,,16K", "dcache.size=8K,8K", "dcache.size=8K,"] {
         assert!(text.parse::<Sweep>().is_err(), "{text}");
@@ -335,7 +335,7 @@ fn wrong_settings_are_rejected_with_what_there_is() {
 proptest! {
     #[test]
     fn no_setting_panics(field in "[a-z.]{0,20}|(dcache|caches|pipeline)\\.[a-z_.]{0,12}", value in ".{0,12}") {
-        if let Ok(setting) = format!("{field}={value}").parse::<Setting>() {
+        if let Ok(setting) = format!("{field}={value}").parse::<MachineSetting>() {
             let _ = Machine::find_with("alphastation500", &[setting]);
         }
     }

@@ -12,14 +12,14 @@ use crate::OutputError;
 use crate::unnamed::UnnamedFile;
 
 /// A file that this command reads.
-struct Input {
+struct ProtectedInput {
     path: PathBuf,
     /// Device and inode: the same file has other names by links, and by /proc/self/fd.
     identity: (u64, u64),
 }
 
 /// The inputs of this command. Each file that is written is compared with these.
-static INPUTS: Mutex<Vec<Input>> = Mutex::new(Vec::new());
+static INPUTS: Mutex<Vec<ProtectedInput>> = Mutex::new(Vec::new());
 
 /// Declares an input of this command: no output may replace it from now on. Only regular files can be replaced, and
 /// need this.
@@ -27,7 +27,7 @@ pub fn protect(path: &Path) {
     if let Ok(metadata) = fs::metadata(path)
         && metadata.is_file()
     {
-        let input = Input { path: path.into(), identity: (metadata.dev(), metadata.ino()) };
+        let input = ProtectedInput { path: path.into(), identity: (metadata.dev(), metadata.ino()) };
         INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push(input);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// What has this age and is locked by nobody is nobody's: its maker locks it at once.
+/// The age from which an entry that nobody has locked is abandoned: its maker locks it at once.
 const AGE: Duration = Duration::from_secs(10);
 /// The file in a folder that stays although nobody has locked it.
 const KEPT: &str = ".kept";

@@ -76,11 +76,11 @@ impl CodeFiles {
     }
 
     /// The file as traces have it.
-    pub fn described(&self, loaded: LoadedFile) -> events::Image {
+    pub fn described(&self, loaded: LoadedFile) -> events::MappedImage {
         let CodeFile { path, segments, build_id, .. } = &self.files[loaded.file];
         let start = segments.iter().map(|segment| segment.address).min().unwrap_or(0);
         let end = segments.iter().map(|segment| segment.end).max().unwrap_or(0);
-        events::Image {
+        events::MappedImage {
             path: path.clone(),
             start: start.wrapping_add(loaded.bias),
             end: end.wrapping_add(loaded.bias),

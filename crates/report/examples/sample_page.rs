@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pathlength_report::{
-    Arrangement, Block, Figure, Page, Section, bars, differences, shares, strip, write_file,
+    Arrangement, Page, PageBlock, PageFigure, PageSection, bars, differences, shares, strip, write_file,
 };
 use table::{Kind, Table};
 
@@ -88,26 +88,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         headline: "Six small instructions shorten a database transaction by 5.4 %.".into(),
         lead: vec!["A computer that can read **single bytes** from memory does the same work in fewer steps. This page counts the steps, one by one, in a real database.".into()],
         figures: [("58,812", "instructions a transaction *without* them"), ("55,641", "instructions a transaction *with* them"), ("−5.4 %", "path length"), ("−8.1 %", "size of the program")]
-            .map(|(value, label)| Figure { value: value.into(), label: label.into() })
+            .map(|(value, label)| PageFigure { value: value.into(), label: label.into() })
             .into(),
         chart: Some(bars(&means, "build", &["instructions"], Arrangement::Grouped)?.captioned("Shorter is better.")),
         sections: vec![
-            Section {
+            PageSection {
                 heading: "What the instructions do".into(),
                 blocks: vec![
-                    Block::Paragraph("Each bar is one transaction's instructions, divided by *group*; `ldbu` loads a byte.".into()),
-                    Block::Chart(shares(&groups, "group", &years)?),
-                    Block::Chart(bars(&groups, "group", &years[2..], Arrangement::Grouped)?.titled("grouped", "The same, in numbers")),
-                    Block::Table(groups.clone()),
+                    PageBlock::Paragraph("Each bar is one transaction's instructions, divided by *group*; `ldbu` loads a byte.".into()),
+                    PageBlock::Chart(shares(&groups, "group", &years)?),
+                    PageBlock::Chart(bars(&groups, "group", &years[2..], Arrangement::Grouped)?.titled("grouped", "The same, in numbers")),
+                    PageBlock::Table(groups.clone()),
                 ],
             },
-            Section {
+            PageSection {
                 heading: "Where they help".into(),
                 blocks: vec![
-                    Block::Chart(differences(&few, "function", "change")?.captioned("Blue shrank, red grew.")),
-                    Block::Table(functions),
-                    Block::Chart(strip(&lengths, "build", "instructions")?),
-                    Block::Code("pathlength study byteword --mode cached\npathlength count --unit tpcb_transaction ./tpcb".into()),
+                    PageBlock::Chart(differences(&few, "function", "change")?.captioned("Blue shrank, red grew.")),
+                    PageBlock::Table(functions),
+                    PageBlock::Chart(strip(&lengths, "build", "instructions")?),
+                    PageBlock::Code("pathlength study byteword --mode cached\npathlength count --unit tpcb_transaction ./tpcb".into()),
                 ],
             },
         ],

@@ -6,6 +6,8 @@ use analysis::call_tree::{CallChain, CallChains};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use table::separated;
 
+use crate::page::head;
+
 /// The width of the picture, in pixels; a browser scales it.
 const WIDTH: f64 = 1200.0;
 const FRAME_HEIGHT: f64 = 18.0;
@@ -56,13 +58,7 @@ impl FlameGraph<'_> {
         let page = html! {
             (DOCTYPE)
             html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (text::printable(self.title)) }
-                    style { (PreEscaped(PAGE_STYLE)) }
-                }
+                (head(self.title, PAGE_STYLE, None))
                 body {
                     h1 { (text::printable(self.title)) }
                     p { label { "Search functions: " input #search type="search" placeholder="part of a name"; } " " output #found {} }

@@ -1,4 +1,4 @@
-//! What the name of an output file says about its form: one rule for every command.
+//! The form of an output file, by its name: one rule for every command.
 
 use std::path::Path;
 

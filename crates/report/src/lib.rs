@@ -44,7 +44,7 @@ pub use flame::FlameGraph;
 pub use folder::TableFolder;
 pub use form::FileForm;
 pub use instructions::InstructionTable;
-pub use page::{Block, Figure, Page, Section};
+pub use page::{Page, PageBlock, PageFigure, PageSection};
 pub use stream::{PagedStream, StandardStream, open_stream};
 pub use table_writer::TableWriter;
 

@@ -23,18 +23,18 @@ pub struct Page {
     /// An introduction for readers, in a few sentences.
     pub lead: Vec<String>,
     /// The three or four numbers that matter.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PageFigure>,
     /// The one chart that shows the answer.
     pub chart: Option<Chart>,
     /// Everything else.
-    pub sections: Vec<Section>,
+    pub sections: Vec<PageSection>,
     /// How the report was made: what, and its value (commands, versions); printed at the end.
     pub provenance: Vec<(String, String)>,
 }
 
 /// A number that matters.
 #[derive(Clone, Debug, Default)]
-pub struct Figure {
+pub struct PageFigure {
     /// The number, formatted.
     pub value: String,
     /// The quantity that it shows (prose).
@@ -43,16 +43,16 @@ pub struct Figure {
 
 /// A part of the page with its own heading.
 #[derive(Clone, Debug, Default)]
-pub struct Section {
+pub struct PageSection {
     /// The heading (prose).
     pub heading: String,
     /// The elements below it, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PageBlock>,
 }
 
 /// A part of a section.
 #[derive(Clone, Debug)]
-pub enum Block {
+pub enum PageBlock {
     /// Prose.
     Paragraph(String),
     /// A table that can be sorted, filtered and saved as CSV.
@@ -80,9 +80,9 @@ const ROWS_SHOWN: usize = 25;
 impl Page {
     /// A page that shows tables as they are, a section each.
     pub fn of_tables(tables: &[Table]) -> Page {
-        let section = |table: &Table| Section {
+        let section = |table: &Table| PageSection {
             heading: table.title.clone(),
-            blocks: vec![Block::Table(table.clone())],
+            blocks: vec![PageBlock::Table(table.clone())],
         };
         Page {
             title: "Pathlength".into(),
@@ -99,14 +99,7 @@ impl Page {
         let page = html! {
             (DOCTYPE)
             html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
-                    title { (text::printable(&self.title)) }
-                    style { (PreEscaped(STYLE)) }
-                }
+                (head(&self.title, STYLE, Some(POLICY)))
                 body {
                     (body)
                     script type="application/json" #page-data { (PreEscaped(data.in_script())) }
@@ -160,18 +153,36 @@ impl Page {
     }
 }
 
-impl Section {
+/// The head of a page of HTML, with its title, its styles, and the policy by which a browser restricts it.
+pub(crate) fn head(title: &str, style: &str, policy: Option<&str>) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            @if let Some(policy) = policy {
+                meta http-equiv="Content-Security-Policy" content=(policy);
+            }
+            title { (text::printable(title)) }
+            style { (PreEscaped(style)) }
+        }
+    }
+}
+
+impl PageSection {
     fn anchor(&self) -> String {
         format!("section-{}", slug(&self.heading.to_lowercase()))
     }
 
     fn markup(&self, data: &mut Data) -> io::Result<Markup> {
-        let block = |block: &Block| {
+        let block = |block: &PageBlock| {
             Ok(match block {
-                Block::Paragraph(text) => html! { p { (Prose(text)) } },
-                Block::Code(text) => html! { pre tabindex="0" { code { (text::printable_lines(text)) } } },
-                Block::Chart(chart) => data.chart(chart),
-                Block::Table(table) => data.table(table)?,
+                PageBlock::Paragraph(text) => html! { p { (Prose(text)) } },
+                PageBlock::Code(text) => {
+                    html! { pre tabindex="0" { code { (text::printable_lines(text)) } } }
+                }
+                PageBlock::Chart(chart) => data.chart(chart),
+                PageBlock::Table(table) => data.table(table)?,
             })
         };
         let blocks = self.blocks.iter().map(block).collect::<io::Result<Vec<_>>>()?;

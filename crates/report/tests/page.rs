@@ -1,8 +1,8 @@
 //! A page is one file, needs no network, and shows names unchanged.
 
 use pathlength_report::{
-    Arrangement, Block, Chart, Error, Figure, Format, Page, Section, bars, differences, histograms, lines,
-    render, shares, sizes, strip,
+    Arrangement, Chart, Error, Format, Page, PageBlock, PageFigure, PageSection, bars, differences,
+    histograms, lines, render, shares, sizes, strip,
 };
 use serde_json::json;
 use table::{Kind, Table, Value};
@@ -31,17 +31,17 @@ fn charts(table: &Table) -> Vec<Chart> {
 
 fn page() -> String {
     let text = || HOSTILE.to_string();
-    let mut blocks = vec![Block::Paragraph(text()), Block::Code(text()), Block::Table(table())];
-    blocks.extend(charts(&table()).into_iter().map(Block::Chart));
+    let mut blocks = vec![PageBlock::Paragraph(text()), PageBlock::Code(text()), PageBlock::Table(table())];
+    blocks.extend(charts(&table()).into_iter().map(PageBlock::Chart));
     let page = Page {
         title: text(),
         headline: text(),
         lead: vec![text()],
-        figures: vec![Figure { value: text(), label: text() }],
+        figures: vec![PageFigure { value: text(), label: text() }],
         chart: charts(&table()).pop(),
         sections: vec![
-            Section { heading: text(), blocks },
-            Section { heading: "More".into(), blocks: vec![Block::Table(table())] },
+            PageSection { heading: text(), blocks },
+            PageSection { heading: "More".into(), blocks: vec![PageBlock::Table(table())] },
         ],
         provenance: vec![(text(), text())],
     };

@@ -6,10 +6,9 @@ use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::replay::{Replay, ReplayOrder, Selection};
 use engine::{Configuration, ConsumerOfFork, ForkedConsumer, ForkedProcess, Plan};
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 use spike::profile::{EdgeCounter, EdgeCounts};
 use trace::Trace;
 
@@ -49,16 +48,14 @@ pub fn count(configuration: &Configuration, is_parallel: bool) -> Result<Counted
 
 /// Counts the executions in a trace, which must be whole. `progress` gets numbers of instructions.
 pub fn of_trace(trace: &Trace, progress: &mut dyn FnMut(u64)) -> anyhow::Result<EdgeCounts> {
-    let (names, accesses) = (Names::of_trace(trace), Accesses::new(trace));
-    let dictionary = Dictionary::new(trace, &names);
-    let filter = Filter::new(&Selection::default(), &dictionary)?;
-    let replay =
-        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
     let mut counter = EdgeCounter::default();
-    let Ok(problems) = replay.run_consumer(&mut counter, &mut |instructions| {
-        progress(instructions);
-        Ok::<(), Infallible>(())
+    let problems = Replay::of_part(trace, &Selection::default(), ReplayOrder::Time, |replay| {
+        replay.run_consumer(&mut counter, &mut |instructions| {
+            progress(instructions);
+            Ok::<(), Infallible>(())
+        })
     });
+    let Ok(problems) = problems?;
     match problems.into_iter().next() {
         Some(problem) => Err(problem.into()),
         None => Ok(counter.into_counts()),
@@ -115,7 +112,7 @@ impl ForkedCounter {
 }
 
 impl Consumer for ForkedCounter {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.counter.map(image);
     }
 

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use analysis::export::pprof::Pprof;
 use analysis::export::{self, Callgrind, Firefox, InstructionSink, Instructions};
-use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::replay::{Replay, ReplayOrder, Selection};
 use anyhow::bail;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -39,6 +38,39 @@ pub enum ExportFormat {
     Parquet,
 }
 
+impl ExportFormat {
+    /// All, with their names and what they hold.
+    pub const ALL: [(ExportFormat, &str, &str); 6] = [
+        (
+            ExportFormat::Firefox,
+            "firefox",
+            "The Firefox Profiler's: calls and functions over time, units of work",
+        ),
+        (
+            ExportFormat::Callgrind,
+            "callgrind",
+            "Callgrind's, for KCachegrind: instructions, loads and stores of each line, function and call",
+        ),
+        (
+            ExportFormat::Pprof,
+            "pprof",
+            "pprof's: instructions, loads and stores of each line in each chain of calls",
+        ),
+        (ExportFormat::Din, "din", "Dinero's: every address in order"),
+        (
+            ExportFormat::Champsim,
+            "champsim",
+            "ChampSim's: every instruction of a thread, with its registers, addresses and branches",
+        ),
+        (ExportFormat::Parquet, "parquet", "Tables of instructions, blocks and functions, in a directory"),
+    ];
+
+    /// The format with this name.
+    pub fn named(name: &str) -> Option<ExportFormat> {
+        ExportFormat::ALL.iter().find(|(_, own, _)| *own == name).map(|(format, ..)| *format)
+    }
+}
+
 /// A trace for another tool.
 pub struct Export<'a> {
     /// The trace.
@@ -57,28 +89,28 @@ impl Export<'_> {
         let console = self.console;
         let trace = Trace::open(self.trace)?;
         protect_images(trace.images().iter().map(|image| image.path.as_path()));
-        let names = Names::of_trace(&trace);
-        let dictionary = Dictionary::new(&trace, &names);
-        let accesses = Accesses::new(&trace);
-        let filter = Filter::new(self.selection, &dictionary)?;
-        let replay = Replay {
-            dictionary: &dictionary,
-            accesses: &accesses,
-            filter: &filter,
-            order: ReplayOrder::Time,
-        };
+        let written =
+            Replay::of_part(&trace, self.selection, ReplayOrder::Time, |replay| self.write_replay(replay));
+        let is_whole = written??;
+        report_damage(console, &trace, self.trace);
+        Ok(is_whole && trace.problems().is_empty())
+    }
+
+    /// Writes what a replay passes on. Returns whether all of it could be read.
+    fn write_replay(&self, replay: &Replay) -> anyhow::Result<bool> {
+        let (console, trace) = (self.console, replay.dictionary.trace);
         let output = console.path();
         let is_quiet = output.is_some();
-        let is_whole = match self.form {
+        Ok(match self.form {
             ExportFormat::Firefox => {
-                let mut profile = Firefox::new(&dictionary);
-                let is_whole = replay_into(console, &replay, &mut profile, true)?;
+                let mut profile = Firefox::new(replay.dictionary);
+                let is_whole = replay_into(console, replay, &mut profile, true)?;
                 write(output, |out| not_empty(profile.write(out)?))?;
                 is_whole
             }
             ExportFormat::Callgrind => {
-                let mut profile = Callgrind::new(&dictionary, &accesses);
-                let is_whole = replay_into(console, &replay, &mut profile, true)?;
+                let mut profile = Callgrind::new(replay.dictionary, replay.accesses);
+                let is_whole = replay_into(console, replay, &mut profile, true)?;
                 write(output, |out| not_empty(profile.write(out)?))?;
                 is_whole
             }
@@ -86,34 +118,32 @@ impl Export<'_> {
                 if output.is_none() && io::stdout().is_terminal() {
                     return Err(Error::BinaryToTerminal("pprof's form").into());
                 }
-                let mut profile = Pprof::new(&dictionary, &accesses);
-                let is_whole = replay_into(console, &replay, &mut profile, true)?;
+                let mut profile = Pprof::new(replay.dictionary, replay.accesses);
+                let is_whole = replay_into(console, replay, &mut profile, true)?;
                 write(output, |out| not_empty(profile.write(out)?))?;
                 is_whole
             }
             ExportFormat::Din => {
-                let has_fetches = !filter.is_by_data();
+                let has_fetches = !replay.filter.is_by_data();
                 let mut is_whole = true;
                 write(output, |out| {
                     let din = Din::new(out, has_fetches);
-                    Ok(each(console, &replay, din, is_quiet, &mut is_whole)?.finish()?)
+                    Ok(each(console, replay, din, is_quiet, &mut is_whole)?.finish()?)
                 })?;
                 is_whole
             }
             ExportFormat::Champsim => {
-                check_champsim(&replay, output)?;
+                check_champsim(replay, output)?;
                 let mut is_whole = true;
                 let (set, blocks) = (trace.instruction_set(), trace.blocks());
                 write(output, |out| {
                     let champsim = ChampSim::new(set, blocks, out);
-                    Ok(each(console, &replay, champsim, is_quiet, &mut is_whole)?.finish()?)
+                    Ok(each(console, replay, champsim, is_quiet, &mut is_whole)?.finish()?)
                 })?;
                 is_whole
             }
-            ExportFormat::Parquet => tables(console, &replay, output)?,
-        };
-        report_damage(console, &trace, self.trace);
-        Ok(is_whole && trace.problems().is_empty())
+            ExportFormat::Parquet => tables(console, replay, output)?,
+        })
     }
 }
 

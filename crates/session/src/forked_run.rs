@@ -28,7 +28,7 @@ pub enum Error {
 
 /// The messages of the process, one line of JSON each.
 #[derive(Serialize, Deserialize)]
-enum Message<T, P> {
+enum ForkedMessage<T, P> {
     Progress(P),
     Done(T),
     Failed(String),
@@ -90,15 +90,15 @@ fn child<T: Serialize, P: Serialize, E: ToString>(
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
     }
     let mut out = BufWriter::new(write);
-    let mut tell = |message: Message<T, P>| {
+    let mut tell = |message: ForkedMessage<T, P>| {
         let mut line = serde_json::to_vec(&message).expect("messages are plain data");
         line.push(b'\n');
         // Errors are ignored: the parent may have closed the pipe.
         let _ = out.write_all(&line).and_then(|()| out.flush());
     };
-    let message = match run(&mut |progress| tell(Message::Progress(progress))) {
-        Ok(result) => Message::Done(result),
-        Err(error) => Message::Failed(error.to_string()),
+    let message = match run(&mut |progress| tell(ForkedMessage::Progress(progress))) {
+        Ok(result) => ForkedMessage::Done(result),
+        Err(error) => ForkedMessage::Failed(error.to_string()),
     };
     tell(message);
     // SAFETY: ends the process at once; buffers of the parent's must not be written twice.
@@ -132,9 +132,9 @@ impl<T: DeserializeOwned, P: DeserializeOwned> ForkedRun<T, P> {
         let mut line = Vec::new();
         while self.messages.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             match serde_json::from_slice(&line) {
-                Ok(Message::Progress(far)) => progress(far),
-                Ok(Message::Done(done)) => result = Some(Ok(done)),
-                Ok(Message::Failed(reason)) => result = Some(Err(Error::Failed(reason))),
+                Ok(ForkedMessage::Progress(far)) => progress(far),
+                Ok(ForkedMessage::Done(done)) => result = Some(Ok(done)),
+                Ok(ForkedMessage::Failed(reason)) => result = Some(Err(Error::Failed(reason))),
                 Err(error) => result = Some(Err(Error::Lost(error.to_string()))),
             }
             line.clear();

@@ -58,7 +58,7 @@ pub fn run_tree<M: Consumer + 'static>(
         writer.and_then(|writer| Recorder::live(plan.clone(), writer, consumer.clone(), is_parallel, forked));
     let recorder = recorder.map_err(Error::Simulation)?;
     let (recorded, ending) = record::run(&mut process, recorder, configuration, Error::Simulation)?;
-    // Of several processes, others may come to the place where recording begins.
+    // Of several processes, others may come to the location where recording begins.
     if !(has_forked && plan.from.is_some()) {
         record::check_reached(&recorded, plan)?;
     }

@@ -2,7 +2,7 @@
 
 use analysis::models::SummedOverProcesses;
 use anyhow::Context;
-use machine::{Machine, SamplingPlan, Setting, TimingModel, TimingModelError};
+use machine::{Machine, MachineSetting, SamplingPlan, TimingModel, TimingModelError};
 
 /// Machines, with their names or files.
 #[derive(Clone, Debug, Default)]
@@ -12,14 +12,14 @@ pub struct SelectedMachines {
     /// In the same order.
     pub machines: Vec<Machine>,
     /// The fields that were changed.
-    settings: Vec<Setting>,
+    settings: Vec<MachineSetting>,
 }
 
 impl SelectedMachines {
     /// The machines with these names, or in these files, with changes.
     pub fn find<'n>(
         names: impl IntoIterator<Item = &'n (impl AsRef<str> + 'n)>,
-        settings: &[Setting],
+        settings: &[MachineSetting],
     ) -> anyhow::Result<SelectedMachines> {
         let names: Vec<String> = names.into_iter().map(|name| name.as_ref().into()).collect();
         let find =
@@ -29,7 +29,7 @@ impl SelectedMachines {
     }
 
     /// The processor of the newest of the machines.
-    pub fn cpu(&self) -> Option<isa::Cpu> {
+    pub fn cpu(&self) -> Option<isa::CpuModel> {
         self.machines.iter().filter_map(|machine| machine.processor.cpu.as_deref()?.parse().ok()).max()
     }
 
@@ -48,7 +48,7 @@ impl SelectedMachines {
 
     /// The note on the changes.
     pub fn note(&self) -> Option<String> {
-        let settings: Vec<String> = self.settings.iter().map(Setting::to_string).collect();
+        let settings: Vec<String> = self.settings.iter().map(MachineSetting::to_string).collect();
         let changed = !settings.is_empty() && !self.names.is_empty();
         changed.then(|| format!("{} with {}.", self.names.join(", "), settings.join(", ")))
     }

@@ -109,18 +109,18 @@ pub enum Error {
         /// Names that look alike.
         similar: Vec<String>,
     },
-    /// No image has the symbol that names a place.
-    #[error("no image of the program has a symbol '{place}'{}{}", searched(.images), suggestion(.similar))]
-    NoSuchPlace {
-        /// The requested place.
-        place: String,
+    /// No image has the symbol that names a location.
+    #[error("no image of the program has a symbol '{location}'{}{}", searched(.images), suggestion(.similar))]
+    NoSuchLocation {
+        /// The requested location.
+        location: String,
         /// The images' names.
         images: Vec<String>,
         /// Names that look alike.
         similar: Vec<String>,
     },
     /// Recording never began.
-    #[error("control never came to {0}: nothing was recorded; name a place that the program reaches")]
+    #[error("control never came to {0}: nothing was recorded; name a location that the program reaches")]
     NeverReached(String),
     /// The unit's function did not run often enough.
     #[error(
@@ -191,10 +191,10 @@ impl Error {
         Error::NoSuchFunction { function: function.into(), images: names(images), similar }
     }
 
-    /// No image has the symbol of a place.
-    pub fn no_such_place(place: &engine::ProgramLocation, images: &[LoadedImage]) -> Error {
-        let similar = place.symbol().map(|symbol| similar_functions(symbol, images)).unwrap_or_default();
-        Error::NoSuchPlace { place: place.to_string(), images: names(images), similar }
+    /// No image has the symbol of a location.
+    pub fn no_such_location(location: &engine::ProgramLocation, images: &[LoadedImage]) -> Error {
+        let similar = location.symbol().map(|symbol| similar_functions(symbol, images)).unwrap_or_default();
+        Error::NoSuchLocation { location: location.to_string(), images: names(images), similar }
     }
 
     /// No image has a variable of this name.

@@ -15,7 +15,7 @@ use crate::startup::{self, RequestedNames};
 #[derive(Clone, Debug)]
 pub struct ProgramSettings {
     /// The processor, which decides the instructions that exist.
-    pub cpu: isa::Cpu,
+    pub cpu: isa::CpuModel,
     /// The folder in which the program's libraries are searched first.
     pub sysroot: PathBuf,
     /// Its variables, as `NAME=VALUE`.
@@ -86,7 +86,7 @@ pub fn names_in(plan: &Plan) -> RequestedNames<'_> {
             .chain(of_classes)
             .map(String::as_str)
             .collect(),
-        places: plan.from.iter().chain(&plan.until).collect(),
+        locations: plan.from.iter().chain(&plan.until).collect(),
         ..RequestedNames::default()
     }
 }

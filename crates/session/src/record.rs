@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
+use engine::{
+    AttachError, AttachTarget, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder,
+};
 use output_files::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
@@ -65,7 +67,7 @@ pub fn run(
     let ending = Ending::new(end?, &process.images);
     match missing {
         Some(Missing::Function(name)) => Err(Error::no_such_function(&name, &process.images)),
-        Some(Missing::Location(place)) => Err(Error::no_such_place(&place, &process.images)),
+        Some(Missing::Location(location)) => Err(Error::no_such_location(&location, &process.images)),
         None => Ok((recorded, ending)),
     }
 }
@@ -118,7 +120,8 @@ pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<At
         caught.is_interrupted() || began.get().is_some_and(is_over)
     };
     let plan = ObjectRules::plan_of_process(process, plan);
-    let attached = engine::attach(process, children, &plan, &file, &is_enough);
+    let target = AttachTarget { process, with_children: children };
+    let attached = target.record(&plan, &file, &is_enough);
     let attached = attached.map_err(|error| match error {
         AttachError::Failed(..) => AttachFailure::from(not_written(path, io::Error::other(error))),
         error => error.into(),

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use analysis::call_tree::{CallRows, WithCallTree, call_tables};
-use analysis::models::{self, Rows};
+use analysis::models::{self, OwnRows};
 use analysis::names::file_name;
 use analysis::samples::{
     SampleCounts, SampleSummary, SampledInstructions, summary, system_calls, with_errors, without_calls,
@@ -66,9 +66,9 @@ impl SampledTables<'_> {
 
     /// A summary, and the first rows of some tables.
     fn short(&self) -> Vec<Table> {
-        let mut functions = self.own(Rows::Function);
+        let mut functions = self.own(OwnRows::Function);
         let mut inclusive = Table { name: "inclusive".into(), ..self.calls(CallRows::Function) };
-        let mut lines = self.own(Rows::Line);
+        let mut lines = self.own(OwnRows::Line);
         let hints = [
             (&mut functions, "--by function shows all functions"),
             (&mut inclusive, "--by function --inclusive shows all functions"),
@@ -81,7 +81,7 @@ impl SampledTables<'_> {
     }
 
     /// The samples of functions, lines or instructions themselves.
-    fn own(&self, rows: Rows) -> Table {
+    fn own(&self, rows: OwnRows) -> Table {
         let mut tables = models::by(rows, &[("", &self.instructions)], &self.simulated.trace);
         let table = tables.remove(0);
         let title = table.title.trim_end().trim_end_matches(" on").to_string();

@@ -16,7 +16,7 @@ use engine::{
     Configuration, ProcessNumber, ProcessState, ProcessTreeCounts, Sample, SampleKind, SampledProcessTree,
     SampledProgram, Sampling, UnitOfWork,
 };
-use events::{BlockId, Counts, Image, LoadedImage};
+use events::{BlockId, Counts, LoadedImage, MappedImage};
 use image::Image as ImageFile;
 use rustix::fs::MemfdFlags;
 use trace::{Header, Trace};
@@ -110,7 +110,7 @@ pub fn sample_running(
     let program = sampled.programs.first().and_then(|program| program.images.first());
     let program =
         program.map_or(PathBuf::from(format!("process {}", attached.process)), |image| image.path.clone());
-    let header = engine::Plan::default().header(program, Vec::new(), isa::Cpu::Ev67);
+    let header = engine::Plan::default().header(program, Vec::new(), isa::CpuModel::Ev67);
     Ok(sampled.profile(header, request, folder)?)
 }
 
@@ -321,7 +321,7 @@ impl Maker {
         let build_id =
             self.file(&image.path).and_then(|file| file.build_id().map(Vec::from)).unwrap_or_default();
         let &LoadedImage { ref path, start, end, bias } = image;
-        let image = Image { path: path.clone(), start, end, bias, build_id, functions: Vec::new() };
+        let image = MappedImage { path: path.clone(), start, end, bias, build_id, functions: Vec::new() };
         self.dictionary.image(image, &mut self.calls)
     }
 

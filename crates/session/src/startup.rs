@@ -21,7 +21,7 @@ pub struct RequestedNames<'a> {
     /// Variables that [`Image::variables`] has.
     pub arrays: &'a [String],
     /// Places.
-    pub places: Vec<&'a ProgramLocation>,
+    pub locations: Vec<&'a ProgramLocation>,
 }
 
 /// A program that imports one of these may load further images while it runs: by dlopen(3), or by execve(2).
@@ -39,7 +39,7 @@ pub fn check(configuration: &Configuration, named: &RequestedNames) -> Result<Op
     if named.functions.is_empty()
         && named.variables.is_empty()
         && named.arrays.iter().all(|name| !is_variable(name))
-        && named.places.iter().all(|place| place.symbol().is_none())
+        && named.locations.iter().all(|location| location.symbol().is_none())
     {
         return Ok(None);
     }
@@ -63,9 +63,9 @@ fn missing(named: &RequestedNames, images: &[LoadedImage], files: &[(LoadedImage
     {
         return Some(Error::no_such_function(function, images));
     }
-    let mut places = named.places.iter().filter(|place| place.symbol().is_some());
-    if let Some(place) = places.find(|place| nowhere(&|image, file| place.is_in(image, file))) {
-        return Some(Error::no_such_place(place, images));
+    let mut locations = named.locations.iter().filter(|location| location.symbol().is_some());
+    if let Some(location) = locations.find(|location| nowhere(&|image, file| location.is_in(image, file))) {
+        return Some(Error::no_such_location(location, images));
     }
     let has_array = |name: &str, file: &Image| file.variables().iter().any(|variable| variable.name == *name);
     let mut arrays = named.arrays.iter().filter(|name| is_variable(name));

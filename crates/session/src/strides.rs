@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use analysis::models::{ExecutionPart, tables_of_classes};
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use analysis::strides::{self, By, LiveStrides, Patterns, StrideSettings};
+use analysis::replay::{Dictionary, Replay, ReplayOrder, Selection};
+use analysis::strides::{self, LiveStrides, Patterns, StrideRows, StrideSettings};
 use anyhow::bail;
 use engine::{ClassPlan, ClassRule, Configuration, Plan, UnitPlan};
 use machine::Machine;
-use report::{Block, Error, Format, Page, Section};
+use report::{Error, Format, Page, PageBlock, PageSection};
 use table::Table;
 use trace::Trace;
 
@@ -48,7 +48,7 @@ pub struct StridesRequest<'a> {
     /// Whether rows are classes of units.
     pub by_class: bool,
     /// The series that are compared.
-    pub by: By,
+    pub by: StrideRows,
     /// The variables whose references are counted, or all.
     pub arrays: &'a [String],
     /// How strides are counted.
@@ -92,25 +92,20 @@ impl StridesRequest<'_> {
         }
         let trace = Trace::open(path)?;
         protect_images(trace.images().iter().map(|image| image.path.as_path()));
-        let names = Names::of_trace(&trace);
-        let dictionary = Dictionary::new(&trace, &names);
-        let accesses = Accesses::new(&trace);
-        let filter = Filter::new(&self.selection, &dictionary)?;
-        let replay = Replay {
-            dictionary: &dictionary,
-            accesses: &accesses,
-            filter: &filter,
-            order: ReplayOrder::Time,
-        };
-        let counted = self.counted().into_iter();
-        let mut all: Vec<Patterns> =
-            counted.map(|(by, arrays, settings)| Patterns::new(&dictionary, by, arrays, settings)).collect();
-        let mut is_whole = true;
-        for patterns in &mut all {
-            is_whole &=
-                replay_selected(self.console, &replay, self.selection.units.is_some(), patterns, true)?;
-        }
-        self.write_patterns(&all, Vec::new(), false)?;
+        let written = Replay::of_part(&trace, &self.selection, ReplayOrder::Time, |replay| {
+            let counted = self.counted().into_iter();
+            let patterns =
+                counted.map(|(by, arrays, settings)| Patterns::new(replay.dictionary, by, arrays, settings));
+            let mut all: Vec<Patterns> = patterns.collect();
+            let mut is_whole = true;
+            for patterns in &mut all {
+                let has_units = self.selection.units.is_some();
+                is_whole &= replay_selected(self.console, replay, has_units, patterns, true)?;
+            }
+            self.write_patterns(&all, Vec::new(), false)?;
+            anyhow::Ok(is_whole)
+        });
+        let is_whole = written??;
         report_damage(self.console, &trace, path);
         let is_whole = is_whole && trace.problems().is_empty();
         Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -167,7 +162,7 @@ impl StridesRequest<'_> {
         plan: &Plan,
         strides: Vec<LiveStrides>,
     ) -> anyhow::Result<ObservedStrides> {
-        if self.by == By::Process {
+        if self.by == StrideRows::Process {
             bail!("--by process needs the strides of all processes: add --children");
         }
         let run = self.console.begin_run(true);
@@ -227,9 +222,9 @@ impl StridesRequest<'_> {
     }
 
     /// The sets of strides to count, each with its series, variables and settings.
-    fn counted(&self) -> Vec<(By, &[String], StrideSettings)> {
+    fn counted(&self) -> Vec<(StrideRows, &[String], StrideSettings)> {
         match self.advice {
-            Some(_) => [By::Walk, By::Array].map(|by| (by, &[][..], strides::ADVICE)).into(),
+            Some(_) => [StrideRows::Walk, StrideRows::Array].map(|by| (by, &[][..], strides::ADVICE)).into(),
             None => vec![(self.by, self.arrays, self.settings)],
         }
     }
@@ -289,8 +284,8 @@ fn table(patterns: &Patterns, are_histograms: bool, mut shorten: impl FnMut(&mut
 /// A page with a chart for each of the first series.
 fn page(patterns: &Patterns, trace: &Path, notes: Vec<String>) -> Result<Page, Error> {
     let charts = report::histograms(&patterns.charts(&patterns.frequent(ROWS)))?;
-    let how_to_read = Block::Paragraph(HOW_TO_READ.into());
-    let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(Block::Chart)).collect();
+    let how_to_read = PageBlock::Paragraph(HOW_TO_READ.into());
+    let blocks = std::iter::once(how_to_read).chain(charts.into_iter().map(PageBlock::Chart)).collect();
     let mut table = self::table(patterns, false, |_| ());
     table.notes.extend(notes);
     let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy();
@@ -298,10 +293,10 @@ fn page(patterns: &Patterns, trace: &Path, notes: Vec<String>) -> Result<Page, E
         title: "Memory access patterns".into(),
         headline: format!("How far apart the addresses are that {name} accesses"),
         sections: vec![
-            Section { heading: "Strides".into(), blocks },
-            Section {
+            PageSection { heading: "Strides".into(), blocks },
+            PageSection {
                 heading: "Numbers".into(),
-                blocks: vec![Block::Table(table), Block::Table(self::table(patterns, true, |_| ()))],
+                blocks: vec![PageBlock::Table(table), PageBlock::Table(self::table(patterns, true, |_| ()))],
             },
         ],
         ..Page::default()

@@ -6,12 +6,12 @@ use std::os::fd::IntoRawFd;
 /// Runs `program`, then restores standard output, standard error, the working directory, the file
 /// mode mask, the timers, and SIGPIPE, which Rust's runtime ignores.
 pub fn keep<T>(program: impl FnOnce() -> T) -> T {
-    let streams = [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(Stream::keep);
+    let streams = [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(KeptStream::keep);
     let directory = std::env::current_dir();
     let mask = file_mode_mask(0);
     file_mode_mask(mask);
     let result = program();
-    streams.iter().flatten().for_each(Stream::put_back);
+    streams.iter().flatten().for_each(KeptStream::put_back);
     if let Ok(directory) = directory {
         // If the directory was removed, relative paths fail with errors that name them.
         let _ = std::env::set_current_dir(directory);
@@ -24,19 +24,19 @@ pub fn keep<T>(program: impl FnOnce() -> T) -> T {
 }
 
 /// A standard stream as it was. The copy is no `OwnedFd`, for the program may close it.
-struct Stream {
+struct KeptStream {
     number: libc::c_int,
     copy: libc::c_int,
     flags: libc::c_int,
 }
 
-impl Stream {
+impl KeptStream {
     /// None if the stream is closed, or the limit of descriptors is low.
-    fn keep(number: libc::c_int) -> Option<Stream> {
+    fn keep(number: libc::c_int) -> Option<KeptStream> {
         let copy = linux_user::high_copy(number)?.into_raw_fd();
         // SAFETY: a plain system call on a number.
         let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
-        Some(Stream { number, copy, flags })
+        Some(KeptStream { number, copy, flags })
     }
 
     /// If the program closed the copy too, the stream stays as the program left it.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use engine::{Configuration, Plan, SystemSettings};
 use events::record::Event;
-use events::{Block, BlockId, Consumer, HitFilter, Image, Thread};
+use events::{Block, BlockId, Consumer, HitFilter, MappedImage, Thread};
 use machine::{Caches, Machine};
 use pathlength_session::live;
 
@@ -19,7 +19,7 @@ struct Told {
 }
 
 impl Consumer for Told {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.caches.map(image);
     }
 
@@ -55,7 +55,7 @@ fn run(program: &Path, passes: bool) -> Told {
         name: None,
         arguments: vec![],
         environment: vec![],
-        model: isa::Cpu::Ev67,
+        model: isa::CpuModel::Ev67,
         settings: SystemSettings::default(),
     };
     live::run(&configuration, &Plan::default(), model, false).unwrap().model

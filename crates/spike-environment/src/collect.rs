@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::params;
 use spike::instrument::Update;
-use spike::profile::{ImageProfile, Profile};
+use spike::profile::{ImageProfile, ImageProfiles};
 
 use crate::environment::{Environment, reason};
 use crate::error::Error;
@@ -111,7 +111,7 @@ impl Environment {
             params![image.id, image.identity.hash],
             |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?)),
         )?;
-        let mut merged = Profile::default();
+        let mut merged = ImageProfiles::default();
         for (original, file) in &data {
             if *original == data[0].0 {
                 merged = merged.merge(decode(file).map_err(|error| self.damaged(error))?);
@@ -137,11 +137,11 @@ fn profile(image: &Path, counts: &[u8]) -> Result<ImageProfile, String> {
 }
 
 fn encode(profile: ImageProfile) -> Vec<u8> {
-    let json = Profile::new(vec![profile]).encode();
+    let json = ImageProfiles::new(vec![profile]).encode();
     // Compression fails only without memory; the text itself is as good.
     zstd::encode_all(&json[..], LEVEL).unwrap_or(json)
 }
 
-fn decode(data: &[u8]) -> std::io::Result<Profile> {
-    Ok(Profile::decode(&zstd::decode_all(data)?)?)
+fn decode(data: &[u8]) -> std::io::Result<ImageProfiles> {
+    Ok(ImageProfiles::decode(&zstd::decode_all(data)?)?)
 }

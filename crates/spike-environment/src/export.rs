@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use spike::profile::Profile;
+use spike::profile::ImageProfiles;
 
 use crate::environment::Environment;
 use crate::error::Error;
@@ -41,7 +41,7 @@ impl Environment {
     }
 
     /// The profile of an application: of each image that of its present contents, or the latest one.
-    pub fn profile(&mut self, application: &Application) -> Result<Profile, Error> {
+    pub fn profile(&mut self, application: &Application) -> Result<ImageProfiles, Error> {
         self.collect()?;
         let mut images = Vec::new();
         for image in self.images_of(application)? {
@@ -49,7 +49,7 @@ impl Environment {
         }
         match images.is_empty() {
             true => Err(Error::NoProfile(application.name.clone())),
-            false => Ok(Profile::new(images)),
+            false => Ok(ImageProfiles::new(images)),
         }
     }
 }

@@ -4,7 +4,7 @@ use isa::Op;
 
 use crate::error::Problem;
 use crate::program::{
-    Anchor, Base, BlockId, BranchTarget, CodeExit, ImageCounter, LENGTH, LiftedInstruction, NO_ORIGIN,
+    Anchor, Base, BranchTarget, CodeBlockId, CodeExit, ImageCounter, LENGTH, LiftedInstruction, NO_ORIGIN,
     PredictedTarget, ProcedureId, Program, Reference, ZERO, branch_word,
 };
 use crate::stubs::{Stub, Stubs};
@@ -23,7 +23,7 @@ pub struct Fragment {
     /// The procedure.
     pub procedure: ProcedureId,
     /// The blocks, in order.
-    pub blocks: Vec<BlockId>,
+    pub blocks: Vec<CodeBlockId>,
     /// Bytes of which its address is a multiple.
     pub align: u64,
 }
@@ -73,7 +73,7 @@ enum BlockEnding {
     /// A conditional branch; the other way follows.
     Conditional(LiftedInstruction, BranchTarget),
     /// A conditional branch, and an unconditional one.
-    Both(LiftedInstruction, BranchTarget, BlockId),
+    Both(LiftedInstruction, BranchTarget, CodeBlockId),
 }
 
 impl BlockEnding {
@@ -97,11 +97,11 @@ pub fn invert(word: u32) -> Option<u32> {
     Some(word & 0x03ff_ffff | u32::from(other.row().opcode) << 26)
 }
 
-fn ending(program: &Program, id: BlockId, next: Option<BlockId>) -> BlockEnding {
+fn ending(program: &Program, id: CodeBlockId, next: Option<CodeBlockId>) -> BlockEnding {
     let block = &program.blocks[id as usize];
     let is_frozen = program.procedures[block.procedure as usize].frozen.is_some();
     let frame = block.instructions.last().map_or(NO_ROW, |last| last.frame);
-    let onward = |target: BlockId| match next == Some(target) {
+    let onward = |target: CodeBlockId| match next == Some(target) {
         true => BlockEnding::Nothing,
         false => {
             BlockEnding::Branch(LiftedInstruction::new(branch_word(), frame), BranchTarget::Block(target))
@@ -133,7 +133,7 @@ fn ending(program: &Program, id: BlockId, next: Option<BlockId>) -> BlockEnding 
 }
 
 /// The number of words that a block takes if this one follows.
-pub fn size(program: &Program, block: BlockId, next: Option<BlockId>) -> u64 {
+pub fn size(program: &Program, block: CodeBlockId, next: Option<CodeBlockId>) -> u64 {
     program.blocks[block as usize].instructions.len() as u64 + ending(program, block, next).words()
 }
 
@@ -240,7 +240,7 @@ impl<'a> BlockEncoder<'a> {
         }
     }
 
-    fn block(&mut self, id: BlockId, next: Option<BlockId>) -> Result<(), Problem> {
+    fn block(&mut self, id: CodeBlockId, next: Option<CodeBlockId>) -> Result<(), Problem> {
         let program = self.program;
         let block = &program.blocks[id as usize];
         let gp = program.procedures[block.procedure as usize].global_pointer;
@@ -314,7 +314,7 @@ impl<'a> BlockEncoder<'a> {
         distance as i64
     }
 
-    fn of(&self, block: BlockId) -> u64 {
+    fn of(&self, block: CodeBlockId) -> u64 {
         self.assembly.block_addresses[block as usize]
     }
 

@@ -7,7 +7,7 @@ use crate::section_bytes::SectionBytes;
 use gimli::{DwEhPe, LittleEndian, Reader, constants};
 
 use crate::elf::Elf;
-use crate::program::{BlockId, CodeExit, CodeExtent, Frozen, Program};
+use crate::program::{CodeBlockId, CodeExit, CodeExtent, Frozen, Program};
 use crate::unwind::UnwindingTables;
 
 /// Index of a call site in [`Exceptions::call_sites`].
@@ -28,7 +28,7 @@ pub struct Exceptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSite {
     /// Where control goes; if nowhere, unwinding continues.
-    pub landing_pad: Option<BlockId>,
+    pub landing_pad: Option<CodeBlockId>,
     /// One more than the offset of the first action; 0 stands for clean-up.
     pub action: u64,
 }

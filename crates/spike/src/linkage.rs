@@ -9,7 +9,7 @@ use isa::{Op, encode};
 
 use crate::dataflow::{Liveness, RegisterSet, Summaries, effects};
 use crate::program::{
-    BlockId, BranchTarget, CodeExit, GP, LiftedInstruction, ProcedureId, Program, RA, Reference, SP,
+    BranchTarget, CodeBlockId, CodeExit, GP, LiftedInstruction, ProcedureId, Program, RA, Reference, SP,
     branch_word,
 };
 
@@ -40,7 +40,7 @@ pub fn optimize(program: &mut Program) -> LinkageReduction {
 /// Removes computations of the global pointer after which nothing reads it.
 fn remove_global_pointers(program: &mut Program, procedure: ProcedureId, returns: RegisterSet) -> u64 {
     let blocks = program.procedures[procedure as usize].blocks.clone();
-    let is_computed = |id: &BlockId| pair(&program.blocks[*id as usize].instructions).is_some();
+    let is_computed = |id: &CodeBlockId| pair(&program.blocks[*id as usize].instructions).is_some();
     if !blocks.iter().any(is_computed) {
         return 0;
     }
@@ -81,16 +81,16 @@ fn make_tail_calls(
     program: &mut Program,
     procedure: ProcedureId,
     returns: RegisterSet,
-    entered: &HashSet<BlockId>,
+    entered: &HashSet<CodeBlockId>,
 ) -> u64 {
     let blocks = program.procedures[procedure as usize].blocks.clone();
-    let ends = |id: &BlockId| match &program.blocks[*id as usize].exit {
+    let ends = |id: &CodeBlockId| match &program.blocks[*id as usize].exit {
         CodeExit::Next(next) if program.blocks[*id as usize].call().is_some() => {
             epilogue(program, *next).is_some()
         }
         _ => false,
     };
-    let calls: Vec<BlockId> = blocks.iter().copied().filter(ends).collect();
+    let calls: Vec<CodeBlockId> = blocks.iter().copied().filter(ends).collect();
     if calls.is_empty() || !has_private_frame(program, &blocks) {
         return 0;
     }
@@ -134,7 +134,7 @@ fn make_tail_calls(
 }
 
 /// The restores and the adjustment of the stack pointer of a block that does nothing else before it returns.
-fn epilogue(program: &Program, block: BlockId) -> Option<Vec<LiftedInstruction>> {
+fn epilogue(program: &Program, block: CodeBlockId) -> Option<Vec<LiftedInstruction>> {
     let block = &program.blocks[block as usize];
     let (last, rest) = block.instructions.split_last()?;
     let is_return = isa::decode(last.word).is_some_and(|one| one.op == Op::Ret && one.rb() == RA);
@@ -155,7 +155,7 @@ fn epilogue(program: &Program, block: BlockId) -> Option<Vec<LiftedInstruction>>
 }
 
 /// Whether the stack frame holds saved registers only, so that the called procedure cannot use it.
-fn has_private_frame(program: &Program, blocks: &[BlockId]) -> bool {
+fn has_private_frame(program: &Program, blocks: &[CodeBlockId]) -> bool {
     blocks.iter().flat_map(|&id| &program.blocks[id as usize].instructions).all(|one| {
         let Some(decoded) = isa::decode(one.word) else { return false };
         if one.is_call() || decoded.op == Op::Ret || !effects(program, one).reads.has(SP) {
@@ -171,12 +171,12 @@ fn has_private_frame(program: &Program, blocks: &[BlockId]) -> bool {
 }
 
 /// Removes blocks of a procedure that nothing leads to.
-fn prune(program: &mut Program, procedure: ProcedureId, entered: &HashSet<BlockId>) {
+fn prune(program: &mut Program, procedure: ProcedureId, entered: &HashSet<CodeBlockId>) {
     let blocks = &program.procedures[procedure as usize].blocks;
-    let mut open: Vec<BlockId> = blocks.iter().copied().take(1).collect();
-    let is_entered = |id: &BlockId| program.blocks[*id as usize].is_address_taken || entered.contains(id);
+    let mut open: Vec<CodeBlockId> = blocks.iter().copied().take(1).collect();
+    let is_entered = |id: &CodeBlockId| program.blocks[*id as usize].is_address_taken || entered.contains(id);
     open.extend(blocks.iter().copied().filter(is_entered));
-    let mut found: HashSet<BlockId> = open.iter().copied().collect();
+    let mut found: HashSet<CodeBlockId> = open.iter().copied().collect();
     while let Some(id) = open.pop() {
         for next in program.blocks[id as usize].exit.successors() {
             if found.insert(next) {
@@ -188,7 +188,7 @@ fn prune(program: &mut Program, procedure: ProcedureId, entered: &HashSet<BlockI
 }
 
 /// The blocks that control enters from other procedures, by calls and branches.
-fn entered(program: &Program) -> HashSet<BlockId> {
+fn entered(program: &Program) -> HashSet<CodeBlockId> {
     let mut all = HashSet::new();
     for block in &program.blocks {
         for instruction in &block.instructions {
@@ -196,7 +196,7 @@ fn entered(program: &Program) -> HashSet<BlockId> {
                 all.insert(target);
             }
         }
-        let is_other = |next: &BlockId| program.blocks[*next as usize].procedure != block.procedure;
+        let is_other = |next: &CodeBlockId| program.blocks[*next as usize].procedure != block.procedure;
         all.extend(block.exit.successors().into_iter().filter(is_other));
     }
     all

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::hot_cold::{self, ProcedureOutcome};
 use crate::layout::{self, LayoutSteps};
 use crate::linkage;
-use crate::profile::{ImageProfile, IndirectCall, Profile};
+use crate::profile::{ImageProfile, ImageProfiles, IndirectCall};
 use crate::program::{CodeBlock, CodeExit, LENGTH, PredictedTarget, Program, Reference};
 use crate::{Error, Problem, lift, output};
 
@@ -69,7 +69,7 @@ pub fn open(path: &Path) -> Result<Program, Error> {
 }
 
 /// The part of a profile that is the program's.
-pub fn find<'a>(profile: &'a Profile, program: &Program) -> Option<&'a ImageProfile> {
+pub fn find<'a>(profile: &'a ImageProfiles, program: &Program) -> Option<&'a ImageProfile> {
     profile.images.iter().find(|image| image.is_of(program))
 }
 

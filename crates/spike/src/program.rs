@@ -10,7 +10,7 @@ use crate::exceptions::{CallSiteId, Exceptions};
 use crate::unwind::UnwindingTables;
 
 /// Index of a block in [`Program::blocks`].
-pub type BlockId = u32;
+pub type CodeBlockId = u32;
 /// Index of a procedure in [`Program::procedures`].
 pub type ProcedureId = u32;
 
@@ -65,7 +65,7 @@ pub struct Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExternalCall {
     /// The block that it ends.
-    pub block: BlockId,
+    pub block: CodeBlockId,
     /// The low 16 bits of the target's address, which are the same wherever an image is loaded: at multiples of 64 KB.
     pub low: u16,
     /// How often.
@@ -76,7 +76,7 @@ pub struct ExternalCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredictedTarget {
     /// The first instruction of a block.
-    Block(BlockId),
+    Block(CodeBlockId),
     /// An address with these low bits in another image.
     External(u16),
 }
@@ -91,7 +91,7 @@ pub struct CodeExtent {
     /// The sections, ascending: first and last number plus one.
     pub ranges: Vec<(u32, u32)>,
     /// The block that begins at each instruction, if one does.
-    pub block_at: Vec<Option<BlockId>>,
+    pub block_at: Vec<Option<CodeBlockId>>,
 }
 
 impl CodeExtent {
@@ -115,7 +115,7 @@ impl CodeExtent {
     }
 
     /// The block that begins at an address.
-    pub fn block(&self, address: u64) -> Option<BlockId> {
+    pub fn block(&self, address: u64) -> Option<CodeBlockId> {
         self.block_at.get(self.index(address)? as usize).copied().flatten()
     }
 }
@@ -126,7 +126,7 @@ pub struct Procedure {
     /// The name of its symbol.
     pub name: String,
     /// Its blocks, in the order of the original image. The first one is its entry.
-    pub blocks: Vec<BlockId>,
+    pub blocks: Vec<CodeBlockId>,
     /// Why its code must stay together as it is, if it must.
     pub frozen: Option<Frozen>,
     /// The global pointer of its code.
@@ -221,9 +221,9 @@ pub enum Reference {
     /// The lower half.
     GlobalPointerLow(u32),
     /// The upper half of a code address relative to the global pointer.
-    CodeHigh(BlockId),
+    CodeHigh(CodeBlockId),
     /// The lower half.
-    CodeLow(BlockId),
+    CodeLow(CodeBlockId),
     /// A load of an address from this slot of the global offset table.
     Slot(u64),
     /// A jump through a register that was loaded from this slot.
@@ -253,9 +253,9 @@ pub enum Anchor {
     /// The address of the first instruction of the image, plus a distance.
     Code,
     /// As `Instruction`; the distance is that to this block, not to a counter.
-    Block(u8, BlockId),
+    Block(u8, CodeBlockId),
     /// As `Instruction`; four times the distance from there to an address of the procedure with this entry is added to it.
-    Scaled(u8, BlockId),
+    Scaled(u8, CodeBlockId),
 }
 
 /// The additional segment of an instrumented image.
@@ -266,21 +266,21 @@ pub struct CounterSegment {
     /// The original address of the code that is executed first.
     pub entry: u64,
     /// The block that is executed before it.
-    pub start: BlockId,
+    pub start: CodeBlockId,
 }
 
 /// The target of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BranchTarget {
     /// A block.
-    Block(BlockId),
+    Block(CodeBlockId),
     /// Code that does not move, such as the procedure linkage table.
     Address(u64),
 }
 
 impl BranchTarget {
     /// The block, if it is one.
-    pub fn block(self) -> Option<BlockId> {
+    pub fn block(self) -> Option<CodeBlockId> {
         match self {
             BranchTarget::Block(block) => Some(block),
             BranchTarget::Address(_) => None,
@@ -292,7 +292,7 @@ impl BranchTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeExit {
     /// To the block that follows in the original image, or after a call.
-    Next(BlockId),
+    Next(CodeBlockId),
     /// By an unconditional branch.
     Branch {
         /// The branch.
@@ -307,14 +307,14 @@ pub enum CodeExit {
         /// Where to, if its condition holds.
         taken: BranchTarget,
         /// Where to otherwise.
-        next: BlockId,
+        next: CodeBlockId,
         /// How often the condition held in the profiled run.
         count: u64,
     },
     /// Through a register to one of these blocks, and if `leaves` out of the procedure. The jump is the last instruction.
     Jump {
         /// The blocks.
-        targets: Vec<BlockId>,
+        targets: Vec<CodeBlockId>,
         /// How often control went to each in the profiled run.
         counts: Vec<u64>,
     },
@@ -324,7 +324,7 @@ pub enum CodeExit {
 
 impl CodeExit {
     /// The blocks that control may go to.
-    pub fn successors(&self) -> Vec<BlockId> {
+    pub fn successors(&self) -> Vec<CodeBlockId> {
         match self {
             CodeExit::Next(next) => vec![*next],
             CodeExit::Branch { target, .. } => target.block().into_iter().collect(),
@@ -335,7 +335,7 @@ impl CodeExit {
     }
 
     /// Replaces blocks that control may go to.
-    pub fn redirect(&mut self, to: impl Fn(BlockId) -> BlockId) {
+    pub fn redirect(&mut self, to: impl Fn(CodeBlockId) -> CodeBlockId) {
         let redirect = |target: &mut BranchTarget| {
             if let BranchTarget::Block(block) = target {
                 *block = to(*block);
@@ -361,7 +361,7 @@ impl CodeBlock {
     }
 
     /// How often control went from here to each successor, in the order of [`CodeExit::successors`].
-    pub fn edges(&self) -> Vec<(BlockId, u64)> {
+    pub fn edges(&self) -> Vec<(CodeBlockId, u64)> {
         match &self.exit {
             CodeExit::Next(next) => vec![(*next, self.count)],
             CodeExit::Branch { target, .. } => {
@@ -434,9 +434,9 @@ pub struct GlobalPointer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// The block's own: a procedure's entry, or a landing pad.
-    Block(BlockId),
+    Block(CodeBlockId),
     /// The instruction after the call that ends this block.
-    AfterCall(BlockId),
+    AfterCall(CodeBlockId),
 }
 
 /// A word of the data that holds an address of code.
@@ -447,7 +447,7 @@ pub struct DataReference {
     /// Its form.
     pub form: DataForm,
     /// The block that it refers to.
-    pub target: BlockId,
+    pub target: CodeBlockId,
 }
 
 /// How a word of the data holds an address of code.
@@ -481,7 +481,7 @@ impl Program {
     }
 
     /// The entry behind the computation of the global pointer, if a procedure has both.
-    pub fn second_entry(&self, procedure: ProcedureId) -> Option<BlockId> {
+    pub fn second_entry(&self, procedure: ProcedureId) -> Option<CodeBlockId> {
         let entry = *self.procedures[procedure as usize].blocks.first()?;
         let block = &self.blocks[entry as usize];
         let is_pair = |one: &LiftedInstruction| {
@@ -498,19 +498,19 @@ impl Program {
     }
 
     /// The block at which control enters the image, if it did so at this address of the original one.
-    pub fn start(&self, address: u64) -> Option<BlockId> {
+    pub fn start(&self, address: u64) -> Option<CodeBlockId> {
         let counters = self.counters.filter(|counters| counters.entry == address);
         counters.map(|counters| counters.start).or_else(|| self.code.block(address))
     }
 
     /// The block whose address a word of the data holds.
-    pub fn data_at(&self, address: u64) -> Option<BlockId> {
+    pub fn data_at(&self, address: u64) -> Option<CodeBlockId> {
         let found = self.data.binary_search_by_key(&address, |one| one.address).ok()?;
         Some(self.data[found].target)
     }
 
     /// Where calls within the image enter a procedure: its second entry, or else its first one.
-    pub fn head(&self, procedure: ProcedureId) -> Option<BlockId> {
+    pub fn head(&self, procedure: ProcedureId) -> Option<CodeBlockId> {
         self.second_entry(procedure).or(self.procedures[procedure as usize].blocks.first().copied())
     }
 
@@ -528,8 +528,8 @@ impl Program {
     }
 
     /// Adds a block.
-    pub fn add_block(&mut self, block: CodeBlock) -> BlockId {
+    pub fn add_block(&mut self, block: CodeBlock) -> CodeBlockId {
         self.blocks.push(block);
-        self.blocks.len() as BlockId - 1
+        self.blocks.len() as CodeBlockId - 1
     }
 }

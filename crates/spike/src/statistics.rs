@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use isa::{Flags, Op};
 
-use crate::program::{BlockId, CodeBlock, CodeExit, LiftedInstruction, ProcedureId, Program, RA, SP};
+use crate::program::{CodeBlock, CodeBlockId, CodeExit, LiftedInstruction, ProcedureId, Program, RA, SP};
 
 /// A procedure, or its hot part, in the profiled run.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,10 +35,10 @@ pub fn of_procedure(
     program: &Program,
     procedure: ProcedureId,
     threshold: u64,
-    is_counted: impl Fn(BlockId) -> bool,
+    is_counted: impl Fn(CodeBlockId) -> bool,
 ) -> ProcedureStatistics {
     let own = &program.procedures[procedure as usize];
-    let ids: Vec<BlockId> = own.blocks.iter().copied().filter(|&id| is_counted(id)).collect();
+    let ids: Vec<CodeBlockId> = own.blocks.iter().copied().filter(|&id| is_counted(id)).collect();
     let blocks = || ids.iter().map(|&id| &program.blocks[id as usize]);
     ProcedureStatistics {
         name: own.name.clone(),
@@ -90,7 +90,7 @@ fn access(instruction: &LiftedInstruction) -> Option<(u8, i32, bool)> {
     (is_preserved && one.rb() == SP).then(|| (register, one.displacement(), one.op.is(Flags::STORE)))
 }
 
-fn overhead(program: &Program, blocks: &[BlockId]) -> u64 {
+fn overhead(program: &Program, blocks: &[CodeBlockId]) -> u64 {
     let instructions = || {
         blocks.iter().flat_map(|&id| {
             let block = &program.blocks[id as usize];

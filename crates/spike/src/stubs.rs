@@ -7,7 +7,7 @@ use isa::{InstructionSet, Op, Register};
 
 use crate::assemble::{with_high, with_low};
 use crate::error::Problem;
-use crate::program::{BlockId, BranchTarget, CodeExit, LENGTH, LiftedInstruction, Program, RA, ZERO};
+use crate::program::{BranchTarget, CodeBlockId, CodeExit, LENGTH, LiftedInstruction, Program, RA, ZERO};
 use crate::unwind::NO_ROW;
 
 /// The register of stubs.
@@ -84,7 +84,7 @@ impl Stub {
 }
 
 /// Whether the register is written before it is read on all paths from a block.
-fn is_free_at(program: &Program, start: BlockId) -> bool {
+fn is_free_at(program: &Program, start: CodeBlockId) -> bool {
     let mut pending = vec![start];
     let mut seen = HashSet::new();
     while let Some(id) = pending.pop() {

@@ -9,7 +9,7 @@ use pathlength_spike::counts;
 use pathlength_spike::instrument::{self, InstrumentationPlan, Update};
 use pathlength_spike::optimize;
 use pathlength_spike::profile::matching::{self, Method};
-use pathlength_spike::profile::{ImageProfile, Profile};
+use pathlength_spike::profile::{ImageProfile, ImageProfiles};
 use pathlength_spike::program::{CodeExit, Program};
 
 /// A folder with an image, and its instrumented version.
@@ -242,11 +242,11 @@ fn image_profile(built: &Built) -> ImageProfile {
     let mut program = optimize::open(&built.image).unwrap();
     let plan = InstrumentationPlan::new(optimize::open(&built.image).unwrap(), Update::Atomic).unwrap();
     let calls = plan.apply(&fs::read(built.counts()).unwrap(), &mut program).unwrap();
-    let profile = Profile::new(vec![ImageProfile::of(&program, "counted", &calls)]);
+    let profile = ImageProfiles::new(vec![ImageProfile::of(&program, "counted", &calls)]);
     // Through a file, as users do.
     let path = built.folder.path().join("profile");
     fs::write(&path, profile.encode()).unwrap();
-    Profile::open(&path).unwrap().images.remove(0)
+    ImageProfiles::open(&path).unwrap().images.remove(0)
 }
 
 #[test]

@@ -13,8 +13,8 @@ use crate::error::NoLibrary;
 pub(crate) const LIBRARY: &str = "lib/libc.so.6.1";
 
 /// The CPU that a build runs on: an instruction that the build must not have is a fault.
-pub(crate) fn processor(build: &Build) -> isa::Cpu {
-    if build.name == ORIGINAL.name { isa::Cpu::Ev5 } else { isa::Cpu::Ev56 }
+pub(crate) fn processor(build: &Build) -> isa::CpuModel {
+    if build.name == ORIGINAL.name { isa::CpuModel::Ev5 } else { isa::CpuModel::Ev56 }
 }
 
 /// Checks, before minutes of work, that programs for Alpha can run.
@@ -27,7 +27,7 @@ pub(crate) fn check_library(sysroot: &Path) -> Result<(), NoLibrary> {
 pub(crate) fn repeatable(
     program: PathBuf,
     arguments: Vec<OsString>,
-    model: isa::Cpu,
+    model: isa::CpuModel,
     sysroot: &Path,
 ) -> Configuration {
     Configuration {

@@ -1,6 +1,6 @@
 //! Models of machines that observe the same run.
 
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 use machine::{Caches, MergeableModel, Model, TimingModel};
 
 /// The caches and the pipelines of machines.
@@ -10,7 +10,7 @@ pub(crate) struct Models {
 }
 
 impl Consumer for Models {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.caches.map(image);
         self.times.map(image);
     }

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use analysis::alignment::{self, AlignmentFaults};
-use analysis::models::{self, Rows};
+use analysis::models::{self, OwnRows};
 use analysis::run_counts::RunDescription;
 use analysis::samples::{with_errors, without_calls};
 use engine::{Configuration, Plan, Sampling, UnitOfWork};
-use report::{Arrangement, Block, Figure, Page, Section};
+use report::{Arrangement, Page, PageBlock, PageFigure, PageSection};
 use table::{Kind, Table, Value};
 
 use crate::database::{StudyProgress, lock};
@@ -95,7 +95,7 @@ pub struct RdbStudy {
 }
 
 /// What was measured of a step.
-struct Measured {
+struct RdbStepResult {
     /// Instructions of the load phase for each item, and of a transaction.
     path: [f64; 2],
     /// Alignment faults of each.
@@ -122,7 +122,7 @@ pub fn rdb(
         progress(StudyProgress::Doing(format!("running the program: {}", step.name)));
         measured.push(measure_step(settings, &build, &folder, step)?);
     }
-    let total = |measured: &Measured| measured.path[1] + fix_ups(measured.faults[1]);
+    let total = |measured: &RdbStepResult| measured.path[1] + fix_ups(measured.faults[1]);
     Ok(RdbStudy {
         steps: steps_table(&measured),
         findings: findings(&measured),
@@ -158,7 +158,7 @@ fn measure_step(
     build: &Build,
     folder: &Path,
     step: &Step,
-) -> Result<Measured, Error> {
+) -> Result<RdbStepResult, Error> {
     let database = folder.join("orders.db");
     let sizes = [("--items", ITEMS), ("--transactions", settings.transactions)];
     let sizes = sizes.iter().flat_map(|(option, number)| [OsString::from(option), number.to_string().into()]);
@@ -190,9 +190,9 @@ fn measure_step(
     let calls = [("", &profile.calls.model)];
     let selection = analysis::call_tree::CallSelection::default();
     let inclusive = analysis::call_tree::call_tables(rows, &selection, &profile.calls, &calls).remove(0);
-    let samples = [by(Rows::Function), without_calls(inclusive), by(Rows::Line)];
+    let samples = [by(OwnRows::Function), without_calls(inclusive), by(OwnRows::Line)];
     let samples = samples.map(|table| with_errors(table, profile.summary.samples));
-    Ok(Measured { path, faults, fault_lines: fault_lines.expect("there are two phases"), samples })
+    Ok(RdbStepResult { path, faults, fault_lines: fault_lines.expect("there are two phases"), samples })
 }
 
 /// The instructions of the load phase for each item, and of a transaction.
@@ -224,7 +224,7 @@ fn fix_ups(faults: f64) -> f64 {
 }
 
 /// What each step gains.
-fn steps_table(measured: &[Measured]) -> Table {
+fn steps_table(measured: &[RdbStepResult]) -> Table {
     let columns = [
         ("program", Kind::Text),
         ("load: instructions an item", Kind::Count),
@@ -236,7 +236,7 @@ fn steps_table(measured: &[Measured]) -> Table {
         ("all", Kind::Change(1)),
     ];
     let mut table = Table::new("steps", "What each step gains", &columns);
-    let total = |measured: &Measured| measured.path[1] + fix_ups(measured.faults[1]);
+    let total = |measured: &RdbStepResult| measured.path[1] + fix_ups(measured.faults[1]);
     let first = total(&measured[0]);
     let mut before = first;
     for (step, of_step) in STEPS.iter().zip(measured) {
@@ -262,7 +262,7 @@ fn steps_table(measured: &[Measured]) -> Table {
 }
 
 /// What the commands showed before each step, and what is left at the end.
-fn findings(measured: &[Measured]) -> Vec<Table> {
+fn findings(measured: &[RdbStepResult]) -> Vec<Table> {
     let [as_found, aligned, touched, prepared] = measured else { unreachable!("four steps") };
     let named = |table: &Table, name: &str, title: &str| {
         let mut table = crate::tpcc::top(table);
@@ -297,24 +297,26 @@ impl RdbStudy {
     pub fn page(&self) -> Result<Page, report::Error> {
         let chart = report::bars(&self.steps, "program", &["with fix-ups"], Arrangement::Grouped)?;
         let [found, left] = self.transaction;
-        let mut sections =
-            vec![Section { heading: "The steps".into(), blocks: vec![Block::Table(self.steps.clone())] }];
+        let mut sections = vec![PageSection {
+            heading: "The steps".into(),
+            blocks: vec![PageBlock::Table(self.steps.clone())],
+        }];
         for (step, table) in STEPS[1..].iter().zip(&self.findings) {
             let text = format!("{} {}", step.finding, step.cure);
-            sections.push(Section {
+            sections.push(PageSection {
                 heading: step.name.into(),
                 blocks: vec![
-                    Block::Paragraph(text),
-                    Block::Code(step.command.into()),
-                    Block::Table(table.clone()),
+                    PageBlock::Paragraph(text),
+                    PageBlock::Code(step.command.into()),
+                    PageBlock::Table(table.clone()),
                 ],
             });
         }
-        sections.push(Section {
+        sections.push(PageSection {
             heading: "What is left".into(),
-            blocks: self.findings.last().cloned().map(Block::Table).into_iter().collect(),
+            blocks: self.findings.last().cloned().map(PageBlock::Table).into_iter().collect(),
         });
-        let figure = |value: f64, label: &str| Figure {
+        let figure = |value: f64, label: &str| PageFigure {
             value: table::separated(&format!("{value:.0}")),
             label: label.into(),
         };

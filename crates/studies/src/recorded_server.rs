@@ -150,7 +150,7 @@ impl ServerRecording {
                 let terminals = Terminals::prepare_warehouses(server, &data, &settle, progress)?;
                 recording();
                 let order = if is_placed { ClientOrder::OwnWarehouse } else { ClientOrder::Shuffled };
-                let clients = terminals.at_once(self.clients, each, order);
+                let clients = terminals.concurrent(self.clients, each, order);
                 self.record(server, build, path, [&clients, &terminals.check()])
             }
         }

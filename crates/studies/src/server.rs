@@ -206,19 +206,19 @@ impl ServerBuilds {
         client: Client,
         run: impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
     ) -> Result<(T, Output), Error> {
-        Ok(self.run_at_once(number, &[client], run)?.remove(0))
+        Ok(self.run_concurrently(number, &[client], run)?.remove(0))
     }
 
     /// The same for several clients, each of which has a server of its own, all at the same time.
-    pub(crate) fn run_at_once<T: Serialize + DeserializeOwned>(
+    pub(crate) fn run_concurrently<T: Serialize + DeserializeOwned>(
         &self,
         number: usize,
         clients: &[Client],
         run: impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
     ) -> Result<Vec<(T, Output)>, Error> {
         let mut running = Vec::new();
-        for place in 0..clients.len() as u16 {
-            match self.start(number, place, &run) {
+        for client in 0..clients.len() as u16 {
+            match self.start(number, client, &run) {
                 Ok(server) => running.push(server),
                 Err(error) => {
                     running.iter().for_each(|server| self.stop(&server.data));
@@ -246,11 +246,11 @@ impl ServerBuilds {
     fn start<T: Serialize + DeserializeOwned>(
         &self,
         number: usize,
-        place: u16,
+        client: u16,
         run: &impl Fn(&Configuration) -> Result<(T, Option<Ending>), String>,
     ) -> Result<RunningServer<T>, Error> {
         let build = &self.builds[number];
-        let (data, port) = (copy_name(build.name, place), PORT + place);
+        let (data, port) = (copy_name(build.name, client), PORT + client);
         let mut copy = Command::new("cp");
         self.finish_as_user(copy.arg("-a").args([self.data("loaded"), self.data(&data)]), "cp")?;
         let program = build.program.clone();
@@ -351,7 +351,7 @@ impl ServerBuilds {
 
     /// Removes the copies of the data that a build's servers had.
     pub(crate) fn remove(&self, number: usize) {
-        let copies = (0..).map(|place| self.data(&copy_name(self.builds[number].name, place)));
+        let copies = (0..).map(|client| self.data(&copy_name(self.builds[number].name, client)));
         for data in copies.take_while(|data| data.exists()) {
             // What stays is removed with the folder.
             let _ = fs::remove_dir_all(data);
@@ -477,9 +477,9 @@ struct RunningServer<T> {
 }
 
 /// The name of the copy of the data that a server of a build has, one of several.
-fn copy_name(build: &str, place: u16) -> String {
-    match place {
+fn copy_name(build: &str, client: u16) -> String {
+    match client {
         0 => build.into(),
-        _ => format!("{build}-{place}"),
+        _ => format!("{build}-{client}"),
     }
 }

@@ -14,7 +14,7 @@ use analysis::components::Components;
 use analysis::run_counts::{RunCounts, RunDescription};
 use engine::{ClassPlan, Configuration, Plan, UnitOfWork};
 use machine::{Machine, TimingModel};
-use report::{Arrangement, Block, Page, Section};
+use report::{Arrangement, Page, PageBlock, PageSection};
 use table::{Kind, Table};
 
 use self::machines::OnMachine;
@@ -183,10 +183,10 @@ fn simulate(
         .collect();
     let functions: Vec<String> = CLASSES.iter().map(|(function, _)| function.to_string()).collect();
     // Not the checks before and after them, which also fill the page cache.
-    let place = |function: &str| Some(function.parse().expect("it is a name"));
+    let location = |function: &str| Some(function.parse().expect("it is a name"));
     let plan = Plan {
-        from: place("tpcc_steady_state"),
-        until: place("finalize_transactions"),
+        from: location("tpcc_steady_state"),
+        until: location("finalize_transactions"),
         classes: Some(ClassPlan { functions, rules: Vec::new() }),
         ..Plan::default()
     };
@@ -300,13 +300,13 @@ impl TpccStudy {
         let transactions =
             report::bars(&self.summary[0], "transaction", &["original", "byte-word"], Arrangement::Grouped)?;
         let names: Vec<&str> = CLASSES.iter().map(|(_, name)| *name).collect();
-        let mut sections = vec![Section {
+        let mut sections = vec![PageSection {
             heading: "Transactions".into(),
-            blocks: self.summary.iter().cloned().map(Block::Table).collect(),
+            blocks: self.summary.iter().cloned().map(PageBlock::Table).collect(),
         }];
-        sections.push(Section {
+        sections.push(PageSection {
             heading: "On machines".into(),
-            blocks: self.on_machines.iter().cloned().map(Block::Table).collect(),
+            blocks: self.on_machines.iter().cloned().map(PageBlock::Table).collect(),
         });
         for build in ["byte-word", "original"] {
             let of_build = self.details.iter().filter(|table| table.name.ends_with(build));
@@ -315,11 +315,13 @@ impl TpccStudy {
                 if table.name.starts_with("components") {
                     let caption = "Which parts of the database a transaction's instructions are executed in.";
                     let rows = Table { rows: without_total(table), total: false, ..table.clone() };
-                    blocks.push(Block::Chart(report::shares(&rows, "component", &names)?.captioned(caption)));
+                    blocks.push(PageBlock::Chart(
+                        report::shares(&rows, "component", &names)?.captioned(caption),
+                    ));
                 }
-                blocks.push(Block::Table(top(table)));
+                blocks.push(PageBlock::Table(top(table)));
             }
-            sections.push(Section { heading: format!("The {build} build"), blocks });
+            sections.push(PageSection { heading: format!("The {build} build"), blocks });
         }
         Ok(Page {
             title: "TPC-C, transaction by transaction".into(),

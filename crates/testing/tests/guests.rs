@@ -33,11 +33,11 @@ const BY_ALPHAS_TABLE: [(&str, &[&str]); 2] = [
     ("studies", &["system/measure.rs"]),
 ];
 
-/// The names of the crate `isa` that hold for any instruction set; `Cpu` is a processor's model.
+/// The names of the crate `isa` that hold for any instruction set; `CpuModel` is a processor's model.
 const ANY_SET: [&str; 23] = [
     "ControlCalls",
     "ControlTransfer",
-    "Cpu",
+    "CpuModel",
     "DESCRIBED_SETS",
     "Group",
     "INSTRUCTION_SETS",
@@ -148,7 +148,7 @@ fn only_listed_files_depend_on_alphas_table() {
 fn a_name_of_alphas_table_is_found_in_a_text() {
     assert!(names_alphas_table("use isa::{InstructionSet, decode};") && names_alphas_table("isa::Op::Ldq"));
     assert!(!names_alphas_table("/// isa::Alpha\nfn f() {}"));
-    assert!(!names_alphas_table("use isa::{InstructionSet, Register}; isa::Cpu::Ev5; my_isa::decode()"));
+    assert!(!names_alphas_table("use isa::{InstructionSet, Register}; isa::CpuModel::Ev5; my_isa::decode()"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use crate::Function;
 use crate::bytes::{Bytes, Malformed, put, put_difference, put_slice};
 use crate::container::{MAX_BLOCK, MAX_BYTES, pack, unpack};
-use events::{Block, Image};
+use events::{Block, MappedImage};
 use isa::InstructionSet;
 
 /// Images, functions and blocks, numbered consecutively in their process from `first_…` on. The references of
@@ -15,7 +15,7 @@ use isa::InstructionSet;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Definitions {
     pub first_image: u32,
-    pub images: Vec<Image>,
+    pub images: Vec<MappedImage>,
     pub first_function: u32,
     pub functions: Vec<Function>,
     pub first_block: u32,
@@ -136,7 +136,7 @@ impl Definitions {
             let path = OsStr::from_bytes(names.slice()?).into();
             let [start, end, bias] = [names.number()?, names.number()?, names.number()?];
             let build_id = names.slice()?.to_vec();
-            self.images.push(Image { path, start, end, bias, build_id, functions: Vec::new() });
+            self.images.push(MappedImage { path, start, end, bias, build_id, functions: Vec::new() });
         }
         self.first_function = index(names)?;
         for _ in 0..names.number()? {

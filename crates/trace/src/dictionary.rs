@@ -142,7 +142,7 @@ pub struct Function {
 
 /// The thread whose records a stream holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stream {
+pub struct ThreadStream {
     /// The process's number among the recorded ones, from 0.
     pub process: u32,
     /// The thread's number among the recorded threads of its process, from 0.

@@ -17,7 +17,7 @@ mod reader;
 mod seek;
 mod writer;
 
-pub use dictionary::{ExecutionMode, Function, Header, RecordTimes, Stream};
+pub use dictionary::{ExecutionMode, Function, Header, RecordTimes, ThreadStream};
 pub use environment::EnvironmentSummary;
 pub use error::{Error, TraceProblem};
 pub use reader::{Chunk, Trace};

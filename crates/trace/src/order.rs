@@ -144,7 +144,7 @@ impl Cursor {
                     stop = before;
                     break;
                 }
-                RunEnd::Behind => {
+                RunEnd::After => {
                     stop = behind;
                     break;
                 }
@@ -160,7 +160,7 @@ impl Cursor {
 pub(crate) enum RunEnd {
     No,
     Before,
-    Behind,
+    After,
 }
 
 /// See [`Trace::ordered`].
@@ -235,9 +235,9 @@ impl TimeSchedule<'_> {
                 let count = u64::from(shapes[one.block as usize].instructions);
                 instructions += count;
                 left = left.saturating_sub(count);
-                if left == 0 { RunEnd::Behind } else { RunEnd::No }
+                if left == 0 { RunEnd::After } else { RunEnd::No }
             }
-            Entry::Mark(Mark::SystemCall(_)) => RunEnd::Behind,
+            Entry::Mark(Mark::SystemCall(_)) => RunEnd::After,
             Entry::Mark(_) => RunEnd::No,
         });
         let processor = &mut self.processors[number];

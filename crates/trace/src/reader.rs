@@ -11,9 +11,9 @@ use crate::codec::{BlockSummaries, unpack_records};
 use crate::container::{ChunkLocation, FILE_MAGIC, FIRST_CHUNK, NONE, PayloadKind, TraceFile, VERSION};
 use crate::definitions::Definitions;
 use crate::error::{Error, TraceProblem};
-use crate::{Function, Header, Stream, pipe};
+use crate::{Function, Header, ThreadStream, pipe};
 use events::record::RecordShape;
-use events::{Block, BlockId, Image};
+use events::{Block, BlockId, MappedImage};
 use isa::{INSTRUCTION_SETS, InstructionSet};
 
 /// A part of a stream's records that can be decoded independently.
@@ -38,14 +38,14 @@ pub struct Trace {
     source: TraceFile,
     header: Header,
     set: &'static dyn InstructionSet,
-    images: Vec<Image>,
+    images: Vec<MappedImage>,
     functions: Vec<Function>,
     blocks: Vec<Block>,
     block_functions: Vec<Option<u32>>,
     shapes: Vec<RecordShape>,
     /// The dictionaries of the processes, by the process's number.
     processes: HashMap<u32, ProcessNumbers>,
-    streams: Vec<Stream>,
+    streams: Vec<ThreadStream>,
     chunks: Vec<Chunk>,
     /// By stream, the indexes of its chunks.
     stream_chunks: Vec<Vec<usize>>,
@@ -212,7 +212,7 @@ impl Trace {
             self.processes.entry(head.process).or_default();
             let stream = *numbers.entry((head.process, head.thread)).or_insert_with(|| {
                 let (process, thread, host_process) = (head.process, head.thread, head.host_process);
-                self.streams.push(Stream { process, thread, host_process });
+                self.streams.push(ThreadStream { process, thread, host_process });
                 self.stream_chunks.push(Vec::new());
                 ends.push(0);
                 self.streams.len() as u32 - 1
@@ -256,7 +256,7 @@ impl Trace {
     }
 
     /// Every image that was mapped into a recorded process.
-    pub fn images(&self) -> &[Image] {
+    pub fn images(&self) -> &[MappedImage] {
         &self.images
     }
 
@@ -281,7 +281,7 @@ impl Trace {
     }
 
     /// The threads that were recorded.
-    pub fn streams(&self) -> &[Stream] {
+    pub fn streams(&self) -> &[ThreadStream] {
         &self.streams
     }
 

@@ -12,7 +12,7 @@ use crate::container::{self, Head, MAX_BLOCK, PayloadKind};
 use crate::definitions::Definitions;
 use crate::{Function, Header};
 use events::record::Event;
-use events::{Block, BlockId, Consumer, Image};
+use events::{Block, BlockId, Consumer, MappedImage};
 use isa::{INSTRUCTION_SETS, InstructionSet};
 
 /// A trace file that is being written. All recorded processes and threads append whole chunks to it.
@@ -105,7 +105,7 @@ pub struct ProcessDictionary {
 
 #[derive(Debug, Default)]
 struct DictionaryWriter {
-    images: Vec<Image>,
+    images: Vec<MappedImage>,
     functions: HashMap<Function, u32>,
     numbers: HashMap<(BlockKey, Option<u32>), BlockId>,
     blocks: Vec<(BlockKey, Option<u32>)>,
@@ -148,7 +148,7 @@ impl ProcessDictionary {
     }
 
     /// An image was mapped.
-    pub fn add_image(&self, image: Image) {
+    pub fn add_image(&self, image: MappedImage) {
         let mut dictionary = self.dictionary();
         dictionary.images.push(image.clone());
         dictionary.pending.images.push(image);

@@ -20,7 +20,7 @@ Example:
 /// Very large memory: named, resident, shared sections of huge pages.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXAMPLE)]
-pub struct Arguments {
+pub struct VlmArguments {
     /// The registry's file [default: $VLM_REGISTRY or /etc/vlm.toml]
     #[arg(long, global = true, value_name = "FILE", hide_default_value = true)]
     pub registry: Option<PathBuf>,
@@ -107,7 +107,7 @@ pub enum VlmCommand {
         /// The numbers of processes
         #[arg(long, value_delimiter = ',', default_value = "1,10,100,300")]
         processes: Vec<usize>,
-        /// What the memory consists of
+        /// The pages that the memory consists of
         #[arg(long, value_enum, value_delimiter = ',', default_value = "small,private,shared")]
         memory: Vec<MemoryOption>,
         /// Also write the table as CSV to this file
@@ -178,7 +178,7 @@ impl From<PageTablesOption> for PageTables {
     }
 }
 
-impl Arguments {
+impl VlmArguments {
     /// The registry's file: of the option, the variable, or the machine's.
     pub fn registry(&self) -> PathBuf {
         self.registry.clone().unwrap_or_else(Registry::default_path)

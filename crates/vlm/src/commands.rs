@@ -13,10 +13,10 @@ use vlm::{
     Size, usage, users, verify,
 };
 
-use crate::arguments::{Arguments, EntryOptions, VlmCommand};
+use crate::arguments::{EntryOptions, VlmArguments, VlmCommand};
 use crate::table::{TableFormat, TextTable, separated};
 
-pub fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
+pub fn execute(arguments: VlmArguments) -> anyhow::Result<ExitCode> {
     let path = arguments.registry();
     match arguments.command {
         VlmCommand::Add { name, size, options } => add(&path, name, size, options)?,

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match commands::execute(arguments::Arguments::parse()) {
+    match commands::execute(arguments::VlmArguments::parse()) {
         Ok(code) => code,
         Err(error) => {
             // The library's own errors are whole sentences.

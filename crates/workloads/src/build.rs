@@ -97,7 +97,7 @@ pub fn build_from(
     progress: &(dyn Fn(BuildProgress) + Sync),
 ) -> Result<Vec<Build>, Error> {
     let AddedFiles { sources: more, patches } = added;
-    let plans = toolchains.iter().map(|&toolchain| Plan::new(workload, toolchain, &patches));
+    let plans = toolchains.iter().map(|&toolchain| BuildPlan::new(workload, toolchain, &patches));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let interrupt = &InterruptGuard::new();
     let mut sources = source::read(workload, options, progress).map_err(|error| error.unless(interrupt))?;
@@ -124,7 +124,7 @@ struct Site<'a> {
 }
 
 /// The prerequisites of a build, checked before sources are fetched.
-struct Plan {
+struct BuildPlan {
     toolchain: Toolchain,
     compiler: String,
     steps: Vec<BuildStep>,
@@ -140,14 +140,14 @@ struct Patching {
     prepared: usize,
 }
 
-impl Plan {
-    fn new(workload: &Workload, toolchain: Toolchain, patches: &[SourceFile]) -> Result<Plan, Error> {
+impl BuildPlan {
+    fn new(workload: &Workload, toolchain: Toolchain, patches: &[SourceFile]) -> Result<BuildPlan, Error> {
         let (compiler, steps) = (toolchain.version()?, steps(workload, toolchain)?);
         let patching = match patches {
             [] => None,
             patches => Some(Patching::new(workload, patches)?),
         };
-        Ok(Plan { toolchain, compiler, steps, patching })
+        Ok(BuildPlan { toolchain, compiler, steps, patching })
     }
 
     /// All steps, in the order in which they make the build in an empty folder.
@@ -170,7 +170,7 @@ impl Plan {
         }
         let unpatched = match &self.patching {
             Some(_) => {
-                let plan = Plan {
+                let plan = BuildPlan {
                     toolchain: self.toolchain,
                     compiler: self.compiler.clone(),
                     steps: self.steps.clone(),
@@ -228,7 +228,8 @@ impl Plan {
         let parent = site.folder.join("shared");
         fs::create_dir_all(&parent).map_err(io_error("creating", &parent))?;
         let steps = vec![BuildStep { shared: None, ..step.clone() }];
-        let plan = Plan { toolchain: self.toolchain, compiler: self.compiler.clone(), steps, patching: None };
+        let plan =
+            BuildPlan { toolchain: self.toolchain, compiler: self.compiler.clone(), steps, patching: None };
         let sources: Vec<_> =
             sources.iter().filter(|file| files.contains(&file.name.as_str())).cloned().collect();
         // Another build that needs the image meanwhile waits for this one's.
@@ -287,10 +288,15 @@ fn make_links_relative(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn build_one(workload: &Workload, plan: Plan, sources: &[SourceFile], site: &Site) -> Result<Build, Error> {
+fn build_one(
+    workload: &Workload,
+    plan: BuildPlan,
+    sources: &[SourceFile],
+    site: &Site,
+) -> Result<Build, Error> {
     let folder = plan.carry_out(&site.folder.join(workload.name), sources, site)?;
     let steps = plan.all_steps();
-    let Plan { toolchain, compiler, patching, .. } = plan;
+    let BuildPlan { toolchain, compiler, patching, .. } = plan;
     let patches = patching.into_iter().flat_map(|patching| patching.patches);
     let sources = sources.iter().cloned().chain(patches);
     (site.progress)(BuildProgress::Done { build: toolchain.name });

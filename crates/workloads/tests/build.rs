@@ -1,5 +1,8 @@
 //! Builds workloads with the real compilers.
 
+mod graphics;
+mod network;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;

@@ -192,6 +192,36 @@ static uint64_t draw(uint64_t seed, int use_special)
     return hash;
 }
 
+/* Numbers that programs get by mistake must neither crash the library nor hang it. */
+static void draw_hostile(void)
+{
+    static const float numbers[] = { NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 1e-30f, 3e4f, 0, -0.0f };
+    static const GLubyte pixel[16];
+    for (int i = 0; i < 400; i++) {
+        float v[4];
+        set_conditions(usable[below(usable_count)]);
+        if (below(3) == 0) glMatrixMode(GL_PROJECTION), glLoadIdentity(), glMatrixMode(GL_MODELVIEW), glLoadIdentity();
+        glPolygonMode(GL_FRONT_AND_BACK, GL_POINT + (GLenum)below(3));
+        set(GL_LINE_SMOOTH, below(2)), set(GL_POINT_SMOOTH, below(2));
+        glViewport(-below(3) * 3000, 0, below(2) ? 8000 : SIZE, SIZE);
+        glBegin((GLenum)below(10));
+        for (int n = 0; n < 6; n++) {
+            vector(v, 4, -2, 2);
+            for (int k = 0; k < 4; k++)
+                if (below(3) == 0) v[k] = numbers[below(9)];
+            glColor4fv(v);
+            glNormal3fv(v);
+            glTexCoord4fv(v);
+            glVertex4fv(v);
+        }
+        glEnd();
+        glPixelZoom(v[0], v[1]);
+        glRasterPos4fv(v);
+        glDrawPixels(2, 2, GL_RGBA, GL_UNSIGNED_BYTE, pixel);
+        glBitmap(8, 2, v[2], 0, v[3], v[1], pixel);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int sequences = argc > 1 ? atoi(argv[1]) : 1000;
@@ -207,6 +237,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < 4; i++)
             if (check_path(mask)) return 1;
     }
+    draw_hostile();
     offscreen_destroy(o);
     for (int i = 0; i < sequences; i++) {
         uint64_t at = seed + 1000003u * (unsigned)i;

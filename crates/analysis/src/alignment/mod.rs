@@ -13,7 +13,7 @@ mod tables;
 use std::collections::BTreeMap;
 
 use events::record::{Entries, Entry, Execution, Mark, RecordShape, address_of_word};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::{Block, BlockId, Consumer, MappedImage, Thread};
 use machine::Model;
 
 use crate::memory_layout::MemoryLayout;
@@ -145,7 +145,7 @@ impl AlignmentFaults {
 }
 
 impl Consumer for AlignmentFaults {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.names.add(image);
         self.memory.add_image(image);
     }

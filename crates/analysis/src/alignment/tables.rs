@@ -348,7 +348,7 @@ pub fn by_data(faults: &AlignmentFaults, part: ExecutionPart, trace: &Trace) -> 
         });
         table.row(vec![
             name.into(),
-            array.place.clone().into(),
+            array.location.clone().into(),
             array.shape.clone().into(),
             group.faults.into(),
             Value::from(100.0 * group.faults as f64 / all),

@@ -24,8 +24,8 @@ pub fn entry_tables<M, R: InstructionResults>(
         EntryRows::Reason => ("entries", "the kernel and PALcode, by why they were entered,"),
         EntryRows::SystemCall => ("system-calls", "system calls"),
     };
-    let place = if models.iter().all(|(model, _)| model.is_empty()) { "" } else { " on" };
-    let title = format!("{} of {what}{place}", R::WHAT);
+    let on_machine = if models.iter().all(|(model, _)| model.is_empty()) { "" } else { " on" };
+    let title = format!("{} of {what}{on_machine}", R::WHAT);
     named(models, name, &title, |name, title, results| {
         let empty = Table::new(name, title.trim_end().trim_end_matches(','), &[]);
         table(rows, (execution, entries), results, empty)

@@ -89,7 +89,7 @@ pub struct CodeAddress {
 
 /// Where a call goes from, and where to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallPlaces {
+pub(crate) struct CallAddresses {
     pub site: Option<CodeAddress>,
     pub entry: CodeAddress,
 }
@@ -132,8 +132,8 @@ impl CallTree {
     }
 
     /// A call of a function from a node; None if there is no caller. Returns the node of the call.
-    pub(crate) fn call(&mut self, caller: Option<NodeId>, function: u32, places: CallPlaces) -> NodeId {
-        let node = self.node(caller, function, places);
+    pub(crate) fn call(&mut self, caller: Option<NodeId>, function: u32, addresses: CallAddresses) -> NodeId {
+        let node = self.node(caller, function, addresses);
         self.count_call(node);
         node
     }
@@ -175,7 +175,7 @@ impl CallTree {
         self.labels.insert(number, name.into());
     }
 
-    /// The name of a function or an object, with labels in place of numbers that have them.
+    /// The name of a function or an object, with labels instead of numbers that have them.
     pub(crate) fn shown_name(&self, function: u32) -> String {
         let name = &self.functions[function as usize].function;
         let mut parts = name.split(LABELLED_NUMBER);
@@ -194,7 +194,7 @@ impl CallTree {
     pub(crate) fn named(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
         let name = FunctionName { image: String::new(), function: name.into() };
         let function = self.function(&Arc::new(name));
-        self.node(parent, function, CallPlaces { site: None, entry: CodeAddress::default() })
+        self.node(parent, function, CallAddresses { site: None, entry: CodeAddress::default() })
     }
 
     /// Of each node the one that it is shown as. Processes that help another one, such as a query's parallel workers, know only
@@ -239,7 +239,7 @@ impl CallTree {
         }
     }
 
-    fn node(&mut self, caller: Option<NodeId>, function: u32, places: CallPlaces) -> NodeId {
+    fn node(&mut self, caller: Option<NodeId>, function: u32, addresses: CallAddresses) -> NodeId {
         if let Some(&node) = self.children.get(&(caller, function)) {
             return node;
         }
@@ -254,20 +254,20 @@ impl CallTree {
             }
         }
         if !is_full {
-            return self.add(caller, function, depth, places);
+            return self.add(caller, function, depth, addresses);
         }
         self.merged += 1;
         match self.children.get(&(None, function)) {
             Some(&root) => root,
-            None => self.add(None, function, 0, places),
+            None => self.add(None, function, 0, addresses),
         }
     }
 
-    fn add(&mut self, parent: Option<NodeId>, function: u32, depth: u32, places: CallPlaces) -> NodeId {
+    fn add(&mut self, parent: Option<NodeId>, function: u32, depth: u32, addresses: CallAddresses) -> NodeId {
         let number = self.nodes.len() as NodeId;
         // A call that has no caller in the tree was called from nowhere.
-        let site = places.site.filter(|_| parent.is_some());
-        self.nodes.push(CallTreeNode { parent, function, depth, calls: 0, site, entry: places.entry });
+        let site = addresses.site.filter(|_| parent.is_some());
+        self.nodes.push(CallTreeNode { parent, function, depth, calls: 0, site, entry: addresses.entry });
         self.children.insert((parent, function), number);
         number
     }

@@ -5,16 +5,16 @@ use std::io;
 use std::sync::Arc;
 
 use events::record::{Entries, Entry, Event, Execution, Mark, RecordShape};
-use events::{Block, BlockId, Consumer, Image, LABELS, Object, Thread};
+use events::{Block, BlockId, Consumer, LABELS, MappedImage, Object, Thread};
 use machine::Model;
 use trace::Header;
 
 use super::entries::EntryNodes;
 use super::locks::LockHolds;
-use super::{CallPlaces, CallTree, CodeAddress, NodeId};
+use super::{CallAddresses, CallTree, CodeAddress, NodeId};
 use crate::models::{ClassSums, UnitClasses};
 use crate::names::{FunctionName, Names};
-use crate::replay::{BlockFacts, CallStack, CodePlaces};
+use crate::replay::{BlockFacts, CallStack, ProgramRegions};
 
 /// A model with the call tree of what it consumes.
 ///
@@ -64,7 +64,7 @@ struct ThreadCalls {
 /// The blocks as they are defined, and what is known of them.
 struct DefinedBlocks {
     names: Names,
-    places: CodePlaces,
+    regions: ProgramRegions,
     blocks: Vec<Block>,
     shapes: Vec<RecordShape>,
     /// With the function's number in the tree.
@@ -102,7 +102,7 @@ impl<M> WithCallTree<M> {
             tree: CallTree::default(),
             definitions: DefinedBlocks {
                 names: Names::default(),
-                places: CodePlaces::default(),
+                regions: ProgramRegions::default(),
                 blocks: Vec::new(),
                 shapes: Vec::new(),
                 facts: Vec::new(),
@@ -173,7 +173,7 @@ impl<M: Consumer> WithCallTree<M> {
             let (facts, function) = &definitions.facts[block as usize];
             let image = definitions.blocks[block as usize].image;
             let entry = CodeAddress { address: facts.address, image };
-            node = Some(tree.node(node, *function, CallPlaces { site, entry }));
+            node = Some(tree.node(node, *function, CallAddresses { site, entry }));
             site = Some(entry);
         }
         let (node, &block) = (node?, chain.last()?);
@@ -276,7 +276,7 @@ impl FollowedThread<'_> {
                 // A tail call is a call from where the one that it replaces came from.
                 let site = replaced.map_or(from, |node| tree.nodes()[node as usize].site);
                 let entry = CodeAddress { address: facts.address, image };
-                tree.call(caller.copied(), *function, CallPlaces { site, entry })
+                tree.call(caller.copied(), *function, CallAddresses { site, entry })
             },
         );
         stack.top().copied()
@@ -329,17 +329,17 @@ impl BlockInstances {
 }
 
 impl<M: Consumer> Consumer for WithCallTree<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.definitions.names.add(image);
         self.model.map(image);
     }
 
     fn define(&mut self, block: &Block) {
-        let DefinedBlocks { names, places, blocks, shapes, facts } = &mut self.definitions;
-        let facts_of_block = places.facts(names, block);
-        let place = &places.places[facts_of_block.place as usize];
-        let unnamed = || Arc::new(FunctionName { image: place.image.clone(), function: UNNAMED.into() });
-        let function = self.tree.function(&place.name.clone().unwrap_or_else(unnamed));
+        let DefinedBlocks { names, regions, blocks, shapes, facts } = &mut self.definitions;
+        let facts_of_block = regions.facts(names, block);
+        let region = &regions.regions[facts_of_block.region as usize];
+        let unnamed = || Arc::new(FunctionName { image: region.image.clone(), function: UNNAMED.into() });
+        let function = self.tree.function(&region.name.clone().unwrap_or_else(unnamed));
         facts.push((facts_of_block, function));
         shapes.push(RecordShape::new(block.instruction_set, &block.words, false));
         blocks.push(block.clone());

@@ -35,8 +35,8 @@ pub fn object_tables<M, R: InstructionResults>(
     execution: &WithCallTree<M>,
     models: &[(&str, &R)],
 ) -> Vec<Table> {
-    let place = if models.iter().all(|(model, _)| model.is_empty()) { "" } else { " on" };
-    let title = format!("{} by {kind}{place}", R::WHAT);
+    let on_machine = if models.iter().all(|(model, _)| model.is_empty()) { "" } else { " on" };
+    let title = format!("{} by {kind}{on_machine}", R::WHAT);
     named(models, "objects", &title, |name, title, results| {
         CallCosts::new(execution, results).objects((rows, reader), kind, name, title.trim_end())
     })

@@ -52,8 +52,8 @@ pub fn call_tables<M, R: InstructionResults>(
         CallRows::Callee => ("callees", "functions by callee"),
         CallRows::Tree => ("call-tree", "the call tree"),
     };
-    let place = if models.iter().all(|(model, _)| model.is_empty()) { "" } else { " on" };
-    let title = format!("{} of {what}{place}", R::WHAT);
+    let on_machine = if models.iter().all(|(model, _)| model.is_empty()) { "" } else { " on" };
+    let title = format!("{} of {what}{on_machine}", R::WHAT);
     named(models, name, &title, |name, title, results| {
         CallCosts::new(execution, results).table(rows, selection, name, title.trim_end())
     })

@@ -46,7 +46,7 @@ pub struct Callgrind<'a> {
     streams: Vec<CallgrindThread>,
 }
 
-/// The calls from one place to another.
+/// The calls from one region to another.
 #[derive(Default)]
 struct SummedCalls {
     numbers: HashMap<CallEndpoints, usize>,
@@ -56,10 +56,10 @@ struct SummedCalls {
 /// From where to where a call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct CallEndpoints {
-    /// The block that calls, and the place that it belongs to.
+    /// The block that calls, and the region that it belongs to.
     block: BlockId,
     caller: u32,
-    /// The place that is called.
+    /// The region that is called.
     callee: u32,
 }
 
@@ -86,7 +86,7 @@ struct CallgrindThread {
 /// A call that is open.
 #[derive(Clone, Copy)]
 struct CallgrindFrame {
-    place: u32,
+    region: u32,
     /// The call that led here; none if that was not recorded.
     call: Option<usize>,
     /// The cost of the thread before.
@@ -135,7 +135,7 @@ impl<'a> Callgrind<'a> {
         let mut functions: BTreeMap<u32, BTreeMap<CodeAddress, SiteCosts>> = BTreeMap::new();
         for (id, costs) in self.executed() {
             let block = &blocks[id as usize];
-            let instructions = functions.entry(self.dictionary.facts(id).place).or_default();
+            let instructions = functions.entry(self.dictionary.facts(id).region).or_default();
             for (address, cost) in block.addresses().zip(costs).filter(|(_, cost)| *cost != Cost::default()) {
                 instructions.entry(CodeAddress { address, image: block.image }).or_default().add(&cost.0);
             }
@@ -155,7 +155,7 @@ impl<'a> Callgrind<'a> {
         }
         let functions = functions.into_iter();
         let functions =
-            functions.map(|(place, instructions)| FunctionCosts { name: self.name(place), instructions });
+            functions.map(|(region, instructions)| FunctionCosts { name: self.name(region), instructions });
         CallgrindProfile {
             events: EVENTS.map(|name| (name.into(), None)).into(),
             total: total.0.into(),
@@ -163,8 +163,8 @@ impl<'a> Callgrind<'a> {
         }
     }
 
-    fn name(&self, place: u32) -> String {
-        let name = &self.dictionary.places[place as usize].name;
+    fn name(&self, region: u32) -> String {
+        let name = &self.dictionary.regions[region as usize].name;
         name.as_ref().map_or_else(|| writer::UNKNOWN.into(), |name| name.function.clone())
     }
 
@@ -235,12 +235,12 @@ impl Visitor for Callgrind<'_> {
                 };
                 let call = caller.zip(from).map(|(caller, from)| {
                     calls.begin(
-                        CallEndpoints { block: from, caller: caller.place, callee: facts.place },
+                        CallEndpoints { block: from, caller: caller.region, callee: facts.region },
                         block,
                         open,
                     )
                 });
-                CallgrindFrame { place: facts.place, call, before: *cost }
+                CallgrindFrame { region: facts.region, call, before: *cost }
             },
         );
         match executed.selected {

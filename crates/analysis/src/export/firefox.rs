@@ -242,7 +242,7 @@ fn streams(dictionary: &Dictionary, frames: usize, profile: &mut Profile) -> Vec
     let share = (MOST_SAMPLES / trace.streams().len().max(1)).max(1);
     let start = instructions(0);
     let mut processes: HashMap<u32, ProcessHandle> = HashMap::new();
-    let stream = |stream: &trace::Stream| {
+    let stream = |stream: &trace::ThreadStream| {
         let host = host_process(trace, stream);
         let process = *processes.entry(stream.process).or_insert_with(|| {
             let name = format!("{program} (process {})", stream.process);

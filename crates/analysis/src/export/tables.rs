@@ -16,14 +16,14 @@ pub fn blocks(dictionary: &Dictionary) -> Table {
     ];
     let mut table = Table::new("blocks", "Blocks of instructions", &columns);
     for (id, (block, facts)) in dictionary.trace.blocks().iter().zip(&dictionary.blocks).enumerate() {
-        let place = &dictionary.places[facts.place as usize];
+        let region = &dictionary.regions[facts.region as usize];
         let location = dictionary.names.location(block.image, block.address);
         table.row(vec![
             (id as u64).into(),
             Value::Integer(block.address.cast_signed()),
             facts.length().into(),
-            place.name.as_ref().map(|name| name.function.clone()).into(),
-            place.image.clone().into(),
+            region.name.as_ref().map(|name| name.function.clone()).into(),
+            region.image.clone().into(),
             location.as_ref().map(|location| location.file.clone()).into(),
             location.and_then(|location| location.line).map(u64::from).into(),
         ]);
@@ -35,10 +35,10 @@ pub fn blocks(dictionary: &Dictionary) -> Table {
 pub fn functions(dictionary: &Dictionary) -> Table {
     let columns = [("function", Kind::Text), ("image", Kind::Text), ("address", Kind::Address)];
     let mut table = Table::new("functions", "Functions", &columns);
-    for place in &dictionary.places {
-        let Some(name) = &place.name else { continue };
-        let address = Value::Integer(place.start.cast_signed());
-        table.row(vec![name.function.clone().into(), place.image.clone().into(), address]);
+    for region in &dictionary.regions {
+        let Some(name) = &region.name else { continue };
+        let address = Value::Integer(region.start.cast_signed());
+        table.row(vec![name.function.clone().into(), region.image.clone().into(), address]);
     }
     table
 }

@@ -5,7 +5,7 @@ mod heap;
 use std::collections::HashMap;
 
 use events::record::Heap;
-use events::{Image, Thread};
+use events::{MappedImage, Thread};
 use image::Variable;
 
 use self::heap::{BlockOrigin, Heaps};
@@ -17,7 +17,7 @@ pub struct Array {
     /// Its name; in parentheses unless it is a variable.
     pub name: String,
     /// The function, module or common block, and the image.
-    pub place: String,
+    pub location: String,
     /// The size of its elements, if that is known.
     pub element: Option<u64>,
     /// Type and shape, as the source has them.
@@ -29,7 +29,7 @@ pub struct Array {
 /// The memory of the processes of a trace, or of a program that runs.
 pub struct MemoryLayout {
     arrays: Vec<Array>,
-    images: Vec<Image>,
+    images: Vec<MappedImage>,
     /// By image: the ranges of its variables. None if they have not been read yet.
     variables: Vec<Option<Vec<Piece>>>,
     /// By process.
@@ -37,7 +37,7 @@ pub struct MemoryLayout {
     /// By thread.
     stacks: Vec<Option<(u64, u64)>>,
     heaps: Heaps,
-    /// The arrays for heap blocks, one for each place that allocates: by its name; and by process and return address.
+    /// The arrays for heap blocks, one for each call that allocates: by its name; and by process and return address.
     allocated: HashMap<[String; 2], u32>,
     callers: HashMap<(u32, u64), u32>,
 }
@@ -94,7 +94,7 @@ impl MemoryLayout {
     }
 
     /// Adds an image that blocks may belong to.
-    pub fn add_image(&mut self, image: &Image) {
+    pub fn add_image(&mut self, image: &MappedImage) {
         self.images.push(image.clone());
         self.variables.push(None);
     }
@@ -206,19 +206,19 @@ impl MemoryLayout {
         let call = caller.wrapping_sub(1);
         let mapped = self.processes.get(process as usize).map_or(&[][..], |process| &process.images);
         let has = |image: &u32| {
-            let Image { start, end, .. } = &self.images[*image as usize];
+            let MappedImage { start, end, .. } = &self.images[*image as usize];
             (*start..*end).contains(&call)
         };
         let image = mapped.iter().rev().copied().find(&has);
         let image = image.or_else(|| (0..self.images.len() as u32).rev().find(has));
-        let name = match (names.location(image, call), names.place(image, call)) {
-            (Some(at), Some(place)) => {
+        let name = match (names.location(image, call), names.code(image, call)) {
+            (Some(at), Some(code)) => {
                 let line = at.line.map_or(String::new(), |line| format!(":{line}"));
                 let file = at.file.rsplit('/').next().unwrap_or_default();
-                format!("allocated in {} ({file}{line})", place.name.function)
+                format!("allocated in {} ({file}{line})", code.name.function)
             }
-            (None, Some(place)) => {
-                format!("allocated in {}+{:#x}", place.name.function, call.wrapping_sub(place.start))
+            (None, Some(code)) => {
+                format!("allocated in {}+{:#x}", code.name.function, call.wrapping_sub(code.start))
             }
             (_, None) => format!("allocated at {call:#x}"),
         };
@@ -264,7 +264,7 @@ impl MemoryLayout {
         if let Some(known) = &self.variables[image as usize] {
             return known.clone();
         }
-        let Image { start, end, bias, .. } = self.images[image as usize];
+        let MappedImage { start, end, bias, .. } = self.images[image as usize];
         let name = names.image(Some(image));
         let rest = self.number(Array::unnamed(&format!("(data of {name})"), &name));
         let mut pieces = Vec::new();
@@ -304,14 +304,14 @@ fn at<T: Default + Clone>(all: &mut Vec<T>, number: u32) -> &mut T {
 }
 
 impl Array {
-    fn unnamed(name: &str, place: &str) -> Array {
+    fn unnamed(name: &str, location: &str) -> Array {
         let (element, shape) = (None, String::new());
-        Array { name: name.into(), place: place.into(), element, shape, variable: None }
+        Array { name: name.into(), location: location.into(), element, shape, variable: None }
     }
 
     fn of(variable: &Variable, image: &str) -> Array {
         let Variable { name, scope, element, shape, .. } = variable;
-        let place = scope.as_ref().map_or(image.into(), |scope| format!("{scope} in {image}"));
+        let location = scope.as_ref().map_or(image.into(), |scope| format!("{scope} in {image}"));
         let element_name = element.as_ref().map_or("", |element| element.name.as_str());
         let counts: Vec<String> = shape.iter().map(u64::to_string).collect();
         let shape = match (shape.is_empty(), variable.is_column_major) {
@@ -320,6 +320,6 @@ impl Array {
             (false, false) => format!("{element_name} [{}]", counts.join("][")),
         };
         let element = element.as_ref().map(|element| element.size);
-        Array { name: name.clone(), place, element, shape, variable: Some(variable.clone()) }
+        Array { name: name.clone(), location, element, shape, variable: Some(variable.clone()) }
     }
 }

@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use events::{Block, Consumer, Image, Object, Thread};
+use events::{Block, Consumer, MappedImage, Object, Thread};
 use machine::{MergeableModel, Model};
 
 use super::{ExecutionPart, InstructionResults, SummedOverProcesses, named};
 use crate::run_counts::OUTSIDE_UNITS;
 use table::{Column, Kind, Table, Value};
+use trace::Trace;
 
 /// The classes of units of work, as a program gives them.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,13 @@ pub struct UnitClasses {
 }
 
 impl UnitClasses {
+    /// Those of a trace.
+    pub fn of_trace(trace: &Trace) -> UnitClasses {
+        let mut classes = UnitClasses::default();
+        trace.unit_classes().iter().for_each(|(&unit, class)| classes.add(unit, class));
+        classes
+    }
+
     /// A unit is of a class.
     pub fn add(&mut self, unit: u64, class: &str) {
         let number = match self.numbers.get(class) {
@@ -73,7 +81,7 @@ impl<M> WithClasses<M> {
 }
 
 impl<M: Consumer> Consumer for WithClasses<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.model.map(image);
     }
 

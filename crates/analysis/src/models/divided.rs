@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use events::record::{Entries, Entry, Event, Mark, RecordShape};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::{Block, BlockId, Consumer, MappedImage, Thread};
 use machine::{MergeableModel, Model, PerProcess};
 
 use super::{ExecutionPart, InstructionResults, SummedOverProcesses, UnitClasses, UnitResults};
@@ -233,7 +233,7 @@ impl UnitGroup {
 }
 
 impl<M: InstructionResults + MergeableModel> Consumer for DividedByClass<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.models.map(image);
     }
 

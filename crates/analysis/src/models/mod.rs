@@ -35,7 +35,8 @@ pub use misses::structures;
 pub use mrc::{
     ClassCurves, WAYS, class_curves, fully_associative_by_class, miss_ratio_curve, miss_ratio_curves_by_class,
 };
-pub use summed::{ProcessResults, SummedOverProcesses, by_process};
+pub use sampled::{sampled_by_class, sampled_by_process};
+pub use summed::{ProcessLabel, ProcessResults, SummedOverProcesses, by_process};
 pub use sweep::{
     SweptCycles, SweptMisses, cross_table, main_causes, swept_cycles, swept_misses, swept_rows,
     varying_columns,
@@ -44,7 +45,7 @@ pub use totals_by_class::TotalsByClass;
 
 /// The kind of a table's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum OwnRows {
     /// Functions.
     Function,
     /// Lines of source.
@@ -157,15 +158,15 @@ pub fn machines() -> Table {
 }
 
 /// One table of results for each model.
-pub fn by<M: InstructionResults>(rows: Rows, models: &[(&str, &M)], trace: &Trace) -> Vec<Table> {
+pub fn by<M: InstructionResults>(rows: OwnRows, models: &[(&str, &M)], trace: &Trace) -> Vec<Table> {
     let (grouping, name) = match rows {
-        Rows::Unit => {
+        OwnRows::Unit => {
             let title = format!("{} of units of work on", M::WHAT);
             return named(models, "units", &title, |name, title, model| model.units(name, title));
         }
-        Rows::Function => (Grouping::Function, "functions"),
-        Rows::Line => (Grouping::Line, "lines"),
-        Rows::Instruction => (Grouping::Instruction, "instructions"),
+        OwnRows::Function => (Grouping::Function, "functions"),
+        OwnRows::Line => (Grouping::Line, "lines"),
+        OwnRows::Instruction => (Grouping::Instruction, "instructions"),
     };
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
@@ -207,7 +208,7 @@ fn grouped(
         }
     }
     let headings = headings(grouping);
-    let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
+    let label = |block, address| Some(dictionary.label(dictionary.facts(block).region, address));
     let mut table = Table::new(name, title, headings);
     table.columns.push(Column { name: "share".into(), kind: Kind::Percent(1) });
     table.columns.extend(columns);

@@ -1,9 +1,9 @@
 //! Cycles that are estimated from a sample of an execution.
 
-use machine::{Estimate, Machine, SampledCycles};
+use machine::{Estimate, Machine, SampleOwner, SampledCycles, TimingModel, WindowSums};
 
 use super::cycles::{describe, side};
-use super::{file_stem, named};
+use super::{ExecutionPart, ProcessLabel, SummedOverProcesses, UnitClasses, file_stem, named};
 use table::{Column, Kind, Table, Value, separated};
 
 /// Half of an interval that contains the exact value with a confidence of 99 %.
@@ -55,6 +55,96 @@ fn summary(machines: &[(&str, &Machine, SampledCycles)]) -> Table {
         ]);
     }
     table
+}
+
+/// The columns of estimates of a part of an execution.
+const PART_COLUMNS: [(&str, Kind); 6] = [
+    ("instructions", Kind::Count),
+    ("cycles", Kind::Count),
+    ("cycles per instruction", Kind::Real(4)),
+    (ERROR, Kind::Real(4)),
+    ("error", Kind::Percent(2)),
+    ("windows", Kind::Count),
+];
+
+/// The estimates of a part. An error needs two windows.
+fn part_cells<const N: usize>(sums: &WindowSums<N>) -> Vec<Value> {
+    let Estimate { value, error } = sums.per_instruction();
+    let missing_if = |is_missing: bool, value: Value| if is_missing { Value::Missing } else { value };
+    let (has_none, has_one) = (sums.windows == 0, sums.windows < 2);
+    vec![
+        sums.instructions.into(),
+        missing_if(has_none, ((value * sums.instructions as f64).round() as u64).into()),
+        missing_if(has_none, value.into()),
+        missing_if(has_one, error.into()),
+        missing_if(has_one, (100.0 * error / value).into()),
+        sums.windows.into(),
+    ]
+}
+
+/// The estimates of a machine's time for each class of units of work, for what is outside of units, and for all; a table for each
+/// machine.
+pub fn sampled_by_class(
+    machines: &[(&str, SummedOverProcesses<TimingModel>)],
+    classes: &UnitClasses,
+) -> Vec<Table> {
+    let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
+    named(&machines, "classes", "Time by class of units of work, from a sample, on", |name, title, models| {
+        let mut table = Table::new(name, title, &[("class", Kind::Text), ("units", Kind::Count)]);
+        table.columns.extend(columns());
+        let class_of = |owner: SampleOwner| owner.unit.and_then(|unit| classes.of(unit));
+        let parts = models.sampled_by(class_of);
+        let none = WindowSums::default();
+        let units = |number: u32| {
+            models.units().iter().filter(|unit| classes.of(unit.number) == Some(number)).count() as u64
+        };
+        let of_classes = classes.parts(|part| match part {
+            ExecutionPart::Class(number) => parts.get(&Some(number)).map(|sums| sums.instructions),
+            _ => None,
+        });
+        for (class, part) in of_classes {
+            let (number, units) = match part {
+                ExecutionPart::Class(number) => (Some(number), units(number).into()),
+                _ => (None, Value::Missing),
+            };
+            let estimates = part_cells(parts.get(&number).unwrap_or(&none));
+            table.row([class.into(), units].into_iter().chain(estimates).collect());
+        }
+        total(&mut table, models, 2)
+    })
+}
+
+/// The estimates of a machine's time for each process, and for all together; a table for each machine.
+pub fn sampled_by_process(
+    machines: &[(&str, SummedOverProcesses<TimingModel>)],
+    processes: &[ProcessLabel],
+) -> Vec<Table> {
+    let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
+    named(&machines, "processes", "Time of processes, from a sample, on", |name, title, models| {
+        let mut table = Table::new(name, title, &ProcessLabel::HEADINGS);
+        table.columns.extend(columns());
+        let parts = models.sampled_by(|owner| owner.process);
+        for label in processes {
+            let Some(sums) = parts.get(&label.process) else { continue };
+            table.row(label.cells().into_iter().chain(part_cells(sums)).collect());
+        }
+        total(&mut table, models, 3)
+    })
+}
+
+fn columns() -> impl Iterator<Item = Column> {
+    PART_COLUMNS.into_iter().map(|(name, kind)| Column { name: name.into(), kind })
+}
+
+/// Adds the row of the whole execution, with so many cells before the estimates, and the note on the sample.
+fn total(table: &mut Table, models: &SummedOverProcesses<TimingModel>, texts: usize) -> Table {
+    if let Some(sampled) = models.sampled() {
+        let mut cells = vec![Value::Missing; texts];
+        cells[0] = "total".into();
+        table.total_row(cells.into_iter().chain(part_cells(&sampled)).collect());
+        table.notes.push(note(&sampled));
+    }
+    table.clone()
 }
 
 /// Cycles per instruction by cause.

@@ -1,10 +1,12 @@
 //! The sums of the results of several processes, each with a model of its own.
 
+use std::collections::BTreeMap;
+
 use events::BlockId;
 use machine::predictor::PredictionCount;
 use machine::{
-    Caches, Cycles, MergeableModel, NonOverlapped, OutOfOrderCounts, SampledCycles, Structure, TimingModel,
-    UnitCycles, UnitMisses,
+    Caches, Cycles, MergeableModel, NonOverlapped, OutOfOrderCounts, SampleOwner, SampledCycles, Structure,
+    TimingModel, UnitCycles, UnitMisses, WindowSums,
 };
 
 use super::{InstructionResults, UnitResults, named};
@@ -132,6 +134,15 @@ impl SummedOverProcesses<'_, TimingModel> {
         })
     }
 
+    /// The measurements of the samples in the parts of the executions whose processes and units of work have the same key.
+    pub(super) fn sampled_by<K: Ord>(&self, key: impl Fn(SampleOwner) -> K) -> BTreeMap<K, WindowSums<1>> {
+        let mut all: BTreeMap<K, WindowSums<1>> = BTreeMap::new();
+        for (key, sums) in self.0.iter().filter_map(|time| time.sampled_by(&key)).flatten() {
+            all.entry(key).or_default().add(&sums);
+        }
+        all
+    }
+
     /// The units of work.
     pub(super) fn units(&self) -> Vec<UnitCycles> {
         self.0.iter().flat_map(|time| time.units()).collect()
@@ -164,13 +175,37 @@ impl SummedOverProcesses<'_, TimingModel> {
     }
 }
 
-/// A process, with its results.
+/// A process, as tables name it.
 #[derive(Clone, Debug)]
-pub struct ProcessResults {
+pub struct ProcessLabel {
+    /// Its number among the processes that models observe.
+    pub process: u32,
     /// Its number, for people.
     pub number: String,
     /// The program that it executed last, and how it ended, if that is known.
     pub program_and_end: Option<[String; 2]>,
+}
+
+impl ProcessLabel {
+    /// The headings of the cells.
+    pub(super) const HEADINGS: [(&'static str, Kind); 3] =
+        [("process", Kind::Text), ("program", Kind::Text), ("end", Kind::Text)];
+
+    /// The first cells of its row.
+    pub(super) fn cells(&self) -> [Value; 3] {
+        let [program, end] = match &self.program_and_end {
+            Some(texts) => texts.clone().map(Value::from),
+            None => [Value::Missing, Value::Missing],
+        };
+        [self.number.clone().into(), program, end]
+    }
+}
+
+/// A process, with its results.
+#[derive(Clone, Debug)]
+pub struct ProcessResults {
+    /// The process.
+    pub label: ProcessLabel,
     /// For each machine, what the results of all instructions add up to.
     pub totals: Vec<Vec<u64>>,
 }
@@ -189,8 +224,7 @@ pub fn by_process<M: InstructionResults>(
         for process in processes {
             total.iter_mut().zip(&process.totals[index]).for_each(|(sum, number)| *sum += number);
         }
-        let headings = ["process", "program", "end"].map(|name| (name, Kind::Text));
-        let mut table = Table::new(name, title, &headings);
+        let mut table = Table::new(name, title, &ProcessLabel::HEADINGS);
         table.columns.push(Column { name: "share".into(), kind: Kind::Percent(1) });
         table.columns.extend(columns);
         let cells = |texts: [Value; 3], row: &[u64]| {
@@ -199,11 +233,7 @@ pub fn by_process<M: InstructionResults>(
             texts.into_iter().chain([share]).chain(row.iter().map(|&number| number.into())).collect()
         };
         for process in processes {
-            let [program, end] = match &process.program_and_end {
-                Some(texts) => texts.clone().map(Value::from),
-                None => [Value::Missing, Value::Missing],
-            };
-            table.row(cells([process.number.clone().into(), program, end], &process.totals[index]));
+            table.row(cells(process.label.cells(), &process.totals[index]));
         }
         table.total_row(cells(["total".into(), Value::Missing, Value::Missing], &total));
         table

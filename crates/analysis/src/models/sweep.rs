@@ -279,13 +279,13 @@ mod tests {
         // By class, what differs between classes alone does not vary.
         let columns =
             [("size", Kind::Text), ("class", Kind::Text), ("units", Kind::Count), ("misses", Kind::Count)];
-        let mut table = Table::new("classes", "Misses by class", &columns[1..]);
-        table.row(row(&["a"], &[2, 5]));
-        table.row(row(&["b"], &[3, 4]));
-        table.total_row(row(&["total"], &[5, 9]));
-        let mut more = table.clone();
+        let mut classes = Table::new("classes", "Misses by class", &columns[1..]);
+        classes.row(row(&["a"], &[2, 5]));
+        classes.row(row(&["b"], &[3, 4]));
+        classes.total_row(row(&["total"], &[5, 9]));
+        let mut more = classes.clone();
         more.rows[1] = row(&["b"], &[3, 2]);
-        let machines = vec![(vec!["8K".into()], table.clone()), (vec!["16K".into()], more)];
+        let machines = vec![(vec!["8K".into()], classes), (vec!["16K".into()], more)];
         let swept = swept_rows(&["size".into()], machines);
         let rows = [("8K", "a", 2, 5), ("8K", "b", 3, 4), ("16K", "a", 2, 5), ("16K", "b", 3, 2)];
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::io;
 
 use events::record::{Entries, Entry, Mark, RecordShape};
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 use machine::{MergeableModel, Model, PerProcess};
 
 use super::{Addable, ClassSums, UnitClasses};
@@ -59,7 +59,7 @@ impl<M: MergeableModel> TotalsByClass<M> {
 }
 
 impl<M: MergeableModel> Consumer for TotalsByClass<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.models.map(image);
     }
 

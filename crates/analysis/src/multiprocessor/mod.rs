@@ -3,12 +3,16 @@
 mod replay;
 mod sampled;
 
+use std::collections::HashMap;
+
 use machine::{
-    CoherenceState, Multiprocessor, ProcessorCause, ProcessorRequest, Transaction, TransactionCounts,
+    CoherenceState, Multiprocessor, ProcessorCause, ProcessorCounts, ProcessorRequest, Transaction,
+    TransactionCounts,
 };
 
 pub use self::replay::{MultiprocessorReplay, ReplayProblems, replay};
-use table::{Kind, Table, Value};
+use crate::models::{ExecutionPart, UnitClasses};
+use table::{Column, Kind, Table, Value};
 
 fn cause_name(cause: ProcessorCause) -> &'static str {
     match cause {
@@ -24,14 +28,6 @@ fn cause_name(cause: ProcessorCause) -> &'static str {
     }
 }
 
-/// The counts of a processor: instructions, cycles, and cycles per instruction by cause.
-struct ProcessorRow {
-    instructions: u64,
-    units: u64,
-    /// Picoseconds.
-    time: [u64; 9],
-}
-
 /// The causes of a machine: only one with nodes waits for other nodes.
 fn causes(model: &Multiprocessor) -> impl Iterator<Item = ProcessorCause> {
     let has_nodes = model.interconnect().is_some();
@@ -40,43 +36,71 @@ fn causes(model: &Multiprocessor) -> impl Iterator<Item = ProcessorCause> {
 
 /// The cycles of each processor per instruction, by what they were spent on. Idle time is not part of the sum.
 pub fn by_processor(model: &Multiprocessor) -> Table {
-    let mut table = Table::new(
-        "processors",
-        "Cycles per instruction by processor",
-        &[("processor", Kind::Text), ("instructions", Kind::Count), ("cycles", Kind::Count)],
-    );
-    let columns = ["CPI"].into_iter().chain(causes(model).map(cause_name));
-    table.columns.extend(columns.map(|name| table::Column {
-        name: name.into(),
-        kind: if name == "idle" { Kind::Percent(1) } else { Kind::Real(3) },
-    }));
-    let mut whole = ProcessorRow { instructions: 0, units: 0, time: [0; 9] };
+    let mut table =
+        Table::new("processors", "Cycles per instruction by processor", &[("processor", Kind::Text)]);
+    table.columns.extend(columns(model));
     for (number, counts) in model.processors().enumerate() {
-        whole.instructions += counts.instructions;
-        whole.units += counts.units;
-        whole.time.iter_mut().zip(counts.time).for_each(|(sum, time)| *sum += time);
-        let row = ProcessorRow { instructions: counts.instructions, units: counts.units, time: counts.time };
-        table.row(cells(model, &number.to_string(), &row));
+        table.row(cells(model, [number.to_string().into()], counts));
     }
-    table.row(cells(model, "all", &whole));
+    table.row(cells(model, ["all".into()], &all(model)));
     table
 }
 
-fn cells(model: &Multiprocessor, name: &str, row: &ProcessorRow) -> Vec<Value> {
-    let idle = row.time[ProcessorCause::Idle as usize];
-    let (all, cycle) = (row.time.iter().sum::<u64>(), model.cycle());
-    let of = |time: u64| time as f64 / cycle as f64 / row.instructions as f64;
-    let mut cells: Vec<Value> =
-        vec![name.into(), row.instructions.into(), ((all - idle) / cycle).into(), of(all - idle).into()];
-    for cause in causes(model) {
-        let time = row.time[cause as usize];
-        cells.push(if cause == ProcessorCause::Idle {
-            (100.0 * time as f64 / all as f64).into()
-        } else {
-            of(time).into()
-        });
+/// The same of each class of units of work, and of what is outside of units, which has all idle time.
+pub fn by_class(model: &Multiprocessor, classes: &UnitClasses) -> Table {
+    let headings = [("class", Kind::Text), ("units", Kind::Count)];
+    let mut table = Table::new("classes", "Cycles per instruction by class of units of work", &headings);
+    table.columns.extend(columns(model));
+    let mut sums: HashMap<Option<u32>, ProcessorCounts> = HashMap::new();
+    for (unit, counts) in model.unit_counts() {
+        sums.entry(unit.and_then(|unit| classes.of(unit))).or_default().add(counts);
     }
-    cells
+    let counts_of = |part: ExecutionPart| match part {
+        ExecutionPart::Class(class) => sums.get(&Some(class)).copied().unwrap_or_default(),
+        ExecutionPart::OutsideUnits => sums.get(&None).copied().unwrap_or_default(),
+        ExecutionPart::Whole => all(model),
+    };
+    for (class, part) in classes.parts(|part| counts_of(part).whole()) {
+        let counts = counts_of(part);
+        let units = match part {
+            ExecutionPart::Class(_) => counts.units.into(),
+            _ => Value::Missing,
+        };
+        table.row(cells(model, [class.into(), units], &counts));
+    }
+    let whole = all(model);
+    table.total_row(cells(model, ["total".into(), whole.units.into()], &whole));
+    table
+}
+
+/// The counts of all processors.
+fn all(model: &Multiprocessor) -> ProcessorCounts {
+    let mut whole = ProcessorCounts::default();
+    model.processors().for_each(|counts| whole.add(counts));
+    whole
+}
+
+/// The columns of counts of processors.
+fn columns(model: &Multiprocessor) -> impl Iterator<Item = Column> {
+    let counts = ["instructions", "cycles"].map(|name| (name, Kind::Count));
+    let causes = causes(model).map(|cause| match cause {
+        ProcessorCause::Idle => (cause_name(cause), Kind::Percent(1)),
+        _ => (cause_name(cause), Kind::Real(3)),
+    });
+    let all = counts.into_iter().chain([("CPI", Kind::Real(3))]).chain(causes);
+    all.map(|(name, kind)| Column { name: name.into(), kind })
+}
+
+fn cells<const N: usize>(model: &Multiprocessor, names: [Value; N], row: &ProcessorCounts) -> Vec<Value> {
+    let idle = row.time[ProcessorCause::Idle as usize];
+    let (all, cycle) = (row.whole(), model.cycle());
+    let of = |time: u64| Value::from(time as f64 / cycle as f64 / row.instructions as f64);
+    let numbers = [row.instructions.into(), ((all - idle) / cycle).into(), of(all - idle)];
+    let causes = causes(model).map(|cause| match cause {
+        ProcessorCause::Idle => (100.0 * idle as f64 / all as f64).into(),
+        _ => of(row.time[cause as usize]),
+    });
+    names.into_iter().chain(numbers).chain(causes).collect()
 }
 
 /// Transactions on the bus: their number, their latency, and what they waited for each other.
@@ -128,7 +152,7 @@ pub fn requests(model: &Multiprocessor) -> Table {
         ("shared", CoherenceState::Shared),
         ("invalid (miss)", CoherenceState::Invalid),
     ];
-    let column = |name: &str| table::Column { name: name.into(), kind: Kind::Percent(1) };
+    let column = |name: &str| Column { name: name.into(), kind: Kind::Percent(1) };
     table.columns.extend(states.map(|(name, _)| column(name)));
     let instructions = model.instructions();
     let found = &model.memory().counts().requests;
@@ -207,15 +231,14 @@ impl NodeUse {
     /// How the nodes were used, if the machine has any.
     pub fn of(model: &Multiprocessor) -> Option<NodeUse> {
         let interconnect = model.interconnect()?;
-        let sum =
-            |of: &dyn Fn(&machine::ProcessorCounts) -> u64| model.processors().map(of).sum::<u64>() as f64;
+        let sum = |of: &dyn Fn(&ProcessorCounts) -> u64| model.processors().map(of).sum::<u64>() as f64;
         let seconds = model.elapsed() as f64 / 1e12;
         let idle = sum(&|counts| counts.time[ProcessorCause::Idle as usize]);
         let remote = sum(&|counts| counts.time[ProcessorCause::Remote as usize]);
         Some(NodeUse {
             units_a_second: sum(&|counts| counts.units) / seconds,
             operations_a_second: exchanged(model) as f64 / seconds,
-            waiting: 100.0 * remote / (sum(&machine::ProcessorCounts::whole) - idle),
+            waiting: 100.0 * remote / (sum(&ProcessorCounts::whole) - idle),
             interfaces: occupied(model, &interconnect.used().interfaces),
         })
     }
@@ -291,17 +314,17 @@ pub fn scaling(models: &[Multiprocessor]) -> Table {
             ("operations per second", Kind::Count),
             ("interfaces", Kind::Percent(1)),
         ];
-        table.columns.extend(columns.map(|(name, kind)| table::Column { name: name.into(), kind }));
+        table.columns.extend(columns.map(|(name, kind)| Column { name: name.into(), kind }));
     }
     let first = models.first().map_or(0, Multiprocessor::elapsed) as f64;
     for model in models {
         let elapsed = model.elapsed() as f64;
-        let sum = |of: fn(&machine::ProcessorCounts) -> u64| model.processors().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&ProcessorCounts) -> u64| model.processors().map(of).sum::<u64>() as f64;
         let (instructions, units) = (sum(|one| one.instructions), sum(|one| one.units));
         let cause = |cause: ProcessorCause| {
             model.processors().map(|processor| processor.time[cause as usize]).sum::<u64>() as f64
         };
-        let (all, idle) = (sum(machine::ProcessorCounts::whole), cause(ProcessorCause::Idle));
+        let (all, idle) = (sum(ProcessorCounts::whole), cause(ProcessorCause::Idle));
         let cpi = |time: f64| Value::from(time / model.cycle() as f64 / instructions);
         let of = |transaction: Transaction| transactions_of(model, transaction);
         let memory = of(Transaction::Memory);

@@ -17,7 +17,7 @@ const TABLE_14: &str = include_str!("../../paper/table14_scaled_minus_cached.csv
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaperFinding {
     /// The table, or the text.
-    pub place: &'static str,
+    pub source: &'static str,
     /// Which row, column or statement.
     pub subject: String,
     /// The printed value.
@@ -28,13 +28,13 @@ pub struct PaperFinding {
 
 impl PaperFinding {
     fn new(
-        place: &'static str,
+        source: &'static str,
         subject: impl ToString,
         printed: impl ToString,
         follows: impl ToString,
     ) -> PaperFinding {
         PaperFinding {
-            place,
+            source,
             subject: subject.to_string(),
             printed: printed.to_string(),
             follows: follows.to_string(),
@@ -61,7 +61,7 @@ pub fn findings() -> Table {
     let mut table = Table::new("paper-findings", "Where the 1997 paper contradicts itself", &columns);
     for finding in check() {
         table.row(vec![
-            finding.place.into(),
+            finding.source.into(),
             finding.subject.into(),
             finding.printed.into(),
             finding.follows.into(),
@@ -82,8 +82,8 @@ fn directions() -> Vec<PaperFinding> {
         ("Table 10", cell(TABLE_10, "sqlservr.exe", 3) < 0.0),
     ];
     let reversed = reversed.into_iter().filter(|(_, reversed)| *reversed);
-    let finding = |(place, _)| {
-        PaperFinding::new(place, "title", "original minus byte/word", "byte/word minus original")
+    let finding = |(source, _)| {
+        PaperFinding::new(source, "title", "original minus byte/word", "byte/word minus original")
     };
     reversed.map(finding).collect()
 }
@@ -155,7 +155,7 @@ fn delta(text: &str) -> i64 {
 }
 
 /// Each delta and percentage against the two counts before it, and the totals against the rows.
-fn transaction(place: &'static str, csv: &'static str) -> Vec<PaperFinding> {
+fn transaction(source: &'static str, csv: &'static str) -> Vec<PaperFinding> {
     let mut findings = Vec::new();
     let mut reversed = Vec::new();
     let mut sums = (0, 0);
@@ -166,24 +166,24 @@ fn transaction(place: &'static str, csv: &'static str) -> Vec<PaperFinding> {
         if printed == -follows && follows != 0 {
             reversed.push(name);
         } else if printed.abs() != follows.abs() {
-            findings.push(PaperFinding::new(place, format!("delta of {name}"), row[3], follows));
+            findings.push(PaperFinding::new(source, format!("delta of {name}"), row[3], follows));
         }
         let change = match mix::change(a as f64, b as f64) {
             Value::Real(change) => format!("{:+}%", change.round() as i64),
             _ => "N/A".into(),
         };
         if row[4].trim_start_matches('+') != change.trim_start_matches('+') {
-            findings.push(PaperFinding::new(place, format!("% delta of {name}"), row[4], change));
+            findings.push(PaperFinding::new(source, format!("% delta of {name}"), row[4], change));
         }
         if name == "total" {
             for (column, printed, sum) in [("original", a, sums.0), ("byte/word", b, sums.1)] {
                 if printed != sum {
-                    findings.push(PaperFinding::new(place, format!("total of {column}"), printed, sum));
+                    findings.push(PaperFinding::new(source, format!("total of {column}"), printed, sum));
                 }
             }
             let sum = mix::minus(sums.1, sums.0);
             if printed.abs() != sum.abs() {
-                findings.push(PaperFinding::new(place, "sum of the deltas", row[3], sum));
+                findings.push(PaperFinding::new(source, "sum of the deltas", row[3], sum));
             }
         } else {
             sums = (sums.0 + a, sums.1 + b);
@@ -192,7 +192,7 @@ fn transaction(place: &'static str, csv: &'static str) -> Vec<PaperFinding> {
     if !reversed.is_empty() {
         let subject = format!("sign of {} deltas, from {} on", reversed.len(), reversed[0]);
         findings.push(PaperFinding::new(
-            place,
+            source,
             subject,
             "original minus byte/word",
             "byte/word minus original",
@@ -347,8 +347,8 @@ fn statements() -> Vec<PaperFinding> {
         let follows = follows(&measured);
         let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         if format!("{follows:.decimals$}") != *printed {
-            let places = if follows.fract() == 0.0 { 0 } else { decimals.max(1) };
-            findings.push(PaperFinding::new("text", subject, printed, format!("{follows:.places$}")));
+            let digits = if follows.fract() == 0.0 { 0 } else { decimals.max(1) };
+            findings.push(PaperFinding::new("text", subject, printed, format!("{follows:.digits$}")));
         }
     }
     findings

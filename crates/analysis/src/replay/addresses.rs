@@ -9,7 +9,7 @@ use super::{Executed, Replay, ReplayOrder, Visitor};
 use table::{Kind, Table, Value};
 
 /// Rows of a table that is passed on.
-const TOGETHER: usize = 1 << 14;
+const BATCH_ROWS: usize = 1 << 14;
 
 /// Makes rows of addresses, and passes them on in tables of limited size.
 pub struct Addresses<'a, S: FnMut(&Table) -> io::Result<()>> {
@@ -51,7 +51,7 @@ fn first_column(replay: &Replay) -> usize {
 }
 
 /// The processor, process and thread of an instruction.
-fn place(trace: &Trace, executed: &Executed) -> [Value; 3] {
+fn location(trace: &Trace, executed: &Executed) -> [Value; 3] {
     let stream = &trace.streams()[executed.stream as usize];
     let processor = executed.processor.map(u64::from);
     [processor.into(), u64::from(stream.process).into(), u64::from(stream.thread).into()]
@@ -60,7 +60,7 @@ fn place(trace: &Trace, executed: &Executed) -> [Value; 3] {
 impl<S: FnMut(&Table) -> io::Result<()>> Visitor for Addresses<'_, S> {
     fn executed(&mut self, executed: &Executed) -> io::Result<()> {
         let block = executed.execution.block;
-        let at = place(self.replay.dictionary.trace, executed);
+        let at = location(self.replay.dictionary.trace, executed);
         let Replay { dictionary, accesses, filter, .. } = *self.replay;
         let mut data = accesses.of(block).iter().zip(executed.execution.addresses).peekable();
         let block = &dictionary.trace.blocks()[block as usize];
@@ -78,7 +78,7 @@ impl<S: FnMut(&Table) -> io::Result<()>> Visitor for Addresses<'_, S> {
                 self.row(&at, kind, address_of_word(address), access.size.into());
             }
         }
-        if self.table.rows.len() >= TOGETHER {
+        if self.table.rows.len() >= BATCH_ROWS {
             (self.sink)(&self.table)?;
             self.table.rows.clear();
         }

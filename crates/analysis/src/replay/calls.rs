@@ -29,7 +29,7 @@ pub enum Arrival {
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
 struct CallFrame {
-    place: u32,
+    region: u32,
     /// Its return address; None if the function was not entered by a call.
     return_address: Option<u64>,
     /// The stack pointer after its return; of a function that was not entered by a call, that at its entry. None if it is not known.
@@ -164,12 +164,12 @@ impl ActiveCalls {
         match before {
             Before::Nothing => {
                 self.frames.clear();
-                self.push(block.place, None, None, is_sought);
+                self.push(block.region, None, None, is_sought);
                 Arrival::Called
             }
             Before::Block(last) => self.after(last, block, is_sought),
             Before::Signal(last) => {
-                self.push(block.place, None, Some(Before::Block(last)), is_sought);
+                self.push(block.region, None, Some(Before::Block(last)), is_sought);
                 Arrival::Interrupted
             }
             Before::SignalReturn => self.after_signal(block, is_sought),
@@ -202,7 +202,7 @@ impl ActiveCalls {
             return self.returned(block, is_sought);
         }
         let waits_in_function = |stack: &LeftStack| {
-            !block.at_entry && stack.frames.last().is_some_and(|top| top.place == block.place)
+            !block.at_entry && stack.frames.last().is_some_and(|top| top.region == block.region)
         };
         let waits = || self.left.iter().rposition(waits_in_function).map(|stack| (stack, usize::MAX));
         if let Some((stack, frame)) = on_left_stack.or_else(waits) {
@@ -216,7 +216,7 @@ impl ActiveCalls {
         }
         if block.at_entry {
             self.begin_stack();
-            self.push(block.place, None, None, is_sought);
+            self.push(block.region, None, None, is_sought);
             return Arrival::Called;
         }
         self.emerge(block, is_sought)
@@ -228,7 +228,7 @@ impl ActiveCalls {
         match last.transfer {
             // A call to the next instruction only computes an address.
             Transfer::Call if block.address != last.end || block.at_entry => {
-                self.push(block.place, Some(last.end), None, is_sought);
+                self.push(block.region, Some(last.end), None, is_sought);
                 if let Some(frame) = self.frames.last_mut() {
                     frame.stack_pointer = self.stack_pointer.after_return(&last.stack);
                 }
@@ -260,9 +260,9 @@ impl ActiveCalls {
     /// A return: to the caller, or to the function that replaced it by a tail call.
     fn settle(&mut self, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         match self.frames.last() {
-            Some(top) if top.place == block.place => Arrival::Returned,
+            Some(top) if top.region == block.region => Arrival::Returned,
             Some(_) => {
-                self.replace(block.place, is_sought);
+                self.replace(block.region, is_sought);
                 Arrival::Returned
             }
             None => self.emerge(block, is_sought),
@@ -278,7 +278,7 @@ impl ActiveCalls {
             self.frames.truncate(frame);
             return self.settle(block, is_sought);
         }
-        if self.frames.last().is_some_and(|top| top.place == block.place) {
+        if self.frames.last().is_some_and(|top| top.region == block.region) {
             return Arrival::Within;
         }
         // Into the middle of a function with an open call: longjmp.
@@ -288,10 +288,10 @@ impl ActiveCalls {
         }
         if is_computed && self.enters_other_stack(block) {
             self.begin_stack();
-            self.push(block.place, None, None, is_sought);
+            self.push(block.region, None, None, is_sought);
             return Arrival::Called;
         }
-        self.replace(block.place, is_sought);
+        self.replace(block.region, is_sought);
         Arrival::Replaced
     }
 
@@ -304,7 +304,7 @@ impl ActiveCalls {
         // A call that waits has a frame: the stack pointer is below that at its entry.
         let is_open = |frame: &CallFrame| now.zip(frame.stack_pointer).is_none_or(|(now, entry)| now < entry);
         let oldest = self.frames.len().saturating_sub(SEARCHED);
-        let waits = |frame: &CallFrame| frame.place == block.place && is_open(frame);
+        let waits = |frame: &CallFrame| frame.region == block.region && is_open(frame);
         self.frames[oldest..].iter().rposition(waits).map(|frame| oldest + frame)
     }
 
@@ -362,13 +362,13 @@ impl ActiveCalls {
 
     fn emerge(&mut self, block: &BlockFacts, is_sought: impl Fn(u32) -> bool) -> Arrival {
         self.frames.clear();
-        self.push(block.place, None, None, is_sought);
+        self.push(block.region, None, None, is_sought);
         Arrival::Emerged
     }
 
     fn push(
         &mut self,
-        place: u32,
+        region: u32,
         return_address: Option<u64>,
         interrupted: Option<Before>,
         is_sought: impl Fn(u32) -> bool,
@@ -377,14 +377,14 @@ impl ActiveCalls {
             self.frames.drain(..DEEPEST / 2);
             self.forgotten += DEEPEST / 2;
         }
-        let inside = self.is_inside() || is_sought(place);
+        let inside = self.is_inside() || is_sought(region);
         let stack_pointer = self.stack_pointer.now();
-        self.frames.push(CallFrame { place, return_address, stack_pointer, interrupted, inside });
+        self.frames.push(CallFrame { region, return_address, stack_pointer, interrupted, inside });
     }
 
-    fn replace(&mut self, place: u32, is_sought: impl Fn(u32) -> bool) {
+    fn replace(&mut self, region: u32, is_sought: impl Fn(u32) -> bool) {
         let Some(top) = self.frames.pop() else { return };
-        self.push(place, top.return_address, top.interrupted, is_sought);
+        self.push(region, top.return_address, top.interrupted, is_sought);
         if let Some(frame) = self.frames.last_mut() {
             frame.stack_pointer = top.stack_pointer;
         }

@@ -20,8 +20,8 @@ pub struct Dictionary<'a> {
     pub names: &'a Names,
     /// The blocks, by number.
     pub blocks: Vec<BlockFacts>,
-    /// The functions and sections that [`BlockFacts::place`] refers to.
-    pub places: Vec<CodePlace>,
+    /// The functions and sections that [`BlockFacts::region`] refers to.
+    pub regions: Vec<ProgramRegion>,
 }
 
 /// Static facts on a block.
@@ -31,8 +31,8 @@ pub struct BlockFacts {
     pub address: u64,
     /// The address after its last instruction.
     pub end: u64,
-    /// The index in [`Dictionary::places`] of the place that it begins in.
-    pub place: u32,
+    /// The index in [`Dictionary::regions`] of the region that it begins in.
+    pub region: u32,
     /// Whether it begins at an entry of its function: at its first instruction, or at the second entry that functions of
     /// some instruction sets have.
     pub at_entry: bool,
@@ -81,7 +81,7 @@ pub enum Transfer {
 
 /// A function, a section without functions, or the unnamed code of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CodePlace {
+pub struct ProgramRegion {
     /// Its name; None for code without one.
     pub name: Option<Arc<FunctionName>>,
     /// The function's symbol, if it is a function.
@@ -95,9 +95,9 @@ pub struct CodePlace {
 impl<'a> Dictionary<'a> {
     /// For all blocks of a trace.
     pub fn new(trace: &'a Trace, names: &'a Names) -> Dictionary<'a> {
-        let mut places = CodePlaces::default();
-        let blocks = trace.blocks().iter().map(|block| places.facts(names, block)).collect();
-        Dictionary { trace, names, blocks, places: places.places }
+        let mut regions = ProgramRegions::default();
+        let blocks = trace.blocks().iter().map(|block| regions.facts(names, block)).collect();
+        Dictionary { trace, names, blocks, regions: regions.regions }
     }
 
     /// Static facts on a block.
@@ -106,9 +106,9 @@ impl<'a> Dictionary<'a> {
         &self.blocks[block as usize]
     }
 
-    /// The name of a place, and the offset of an address in it: `image!function+0x10`.
-    pub fn label(&self, place: u32, address: u64) -> String {
-        self.places[place as usize].label(address)
+    /// The name of a region, and the offset of an address in it: `image!function+0x10`.
+    pub fn label(&self, region: u32, address: u64) -> String {
+        self.regions[region as usize].label(address)
     }
 
     /// The name of an address in an image that has blocks.
@@ -119,12 +119,12 @@ impl<'a> Dictionary<'a> {
 
 /// The name of the code at an address, with its distance from the beginning of the function.
 pub(crate) fn label(names: &Names, image: Option<u32>, address: u64) -> Option<String> {
-    let NamedCode { name, symbol, start } = names.place(image, address)?;
+    let NamedCode { name, symbol, start } = names.code(image, address)?;
     let image = name.image.clone();
-    Some(CodePlace { name: Some(name), symbol, image, start }.label(address))
+    Some(ProgramRegion { name: Some(name), symbol, image, start }.label(address))
 }
 
-impl CodePlace {
+impl ProgramRegion {
     pub(crate) fn label(&self, address: u64) -> String {
         let Some(name) = &self.name else {
             let image = if self.image == NO_IMAGE { String::new() } else { format!("{}!", self.image) };
@@ -144,26 +144,26 @@ impl CodePlace {
 /// The name by which [`Names::image`] refers to code outside images.
 const NO_IMAGE: &str = "(none)";
 
-/// The places of blocks, numbered in the order in which they are first met.
+/// The regions of blocks, numbered in the order in which they are first met.
 #[derive(Default)]
-pub(crate) struct CodePlaces {
-    /// The places, by number.
-    pub places: Vec<CodePlace>,
+pub(crate) struct ProgramRegions {
+    /// The regions, by number.
+    pub regions: Vec<ProgramRegion>,
     /// By image, first address, and whether it is a function: one can begin where its section does.
     numbers: HashMap<(Option<u32>, u64, bool), u32>,
 }
 
-impl CodePlaces {
+impl ProgramRegions {
     /// Static facts on a block.
     pub fn facts(&mut self, names: &Names, block: &Block) -> BlockFacts {
-        let place = self.number(names, block.image, block.address);
-        let start = self.places[place as usize].start;
+        let region = self.number(names, block.image, block.address);
+        let start = self.regions[region as usize].start;
         let (set, last) = (block.instruction_set, block.words.last());
         let entries = [start, start.wrapping_add(set.second_entry())];
         BlockFacts {
             address: block.address,
             end: block.end(),
-            place,
+            region,
             at_entry: entries.contains(&block.address),
             transfer: last.and_then(|&word| set.summary(word)).map_or(Transfer::None, Transfer::of),
             stack: StackUse::new(set, &block.words),
@@ -173,14 +173,14 @@ impl CodePlaces {
     }
 
     fn number(&mut self, names: &Names, image: Option<u32>, address: u64) -> u32 {
-        let found = names.place(image, address);
-        let start = found.as_ref().map_or(0, |place| place.start);
-        let (name, symbol) = found.map(|place| (place.name, place.symbol)).unzip();
+        let found = names.code(image, address);
+        let start = found.as_ref().map_or(0, |region| region.start);
+        let (name, symbol) = found.map(|region| (region.name, region.symbol)).unzip();
         let symbol = symbol.flatten();
         *self.numbers.entry((image, start, symbol.is_some())).or_insert_with(|| {
-            let place = CodePlace { name, symbol, image: names.image(image), start };
-            self.places.push(place);
-            self.places.len() as u32 - 1
+            let region = ProgramRegion { name, symbol, image: names.image(image), start };
+            self.regions.push(region);
+            self.regions.len() as u32 - 1
         })
     }
 }

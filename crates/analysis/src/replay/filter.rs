@@ -12,7 +12,7 @@ use trace::{Chunk, ExecutionMode, Trace};
 
 use super::accesses::Accesses;
 use super::calls::ActiveCalls;
-use super::dictionary::{CodePlace, Dictionary};
+use super::dictionary::{Dictionary, ProgramRegion};
 use crate::names::{FunctionName, Names};
 use crate::similar::{hint, similar};
 
@@ -93,7 +93,7 @@ pub struct Filter {
     streams: Vec<Option<Range<u64>>>,
     /// By block; empty if the selection does not depend on addresses of instructions.
     code: Vec<CodeFilter>,
-    /// If functions are selected with their callees: by place, whether it is a selected function.
+    /// If functions are selected with their callees: by region, whether it is a selected function.
     callers: Option<Vec<bool>>,
     data_range: Option<RangeInclusive<u64>>,
     instructions: Option<RangeInclusive<u64>>,
@@ -123,12 +123,12 @@ impl Filter {
         let code = if by_address { code(selection, dictionary)? } else { Vec::new() };
         let callers = (selection.with_callees && !selection.functions.is_empty()).then(|| {
             let functions = SelectedFunctions::new(&selection.functions, dictionary.names);
-            let is_selected = |place: &CodePlace| {
-                let name = place.name.as_deref();
-                let symbol = place.symbol.as_deref();
-                name.is_some_and(|name| functions.named(name, symbol, place.start).contains(&true))
+            let is_selected = |region: &ProgramRegion| {
+                let name = region.name.as_deref();
+                let symbol = region.symbol.as_deref();
+                name.is_some_and(|name| functions.named(name, symbol, region.start).contains(&true))
             };
-            dictionary.places.iter().map(is_selected).collect()
+            dictionary.regions.iter().map(is_selected).collect()
         });
         let is_selected = streams(selection, dictionary.trace)?.into_iter().zip(0..);
         let chunks =
@@ -136,15 +136,6 @@ impl Filter {
         let streams = is_selected.map(|(is_selected, stream)| is_selected.then(|| chunks(stream))).collect();
         let instruction_set = dictionary.trace.instruction_set();
         Ok(Filter { instruction_set, streams, code, callers, data_range, instructions, units })
-    }
-
-    /// The same filter, for one process only.
-    pub fn of_process(&self, trace: &Trace, process: u32) -> Filter {
-        let mut filter = self.clone();
-        let others =
-            filter.streams.iter_mut().zip(trace.streams()).filter(|(_, stream)| stream.process != process);
-        others.for_each(|(chunks, _)| *chunks = None);
-        filter
     }
 
     /// Whether a chunk must be read: it can have selected instructions, or shows where control went from one.
@@ -160,6 +151,11 @@ impl Filter {
             Some(units) if self.units.is_some() => units.contains(&first),
             Some(_) => self.instructions.as_ref().is_none_or(reaches),
         }
+    }
+
+    /// The first unit of work that can be selected, if units are.
+    pub(super) fn first_unit(&self) -> Option<u64> {
+        self.units.as_ref().map(|units| *units.start())
     }
 
     /// Whether everything in the selected threads is selected.
@@ -213,7 +209,7 @@ impl Filter {
         position.instructions = first.saturating_add(length as u64);
         let inside = self.callers.as_ref().is_some_and(|callers| {
             let facts = dictionary.facts(execution.block);
-            position.calls.block(facts, execution.addresses, |place| callers[place as usize]);
+            position.calls.block(facts, execution.addresses, |region| callers[region as usize]);
             position.calls.is_inside()
         });
         let code = if inside { None } else { self.code.get(execution.block as usize) };
@@ -305,7 +301,7 @@ fn code(selection: &Selection, dictionary: &Dictionary) -> Result<Vec<CodeFilter
     match (functions.absent(), absent_images.first()) {
         (Some(name), _) => {
             let functions =
-                dictionary.places.iter().filter_map(|place| Some(place.name.as_ref()?.function.clone()));
+                dictionary.regions.iter().filter_map(|region| Some(region.name.as_ref()?.function.clone()));
             Err(NotInTrace::Function(name.clone(), similar(SymbolPattern::new(name).name(), functions)))
         }
         (_, Some(name)) => {
@@ -343,8 +339,8 @@ impl<'a> SelectedFunctions<'a> {
 
     /// Whether the instruction at an address is of one of the functions.
     fn has(&mut self, names: &Names, image: Option<u32>, address: u64) -> bool {
-        let (name, symbol, start) = match names.place(image, address) {
-            Some(place) => (place.name, place.symbol, place.start),
+        let (name, symbol, start) = match names.code(image, address) {
+            Some(region) => (region.name, region.symbol, region.start),
             None => (names.name(image, address), None, address),
         };
         let key = (name, start);
@@ -377,7 +373,7 @@ impl<'a> SelectedFunctions<'a> {
 }
 
 fn streams(selection: &Selection, trace: &Trace) -> Result<Vec<bool>, NotInTrace> {
-    let is = |stream: &trace::Stream, (process, thread): (u32, Option<u32>)| {
+    let is = |stream: &trace::ThreadStream, (process, thread): (u32, Option<u32>)| {
         stream.process == process && thread.is_none_or(|thread| stream.thread == thread)
     };
     for &one in &selection.threads {

@@ -56,8 +56,8 @@ impl<W: Write> Visitor for FunctionTrace<'_, W> {
         }
         let depth = calls.depth();
         let address =
-            if facts.at_entry { self.dictionary.places[facts.place as usize].start } else { facts.address };
-        let label = self.dictionary.label(facts.place, address);
+            if facts.at_entry { self.dictionary.regions[facts.region as usize].start } else { facts.address };
+        let label = self.dictionary.label(facts.region, address);
         let indent = 2 * depth.min(INDENTED);
         let deep = if depth > INDENTED { format!("[{depth}] ") } else { String::new() };
         self.text.thread(executed.stream, executed.before)?;

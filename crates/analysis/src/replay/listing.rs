@@ -88,14 +88,14 @@ impl<'a, W: Write> Listing<'a, W> {
         let facts = self.dictionary.facts(block);
         let came = self.last.replace(block).map(|last| *self.dictionary.facts(last));
         let stays = came.is_some_and(|last| {
-            last.place == facts.place && !(last.transfer == Transfer::Call && facts.at_entry)
+            last.region == facts.region && !(last.transfer == Transfer::Call && facts.at_entry)
         });
         if stays {
             return Ok(());
         }
         let block = &self.dictionary.trace.blocks()[block as usize];
         let address = block.address_of(index);
-        let label = self.dictionary.label(facts.place, address);
+        let label = self.dictionary.label(facts.region, address);
         match self.dictionary.names.location(block.image, address) {
             Some(source) => self.text.heading(&format!("{label}:  {}", describe(&source))),
             None => self.text.heading(&format!("{label}:")),

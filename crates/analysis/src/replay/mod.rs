@@ -19,8 +19,8 @@ mod text;
 pub use accesses::{AccessInstruction, Accesses};
 pub use addresses::Addresses;
 pub use calls::{ActiveCalls, Arrival};
-pub use dictionary::{BlockFacts, CodePlace, Dictionary, Transfer};
-pub(crate) use dictionary::{CodePlaces, label};
+pub use dictionary::{BlockFacts, Dictionary, ProgramRegion, Transfer};
+pub(crate) use dictionary::{ProgramRegions, label};
 pub use filter::{Filter, NotInTrace, SelectedInstructions, Selection};
 pub use functions::FunctionTrace;
 pub use listing::Listing;
@@ -33,8 +33,9 @@ use std::sync::mpsc::Receiver;
 use std::thread::Scope;
 
 use events::record::{Entries, Entry, Execution, Mark};
-use trace::Chunk;
+use trace::{Chunk, Trace};
 
+use crate::names::Names;
 use filter::ReplayPosition;
 use source::{RecordBatch, RecordSlice};
 pub(crate) use text::host_process;
@@ -86,6 +87,20 @@ pub struct Replay<'a> {
 }
 
 impl Replay<'_> {
+    /// Prepares the replay of a part of a trace, and calls `work` with it.
+    pub fn of_part<T>(
+        trace: &Trace,
+        selection: &Selection,
+        order: ReplayOrder,
+        work: impl FnOnce(&Replay) -> T,
+    ) -> Result<T, NotInTrace> {
+        let names = Names::of_trace(trace);
+        let dictionary = Dictionary::new(trace, &names);
+        let accesses = Accesses::new(trace);
+        let filter = Filter::new(selection, &dictionary)?;
+        Ok(work(&Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order }))
+    }
+
     /// Replays the selected streams to a visitor. Chunks that cannot be read are skipped, and their errors returned.
     /// `progress` is called with the number of instructions replayed since the last call.
     pub fn run(

@@ -2,6 +2,7 @@
 
 use events::record::{Entries, Entry, Event, Mark};
 use events::{Consumer, Thread};
+use machine::{Model, WarmUp};
 use trace::Error;
 
 use super::filter::{self, ReplayPosition};
@@ -9,6 +10,20 @@ use super::{Replay, SelectedInstructions};
 use crate::names::images_of;
 
 impl Replay<'_> {
+    /// Simulates a model on the selected part of the trace, whose first units of work warm it up. Returns it with the errors of chunks
+    /// that cannot be read. `progress` as in [`Replay::run_consumer`].
+    pub fn run_model<M: Model, E>(
+        &self,
+        model: M,
+        warm_up: u64,
+        progress: &mut dyn FnMut(u64) -> Result<(), E>,
+    ) -> Result<(WarmUp<M>, Vec<Error>), E> {
+        let first = self.filter.first_unit().or_else(|| self.dictionary.trace.first_unit()).unwrap_or(0);
+        let mut model = WarmUp::new(model, first..first.saturating_add(warm_up));
+        let problems = self.run_consumer(&mut model, progress)?;
+        Ok((model, problems))
+    }
+
     /// Passes the selected part of the trace to a consumer: blocks of which every instruction is selected, and before all the classes
     /// of units of work. Chunks that
     /// cannot be read are skipped, and their errors returned. `progress` is called with the number of instructions read
@@ -73,7 +88,7 @@ impl Replay<'_> {
                     }
                 }
                 Entry::Mark(mark) => {
-                    // Names and places of memory, and why the kernel was entered, depend on marks of all records.
+                    // Names and addresses of memory, and why the kernel was entered, depend on marks of all records.
                     let is_of_all =
                         matches!(mark, Mark::Heap(_) | Mark::Mapping(_)) || mark.enters_or_leaves_kernel();
                     if self.filter.mark(position, mark) || is_of_all {

@@ -75,7 +75,7 @@ impl<T> CallStack<T> {
         let depth = self.calls.depth();
         // A return may find that a tail call that was not recorded replaced the caller.
         let is_back = arrival == Arrival::Returned
-            && self.entries.get(depth).is_some_and(|(place, _)| *place == block.place);
+            && self.entries.get(depth).is_some_and(|(region, _)| *region == block.region);
         let kept = if is_back { depth + 1 } else { depth };
         let mut last = None;
         while self.entries.len() > kept {
@@ -85,7 +85,7 @@ impl<T> CallStack<T> {
         if !is_back {
             let replaced = last.filter(|_| matches!(arrival, Arrival::Replaced | Arrival::Returned));
             let value = entered(context, self.top(), replaced);
-            self.entries.push((block.place, value));
+            self.entries.push((block.region, value));
         }
     }
 

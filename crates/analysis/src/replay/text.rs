@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use events::record::{Heap, Mark, Register};
 use image::SourceLocation;
-use trace::{Stream, Trace};
+use trace::{ThreadStream, Trace};
 
 use super::listing::{EffectPart, effect_column};
 
@@ -173,19 +173,19 @@ impl<'a, W: Write> ListingText<'a, W> {
 
     fn hexadecimal(&mut self, number: u64) {
         let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
-        for place in (0..digits).rev() {
-            self.line.push(b"0123456789abcdef"[(number >> (4 * place) & 15) as usize]);
+        for digit in (0..digits).rev() {
+            self.line.push(b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]);
         }
     }
 }
 
 /// The host's number of a stream's process.
-pub(crate) fn host_process(trace: &Trace, stream: &Stream) -> u32 {
+pub(crate) fn host_process(trace: &Trace, stream: &ThreadStream) -> u32 {
     if stream.host_process == 0 { trace.header().process } else { stream.host_process }
 }
 
 /// A thread in the notation of the command line.
-pub(super) fn thread(stream: &Stream) -> String {
+pub(super) fn thread(stream: &ThreadStream) -> String {
     format!("{}.{}", stream.process, stream.thread)
 }
 

@@ -93,7 +93,7 @@ pub fn of_trace(trace: &Trace) -> Result<(RunCounts, Vec<trace::Error>), NotInTr
         environment: header.environment.clone(),
         notes: Vec::new(),
     };
-    let loaded = |image: &events::Image| LoadedImage {
+    let loaded = |image: &events::MappedImage| LoadedImage {
         path: image.path.clone(),
         start: image.start,
         end: image.end,

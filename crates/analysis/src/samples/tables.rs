@@ -113,9 +113,9 @@ pub fn without_calls(mut table: Table) -> Table {
 
 /// Adds the error of each share to a table with samples, and, if it has executed instructions, their share and the difference.
 pub fn with_errors(mut table: Table, samples: u64) -> Table {
-    let place = |table: &Table, name: &str| table.columns.iter().position(|column| column.name == name);
-    let (Some(hits), Some(shares)) = (place(&table, SAMPLES), place(&table, "share")) else { return table };
-    let executed = place(&table, INSTRUCTIONS);
+    let column = |table: &Table, name: &str| table.columns.iter().position(|column| column.name == name);
+    let (Some(hits), Some(shares)) = (column(&table, SAMPLES), column(&table, "share")) else { return table };
+    let executed = column(&table, INSTRUCTIONS);
     let count = |row: &[Value], column: usize| match row[column] {
         Value::Integer(number) => u64::try_from(number).unwrap_or(0),
         _ => 0,

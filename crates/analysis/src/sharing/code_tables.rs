@@ -8,7 +8,7 @@ use trace::Trace;
 
 use super::node_tables::INTERCONNECT_COLUMNS;
 use super::{SharingAnalysis, SharingCounts};
-use crate::models::{ExecutionPart, Grouping, Rows, cells, headings, instruction_key, key};
+use crate::models::{ExecutionPart, Grouping, OwnRows, cells, headings, instruction_key, key};
 use crate::names::Names;
 use crate::replay::Dictionary;
 use table::{Column, Kind, Table, Value};
@@ -80,11 +80,11 @@ pub fn by_class(sharing: &SharingAnalysis) -> Table {
 }
 
 /// Functions, lines or instructions that needed the bus in a part of the execution, those with most operations first; and the total.
-pub fn by_code(sharing: &SharingAnalysis, part: ExecutionPart, rows: Rows, trace: &Trace) -> Table {
+pub fn by_code(sharing: &SharingAnalysis, part: ExecutionPart, rows: OwnRows, trace: &Trace) -> Table {
     let (grouping, name) = match rows {
-        Rows::Line => (Grouping::Line, "lines"),
-        Rows::Instruction => (Grouping::Instruction, "instructions"),
-        Rows::Function | Rows::Unit => (Grouping::Function, "functions"),
+        OwnRows::Line => (Grouping::Line, "lines"),
+        OwnRows::Instruction => (Grouping::Instruction, "instructions"),
+        OwnRows::Function | OwnRows::Unit => (Grouping::Function, "functions"),
     };
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
@@ -107,7 +107,7 @@ pub fn by_code(sharing: &SharingAnalysis, part: ExecutionPart, rows: Rows, trace
     let mut table = Table::new(name, format!("Operations on the bus of {name}"), headings(grouping));
     table.columns.push(Column { name: "share".into(), kind: Kind::Percent(1) });
     table.columns.extend(columns(sharing));
-    let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
+    let label = |block, address| Some(dictionary.label(dictionary.facts(block).region, address));
     let weight = |counts: &SharingCounts| sharing.weight(counts);
     let mut rows: Vec<_> = sums.into_iter().collect();
     rows.sort_by(|(a, of_a), (b, of_b)| weight(of_b).cmp(&weight(of_a)).then_with(|| a.cmp(b)));

@@ -66,7 +66,7 @@ fn notes(sharing: &SharingAnalysis, table: &mut Table) {
     );
     if sharing.not_attributed > 0 {
         table.notes.push(format!(
-            "{} operations are of so many other places that they are in no row.",
+            "{} operations are at so many other addresses that they are in no row.",
             sharing.not_attributed
         ));
     }
@@ -111,7 +111,7 @@ fn lines(sharing: &SharingAnalysis) -> BTreeMap<u32, SharingGroup<'_>> {
 /// Where the line was written before it moved.
 fn writers(sharing: &SharingAnalysis, group: &SharingGroup, trace: &Trace) -> Value {
     let name = |access: &super::SharedAccess| {
-        access.key.writer.map_or(String::new(), |writer| sharing.place(writer, trace))
+        access.key.writer.map_or(String::new(), |writer| sharing.location(writer, trace))
     };
     let mut names = group.names(name);
     names.retain(|name| !name.is_empty());
@@ -119,7 +119,7 @@ fn writers(sharing: &SharingAnalysis, group: &SharingGroup, trace: &Trace) -> Va
 }
 
 fn missed_in(sharing: &SharingAnalysis, group: &SharingGroup, trace: &Trace) -> Value {
-    listed(&group.names(|access| sharing.place(access.key.by, trace))).into()
+    listed(&group.names(|access| sharing.location(access.key.by, trace))).into()
 }
 
 /// The variables and blocks of the heap on lines that moved in a part of the execution, those with most operations first.
@@ -141,7 +141,7 @@ pub fn by_data(sharing: &SharingAnalysis, part: ExecutionPart, trace: &Trace) ->
         let described = &sharing.layout.arrays()[array as usize];
         let mut row = vec![
             sharing.layout.name(array, member).into(),
-            described.place.clone().into(),
+            described.location.clone().into(),
             described.shape.clone().into(),
             thread_names(&group.threads(), trace).into(),
             diagnosis.as_ref().map(|diagnosis| diagnosis.kind).into(),

@@ -74,7 +74,7 @@ impl SharingAnalysis {
     }
 
     /// The line of source of an access and its function, or only its function.
-    pub(super) fn place(&self, access: ThreadAccess, trace: &Trace) -> String {
+    pub(super) fn location(&self, access: ThreadAccess, trace: &Trace) -> String {
         let Some(block) = trace.blocks().get(access.block as usize) else { return String::new() };
         let address = block.address_of(self.code_access(access).index as usize);
         let function = &self.names.name(block.image, address).function;

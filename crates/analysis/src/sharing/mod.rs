@@ -11,7 +11,7 @@ mod tables;
 use std::collections::{BTreeMap, HashMap};
 
 use events::record::{Entries, Entry, Execution, Mark, RecordShape};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::{Block, BlockId, Consumer, MappedImage, Thread};
 use machine::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherenceCheck, CoherentMemory, DataTlbs,
     Machine, Model, NodeMemory, SharingClass,
@@ -113,7 +113,7 @@ struct ThreadAccess {
 /// The store that made a line's copy the only one.
 type LineWriter = ThreadAccess;
 
-/// Accesses of one instruction in one thread to one place of a line that moved between processors, from where it was
+/// Accesses of one instruction in one thread to one part of a line that moved between processors, from where it was
 /// written last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct AccessKey {
@@ -325,10 +325,10 @@ impl SharingAnalysis {
             while at < end {
                 // An access that is not aligned may use two lines.
                 let part = (end - at).min(line - at % line) as u8;
-                let place = self.spaces.physical_address(thread.process, at, is_store);
-                let event = self.memory.access(processor, place, part, is_store);
+                let physical = self.spaces.physical_address(thread.process, at, is_store);
+                let event = self.memory.access(processor, physical, part, is_store);
                 if let Some(check) = &mut self.check {
-                    check.accessed(&mut self.memory, (processor, place, is_store), event.as_ref());
+                    check.accessed(&mut self.memory, (processor, physical, is_store), event.as_ref());
                 }
                 if let Some(event) = event {
                     self.event(thread, processor, execution.block, number, at, &event);
@@ -453,7 +453,7 @@ impl SharingAnalysis {
 }
 
 impl Consumer for SharingAnalysis {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.names.add(image);
         self.layout.add_image(image);
     }

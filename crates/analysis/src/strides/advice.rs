@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use image::Variable;
 use machine::{Cache, Holds, Machine};
 
-use super::{By, Count, Patterns, Series};
+use super::{Count, Patterns, Series, StrideRows};
 use crate::models::ExecutionPart;
 use table::{Kind, Table, Value, separated};
 
@@ -36,8 +36,8 @@ struct ArrayWalk<'a> {
     strides: Vec<Count>,
 }
 
-/// Advice on the walks of lines through arrays (by [`By::ArrayWalk`]) and on arrays (by
-/// [`By::Array`]), both counted with [`ADVICE`]; with a machine, on its caches.
+/// Advice on the walks of lines through arrays (by [`StrideRows::ArrayWalk`]) and on arrays (by
+/// [`StrideRows::Array`]), both counted with [`ADVICE`]; with a machine, on its caches.
 pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) -> Table {
     let columns =
         [("line", Kind::Text), ("array", Kind::Text), ("references", Kind::Count), ("advice", Kind::Text)];
@@ -61,8 +61,8 @@ pub fn advice(lines: &Patterns, arrays: &Patterns, machine: Option<&Machine>) ->
     for array in self::walks(arrays) {
         if let Some((step, share)) = array.again() {
             let of = |walk: &&ArrayWalk| walk.variable == array.variable && !walk.is_store;
-            let places = walks.iter().filter(of).filter_map(|walk| walk.line.clone());
-            let line = Some(places.collect::<Vec<_>>().join(" ")).filter(|line| !line.is_empty());
+            let lines = walks.iter().filter(of).filter_map(|walk| walk.line.clone());
+            let line = Some(lines.collect::<Vec<_>>().join(" ")).filter(|line| !line.is_empty());
             let text = format!(
                 "{share:.0} % of the loads are of the element loaded {step} before: keep it in a variable (scalar replacement)"
             );
@@ -147,25 +147,25 @@ impl ArrayWalk<'_> {
         )
     }
 
-    /// Whether the elements of a walk with this pitch map to fewer places of a cache than there are elements.
+    /// Whether the elements of a walk with this pitch map to fewer sets of a cache than there are elements.
     fn collides(&self, pitch: u64, cache: &Cache) -> bool {
         let way = cache.size / u64::from(cache.ways.max(1));
         let steps = self.variable.size / pitch.max(1);
-        self.places(pitch, cache) * u64::from(cache.ways) < steps.min(way / cache.line.max(1))
+        self.sets(pitch, cache) * u64::from(cache.ways) < steps.min(way / cache.line.max(1))
     }
 
     /// The number of sets of a cache that a walk with this pitch uses.
-    fn places(&self, pitch: u64, cache: &Cache) -> u64 {
+    fn sets(&self, pitch: u64, cache: &Cache) -> u64 {
         let way = cache.size / u64::from(cache.ways.max(1));
         way / divisor(pitch, way).max(cache.line).max(1)
     }
 
     fn collision(&self, pitch: u64, cache: &Cache) -> String {
-        let (places, name) = (self.places(pitch, cache), &cache.name);
-        let places = if places == 1 { "one set".into() } else { format!("{places} sets") };
+        let (sets, name) = (self.sets(pitch, cache), &cache.name);
+        let sets = if sets == 1 { "one set".into() } else { format!("{sets} sets") };
         let rows = if self.variable.is_column_major { "columns" } else { "rows" };
         format!(
-            "is traversed with a stride that maps to {places} of the {name}: make its {rows} one cache line longer"
+            "is traversed with a stride that maps to {sets} of the {name}: make its {rows} one cache line longer"
         )
     }
 
@@ -212,7 +212,7 @@ impl Patterns<'_> {
     fn walk(&self, series: &Series) -> Option<(Option<String>, &Variable)> {
         let array = self.array_of(series)?;
         let variable = self.memory()?.arrays()[array as usize].variable.as_ref()?;
-        let line = (self.by() == By::Walk).then(|| self.site(series.group));
+        let line = (self.by() == StrideRows::Walk).then(|| self.site(series.group));
         let line = line.and_then(|(block, index)| match self.line(block, index) {
             Value::Text(line) => Some(line),
             _ => None,

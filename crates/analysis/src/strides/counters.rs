@@ -74,7 +74,7 @@ impl SeriesCounters {
         if number == FEW {
             return few.collect();
         }
-        let (chunk, start) = place(number, self.width, self.power);
+        let (chunk, start) = slot(number, self.width, self.power);
         let small = &self.chunks[chunk][start..start + self.width];
         let mut counts: Vec<u64> = small.iter().copied().map(u64::from).collect();
         few.for_each(|(slot, count)| counts[slot] += count);
@@ -85,12 +85,12 @@ impl SeriesCounters {
     #[inline(always)]
     pub fn sums(&mut self, series: u32) -> CounterSums<'_> {
         if self.numbers[series as usize] == FEW {
-            self.ask(series);
+            self.count_access(series);
         }
         match self.numbers[series as usize] {
             FEW => CounterSums::Few(&mut self.few[series as usize].0),
             number => {
-                let (chunk, start) = place(number, self.width, self.power);
+                let (chunk, start) = slot(number, self.width, self.power);
                 let small = &mut self.chunks[chunk][start..start + self.width];
                 CounterSums::Many(Many { small, beyond: &mut self.few[series as usize].0 })
             }
@@ -98,7 +98,7 @@ impl SeriesCounters {
     }
 
     /// Makes a series dense when it is accessed often.
-    fn ask(&mut self, series: u32) {
+    fn count_access(&mut self, series: u32) {
         let (few, times) = &mut self.few[series as usize];
         *times = times.saturating_add(1);
         if *times >= FREQUENT || few.len() > MOST_FEW {
@@ -119,7 +119,7 @@ impl SeriesCounters {
         if self.many == self.room {
             return;
         }
-        let (chunk, _) = place(self.many, self.width, self.power);
+        let (chunk, _) = slot(self.many, self.width, self.power);
         if chunk == self.chunks.len() {
             self.chunks.push(in_large_pages(self.width << self.power));
         }
@@ -128,9 +128,9 @@ impl SeriesCounters {
     }
 }
 
-/// The chunk of a dense series, and the place of its counters there.
+/// The chunk of a dense series, and the slot of its counters there.
 #[inline(always)]
-fn place(number: u32, width: usize, power: u32) -> (usize, usize) {
+fn slot(number: u32, width: usize, power: u32) -> (usize, usize) {
     let (number, series) = (number as usize, 1 << power);
     (number / series, number % series * width)
 }

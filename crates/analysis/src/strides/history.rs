@@ -20,7 +20,7 @@ pub struct History {
     /// By block.
     of_blocks: Vec<CountedAccesses>,
     /// Those of all these blocks.
-    places: Vec<CountedTrack>,
+    tracks: Vec<CountedTrack>,
 }
 
 /// The counted accesses of a block. Small, because the hottest loop depends on it.
@@ -71,7 +71,7 @@ enum Word {
 struct TrackState(u64);
 
 impl TrackState {
-    /// The place of the next address in the ring.
+    /// The index of the next address in the ring.
     const END: u32 = 0;
     /// References, at most the depth.
     const KNOWN: u32 = 8;
@@ -154,8 +154,8 @@ impl History {
         if start == CountedAccesses::NONE.start {
             return None;
         }
-        let places = &self.places[start as usize..][..counted.into()];
-        Some(OfBlock { lines: &mut self.lines, places, accesses: accesses.into(), depth })
+        let tracks = &self.tracks[start as usize..][..counted.into()];
+        Some(OfBlock { lines: &mut self.lines, tracks, accesses: accesses.into(), depth })
     }
 
     /// The first line of a track.
@@ -183,10 +183,10 @@ impl History {
         if self.of_blocks.len() <= block as usize {
             self.of_blocks.resize(block as usize + 1, CountedAccesses::NONE);
         }
-        let start = self.places.len() as u32;
+        let start = self.tracks.len() as u32;
         for &one in counted {
             let line = self.line(one.track, depth);
-            self.places.push((one, line));
+            self.tracks.push((one, line));
         }
         let short = |length: usize| u16::try_from(length).expect("blocks that are executed are short");
         let (counted, accesses) = (short(counted.len()), short(accesses));
@@ -195,8 +195,8 @@ impl History {
 
     /// The counted accesses of a block change.
     pub fn leave(&mut self, block: u32) {
-        if let Some(places) = self.of_blocks.get_mut(block as usize) {
-            *places = CountedAccesses::NONE;
+        if let Some(tracks) = self.of_blocks.get_mut(block as usize) {
+            *tracks = CountedAccesses::NONE;
         }
     }
 
@@ -219,7 +219,7 @@ impl History {
 /// The states of the tracks of a block's accesses.
 pub struct OfBlock<'a> {
     lines: &'a mut [TrackLine],
-    places: &'a [CountedTrack],
+    tracks: &'a [CountedTrack],
     /// The number of accesses, counted or not.
     pub accesses: usize,
     depth: Depth,
@@ -229,7 +229,7 @@ impl OfBlock<'_> {
     /// Calls `each` with every counted access and the state of its track.
     #[inline(always)]
     pub fn each(self, mut tell: impl FnMut(CountedAccess, Last)) {
-        for &(access, line) in self.places {
+        for &(access, line) in self.tracks {
             tell(access, Last::new(self.lines, line, self.depth));
         }
     }

@@ -43,7 +43,7 @@ pub use bins::{Bins, StrideRange};
 use counters::{Add, CounterSums, SeriesCounters};
 use history::{Depth, History, Last, StrideRun};
 use lockstep::{CountedAccess, Lockstep, Origins, Relative, Splits};
-pub use patterns::{By, LiveStrides, Patterns};
+pub use patterns::{LiveStrides, Patterns, StrideRows};
 use sums::StrideSums;
 
 /// The greatest number of steps back.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use events::record::{Event, Mark, address_of_word};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::{Block, BlockId, Consumer, MappedImage, Thread};
 
 use super::classes::ClassStrides;
 use super::{MemoryLayout, Series, StrideSettings, Strides};
@@ -16,7 +16,7 @@ use crate::replay::{Dictionary, Executed, Visitor};
 
 /// The series: whose references are compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum StrideRows {
     /// The references of single instructions.
     Instruction,
     /// The references of lines of source.
@@ -35,7 +35,7 @@ pub enum By {
 
 /// Counts strides.
 struct StrideCounting {
-    by: By,
+    by: StrideRows,
     strides: Strides,
     /// By group: one of its instructions, by block and index. Groups that are arrays have none.
     first: Vec<(BlockId, usize)>,
@@ -52,7 +52,7 @@ struct StrideCounting {
     classes: Option<ClassStrides>,
     /// By array or process: the series of its loads and of its stores.
     of_groups: Vec<[Option<u32>; 2]>,
-    /// With [`By::Walk`]: lines and arrays.
+    /// With [`StrideRows::Walk`]: lines and arrays.
     walks: Walks,
 }
 
@@ -71,8 +71,8 @@ struct Groups {
 }
 
 impl StrideCounting {
-    fn new(by: By, names: &[String], options: StrideSettings) -> StrideCounting {
-        let has_memory = matches!(by, By::Array | By::Walk) || !names.is_empty();
+    fn new(by: StrideRows, names: &[String], options: StrideSettings) -> StrideCounting {
+        let has_memory = matches!(by, StrideRows::Array | StrideRows::Walk) || !names.is_empty();
         StrideCounting {
             by,
             strides: Strides::new(options),
@@ -88,7 +88,7 @@ impl StrideCounting {
         }
     }
 
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         let number = self.groups.images.number((image.path.clone(), image.bias)).0;
         self.groups.of_images.push(number);
         if let Some(memory) = &mut self.memory {
@@ -100,21 +100,21 @@ impl StrideCounting {
         let id = self.images.len() as BlockId;
         self.images.push(block.image);
         let StrideCounting { by, groups, first, strides, .. } = self;
-        let are_instructions = *by == By::Instruction;
+        let are_instructions = *by == StrideRows::Instruction;
         strides.define_groups(block, are_instructions, |site| {
             let function = || names.name(block.image, site.address);
             let (group, is_new) = match by {
-                By::Instruction => {
+                StrideRows::Instruction => {
                     let image = block.image.map(|image| groups.of_images[image as usize]);
                     groups.instructions.number((image, site.address, site.word))
                 }
-                By::Line | By::Walk => {
+                StrideRows::Line | StrideRows::Walk => {
                     let line = names.location(block.image, site.address);
                     groups.lines.number((line.map(|line| (line.file, line.line)), function()))
                 }
-                By::Function => groups.functions.number(function()),
-                By::All => (0, first.is_empty()),
-                By::Array | By::Process => return None,
+                StrideRows::Function => groups.functions.number(function()),
+                StrideRows::All => (0, first.is_empty()),
+                StrideRows::Array | StrideRows::Process => return None,
             };
             if is_new {
                 first.push((id, site.index));
@@ -125,7 +125,7 @@ impl StrideCounting {
 
     /// Executions and marks of a thread, whole ones, whose blocks are defined.
     fn records(&mut self, thread: Thread, records: &[u64], names: &Names) {
-        if self.memory.is_none() && self.by != By::Process && self.classes.is_none() {
+        if self.memory.is_none() && self.by != StrideRows::Process && self.classes.is_none() {
             return self.strides.executed(thread.number, records);
         }
         let mut words = records;
@@ -174,9 +174,11 @@ impl StrideCounting {
                 continue;
             }
             let series = match (array, access.series) {
-                _ if self.by == By::Process => Some(self.of_group(thread.process, access.is_store)),
-                (Some(array), _) if self.by == By::Array => Some(self.of_group(array, access.is_store)),
-                (Some(array), Some(line)) if self.by == By::Walk => {
+                _ if self.by == StrideRows::Process => Some(self.of_group(thread.process, access.is_store)),
+                (Some(array), _) if self.by == StrideRows::Array => {
+                    Some(self.of_group(array, access.is_store))
+                }
+                (Some(array), Some(line)) if self.by == StrideRows::Walk => {
                     Some(self.of_walk(line, array, access.is_store))
                 }
                 _ => access.series,
@@ -235,7 +237,7 @@ impl<'a> Patterns<'a> {
     /// For a trace; if `names` are given, only references to arrays with these names.
     pub fn new(
         dictionary: &'a Dictionary<'a>,
-        by: By,
+        by: StrideRows,
         names: &[String],
         options: StrideSettings,
     ) -> Patterns<'a> {
@@ -275,7 +277,7 @@ impl<'a> Patterns<'a> {
     }
 
     /// The kind of series.
-    pub(super) fn by(&self) -> By {
+    pub(super) fn by(&self) -> StrideRows {
         self.counting.by
     }
 
@@ -292,8 +294,10 @@ impl<'a> Patterns<'a> {
     /// The array of a series, if it is of one.
     pub(super) fn array_of(&self, series: &Series) -> Option<u32> {
         match self.by() {
-            By::Array => Some(series.group),
-            By::Walk => self.counting.walks.of.get(walk_number(series.group)?).map(|&(_, array)| array),
+            StrideRows::Array => Some(series.group),
+            StrideRows::Walk => {
+                self.counting.walks.of.get(walk_number(series.group)?).map(|&(_, array)| array)
+            }
             _ => None,
         }
     }
@@ -352,7 +356,7 @@ pub struct LiveStrides {
 
 impl LiveStrides {
     /// If `arrays` are given, only references to variables with these names are counted.
-    pub fn new(by: By, arrays: &[String], options: StrideSettings) -> LiveStrides {
+    pub fn new(by: StrideRows, arrays: &[String], options: StrideSettings) -> LiveStrides {
         LiveStrides { counting: StrideCounting::new(by, arrays, options), names: Names::default() }
     }
 
@@ -369,7 +373,7 @@ impl LiveStrides {
 }
 
 impl Consumer for LiveStrides {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.names.add(image);
         self.counting.map(image);
     }

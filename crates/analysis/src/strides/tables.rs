@@ -3,7 +3,7 @@
 use events::BlockId;
 
 use super::classes::ClassStrides;
-use super::{By, Count, Patterns, Series, StrideRange};
+use super::{Count, Patterns, Series, StrideRange, StrideRows};
 use crate::models::ExecutionPart;
 use table::{Column, Kind, Table, Value, separated};
 
@@ -130,16 +130,16 @@ impl Patterns<'_> {
 
     fn empty(&self, name: &str, title: String) -> Table {
         let headings = match self.by() {
-            By::Instruction => {
+            StrideRows::Instruction => {
                 &[("address", Kind::Address), ("instruction", Kind::Text), ("where", Kind::Text)][..]
             }
-            By::Line | By::Walk => &[("line", Kind::Text), ("function", Kind::Text)],
-            By::Function => &[("function", Kind::Text), ("image", Kind::Text)],
-            By::Array => &[("array", Kind::Text), ("type", Kind::Text), ("where", Kind::Text)],
-            By::Process => &[("process", Kind::Text)],
+            StrideRows::Line | StrideRows::Walk => &[("line", Kind::Text), ("function", Kind::Text)],
+            StrideRows::Function => &[("function", Kind::Text), ("image", Kind::Text)],
+            StrideRows::Array => &[("array", Kind::Text), ("type", Kind::Text), ("where", Kind::Text)],
+            StrideRows::Process => &[("process", Kind::Text)],
             // The class alone is shown.
-            By::All if self.classes().is_some() => &[],
-            By::All => &[("of", Kind::Text)],
+            StrideRows::All if self.classes().is_some() => &[],
+            StrideRows::All => &[("of", Kind::Text)],
         };
         let mut table = Table::new(name, title, headings);
         let more = [("kind", Kind::Text), ("references", Kind::Count)];
@@ -156,14 +156,14 @@ impl Patterns<'_> {
 
     /// The noun for a group.
     fn cells(&self, group: u32) -> Vec<Value> {
-        if let (By::Array, Some(memory)) = (self.by(), self.memory()) {
+        if let (StrideRows::Array, Some(memory)) = (self.by(), self.memory()) {
             let array = &memory.arrays()[group as usize];
-            return [&array.name, &array.shape, &array.place].map(|text| text.clone().into()).into();
+            return [&array.name, &array.shape, &array.location].map(|text| text.clone().into()).into();
         }
-        if self.by() == By::Process {
+        if self.by() == StrideRows::Process {
             return vec![self.process_name(group).into()];
         }
-        if self.by() == By::All {
+        if self.by() == StrideRows::All {
             return self.classes().map_or_else(|| vec!["all".into()], |_| Vec::new());
         }
         let (id, index) = self.site(group);
@@ -171,14 +171,16 @@ impl Patterns<'_> {
         let address = block.address_of(index);
         let function = self.dictionary.names.name(block.image, address);
         match self.by() {
-            By::Instruction => {
+            StrideRows::Instruction => {
                 let text = block.instruction_set.disassemble(block.words[index], address);
-                let place = self.dictionary.label(self.dictionary.facts(id).place, address);
-                vec![address.into(), text.into(), place.into()]
+                let label = self.dictionary.label(self.dictionary.facts(id).region, address);
+                vec![address.into(), text.into(), label.into()]
             }
-            By::Line | By::Walk => vec![self.line(id, index), function.function.clone().into()],
-            By::Function => vec![function.function.clone().into(), function.image.clone().into()],
-            By::Array | By::Process | By::All => vec!["all".into()],
+            StrideRows::Line | StrideRows::Walk => {
+                vec![self.line(id, index), function.function.clone().into()]
+            }
+            StrideRows::Function => vec![function.function.clone().into(), function.image.clone().into()],
+            StrideRows::Array | StrideRows::Process | StrideRows::All => vec!["all".into()],
         }
     }
 
@@ -205,7 +207,7 @@ impl Patterns<'_> {
     pub fn name(&self, series: &Series) -> String {
         let cells = self.cells(series.group);
         let name = match self.by() {
-            By::Instruction => &cells[1..],
+            StrideRows::Instruction => &cells[1..],
             _ => &cells[..cells.len().min(1)],
         };
         let text = |value: &Value| match value {
@@ -217,16 +219,16 @@ impl Patterns<'_> {
     }
 }
 
-impl By {
+impl StrideRows {
     fn noun(self) -> &'static str {
         match self {
-            By::Instruction => "instruction",
-            By::Line => "line",
-            By::Walk => "line and array",
-            By::Function => "function",
-            By::Array => "array",
-            By::Process => "process",
-            By::All => "thread",
+            StrideRows::Instruction => "instruction",
+            StrideRows::Line => "line",
+            StrideRows::Walk => "line and array",
+            StrideRows::Function => "function",
+            StrideRows::Array => "array",
+            StrideRows::Process => "process",
+            StrideRows::All => "thread",
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 
 use events::record::{Entries, Entry, Mark, RecordShape};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::{Block, BlockId, Consumer, MappedImage, Thread};
 use machine::Model;
 
 pub use kept::{KeptUnits, NoSuchUnit, UnitBlocks};
@@ -105,7 +105,7 @@ impl<M> WithUnitBlocks<M> {
 }
 
 impl<M: Consumer> Consumer for WithUnitBlocks<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.model.map(image);
     }
 

@@ -137,7 +137,7 @@ fn difference(
     let mut table = Table::new(name, title, &columns);
     let numbers = |[a, b]: [u64; 2]| [a.into(), b.into(), Value::Integer(a as i64 - b as i64)];
     let same = all - rows.len();
-    let label = |block, address| Some(dictionary.label(dictionary.facts(block).place, address));
+    let label = |block, address| Some(dictionary.label(dictionary.facts(block).region, address));
     for (key, pair) in rows {
         table.row(cells(&key, trace.blocks(), &label).into_iter().chain(numbers(pair)).collect());
     }

@@ -40,11 +40,9 @@ fn made() -> Made {
 /// A load: its processor if the table has it, its process by its number in the example, its address.
 type Load = (Option<u64>, u32, u64);
 
-fn loads(shown: &Shown, order: ReplayOrder, process: Option<u32>) -> Vec<Load> {
-    let Replay { dictionary, accesses, filter: all, .. } = shown.replay;
-    let filter = process.map(|process| all.of_process(dictionary.trace, process));
-    let shown =
-        Shown { replay: Replay { dictionary, accesses, filter: filter.as_ref().unwrap_or(all), order } };
+fn loads(shown: &Shown, order: ReplayOrder) -> Vec<Load> {
+    let Replay { dictionary, accesses, filter, .. } = shown.replay;
+    let shown = Shown { replay: Replay { dictionary, accesses, filter, order } };
     let mut rows = Vec::new();
     let mut addresses = Addresses::new(&shown.replay, "addresses", |piece: &Table| {
         rows.extend(piece.rows.clone());
@@ -65,21 +63,24 @@ fn loads(shown: &Shown, order: ReplayOrder, process: Option<u32>) -> Vec<Load> {
 
 #[test]
 fn addresses_come_in_the_order_of_time_and_by_process() {
+    let load = |(process, address)| (None, process, address);
     made().replay(&Selection::default(), |shown| {
-        let load = |(process, address)| (None, process, address);
-        assert_eq!(loads(shown, ReplayOrder::Time, None), TRACED.map(load));
-        for (index, process) in PROCESSES.into_iter().enumerate() {
-            let own: Vec<Load> = TRACED.into_iter().filter(|one| one.0 == process).map(load).collect();
-            assert_eq!(loads(shown, ReplayOrder::Time, Some(index as u32)), own);
-        }
+        assert_eq!(loads(shown, ReplayOrder::Time), TRACED.map(load));
     });
+    for (number, process) in (0..).zip(PROCESSES) {
+        let selection = Selection { threads: vec![(number, None)], ..Selection::default() };
+        made().replay(&selection, |shown| {
+            let own: Vec<Load> = TRACED.into_iter().filter(|one| one.0 == process).map(load).collect();
+            assert_eq!(loads(shown, ReplayOrder::Time), own);
+        });
+    }
 }
 
 #[test]
 fn processes_can_be_put_on_other_processors() {
     made().replay(&Selection::default(), |shown| {
         for (processors, quantum) in [(1, 1), (1, 100), (2, 1), (2, 2), (5, 1), (9, 100)] {
-            let all = loads(shown, ReplayOrder::Processors { processors, quantum }, None);
+            let all = loads(shown, ReplayOrder::Processors { processors, quantum });
             assert_eq!(all.len(), TRACED.len());
             for process in PROCESSES {
                 // Each is on one processor, and does what it did.

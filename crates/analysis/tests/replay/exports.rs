@@ -173,7 +173,7 @@ fn a_tail_call_is_a_call_by_the_first_caller() {
     assert_eq!(total, 19);
     let calls: Vec<&str> =
         text.lines().filter(|line| line.starts_with("calls=")).map(|line| &line[6..]).collect();
-    // The lines after them: the place of the call, and its cost.
+    // The lines after them: the line of the call, and its cost.
     let mut lines = text.lines();
     let mut behind = Vec::new();
     while let Some(line) = lines.next() {

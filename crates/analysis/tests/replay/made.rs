@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::sync::Arc;
 
 use events::record::{Event, Mark};
-use events::{Block, BlockId, Image};
+use events::{Block, BlockId, MappedImage};
 use pathlength_analysis::names::Names;
 use pathlength_analysis::replay::{
     Accesses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection, Visitor,
@@ -77,7 +77,7 @@ impl Made {
     fn process(&self, writer: &Arc<Writer>, number: u32) -> Arc<ProcessDictionary> {
         let process = ProcessDictionary::new(writer, number, if number == 0 { 0 } else { 1000 + number });
         let path = "/nowhere/prog.so".into();
-        process.add_image(Image {
+        process.add_image(MappedImage {
             path,
             start: 0x1000,
             end: 0x2000,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::Block;
 use pathlength_analysis::models::ExecutionPart;
 use pathlength_analysis::replay::Selection;
-use pathlength_analysis::strides::{Bins, By, Patterns, StrideRange, StrideSettings, Strides};
+use pathlength_analysis::strides::{Bins, Patterns, StrideRange, StrideRows, StrideSettings, Strides};
 use proptest::prelude::*;
 use table::{Kind, Value};
 
@@ -62,7 +62,13 @@ fn instruction(one: &One) -> String {
 
 /// Counts from the table with all strides; `name` is the column that the recount knows, an
 /// address with the instruction in the next one.
-fn counted(made: &Made, by: By, selection: &Selection, options: StrideSettings, name: &str) -> Counts {
+fn counted(
+    made: &Made,
+    by: StrideRows,
+    selection: &Selection,
+    options: StrideSettings,
+    name: &str,
+) -> Counts {
     made.replay(selection, |shown| {
         let mut patterns = Patterns::new(shown.replay.dictionary, by, &[], options);
         shown.to(&mut patterns);
@@ -118,18 +124,18 @@ proptest! {
     #[test]
     fn strides_agree_with_a_recount(made in made(), selection in selection(), options in options()) {
         let all = expand(&made, &selection);
-        let by_instruction = counted(&made, By::Instruction, &selection, options, "address");
+        let by_instruction = counted(&made, StrideRows::Instruction, &selection, options, "address");
         prop_assert_eq!(by_instruction, recount(&all, options, instruction));
         let function = |one: &One| function(&made, one.pc);
-        let by_function = counted(&made, By::Function, &selection, options, "function");
+        let by_function = counted(&made, StrideRows::Function, &selection, options, "function");
         prop_assert_eq!(by_function, recount(&all, options, function));
         // There is no image, and all lines are not known.
-        let by_line = counted(&made, By::Line, &selection, options, "function");
+        let by_line = counted(&made, StrideRows::Line, &selection, options, "function");
         prop_assert_eq!(by_line, recount(&all, options, function));
-        let together = counted(&made, By::All, &selection, options, "of");
+        let together = counted(&made, StrideRows::All, &selection, options, "of");
         prop_assert_eq!(together, recount(&all, options, |_| "all".into()));
         // All accesses are relative to the stack pointer.
-        let by_array = counted(&made, By::Array, &selection, options, "array");
+        let by_array = counted(&made, StrideRows::Array, &selection, options, "array");
         prop_assert_eq!(by_array, recount(&all, options, |_| "(stack)".into()));
     }
 
@@ -322,9 +328,10 @@ fn long_series_agree_with_a_recount() {
     {
         let bins = Bins { is_signed: true, in_elements };
         let options = StrideSettings { threshold, depth, bins };
-        let by_instruction = counted(&made, By::Instruction, &Selection::default(), options, "address");
+        let by_instruction =
+            counted(&made, StrideRows::Instruction, &Selection::default(), options, "address");
         assert_eq!(by_instruction, recount(&all, options, instruction));
-        let together = counted(&made, By::All, &Selection::default(), options, "of");
+        let together = counted(&made, StrideRows::All, &Selection::default(), options, "of");
         assert_eq!(together, recount(&all, options, |_| "all".into()));
     }
 }

@@ -2,39 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use session::export::ExportFormat;
 
 use super::{InputFile, SelectionOptions};
 
-/// Other tools' formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// The Firefox Profiler's: calls and functions over time, units of work.
-    Firefox,
-    /// Callgrind's, for KCachegrind: instructions, loads and stores of each line, function and call.
-    Callgrind,
-    /// pprof's: instructions, loads and stores of each line in each chain of calls.
-    Pprof,
-    /// Dinero's: every address in order.
-    Din,
-    /// ChampSim's: every instruction of a thread, with its registers, addresses and branches.
-    Champsim,
-    /// Tables of instructions, blocks and functions, in a directory.
-    Parquet,
-}
-
-impl From<Form> for ExportFormat {
-    fn from(form: Form) -> ExportFormat {
-        match form {
-            Form::Firefox => ExportFormat::Firefox,
-            Form::Callgrind => ExportFormat::Callgrind,
-            Form::Pprof => ExportFormat::Pprof,
-            Form::Din => ExportFormat::Din,
-            Form::Champsim => ExportFormat::Champsim,
-            Form::Parquet => ExportFormat::Parquet,
-        }
-    }
+/// Reads a format by its name.
+fn format() -> impl TypedValueParser<Value = ExportFormat> {
+    let names = ExportFormat::ALL.map(|(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names)
+        .map(|name| ExportFormat::named(&name).expect("these are the names of formats"))
 }
 
 /// Options of `export`.
@@ -44,8 +22,8 @@ pub struct ExportOptions {
     #[arg(value_name = "FILE")]
     pub trace: InputFile,
     /// The format.
-    #[arg(long = "to", value_name = "FORM")]
-    pub form: Form,
+    #[arg(long = "to", value_name = "FORM", value_parser = format())]
+    pub form: ExportFormat,
     /// The file, instead of standard output; it is compressed if its name ends with .gz. For parquet, the
     /// directory.
     #[arg(short, long, value_name = "PATH", required_if_eq("form", "parquet"))]

@@ -59,7 +59,7 @@ pub struct ObservedProgramOptions {
     #[arg(id = FILE, value_name = "PROGRAM", required_unless_present = "attach", trailing_var_arg = true)]
     words: Vec<InputFile>,
     /// With --attach, the processes that it has forked, too; those that it forks meanwhile always.
-    #[arg(long, requires = "attach")]
+    #[arg(long)]
     children: bool,
     #[command(flatten)]
     attach: AttachOptions,
@@ -68,6 +68,9 @@ pub struct ObservedProgramOptions {
 impl ObservedProgramOptions {
     /// The program. `purpose` says what it is needed for: "to sample".
     pub fn resolve(&self, purpose: &str) -> anyhow::Result<ObservedProgram> {
+        if self.children && self.attach.process.is_none() {
+            bail!("--children goes with --attach: of a program that is run, all processes are observed");
+        }
         match resolve(&self.words, &self.attach, self.children)? {
             Input::Program { path, arguments } => Ok(ObservedProgram::Started { path, arguments }),
             Input::Attached(attached) => Ok(ObservedProgram::Running(attached)),

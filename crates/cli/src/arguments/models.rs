@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use analysis::call_tree::{CallRows, CallSelection, EntryRows};
-use analysis::models;
+use analysis::models::OwnRows;
 use anyhow::bail;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
-use machine::{HintedRegions, Holds, Setting, Sweep};
+use machine::{HintedRegions, Holds, MachineSetting, Sweep};
 use session::machines::SelectedMachines;
 use session::program::ProgramSettings;
 use session::simulation::{SimulatedPart, Simulation};
@@ -34,7 +34,7 @@ pub struct SimulationOptions {
     warm_up: u64,
     /// The processor that a program runs on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]
-    cpu: Option<isa::Cpu>,
+    cpu: Option<isa::CpuModel>,
     /// Where a program's libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     sysroot: PathBuf,
@@ -76,7 +76,7 @@ impl SimulationOptions {
         Ok(Simulation {
             input: self.input.resolve()?,
             program: ProgramSettings {
-                cpu: isa::Cpu::Ev67,
+                cpu: isa::CpuModel::Ev67,
                 sysroot: self.sysroot.clone(),
                 environment: self.environment.environment(interpose::inherited()),
             },
@@ -104,7 +104,7 @@ pub struct MachineSettings {
     /// Change a field of the machine, by its name in the machine's file: dcache.size=16K, processor.clock_mhz=500; none
     /// removes an optional one. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
-    pub settings: Vec<Setting>,
+    pub settings: Vec<MachineSetting>,
     /// Simulate the machine with each of these values of a field, all in one pass: dcache.size=8K,16K,32K. With -o
     /// NAME.html, charts. Can be given twice, for each combination of two fields. With --by, the rows of each.
     #[arg(long = "sweep", value_name = "FIELD=VALUES")]
@@ -181,10 +181,10 @@ impl Rows {
     pub fn results(self, is_inclusive: bool) -> ResultRows {
         match self {
             Rows::Function if is_inclusive => ResultRows::Calls(CallRows::Function),
-            Rows::Function => ResultRows::Own(models::Rows::Function),
-            Rows::Line => ResultRows::Own(models::Rows::Line),
-            Rows::Instruction => ResultRows::Own(models::Rows::Instruction),
-            Rows::Unit => ResultRows::Own(models::Rows::Unit),
+            Rows::Function => ResultRows::Own(OwnRows::Function),
+            Rows::Line => ResultRows::Own(OwnRows::Line),
+            Rows::Instruction => ResultRows::Own(OwnRows::Instruction),
+            Rows::Unit => ResultRows::Own(OwnRows::Unit),
             Rows::Caller => ResultRows::Calls(CallRows::Caller),
             Rows::Callee => ResultRows::Calls(CallRows::Callee),
             Rows::CallTree => ResultRows::Calls(CallRows::Tree),
@@ -331,8 +331,9 @@ pub struct CachesOptions {
 #[derive(Debug, Args)]
 pub struct TimeOptions {
     /// Simulate the core for a sample of the execution only: for windows of 1,000 instructions, one in each PERIOD of them.
-    /// Between windows every instruction updates caches, TLBs and predictors. Results are estimates, with their errors.
-    #[arg(long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "by")]
+    /// Between windows every instruction updates caches, TLBs and predictors. Results are estimates, with their errors, of everything,
+    /// or of classes or processes (--by).
+    #[arg(long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
     pub sample: Option<u64>,
     #[command(flatten)]
     pub models: ModelOptions,
@@ -370,7 +371,7 @@ pub struct EventOptions {
     machine: Option<MachineName>,
     /// Change a field of that machine: dcache.size=16K. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
-    settings: Vec<Setting>,
+    settings: Vec<MachineSetting>,
 }
 
 impl EventOptions {

@@ -23,16 +23,12 @@ pub struct OutputOptions {
     /// On a terminal, do not shorten names so that rows fit.
     #[arg(long)]
     wide: bool,
-    /// On a terminal, do not show tables with a pager. The pager is $PATHLENGTH_PAGER, $PAGER or less; there is none
-    /// after the run of a program.
-    #[arg(long)]
-    no_pager: bool,
 }
 
 impl OutputOptions {
     /// Standard output, for a command whose -o is not for tables.
     pub fn standard(format: Format) -> OutputOptions {
-        OutputOptions { explicit_format: Some(format), path: None, wide: false, no_pager: true }
+        OutputOptions { explicit_format: Some(format), path: None, wide: false }
     }
 
     /// The same with a file.
@@ -65,7 +61,7 @@ impl OutputOptions {
             path: self.path.as_deref(),
             stream: StandardStream::Output,
             is_wide: self.wide,
-            is_paged: !self.no_pager,
+            is_paged: true,
         }
     }
 

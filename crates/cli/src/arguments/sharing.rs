@@ -1,7 +1,7 @@
 //! Options of `sharing`.
 
 use clap::{Args, ValueEnum};
-use machine::{CoherentMemory, Setting};
+use machine::{CoherentMemory, MachineSetting};
 use trace::interleave::{Assignment, Schedule};
 
 use super::{ClassOptions, MachineName, OutputOptions, RowOptions, SimulationOptions};
@@ -99,7 +99,7 @@ pub struct SharingOptions {
     pub machine: MachineName,
     /// Change a field of the machine: coherence.protocol=mesi, l2.size=1M. Can be given several times.
     #[arg(long = "set", value_name = "FIELD=VALUE")]
-    pub settings: Vec<Setting>,
+    pub settings: Vec<MachineSetting>,
     /// The number of processors; by default one for each thread of all processes, at most 64.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CoherentMemory::MOST_PROCESSORS as i64))]
     pub processors: Option<u32>,

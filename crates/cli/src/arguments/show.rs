@@ -59,9 +59,6 @@ pub struct ShowOptions {
     #[arg(long, value_name = "N", requires = "processors", default_value_t = 100_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub time_slice: u64,
-    /// A table of addresses for each process; -o names a directory then.
-    #[arg(long)]
-    pub separate: bool,
     #[command(flatten)]
     pub summary: SummaryOptions,
     #[command(flatten)]

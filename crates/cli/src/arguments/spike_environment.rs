@@ -157,8 +157,8 @@ pub struct ManagerOptions {
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     pub port: u16,
     /// The processor on which programs run: ev4, ev5, ev56, pca56, ev6 or ev67.
-    #[arg(long, default_value_t = isa::Cpu::Ev67)]
-    pub cpu: isa::Cpu,
+    #[arg(long, default_value_t = isa::CpuModel::Ev67)]
+    pub cpu: isa::CpuModel,
     /// Where the programs' libraries are searched first.
     #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
     pub sysroot: PathBuf,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use analysis::annotate::{AnnotateRequest, annotate, expensive_lines};
 use analysis::models::InstructionResults;
 use machine::{Caches, InstructionCounts, MergeableModel};
-use report::{Block, Page, Section};
+use report::{Page, PageBlock, PageSection};
 use session::console::check_output;
 use session::machines::timing_models;
 use session::simulation::{Needs, Simulation};
@@ -56,8 +56,10 @@ fn show<M: InstructionResults + MergeableModel + 'static>(
 /// A page with the most expensive lines, and a section for each function.
 fn page(program: &str, tables: Vec<Table>) -> Page {
     let lines = expensive_lines(&tables, LINES);
-    let lines = lines.map(|table| Section { heading: "Lines".into(), blocks: vec![Block::Table(table)] });
-    let section = |table: Table| Section { heading: table.name.clone(), blocks: vec![Block::Table(table)] };
+    let lines =
+        lines.map(|table| PageSection { heading: "Lines".into(), blocks: vec![PageBlock::Table(table)] });
+    let section =
+        |table: Table| PageSection { heading: table.name.clone(), blocks: vec![PageBlock::Table(table)] };
     Page {
         title: "Annotated functions".into(),
         headline: format!("The most expensive lines of {program}"),

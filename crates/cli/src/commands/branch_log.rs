@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use spike::branch_log::log::{LogHeader, MOST_IMAGES, POSITION, SWITCH};
 use spike::branch_log::{self, BlockCounts, LogFile, LoggedImage, ReconstructedStep, reconstruct};
-use spike::profile::{Profile, image_name};
+use spike::profile::{ImageProfiles, image_name};
 use spike::tables::{LoggedInstructions, number};
 
 use super::spike::{absolute, with_suffix, write_image};
@@ -87,8 +87,9 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
     let names: Vec<String> = options.images.iter().map(|path| image_name(path)).collect();
     let mut counts = BlockCounts::default();
     let mut instructions = LoggedInstructions::new(options.by.into());
-    let mut listing =
-        options.listing.then(|| Listing { out: BufWriter::new(std::io::stdout().lock()), failed: None });
+    let mut listing = options
+        .listing
+        .then(|| BranchListing { out: BufWriter::new(std::io::stdout().lock()), failed: None });
     let found = reconstruct(&images, &log.header, &log.bytes, |step| {
         if options.profile.is_some() {
             counts.add(&step);
@@ -109,19 +110,19 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
     if let Some(path) = &options.profile {
         let profiles = images.iter_mut().zip(&names).enumerate();
         let profiles = profiles.map(|(number, (image, name))| counts.profile(number, image, name));
-        let bytes = Profile::new(profiles.collect()).encode();
+        let bytes = ImageProfiles::new(profiles.collect()).encode();
         report::write_file(path, |out| Ok(out.write_all(&bytes)?))?;
     }
     Ok(())
 }
 
 /// Writes each instruction.
-struct Listing<W: Write> {
+struct BranchListing<W: Write> {
     out: W,
     failed: Option<std::io::Error>,
 }
 
-impl<W: Write> Listing<W> {
+impl<W: Write> BranchListing<W> {
     fn write(&mut self, images: &[LoggedImage], step: &ReconstructedStep) {
         if self.failed.is_some() {
             return;

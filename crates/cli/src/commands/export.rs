@@ -15,7 +15,7 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let export = Export {
         trace: &options.trace,
         selection: &selection(&options.selection),
-        form: options.form.into(),
+        form: options.form,
         console: &CommandConsole::new(&output, None),
     };
     Ok(if export.write()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })

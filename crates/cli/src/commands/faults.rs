@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use analysis::alignment::{self, AlignmentFaults, FaultCounts};
 use analysis::call_tree::CallRows;
 use analysis::models::{ExecutionPart, tables_of_classes};
-use report::{Block, Page, Section};
+use report::{Page, PageBlock, PageSection};
 use session::console::Console;
 use session::machines::SelectedMachines;
 use session::simulation::{Needs, Simulated, Simulation};
@@ -84,9 +84,9 @@ fn write_page<M>(
     path: &Path,
 ) -> anyhow::Result<ExitCode> {
     let chart = report::lines(drawn, &drawn.columns[0].name, lines, RATE)?;
-    let section = Section {
+    let section = PageSection {
         heading: rates.title.clone(),
-        blocks: vec![Block::Chart(chart), Block::Table(rates.clone())],
+        blocks: vec![PageBlock::Chart(chart), PageBlock::Table(rates.clone())],
     };
     let page = Page {
         title: "Alignment faults".into(),

@@ -24,7 +24,7 @@ use session::tables::{ResultRows, check_chain_output};
 
 use self::live::LiveView;
 use crate::arguments::{ObservedProgram, SampleOptions};
-use crate::console::{CommandConsole, OutputApart};
+use crate::console::{CommandConsole, SeparatedOutput};
 
 /// Samples the program, and writes what the options say.
 pub fn run(options: &SampleOptions) -> anyhow::Result<ExitCode> {
@@ -113,9 +113,9 @@ fn sample(options: &SampleOptions, program: &ObservedProgram) -> anyhow::Result<
     // Counts repeat if clock and random numbers do; samples by time never do.
     let repeats = matches!(sampling, Sampling::Instructions(_));
     let configuration = options.engine.program().configuration(path, arguments, repeats);
-    let apart = OutputApart::begin(&options.output);
+    let separated = SeparatedOutput::begin(&options.output);
     let sampled = sampling::sample(&configuration, request, &folder, &mut show);
-    drop(apart);
+    drop(separated);
     let (profile, ending) = sampled?;
     let notes = ending.as_ref().and_then(until).into_iter().collect();
     Ok(Sampled { profile, ending, notes })

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use analysis::models::{ExecutionPart, Rows};
+use analysis::models::{ExecutionPart, OwnRows, UnitClasses};
 use analysis::multiprocessor;
 use analysis::replay::ReplayOrder;
 use analysis::sharing::{self, SharingAnalysis};
@@ -51,12 +51,14 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
         || options.by.is_some_and(SharingRows::is_of_time);
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
     // Of a trace that has classes, other rows are those of everything.
-    let can_have_classes = !is_timed && options.by.is_none_or(SharingRows::has_classes);
+    let can_have_classes = options.sample.is_none()
+        && options.scaling.is_empty()
+        && options.by.is_none_or(SharingRows::has_classes);
     let has_classes = options.by == Some(SharingRows::Class)
         || simulation.asks_for_classes()
         || can_have_classes && simulation.has_classes();
     if has_classes {
-        check_classes(simulation, options.by, is_timed)?;
+        check_classes(simulation, options)?;
     }
     let recorded = simulation.record(has_classes)?;
     let trace = &recorded.trace;
@@ -77,7 +79,7 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
                 None => model,
             }
         };
-        return timed(options, simulation, recorded, schedule, model);
+        return timed(options, simulation, has_classes, recorded, schedule, model);
     }
     let order = ReplayOrder::Interleaved(schedule);
     let objects = trace.mapped_objects().clone();
@@ -107,11 +109,14 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether the tables can have classes.
-fn check_classes(simulation: &Simulation, by: Option<SharingRows>, is_timed: bool) -> anyhow::Result<()> {
-    if is_timed || by.is_some_and(|by| !by.has_classes()) {
+fn check_classes(simulation: &Simulation, options: &SharingOptions) -> anyhow::Result<()> {
+    if !options.scaling.is_empty() || options.sample.is_some() {
+        bail!("--scaling and --sample are of everything: leave them out, or the classes of units");
+    }
+    if options.by.is_some_and(|by| !by.has_classes()) {
         bail!(
-            "with classes of units, rows are classes, cache lines, data, threads, functions, lines or instructions, and nothing is of \
-             a simulation in time: --by class, --by data, or no --by for a summary"
+            "with classes of units, rows are classes, cache lines, data, threads, functions, lines or instructions: --by class, --by \
+             data, or no --by for a summary"
         );
     }
     simulation.check_classes(false)
@@ -122,8 +127,10 @@ fn timed_bus<'a>(
     options: &SharingOptions,
     coherence: &'a Coherence,
 ) -> anyhow::Result<(&'a Bus, &'a BusProcessor)> {
-    if options.by.is_some_and(|by| !by.is_of_time()) {
-        bail!("--time has tables by processor, transaction and request only: leave out --time, or --by");
+    if options.by.is_some_and(|by| !by.is_of_time() && by != SharingRows::Class) {
+        bail!(
+            "--time has tables by processor, transaction, request and class only: leave out --time, or --by"
+        );
     }
     match (&coherence.bus, &coherence.processor) {
         (Some(bus), Some(processor)) => Ok((bus, processor)),
@@ -138,23 +145,31 @@ fn timed_bus<'a>(
 fn timed(
     options: &SharingOptions,
     simulation: &Simulation,
+    has_classes: bool,
     recorded: RecordedInput,
     schedule: Schedule,
     new_model: impl Fn(u32) -> Multiprocessor,
 ) -> anyhow::Result<ExitCode> {
     let counts = if options.scaling.is_empty() { vec![schedule.processors] } else { options.scaling.clone() };
     let (simulated, models) = simulation.replay_in_time(recorded, schedule, &counts, new_model)?;
+    let by_class = || -> anyhow::Result<Table> {
+        let classes = UnitClasses::of_trace(&simulated.trace);
+        simulated.check_classes(simulation, &classes)?;
+        Ok(multiprocessor::by_class(&models[0], &classes))
+    };
     let tables = match options.by {
         _ if !options.scaling.is_empty() => vec![multiprocessor::scaling(&models)],
         _ if options.sample.is_some() => multiprocessor::sampled(&models[0]).into_iter().collect(),
         Some(SharingRows::Processor) => vec![multiprocessor::by_processor(&models[0])],
+        Some(SharingRows::Class) => vec![by_class()?],
         Some(SharingRows::Request) => vec![multiprocessor::requests(&models[0])],
         Some(_) => vec![multiprocessor::transactions(&models[0])],
-        None => vec![
-            multiprocessor::summary(&models[0]),
-            multiprocessor::by_processor(&models[0]),
-            multiprocessor::transactions(&models[0]),
-        ],
+        None => {
+            let classes = has_classes.then(by_class).transpose()?;
+            let tables =
+                [multiprocessor::summary, multiprocessor::by_processor, multiprocessor::transactions];
+            tables.map(|table| table(&models[0])).into_iter().chain(classes).collect()
+        }
     };
     simulated.write(simulation, tables)
 }
@@ -182,9 +197,9 @@ fn table(by: SharingRows, part: ExecutionPart, model: &SharingAnalysis, trace: &
         SharingRows::CacheLine => sharing::by_cache_line(model, part, trace),
         SharingRows::Data => sharing::by_data(model, part, trace),
         SharingRows::Thread => sharing::by_thread(model, part, trace),
-        SharingRows::Function => sharing::by_code(model, part, Rows::Function, trace),
-        SharingRows::Line => sharing::by_code(model, part, Rows::Line, trace),
-        SharingRows::Instruction => sharing::by_code(model, part, Rows::Instruction, trace),
+        SharingRows::Function => sharing::by_code(model, part, OwnRows::Function, trace),
+        SharingRows::Line => sharing::by_code(model, part, OwnRows::Line, trace),
+        SharingRows::Instruction => sharing::by_code(model, part, OwnRows::Instruction, trace),
         SharingRows::Class => sharing::by_class(model),
         SharingRows::Partner => sharing::by_partner(model, trace),
         SharingRows::State => sharing::state_changes(model),

@@ -1,7 +1,6 @@
 //! `pathlength show`: the contents of a trace.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use analysis::names::Names;
@@ -9,7 +8,7 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{
     Accesses, Addresses, Dictionary, Filter, FunctionTrace, Listing, Replay, ReplayOrder, Selection,
 };
-use report::{Format, PagedStream, StandardStream, TableFolder, TableWriter};
+use report::{PagedStream, StandardStream, TableWriter};
 use session::console::Console;
 use session::program::protect_images;
 use session::views::{replay_selected, report_damage, selected_tables};
@@ -78,62 +77,30 @@ fn stdout(options: &ShowOptions) -> io::Result<PagedStream> {
     report::open_stream(StandardStream::Output, options.output.destination().is_paged)
 }
 
-/// Writes all addresses, or those of each process in a table of its own.
+/// Writes all addresses, part by part. Returns whether the trace could be read as a whole.
 fn addresses(console: &CommandConsole, replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
     let (format, destination) = (options.output.format(), options.output.destination());
-    let mut is_whole = true;
-    let mut table = |replay: &Replay, name: &str, out: &mut (dyn Write + Send)| {
-        let is_quiet = destination.path.is_some();
-        is_whole &= table_of_addresses((console, options), replay, name, format, is_quiet, out)?;
-        Ok(())
-    };
-    if !options.separate {
-        report::write_long("addresses", format, destination, |out| table(replay, "addresses", out))?;
-        return Ok(is_whole);
-    }
-    let mut folder = destination.path.map(TableFolder::new).transpose()?;
-    report::check(true, format, destination.path)?;
-    let trace = replay.dictionary.trace;
-    let processes: BTreeSet<u32> = trace.streams().iter().map(|stream| stream.process).collect();
-    for process in processes {
-        let filter = replay.filter.of_process(trace, process);
-        let name = format!("addresses-process-{process}");
-        let replay = Replay { filter: &filter, ..*replay };
-        match &mut folder {
-            Some(folder) => folder.write_table(&name, format, |out| table(&replay, &name, out))?,
-            None => report::write_long(&name, format, destination, |out| table(&replay, &name, out))?,
-        }
-    }
-    folder.map_or(Ok(()), TableFolder::commit)?;
-    Ok(is_whole)
-}
-
-/// Writes a table of addresses. Returns whether the trace could be read as a whole.
-fn table_of_addresses(
-    (console, options): (&CommandConsole, &ShowOptions),
-    replay: &Replay,
-    name: &str,
-    format: Format,
-    is_quiet: bool,
-    out: &mut (dyn Write + Send),
-) -> Result<bool, report::Error> {
-    let mut table_writer: Option<TableWriter<_>> = None;
-    let mut out = Some(out);
-    let sink = |part: &Table| -> io::Result<()> {
-        let written = match (&mut table_writer, out.take()) {
-            (Some(table_writer), _) => table_writer.write(part),
-            (none, out) => {
-                let out = out.expect("begun once");
-                TableWriter::begin(part, format, out).map(|begun| *none = Some(begun))
-            }
-        };
-        written.map_err(report::Error::into_io)
-    };
-    let mut addresses = Addresses::new(replay, name, sink);
     let selects_units = options.selection.unit_number.is_some();
-    let is_whole = replay_selected(console, replay, selects_units, &mut addresses, is_quiet)?;
-    addresses.finish()?;
-    table_writer.map_or(Ok(()), TableWriter::finish)?;
+    let is_quiet = destination.path.is_some();
+    let mut is_whole = true;
+    report::write_long("addresses", format, destination, |out| {
+        let mut table_writer: Option<TableWriter<_>> = None;
+        let mut out = Some(out);
+        let sink = |part: &Table| -> io::Result<()> {
+            let written = match (&mut table_writer, out.take()) {
+                (Some(table_writer), _) => table_writer.write(part),
+                (none, out) => {
+                    let out = out.expect("begun once");
+                    TableWriter::begin(part, format, out).map(|begun| *none = Some(begun))
+                }
+            };
+            written.map_err(report::Error::into_io)
+        };
+        let mut addresses = Addresses::new(replay, "addresses", sink);
+        is_whole = replay_selected(console, replay, selects_units, &mut addresses, is_quiet)?;
+        addresses.finish()?;
+        table_writer.map_or(Ok(()), TableWriter::finish)
+    })?;
     Ok(is_whole)
 }
 

@@ -12,7 +12,7 @@ use output_files::OutputError;
 use spike::layout::{BlockOrder, LayoutSteps, ProcedureOrder};
 use spike::optimize::{self, Options};
 use spike::profile::matching::{self, Method};
-use spike::profile::{IndirectCall, Profile};
+use spike::profile::{ImageProfiles, IndirectCall};
 use spike::program::Program;
 use spike::tables::{self, number};
 
@@ -48,7 +48,7 @@ pub fn run(command: &SpikeCommand) -> anyhow::Result<ExitCode> {
 
 fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Result<ExitCode> {
     let mut program = optimize::open(&options.image)?;
-    let profile = Profile::open(file)?;
+    let profile = ImageProfiles::open(file)?;
     let calls = match optimize::find(&profile, &program) {
         Some(image) => image.apply(&mut program),
         None => match_profile(&profile, file, &mut program, options)?,
@@ -68,7 +68,7 @@ fn optimize(options: &OptimizeOptions, file: &Path, output: &Path) -> anyhow::Re
 
 /// Applies a profile of another build of the image.
 fn match_profile(
-    profile: &Profile,
+    profile: &ImageProfiles,
     file: &Path,
     program: &mut Program,
     options: &OptimizeOptions,

@@ -9,7 +9,7 @@ use session::input::Input;
 use session::measure::Ending;
 use session::program::check_ending;
 use session::simulation::is_parallel;
-use spike::profile::{EdgeCounts, ImageProfile, Profile};
+use spike::profile::{EdgeCounts, ImageProfile, ImageProfiles};
 use table::separated;
 use trace::Trace;
 
@@ -21,7 +21,7 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
     let input = options.input.resolve()?;
     let path = options.input.path();
     if let Some(counts) = &options.from_counts {
-        let profile = Profile::new(vec![ImageProfile::from_counts(counts, path)?]);
+        let profile = ImageProfiles::new(vec![ImageProfile::from_counts(counts, path)?]);
         return write(options, earlier(options)?, profile).map(|()| ExitCode::SUCCESS);
     }
     let earlier = earlier(options)?;
@@ -42,15 +42,15 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
 }
 
 /// The profile that new counts are added to.
-fn earlier(options: &ProfileOptions) -> anyhow::Result<Profile> {
+fn earlier(options: &ProfileOptions) -> anyhow::Result<ImageProfiles> {
     let output = &options.output;
     Ok(match output.is_file() && !options.replace {
-        true => Profile::open(output)?,
-        false => Profile::default(),
+        true => ImageProfiles::open(output)?,
+        false => ImageProfiles::default(),
     })
 }
 
-fn write(options: &ProfileOptions, earlier: Profile, profile: Profile) -> anyhow::Result<()> {
+fn write(options: &ProfileOptions, earlier: ImageProfiles, profile: ImageProfiles) -> anyhow::Result<()> {
     let names: Vec<&str> = profile.images.iter().map(|image| image.name.as_str()).collect();
     let output = &options.output;
     text::message!("{}: profile of {}", output.display(), names.join(", "));

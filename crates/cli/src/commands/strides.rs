@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use analysis::strides::{Bins, By, StrideSettings};
+use analysis::strides::{Bins, StrideRows, StrideSettings};
 use session::machines::SelectedMachines;
 use session::strides::StridesRequest;
 
@@ -37,13 +37,13 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     request.write()
 }
 
-fn by(patterns: PatternsOf) -> By {
+fn by(patterns: PatternsOf) -> StrideRows {
     match patterns {
-        PatternsOf::Instruction => By::Instruction,
-        PatternsOf::Line => By::Line,
-        PatternsOf::Function => By::Function,
-        PatternsOf::Array => By::Array,
-        PatternsOf::Process => By::Process,
-        PatternsOf::Class | PatternsOf::All => By::All,
+        PatternsOf::Instruction => StrideRows::Instruction,
+        PatternsOf::Line => StrideRows::Line,
+        PatternsOf::Function => StrideRows::Function,
+        PatternsOf::Array => StrideRows::Array,
+        PatternsOf::Process => StrideRows::Process,
+        PatternsOf::Class | PatternsOf::All => StrideRows::All,
     }
 }

@@ -21,7 +21,7 @@ use crate::arguments::{
     GuestOptions, KernelInstructions, KernelOptions, ProgramOptions, SystemBuildOptions, SystemCommand,
     SystemCountOptions, SystemRunOptions, SystemTraceOptions,
 };
-use crate::console::{CommandConsole, OutputApart};
+use crate::console::{CommandConsole, SeparatedOutput};
 use crate::progress::Steps;
 
 /// The tables of `system count`.
@@ -104,10 +104,10 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
         given => given.iter().map(String::as_str).collect(),
     };
     let is_light = counts_suffice(&plan, options.guest.kernel.processors, &names);
-    let apart = OutputApart::begin(&options.output);
+    let separated = SeparatedOutput::begin(&options.output);
     let recorded =
         if is_light { guest.count(&path, &mut pass_on) } else { guest.trace(&plan, &path, &mut pass_on) };
-    drop(apart);
+    drop(separated);
     let (result, mut converted) = recorded?;
     take_out(&result, &options.guest.taken)?;
     let times = is_light.then(|| std::mem::take(&mut converted.times));

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use analysis::models::{self, SummedOverProcesses};
-use anyhow::bail;
 use machine::TimingModel;
 use session::machines::timing_models;
 use session::tables::sweep_cycles;
@@ -19,9 +18,6 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
     if let Some(request) = command.sweep(&simulation) {
         return sweep_cycles(&request, options.sample);
     }
-    if options.sample.is_some() && simulation.has_classes() {
-        bail!("--sample estimates the time of the whole run: leave it out, or --class");
-    }
     command.check_output(&simulation, true)?;
     let machines = &simulation.machines.machines;
     let summary = |times: &[(&str, SummedOverProcesses<TimingModel>)]| {
@@ -29,5 +25,9 @@ pub fn run(options: &TimeOptions) -> anyhow::Result<ExitCode> {
         let described = described.map(|((name, time), machine)| (*name, machine, time.clone()));
         models::times(&described.collect::<Vec<_>>())
     };
-    command.tables(&simulation).write(timing_models(machines, options.sample)?, &summary)
+    let (tables, make) = (command.tables(&simulation), timing_models(machines, options.sample)?);
+    match options.sample {
+        Some(_) => tables.write_sampled(make, &summary),
+        None => tables.write(make, &summary),
+    }
 }

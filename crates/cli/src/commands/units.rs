@@ -8,7 +8,7 @@ use analysis::models::InstructionResults;
 use analysis::unit_blocks::{ComparedUnits, WithUnitBlocks, difference_tables};
 use anyhow::bail;
 use machine::{Caches, InstructionCounts, MergeableModel};
-use report::{Arrangement, Block, Figure, Page, Section};
+use report::{Arrangement, Page, PageBlock, PageFigure, PageSection};
 use session::console::check_output;
 use session::machines::timing_models;
 use session::simulation::{Needs, Simulated, Simulation};
@@ -115,7 +115,8 @@ fn page(unit: &str, tables: Vec<Table>) -> Result<Page, report::Error> {
         chart = Some(report::bars(table, "from", &["calls"], Arrangement::Grouped)?);
     }
     let figures = tables.first().map_or(Vec::new(), figures);
-    let section = |table: Table| Section { heading: table.title.clone(), blocks: vec![Block::Table(table)] };
+    let section =
+        |table: Table| PageSection { heading: table.title.clone(), blocks: vec![PageBlock::Table(table)] };
     Ok(Page {
         title: "Units of work".into(),
         headline: format!("What one call of {unit} costs"),
@@ -127,15 +128,16 @@ fn page(unit: &str, tables: Vec<Table>) -> Result<Page, report::Error> {
 }
 
 /// The median, the 99th percentile and the maximum of the first event.
-fn figures(distribution: &Table) -> Vec<Figure> {
+fn figures(distribution: &Table) -> Vec<PageFigure> {
     let Some(row) = distribution.rows.first() else { return Vec::new() };
     let Value::Text(event) = &row[0] else { return Vec::new() };
     let cells = distribution.columns.iter().zip(row);
     let shown = cells.filter(|(column, _)| ["p50", "p99", "maximum"].contains(&column.name.as_str()));
     let figure = |(column, value): (&table::Column, &Value)| match value {
-        Value::Integer(number) => {
-            Some(Figure { value: separated(&number.to_string()), label: format!("{event}, {}", column.name) })
-        }
+        Value::Integer(number) => Some(PageFigure {
+            value: separated(&number.to_string()),
+            label: format!("{event}, {}", column.name),
+        }),
         _ => None,
     };
     shown.filter_map(figure).collect()

@@ -67,7 +67,7 @@ impl Drop for Running {
 fn read(folder: &TempDir) -> (Vec<Mark>, u64) {
     let trace = Trace::open(&folder.path().join("file.trace")).unwrap();
     assert_eq!(trace.problems(), []);
-    assert_eq!(trace.header().cpu, isa::Cpu::Ev67.to_string());
+    assert_eq!(trace.header().cpu, isa::CpuModel::Ev67.to_string());
     let (mut marks, mut words) = (Vec::new(), Vec::new());
     for chunk in 0..trace.chunks().len() {
         trace.read(chunk, &mut words).unwrap();

@@ -109,7 +109,8 @@ fn a_running_program_is_counted_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace").display().to_string();
     let id = program.0.id().to_string();
-    outcome(pathlength(["attach", "-o", &trace, "--unit", "request", "--units", "2", &id])).quiet_success();
+    outcome(pathlength(["trace", "-o", &trace, "--unit", "request", "--units", "2", "--attach", &id]))
+        .quiet_success();
 }
 
 #[test]

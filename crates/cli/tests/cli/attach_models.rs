@@ -82,7 +82,7 @@ fn structures_of_a_running_server_have_names() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("live.trace");
     let id = program.0.id().to_string();
-    let mut attach = pathlength(["attach", "--heap", &id, "-o"]);
+    let mut attach = pathlength(["trace", "--heap", "--attach", &id, "-o"]);
     let mut recording = attach.arg(&trace).stderr(std::process::Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(1));
     // SAFETY: a plain system call on numbers.

@@ -51,8 +51,8 @@ impl Attaching<'_> {
     fn records(&self, plan: &str, instructions: u64) {
         let file = self.folder.path().join("file.trace");
         let id = self.program.0.id().to_string();
-        let mut command = pathlength(["attach", "-o"]);
-        command.arg(&file).args(plan.split_whitespace()).arg(id).stderr(Stdio::null());
+        let mut command = pathlength(["trace", "-o"]);
+        command.arg(&file).args(plan.split_whitespace()).args(["--attach", &id]).stderr(Stdio::null());
         self.ends(command);
         let trace = Trace::open(&file).unwrap();
         let recorded: u64 = trace.chunks().iter().map(|chunk| chunk.instructions).sum();

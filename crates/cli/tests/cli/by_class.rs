@@ -576,6 +576,58 @@ fn classes_of_a_trace_are_those_of_the_program() {
     }
 }
 
+/// A sample with everything in its windows has the exact cycles of classes and processes, without an error; another one has
+/// estimates whose instructions are all.
+#[test]
+fn samples_by_class_and_process_are_those_of_the_run() {
+    let column = |table: &Csv, name: &str| table[0].iter().position(|it| it == name).unwrap();
+    for rows in
+        [&["--by", "class"][..], &["--by", "process"], &["--by", "class", "--sweep", "dcache.size=1K,8K"]]
+    {
+        let classes = if rows.contains(&"class") { &CLASSES[..] } else { &[] };
+        let options = [&["time", "--children", "--machine", "dec3000"], rows, classes].concat();
+        let exact = table(&options, "transactions");
+        let cells = |table: &Csv, names: &[&str]| -> BTreeSet<Vec<String>> {
+            let columns: Vec<usize> = names.iter().map(|name| column(table, name)).collect();
+            table[1..].iter().map(|row| columns.iter().map(|&column| row[column].clone()).collect()).collect()
+        };
+        let label = exact[0][usize::from(rows.len() > 2)].clone();
+        let names = [exact[0][0].as_str(), &label, "instructions", "cycles"];
+        let whole = table(&[&options[..], &["--sample", "1"]].concat(), "transactions");
+        assert_eq!(cells(&whole, &names), cells(&exact, &names), "{rows:?}");
+        let error = column(&whole, "error");
+        assert!(whole[1..].iter().all(|row| row[error].parse() == Ok(0.0)), "{whole:?}");
+        let sample = table(&[&options[..], &["--sample", "2000"]].concat(), "transactions");
+        assert_eq!(cells(&sample, &names[..3]), cells(&exact, &names[..3]), "{rows:?}");
+        assert_ne!(cells(&sample, &names), cells(&exact, &names), "{rows:?}");
+    }
+}
+
+/// In time, classes have the instructions that other models find, and all that processors have.
+#[test]
+fn processors_time_is_divided_among_classes() {
+    let in_time = ["sharing", "--time", "--machine", "pentium-pro"];
+    let divided = table(&[&in_time[..], &["--by", "class"], &CLASSES].concat(), "transactions");
+    let column = |table: &Csv, name: &str| table[0].iter().position(|it| it == name).unwrap();
+    let numbers = |table: &Csv, name: &str| -> BTreeMap<String, u64> {
+        let own = column(table, name);
+        table[1..].iter().map(|row| (row[0].clone(), row[own].parse().unwrap())).collect()
+    };
+    let caches = by_class("caches", &[&CLASSES[..], &["--children"]].concat(), "transactions");
+    assert_eq!(numbers(&divided, "instructions"), numbers(&caches, "instructions"));
+    let mut cycles = numbers(&divided, "cycles");
+    let whole = table(&[&in_time[..], &["--by", "processor"]].concat(), "transactions");
+    assert_eq!(cycles["total"], numbers(&whole, "cycles")["all"]);
+    let total = cycles.remove("total").unwrap();
+    // Each row's cycles are rounded down.
+    assert!(total - cycles.values().sum::<u64>() < cycles.len() as u64, "{divided:?}");
+    assert!(cycles["writes"] > 1000 && cycles[OUTSIDE] > 1000, "{divided:?}");
+    let text = run(
+        "sharing --time --machine pentium-pro --unit begin_transaction --unit statement :ev56/family transactions",
+    );
+    assert!(text.quiet_success().contains("Cycles per instruction by class of units of work"));
+}
+
 #[test]
 fn wrong_options_say_what_to_do() {
     for (words, part) in [
@@ -595,7 +647,8 @@ fn wrong_options_say_what_to_do() {
             "a single --machine",
         ),
         ("caches --by class --unit work :ev56/family work", ""),
-        ("time --sample 100000 --unit request --class request($1) :ev56/family", "--sample"),
+        ("time --sample 1000 --by line :ev56/family", "--by class, --by process"),
+        ("time --sample 1000 --by process :ev56/family", "add --children"),
         ("mrc --unit request --class request($1) --skip 1 :ev56/family", "leave out --skip"),
         ("faults --by class :ev56/family", "--unit FUNCTION"),
         ("count --by unit --unit request --class request($1) :ev56/family", "calls --by unit"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use spike::optimize;
-use spike::profile::{ImageProfile, Profile};
+use spike::profile::{ImageProfile, ImageProfiles};
 
 use crate::support::{Outcome, outcome, pathlength};
 
@@ -50,7 +50,7 @@ impl Guest {
     }
 
     fn profile(&self, name: &str) -> ImageProfile {
-        Profile::open(&self.path(name))
+        ImageProfiles::open(&self.path(name))
             .unwrap()
             .images
             .into_iter()

@@ -170,7 +170,7 @@ fn total(rows: &[Vec<String>], events: &[String]) -> Vec<u64> {
 fn a_trace_in_pprofs_form_has_the_selected_instructions() {
     for (what, choices) in [(":ev5/modes work", &CHOICES[..]), (":ev56/calls", &CHOICES[..1])] {
         let recorded = record(what);
-        for options in choices.iter().filter(|options| !options.contains("units")) {
+        for options in choices.iter().filter(|options| !options.contains("--unit-number")) {
             let pprof = Pprof::new(&fs::read(recorded.export("pprof", options)).unwrap());
             assert_eq!(pprof.events, ["instructions", "loads", "stores"]);
             assert_eq!(pprof.sum(|_| true), recorded.totals(options), "{what} {options}");

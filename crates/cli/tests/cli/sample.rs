@@ -161,7 +161,9 @@ fn wrong_options_say_what_to_do() {
             outcome.stderr
         );
     }
-    for words in ["--children :ev56/sampled", "--attach 1 --cpu ev5", "--attach 1 :ev56/sampled"] {
+    let failure = run("sample --children :ev56/sampled").failure();
+    assert!(failure.contains("--children goes with --attach"), "{failure}");
+    for words in ["--attach 1 --cpu ev5", "--attach 1 :ev56/sampled"] {
         let outcome = run(&format!("sample {words}"));
         assert_eq!(
             (outcome.code(), outcome.stderr.contains("--attach")),

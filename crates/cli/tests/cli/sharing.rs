@@ -141,7 +141,7 @@ fn operations_are_divided_among_classes() {
     assert_eq!(of_counters.first(), Some(&"count"), "{data:?}");
     for (words, part) in [
         (format!("--by state {classes}"), "rows are classes"),
-        (format!("--machine pentium-pro --time {classes}"), "simulation in time"),
+        (format!("--machine pentium-pro --scaling 1,2 {classes}"), "leave them out"),
         ("--by class".into(), "--unit FUNCTION"),
         ("--by class --unit nowhere".into(), "'nowhere'"),
     ] {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use spike::profile::{ImageProfile, Profile};
+use spike::profile::{ImageProfile, ImageProfiles};
 use tempfile::TempDir;
 
 use crate::support::csv;
@@ -141,13 +141,13 @@ impl Workplace {
     /// The profile of an image in the database.
     fn exported(&self, application: &str) -> ImageProfile {
         self.succeed(&["spike", "export", application, "--profile", "exported.profile"]);
-        Profile::open(&self.path("exported.profile")).unwrap().images.swap_remove(0)
+        ImageProfiles::open(&self.path("exported.profile")).unwrap().images.swap_remove(0)
     }
 
     /// The exact profile of a run of `loop`.
     fn exact(&self, limit: &str) -> ImageProfile {
         self.succeed(&["spike", "profile", "--replace", "-o", "exact.profile", "./loop", limit]);
-        Profile::open(&self.path("exact.profile")).unwrap().images.swap_remove(0)
+        ImageProfiles::open(&self.path("exact.profile")).unwrap().images.swap_remove(0)
     }
 
     /// All files of the database's folder.

@@ -41,13 +41,18 @@ fn rows(printed: &str) -> Vec<&str> {
         .collect()
 }
 
-const FUNCTIONS: &str = "show --table functions --no-pager";
+const FUNCTIONS: &str = "show --table functions";
 
 #[test]
 fn long_names_lose_their_middle_on_a_terminal_only() {
     let folder = Folder::new();
     let trace = folder.path("store.trace").display().to_string();
-    let (code, narrow) = on_terminal(command(&format!("{FUNCTIONS} {trace}")), 60, Streams::All);
+    let unpaged = |words: &str, streams| {
+        let mut command = command(words);
+        command.env("PATHLENGTH_PAGER", "");
+        on_terminal(command, 60, streams)
+    };
+    let (code, narrow) = unpaged(&format!("{FUNCTIONS} {trace}"), Streams::All);
     assert_eq!(code, 0, "{narrow}");
     assert!(rows(&narrow).len() > 5, "{narrow}");
     assert!(
@@ -56,13 +61,13 @@ fn long_names_lose_their_middle_on_a_terminal_only() {
     );
     assert!(narrow.contains('…'), "{narrow}");
     let in_a_pipe = run(&format!("{FUNCTIONS} {trace}")).quiet_success();
-    let (_, wide) = on_terminal(command(&format!("{FUNCTIONS} --wide {trace}")), 60, Streams::All);
+    let (_, wide) = unpaged(&format!("{FUNCTIONS} --wide {trace}"), Streams::All);
     assert!(!in_a_pipe.contains('…') && !wide.contains('…'), "{in_a_pipe}{wide}");
     assert_eq!(rows(&wide), rows(&in_a_pipe));
     assert!(in_a_pipe.lines().any(|line| line.chars().count() > 60), "{in_a_pipe}");
     // A format for programs is never cut.
     let csv = format!("{FUNCTIONS} --format csv {trace}");
-    let (_, on_a_terminal) = on_terminal(command(&csv), 60, Streams::Output);
+    let (_, on_a_terminal) = unpaged(&csv, Streams::Output);
     assert_eq!(on_a_terminal.replace("\r\n", "\n"), run(&csv).noted_success());
 }
 
@@ -90,7 +95,6 @@ fn a_pager_shows_tables_of_files_on_a_terminal() {
     }
     let words = format!("show {trace}");
     let unpaged = [
-        with(&format!("{words} --no-pager"), "PAGER", &pager, Streams::All),
         with(&words, "PAGER", Path::new("cat"), Streams::All),
         with(&words, "PAGER", Path::new(""), Streams::All),
         with(&words, "PAGER", &pager, Streams::Error),

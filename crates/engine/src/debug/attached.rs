@@ -13,7 +13,8 @@ use super::{
 use crate::platform::{BlockCache, Cpu, DecodedBlock, INSTRUCTION_SET};
 use guest::CallingConvention;
 use guest::{
-    Debugged, DebuggerHook, Instruction, Instrumentation, InstrumentationLevel, Observer, SignalHook,
+    Debugged, DebuggerHook, InstructionProperties, Instrumentation, InstrumentationLevel, Observer,
+    SignalHook,
 };
 use guest_memory::Memory;
 use host::ThreadHandle;

@@ -28,7 +28,7 @@ use self::breakpoints::Breakpoints;
 use crate::platform::{Cpu, INSTRUCTION_SET, ProgramEnd};
 use crate::process::Process;
 use guest::CallingConvention;
-use guest_memory::{Backing, Memory};
+use guest_memory::{Memory, RegionBacking};
 use host::ThreadHandle;
 
 /// The reason for which a thread stopped.
@@ -421,7 +421,7 @@ impl DebugSession {
     /// The files that the program has mapped, with its images.
     pub fn mapped_files(&self) -> Vec<PathBuf> {
         let files = self.memory.regions().into_iter().filter_map(|(_, region)| match region.backing {
-            Backing::File { path, .. } => Some(path.to_path_buf()),
+            RegionBacking::File { path, .. } => Some(path.to_path_buf()),
             _ => None,
         });
         let mut files: Vec<PathBuf> = files.chain([self.executable()]).collect();

@@ -12,7 +12,7 @@ use super::steps::{self, StepSite, dispatches};
 
 /// The most elements of a list that are compared with one.
 pub(super) const MOST_ELEMENTS: u64 = 1 << 10;
-/// What stands in names before a number that a label replaces: no name of a program has it.
+/// The mark in names before a number that a label replaces: no name of a program has it.
 const LABELLED: char = events::LABELLED_NUMBER;
 
 /// A function at whose entry a call for an object begins.

@@ -132,12 +132,18 @@ impl<'a> Replays<'a> {
     /// The contents of a whole log.
     pub(super) fn whole(&mut self, name: &LogName) -> Replayed {
         let mut part = (0, Replayed::default());
-        self.go_on(&mut part, name, u64::MAX, 0);
+        self.replay_log(&mut part, name, u64::MAX, 0);
         part.1
     }
 
     /// Replays the following entries of a log that lie before an end.
-    fn go_on(&mut self, (next, replayed): &mut (usize, Replayed), name: &LogName, end: u64, depth: usize) {
+    fn replay_log(
+        &mut self,
+        (next, replayed): &mut (usize, Replayed),
+        name: &LogName,
+        end: u64,
+        depth: usize,
+    ) {
         let entries = self.logs.0.get(name).map_or(&[][..], |entries| &entries[*next..]);
         for (_, entry) in entries.iter().take_while(|(position, _)| *position <= end) {
             if let LogEntry::Began { inherited: Some(inherited), .. } = entry
@@ -157,7 +163,7 @@ impl<'a> Replays<'a> {
         let part = self.parts.remove(name);
         let is_before = |next: usize| next == 0 || entries[next - 1].0 <= *bytes;
         let mut part = part.filter(|(next, _)| is_before(*next)).unwrap_or_default();
-        self.go_on(&mut part, name, *bytes, depth);
+        self.replay_log(&mut part, name, *bytes, depth);
         let inherited = part.1.inherited(*thread);
         self.parts.insert(name, part);
         inherited

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use events::LoadedImage;
 use trace::{Header, Writer};
 
-pub use self::client::{AttachError, Attached, attach, attach_counting, attach_observing};
+pub use self::client::{AttachError, AttachTarget, Attached, IsEnough};
 pub(super) use self::connection::{AttachConnection, ConnectionEnd};
 pub(super) use self::counting::{CountSession, CountingThread};
 pub(super) use self::messages::AttachAnswer;
@@ -46,7 +46,7 @@ pub(super) struct AttachServer {
     /// The program's arguments.
     arguments: Vec<String>,
     /// The model of its processor.
-    model: isa::Cpu,
+    model: isa::CpuModel,
     /// Makes consumers for clients that observe it.
     consumers: Arc<dyn AttachedConsumers>,
     session: Mutex<Option<AttachedSession>>,
@@ -59,7 +59,7 @@ pub(super) struct AttachServer {
 impl AttachServer {
     pub(super) fn new(
         arguments: Vec<String>,
-        model: isa::Cpu,
+        model: isa::CpuModel,
         consumers: Arc<dyn AttachedConsumers>,
     ) -> AttachServer {
         AttachServer {

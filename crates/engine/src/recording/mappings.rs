@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::record::{LARGEST, MappingEvent, Mark};
-use guest_memory::{Backing, Memory, MemoryRegion};
+use guest_memory::{Memory, MemoryRegion, RegionBacking};
 
 use super::session::RecordingSession;
 use crate::lock;
@@ -85,9 +85,9 @@ fn is_continued_by(range: &MappedRange, next: &MappedRange) -> bool {
 
 fn name(region: &MemoryRegion) -> String {
     match &region.backing {
-        Backing::File { path, .. } => path.to_string_lossy().into_owned(),
-        Backing::Named(_) => "System V shared memory".into(),
-        Backing::Anonymous => "anonymous shared memory".into(),
+        RegionBacking::File { path, .. } => path.to_string_lossy().into_owned(),
+        RegionBacking::Named(_) => "System V shared memory".into(),
+        RegionBacking::Anonymous => "anonymous shared memory".into(),
     }
 }
 

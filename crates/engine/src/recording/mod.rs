@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use events::{BlockId, Consumer, HitFilter, LoadedImage, ProcessEnd};
 use trace::Writer;
 
-pub use self::attach::{AttachError, Attached, attach, attach_counting, attach_observing};
+pub use self::attach::{AttachError, AttachTarget, Attached, IsEnough};
 use self::attach::{AttachServer, AttachedSession, CountingThread};
 pub use self::delivery::{AttachedConsumers, ConsumerOfFork, ForkedConsumer, ForkedProcess};
 pub use self::plan::{ClassPlan, Missing, Plan, UnitPlan};
@@ -66,8 +66,12 @@ impl Recorder {
     }
 
     /// Records nothing until another process calls [`attach`]. The program has these arguments, and runs on this
-    /// processor model. A process that calls [`attach_observing`] gets what `consumers` report to it.
-    pub fn idle(arguments: Vec<String>, model: isa::Cpu, consumers: Arc<dyn AttachedConsumers>) -> Recorder {
+    /// processor model. A process that calls [`AttachTarget::observe`] gets what `consumers` report to it.
+    pub fn idle(
+        arguments: Vec<String>,
+        model: isa::CpuModel,
+        consumers: Arc<dyn AttachedConsumers>,
+    ) -> Recorder {
         let server = AttachServer::new(arguments, model, consumers);
         Recorder::with(None, Some(Arc::new(server)), 0, Vec::new())
     }

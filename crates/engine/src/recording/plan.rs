@@ -38,7 +38,7 @@ pub struct Plan {
 
 impl Plan {
     /// The header of a trace recorded by this process from now on, without the environment.
-    pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::Cpu) -> Header {
+    pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::CpuModel) -> Header {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Header {
             program,

@@ -312,7 +312,14 @@ impl RecordingSession {
         }
         let LoadedImage { path, start, end, bias } = image.clone();
         let build_id = file.and_then(Image::build_id).unwrap_or_default().to_vec();
-        self.process.add_image(events::Image { path, start, end, bias, build_id, functions: Vec::new() });
+        self.process.add_image(events::MappedImage {
+            path,
+            start,
+            end,
+            bias,
+            build_id,
+            functions: Vec::new(),
+        });
         images.push(image.clone());
         images.len() as u32 - 1
     }

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use isa::{Flags, Format, Instruction, Op, Operands};
+use isa::{Flags, Instruction, InstructionFormat, Op, Operands};
 
 use crate::engine::{FPCR, Step};
 
@@ -105,7 +105,7 @@ impl Edge {
                 self.access(op, a, quadwords(instruction, step));
             }
         } else if [a, b, c].into_iter().any(differs) {
-            self.registers.extend(if op.format() == Format::Memory { a } else { c });
+            self.registers.extend(if op.format() == InstructionFormat::Memory { a } else { c });
         }
     }
 

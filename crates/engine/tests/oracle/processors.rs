@@ -1,12 +1,12 @@
 //! A processor has the instructions of its extensions and no others.
 
-use isa::{Cpu, Extension, Op, Qualifiers};
+use isa::{CpuModel, Extension, Op, Qualifiers};
 
 use crate::engine::{Detail, Engine, Run, Summary};
 use crate::guest::{compile, directory};
 use crate::sequences::elf;
 
-fn run(mut run: Run, cpu: Cpu) -> Summary {
+fn run(mut run: Run, cpu: CpuModel) -> Summary {
     run.cpu = cpu.to_string();
     Engine::start(&run).finish().1
 }
@@ -25,7 +25,7 @@ fn an_instruction_the_processor_lacks_is_illegal() {
         let program = directory.join(format!("program{number}"));
         // lda v0,1(zero); the instruction; lda a0,7(zero); callsys: exit(7).
         elf::write(&program, &[0x201f_0001, word.expect("encodable"), 0x221f_0007, 0x83], &[0]);
-        for cpu in Cpu::ALL {
+        for cpu in CpuModel::ALL {
             let summary = run(Run::new(program.clone(), Detail::Nothing), cpu);
             let (end, instructions) = if cpu.has(extension) { ("status 7", 4) } else { ("signal 4", 1) };
             assert_eq!((&*summary.end, summary.instructions), (end, instructions), "{extension:?} on {cpu}");
@@ -46,11 +46,11 @@ fn the_original_build_has_no_byte_and_word_instructions() {
     let original = compile(&directory, "original", &["bytes.c"], &["-mcpu=ev5", "-mno-bwx"]);
     let byte_word = compile(&directory, "byte-word", &["bytes.c"], &["-mcpu=ev56", "-mbwx"]);
     let on = |program: &std::path::Path, cpu| run(Run::new(program.into(), Detail::Nothing), cpu);
-    let first = on(&original, Cpu::Ev5);
+    let first = on(&original, CpuModel::Ev5);
     assert_eq!((&*first.end, byte_word_instructions(&first)), ("status 3", 0));
-    let second = on(&byte_word, Cpu::Ev56);
+    let second = on(&byte_word, CpuModel::Ev56);
     assert_eq!(second.end, "status 3");
     assert!(byte_word_instructions(&second) > 1000, "{}", byte_word_instructions(&second));
     assert!(second.instructions < first.instructions);
-    assert_eq!(on(&byte_word, Cpu::Ev5).end, "signal 4");
+    assert_eq!(on(&byte_word, CpuModel::Ev5).end, "signal 4");
 }

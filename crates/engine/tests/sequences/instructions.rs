@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use isa::encode::{self, SecondOperand};
-use isa::{Flags, Format, Op, Operands, QualifierSet, Qualifiers, Rounding};
+use isa::{Flags, InstructionFormat, Op, Operands, QualifierSet, Qualifiers, Rounding};
 
 use super::Kind;
 use super::assembler::register::{FREE, PLACE, SCRATCH, ZERO};
@@ -43,7 +43,7 @@ fn is_arithmetic(op: Op) -> bool {
 
 /// An operation on integer registers that cannot trap.
 pub fn integer_operation(random: &mut Rng) -> u32 {
-    operation(random, Kind::Plain, |op| op.format() == Format::Operate && !op.is(Flags::OVERFLOW))
+    operation(random, Kind::Plain, |op| op.format() == InstructionFormat::Operate && !op.is(Flags::OVERFLOW))
 }
 
 /// An addition, subtraction or multiplication that traps upon overflow.
@@ -56,7 +56,7 @@ pub fn float_operation(random: &mut Rng, kind: Kind) -> u32 {
     let plain = |op| !is_arithmetic(op) && op != Op::MtFpcr && op != Op::MfFpcr;
     operation(random, kind, |op| {
         let fits = kind == Kind::Full || plain(op) && !WRONG_IN_QEMU.contains(&op);
-        op.format() == Format::FloatOperate && fits
+        op.format() == InstructionFormat::FloatOperate && fits
     })
 }
 
@@ -109,7 +109,7 @@ fn qualifiers(random: &mut Rng, op: Op) -> Qualifiers {
 fn load_or_store(random: &mut Rng, kind: Kind) -> Op {
     any(random, |op| {
         let fits = kind == Kind::Full || !WRONG_IN_QEMU.contains(&op);
-        op.format() == Format::Memory && !op.is(Flags::LOCKED) && fits
+        op.format() == InstructionFormat::Memory && !op.is(Flags::LOCKED) && fits
     })
 }
 
@@ -194,7 +194,7 @@ pub fn wild_address(random: &mut Rng) -> Vec<u32> {
 
 /// A load or store at such an address.
 pub fn wild_access(random: &mut Rng) -> Vec<u32> {
-    let op = any(random, |op| op.format() == Format::Memory && op != Op::Lda && op != Op::Ldah);
+    let op = any(random, |op| op.format() == InstructionFormat::Memory && op != Op::Lda && op != Op::Ldah);
     let register = if op.is(Flags::LOCKED) { random.u8(..FREE) } else { accessed(random, op) };
     let further = random.i16(-24..24);
     let mut words = wild_address(random);

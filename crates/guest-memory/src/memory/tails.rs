@@ -12,7 +12,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use super::{Memory, host_protection};
 use crate::layout::Protection;
-use crate::regions::{Backing, MemoryRegion};
+use crate::regions::{MemoryRegion, RegionBacking};
 
 /// Bytes of a host page.
 fn host_page() -> u64 {
@@ -23,7 +23,7 @@ fn host_page() -> u64 {
 /// The region's file, if it is mapped shared.
 fn shared_file(region: &MemoryRegion) -> Option<(&std::path::Path, u64)> {
     match &region.backing {
-        Backing::File { path, offset } if region.shared => Some((path, *offset)),
+        RegionBacking::File { path, offset } if region.shared => Some((path, *offset)),
         _ => None,
     }
 }

@@ -9,42 +9,42 @@ impl Emitter<'_> {
         match second(step) {
             OperateOperand::Literal(at) => self.assembler.constant(RCX, 8 * (at as u64 & 7)),
             OperateOperand::Register(b) => {
-                self.read_into(Size::Byte, b, RCX);
-                self.assembler.shift(Shift::Left, Size::Long, RCX, 3);
+                self.read_into(OperandSize::Byte, b, RCX);
+                self.assembler.shift(Shift::Left, OperandSize::Long, RCX, 3);
             }
         }
     }
 
     /// The low part of a register, zero-extended, in rax.
-    fn low_part(&mut self, size: Size, from: HostRegister) {
-        if size == Size::Quad {
-            self.assembler.load(Size::Quad, RAX, from);
+    fn low_part(&mut self, size: OperandSize, from: HostRegister) {
+        if size == OperandSize::Quad {
+            self.assembler.load(OperandSize::Quad, RAX, from);
         } else {
             self.assembler.load_zero_extended(size, RAX, from);
         }
     }
 
     /// Shifts the first operand by rcx; the low part is the result.
-    fn extract(&mut self, step: &DecodedInstruction, size: Size, shift: Shift) {
-        self.read_into(Size::Quad, step.a, RAX);
+    fn extract(&mut self, step: &DecodedInstruction, size: OperandSize, shift: Shift) {
+        self.read_into(OperandSize::Quad, step.a, RAX);
         self.assembler.shift_by_rcx(shift, RAX);
         self.low_part(size, RAX);
         self.write(step.c, RAX);
     }
 
-    pub(crate) fn extract_low(&mut self, step: &DecodedInstruction, size: Size) {
+    pub(crate) fn extract_low(&mut self, step: &DecodedInstruction, size: OperandSize) {
         self.byte_shift(step);
         self.extract(step, size, Shift::Right);
     }
 
-    pub(crate) fn extract_high(&mut self, step: &DecodedInstruction, size: Size) {
+    pub(crate) fn extract_high(&mut self, step: &DecodedInstruction, size: OperandSize) {
         self.byte_shift(step);
         // Shift counts are taken modulo 64, as the manual has it.
-        self.assembler.negate(Size::Long, RCX);
+        self.assembler.negate(OperandSize::Long, RCX);
         self.extract(step, size, Shift::Left);
     }
 
-    pub(crate) fn insert_low(&mut self, step: &DecodedInstruction, size: Size) {
+    pub(crate) fn insert_low(&mut self, step: &DecodedInstruction, size: OperandSize) {
         self.byte_shift(step);
         let a = self.read(size, step.a, RAX);
         self.low_part(size, a);
@@ -54,12 +54,12 @@ impl Emitter<'_> {
 
     /// Shifts rax right by 64 less what is in rcx, in two steps, because a shift by 64 must give 0.
     fn spill(&mut self) {
-        self.assembler.shift(Shift::Right, Size::Quad, RAX, 1);
+        self.assembler.shift(Shift::Right, OperandSize::Quad, RAX, 1);
         self.assembler.unary(Unary::Not, RCX);
         self.assembler.shift_by_rcx(Shift::Right, RAX);
     }
 
-    pub(crate) fn insert_high(&mut self, step: &DecodedInstruction, size: Size) {
+    pub(crate) fn insert_high(&mut self, step: &DecodedInstruction, size: OperandSize) {
         self.byte_shift(step);
         let a = self.read(size, step.a, RAX);
         self.low_part(size, a);
@@ -67,12 +67,12 @@ impl Emitter<'_> {
         self.write(step.c, RAX);
     }
 
-    fn ones(&mut self, size: Size) {
+    fn ones(&mut self, size: OperandSize) {
         let ones = match size {
-            Size::Byte => 0xff,
-            Size::Word => 0xffff,
-            Size::Long => 0xffff_ffff,
-            Size::Quad => u64::MAX,
+            OperandSize::Byte => 0xff,
+            OperandSize::Word => 0xffff,
+            OperandSize::Long => 0xffff_ffff,
+            OperandSize::Quad => u64::MAX,
         };
         self.assembler.constant(RAX, ones);
     }
@@ -80,19 +80,19 @@ impl Emitter<'_> {
     /// Clears the bits that are set in rax.
     fn clear(&mut self, step: &DecodedInstruction) {
         self.assembler.unary(Unary::Not, RAX);
-        let a = self.read(Size::Quad, step.a, RCX);
-        self.assembler.alu(Alu::And, Size::Quad, RAX, a);
+        let a = self.read(OperandSize::Quad, step.a, RCX);
+        self.assembler.alu(Alu::And, OperandSize::Quad, RAX, a);
         self.write(step.c, RAX);
     }
 
-    pub(crate) fn mask_low(&mut self, step: &DecodedInstruction, size: Size) {
+    pub(crate) fn mask_low(&mut self, step: &DecodedInstruction, size: OperandSize) {
         self.byte_shift(step);
         self.ones(size);
         self.assembler.shift_by_rcx(Shift::Left, RAX);
         self.clear(step);
     }
 
-    pub(crate) fn mask_high(&mut self, step: &DecodedInstruction, size: Size) {
+    pub(crate) fn mask_high(&mut self, step: &DecodedInstruction, size: OperandSize) {
         self.byte_shift(step);
         self.ones(size);
         self.spill();

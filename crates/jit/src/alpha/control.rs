@@ -1,6 +1,6 @@
 //! Transfers of control.
 
-use isa::{Flags, Format, Op};
+use isa::{Flags, InstructionFormat, Op};
 
 use super::*;
 use alpha::pal;
@@ -16,8 +16,8 @@ impl Emitter<'_> {
             return true;
         }
         match step.op.format() {
-            Format::Branch | Format::MemoryJump => self.end_record(block),
-            Format::Pal => {}
+            InstructionFormat::Branch | InstructionFormat::MemoryJump => self.end_record(block),
+            InstructionFormat::Pal => {}
             _ => return false,
         }
         self.complete_sign_extensions();
@@ -98,24 +98,24 @@ impl Emitter<'_> {
         self.read_float(step.a, RAX);
         let (bound, condition) = match step.op {
             Op::Fbeq | Op::Fbne => {
-                self.assembler.shift(Shift::Left, Size::Quad, RAX, 1);
-                self.assembler.test(Size::Quad, RAX);
+                self.assembler.shift(Shift::Left, OperandSize::Quad, RAX, 1);
+                self.assembler.test(OperandSize::Quad, RAX);
                 return if step.op == Op::Fbeq { Condition::Equal } else { Condition::NotEqual };
             }
             Op::Fbgt => {
-                self.assembler.test(Size::Quad, RAX);
+                self.assembler.test(OperandSize::Quad, RAX);
                 return Condition::Greater;
             }
             Op::Fblt => (MINUS_ZERO, Condition::Above),
             Op::Fbge => (MINUS_ZERO, Condition::BelowOrEqual),
             // Less by one, zero is the greatest.
             _ => {
-                self.assembler.address(Size::Quad, RAX, MemoryOperand { base: RAX, displacement: -1 });
+                self.assembler.address(OperandSize::Quad, RAX, MemoryOperand { base: RAX, displacement: -1 });
                 (MINUS_ZERO - 1, Condition::AboveOrEqual)
             }
         };
         self.assembler.constant(RCX, bound);
-        self.assembler.alu(Alu::Cmp, Size::Quad, RAX, RCX);
+        self.assembler.alu(Alu::Cmp, OperandSize::Quad, RAX, RCX);
         condition
     }
 

@@ -28,13 +28,13 @@ impl Emitter<'_> {
         if register == Cpu::ZERO {
             self.assembler.constant(to, 0);
         } else {
-            self.assembler.load(Size::Quad, to, float(register));
+            self.assembler.load(OperandSize::Quad, to, float(register));
         }
     }
 
     pub(super) fn write_float(&mut self, register: u8, value: HostRegister) {
         if register != Cpu::SINK {
-            self.assembler.store(Size::Quad, float(register), value);
+            self.assembler.store(OperandSize::Quad, float(register), value);
         }
     }
 
@@ -60,7 +60,7 @@ impl Emitter<'_> {
             Op::Fcmovgt => self.move_float_if(step, Op::Fbgt),
             Op::Fcmovge => self.move_float_if(step, Op::Fbge),
             Op::MfFpcr => {
-                self.assembler.load(Size::Quad, RAX, fpcr());
+                self.assembler.load(OperandSize::Quad, RAX, fpcr());
                 self.write_float(step.c, RAX);
                 true
             }
@@ -150,9 +150,9 @@ impl Emitter<'_> {
                 self.assembler.vector(Vector::LOAD, XMM0, float(step.a));
                 self.assembler.vector(Vector::COMPARE, XMM0, float(step.b));
                 self.assembler.set(condition, RAX);
-                self.assembler.load_zero_extended(Size::Byte, RAX, RAX);
+                self.assembler.load_zero_extended(OperandSize::Byte, RAX, RAX);
                 // True is 2.0.
-                self.assembler.shift(Shift::Left, Size::Quad, RAX, 62);
+                self.assembler.shift(Shift::Left, OperandSize::Quad, RAX, 62);
             }
             None => self.assembler.constant(RAX, 0),
         }
@@ -167,7 +167,7 @@ impl Emitter<'_> {
         self.read_float(step.b, RAX);
         self.assembler.vector(Vector::FROM_INTEGER, XMM0, RAX);
         self.assembler.vector(Vector::TO_INTEGER, RCX, XMM0);
-        self.assembler.alu(Alu::Cmp, Size::Quad, RCX, RAX);
+        self.assembler.alu(Alu::Cmp, OperandSize::Quad, RCX, RAX);
         self.assembler.jump_if(Condition::NotEqual, slow_path);
         self.assembler.vector(Vector::GET, XMM0, RAX);
         self.write_float(step.c, RAX);
@@ -201,7 +201,7 @@ impl Emitter<'_> {
         let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.read_float(step.b, RAX);
         self.check_exponent(SINGLE, true, slow_path);
-        self.assembler.alu_constant(Alu::And, Size::Quad, RAX, -1 << 29);
+        self.assembler.alu_constant(Alu::And, OperandSize::Quad, RAX, -1 << 29);
         self.write_float(step.c, RAX);
         self.assembler.bind(back);
         true
@@ -211,12 +211,12 @@ impl Emitter<'_> {
     pub(crate) fn load_single(&mut self, step: &DecodedInstruction, at: usize, source: MemoryOperand) {
         let (slow_path, back) = self.interpret_out_of_line(step, at);
         self.may_fault(self.index, at, self.unextended);
-        self.assembler.load(Size::Long, RAX, source);
+        self.assembler.load(OperandSize::Long, RAX, source);
         let zero = self.assembler.label();
-        self.assembler.address(Size::Long, RCX, Operand::Indexed(RAX, RAX, 0, 0));
-        self.assembler.test(Size::Long, RCX);
+        self.assembler.address(OperandSize::Long, RCX, Operand::Indexed(RAX, RAX, 0, 0));
+        self.assembler.test(OperandSize::Long, RCX);
         self.assembler.jump_if(Condition::Equal, zero);
-        self.assembler.shift(Shift::Right, Size::Long, RCX, 24);
+        self.assembler.shift(Shift::Right, OperandSize::Long, RCX, 24);
         self.check_number(1..=0xfe, slow_path);
         self.assembler.bind(zero);
         self.assembler.vector(Vector::SET_LONG, XMM0, RAX);
@@ -244,14 +244,14 @@ impl Emitter<'_> {
         let no_status = self.assembler.label();
         self.read_float(step.a, RAX);
         self.assembler.constant(RCX, control::WRITTEN);
-        self.assembler.alu(Alu::And, Size::Quad, RAX, RCX);
+        self.assembler.alu(Alu::And, OperandSize::Quad, RAX, RCX);
         self.assembler.constant(RCX, control::STATUS_BITS);
-        self.assembler.alu(Alu::And, Size::Quad, RCX, RAX);
+        self.assembler.alu(Alu::And, OperandSize::Quad, RCX, RAX);
         self.assembler.jump_if(Condition::Equal, no_status);
         self.assembler.constant(RCX, control::SUM);
-        self.assembler.alu(Alu::Or, Size::Quad, RAX, RCX);
+        self.assembler.alu(Alu::Or, OperandSize::Quad, RAX, RCX);
         self.assembler.bind(no_status);
-        self.assembler.store(Size::Quad, fpcr(), RAX);
+        self.assembler.store(OperandSize::Quad, fpcr(), RAX);
         true
     }
 
@@ -263,9 +263,9 @@ impl Emitter<'_> {
         let nearest = byte(control::INITIAL_FPCR) & dynamic;
         let bits = dynamic | byte(status);
         if bits != 0 {
-            self.assembler.load_zero_extended(Size::Byte, RCX, last_of_fpcr());
-            self.assembler.alu_constant(Alu::And, Size::Long, RCX, bits);
-            self.assembler.alu_constant(Alu::Cmp, Size::Long, RCX, nearest | byte(status));
+            self.assembler.load_zero_extended(OperandSize::Byte, RCX, last_of_fpcr());
+            self.assembler.alu_constant(Alu::And, OperandSize::Long, RCX, bits);
+            self.assembler.alu_constant(Alu::Cmp, OperandSize::Long, RCX, nearest | byte(status));
             self.assembler.jump_if(Condition::NotEqual, otherwise);
         }
         self.assembler.test_bits(field::<Cpu>(offset_of!(Cpu, ieee_control)), control::ENABLE_INE as u8);
@@ -283,12 +283,12 @@ impl Emitter<'_> {
     /// Whether the exponent of the T number in rax is in a range; if zero is allowed, also whether the number is zero. Uses rcx.
     fn check_exponent(&mut self, exponents: RangeInclusive<i32>, or_zero: bool, slow_path: Label) {
         let zero = self.assembler.label();
-        self.assembler.load(Size::Quad, RCX, RAX);
-        self.assembler.alu(Alu::Add, Size::Quad, RCX, RCX);
+        self.assembler.load(OperandSize::Quad, RCX, RAX);
+        self.assembler.alu(Alu::Add, OperandSize::Quad, RCX, RCX);
         if or_zero {
             self.assembler.jump_if(Condition::Equal, zero);
         }
-        self.assembler.shift(Shift::Right, Size::Quad, RCX, 53);
+        self.assembler.shift(Shift::Right, OperandSize::Quad, RCX, 53);
         self.check_number(exponents, slow_path);
         self.assembler.bind(zero);
     }
@@ -296,8 +296,8 @@ impl Emitter<'_> {
     /// Whether the number in ecx is in a range. Changes rcx.
     fn check_number(&mut self, numbers: RangeInclusive<i32>, slow_path: Label) {
         let (least, most) = numbers.into_inner();
-        self.assembler.alu_constant(Alu::Sub, Size::Long, RCX, least);
-        self.assembler.alu_constant(Alu::Cmp, Size::Long, RCX, most - least);
+        self.assembler.alu_constant(Alu::Sub, OperandSize::Long, RCX, least);
+        self.assembler.alu_constant(Alu::Cmp, OperandSize::Long, RCX, most - least);
         self.assembler.jump_if(Condition::Above, slow_path);
     }
 }

@@ -13,17 +13,17 @@ impl Emitter<'_> {
     pub(crate) fn access(&mut self, step: &DecodedInstruction, at: usize) -> bool {
         let Some(access) = Cpu::access(step) else { return false };
         match step.op {
-            Op::LdlL => return self.load_locked(step, access, Size::Long, at),
-            Op::LdqL => return self.load_locked(step, access, Size::Quad, at),
-            Op::StlC => return self.store_conditional(step, access, Size::Long, at),
-            Op::StqC => return self.store_conditional(step, access, Size::Quad, at),
+            Op::LdlL => return self.load_locked(step, access, OperandSize::Long, at),
+            Op::LdqL => return self.load_locked(step, access, OperandSize::Quad, at),
+            Op::StlC => return self.store_conditional(step, access, OperandSize::Long, at),
+            Op::StqC => return self.store_conditional(step, access, OperandSize::Quad, at),
             _ => {}
         }
         let size = match step.op {
-            Op::Ldbu | Op::Stb => Size::Byte,
-            Op::Ldwu | Op::Stw => Size::Word,
-            Op::Ldl | Op::Stl | Op::Lds => Size::Long,
-            Op::Ldq | Op::Stq | Op::LdqU | Op::StqU | Op::Ldt | Op::Stt => Size::Quad,
+            Op::Ldbu | Op::Stb => OperandSize::Byte,
+            Op::Ldwu | Op::Stw => OperandSize::Word,
+            Op::Ldl | Op::Stl | Op::Lds => OperandSize::Long,
+            Op::Ldq | Op::Stq | Op::LdqU | Op::StqU | Op::Ldt | Op::Stt => OperandSize::Quad,
             _ => return false,
         };
         if Cpu::checked_base(step).is_none() {
@@ -50,7 +50,7 @@ impl Emitter<'_> {
             _ => {
                 let to = self.target(step.c);
                 self.may_fault(self.index, at, self.unextended);
-                if size == Size::Long {
+                if size == OperandSize::Long {
                     self.assembler.load_sign_extended(size, to, operand);
                 } else {
                     self.assembler.load_zero_extended(size, to, operand);
@@ -61,15 +61,21 @@ impl Emitter<'_> {
         true
     }
 
-    fn load_locked(&mut self, step: &DecodedInstruction, access: GuestAccess, size: Size, at: usize) -> bool {
+    fn load_locked(
+        &mut self,
+        step: &DecodedInstruction,
+        access: GuestAccess,
+        size: OperandSize,
+        at: usize,
+    ) -> bool {
         if step.b == 31 {
             return false;
         }
         let operand = self.locked_operand(access, size, at);
         self.may_fault(self.index, at, self.unextended);
         self.assembler.load_sign_extended(size, RAX, operand);
-        self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(LoadLock, address)), RCX);
-        self.assembler.store(Size::Quad, field::<Cpu>(LOCK + offset_of!(LoadLock, value)), RAX);
+        self.assembler.store(OperandSize::Quad, field::<Cpu>(LOCK + offset_of!(LoadLock, address)), RCX);
+        self.assembler.store(OperandSize::Quad, field::<Cpu>(LOCK + offset_of!(LoadLock, value)), RAX);
         self.write(step.c, RAX);
         true
     }
@@ -79,7 +85,7 @@ impl Emitter<'_> {
         &mut self,
         step: &DecodedInstruction,
         access: GuestAccess,
-        size: Size,
+        size: OperandSize,
         at: usize,
     ) -> bool {
         if step.b == 31 || self.held(step.a).is_none() {
@@ -89,9 +95,9 @@ impl Emitter<'_> {
         let operand = self.locked_operand(access, size, at);
         let lock = field::<Cpu>(LOCK + offset_of!(LoadLock, address));
         let failed = self.assembler.label();
-        self.assembler.alu(Alu::Cmp, Size::Quad, RCX, lock);
+        self.assembler.alu(Alu::Cmp, OperandSize::Quad, RCX, lock);
         self.assembler.jump_if(Condition::NotEqual, failed);
-        self.assembler.load(Size::Quad, RAX, field::<Cpu>(LOCK + offset_of!(LoadLock, value)));
+        self.assembler.load(OperandSize::Quad, RAX, field::<Cpu>(LOCK + offset_of!(LoadLock, value)));
         self.may_fault(self.index, at, self.unextended);
         self.assembler.compare_and_exchange(size, operand, value);
         self.assembler.bind(failed);
@@ -101,11 +107,11 @@ impl Emitter<'_> {
     }
 
     /// The address of a locked access in rcx. One that is not aligned is the interpreter's.
-    fn locked_operand(&mut self, access: GuestAccess, size: Size, at: usize) -> MemoryOperand {
+    fn locked_operand(&mut self, access: GuestAccess, size: OperandSize, at: usize) -> MemoryOperand {
         let operand = self.memory_operand(access, at);
         let fault = self.fault(at);
-        self.assembler.address(Size::Quad, RCX, operand);
-        self.assembler.test_bits(RCX, if size == Size::Quad { 7 } else { 3 });
+        self.assembler.address(OperandSize::Quad, RCX, operand);
+        self.assembler.test_bits(RCX, if size == OperandSize::Quad { 7 } else { 3 });
         self.assembler.jump_if(Condition::NotEqual, fault);
         MemoryOperand { base: RCX, displacement: 0 }
     }

@@ -28,7 +28,7 @@ pub(crate) fn second(step: &DecodedInstruction) -> OperateOperand {
 impl Emitter<'_> {
     /// An instruction without access to memory. False if compiled code does not implement it.
     pub(crate) fn operate(&mut self, step: &DecodedInstruction) -> bool {
-        use Size::{Long, Quad};
+        use OperandSize::{Long, Quad};
         match step.op {
             Op::Lda | Op::Ldah => self.load_address(step),
             Op::Trapb | Op::Excb | Op::Fetch | Op::FetchM | Op::Ecb | Op::Wh64 | Op::Wh64en => {}
@@ -74,34 +74,34 @@ impl Emitter<'_> {
             Op::Cmovge => self.conditional(step, Condition::GreaterOrEqual),
             Op::Cmovlbc => self.conditional_on_bit(step, Condition::Equal),
             Op::Cmovlbs => self.conditional_on_bit(step, Condition::NotEqual),
-            Op::Sextb => self.sign_extend(step, Size::Byte),
-            Op::Sextw => self.sign_extend(step, Size::Word),
+            Op::Sextb => self.sign_extend(step, OperandSize::Byte),
+            Op::Sextw => self.sign_extend(step, OperandSize::Word),
             Op::Ctpop => self.count_bits(step, BitCount::Ones),
             Op::Ctlz => self.count_bits(step, BitCount::LeadingZeros),
             Op::Cttz => self.count_bits(step, BitCount::TrailingZeros),
             Op::Zap if step.b == 31 => self.keep_bytes(step, spread(!step.immediate as i32)),
             Op::Zapnot if step.b == 31 => self.keep_bytes(step, spread(step.immediate as i32)),
-            Op::Extbl => self.extract_low(step, Size::Byte),
-            Op::Extwl => self.extract_low(step, Size::Word),
-            Op::Extll => self.extract_low(step, Size::Long),
-            Op::Extql => self.extract_low(step, Size::Quad),
-            Op::Extwh => self.extract_high(step, Size::Word),
-            Op::Extlh => self.extract_high(step, Size::Long),
-            Op::Extqh => self.extract_high(step, Size::Quad),
-            Op::Insbl => self.insert_low(step, Size::Byte),
-            Op::Inswl => self.insert_low(step, Size::Word),
-            Op::Insll => self.insert_low(step, Size::Long),
-            Op::Insql => self.insert_low(step, Size::Quad),
-            Op::Inswh => self.insert_high(step, Size::Word),
-            Op::Inslh => self.insert_high(step, Size::Long),
-            Op::Insqh => self.insert_high(step, Size::Quad),
-            Op::Mskbl => self.mask_low(step, Size::Byte),
-            Op::Mskwl => self.mask_low(step, Size::Word),
-            Op::Mskll => self.mask_low(step, Size::Long),
-            Op::Mskql => self.mask_low(step, Size::Quad),
-            Op::Mskwh => self.mask_high(step, Size::Word),
-            Op::Msklh => self.mask_high(step, Size::Long),
-            Op::Mskqh => self.mask_high(step, Size::Quad),
+            Op::Extbl => self.extract_low(step, OperandSize::Byte),
+            Op::Extwl => self.extract_low(step, OperandSize::Word),
+            Op::Extll => self.extract_low(step, OperandSize::Long),
+            Op::Extql => self.extract_low(step, OperandSize::Quad),
+            Op::Extwh => self.extract_high(step, OperandSize::Word),
+            Op::Extlh => self.extract_high(step, OperandSize::Long),
+            Op::Extqh => self.extract_high(step, OperandSize::Quad),
+            Op::Insbl => self.insert_low(step, OperandSize::Byte),
+            Op::Inswl => self.insert_low(step, OperandSize::Word),
+            Op::Insll => self.insert_low(step, OperandSize::Long),
+            Op::Insql => self.insert_low(step, OperandSize::Quad),
+            Op::Inswh => self.insert_high(step, OperandSize::Word),
+            Op::Inslh => self.insert_high(step, OperandSize::Long),
+            Op::Insqh => self.insert_high(step, OperandSize::Quad),
+            Op::Mskbl => self.mask_low(step, OperandSize::Byte),
+            Op::Mskwl => self.mask_low(step, OperandSize::Word),
+            Op::Mskll => self.mask_low(step, OperandSize::Long),
+            Op::Mskql => self.mask_low(step, OperandSize::Quad),
+            Op::Mskwh => self.mask_high(step, OperandSize::Word),
+            Op::Msklh => self.mask_high(step, OperandSize::Long),
+            Op::Mskqh => self.mask_high(step, OperandSize::Quad),
             Op::CallPal if step.immediate == pal::RDUNIQ => {
                 self.assembler.load(Quad, RAX, Self::unique());
                 self.write(0, RAX);
@@ -128,7 +128,12 @@ impl Emitter<'_> {
     }
 
     /// The second operand in a register of the host: its own, or `scratch`.
-    fn read_second(&mut self, size: Size, step: &DecodedInstruction, scratch: HostRegister) -> HostRegister {
+    fn read_second(
+        &mut self,
+        size: OperandSize,
+        step: &DecodedInstruction,
+        scratch: HostRegister,
+    ) -> HostRegister {
         match second(step) {
             OperateOperand::Register(register) => self.read(size, register, scratch),
             OperateOperand::Literal(value) => {
@@ -142,12 +147,12 @@ impl Emitter<'_> {
         if step.b == 31 {
             return self.write_constant(step.c, step.immediate as u64);
         }
-        let base = self.read(Size::Quad, step.b, RAX);
+        let base = self.read(OperandSize::Quad, step.b, RAX);
         if step.immediate == 0 {
             return self.write(step.c, base);
         }
         let to = self.target(step.c);
-        self.sum(Size::Quad, to, base, step.immediate as i32);
+        self.sum(OperandSize::Quad, to, base, step.immediate as i32);
         self.write(step.c, to);
     }
 
@@ -164,7 +169,7 @@ impl Emitter<'_> {
     }
 
     /// A register plus a constant.
-    fn sum(&mut self, size: Size, to: HostRegister, register: HostRegister, constant: i32) {
+    fn sum(&mut self, size: OperandSize, to: HostRegister, register: HostRegister, constant: i32) {
         if to == register {
             self.assembler.alu_constant(Alu::Add, size, to, constant);
         } else {
@@ -173,15 +178,15 @@ impl Emitter<'_> {
     }
 
     /// A longword result, which is sign-extended; or a quadword as it is.
-    fn write_sized(&mut self, step: &DecodedInstruction, size: Size, value: HostRegister) {
-        if size == Size::Long {
+    fn write_sized(&mut self, step: &DecodedInstruction, size: OperandSize, value: HostRegister) {
+        if size == OperandSize::Long {
             self.write_low(step.c, value);
         } else {
             self.write(step.c, value);
         }
     }
 
-    fn add(&mut self, step: &DecodedInstruction, size: Size, scale: u8) {
+    fn add(&mut self, step: &DecodedInstruction, size: OperandSize, scale: u8) {
         let a = self.read(size, step.a, RAX);
         let to = self.target(step.c);
         match second(step) {
@@ -204,7 +209,7 @@ impl Emitter<'_> {
         self.write_sized(step, size, to);
     }
 
-    fn subtract(&mut self, step: &DecodedInstruction, size: Size, scale: u8) {
+    fn subtract(&mut self, step: &DecodedInstruction, size: OperandSize, scale: u8) {
         let to = self.target(step.c);
         if step.a == step.b && step.b != 31 && scale == 0 {
             return self.write_constant(step.c, 0);
@@ -228,7 +233,7 @@ impl Emitter<'_> {
     }
 
     /// Applies an operation to a host register and the second operand.
-    fn combine(&mut self, operation: Alu, size: Size, to: HostRegister, step: &DecodedInstruction) {
+    fn combine(&mut self, operation: Alu, size: OperandSize, to: HostRegister, step: &DecodedInstruction) {
         match second(step) {
             OperateOperand::Literal(value) => self.assembler.alu_constant(operation, size, to, value),
             OperateOperand::Register(register) => {
@@ -261,21 +266,21 @@ impl Emitter<'_> {
         }
         if let (OperateOperand::Literal(value), Alu::And) = (second(step), operation) {
             let to = self.target(step.c);
-            let a = self.read(Size::Long, step.a, RAX);
-            self.assembler.load(Size::Long, to, a);
-            self.assembler.alu_constant(Alu::And, Size::Long, to, value);
+            let a = self.read(OperandSize::Long, step.a, RAX);
+            self.assembler.load(OperandSize::Long, to, a);
+            self.assembler.alu_constant(Alu::And, OperandSize::Long, to, value);
             return self.write_compared(step.c, to);
         }
         let to = self.target(step.c);
         if step.a != 31 && step.b != 31 && self.held(step.b) == Some(to) {
-            let a = self.operand(Size::Quad, step.a);
+            let a = self.operand(OperandSize::Quad, step.a);
             self.complete_sign_extension(step.b);
-            self.assembler.alu(operation, Size::Quad, to, a);
+            self.assembler.alu(operation, OperandSize::Quad, to, a);
             return self.write_compared(step.c, to);
         }
         let work = self.work(step);
-        self.read_into(Size::Quad, step.a, work);
-        self.combine(operation, Size::Quad, work, step);
+        self.read_into(OperandSize::Quad, step.a, work);
+        self.combine(operation, OperandSize::Quad, work, step);
         self.write_compared(step.c, work);
     }
 
@@ -287,10 +292,10 @@ impl Emitter<'_> {
 
     fn copy(&mut self, from: u8, to: u8) {
         if self.is_longword(from) && from != 31 {
-            let value = self.read(Size::Long, from, RAX);
+            let value = self.read(OperandSize::Long, from, RAX);
             return self.write_low(to, value);
         }
-        let value = self.read(Size::Quad, from, RAX);
+        let value = self.read(OperandSize::Quad, from, RAX);
         self.write(to, value);
     }
 
@@ -299,22 +304,22 @@ impl Emitter<'_> {
         let work = match second(step) {
             OperateOperand::Literal(value) => {
                 let to = self.target(step.c);
-                self.read_into(Size::Quad, step.a, to);
-                self.assembler.alu_constant(operation, Size::Quad, to, !value);
+                self.read_into(OperandSize::Quad, step.a, to);
+                self.assembler.alu_constant(operation, OperandSize::Quad, to, !value);
                 to
             }
             OperateOperand::Register(b) => {
-                self.read_into(Size::Quad, b, RAX);
+                self.read_into(OperandSize::Quad, b, RAX);
                 self.assembler.unary(Unary::Not, RAX);
-                let a = self.read(Size::Quad, step.a, RCX);
-                self.assembler.alu(operation, Size::Quad, RAX, a);
+                let a = self.read(OperandSize::Quad, step.a, RCX);
+                self.assembler.alu(operation, OperandSize::Quad, RAX, a);
                 RAX
             }
         };
         self.write(step.c, work);
     }
 
-    fn multiply(&mut self, step: &DecodedInstruction, size: Size) {
+    fn multiply(&mut self, step: &DecodedInstruction, size: OperandSize) {
         self.read_into(size, step.a, RAX);
         let b = self.read_second(size, step, RCX);
         self.assembler.multiply(size, RAX, b);
@@ -322,12 +327,12 @@ impl Emitter<'_> {
     }
 
     fn multiply_high(&mut self, step: &DecodedInstruction) {
-        self.read_into(Size::Quad, step.a, RAX);
-        let b = self.read_second(Size::Quad, step, RCX);
+        self.read_into(OperandSize::Quad, step.a, RAX);
+        let b = self.read_second(OperandSize::Quad, step, RCX);
         // The product is in rdx and rax.
         self.assembler.push(RDX);
         self.assembler.unary(Unary::Multiply, b);
-        self.assembler.load(Size::Quad, RAX, RDX);
+        self.assembler.load(OperandSize::Quad, RAX, RDX);
         self.assembler.pop(RDX);
         self.write(step.c, RAX);
     }
@@ -345,10 +350,10 @@ impl Emitter<'_> {
         };
         // Sign extension preserves the order of longwords.
         let is_longword = self.is_longword(step.a) && self.is_longword(step.b);
-        let size = if is_longword { Size::Long } else { Size::Quad };
+        let size = if is_longword { OperandSize::Long } else { OperandSize::Quad };
         match (second(step), self.held(step.a)) {
             (OperateOperand::Literal(value), None) if step.a != 31 => {
-                self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer::<Cpu>(step.a), value);
+                self.assembler.alu_constant(Alu::Cmp, OperandSize::Quad, integer::<Cpu>(step.a), value);
             }
             _ => {
                 let a = self.read(size, step.a, RAX);
@@ -368,7 +373,7 @@ impl Emitter<'_> {
     pub(crate) fn write_condition(&mut self, register: u8, condition: Condition) {
         self.assembler.set(condition, RAX);
         let to = self.target(register);
-        self.assembler.load_zero_extended(Size::Byte, to, RAX);
+        self.assembler.load_zero_extended(OperandSize::Byte, to, RAX);
         self.write(register, to);
     }
 
@@ -376,13 +381,13 @@ impl Emitter<'_> {
         match second(step) {
             OperateOperand::Literal(by) => {
                 let to = self.target(step.c);
-                self.read_into(Size::Quad, step.a, to);
-                self.assembler.shift(shift, Size::Quad, to, by as u8 & 63);
+                self.read_into(OperandSize::Quad, step.a, to);
+                self.assembler.shift(shift, OperandSize::Quad, to, by as u8 & 63);
                 self.write(step.c, to);
             }
             OperateOperand::Register(b) => {
-                self.read_into(Size::Byte, b, RCX);
-                self.read_into(Size::Quad, step.a, RAX);
+                self.read_into(OperandSize::Byte, b, RCX);
+                self.read_into(OperandSize::Quad, step.a, RAX);
                 self.assembler.shift_by_rcx(shift, RAX);
                 self.write(step.c, RAX);
             }
@@ -405,14 +410,14 @@ impl Emitter<'_> {
             return;
         }
         // Moves do not change the host's flags.
-        let b = self.read_second(Size::Quad, step, RCX);
+        let b = self.read_second(OperandSize::Quad, step, RCX);
         let to = self.target(step.c);
-        self.read_into(Size::Quad, step.c, to);
+        self.read_into(OperandSize::Quad, step.c, to);
         self.assembler.move_if(condition, to, b);
         self.write(step.c, to);
     }
 
-    fn sign_extend(&mut self, step: &DecodedInstruction, size: Size) {
+    fn sign_extend(&mut self, step: &DecodedInstruction, size: OperandSize) {
         let b = self.read_second(size, step, RAX);
         let to = self.target(step.c);
         self.assembler.load_sign_extended(size, to, b);
@@ -420,7 +425,7 @@ impl Emitter<'_> {
     }
 
     fn count_bits(&mut self, step: &DecodedInstruction, what: BitCount) {
-        let b = self.read_second(Size::Quad, step, RAX);
+        let b = self.read_second(OperandSize::Quad, step, RAX);
         let to = self.target(step.c);
         self.assembler.count_bits(what, to, b);
         self.write(step.c, to);
@@ -428,17 +433,17 @@ impl Emitter<'_> {
 
     fn keep_bytes(&mut self, step: &DecodedInstruction, mask: u64) {
         let to = self.target(step.c);
-        let size = if mask <= 0xffff_ffff { Size::Long } else { Size::Quad };
+        let size = if mask <= 0xffff_ffff { OperandSize::Long } else { OperandSize::Quad };
         let a = self.read(size, step.a, RAX);
         match mask {
             u64::MAX => return self.write(step.c, a),
-            0xff => self.assembler.load_zero_extended(Size::Byte, to, a),
-            0xffff => self.assembler.load_zero_extended(Size::Word, to, a),
-            0xffff_ffff => self.assembler.load_zero_extended(Size::Long, to, a),
+            0xff => self.assembler.load_zero_extended(OperandSize::Byte, to, a),
+            0xffff => self.assembler.load_zero_extended(OperandSize::Word, to, a),
+            0xffff_ffff => self.assembler.load_zero_extended(OperandSize::Long, to, a),
             _ => {
                 self.assembler.constant(RCX, mask);
-                self.assembler.load(Size::Quad, to, a);
-                self.assembler.alu(Alu::And, Size::Quad, to, RCX);
+                self.assembler.load(OperandSize::Quad, to, a);
+                self.assembler.alu(Alu::And, OperandSize::Quad, to, RCX);
             }
         }
         self.write(step.c, to);

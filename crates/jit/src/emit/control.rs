@@ -65,8 +65,8 @@ impl<G: Emit> Emitter<'_, G> {
 
     /// Jumps to the guest address in a register; another register gets the address behind the jump.
     pub(crate) fn jump_register(&mut self, pointer: u8, register: u8, back: u64) {
-        self.read_into(Size::Quad, pointer, RAX);
-        self.assembler.alu_constant(Alu::And, Size::Quad, RAX, G::ADDRESS_MASK);
+        self.read_into(OperandSize::Quad, pointer, RAX);
+        self.assembler.alu_constant(Alu::And, OperandSize::Quad, RAX, G::ADDRESS_MASK);
         self.write_constant(register, back);
         let leave = self.stub(self.stubs.leave);
         self.poll(leave);
@@ -102,7 +102,7 @@ impl<G: Emit> Emitter<'_, G> {
     /// Calls the guest address in a register; another register gets the return address.
     pub(crate) fn call_register(&mut self, pointer: u8, register: u8, block: &DecodedBlock<G>) {
         let back = block.end();
-        self.read_into(Size::Quad, pointer, RAX);
+        self.read_into(OperandSize::Quad, pointer, RAX);
         let leave = self.stub(self.stubs.leave);
         self.push_return_address(register, back, leave);
         // Predicts the first target so far, whose link slot is compared.
@@ -111,7 +111,12 @@ impl<G: Emit> Emitter<'_, G> {
             Some(slot) => {
                 let (label, returned) = (self.assembler.label(), self.assembler.label());
                 self.out_of_line.push(OutOfLine::Call { label, back: returned });
-                self.assembler.alu(Alu::Cmp, Size::Quad, RAX, Operand::Near(slot + SLOT_GUEST_ADDRESS));
+                self.assembler.alu(
+                    Alu::Cmp,
+                    OperandSize::Quad,
+                    RAX,
+                    Operand::Near(slot + SLOT_GUEST_ADDRESS),
+                );
                 self.assembler.jump_if(Condition::NotEqual, label);
                 self.assembler.call_through(Operand::Near(slot));
                 self.assembler.bind(returned);
@@ -124,10 +129,10 @@ impl<G: Emit> Emitter<'_, G> {
     /// Returns to the address in a register: by a host return if it is the expected return address on the host's stack,
     /// otherwise by leaving compiled code. Another register gets the address behind the return.
     pub(crate) fn return_to(&mut self, pointer: u8, register: u8, back: u64) {
-        self.read_into(Size::Quad, pointer, RAX);
+        self.read_into(OperandSize::Quad, pointer, RAX);
         self.write_constant(register, back);
         let leave = self.stub(self.stubs.leave);
-        self.assembler.alu(Alu::Cmp, Size::Quad, RAX, EXPECTED);
+        self.assembler.alu(Alu::Cmp, OperandSize::Quad, RAX, EXPECTED);
         self.assembler.jump_if(Condition::NotEqual, leave);
         self.assembler.ret();
     }
@@ -149,13 +154,13 @@ impl<G: Emit> Emitter<'_, G> {
         match (register, self.held(register)) {
             (zero, _) if zero == G::ZERO => {
                 self.assembler.constant(RCX, 0);
-                self.assembler.test(Size::Quad, RCX);
+                self.assembler.test(OperandSize::Quad, RCX);
             }
             (_, Some(host)) => {
-                let size = if self.is_longword(register) { Size::Long } else { Size::Quad };
+                let size = if self.is_longword(register) { OperandSize::Long } else { OperandSize::Quad };
                 self.assembler.test(size, host);
             }
-            _ => self.assembler.alu_constant(Alu::Cmp, Size::Quad, integer::<G>(register), 0),
+            _ => self.assembler.alu_constant(Alu::Cmp, OperandSize::Quad, integer::<G>(register), 0),
         }
     }
 
@@ -164,7 +169,7 @@ impl<G: Emit> Emitter<'_, G> {
         if register == G::ZERO {
             self.test(G::ZERO);
         } else {
-            let operand = self.operand(Size::Byte, register);
+            let operand = self.operand(OperandSize::Byte, register);
             self.assembler.test_bits(operand, 1);
         }
     }

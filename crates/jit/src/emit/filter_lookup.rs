@@ -40,7 +40,11 @@ impl<G: Emit> Emitter<'_, G> {
             }
             address += G::length(word);
         }
-        self.assembler.address(Size::Quad, TIME, MemoryOperand { base: TIME, displacement: number.into() });
+        self.assembler.address(
+            OperandSize::Quad,
+            TIME,
+            MemoryOperand { base: TIME, displacement: number.into() },
+        );
         self.count_execution();
     }
 
@@ -60,9 +64,9 @@ impl<G: Emit> Emitter<'_, G> {
         let entry = |displacement| MemoryOperand { base: RECORD, displacement: offset + displacement };
         let others = (line >> HitFilter::LINES.ilog2()) as i32;
         let (unfiltered, back) = self.unfiltered(what, Some(address));
-        self.assembler.alu_constant(Alu::Cmp, Size::Long, entry(0), others);
+        self.assembler.alu_constant(Alu::Cmp, OperandSize::Long, entry(0), others);
         self.assembler.jump_if(Condition::NotEqual, unfiltered);
-        self.assembler.load_zero_extended(Size::Word, RCX, entry(SLOT));
+        self.assembler.load_zero_extended(OperandSize::Word, RCX, entry(SLOT));
         self.store_time(hit_filter, &side, what.number);
         self.assembler.bind(back);
     }
@@ -71,22 +75,22 @@ impl<G: Emit> Emitter<'_, G> {
     fn look_up_data(&mut self, hit_filter: &HitFilter, is_rounded: bool, what: UnfilteredAccess) {
         let (side, (unfiltered, back)) = (hit_filter.data, self.unfiltered(what, None));
         let address = MemoryOperand { base: RECORD, displacement: 8 * i32::from(what.index) };
-        self.assembler.load(Size::Quad, RAX, address);
+        self.assembler.load(OperandSize::Quad, RAX, address);
         // An aligned access lies in one line.
         if what.more > 0 && !is_rounded {
             self.assembler.test_bits(RAX, what.more);
             self.assembler.jump_if(Condition::NotEqual, unfiltered);
         }
-        self.assembler.load(Size::Long, RCX, RAX);
-        self.assembler.shift(Shift::Right, Size::Long, RCX, side.line_shift as u8);
-        self.assembler.alu_constant(Alu::And, Size::Long, RCX, HitFilter::LINES as i32 - 1);
+        self.assembler.load(OperandSize::Long, RCX, RAX);
+        self.assembler.shift(Shift::Right, OperandSize::Long, RCX, side.line_shift as u8);
+        self.assembler.alu_constant(Alu::And, OperandSize::Long, RCX, HitFilter::LINES as i32 - 1);
         let others = side.line_shift + HitFilter::LINES.ilog2();
-        self.assembler.shift(Shift::Right, Size::Quad, RAX, others as u8);
+        self.assembler.shift(Shift::Right, OperandSize::Quad, RAX, others as u8);
         let offset = words(hit_filter, side.entries);
         let entry = |displacement| Operand::Indexed(RECORD, RCX, 3, offset + displacement);
-        self.assembler.alu(Alu::Cmp, Size::Long, RAX, entry(0));
+        self.assembler.alu(Alu::Cmp, OperandSize::Long, RAX, entry(0));
         self.assembler.jump_if(Condition::NotEqual, unfiltered);
-        self.assembler.load_zero_extended(Size::Word, RCX, entry(SLOT));
+        self.assembler.load_zero_extended(OperandSize::Word, RCX, entry(SLOT));
         self.store_time(hit_filter, &side, what.number);
         if let Some(dirty) = hit_filter.dirty.filter(|_| what.is_store) {
             let mark = Operand::Indexed(RECORD, RCX, SLOT_SCALE, words(hit_filter, dirty));
@@ -97,9 +101,13 @@ impl<G: Emit> Emitter<'_, G> {
 
     /// Stores when the line in the slot that rcx holds was used.
     fn store_time(&mut self, hit_filter: &HitFilter, side: &FilterSide, number: u16) {
-        self.assembler.address(Size::Quad, RAX, MemoryOperand { base: TIME, displacement: number.into() });
+        self.assembler.address(
+            OperandSize::Quad,
+            RAX,
+            MemoryOperand { base: TIME, displacement: number.into() },
+        );
         let time = Operand::Indexed(RECORD, RCX, SLOT_SCALE, words(hit_filter, side.times));
-        self.assembler.store(Size::Quad, time, RAX);
+        self.assembler.store(OperandSize::Quad, time, RAX);
     }
 }
 

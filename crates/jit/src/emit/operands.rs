@@ -5,8 +5,8 @@ use crate::registers::integer;
 
 impl<G: Emit> Emitter<'_, G> {
     /// Where an integer register is; not for the one that is zero.
-    pub(crate) fn operand(&mut self, size: Size, register: u8) -> Operand {
-        if size == Size::Quad {
+    pub(crate) fn operand(&mut self, size: OperandSize, register: u8) -> Operand {
+        if size == OperandSize::Quad {
             self.complete_sign_extension(register);
         }
         match self.registers.held(register) {
@@ -20,7 +20,7 @@ impl<G: Emit> Emitter<'_, G> {
         if self.unextended & 1 << register != 0
             && let Some(host) = self.registers.held(register)
         {
-            self.assembler.load_sign_extended(Size::Long, host, host);
+            self.assembler.load_sign_extended(OperandSize::Long, host, host);
             self.unextended &= !(1 << register);
         }
     }
@@ -37,27 +37,27 @@ impl<G: Emit> Emitter<'_, G> {
 
     /// An integer register in a register of the host: its own, or `scratch`. The bits above
     /// `size` are undefined.
-    pub(crate) fn read(&mut self, size: Size, register: u8, scratch: HostRegister) -> HostRegister {
+    pub(crate) fn read(&mut self, size: OperandSize, register: u8, scratch: HostRegister) -> HostRegister {
         if register == G::ZERO {
             self.assembler.constant(scratch, 0);
             return scratch;
         }
-        if size == Size::Quad {
+        if size == OperandSize::Quad {
             self.complete_sign_extension(register);
         }
         match self.registers.held(register) {
             Some(host) => host,
             None => {
-                self.assembler.load(Size::Quad, scratch, integer::<G>(register));
+                self.assembler.load(OperandSize::Quad, scratch, integer::<G>(register));
                 scratch
             }
         }
     }
 
     /// An integer register in this register of the host.
-    pub(crate) fn read_into(&mut self, size: Size, register: u8, to: HostRegister) {
+    pub(crate) fn read_into(&mut self, size: OperandSize, register: u8, to: HostRegister) {
         let from = self.read(size, register, to);
-        self.assembler.load(Size::Quad, to, from);
+        self.assembler.load(OperandSize::Quad, to, from);
     }
 
     /// Where to compute what an instruction writes: [`Emitter::write`] follows.
@@ -77,8 +77,8 @@ impl<G: Emit> Emitter<'_, G> {
         }
         self.clobber(register);
         match self.registers.held(register) {
-            Some(host) => self.assembler.load(Size::Quad, host, value),
-            None => self.assembler.store(Size::Quad, integer::<G>(register), value),
+            Some(host) => self.assembler.load(OperandSize::Quad, host, value),
+            None => self.assembler.store(OperandSize::Quad, integer::<G>(register), value),
         }
     }
 
@@ -87,13 +87,13 @@ impl<G: Emit> Emitter<'_, G> {
         match self.held(register) {
             Some(host) => {
                 if host != value {
-                    self.assembler.load(Size::Long, host, value);
+                    self.assembler.load(OperandSize::Long, host, value);
                 }
                 self.clobber(register);
                 self.unextended |= 1 << register;
             }
             None => {
-                self.assembler.load_sign_extended(Size::Long, RAX, value);
+                self.assembler.load_sign_extended(OperandSize::Long, RAX, value);
                 self.write(register, RAX);
             }
         }
@@ -116,7 +116,7 @@ impl<G: Emit> Emitter<'_, G> {
             (None, Ok(short)) => self.assembler.store_constant(integer::<G>(register), short),
             (None, Err(_)) => {
                 self.assembler.constant(RCX, value);
-                self.assembler.store(Size::Quad, integer::<G>(register), RCX);
+                self.assembler.store(OperandSize::Quad, integer::<G>(register), RCX);
             }
         }
     }

@@ -102,7 +102,11 @@ impl<G: Emit> Emitter<'_, G> {
                 self.assembler.bind(label);
                 if let Some(address) = fetched {
                     self.assembler.constant(RCX, address);
-                    self.assembler.store(Size::Quad, MemoryOperand { base: RECORD, displacement: 0 }, RCX);
+                    self.assembler.store(
+                        OperandSize::Quad,
+                        MemoryOperand { base: RECORD, displacement: 0 },
+                        RCX,
+                    );
                 }
                 self.assembler.constant(RAX, what.word());
                 self.assembler.call_to(self.stubs.unfiltered);
@@ -131,7 +135,7 @@ impl<G: Emit> Emitter<'_, G> {
     pub(crate) fn by_interpreter(&mut self, step: &G::GuestInstruction, at: usize) {
         self.complete_sign_extensions();
         if let Some(access) = G::access(step) {
-            let base = self.read(Size::Quad, access.base, RAX);
+            let base = self.read(OperandSize::Quad, access.base, RAX);
             self.record_address(MemoryOperand { base, displacement: access.displacement });
         }
         let fault = self.fault(at);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use super::assembler::{Assembler, Operand, RAX, Size};
+use super::assembler::{Assembler, Operand, OperandSize, RAX};
 use guest::counters::{self, ReservedRange};
 
 /// Size of the code in bytes. All of it is within reach of relative jumps.
@@ -121,7 +121,7 @@ impl Arena {
         let mut stubs = Assembler::new(self.start() + at as u64);
         for index in 0..STUBS {
             let slot = self.slot_address(self.slots + index);
-            stubs.load(Size::Quad, RAX, Operand::Near(slot + SLOT_GUEST_ADDRESS));
+            stubs.load(OperandSize::Quad, RAX, Operand::Near(slot + SLOT_GUEST_ADDRESS));
             stubs.jump_to(unresolved);
             (0..STUB_BYTES - 12).for_each(|_| stubs.halt());
         }

@@ -58,7 +58,7 @@ impl From<MemoryOperand> for Operand {
 
 /// The operand size of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Size {
+pub(crate) enum OperandSize {
     Byte,
     Word,
     Long,
@@ -170,83 +170,113 @@ impl Assembler {
     }
 
     /// Moves a register, or loads it from memory.
-    pub(crate) fn load(&mut self, size: Size, to: HostRegister, from: impl Into<Operand>) {
+    pub(crate) fn load(&mut self, size: OperandSize, to: HostRegister, from: impl Into<Operand>) {
         let from = from.into();
-        if size == Size::Quad && from == Operand::Register(to) {
+        if size == OperandSize::Quad && from == Operand::Register(to) {
             return;
         }
         self.instruction(size, &[0x8b], to.0, from, 0);
     }
 
     /// Moves a register, or stores it in memory.
-    pub(crate) fn store(&mut self, size: Size, to: impl Into<Operand>, from: HostRegister) {
+    pub(crate) fn store(&mut self, size: OperandSize, to: impl Into<Operand>, from: HostRegister) {
         let to = to.into();
-        if size == Size::Quad && to == Operand::Register(from) {
+        if size == OperandSize::Quad && to == Operand::Register(from) {
             return;
         }
-        self.instruction(size, if size == Size::Byte { &[0x88] } else { &[0x89] }, from.0, to, 0);
+        self.instruction(size, if size == OperandSize::Byte { &[0x88] } else { &[0x89] }, from.0, to, 0);
     }
 
     /// Stores a constant, sign-extended from 32 bits.
     pub(crate) fn store_constant(&mut self, to: impl Into<Operand>, value: i32) {
-        self.instruction(Size::Quad, &[0xc7], 0, to.into(), 4);
+        self.instruction(OperandSize::Quad, &[0xc7], 0, to.into(), 4);
         self.bytes.extend(value.to_le_bytes());
     }
 
     /// Loads a smaller operand, zero-extended.
-    pub(crate) fn load_zero_extended(&mut self, size: Size, to: HostRegister, from: impl Into<Operand>) {
+    pub(crate) fn load_zero_extended(
+        &mut self,
+        size: OperandSize,
+        to: HostRegister,
+        from: impl Into<Operand>,
+    ) {
         match size {
-            Size::Byte => self.extending(Size::Byte, Size::Long, &[0x0f, 0xb6], to, from.into()),
-            Size::Word => self.extending(Size::Word, Size::Long, &[0x0f, 0xb7], to, from.into()),
-            Size::Long | Size::Quad => self.instruction(size, &[0x8b], to.0, from.into(), 0),
+            OperandSize::Byte => {
+                self.extending(OperandSize::Byte, OperandSize::Long, &[0x0f, 0xb6], to, from.into())
+            }
+            OperandSize::Word => {
+                self.extending(OperandSize::Word, OperandSize::Long, &[0x0f, 0xb7], to, from.into())
+            }
+            OperandSize::Long | OperandSize::Quad => self.instruction(size, &[0x8b], to.0, from.into(), 0),
         }
     }
 
     /// Loads a smaller operand, sign-extended.
-    pub(crate) fn load_sign_extended(&mut self, size: Size, to: HostRegister, from: impl Into<Operand>) {
+    pub(crate) fn load_sign_extended(
+        &mut self,
+        size: OperandSize,
+        to: HostRegister,
+        from: impl Into<Operand>,
+    ) {
         match size {
-            Size::Byte => self.extending(Size::Byte, Size::Quad, &[0x0f, 0xbe], to, from.into()),
-            Size::Word => self.extending(Size::Word, Size::Quad, &[0x0f, 0xbf], to, from.into()),
-            Size::Long => self.instruction(Size::Quad, &[0x63], to.0, from.into(), 0),
-            Size::Quad => self.instruction(Size::Quad, &[0x8b], to.0, from.into(), 0),
+            OperandSize::Byte => {
+                self.extending(OperandSize::Byte, OperandSize::Quad, &[0x0f, 0xbe], to, from.into())
+            }
+            OperandSize::Word => {
+                self.extending(OperandSize::Word, OperandSize::Quad, &[0x0f, 0xbf], to, from.into())
+            }
+            OperandSize::Long => self.instruction(OperandSize::Quad, &[0x63], to.0, from.into(), 0),
+            OperandSize::Quad => self.instruction(OperandSize::Quad, &[0x8b], to.0, from.into(), 0),
         }
     }
 
     /// Sets a register to zero. Flags change.
     pub(crate) fn zero(&mut self, register: HostRegister) {
-        self.alu(Alu::Xor, Size::Long, register, register);
+        self.alu(Alu::Xor, OperandSize::Long, register, register);
     }
 
     /// Loads a constant. Flags are unchanged.
     pub(crate) fn constant(&mut self, to: HostRegister, value: u64) {
         if let Ok(low) = u32::try_from(value) {
-            self.prefix(Size::Long, 0, Operand::Register(to), false);
+            self.prefix(OperandSize::Long, 0, Operand::Register(to), false);
             self.bytes.push(0xb8 | to.0 & 7);
             self.bytes.extend(low.to_le_bytes());
         } else if let Ok(low) = i32::try_from(value as i64) {
             self.store_constant(to, low);
         } else {
-            self.prefix(Size::Quad, 0, Operand::Register(to), false);
+            self.prefix(OperandSize::Quad, 0, Operand::Register(to), false);
             self.bytes.push(0xb8 | to.0 & 7);
             self.bytes.extend(value.to_le_bytes());
         }
     }
 
     /// Loads the address of a memory operand.
-    pub(crate) fn address(&mut self, size: Size, to: HostRegister, of: impl Into<Operand>) {
+    pub(crate) fn address(&mut self, size: OperandSize, to: HostRegister, of: impl Into<Operand>) {
         self.instruction(size, &[0x8d], to.0, of.into(), 0);
     }
 
-    pub(crate) fn alu(&mut self, operation: Alu, size: Size, to: HostRegister, from: impl Into<Operand>) {
+    pub(crate) fn alu(
+        &mut self,
+        operation: Alu,
+        size: OperandSize,
+        to: HostRegister,
+        from: impl Into<Operand>,
+    ) {
         self.instruction(size, &[(operation as u8) << 3 | 3], to.0, from.into(), 0);
     }
 
-    pub(crate) fn alu_constant(&mut self, operation: Alu, size: Size, to: impl Into<Operand>, value: i32) {
+    pub(crate) fn alu_constant(
+        &mut self,
+        operation: Alu,
+        size: OperandSize,
+        to: impl Into<Operand>,
+        value: i32,
+    ) {
         let to = to.into();
         if let Ok(short) = i8::try_from(value) {
             self.instruction(
                 size,
-                if size == Size::Byte { &[0x80] } else { &[0x83] },
+                if size == OperandSize::Byte { &[0x80] } else { &[0x83] },
                 operation as u8,
                 to,
                 1,
@@ -260,27 +290,27 @@ impl Assembler {
 
     /// Adds one to a memory operand.
     pub(crate) fn increment(&mut self, to: impl Into<Operand>) {
-        self.instruction(Size::Quad, &[0xff], 0, to.into(), 0);
+        self.instruction(OperandSize::Quad, &[0xff], 0, to.into(), 0);
     }
 
     /// Compares a register with zero.
-    pub(crate) fn test(&mut self, size: Size, register: HostRegister) {
+    pub(crate) fn test(&mut self, size: OperandSize, register: HostRegister) {
         self.instruction(size, &[0x85], register.0, register.into(), 0);
     }
 
     /// Tests bits of the low byte.
     pub(crate) fn test_bits(&mut self, operand: impl Into<Operand>, bits: u8) {
-        self.instruction(Size::Byte, &[0xf6], 0, operand.into(), 1);
+        self.instruction(OperandSize::Byte, &[0xf6], 0, operand.into(), 1);
         self.bytes.push(bits);
     }
 
     /// Sets bits of a byte.
     pub(crate) fn set_bits(&mut self, operand: impl Into<Operand>, bits: u8) {
-        self.instruction(Size::Byte, &[0x80], 1, operand.into(), 1);
+        self.instruction(OperandSize::Byte, &[0x80], 1, operand.into(), 1);
         self.bytes.push(bits);
     }
 
-    pub(crate) fn shift(&mut self, shift: Shift, size: Size, register: HostRegister, by: u8) {
+    pub(crate) fn shift(&mut self, shift: Shift, size: OperandSize, register: HostRegister, by: u8) {
         if by != 0 {
             self.instruction(size, &[0xc1], shift as u8, register.into(), 1);
             self.bytes.push(by);
@@ -289,32 +319,32 @@ impl Assembler {
 
     /// Shifts by the low bits of rcx.
     pub(crate) fn shift_by_rcx(&mut self, shift: Shift, register: HostRegister) {
-        self.instruction(Size::Quad, &[0xd3], shift as u8, register.into(), 0);
+        self.instruction(OperandSize::Quad, &[0xd3], shift as u8, register.into(), 0);
     }
 
-    pub(crate) fn negate(&mut self, size: Size, register: HostRegister) {
+    pub(crate) fn negate(&mut self, size: OperandSize, register: HostRegister) {
         self.instruction(size, &[0xf7], 3, register.into(), 0);
     }
 
     pub(crate) fn unary(&mut self, operation: Unary, operand: impl Into<Operand>) {
-        self.instruction(Size::Quad, &[0xf7], operation as u8, operand.into(), 0);
+        self.instruction(OperandSize::Quad, &[0xf7], operation as u8, operand.into(), 0);
     }
 
-    pub(crate) fn multiply(&mut self, size: Size, to: HostRegister, by: impl Into<Operand>) {
+    pub(crate) fn multiply(&mut self, size: OperandSize, to: HostRegister, by: impl Into<Operand>) {
         self.instruction(size, &[0x0f, 0xaf], to.0, by.into(), 0);
     }
 
     pub(crate) fn set(&mut self, condition: Condition, low_byte: HostRegister) {
-        self.instruction(Size::Byte, &[0x0f, 0x90 | condition as u8], 0, low_byte.into(), 0);
+        self.instruction(OperandSize::Byte, &[0x0f, 0x90 | condition as u8], 0, low_byte.into(), 0);
     }
 
     pub(crate) fn move_if(&mut self, condition: Condition, to: HostRegister, from: impl Into<Operand>) {
-        self.instruction(Size::Quad, &[0x0f, 0x40 | condition as u8], to.0, from.into(), 0);
+        self.instruction(OperandSize::Quad, &[0x0f, 0x40 | condition as u8], to.0, from.into(), 0);
     }
 
     pub(crate) fn count_bits(&mut self, what: BitCount, to: HostRegister, of: impl Into<Operand>) {
         self.bytes.push(0xf3);
-        self.instruction(Size::Quad, &[0x0f, what as u8], to.0, of.into(), 0);
+        self.instruction(OperandSize::Quad, &[0x0f, what as u8], to.0, of.into(), 0);
     }
 
     /// Compares the eight bytes of two registers: bit i of `to` is set if byte i of `a` is greater than or equal to
@@ -330,7 +360,7 @@ impl Assembler {
             self.vector(operation, register, operand);
         }
         // The upper halves of the vectors are equal.
-        self.load_zero_extended(Size::Byte, to, to);
+        self.load_zero_extended(OperandSize::Byte, to, to);
     }
 
     pub(crate) fn vector(&mut self, operation: Vector, register: HostRegister, operand: impl Into<Operand>) {
@@ -341,7 +371,12 @@ impl Assembler {
 
     /// Atomic compare-and-exchange: compares rax with memory; if they are equal, stores a register there and sets the
     /// zero flag.
-    pub(crate) fn compare_and_exchange(&mut self, size: Size, operand: MemoryOperand, new: HostRegister) {
+    pub(crate) fn compare_and_exchange(
+        &mut self,
+        size: OperandSize,
+        operand: MemoryOperand,
+        new: HostRegister,
+    ) {
         self.bytes.push(0xf0);
         self.instruction(size, &[0x0f, 0xb1], new.0, operand.into(), 0);
     }
@@ -352,12 +387,12 @@ impl Assembler {
     }
 
     pub(crate) fn push(&mut self, register: HostRegister) {
-        self.prefix(Size::Long, 0, register.into(), false);
+        self.prefix(OperandSize::Long, 0, register.into(), false);
         self.bytes.push(0x50 | register.0 & 7);
     }
 
     pub(crate) fn pop(&mut self, register: HostRegister) {
-        self.prefix(Size::Long, 0, register.into(), false);
+        self.prefix(OperandSize::Long, 0, register.into(), false);
         self.bytes.push(0x58 | register.0 & 7);
     }
 
@@ -409,12 +444,12 @@ impl Assembler {
 
     /// Jumps to the address in the operand.
     pub(crate) fn jump_through(&mut self, operand: impl Into<Operand>) {
-        self.instruction(Size::Long, &[0xff], 4, operand.into(), 0);
+        self.instruction(OperandSize::Long, &[0xff], 4, operand.into(), 0);
     }
 
     /// Calls the address in the operand.
     pub(crate) fn call_through(&mut self, operand: impl Into<Operand>) {
-        self.instruction(Size::Long, &[0xff], 2, operand.into(), 0);
+        self.instruction(OperandSize::Long, &[0xff], 2, operand.into(), 0);
     }
 
     /// The distance to an absolute address from the end of the instruction, which has `trailing` more bytes.
@@ -424,8 +459,8 @@ impl Assembler {
     }
 
     /// Writes operand-size and REX prefixes.
-    fn prefix(&mut self, size: Size, register: u8, operand: Operand, low_bytes: bool) {
-        if size == Size::Word {
+    fn prefix(&mut self, size: OperandSize, register: u8, operand: Operand, low_bytes: bool) {
+        if size == OperandSize::Word {
             self.bytes.push(0x66);
         }
         let (base, index) = match operand {
@@ -433,7 +468,7 @@ impl Assembler {
             Operand::Indexed(base, index, ..) => (base.0, index.0),
             Operand::Near(_) => (0, 0),
         };
-        let wide = u8::from(size == Size::Quad);
+        let wide = u8::from(size == OperandSize::Quad);
         let rex = wide << 3 | (register >> 3) << 2 | (index >> 3) << 1 | base >> 3;
         // Without a REX prefix 4 to 7 are ah, ch, dh and bh.
         let is_plain = matches!(operand, Operand::Register(_));
@@ -444,8 +479,15 @@ impl Assembler {
     }
 
     /// Loads whose source is smaller than their destination.
-    fn extending(&mut self, part: Size, size: Size, opcode: &[u8], to: HostRegister, from: Operand) {
-        let low_bytes = part == Size::Byte && matches!(from, Operand::Register(HostRegister(4..)));
+    fn extending(
+        &mut self,
+        part: OperandSize,
+        size: OperandSize,
+        opcode: &[u8],
+        to: HostRegister,
+        from: Operand,
+    ) {
+        let low_bytes = part == OperandSize::Byte && matches!(from, Operand::Register(HostRegister(4..)));
         self.prefix(size, to.0, from, low_bytes);
         self.bytes.extend(opcode);
         self.operand(to.0, from, 0);
@@ -454,13 +496,13 @@ impl Assembler {
     /// Writes prefixes, opcode and operands; `trailing` bytes of a constant follow.
     pub(crate) fn instruction(
         &mut self,
-        size: Size,
+        size: OperandSize,
         opcode: &[u8],
         register: u8,
         operand: Operand,
         trailing: usize,
     ) {
-        self.prefix(size, register, operand, size == Size::Byte);
+        self.prefix(size, register, operand, size == OperandSize::Byte);
         self.bytes.extend(opcode);
         self.operand(register, operand, trailing);
     }

@@ -76,8 +76,8 @@ fn two_operands() {
 fn moves_between_quadword_registers() {
     for (to, from) in registers().flat_map(|to| registers().map(move |from| (to, from))) {
         let written = disassemble(|assembler| {
-            assembler.load(Size::Quad, to, from);
-            assembler.store(Size::Quad, to, from);
+            assembler.load(OperandSize::Quad, to, from);
+            assembler.store(OperandSize::Quad, to, from);
         });
         let expected: Vec<DecodedOperand> = [to, from].map(|register| QUAD.register(register)).into();
         assert_eq!(written.len(), if to == from { 0 } else { 2 });
@@ -105,7 +105,7 @@ fn single_operands() {
         check(operand, Mnemonic::Jmp, QUAD, None, one(|assembler| assembler.jump_through(operand)));
         check(operand, Mnemonic::Call, QUAD, None, one(|assembler| assembler.call_through(operand)));
         for bits in [1, 0x7f, 0x80, 0xff] {
-            let (slot, value) = (slot(Size::Byte), Some(i64::from(bits as i8)));
+            let (slot, value) = (slot(OperandSize::Byte), Some(i64::from(bits as i8)));
             check(operand, Mnemonic::Test, slot, value, one(|code| code.test_bits(operand, bits)));
             check(operand, Mnemonic::Or, slot, value, one(|code| code.set_bits(operand, bits)));
         }
@@ -115,16 +115,16 @@ fn single_operands() {
         }
         for (operation, mnemonic) in ALU {
             for value in [0, 127, 128, -128, -129, i32::MAX, i32::MIN] {
-                let decoded = one(|code| code.alu_constant(operation, Size::Quad, operand, value));
+                let decoded = one(|code| code.alu_constant(operation, OperandSize::Quad, operand, value));
                 check(operand, mnemonic, QUAD, Some(value.into()), decoded);
-                let decoded = one(|code| code.alu_constant(operation, Size::Long, operand, value));
+                let decoded = one(|code| code.alu_constant(operation, OperandSize::Long, operand, value));
                 // The disassembler decodes constants of 32 bits as unsigned.
                 let long = if i8::try_from(value).is_ok() { value.into() } else { i64::from(value as u32) };
                 check(operand, mnemonic, LONG, Some(long), decoded);
             }
             for value in [0, 127, -128] {
-                let decoded = one(|code| code.alu_constant(operation, Size::Byte, operand, value));
-                check(operand, mnemonic, slot(Size::Byte), Some(value.into()), decoded);
+                let decoded = one(|code| code.alu_constant(operation, OperandSize::Byte, operand, value));
+                check(operand, mnemonic, slot(OperandSize::Byte), Some(value.into()), decoded);
             }
         }
     }
@@ -132,11 +132,11 @@ fn single_operands() {
         let operand = Operand::Register(register);
         for (condition, _, mnemonic, _) in CONDITIONS {
             let decoded = one(|assembler| assembler.set(condition, register));
-            check(operand, mnemonic, slot(Size::Byte), None, decoded);
+            check(operand, mnemonic, slot(OperandSize::Byte), None, decoded);
         }
         check(operand, Mnemonic::Push, QUAD, None, one(|assembler| assembler.push(register)));
         check(operand, Mnemonic::Pop, QUAD, None, one(|assembler| assembler.pop(register)));
-        for size in [Size::Long, Size::Quad] {
+        for size in [OperandSize::Long, OperandSize::Quad] {
             check(operand, Mnemonic::Neg, slot(size), None, one(|code| code.negate(size, register)));
             let decoded = one(|assembler| assembler.test(size, register));
             assert_eq!(decoded.mnemonic(), Mnemonic::Test);
@@ -152,12 +152,14 @@ fn shifts() {
     for ((shift, mnemonic), register) in
         kinds.iter().flat_map(|&kind| registers().map(move |one| (kind, one)))
     {
-        for (size, by) in [(Size::Long, 1), (Size::Long, 31), (Size::Quad, 2), (Size::Quad, 63)] {
+        for (size, by) in
+            [(OperandSize::Long, 1), (OperandSize::Long, 31), (OperandSize::Quad, 2), (OperandSize::Quad, 63)]
+        {
             let decoded = one(|assembler| assembler.shift(shift, size, register, by));
             let expected = [slot(size).register(register), DecodedOperand::Constant(by.into())];
             assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, expected.into()));
         }
-        assert_eq!(disassemble(|assembler| assembler.shift(shift, Size::Quad, register, 0)), []);
+        assert_eq!(disassemble(|assembler| assembler.shift(shift, OperandSize::Quad, register, 0)), []);
         let decoded = one(|assembler| assembler.shift_by_rcx(shift, register));
         let expected = [QUAD.register(register), DecodedOperand::Register(X86::CL)];
         assert_eq!((decoded.mnemonic(), operands(&decoded)), (mnemonic, expected.into()));
@@ -173,8 +175,8 @@ fn constants() {
         let decoded = one(|assembler| assembler.constant(register, value));
         assert_eq!(decoded.mnemonic(), Mnemonic::Mov);
         // A write to the low half clears the high half.
-        let is_low = decoded.op_register(0) == general(register, Size::Long);
-        assert!(is_low || decoded.op_register(0) == general(register, Size::Quad));
+        let is_low = decoded.op_register(0) == general(register, OperandSize::Long);
+        assert!(is_low || decoded.op_register(0) == general(register, OperandSize::Quad));
         assert_eq!(operands(&decoded)[1], DecodedOperand::Constant(value as i64), "{value:#x}");
         assert!(!is_low || value >> 32 == 0);
     }
@@ -207,7 +209,7 @@ fn vector_status_and_comparison() {
             (Mnemonic::Pmaxub, vec![second, first]),
             (Mnemonic::Pcmpeqb, vec![second, first]),
             (Mnemonic::Pmovmskb, vec![LONG.register(to), second]),
-            (Mnemonic::Movzx, vec![LONG.register(to), slot(Size::Byte).register(to)]),
+            (Mnemonic::Movzx, vec![LONG.register(to), slot(OperandSize::Byte).register(to)]),
         ];
         assert_eq!(found, expected);
     }
@@ -217,8 +219,9 @@ fn vector_status_and_comparison() {
 fn atomic_and_flags() {
     for operand in memory_operands() {
         let Operand::Memory(operand) = operand else { continue };
-        for (size, register) in
-            [Size::Long, Size::Quad].iter().flat_map(|&size| registers().map(move |r| (size, r)))
+        for (size, register) in [OperandSize::Long, OperandSize::Quad]
+            .iter()
+            .flat_map(|&size| registers().map(move |r| (size, r)))
         {
             let decoded = one(|assembler| assembler.compare_and_exchange(size, operand, register));
             assert!(decoded.has_lock_prefix());

@@ -57,14 +57,14 @@ pub(crate) fn registers() -> impl Iterator<Item = HostRegister> {
 }
 
 /// The disassembler's name of a register.
-pub(crate) fn general(register: HostRegister, size: Size) -> X86 {
+pub(crate) fn general(register: HostRegister, size: OperandSize) -> X86 {
     let first = match size {
         // With a REX prefix, numbers 4 to 7 of byte registers are spl to dil instead of ah to bh.
-        Size::Byte if register.0 < 4 => X86::AL,
-        Size::Byte => return X86::SPL + u32::from(register.0 - 4),
-        Size::Word => X86::AX,
-        Size::Long => X86::EAX,
-        Size::Quad => X86::RAX,
+        OperandSize::Byte if register.0 < 4 => X86::AL,
+        OperandSize::Byte => return X86::SPL + u32::from(register.0 - 4),
+        OperandSize::Word => X86::AX,
+        OperandSize::Long => X86::EAX,
+        OperandSize::Quad => X86::RAX,
     };
     first + u32::from(register.0)
 }
@@ -78,11 +78,15 @@ pub(crate) fn vector(register: HostRegister) -> X86 {
 pub(crate) fn memory(operand: Operand, bytes: usize) -> DecodedOperand {
     match operand {
         Operand::Register(_) => panic!("a register"),
-        Operand::Memory(MemoryOperand { base, displacement }) => {
-            DecodedOperand::Memory(general(base, Size::Quad), X86::None, 1, displacement as i64 as u64, bytes)
-        }
+        Operand::Memory(MemoryOperand { base, displacement }) => DecodedOperand::Memory(
+            general(base, OperandSize::Quad),
+            X86::None,
+            1,
+            displacement as i64 as u64,
+            bytes,
+        ),
         Operand::Indexed(base, index, scale, displacement) => {
-            let [base, index] = [base, index].map(|register| general(register, Size::Quad));
+            let [base, index] = [base, index].map(|register| general(register, OperandSize::Quad));
             DecodedOperand::Memory(base, index, 1 << scale, displacement as i64 as u64, bytes)
         }
         Operand::Near(target) => DecodedOperand::Memory(X86::RIP, X86::None, 1, target, bytes),
@@ -90,12 +94,12 @@ pub(crate) fn memory(operand: Operand, bytes: usize) -> DecodedOperand {
 }
 
 /// The size in bytes.
-pub(crate) const fn bytes(size: Size) -> usize {
+pub(crate) const fn bytes(size: OperandSize) -> usize {
     match size {
-        Size::Byte => 1,
-        Size::Word => 2,
-        Size::Long => 4,
-        Size::Quad => 8,
+        OperandSize::Byte => 1,
+        OperandSize::Word => 2,
+        OperandSize::Long => 4,
+        OperandSize::Quad => 8,
     }
 }
 
@@ -103,7 +107,7 @@ pub(crate) const fn bytes(size: Size) -> usize {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OperandSlot {
     /// A general-purpose register, with its size.
-    General(Size),
+    General(OperandSize),
     /// A vector register, or this many bytes of memory.
     Vector(usize),
 }
@@ -172,10 +176,10 @@ impl OracleForm {
     }
 }
 
-pub(crate) const LONG: OperandSlot = OperandSlot::General(Size::Long);
-pub(crate) const QUAD: OperandSlot = OperandSlot::General(Size::Quad);
+pub(crate) const LONG: OperandSlot = OperandSlot::General(OperandSize::Long);
+pub(crate) const QUAD: OperandSlot = OperandSlot::General(OperandSize::Quad);
 
-pub(crate) fn slot(size: Size) -> OperandSlot {
+pub(crate) fn slot(size: OperandSize) -> OperandSlot {
     OperandSlot::General(size)
 }
 
@@ -209,11 +213,11 @@ pub(crate) fn forms() -> Vec<OracleForm> {
 
 fn moves() -> Vec<OracleForm> {
     let mut forms = Vec::new();
-    for size in [Size::Long, Size::Quad] {
+    for size in [OperandSize::Long, OperandSize::Quad] {
         // Moving a quadword register to itself writes no instruction.
         let load =
             OracleForm::new(Mnemonic::Mov, [slot(size); 2], move |code, to, from| code.load(size, to, from));
-        forms.push(OracleForm { has_registers: size == Size::Long, ..load });
+        forms.push(OracleForm { has_registers: size == OperandSize::Long, ..load });
         // The disassembler gives the operand of lea, an address, no size.
         let address =
             OracleForm::new(Mnemonic::Lea, [slot(size), OperandSlot::Vector(0)], move |code, to, of| {
@@ -221,7 +225,7 @@ fn moves() -> Vec<OracleForm> {
             });
         forms.push(OracleForm { has_registers: false, ..address });
     }
-    for size in [Size::Byte, Size::Word, Size::Long, Size::Quad] {
+    for size in [OperandSize::Byte, OperandSize::Word, OperandSize::Long, OperandSize::Quad] {
         let store = move |code: &mut Assembler, from: HostRegister, to: Operand| code.store(size, to, from);
         let store = OracleForm::new(Mnemonic::Mov, [slot(size); 2], store);
         forms.push(OracleForm { is_reversed: true, has_registers: false, ..store });
@@ -231,10 +235,10 @@ fn moves() -> Vec<OracleForm> {
 
 fn extensions() -> Vec<OracleForm> {
     let zero = [
-        (Size::Byte, Mnemonic::Movzx, Size::Long),
-        (Size::Word, Mnemonic::Movzx, Size::Long),
-        (Size::Long, Mnemonic::Mov, Size::Long),
-        (Size::Quad, Mnemonic::Mov, Size::Quad),
+        (OperandSize::Byte, Mnemonic::Movzx, OperandSize::Long),
+        (OperandSize::Word, Mnemonic::Movzx, OperandSize::Long),
+        (OperandSize::Long, Mnemonic::Mov, OperandSize::Long),
+        (OperandSize::Quad, Mnemonic::Mov, OperandSize::Quad),
     ]
     .map(|(size, mnemonic, to)| {
         OracleForm::new(mnemonic, [slot(to), slot(size)], move |code, to, from| {
@@ -242,10 +246,10 @@ fn extensions() -> Vec<OracleForm> {
         })
     });
     let sign = [
-        (Size::Byte, Mnemonic::Movsx),
-        (Size::Word, Mnemonic::Movsx),
-        (Size::Long, Mnemonic::Movsxd),
-        (Size::Quad, Mnemonic::Mov),
+        (OperandSize::Byte, Mnemonic::Movsx),
+        (OperandSize::Word, Mnemonic::Movsx),
+        (OperandSize::Long, Mnemonic::Movsxd),
+        (OperandSize::Quad, Mnemonic::Mov),
     ]
     .map(|(size, mnemonic)| {
         OracleForm::new(mnemonic, [QUAD, slot(size)], move |code, to, from| {
@@ -257,7 +261,7 @@ fn extensions() -> Vec<OracleForm> {
 
 fn arithmetic() -> Vec<OracleForm> {
     let mut forms = Vec::new();
-    for size in [Size::Long, Size::Quad] {
+    for size in [OperandSize::Long, OperandSize::Quad] {
         forms.extend(ALU.map(|(operation, mnemonic)| {
             OracleForm::new(mnemonic, [slot(size); 2], move |code, to, from| {
                 code.alu(operation, size, to, from)

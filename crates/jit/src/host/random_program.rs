@@ -50,11 +50,11 @@ impl Choices<'_> {
     }
 
     fn memory(&mut self) -> Operand {
-        let base = self.register(OperandSlot::General(Size::Quad));
+        let base = self.register(OperandSlot::General(OperandSize::Quad));
         match self.below(3) {
             0 => MemoryOperand { base, displacement: self.displacement() }.into(),
             1 => {
-                let index = self.register(OperandSlot::General(Size::Quad));
+                let index = self.register(OperandSlot::General(OperandSize::Quad));
                 let index = if index == RSP { RAX } else { index };
                 Operand::Indexed(base, index, self.below(4) as u8, self.displacement())
             }

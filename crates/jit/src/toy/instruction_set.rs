@@ -1,12 +1,12 @@
 //! The toy's instructions, as records, traces, models and analysis need them.
 
 use isa::{
-    ControlCalls, ControlTransfer, Cpu, Group, InstructionClass, InstructionSet, InstructionSummary,
+    ControlCalls, ControlTransfer, CpuModel, Group, InstructionClass, InstructionSet, InstructionSummary,
     IntegerResult, LoadExtension, MemoryAccess, PipelineSummary, Register, ReturnStackUse, SourceOperand,
     TransferKind, TransferTarget, ValueModel, ValuePrediction,
 };
 
-use super::{Guest, Instruction, OPS, Op, REGISTERS, Target, Toy, ToyInstruction};
+use super::{Guest, InstructionProperties, OPS, Op, REGISTERS, Target, Toy, ToyInstruction};
 
 /// The toy's instruction set.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl InstructionSet for ToySet {
         OPS.map(|op| (op.mnemonic(), op.group())).into()
     }
 
-    fn is_implemented(&self, word: u32, _: Cpu) -> bool {
+    fn is_implemented(&self, word: u32, _: CpuModel) -> bool {
         Toy::decode(word, 0, ()).is_some()
     }
 

@@ -7,7 +7,7 @@
 use std::mem::offset_of;
 
 use events::record::Register as Named;
-use guest::{Break, DecodedBlock, Guest, HostSide, Instruction};
+use guest::{Break, DecodedBlock, Guest, HostSide, InstructionProperties};
 use guest_memory::{Fault, Memory};
 use isa::InstructionSet;
 
@@ -17,6 +17,7 @@ use crate::target::{Exits, GuestAccess, Target};
 
 mod analysis_tests;
 mod instruction_set;
+mod interface_tests;
 mod pipeline_tests;
 mod tests;
 mod trace_tests;
@@ -169,7 +170,7 @@ impl Guest for Toy {
     }
 }
 
-impl Instruction<Toy> for ToyInstruction {
+impl InstructionProperties<Toy> for ToyInstruction {
     fn ends_block(&self) -> bool {
         matches!(self.op, Op::BranchNotZero | Op::Call | Op::SystemCall | Op::CallRegister | Op::Return)
     }
@@ -244,9 +245,9 @@ impl Emit for Toy {
         let step = &block.instructions[at];
         match step.op {
             Op::AddImmediate => {
-                let base = emitter.read(Size::Quad, step.base, RAX);
+                let base = emitter.read(OperandSize::Quad, step.base, RAX);
                 emitter.assembler.address(
-                    Size::Quad,
+                    OperandSize::Quad,
                     RAX,
                     MemoryOperand { base, displacement: step.immediate as i32 },
                 );
@@ -254,9 +255,9 @@ impl Emit for Toy {
             }
             Op::Add | Op::Subtract => {
                 let operation = if step.op == Op::Add { Alu::Add } else { Alu::Sub };
-                emitter.read_into(Size::Quad, step.source, RAX);
-                let other = emitter.read(Size::Quad, step.base, RCX);
-                emitter.assembler.alu(operation, Size::Quad, RAX, other);
+                emitter.read_into(OperandSize::Quad, step.source, RAX);
+                let other = emitter.read(OperandSize::Quad, step.base, RCX);
+                emitter.assembler.alu(operation, OperandSize::Quad, RAX, other);
                 emitter.write(step.result, RAX);
             }
             Op::Load | Op::Store => match Toy::access(step).filter(|access| access.base != Toy::ZERO) {
@@ -284,12 +285,12 @@ impl Emitter<'_> {
     fn load_or_store(&mut self, step: &ToyInstruction, access: GuestAccess, at: usize) {
         let operand = self.memory_operand(access, at);
         if access.is_store {
-            let value = self.read(Size::Quad, step.source, RCX);
+            let value = self.read(OperandSize::Quad, step.source, RCX);
             self.may_fault(self.index, at, self.unextended);
-            self.assembler.store(Size::Quad, operand, value);
+            self.assembler.store(OperandSize::Quad, operand, value);
         } else {
             self.may_fault(self.index, at, self.unextended);
-            self.assembler.load(Size::Quad, RAX, operand);
+            self.assembler.load(OperandSize::Quad, RAX, operand);
             self.write(step.result, RAX);
         }
     }

@@ -8,7 +8,7 @@ use events::BlockId;
 use guest::interpreter::{self, InterpreterExit, Limits};
 use guest::records::Records;
 use guest::{BlockCache, Callbacks, Debugged, Instrumentation, InstrumentationLevel, Observer, Stop};
-use guest_memory::{Backing, Layout};
+use guest_memory::{Layout, RegionBacking};
 
 use super::*;
 use crate::{Compiler, Exit, UNWIND};
@@ -20,7 +20,7 @@ pub(super) const ROUNDS: u64 = 1000;
 pub(super) const CODE: u64 = 1 << 38;
 pub(super) const DATA: u64 = CODE + 2 * PAGE;
 const PAGE: u64 = 4096;
-const LAYOUT: Layout =
+pub(super) const LAYOUT: Layout =
     Layout { page: PAGE, bytes: 1 << 39, map_base: CODE, large_page: PAGE, large_base: 1 << 39 };
 
 fn long(op: Op, a: u8, b: u8, immediate: i16) -> Vec<u8> {
@@ -256,7 +256,7 @@ pub(super) fn load() -> Memory {
     let memory = Memory::new(LAYOUT).expect("address space");
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let bytes = DATA - CODE + (16 * ROUNDS).next_multiple_of(PAGE);
-    memory.map_anonymous(CODE, bytes, protection, false, Backing::Anonymous).expect("memory");
+    memory.map_anonymous(CODE, bytes, protection, false, RegionBacking::Anonymous).expect("memory");
     memory.write(CODE, &program().0).expect("the program fits");
     for number in 0..ROUNDS {
         memory.store::<8>(DATA + 16 * number, number * number).expect("data");

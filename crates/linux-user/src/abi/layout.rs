@@ -2,34 +2,34 @@
 
 /// Builds a structure, little-endian, without implicit padding.
 #[derive(Default)]
-pub struct Record(Vec<u8>);
+pub struct GuestStructure(Vec<u8>);
 
-impl Record {
+impl GuestStructure {
     /// An empty structure.
-    pub fn new() -> Record {
-        Record::default()
+    pub fn new() -> GuestStructure {
+        GuestStructure::default()
     }
 
     /// Appends 32-bit fields.
-    pub fn u32s(mut self, values: &[u32]) -> Record {
+    pub fn u32s(mut self, values: &[u32]) -> GuestStructure {
         self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
         self
     }
 
     /// Appends 64-bit fields.
-    pub fn u64s(mut self, values: &[u64]) -> Record {
+    pub fn u64s(mut self, values: &[u64]) -> GuestStructure {
         self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
         self
     }
 
     /// Appends bytes.
-    pub fn raw(mut self, bytes: &[u8]) -> Record {
+    pub fn raw(mut self, bytes: &[u8]) -> GuestStructure {
         self.0.extend_from_slice(bytes);
         self
     }
 
     /// Appends zeros up to a total of `size` bytes.
-    pub fn zeros_to(mut self, size: usize) -> Record {
+    pub fn zeros_to(mut self, size: usize) -> GuestStructure {
         self.0.resize(size, 0);
         self
     }

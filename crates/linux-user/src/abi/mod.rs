@@ -15,7 +15,7 @@ use host::{Errno, SignalInformation};
 
 use arguments::{FcntlArgument, IoctlArgument};
 use flags::FlagBits;
-use layout::{HOST_TERMIOS, Record};
+use layout::{GuestStructure, HOST_TERMIOS};
 use signals::{ActionFlags, ExceptionSignal, LAST, SignalDescription, SignalFrame};
 
 /// The Linux ABI of a guest: the registers of system calls, numbers and flags, and layouts of structures that differ
@@ -93,9 +93,9 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     /// The host's number of advice for madvise; None if it does not exist.
     fn host_advice(advice: u64) -> Option<i32>;
     /// Converts a termios of the host for the guest.
-    fn guest_termios(host: &[u8; HOST_TERMIOS]) -> Record;
+    fn guest_termios(host: &[u8; HOST_TERMIOS]) -> GuestStructure;
     /// Converts a termios of the guest, of [`Abi::TERMIOS_BYTES`], for the host.
-    fn host_termios(guest: &[u8]) -> Record;
+    fn host_termios(guest: &[u8]) -> GuestStructure;
 
     /// The number of the system call that the registers request.
     fn system_call_number(&self) -> u64;
@@ -182,7 +182,7 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     }
 
     /// A siginfo for the guest.
-    fn guest_information(information: &SignalInformation) -> Record {
+    fn guest_information(information: &SignalInformation) -> GuestStructure {
         let mut words = information.0;
         let error = Errno((words[0] >> 32) as i32);
         words[0] =
@@ -190,7 +190,7 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
         if signals::has_signal_as_status(information) {
             words[3] = words[3] >> 32 << 32 | u64::from(Self::guest_signal(words[3] as i32) as u32);
         }
-        Record::new().u64s(&words)
+        GuestStructure::new().u64s(&words)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use host::SignalInformation;
 
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 
 /// SIG_DFL.
 pub const DEFAULT: u64 = 0;
@@ -86,13 +86,13 @@ impl AlternateStack {
     }
 
     /// `struct sigaltstack`, with the state for a given stack pointer.
-    pub fn record(&self, stack_pointer: u64) -> Record {
+    pub fn record(&self, stack_pointer: u64) -> GuestStructure {
         let state = match self.size {
             0 => Self::DISABLE,
             _ if self.holds(stack_pointer) => Self::ONSTACK,
             _ => 0,
         };
-        Record::new().u64s(&[self.start]).u32s(&[state | self.flags, 0]).u64s(&[self.size])
+        GuestStructure::new().u64s(&[self.start]).u32s(&[state | self.flags, 0]).u64s(&[self.size])
     }
 }
 

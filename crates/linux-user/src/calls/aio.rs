@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::calls::call::RestartRule::Fails;
 use crate::calls::call::{Call, CallOutcome};
 use crate::reserved::check_descriptor;
 use crate::state::aio::{AioContext, BLOCK_BYTES, ControlBlock};
 use crate::state::clock::timespec;
-use guest_memory::Backing;
+use guest_memory::RegionBacking;
 use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -53,10 +53,17 @@ pub fn io_setup<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.host(libc::SYS_io_setup, [events, &raw mut host as u64, 0, 0, 0, 0])?;
     let bytes = G::LAYOUT.page;
     let page = call.memory.find_free(0, bytes).ok_or(Errno(libc::ENOMEM)).and_then(|page| {
-        call.memory.map_anonymous(page, bytes, libc::PROT_READ, false, Backing::Named("/[aio] (deleted)"))?;
+        call.memory.map_anonymous(
+            page,
+            bytes,
+            libc::PROT_READ,
+            false,
+            RegionBacking::Named("/[aio] (deleted)"),
+        )?;
         Ok(page)
     });
-    let written = page.and_then(|page| call.write(address, &Record::new().u64s(&[page])).map(|()| page));
+    let written =
+        page.and_then(|page| call.write(address, &GuestStructure::new().u64s(&[page])).map(|()| page));
     match written {
         Ok(page) => {
             call.kernel.contexts.0.insert(page, AioContext { host, under_way: BTreeMap::new() });
@@ -128,7 +135,7 @@ fn submit<G: Abi>(call: &mut Call<G>, id: u64, host: u64, pointer: u64) -> Resul
         return Err(error);
     }
     // As Linux, ignore a failure: the program has unmapped the block.
-    let _ = call.write(guest.wrapping_add(KEY as u64), &Record::new().u32s(&[0]));
+    let _ = call.write(guest.wrapping_add(KEY as u64), &GuestStructure::new().u32s(&[0]));
     Ok(())
 }
 
@@ -146,14 +153,14 @@ pub fn io_cancel<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 }
 
 /// Converts an event to the guest's, with the error that its result may be. Its control block is no longer in progress.
-fn taken<G: Abi>(call: &mut Call<G>, id: u64, event: &[u8]) -> Result<Record, Errno> {
+fn taken<G: Abi>(call: &mut Call<G>, id: u64, event: &[u8]) -> Result<GuestStructure, Errno> {
     let block = context(call, id)?.under_way.remove(&u64_at(event, 8));
     let guest = block.map_or(0, |(guest, _)| guest);
     let result = match u64_at(event, 16) as i64 {
         error @ -4095..0 => G::guest_error(Errno(-error as i32)).wrapping_neg(),
         result => result as u64,
     };
-    Ok(Record::new().raw(&event[..8]).u64s(&[guest, result]).raw(&event[24..]))
+    Ok(GuestStructure::new().raw(&event[..8]).u64s(&[guest, result]).raw(&event[24..]))
 }
 
 /// io_getevents(id, at least, at most, events, timeout)

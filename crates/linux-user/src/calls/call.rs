@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use crate::abi::Abi;
 use crate::abi::flags::FlagBits;
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 use crate::proc_files;
 use crate::reserved::{self, CheckedArguments};
 use crate::state::clock::{for_somebody_else, host_time};
@@ -122,7 +122,7 @@ impl<G: Abi> Call<'_, '_, G> {
     }
 
     /// Writes a structure.
-    pub fn write(&mut self, address: u64, record: &Record) -> Result<(), Errno> {
+    pub fn write(&mut self, address: u64, record: &GuestStructure) -> Result<(), Errno> {
         Ok(self.memory.write(address, record.bytes())?)
     }
 

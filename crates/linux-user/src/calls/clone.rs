@@ -6,7 +6,7 @@
 //! that does not know them.
 
 use crate::abi::Abi;
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::threads::fork_process;
 use crate::calls::vfork;
@@ -148,13 +148,13 @@ pub fn clone<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         }
         if has(libc::CLONE_CHILD_SETTID) {
             // As Linux: a failure is not reported.
-            let _ = call.write(child_id, &Record::new().u32s(&[std::process::id()]));
+            let _ = call.write(child_id, &GuestStructure::new().u32s(&[std::process::id()]));
         }
     } else if has(libc::CLONE_PARENT_SETTID) {
-        let _ = call.write(parent_id, &Record::new().u32s(&[child as u32]));
+        let _ = call.write(parent_id, &GuestStructure::new().u32s(&[child as u32]));
     } else if has(libc::CLONE_PIDFD) {
         let descriptor = call.host(libc::SYS_pidfd_open, [child, 0, 0, 0, 0, 0])?;
-        call.write(parent_id, &Record::new().u32s(&[descriptor as u32]))?;
+        call.write(parent_id, &GuestStructure::new().u32s(&[descriptor as u32]))?;
     }
     Ok(child)
 }

@@ -2,7 +2,7 @@
 
 use crate::abi::Abi;
 use crate::abi::arguments::FcntlArgument;
-use crate::abi::layout::{Record, u32_at};
+use crate::abi::layout::{GuestStructure, u32_at};
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Argument, Call, CallOutcome};
 use crate::calls::{files, memory_file, netlink, signalfd};
@@ -158,7 +158,7 @@ fn lock<G: Abi>(call: &mut Call<G>, command: i32, waits: bool) -> CallOutcome {
         let found = G::LOCK_TYPES.iter().find(|(_, host)| *host == host_type);
         let guest_type = found.map_or(host_type as u16, |(guest, _)| *guest);
         lock[..2].copy_from_slice(&guest_type.to_le_bytes());
-        call.write(address, &Record::new().raw(&lock))?;
+        call.write(address, &GuestStructure::new().raw(&lock))?;
     }
     Ok(0)
 }

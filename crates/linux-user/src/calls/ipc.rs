@@ -1,11 +1,11 @@
 //! System V shared memory, semaphores and message queues.
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u64_at};
+use crate::abi::layout::{GuestStructure, u64_at};
 use crate::calls::call::RestartRule::Fails;
 use crate::calls::call::{Call, CallOutcome};
 use crate::state::clock::timespec;
-use guest_memory::{Backing, MappedObject};
+use guest_memory::{MappedObject, RegionBacking};
 use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -70,7 +70,7 @@ pub fn shmat<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let write = if flag(libc::SHM_RDONLY) { 0 } else { libc::PROT_WRITE };
     let execute = if flag(libc::SHM_EXEC) { libc::PROT_EXEC } else { 0 };
     let protection = libc::PROT_READ | write | execute;
-    let backing = Backing::Named("/SYSV00000000 (deleted)");
+    let backing = RegionBacking::Named("/SYSV00000000 (deleted)");
     call.memory.adopt(start, bytes, protection, backing, MappedObject::segment(id));
     call.kernel.attached.insert(start, bytes);
     Ok(start)
@@ -208,6 +208,11 @@ const HOST_CHANGE_TIME: usize = 56;
 const HOST_COUNT: usize = 64;
 
 /// Permissions (48 bytes), time of operation, time of change, number of semaphores.
-fn guest_set(host: &[u8; HOST_SET_BYTES]) -> Record {
-    Record::new().raw(&host[..56]).u64s(&[u64_at(host, HOST_CHANGE_TIME), u64_at(host, HOST_COUNT), 0, 0])
+fn guest_set(host: &[u8; HOST_SET_BYTES]) -> GuestStructure {
+    GuestStructure::new().raw(&host[..56]).u64s(&[
+        u64_at(host, HOST_CHANGE_TIME),
+        u64_at(host, HOST_COUNT),
+        0,
+        0,
+    ])
 }

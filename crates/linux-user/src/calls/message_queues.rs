@@ -1,7 +1,7 @@
 //! POSIX message queues.
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
 use crate::descriptor_table;
@@ -44,7 +44,7 @@ pub fn mq_getsetattr<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.host(libc::SYS_mq_getsetattr, [queue, pointer, before.as_mut_ptr() as u64, 0, 0, 0])?;
     if old != 0 {
         before[0] = G::OPEN.guest(before[0]);
-        call.write(old, &Record::new().u64s(&before))?;
+        call.write(old, &GuestStructure::new().u64s(&before))?;
     }
     Ok(0)
 }

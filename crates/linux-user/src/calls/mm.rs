@@ -14,7 +14,7 @@ use crate::loader::STACK;
 use crate::state::heap::ProgramHeap;
 use crate::state::substitution::identity;
 use crate::{descriptor_table, memory_file, procfs, reserved};
-use guest_memory::{Backing, Layout, Memory};
+use guest_memory::{Layout, Memory, RegionBacking};
 use host::Errno;
 
 /// PROT_READ, PROT_WRITE, PROT_EXEC, PROT_SEM.
@@ -55,7 +55,10 @@ pub fn brk<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
         check_space(call, new - old).is_ok()
             && call.memory.is_free(old, new - old)
-            && call.memory.map_anonymous(old, new - old, protection, false, Backing::Named("[heap]")).is_ok()
+            && call
+                .memory
+                .map_anonymous(old, new - old, protection, false, RegionBacking::Named("[heap]"))
+                .is_ok()
     } else {
         new == old || call.memory.unmap(new, old - new).is_ok()
     };
@@ -108,7 +111,7 @@ pub fn mmap<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     };
     let protection = (protection & PROTECTIONS) as i32;
     match file {
-        None => call.memory.map_anonymous(start, bytes, protection, shared, Backing::Anonymous)?,
+        None => call.memory.map_anonymous(start, bytes, protection, shared, RegionBacking::Anonymous)?,
         Some(File { path, status }) => {
             // What the program sees, and what is executed.
             let original = call.kernel.original(identity(&status));
@@ -233,8 +236,9 @@ pub fn mprotect<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 /// With PROT_GROWSDOWN a range of the stack is extended down to the stack's lowest address; EINVAL for other memory.
 /// The C library uses it to make stacks executable.
 fn down_to_stack_end(memory: &Memory, start: u64, bytes: u64) -> Result<(u64, u64), Errno> {
-    let is_stack =
-        |address| memory.region_at(address).filter(|(_, region)| region.backing == Backing::Named(STACK));
+    let is_stack = |address| {
+        memory.region_at(address).filter(|(_, region)| region.backing == RegionBacking::Named(STACK))
+    };
     let (mut low, _) = is_stack(start).ok_or(EINVAL)?;
     // Parts of the stack may have different protections.
     while let Some((lower, _)) = is_stack(low - 1) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::netlink;
@@ -71,8 +71,8 @@ impl ConvertedMessage {
         if used > 0 {
             call.memory.write(self.control_address, control)?;
         }
-        call.write(address.wrapping_add(8), &Record::new().u32s(&[self.header[1] as u32]))?;
-        let rest = Record::new().u64s(&[used as u64]).u32s(&[self.header[6] as u32]);
+        call.write(address.wrapping_add(8), &GuestStructure::new().u32s(&[self.header[1] as u32]))?;
+        let rest = GuestStructure::new().u64s(&[used as u64]).u32s(&[self.header[6] as u32]);
         call.write(address.wrapping_add(40), &rest)
     }
 }
@@ -172,7 +172,7 @@ fn several<G: Abi>(
         let address = messages.wrapping_add(NUMBERED_HEADER * index);
         match one(call, address, index) {
             Ok(bytes) => {
-                let record = Record::new().u32s(&[bytes as u32]);
+                let record = GuestStructure::new().u32s(&[bytes as u32]);
                 call.write(address.wrapping_add(HEADER as u64), &record)?;
             }
             Err(error) if index == 0 => return Err(error),

@@ -1,7 +1,7 @@
 //! NUMA policy: the host's memory nodes of the guest's pages.
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u64_at};
+use crate::abi::layout::{GuestStructure, u64_at};
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::mm::{mapped_or, range};
 use host::Errno;
@@ -94,7 +94,7 @@ pub fn move_pages<G: Abi>(call: &mut Call<G>) -> CallOutcome {
             failed if failed < 0 => (G::guest_error(Errno(-failed)) as u32).wrapping_neg(),
             node => node as u32,
         };
-        let record = Record::new().u32s(&found.iter().map(guest).collect::<Vec<u32>>());
+        let record = GuestStructure::new().u32s(&found.iter().map(guest).collect::<Vec<u32>>());
         call.write(statuses.wrapping_add(4 * at), &record)?;
         at += some;
         if at >= count {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use image::Image;
 
 use crate::abi::Abi;
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
 use crate::state::control::{Control, Execute};
@@ -224,7 +224,7 @@ pub fn wait_for<G: Abi>(call: &mut Call<G>, usage: &mut [u8; 144]) -> CallOutcom
         *usage = [0; 144];
     }
     if child != 0 && address != 0 {
-        call.write(address, &Record::new().u32s(&[guest_status::<G>(status) as u32]))?;
+        call.write(address, &GuestStructure::new().u32s(&[guest_status::<G>(status) as u32]))?;
     }
     Ok(child)
 }
@@ -234,7 +234,7 @@ pub fn wait4<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let (address, mut usage) = (call.arguments[3], [0u8; 144]);
     let child = wait_for(call, &mut usage)?;
     if address != 0 && child != 0 {
-        call.write(address, &Record::new().raw(&usage))?;
+        call.write(address, &GuestStructure::new().raw(&usage))?;
     }
     Ok(child)
 }
@@ -250,7 +250,7 @@ pub fn waitid<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         used = [0; 144];
     }
     if usage != 0 && information.signal() != 0 {
-        call.write(usage, &Record::new().raw(&used))?;
+        call.write(usage, &GuestStructure::new().raw(&used))?;
     }
     if address != 0 {
         call.write(address, &G::guest_information(&information))?;
@@ -294,7 +294,7 @@ pub fn prctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         libc::PR_GET_PDEATHSIG => {
             let mut signal = 0i32;
             pass(&raw mut signal as u64)?;
-            call.write(argument, &Record::new().u32s(&[G::guest_signal(signal) as u32]))?;
+            call.write(argument, &GuestStructure::new().u32s(&[G::guest_signal(signal) as u32]))?;
             Ok(0)
         }
         libc::PR_SET_NAME => {

@@ -1,11 +1,11 @@
 //! Resource limits. Those on memory are emulated: the host's would apply to the engine.
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u64_at};
+use crate::abi::layout::{GuestStructure, u64_at};
 use crate::calls::call::{Call, CallOutcome};
 use crate::reserved;
 use crate::state::rlimit::{RESOURCE_COUNT, most_descriptors};
-use guest_memory::{Backing, Memory, MemoryRegion};
+use guest_memory::{Memory, MemoryRegion, RegionBacking};
 use host::Errno;
 
 const EINVAL: Errno = Errno(libc::EINVAL);
@@ -75,7 +75,7 @@ fn set_limit<G: Abi>(call: &mut Call<G>, process: u64, resource: u32, new: [u64;
 pub fn getrlimit<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [resource, address, ..] = call.arguments;
     let limit = limit(call, 0, host_resource::<G>(resource)?)?;
-    call.write(address, &Record::new().u64s(&limit.map(|value| value.min(G::UNLIMITED))))?;
+    call.write(address, &GuestStructure::new().u64s(&limit.map(|value| value.min(G::UNLIMITED))))?;
     Ok(0)
 }
 
@@ -100,7 +100,7 @@ pub fn prlimit64<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         set_limit(call, process, resource, [u64_at(&bytes, 0), u64_at(&bytes, 8)])?;
     }
     if old != 0 {
-        call.write(old, &Record::new().u64s(&before))?;
+        call.write(old, &GuestStructure::new().u64s(&before))?;
     }
     Ok(0)
 }
@@ -108,7 +108,8 @@ pub fn prlimit64<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 /// In Linux a stack grows on demand up to the current limit. The engine maps it completely, so a higher limit extends
 /// it at once if there is room.
 fn grow_stack(memory: &Memory, bytes: u64) {
-    let stack = |(_, region): &&(u64, MemoryRegion)| matches!(region.backing, Backing::Named("[stack]"));
+    let stack =
+        |(_, region): &&(u64, MemoryRegion)| matches!(region.backing, RegionBacking::Named("[stack]"));
     let regions = memory.regions();
     let (Some((start, _)), Some((_, last))) = (regions.iter().find(stack), regions.iter().rfind(stack))
     else {
@@ -124,6 +125,6 @@ fn grow_stack(memory: &Memory, bytes: u64) {
     // Without room the stack keeps its size.
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let _ = memory
-        .map_anonymous(low, start - low, protection, false, Backing::Named("[stack]"))
-        .and_then(|()| memory.map_anonymous(guard, page, 0, false, Backing::Named("[guard]")));
+        .map_anonymous(low, start - low, protection, false, RegionBacking::Named("[stack]"))
+        .and_then(|()| memory.map_anonymous(guard, page, 0, false, RegionBacking::Named("[guard]")));
 }

@@ -1,7 +1,7 @@
 //! The system calls that send, block and await signals.
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::abi::signals::{AlternateStack, DEFAULT, IGNORE, LAST, SignalAction};
 use crate::calls::call::RestartRule::Fails;
 use crate::calls::call::{Call, CallOutcome};
@@ -99,7 +99,7 @@ pub fn rt_sigprocmask<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         change_mask(call, call.int(0), set)?;
     }
     if old != 0 {
-        call.write(old, &Record::new().u64s(&[before]))?;
+        call.write(old, &GuestStructure::new().u64s(&[before]))?;
     }
     Ok(0)
 }
@@ -113,7 +113,7 @@ fn pending_mask<G: Abi>(call: &Call<G>) -> Result<u64, Errno> {
 /// sigpending(set)
 pub fn sigpending<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let (set, pending) = (call.arguments[0], pending_mask(call)?);
-    call.write(set, &Record::new().u64s(&[pending]))?;
+    call.write(set, &GuestStructure::new().u64s(&[pending]))?;
     Ok(0)
 }
 

@@ -1,7 +1,7 @@
 //! Descriptors from which signals are read.
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::abi::signals::STATUS_IS_SIGNAL;
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
@@ -48,7 +48,8 @@ pub fn signalfd4<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 pub fn read<G: Abi>(call: &mut Call<G>, buffer: u64, size: u64) -> CallOutcome {
     let held = take_held(call, size / ENTRY);
     if !held.is_empty() {
-        let record = held.iter().fold(Record::new(), |all, information| all.raw(&entry::<G>(information)));
+        let record =
+            held.iter().fold(GuestStructure::new(), |all, information| all.raw(&entry::<G>(information)));
         call.write(buffer, &record)?;
         return Ok(record.bytes().len() as u64);
     }
@@ -96,7 +97,7 @@ fn accepted(descriptor: i32) -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// What /proc tells about a descriptor.
+/// The information of /proc about a descriptor.
 pub fn descriptor_information(descriptor: i32) -> String {
     let contents = procfs::read(&format!("self/fdinfo/{descriptor}"));
     String::from_utf8(contents.unwrap_or_default()).unwrap_or_default()
@@ -165,7 +166,7 @@ fn convert<G: Abi>(call: &mut Call<G>, address: u64) -> Result<(), Errno> {
     let sender = u64::from(u32_at(&entry, PROCESS)) | u64::from(u32_at(&entry, USER)) << 32;
     let sent = SignalInformation::new(signal, code, &[sender, u64_at(&entry, VALUE)]);
     if sent.undisguised() != sent {
-        return call.write(address, &Record::new().raw(&self::entry::<G>(&sent.undisguised())));
+        return call.write(address, &GuestStructure::new().raw(&self::entry::<G>(&sent.undisguised())));
     }
     let mut set = |at: usize, value: u64| entry[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
     set(0, G::guest_signal(signal) as u64);
@@ -173,5 +174,5 @@ fn convert<G: Abi>(call: &mut Call<G>, address: u64) -> Result<(), Errno> {
     if signal == libc::SIGCHLD && STATUS_IS_SIGNAL.contains(&code) {
         set(STATUS, G::guest_signal(status as i32) as u64);
     }
-    call.write(address, &Record::new().raw(&entry))
+    call.write(address, &GuestStructure::new().raw(&entry))
 }

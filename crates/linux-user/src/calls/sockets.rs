@@ -8,7 +8,7 @@
 use std::ops::RangeInclusive;
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u64_at};
+use crate::abi::layout::{GuestStructure, u64_at};
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::netlink;
@@ -95,7 +95,7 @@ fn get_filter<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let pointer = call.pointer(value, u64::from(instructions) * FILTER_INSTRUCTION)?;
     let level = libc::SOL_SOCKET as u64;
     call.host(libc::SYS_getsockopt, [socket, level, name, pointer, &raw mut instructions as u64, 0])?;
-    call.write(size_address, &Record::new().u32s(&[instructions]))?;
+    call.write(size_address, &GuestStructure::new().u32s(&[instructions]))?;
     Ok(0)
 }
 
@@ -123,9 +123,9 @@ pub fn getsockopt<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     call.host(libc::SYS_getsockopt, arguments)?;
     if level as i32 == libc::SOL_SOCKET && name as i32 == libc::SO_ERROR && size >= 4 {
         let error = Errno(call.read_u32(value)? as i32);
-        call.write(value, &Record::new().u32s(&[G::guest_error(error) as u32]))?;
+        call.write(value, &GuestStructure::new().u32s(&[G::guest_error(error) as u32]))?;
     }
-    call.write(size_address, &Record::new().u32s(&[size]))?;
+    call.write(size_address, &GuestStructure::new().u32s(&[size]))?;
     Ok(0)
 }
 
@@ -145,7 +145,7 @@ fn with_address<G: Abi>(
     }
     let pointer = call.pointer(address, u64::from(size))?;
     let outcome = make(call, pointer, &raw mut size as u64)?;
-    call.write(size_address, &Record::new().u32s(&[size]))?;
+    call.write(size_address, &GuestStructure::new().u32s(&[size]))?;
     Ok(outcome)
 }
 

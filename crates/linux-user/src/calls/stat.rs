@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use crate::abi::Abi;
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 use crate::calls::call::{Call, CallOutcome};
 use crate::reserved;
 use crate::state::kernel::paths::c_path;
@@ -11,7 +11,7 @@ use crate::state::substitution::identity;
 use host::Errno;
 
 /// Fills in a structure of the guest.
-pub type StatLayout = fn(&libc::stat) -> Result<Record, Errno>;
+pub type StatLayout = fn(&libc::stat) -> Result<GuestStructure, Errno>;
 
 pub fn file_status<G: Abi>(
     call: &mut Call<G>,

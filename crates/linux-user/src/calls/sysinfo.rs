@@ -1,7 +1,7 @@
 //! Queries of the system: names, sizes, random numbers.
 
 use crate::abi::Abi;
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 use crate::calls::call::{Argument, Call, CallOutcome, RestartRule};
 use crate::state::rlimit;
 use crate::state::settings::RandomSource;
@@ -39,7 +39,7 @@ pub fn names<G: Abi>() -> Result<[[u8; 65]; 6], Errno> {
 /// uname(buffer)
 pub fn uname<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let buffer = call.arguments[0];
-    call.write(buffer, &Record::new().raw(names::<G>()?.as_flattened()))?;
+    call.write(buffer, &GuestStructure::new().raw(names::<G>()?.as_flattened()))?;
     Ok(0)
 }
 
@@ -50,7 +50,7 @@ pub fn copy_name<G: Abi>(call: &mut Call<G>, name: &[u8; 65]) -> CallOutcome {
         return Err(EINVAL);
     }
     let length = name.iter().position(|&byte| byte == 0).map_or(65, |nul| nul + 1);
-    call.write(buffer, &Record::new().raw(&name[..length.min(size as usize)]))?;
+    call.write(buffer, &GuestStructure::new().raw(&name[..length.min(size as usize)]))?;
     Ok(0)
 }
 
@@ -70,7 +70,7 @@ pub fn sysinfo<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         libc::sysinfo(&mut host);
         host
     };
-    let record = Record::new()
+    let record = GuestStructure::new()
         .u64s(&[uptime / crate::state::clock::SECOND, 0, 0, 0, host.totalram, host.totalram / 2, 0, 0])
         .u64s(&[host.totalswap, host.totalswap, 1, 0, 0])
         .u32s(&[host.mem_unit])

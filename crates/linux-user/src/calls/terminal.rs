@@ -2,7 +2,7 @@
 
 use crate::abi::Abi;
 use crate::abi::arguments::IoctlArgument;
-use crate::abi::layout::{HOST_TERMIOS, Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, HOST_TERMIOS, u32_at, u64_at};
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::sockets;
 use crate::reserved;
@@ -66,7 +66,7 @@ pub fn ioctl<G: Abi>(call: &mut Call<G>) -> CallOutcome {
             let buffer = call.pointer(u64_at(&bytes, 8), u64::from(size))?;
             let mut configuration = [u64::from(size), buffer];
             make(call, host, configuration.as_mut_ptr() as u64)?;
-            call.write(argument, &Record::new().u32s(&[configuration[0] as u32]))?;
+            call.write(argument, &GuestStructure::new().u32s(&[configuration[0] as u32]))?;
             Ok(0)
         }
         AddressFilter => {

@@ -1,7 +1,7 @@
 //! Thread calls: fork, vfork, exit, robust lists.
 
 use crate::abi::Abi;
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::vfork;
 use crate::state::control::Control;
@@ -105,7 +105,7 @@ pub fn get_robust_list<G: Abi>(call: &mut Call<G>) -> CallOutcome {
         return Err(Errno(libc::EPERM));
     };
     let list = member.robust_list;
-    call.write(size, &Record::new().u64s(&[HEAD_BYTES]))?;
-    call.write(head, &Record::new().u64s(&[list]))?;
+    call.write(size, &GuestStructure::new().u64s(&[HEAD_BYTES]))?;
+    call.write(head, &GuestStructure::new().u64s(&[list]))?;
     Ok(0)
 }

@@ -13,7 +13,7 @@
 //! would never expire on its own clock.
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u64_at};
+use crate::abi::layout::{GuestStructure, u64_at};
 use crate::calls::call::RestartRule::Fails;
 use crate::calls::call::{Argument, Call, CallOutcome};
 use crate::state::clock::{SECOND, host_time, timespec, timeval};
@@ -67,7 +67,7 @@ pub fn clock_gettime<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     match call.virtual_time(call.int(0)) {
         Some(time) => {
             let address = call.arguments[1];
-            call.write(address, &Record::new().u64s(&timespec(time)))?;
+            call.write(address, &GuestStructure::new().u64s(&timespec(time)))?;
             Ok(0)
         }
         None => call.pass(libc::SYS_clock_gettime, &[Argument::Int, Argument::Bytes(16)]),
@@ -80,7 +80,7 @@ pub fn clock_getres<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     if call.virtual_time(call.int(0)).is_none() || address == 0 {
         return call.pass(libc::SYS_clock_getres, &[Argument::Int, Argument::Bytes(16)]);
     }
-    call.write(address, &Record::new().u64s(&[0, 1]))?;
+    call.write(address, &GuestStructure::new().u64s(&[0, 1]))?;
     Ok(0)
 }
 
@@ -92,12 +92,12 @@ pub fn now<G: Abi>(call: &Call<G>) -> u64 {
 /// gettimeofday(time, time zone)
 pub fn gettimeofday<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let [time, zone, ..] = call.arguments;
-    let record = Record::new().u64s(&timeval(now(call)));
+    let record = GuestStructure::new().u64s(&timeval(now(call)));
     if time != 0 {
         call.write(time, &record)?;
     }
     if zone != 0 {
-        call.write(zone, &Record::new().zeros_to(8))?;
+        call.write(zone, &GuestStructure::new().zeros_to(8))?;
     }
     Ok(0)
 }
@@ -110,7 +110,7 @@ pub fn times<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let ticks = |nanoseconds: u64| nanoseconds / (SECOND / TICKS);
     let buffer = call.arguments[0];
     if buffer != 0 {
-        call.write(buffer, &Record::new().u64s(&[ticks(call.kernel.instructions), 0, 0, 0]))?;
+        call.write(buffer, &GuestStructure::new().u64s(&[ticks(call.kernel.instructions), 0, 0, 0]))?;
     }
     Ok(ticks(elapsed))
 }
@@ -125,7 +125,7 @@ pub fn usage<G: Abi>(call: &Call<G>, who: i32) -> Result<[u8; 144], Errno> {
     if !call.kernel.is_virtual() {
         call.host(libc::SYS_getrusage, [who as u64, usage.as_mut_ptr() as u64, 0, 0, 0, 0])?;
     } else if is_own {
-        usage[..16].copy_from_slice(Record::new().u64s(&timeval(call.kernel.instructions)).bytes());
+        usage[..16].copy_from_slice(GuestStructure::new().u64s(&timeval(call.kernel.instructions)).bytes());
     } else if who != libc::RUSAGE_CHILDREN {
         return Err(EINVAL);
     }
@@ -139,7 +139,7 @@ pub fn usage<G: Abi>(call: &Call<G>, who: i32) -> Result<[u8; 144], Errno> {
 /// getrusage(who, buffer)
 pub fn getrusage<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let (usage, buffer) = (usage(call, call.int(0))?, call.arguments[1]);
-    call.write(buffer, &Record::new().raw(&usage))?;
+    call.write(buffer, &GuestStructure::new().raw(&usage))?;
     Ok(0)
 }
 
@@ -176,7 +176,7 @@ fn sleep_for<G: Abi>(call: &mut Call<G>, clock: i32, nanoseconds: u64, remaining
         Ok(()) => Ok(0),
         Err((error, left)) => {
             if error == Errno(libc::EINTR) && remaining != 0 {
-                call.write(remaining, &Record::new().u64s(&timespec(left)))?;
+                call.write(remaining, &GuestStructure::new().u64s(&timespec(left)))?;
             }
             Err(error)
         }

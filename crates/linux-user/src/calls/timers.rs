@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::calls::call::{Argument, Call, CallOutcome};
 use crate::state::clock::{self, SECOND};
 use crate::state::timers::{Armed, Timer, Timers};
@@ -57,7 +57,7 @@ fn nanoseconds(seconds: u64, rest: u64) -> u64 {
 pub fn getitimer<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let address = call.arguments[1];
     let value = get_interval_timer(call)?;
-    call.write(address, &Record::new().u64s(&value))?;
+    call.write(address, &GuestStructure::new().u64s(&value))?;
     Ok(0)
 }
 
@@ -71,7 +71,7 @@ pub fn setitimer<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     }
     let before = set_interval_timer(call, new)?;
     if old != 0 {
-        call.write(old, &Record::new().u64s(&before))?;
+        call.write(old, &GuestStructure::new().u64s(&before))?;
     }
     Ok(0)
 }
@@ -93,7 +93,7 @@ pub fn timer_create<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let event = if event == 0 { 0 } else { bytes.as_ptr() as u64 };
     let mut created = 0u32;
     call.host(libc::SYS_timer_create, [clock, event, &raw mut created as u64, 0, 0, 0])?;
-    if let Err(error) = call.write(id, &Record::new().u32s(&[created])) {
+    if let Err(error) = call.write(id, &GuestStructure::new().u32s(&[created])) {
         call.host(libc::SYS_timer_delete, [u64::from(created), 0, 0, 0, 0, 0])?;
         return Err(error);
     }

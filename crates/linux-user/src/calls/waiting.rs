@@ -1,7 +1,7 @@
 //! Waiting for descriptors (poll, select, epoll) and for memory (futex).
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::calls::call::RestartRule::{Fails, Restarts};
 use crate::calls::call::{Call, CallOutcome};
 use crate::calls::readiness;
@@ -107,7 +107,7 @@ pub fn ppoll<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let (outcome, left) = poll_for(call, timeout, mask);
     if let Some(left) = left {
         // As Linux: a failure to write the remaining time is ignored.
-        let _ = call.write(address, &Record::new().u64s(&timespec(left)));
+        let _ = call.write(address, &GuestStructure::new().u64s(&timespec(left)));
     }
     outcome
 }
@@ -165,7 +165,7 @@ pub fn select<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     }
     let (outcome, left) = select_for(call, timeout, None);
     if let Some(left) = left {
-        let _ = call.write(address, &Record::new().u64s(&timeval(left)));
+        let _ = call.write(address, &GuestStructure::new().u64s(&timeval(left)));
     }
     outcome
 }
@@ -181,7 +181,7 @@ pub fn pselect6<G: Abi>(call: &mut Call<G>) -> CallOutcome {
     let timeout = call.read_timeout(address)?;
     let (outcome, left) = select_for(call, timeout, mask);
     if let Some(left) = left {
-        let _ = call.write(address, &Record::new().u64s(&timespec(left)));
+        let _ = call.write(address, &GuestStructure::new().u64s(&timespec(left)));
     }
     outcome
 }
@@ -230,7 +230,7 @@ fn epoll<G: Abi>(call: &mut Call<G>, timeout: Option<u64>, mask: Option<u64>) ->
     let ready = call.waited(outcome, timeout)?;
     let record = events[..ready as usize]
         .iter()
-        .fold(Record::new(), |record, event| record.u32s(&[event.events, 0]).u64s(&[event.u64]));
+        .fold(GuestStructure::new(), |record, event| record.u32s(&[event.events, 0]).u64s(&[event.u64]));
     call.write(address, &record)?;
     Ok(ready)
 }

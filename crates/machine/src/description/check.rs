@@ -22,8 +22,9 @@ pub(super) fn check(machine: &Machine) -> CheckResult {
     let clock = machine.processor.clock_mhz;
     require(clock.is_finite() && clock > 0.0, "processor.clock_mhz", format!("{clock} is no clock"))?;
     if let Some(cpu) = &machine.processor.cpu {
-        cpu.parse::<isa::Cpu>()
-            .or_else(|error| require(false, "processor.cpu", error.to_string()).map(|()| isa::Cpu::Ev4))?;
+        cpu.parse::<isa::CpuModel>().or_else(|error| {
+            require(false, "processor.cpu", error.to_string()).map(|()| isa::CpuModel::Ev4)
+        })?;
     }
     for cache in &machine.caches {
         cache_alone(cache)?;

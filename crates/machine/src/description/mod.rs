@@ -30,7 +30,7 @@ pub use granularity::{HintedRegion, HintedRegions};
 pub use hierarchy::{Cache, Crossing, Holds, MainMemory, TranslationBuffer, WriteBuffer, WritePolicy};
 pub use nodes::{FarCache, Nodes, Placement};
 use setting::NONE;
-pub use setting::{Setting, Sweep};
+pub use setting::{MachineSetting, Sweep};
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -114,7 +114,7 @@ impl Machine {
     /// let error = Machine::find_with("alphastation500", &settings[..1]).unwrap_err();
     /// assert!(error.to_string().starts_with("caches.dcache.size: 768 (the number of sets) is not a power of two"));
     /// ```
-    pub fn find_with(name_or_path: &str, settings: &[Setting]) -> Result<Machine, Error> {
+    pub fn find_with(name_or_path: &str, settings: &[MachineSetting]) -> Result<Machine, Error> {
         if settings.is_empty() {
             return Machine::find(name_or_path);
         }

@@ -14,7 +14,7 @@ pub(super) const NONE: &str = "none";
 
 /// A new value of a field.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
+pub struct MachineSetting {
     field: FieldPath,
     /// As it was given, and in TOML.
     text: String,
@@ -27,11 +27,11 @@ pub struct FieldPath(Vec<String>);
 
 /// One field with the values to simulate, in order: `dcache.size=8K,16K`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sweep(Vec<Setting>);
+pub struct Sweep(Vec<MachineSetting>);
 
-impl Setting {
-    fn new(field: &FieldPath, text: &str) -> Setting {
-        Setting { field: field.clone(), text: text.into(), value: value(text) }
+impl MachineSetting {
+    fn new(field: &FieldPath, text: &str) -> MachineSetting {
+        MachineSetting { field: field.clone(), text: text.into(), value: value(text) }
     }
 
     /// The value, as it was given.
@@ -60,18 +60,18 @@ impl Setting {
     }
 }
 
-impl fmt::Display for Setting {
+impl fmt::Display for MachineSetting {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}={}", self.field, self.text)
     }
 }
 
-impl FromStr for Setting {
+impl FromStr for MachineSetting {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Setting, String> {
+    fn from_str(text: &str) -> Result<MachineSetting, String> {
         let (field, value) = assignment(text)?;
-        Ok(Setting::new(&field, value))
+        Ok(MachineSetting::new(&field, value))
     }
 }
 
@@ -82,7 +82,7 @@ impl Sweep {
     }
 
     /// A setting for each value, in the order in which they were given.
-    pub fn settings(&self) -> &[Setting] {
+    pub fn settings(&self) -> &[MachineSetting] {
         &self.0
     }
 }
@@ -92,8 +92,8 @@ impl FromStr for Sweep {
 
     fn from_str(text: &str) -> Result<Sweep, String> {
         let (field, values) = assignment(text)?;
-        let settings: Vec<Setting> =
-            values.split(',').map(|value| Setting::new(&field, value.trim())).collect();
+        let settings: Vec<MachineSetting> =
+            values.split(',').map(|value| MachineSetting::new(&field, value.trim())).collect();
         if settings.iter().any(|setting| setting.text.is_empty()) {
             return Err("give values with commas between them, such as dcache.size=8K,16K".into());
         }

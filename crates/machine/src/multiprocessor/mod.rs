@@ -5,6 +5,9 @@ mod bus;
 mod interconnect;
 mod processor;
 mod sampling;
+mod unit_counts;
+
+use std::collections::HashMap;
 
 use events::record::{Event, Mark, RecordShape};
 use events::{Block, BlockId, Thread};
@@ -16,6 +19,7 @@ use self::processor::{OpenBlock, ProcessorState};
 pub use self::processor::{ProcessorCause, ProcessorCounts};
 pub use self::sampling::SampledTime;
 use self::sampling::{ProcessorSampler, WARMING_TURN};
+use self::unit_counts::UnitCounts;
 use crate::description::{Bus, BusProcessor, Coherence, Machine};
 use crate::memory::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, Exchange, NodeMemory};
 use crate::observe::sampling::SamplingPlan;
@@ -62,6 +66,7 @@ pub struct Multiprocessor {
     processors: Vec<ProcessorState>,
     /// The windows that are executed in time; everything without it.
     sampler: Option<ProcessorSampler>,
+    units: UnitCounts,
     began: u64,
 }
 
@@ -93,6 +98,7 @@ impl Multiprocessor {
             shapes: Vec::new(),
             processors: vec![ProcessorState::default(); processors],
             sampler: None,
+            units: UnitCounts::new(processors),
             began: 0,
         }
     }
@@ -149,6 +155,9 @@ impl Multiprocessor {
 
     /// A processor executes these records of a thread next, without values.
     pub fn feed(&mut self, number: usize, thread: Thread, words: &[u64]) {
+        if self.processors[number].thread != thread {
+            self.settle(number);
+        }
         let processor = &mut self.processors[number];
         if processor.thread != thread {
             (processor.thread, processor.line) = (thread, None);
@@ -163,6 +172,18 @@ impl Multiprocessor {
             idle.is_idle = false;
             idle.wait_until(now, ProcessorCause::Idle);
         }
+    }
+
+    /// What a processor has counted is of its thread's present unit of work.
+    fn settle(&mut self, number: usize) {
+        let processor = &self.processors[number];
+        self.units.settle(number, processor.thread.number, processor.counts);
+    }
+
+    /// The counts of all processors by unit of work; what is outside of units, with all idle time, at None. Complete after
+    /// [`Multiprocessor::end`].
+    pub fn unit_counts(&self) -> &HashMap<Option<u64>, ProcessorCounts> {
+        self.units.counts()
     }
 
     /// A processor has nothing to execute until another one has executed something.
@@ -241,10 +262,21 @@ impl Multiprocessor {
     }
 
     fn mark(&mut self, number: usize, mark: Mark) {
+        let unit = match mark {
+            Mark::UnitBegins(unit) => Some(Some(unit)),
+            Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_) => Some(None),
+            _ => None,
+        };
+        if matches!(mark, Mark::UnitEnds(_) | Mark::UnitLeft(_)) {
+            self.processors[number].counts.units += 1;
+        }
+        if let Some(unit) = unit {
+            self.settle(number);
+            self.units.enter(self.processors[number].thread.number, unit);
+        }
         let processor = &mut self.processors[number];
         match mark {
             Mark::Mapping(mapping) => self.spaces.mark(processor.thread.process, mapping),
-            Mark::UnitEnds(_) | Mark::UnitLeft(_) => processor.counts.units += 1,
             Mark::SystemCall(_) => {
                 processor.spend(self.cycle * u64::from(self.core.system_call), ProcessorCause::System);
             }
@@ -394,6 +426,7 @@ impl Multiprocessor {
             processor.wait_until(self.began, ProcessorCause::Idle);
             processor.counts = ProcessorCounts::default();
         }
+        self.units.reset();
         self.sampler.iter_mut().for_each(|sampler| sampler.reset_counts(&self.processors));
         self.memory.reset_counts();
         self.buses.iter_mut().for_each(BusClock::reset_counts);
@@ -415,6 +448,7 @@ impl Multiprocessor {
         self.processors.iter_mut().for_each(|processor| processor.drain(ProcessorCause::Memory));
         let last = self.now();
         self.processors.iter_mut().for_each(|processor| processor.wait_until(last, ProcessorCause::Idle));
+        (0..self.processors.len()).for_each(|number| self.settle(number));
         self.memory.end();
     }
 

@@ -66,6 +66,24 @@ pub struct ProcessorCounts {
 }
 
 impl ProcessorCounts {
+    /// Adds those of another processor.
+    pub fn add(&mut self, other: &ProcessorCounts) {
+        self.instructions += other.instructions;
+        self.time.iter_mut().zip(other.time).for_each(|(sum, time)| *sum += time);
+        self.transactions += other.transactions;
+        self.units += other.units;
+    }
+
+    /// The difference to earlier ones.
+    pub(super) fn since(&self, earlier: &ProcessorCounts) -> ProcessorCounts {
+        ProcessorCounts {
+            instructions: self.instructions - earlier.instructions,
+            time: std::array::from_fn(|cause| self.time[cause] - earlier.time[cause]),
+            transactions: self.transactions - earlier.transactions,
+            units: self.units - earlier.units,
+        }
+    }
+
     /// All of its time in picoseconds.
     pub fn whole(&self) -> u64 {
         self.time.iter().sum()

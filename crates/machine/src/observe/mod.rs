@@ -5,5 +5,6 @@ pub(crate) mod instruction_counts;
 pub(crate) mod parallel;
 pub(crate) mod per_process;
 pub(crate) mod per_thread;
+pub(crate) mod sample_parts;
 pub(crate) mod sampling;
 pub(crate) mod warm_up;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -56,7 +56,7 @@ impl<M: Model> ParallelModels<M> {
 }
 
 impl<M: Model> Consumer for ParallelModels<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.models.iter_mut().for_each(|model| model.map(image));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 
 use crate::Model;
 
@@ -56,7 +56,7 @@ struct EndedProcesses<M> {
 
 /// A definition for the models of later processes, too.
 enum ProcessDefinition {
-    Image(Image),
+    Image(MappedImage),
     Block(Block),
 }
 
@@ -161,7 +161,7 @@ impl<M: MergeableModel> PerProcess<M> {
 }
 
 impl<M: Model> Consumer for PerProcess<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.all_models_mut().for_each(|model| model.map(image));
         self.definitions.push(ProcessDefinition::Image(image.clone()));
     }

@@ -3,6 +3,12 @@
 //! (functional warming), and no time passes. Before each window some instructions are simulated and not measured, which fill the
 //! core's queues.
 
+use std::collections::BTreeMap;
+
+use events::Thread;
+
+use super::sample_parts::{SampleOwner, SampleParts};
+
 /// The quantile of the normal distribution for intervals of 99 %, of both sides.
 const QUANTILE: f64 = 2.575_829;
 
@@ -100,6 +106,11 @@ impl<const N: usize> Default for WindowSums<N> {
 }
 
 impl<const N: usize> WindowSums<N> {
+    /// Without windows, of an execution with so many instructions.
+    pub(super) fn unmeasured(instructions: u64) -> WindowSums<N> {
+        WindowSums { instructions, ..WindowSums::default() }
+    }
+
     /// Of everything, per instruction.
     pub fn per_instruction(&self) -> Estimate {
         self.estimate(0)
@@ -138,7 +149,7 @@ impl<const N: usize> WindowSums<N> {
     }
 
     /// Adds a window.
-    fn add_window(&mut self, instructions: u64, counts: &[u64; N]) {
+    pub(super) fn add_window(&mut self, instructions: u64, counts: &[u64; N]) {
         let length = instructions as f64;
         self.windows += 1;
         self.measured += instructions;
@@ -188,6 +199,8 @@ pub(crate) struct WindowSampler<const N: usize> {
     /// At the begin of the window: instructions in it so far, and the counts before it.
     window: (u64, [u64; N]),
     pub sampled: WindowSums<N>,
+    /// The same, divided among processes and units of work, of the first count.
+    parts: SampleParts,
 }
 
 impl<const N: usize> WindowSampler<N> {
@@ -202,17 +215,32 @@ impl<const N: usize> WindowSampler<N> {
             has_begun: false,
             window: (0, [0; N]),
             sampled: WindowSums::default(),
+            parts: SampleParts::default(),
         };
         sampler.next_phase(|| [0; N]);
         sampler
     }
 
-    /// The process with this number executes; the first one decides where windows lie ([`SamplingPlan::start_of`]).
-    pub fn begin(&mut self, process: u32) {
+    /// A thread executes from now on; the first one's process decides where windows lie ([`SamplingPlan::start_of`]).
+    pub fn begin(&mut self, thread: Thread, counts: impl Fn() -> [u64; N]) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.left -= self.plan.start_of(process) as i64;
+            self.parts.enter(thread);
+            self.left -= self.plan.start_of(thread.process) as i64;
             self.next_phase(|| [0; N]);
+        } else if self.parts.is_other(thread) {
+            self.settle(counts());
+            self.parts.enter(thread);
         }
+    }
+
+    /// The thread is in this unit of work from now on, or in none, when there are these counts.
+    pub fn enter_unit(&mut self, unit: Option<u64>, counts: [u64; N]) {
+        self.settle(counts);
+        self.parts.enter_unit(unit);
+    }
+
+    fn settle(&mut self, counts: [u64; N]) {
+        self.parts.settle((self.sampled.instructions, counts[0]), self.phase == SamplingPhase::Measured);
     }
 
     /// Whether the next block is simulated in detail.
@@ -238,12 +266,15 @@ impl<const N: usize> WindowSampler<N> {
     /// Forgets what was measured; the windows go on.
     pub fn reset_counts(&mut self, counts: [u64; N]) {
         self.sampled = WindowSums::default();
+        self.parts.reset((0, counts[0]));
         self.window = (0, counts);
     }
 
-    /// Adds the windows of an execution that has ended, whose counts are added to the others, too.
-    pub fn merge(&mut self, ended: &WindowSums<N>, counts: [u64; N]) {
-        self.sampled.add(ended);
+    /// Adds the windows of an execution that has ended with these counts, which are added to the others, too.
+    pub fn merge(&mut self, ended: &WindowSampler<N>, counts: [u64; N]) {
+        let sums = ended.ended(counts);
+        self.parts.merge(ended.ended_parts(counts), (sums.instructions, counts[0]));
+        self.sampled.add(&sums);
         self.window.1.iter_mut().zip(counts).for_each(|(before, added)| *before += added);
     }
 
@@ -256,10 +287,27 @@ impl<const N: usize> WindowSampler<N> {
         sampled
     }
 
+    /// The sums of the parts of processes and units of work with the same key, if the execution ends with these counts.
+    pub fn sums_by<K: Ord>(
+        &self,
+        counts: [u64; N],
+        key: impl Fn(SampleOwner) -> K,
+    ) -> BTreeMap<K, WindowSums<1>> {
+        self.ended_parts(counts).sums(key)
+    }
+
+    fn ended_parts(&self, counts: [u64; N]) -> SampleParts {
+        let mut parts = self.parts.clone();
+        let is_measured = self.phase == SamplingPhase::Measured;
+        parts.settle((self.sampled.instructions, counts[0]), is_measured);
+        parts
+    }
+
     /// Goes on to the phase that follows, beyond those that a long block has skipped.
     #[inline(never)]
     fn next_phase(&mut self, counts: impl Fn() -> [u64; N]) {
         while self.left <= 0 {
+            self.settle(counts());
             if self.phase == SamplingPhase::Measured {
                 self.sampled.close_window(self.window, counts());
             }
@@ -268,6 +316,9 @@ impl<const N: usize> WindowSampler<N> {
                 SamplingPhase::DetailedWarming => SamplingPhase::Measured,
                 SamplingPhase::Measured => SamplingPhase::FunctionalWarming,
             };
+            if self.phase == SamplingPhase::Measured {
+                self.parts.begin_window();
+            }
             self.left += self.plan.length(self.phase) as i64;
             self.window = (0, counts());
         }
@@ -333,6 +384,45 @@ mod tests {
         assert_eq!(phases(plan, 4, 15).0, "..M.w..M.w..M.w");
         let whole = SamplingPlan { period: 5, window: 5, warm_up: 0 };
         assert_eq!(phases(whole, 1, 12).0, "MMMMMMMMMMMM");
+    }
+
+    /// Units and threads that alternate in windows have, altogether, what the windows have; and so have those of merged samples.
+    #[test]
+    fn parts_add_up_to_the_sample() {
+        let plan = SamplingPlan { period: 50, window: 20, warm_up: 10 };
+        let run = |process: u32| {
+            let mut sampler = WindowSampler::<1>::new(plan);
+            let mut cycles = 0;
+            for step in 0..1000u64 {
+                let thread = Thread { process, number: process * 2 + u32::from(step % 7 < 3) };
+                sampler.begin(thread, || [cycles]);
+                match step % 11 {
+                    0 => sampler.enter_unit(Some(step), [cycles]),
+                    6 => sampler.enter_unit(None, [cycles]),
+                    _ => {}
+                }
+                cycles += if sampler.is_detailed() { 1 + step % 5 } else { 0 };
+                sampler.executed(3, || [cycles]);
+            }
+            (sampler, cycles)
+        };
+        let ((mut first, cycles), (second, others)) = (run(0), run(1));
+        first.merge(&second, [others]);
+        let all = [cycles + others];
+        let whole = first.ended(all);
+        assert!(whole.windows > 50 && whole.sum(0) > 1000);
+        for parts in
+            [first.sums_by(all, |owner| owner.unit), first.sums_by(all, |one| Some(one.process.into()))]
+        {
+            let sum = |of: fn(&WindowSums<1>) -> u64| parts.values().map(of).sum::<u64>();
+            assert_eq!(sum(|part| part.instructions), whole.instructions);
+            assert_eq!(sum(|part| part.measured), whole.measured);
+            assert_eq!(sum(|part| part.sum(0)), whole.sum(0));
+            assert!(parts.len() > 1 && parts.values().all(|part| part.instructions < whole.instructions));
+        }
+        // All parts together are the sample, with its error.
+        let one = &first.sums_by(all, |_| ())[&()];
+        assert_eq!((one.windows, one.per_instruction()), (whole.windows, whole.per_instruction()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use events::record::{Event, Mark};
-use events::{Block, BlockId, Consumer, HitFilter, Image, Object, Thread};
+use events::{Block, BlockId, Consumer, HitFilter, MappedImage, Object, Thread};
 
 /// A model of a machine, with counts.
 pub trait Model: Consumer {
@@ -127,7 +127,7 @@ impl<M: Model> WarmUp<M> {
 }
 
 impl<M: Model> Consumer for WarmUp<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.model.map(image);
     }
 

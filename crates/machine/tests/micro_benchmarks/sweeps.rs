@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use events::{Block, Consumer, Thread};
-use pathlength_machine::{Machine, Setting, TimingModel};
+use pathlength_machine::{Machine, MachineSetting, TimingModel};
 use toml::{Table, Value};
 
 use super::DIFFERENT_MACHINES;
@@ -238,7 +238,7 @@ fn sweeps_are_monotone() {
             }
             let values = if is_time { vec![value + 1.0, 2.0 * value + 3.0] } else { vec![2.0 * value] };
             for more in values {
-                let setting: Setting = format!("{field}={more}").parse().unwrap();
+                let setting: MachineSetting = format!("{field}={more}").parse().unwrap();
                 // Some values are impossible, as a latency beyond that of the next level.
                 let Ok(machine) = Machine::find_with(name, &[setting]) else { continue };
                 let found = cycles(&machine, &walk) as f64;

@@ -1,7 +1,7 @@
 //! Programs as text: `"addq r1,r2,r3; ldq r4,8(r5); beq r1,-8"`, consecutive instructions.
 
 use isa::encode::{self, EncodeError, SecondOperand};
-use isa::{Format, Op, Operands, Qualifiers};
+use isa::{InstructionFormat, Op, Operands, Qualifiers};
 
 /// The words of a program.
 pub fn assemble(text: &str) -> Vec<u32> {
@@ -18,31 +18,31 @@ fn instruction(line: &str) -> Result<u32, EncodeError> {
     let operands: Vec<&str> = operands.split(',').map(str::trim).filter(|text| !text.is_empty()).collect();
     let register = |index: usize| operands.get(index).map_or(31, |text| number(&text[1..]) as u8);
     match op.format() {
-        Format::Memory => {
+        InstructionFormat::Memory => {
             let (displacement, base) = operands[1].trim_end_matches(')').split_once('(').expect(line);
             encode::memory(op, register(0), number(&base[1..]) as u8, number(displacement) as i16)
         }
-        Format::MemoryFunction => encode::memory_function(op, register(0), register(1)),
-        Format::MemoryJump => {
+        InstructionFormat::MemoryFunction => encode::memory_function(op, register(0), register(1)),
+        InstructionFormat::MemoryJump => {
             encode::jump(op, register(0), number(&operands[1][2..4]) as u8, hint(&operands))
         }
-        Format::Branch => encode::branch(op, register(0), number(operands[1])),
-        Format::Operate if op.row().operands == Operands::Rc => {
+        InstructionFormat::Branch => encode::branch(op, register(0), number(operands[1])),
+        InstructionFormat::Operate if op.row().operands == Operands::Rc => {
             encode::operate(op, 31, SecondOperand::Literal(1), register(0))
         }
-        Format::Operate if op.row().operands == Operands::RbRc => {
+        InstructionFormat::Operate if op.row().operands == Operands::RbRc => {
             encode::operate(op, 31, SecondOperand::Register(register(0)), register(1))
         }
-        Format::Operate => {
+        InstructionFormat::Operate => {
             encode::operate(op, register(0), SecondOperand::Register(register(1)), register(2))
         }
-        Format::FloatOperate if op.row().operands == Operands::FbFc => {
+        InstructionFormat::FloatOperate if op.row().operands == Operands::FbFc => {
             encode::float_operate(op, Qualifiers::NONE, 31, register(0), register(1))
         }
-        Format::FloatOperate => {
+        InstructionFormat::FloatOperate => {
             encode::float_operate(op, Qualifiers::NONE, register(0), register(1), register(2))
         }
-        Format::Pal => encode::call_pal(number(operands[0]) as u32),
+        InstructionFormat::Pal => encode::call_pal(number(operands[0]) as u32),
     }
 }
 

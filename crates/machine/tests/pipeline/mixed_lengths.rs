@@ -1,8 +1,8 @@
 //! An instruction set with instructions of two and of four bytes.
 
 use isa::{
-    Alpha, ControlCalls, ControlTransfer, Cpu, Format, Group, InstructionSet, InstructionSummary,
-    PipelineSummary, Register, TransferTarget,
+    Alpha, ControlCalls, ControlTransfer, CpuModel, Group, InstructionFormat, InstructionSet,
+    InstructionSummary, PipelineSummary, Register, TransferTarget,
 };
 
 /// Alpha's instructions, of which integer operations and no-operations have two bytes, and branches count in units of two
@@ -19,7 +19,7 @@ impl InstructionSet for MixedLengths {
     }
 
     fn length(&self, word: u32) -> u64 {
-        let is_operation = isa::decode(word).is_some_and(|one| one.op.format() == Format::Operate);
+        let is_operation = isa::decode(word).is_some_and(|one| one.op.format() == InstructionFormat::Operate);
         if is_operation || self.mnemonic(word) == Some("unop") { 2 } else { LONG as u64 }
     }
 
@@ -71,7 +71,7 @@ impl InstructionSet for MixedLengths {
         Alpha.mnemonics()
     }
 
-    fn is_implemented(&self, word: u32, cpu: Cpu) -> bool {
+    fn is_implemented(&self, word: u32, cpu: CpuModel) -> bool {
         Alpha.is_implemented(word, cpu)
     }
 

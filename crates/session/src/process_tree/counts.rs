@@ -12,7 +12,8 @@ use analysis::classes::UnitClass;
 use analysis::components::Components;
 use analysis::run_counts::{ProcessSums, ProcessWork, RunCounts, RunDescription};
 use engine::{
-    Configuration, CountedProcess, Process, ProcessNumber, ProcessTreeCounter, ProcessTreeCounts, UnitOfWork,
+    AttachTarget, Configuration, CountedProcess, Process, ProcessNumber, ProcessTreeCounter,
+    ProcessTreeCounts, UnitOfWork,
 };
 use output_files::ScratchFolder;
 use serde::Serialize;
@@ -108,7 +109,7 @@ pub fn attach_watched(
         let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
         caught.is_interrupted() || began.get().is_some_and(is_over)
     };
-    engine::attach_counting(process, children, work, &opened, &is_enough)?;
+    AttachTarget { process, with_children: children }.count(work, &opened, &is_enough)?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::Cpu;
-use events::{Block, BlockId, Consumer, Image};
+use events::{Block, BlockId, Consumer, MappedImage};
 use guest::Guest;
 use trace::{Function, ProcessDictionary, Trace, Writer};
 
@@ -17,7 +17,7 @@ pub struct TreeDictionary {
     process: Arc<ProcessDictionary>,
     /// The trace's file.
     file: File,
-    images: Vec<(Image, Option<Arc<image::Image>>)>,
+    images: Vec<(MappedImage, Option<Arc<image::Image>>)>,
     image_numbers: HashMap<(PathBuf, u64, u64, u64), u32>,
 }
 
@@ -30,7 +30,7 @@ impl TreeDictionary {
     }
 
     /// The number of an image, which is defined for the consumer if it is new.
-    pub fn image(&mut self, image: Image, consumer: &mut dyn Consumer) -> u32 {
+    pub fn image(&mut self, image: MappedImage, consumer: &mut dyn Consumer) -> u32 {
         let key = (image.path.clone(), image.start, image.end, image.bias);
         let images = &mut self.images;
         *self.image_numbers.entry(key).or_insert_with(|| {

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use engine::{AttachedConsumers, ConsumerOfFork, ForkedConsumer, ForkedProcess, ProcessNumber};
-use events::{Block, Consumer, Image, Object, ProcessEnd, Thread};
+use events::{Block, Consumer, MappedImage, Object, ProcessEnd, Thread};
 use serde::{Deserialize, Serialize};
 
 use super::rings::{RingWriter, Rings};
@@ -27,12 +27,12 @@ pub enum ProcessEvent {
     /// The first message: the process, and its number among all observed ones.
     Began(ProcessNumber, u32),
     /// The next image was mapped.
-    Image(Image),
+    Image(MappedImage),
     /// The next object was defined.
     Object(Object),
     /// A unit of work, by its number among those of all processes, is of this class.
     UnitClass(u64, String),
-    /// Another program takes the place of this one.
+    /// Another program replaces this one.
     Replaced,
     /// The process ended.
     Ended(ProcessEnd),
@@ -98,7 +98,7 @@ impl RingConsumer {
 }
 
 impl Consumer for RingConsumer {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.event(&ProcessEvent::Image(image.clone()));
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{Configuration, Plan, ProcessNumber, ProcessState};
+use engine::{AttachTarget, Configuration, Plan, ProcessNumber, ProcessState};
 use events::record::{Event, Mark};
 use events::{BlockId, Consumer, LABELS, Object, Thread};
 use rustix::fs::MemfdFlags;
@@ -95,7 +95,7 @@ pub fn observe_running<M: Consumer>(
     let &AttachedProgram { process, children, duration } = attached;
     let (rings, file) = Rings::new().map_err(Error::Simulation)?;
     let program = PathBuf::from(format!("process {process}"));
-    let header = plan.header(program.clone(), Vec::new(), isa::Cpu::Ev67);
+    let header = plan.header(program.clone(), Vec::new(), isa::CpuModel::Ev67);
     let dictionary = dictionary(&header).map_err(Error::Simulation)?;
     begin(&mut model);
     let mut collector = Collector::new(rings, model, dictionary);
@@ -111,7 +111,7 @@ pub fn observe_running<M: Consumer>(
             let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
             caught.is_interrupted() || began.get().is_some_and(is_over)
         };
-        engine::attach_observing(process, children, plan, &file, &is_enough)
+        AttachTarget { process, with_children: children }.observe(plan, &file, &is_enough)
     };
     let (attached, collected) = std::thread::scope(|scope| {
         let client = scope.spawn(client);

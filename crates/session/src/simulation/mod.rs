@@ -8,8 +8,7 @@ mod simulated;
 use std::convert::Infallible;
 use std::num::NonZero;
 
-use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::replay::{Replay, ReplayOrder, Selection};
 use anyhow::bail;
 use engine::{ClassRule, Configuration, Plan};
 use host::without_signals;
@@ -36,7 +35,7 @@ pub struct Simulation<'a> {
     /// The surroundings of a program.
     pub program: ProgramSettings,
     /// The processor that a program runs on, if not the newest of the machines'.
-    pub cpu: Option<isa::Cpu>,
+    pub cpu: Option<isa::CpuModel>,
     /// The part of it.
     pub part: SimulatedPart,
     /// Options that were given and are for programs only.
@@ -235,24 +234,20 @@ impl Simulation<'_> {
                 set.name()
             );
         }
-        let first_unit = selection.units.as_ref().map_or(0, |units| *units.start());
-        let mut model = self.with_warm_up(model, first_unit);
-        let names = Names::of_trace(&trace);
-        let dictionary = Dictionary::new(&trace, &names);
-        let accesses = Accesses::new(&trace);
-        let filter = Filter::new(selection, &dictionary)?;
-        let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
-        let chunks = trace.chunks().iter().filter(|chunk| filter.chunk(chunk));
-        let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
-        if instructions == 0 {
-            bail!("{file}: there are no instructions to simulate in this trace");
-        }
-        let progress = self.console.begin_replay(instructions, true);
-        let Ok(problems) = replay.run_consumer(&mut model, &mut |instructions| {
-            progress.advance(instructions);
-            Ok::<(), Infallible>(())
+        let simulated = Replay::of_part(&trace, selection, order, |replay| {
+            let chunks = trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
+            let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+            if instructions == 0 {
+                bail!("{file}: there are no instructions to simulate in this trace");
+            }
+            let progress = self.console.begin_replay(instructions, true);
+            let Ok(simulated) = replay.run_model(model, self.part.warm_up, &mut |instructions| {
+                progress.advance(instructions);
+                Ok::<(), Infallible>(())
+            });
+            Ok(simulated)
         });
-        drop(progress);
+        let (model, problems) = simulated??;
         let is_whole = self.report_problems(&trace, problems);
         let (part, model) = (self.note(&trace), self.without_warm_up(&trace, model)?);
         let notes = trace.header().has_system().then(|| REFILLS.into()).into_iter().collect();

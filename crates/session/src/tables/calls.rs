@@ -55,17 +55,11 @@ const CHAIN_FORMS: [FileForm; 4] = [FileForm::Svg, FileForm::Collapsed, FileForm
 
 /// Checks the output of a command that writes tables, or else the call tree in the forms of call chains.
 pub fn check_chain_output(console: &dyn Console, several: bool, is_call_tree: bool) -> anyhow::Result<()> {
-    check_chain_form(console, is_call_tree)?;
-    Ok(check_output_or(console, several, &CHAIN_FORMS)?)
-}
-
-/// Whether the rows are those of the form, if it is one of call chains alone.
-fn check_chain_form(console: &dyn Console, is_call_tree: bool) -> anyhow::Result<()> {
     match console.form() {
         Some((form, path)) if CHAIN_FORMS.contains(&form) && !is_call_tree => {
             bail!("{} shows the call tree: give --by call-tree", path.display())
         }
-        _ => Ok(()),
+        _ => Ok(check_output_or(console, several, &CHAIN_FORMS)?),
     }
 }
 
@@ -80,14 +74,13 @@ impl CallsRequest {
         Ok(())
     }
 
-    /// The form that the name of the output asks for, if it is one of call chains.
+    /// The form that the name of the output asks for, if it is one of call chains. [`check_chain_output`] has checked it.
     pub fn chain_form<'o>(
         &self,
         console: &'o dyn Console,
         columns: &[Column],
         is_call_tree: bool,
     ) -> anyhow::Result<Option<CallTreeOutput<'o>>> {
-        check_chain_form(console, is_call_tree)?;
         let form = console.form().filter(|_| is_call_tree);
         let form = form.and_then(|(form, path)| Some((ChainForm::of(form)?, path)));
         let is_picture = matches!(form, Some((ChainForm::Svg | ChainForm::Html, _)));

@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use analysis::call_tree::{CallChains, CallCosts, CallProfile, CallRows, NoEvent, WithCallTree, call_tables};
 use analysis::models::{
-    self, ClassResults, DividedByClass, InstructionResults, Rows, WithClasses, by_class, mean_units,
+    self, ClassResults, DividedByClass, InstructionResults, OwnRows, WithClasses, by_class, mean_units,
     tables_of_classes, units_of_classes,
 };
 use anyhow::bail;
 use machine::MergeableModel;
 use table::Table;
 
-use super::{CLASS_ROWS, ModelSet, ModelTables, ResultRows, Summary};
+use super::{CLASS_ROWS, ModelSet, ModelTables, ResultRows, SummaryTables};
 use crate::simulation::{OWN_PROCESSORS, Simulated, Simulation};
 
 /// A part of an execution, and its name.
@@ -21,12 +21,12 @@ pub type ClassPart<P> = (String, P);
 pub(super) fn write<M: InstructionResults + MergeableModel + 'static>(
     request: &ModelTables,
     make: impl Fn() -> Vec<M> + Send + 'static,
-    summary: Summary<M>,
+    summary: SummaryTables<M>,
 ) -> anyhow::Result<ExitCode> {
     let &ModelTables { simulation, rows, calls } = request;
     simulation.check_classes(matches!(rows, None | Some(ResultRows::Class)))?;
     match rows {
-        None | Some(ResultRows::Class | ResultRows::Own(Rows::Unit)) => {
+        None | Some(ResultRows::Class | ResultRows::Own(OwnRows::Unit)) => {
             write_sums(simulation, rows, make, summary)
         }
         Some(ResultRows::Own(rows)) => {
@@ -84,7 +84,7 @@ fn write_sums<M: InstructionResults + MergeableModel + 'static>(
     simulation: &Simulation,
     rows: Option<ResultRows>,
     make: impl Fn() -> Vec<M> + Send + 'static,
-    summary: Summary<M>,
+    summary: SummaryTables<M>,
 ) -> anyhow::Result<ExitCode> {
     let simulated = simulation.run_classes(WithClasses::new(simulation.process_models(make)))?;
     let WithClasses { model, classes } = &simulated.model;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use analysis::models::{self, ClassCurves, TotalsByClass};
 use anyhow::{Context, bail};
 use machine::{HintedRegions, Holds, MissRatioCurves};
-use report::{Block, Error, Page, Section};
+use report::{Error, Page, PageBlock, PageSection};
 use table::Table;
 
 use super::NOTHING_SIMULATED;
@@ -134,7 +134,10 @@ fn page(program: &str, curves: Curves) -> Result<Page, Error> {
         let (heading, what) = table.title.split_once(": ").unwrap_or(("", &table.title));
         let chart = chart.titled(&format!("{}-chart", table.name), &format!("{heading}, {what}"));
         let chart = chart.captioned(curves.caption);
-        Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart), Block::Table(table)] })
+        Ok(PageSection {
+            heading: heading.into(),
+            blocks: vec![PageBlock::Chart(chart), PageBlock::Table(table)],
+        })
     };
     Ok(Page {
         title: "Miss-ratio curves".into(),

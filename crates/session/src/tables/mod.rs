@@ -6,6 +6,7 @@ mod classes;
 mod curves;
 mod entries;
 mod model_set;
+mod sampled;
 mod sweep;
 mod sweep_file;
 
@@ -13,7 +14,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use analysis::call_tree::{CallRows, EntryRows};
-use analysis::models::{self, InstructionResults, ProcessResults, Rows, SummedOverProcesses};
+use analysis::models::{
+    self, InstructionResults, OwnRows, ProcessLabel, ProcessResults, SummedOverProcesses,
+};
 use anyhow::bail;
 use machine::{MergeableModel, PerProcess};
 use table::Table;
@@ -30,7 +33,7 @@ use crate::simulation::{KnownProcesses, Needs, OWN_PROCESSORS, Simulated, Simula
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultRows {
     /// Own costs.
-    Own(Rows),
+    Own(OwnRows),
     /// Costs of calls.
     Calls(CallRows),
     /// Own costs of processes.
@@ -59,14 +62,14 @@ pub struct ModelTables<'a> {
 }
 
 /// Makes the tables of a summary, from the results on each machine.
-pub type Summary<'a, M> = &'a dyn Fn(&[(&str, SummedOverProcesses<M>)]) -> Vec<Table>;
+pub type SummaryTables<'a, M> = &'a dyn Fn(&[(&str, SummedOverProcesses<M>)]) -> Vec<Table>;
 
 impl ModelTables<'_> {
     /// Simulates a model of each machine, which `make` makes, and writes the tables. Returns the exit status.
     pub fn write<M: InstructionResults + MergeableModel + 'static>(
         &self,
         make: impl Fn() -> Vec<M> + Send + 'static,
-        summary: Summary<M>,
+        summary: SummaryTables<M>,
     ) -> anyhow::Result<ExitCode> {
         let simulation = self.simulation;
         self.calls.check_rows(self.rows)?;
@@ -101,13 +104,13 @@ impl ModelTables<'_> {
         &self,
         models: S,
         example: &[S::Model],
-        summary: Summary<S::Model>,
+        summary: SummaryTables<S::Model>,
     ) -> anyhow::Result<ExitCode> {
         let &ModelTables { simulation, rows, calls } = self;
         if let Some(ResultRows::Calls(rows)) = rows {
             return calls.write(simulation, rows, models, example);
         }
-        let needs = Needs { units: rows == Some(ResultRows::Own(Rows::Unit)), ..Needs::default() };
+        let needs = Needs { units: rows == Some(ResultRows::Own(OwnRows::Unit)), ..Needs::default() };
         let mut simulated = simulation.run(needs, models)?;
         if S::IS_PER_PROCESS {
             simulated.notes.push(OWN_PROCESSORS.into());
@@ -122,14 +125,14 @@ impl ModelTables<'_> {
                 let named = simulation.machines.named(example);
                 let columns: Vec<usize> = example.iter().map(|model| model.columns().len()).collect();
                 let totals = simulated.model.process_totals();
-                models::by_process(&named, &process_results(&simulated.processes, totals, &columns))
+                models::by_process(&named, &process_results(&simulated.processes, &totals, &columns))
             }
             _ => Vec::new(),
         };
         // A calling program gets the summary, too.
         if rows.is_none() || simulation.console.is_program() {
-            let place = if S::IS_PER_PROCESS { tables.len() } else { 0 };
-            tables.splice(place..place, summary(&machines));
+            let index = if S::IS_PER_PROCESS { tables.len() } else { 0 };
+            tables.splice(index..index, summary(&machines));
         }
         simulated.write(simulation, tables)
     }
@@ -157,24 +160,30 @@ impl Simulation<'_> {
 /// The processes in the order of their numbers, with their totals on machines whose results have so many columns.
 fn process_results(
     processes: &KnownProcesses,
-    totals: BTreeMap<u32, Vec<u64>>,
+    totals: &BTreeMap<u32, Vec<u64>>,
     columns: &[usize],
 ) -> Vec<ProcessResults> {
-    let mut all: Vec<_> =
-        totals.into_iter().map(|(process, totals)| (processes.get(&process), process, totals)).collect();
-    all.sort_by_key(|(known, process, _)| (known.map(|known| known.number.clone()), *process));
-    let results = |(known, process, totals): (Option<&process_tree::ObservedProcess>, u32, Vec<u64>)| {
-        let mut rest = &totals[..];
+    let results = |label: ProcessLabel| {
+        let mut rest = &totals[&label.process][..];
         let of_machine = |&columns: &usize| {
             let (own, others) = rest.split_at(columns);
             rest = others;
             own.to_vec()
         };
-        ProcessResults {
-            number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
-            program_and_end: known.map(|known| [known.program.clone(), process_tree::describe(&known.state)]),
-            totals: columns.iter().map(of_machine).collect(),
-        }
+        let totals = columns.iter().map(of_machine).collect();
+        ProcessResults { label, totals }
     };
-    all.into_iter().map(results).collect()
+    process_labels(processes, totals).into_iter().map(results).collect()
+}
+
+/// The processes that have totals, in the order of their numbers.
+fn process_labels(processes: &KnownProcesses, totals: &BTreeMap<u32, Vec<u64>>) -> Vec<ProcessLabel> {
+    let mut all: Vec<_> = totals.keys().map(|process| (processes.get(process), *process)).collect();
+    all.sort_by_key(|(known, process)| (known.map(|known| known.number.clone()), *process));
+    let label = |(known, process): (Option<&process_tree::ObservedProcess>, u32)| ProcessLabel {
+        process,
+        number: known.map_or_else(|| process.to_string(), |known| known.number.to_string()),
+        program_and_end: known.map(|known| [known.program.clone(), process_tree::describe(&known.state)]),
+    };
+    all.into_iter().map(label).collect()
 }

@@ -6,20 +6,23 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::models::{
-    self, InstructionResults, Rows, SummedOverProcesses, SweptCycles, SweptMisses, UnitClasses, WithClasses,
-    by_class, cross_table, main_causes, swept_cycles, swept_misses, swept_rows, units_of_classes,
-    varying_columns,
+    self, InstructionResults, OwnRows, SummedOverProcesses, SweptCycles, SweptMisses, UnitClasses,
+    WithClasses, by_class, cross_table, main_causes, sampled_by_class, sampled_by_process, swept_cycles,
+    swept_misses, swept_rows, units_of_classes, varying_columns,
 };
 use anyhow::{Context, bail};
-use machine::{Caches, Machine, MergeableModel, ParallelModels, PerProcess, Setting, Sweep, TimingModel};
-use report::{Arrangement, Block, Chart, Page, Section};
+use machine::{
+    Caches, Machine, MachineSetting, MergeableModel, ParallelModels, PerProcess, Sweep, TimingModel,
+};
+use report::{Arrangement, Chart, Page, PageBlock, PageSection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::Table;
 use trace::Trace;
 
+use super::sampled::SAMPLED_ROWS;
 use super::sweep_file::SweepFile;
-use super::{CLASS_ROWS, NOTHING_SIMULATED, ONE_PROCESS, ResultRows, process_results};
+use super::{CLASS_ROWS, NOTHING_SIMULATED, ONE_PROCESS, ResultRows, process_labels, process_results};
 use crate::console::check_output;
 use crate::machines::{SelectedMachines, timing_model};
 use crate::simulation::{KnownProcesses, Needs, OWN_PROCESSORS, Simulated, Simulation};
@@ -36,7 +39,7 @@ pub struct SweepRequest<'a> {
     /// The rows of each configuration; without, one of its own.
     pub rows: Option<ResultRows>,
     /// The changes of the machine.
-    pub settings: &'a [Setting],
+    pub settings: &'a [MachineSetting],
     /// The fields that are swept, with their values.
     pub sweeps: &'a [Sweep],
     /// The file that keeps the results.
@@ -77,8 +80,11 @@ pub fn sweep_cycles(request: &SweepRequest, period: Option<u64>) -> anyhow::Resu
     // Machines without a pipeline are reported before the program runs.
     configurations.iter().try_for_each(|one| timing_model(&one.machine, period).map(drop))?;
     let make = move |machine: &Machine| timing_model(machine, period).expect("it was possible before");
-    if let Some(rows) = request.result_rows()? {
-        return sweep_rows(request, rows, make);
+    match request.result_rows()? {
+        Some(rows) if period.is_none() => return sweep_rows(request, rows, make),
+        Some(ResultRows::Class | ResultRows::Process) => return sweep_estimates(request, make),
+        Some(_) => bail!(SAMPLED_ROWS),
+        None => {}
     }
     let fields = fields(request);
     if period.is_some() {
@@ -104,9 +110,32 @@ pub fn sweep_cycles(request: &SweepRequest, period: Option<u64>) -> anyhow::Resu
     write(request, &simulated, &table, charts)
 }
 
+/// Estimates of classes or processes of each configuration, from a sample.
+fn sweep_estimates(
+    request: &SweepRequest,
+    make: impl Fn(&Machine) -> TimingModel + Copy + Send + 'static,
+) -> anyhow::Result<ExitCode> {
+    let configurations = configurations(request)?;
+    let table_of = |(simulated, classes): &Observed, _: &SweptMachine, models: PerProcess<TimingModel>| {
+        let machine = [("", sum(&models)?)];
+        let tables = match request.has_classes() {
+            true => sampled_by_class(&machine, classes),
+            false => sampled_by_process(&machine, &process_labels(&simulated.processes, &models.totals())),
+        };
+        tables.into_iter().next().context(NOTHING_SIMULATED)
+    };
+    let (simulated, tables) = run(request, &configurations, make, table_of)?;
+    let table = request.table_of_rows(&configurations, tables)?;
+    let fields = fields(request);
+    let charts = || if fields.len() == 1 { crossed(&table, &[ESTIMATE]) } else { Ok(Vec::new()) };
+    write(request, &simulated, &table, charts)
+}
+
+/// The column of a swept sample that is drawn.
+const ESTIMATE: &str = "cycles per instruction";
+
 /// The chart of a swept sample.
 fn estimates(fields: &[String], table: &Table) -> Result<Vec<Chart>, report::Error> {
-    const ESTIMATE: &str = "cycles per instruction";
     match fields {
         [field] => Ok(vec![report::lines(table, field, &[ESTIMATE], ESTIMATE)?]),
         _ => crossed(table, &[ESTIMATE]),
@@ -123,12 +152,13 @@ fn sweep_rows<M: InstructionResults + MergeableModel + 'static>(
     let table_of = |(simulated, classes): &Observed, _: &SweptMachine, models: PerProcess<M>| {
         let sum = sum(&models)?;
         let tables = match rows {
-            ResultRows::Own(Rows::Unit) if !classes.names().is_empty() => {
+            ResultRows::Own(OwnRows::Unit) if !classes.names().is_empty() => {
                 units_of_classes(&[("", sum)], classes)
             }
             ResultRows::Own(rows) => models::by(rows, &[("", &sum)], &simulated.trace),
             ResultRows::Process => {
-                let results = process_results(&simulated.processes, models.totals(), &[sum.columns().len()]);
+                let columns = [sum.columns().len()];
+                let results = process_results(&simulated.processes, &models.totals(), &columns);
                 models::by_process(&[("", &sum)], &results)
             }
             _ => by_class(&[("", sum)], classes),
@@ -155,7 +185,7 @@ impl SweepRequest<'_> {
                 Ok(Some(ResultRows::Class))
             }
             Some(ResultRows::Own(rows)) if has_classes => match rows {
-                Rows::Unit => simulation.check_classes(true).map(|()| self.rows),
+                OwnRows::Unit => simulation.check_classes(true).map(|()| self.rows),
                 _ => {
                     bail!("rows of a sweep with classes of units are classes or units: --by class, --by unit")
                 }
@@ -173,7 +203,7 @@ impl SweepRequest<'_> {
     /// Whether units of work have their classes in the results.
     fn has_classes(&self) -> bool {
         let simulation = self.simulation;
-        let are_units = self.rows == Some(ResultRows::Own(Rows::Unit));
+        let are_units = self.rows == Some(ResultRows::Own(OwnRows::Unit));
         self.rows == Some(ResultRows::Class)
             || simulation.asks_for_classes()
             || are_units && simulation.has_classes()
@@ -226,9 +256,11 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
         bail!("--sweep {} is given twice: give all values at once", first.field());
     }
     check_output(simulation.console, false)?;
-    let mut combinations: Vec<Vec<Setting>> = vec![Vec::new()];
+    let mut combinations: Vec<Vec<MachineSetting>> = vec![Vec::new()];
     for sweep in sweeps {
-        let with = |before: &[Setting], setting: &Setting| [before, std::slice::from_ref(setting)].concat();
+        let with = |before: &[MachineSetting], setting: &MachineSetting| {
+            [before, std::slice::from_ref(setting)].concat()
+        };
         let next =
             combinations.iter().flat_map(|before| sweep.settings().iter().map(move |one| with(before, one)));
         combinations = next.collect();
@@ -236,7 +268,7 @@ fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
     if combinations.len() > MOST {
         bail!("{} configurations are more than {MOST}: give fewer values", combinations.len());
     }
-    let configuration = |swept: Vec<Setting>| {
+    let configuration = |swept: Vec<MachineSetting>| {
         let settings = [request.settings, &swept].concat();
         let selected = SelectedMachines::find(names, &settings)?;
         let values = swept.iter().map(|setting| setting.text().to_string()).collect();
@@ -338,7 +370,7 @@ fn run_together<M: MergeableModel + 'static>(
     let mut simulated = match request.has_classes() {
         true => simulation.run_with_classes(models)?,
         false => {
-            let units = request.rows == Some(ResultRows::Own(Rows::Unit));
+            let units = request.rows == Some(ResultRows::Own(OwnRows::Unit));
             simulation.run(Needs { units, ..Needs::default() }, models)?
         }
     };
@@ -370,10 +402,10 @@ fn write(
 ) -> anyhow::Result<ExitCode> {
     match request.simulation.console.page() {
         Some(path) => {
-            let charts = charts()?.into_iter().map(Block::Chart);
-            let section = Section {
+            let charts = charts()?.into_iter().map(PageBlock::Chart);
+            let section = PageSection {
                 heading: table.title.clone(),
-                blocks: charts.chain([Block::Table(table.clone())]).collect(),
+                blocks: charts.chain([PageBlock::Table(table.clone())]).collect(),
             };
             let page = Page {
                 title: "Sweep".into(),

@@ -20,7 +20,7 @@ use crate::instrument::start::{self, MappedFile};
 use crate::layout;
 use crate::optimize;
 use crate::output;
-use crate::program::{BlockId, CodeBlock, CodeExit, LiftedInstruction, NO_ORIGIN, ProcedureId, Program};
+use crate::program::{CodeBlock, CodeBlockId, CodeExit, LiftedInstruction, NO_ORIGIN, ProcedureId, Program};
 pub use files::{LogFile, plan};
 pub use profile::BlockCounts;
 pub use reconstruct::{LoggedImage, ReconstructedStep, Reconstruction, reconstruct};
@@ -53,7 +53,7 @@ pub struct LogImage {
     /// The record points of each procedure that is patched.
     record_points: Vec<Option<ProcedureRecords>>,
     /// The blocks with calls that write records, and what they are for.
-    calls: Vec<(BlockId, RecordMeaning)>,
+    calls: Vec<(CodeBlockId, RecordMeaning)>,
     summary: PatchSummary,
 }
 
@@ -141,12 +141,12 @@ struct LogPatcher {
     editor: Editor,
     routines: LogRoutines,
     part: PartLength,
-    calls: Vec<(BlockId, RecordMeaning)>,
+    calls: Vec<(CodeBlockId, RecordMeaning)>,
 }
 
 impl LogPatcher {
     /// Inserts the calls of a procedure. Returns its record points, if it is patched, and its blocks in their new order.
-    fn procedure(&mut self, number: ProcedureId) -> (Option<ProcedureRecords>, Vec<BlockId>) {
+    fn procedure(&mut self, number: ProcedureId) -> (Option<ProcedureRecords>, Vec<CodeBlockId>) {
         if !self.editor.program.may_change(number) {
             return (None, self.editor.program.procedures[number as usize].blocks.clone());
         }
@@ -175,7 +175,7 @@ impl LogPatcher {
         Insertion { block, position, instructions }
     }
 
-    fn way(&mut self, facts: &ProcedureFacts, from: usize, successor: usize) -> BlockId {
+    fn way(&mut self, facts: &ProcedureFacts, from: usize, successor: usize) -> CodeBlockId {
         let (block, state) = self.editor.add_way(facts, from, successor);
         let to = self.editor.program.blocks[block as usize].exit.successors()[0];
         self.calls.push((block, RecordMeaning::Way(facts.blocks[from], to)));
@@ -191,7 +191,7 @@ impl LogPatcher {
     }
 
     /// The routines that precede a procedure with these blocks, if the last ones are too far away.
-    fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<Fragment> {
+    fn end_of_part(&mut self, blocks: &[CodeBlockId]) -> Option<Fragment> {
         self.part.add(&self.editor.program, blocks).then(|| {
             let next = self.routines.another(&mut self.editor.program);
             std::mem::replace(&mut self.routines, next).fragment()

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use super::reconstruct::{LoggedImage, ReconstructedStep};
 use crate::profile::ImageProfile;
-use crate::program::{BlockId, CodeExit};
+use crate::program::{CodeBlockId, CodeExit};
 
 /// How often blocks of images, and one after another, were executed.
 #[derive(Clone, Debug, Default)]
 pub struct BlockCounts {
-    executions: HashMap<(usize, BlockId), u64>,
-    successions: HashMap<(usize, BlockId, BlockId), u64>,
+    executions: HashMap<(usize, CodeBlockId), u64>,
+    successions: HashMap<(usize, CodeBlockId, CodeBlockId), u64>,
     /// The block that each thread executed last in each image.
-    last: HashMap<(u32, u64, usize), BlockId>,
+    last: HashMap<(u32, u64, usize), CodeBlockId>,
 }
 
 impl BlockCounts {
@@ -29,7 +29,7 @@ impl BlockCounts {
 
     /// The profile of the image with this number.
     pub fn profile(&self, number: usize, image: &mut LoggedImage, name: &str) -> ImageProfile {
-        let successions = |from: BlockId, to: Option<BlockId>| {
+        let successions = |from: CodeBlockId, to: Option<CodeBlockId>| {
             to.and_then(|to| self.successions.get(&(number, from, to)).copied()).unwrap_or_default()
         };
         for (block, id) in image.program.blocks.iter_mut().zip(0..) {

@@ -8,7 +8,7 @@ use super::record_points::{RecordMeaning, RecordPoints, is_left};
 use crate::assemble::assemble;
 use crate::error::Problem;
 use crate::output;
-use crate::program::{BlockId, CodeBlock, CodeExit, LENGTH, LiftedInstruction, Program};
+use crate::program::{CodeBlock, CodeBlockId, CodeExit, LENGTH, LiftedInstruction, Program};
 
 /// An image whose executions a log shows.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct LoggedImage {
     /// The original addresses of the blocks, and their numbers of instructions.
     extents: Vec<(u64, u32)>,
     /// The blocks that call the system before their end, and their instructions up to there.
-    calls: HashMap<BlockId, u32>,
+    calls: HashMap<CodeBlockId, u32>,
 }
 
 /// The instructions of a block up to its first system call, from which it may not return.
@@ -40,7 +40,7 @@ pub struct ReconstructedStep {
     /// The number of the image.
     pub image: usize,
     /// The block in the original image.
-    pub block: BlockId,
+    pub block: CodeBlockId,
     /// The link-time address of its first instruction that was executed.
     pub address: u64,
     /// The number of instructions that were executed.
@@ -90,7 +90,7 @@ impl LoggedImage {
     }
 
     /// The original address of a block.
-    pub fn address(&self, block: BlockId) -> u64 {
+    pub fn address(&self, block: CodeBlockId) -> u64 {
         self.extents[block as usize].0
     }
 
@@ -115,13 +115,13 @@ impl LoggedImage {
 #[derive(Clone, Debug, Default)]
 struct LoggedThread {
     /// The block that it executed last.
-    last: Option<BlockId>,
+    last: Option<CodeBlockId>,
     /// The block that it executes next, if a record has said so.
-    next: Option<BlockId>,
+    next: Option<CodeBlockId>,
     /// The block that has called the system, and whose other instructions follow if it returns.
-    in_call: Option<BlockId>,
+    in_call: Option<CodeBlockId>,
     /// The blocks behind which it was interrupted.
-    interrupted: Vec<BlockId>,
+    interrupted: Vec<CodeBlockId>,
 }
 
 /// The call of PALcode that is a system call.
@@ -153,7 +153,7 @@ pub fn reconstruct(
         };
         let key = (record.process, record.thread, record.image);
         let thread = threads.entry(key).or_default();
-        let mut executed = |block: BlockId, before: u32, instructions: u32| {
+        let mut executed = |block: CodeBlockId, before: u32, instructions: u32| {
             found.instructions += u64::from(instructions);
             let LogRecord { process, thread, image, .. } = record;
             let address = images[image as usize].extents[block as usize].0 + u64::from(before) * LENGTH;
@@ -188,7 +188,7 @@ pub fn reconstruct(
 
 impl LoggedThread {
     /// The blocks that a record adds, and whether it does not follow from the code.
-    fn proceed(&mut self, image: &LoggedImage, meaning: RecordMeaning) -> (Vec<BlockId>, bool) {
+    fn proceed(&mut self, image: &LoggedImage, meaning: RecordMeaning) -> (Vec<CodeBlockId>, bool) {
         let (known, program) = (&image.known, &image.program);
         let expected = self.next.take();
         let (mut blocks, mut is_interruption) = (Vec::new(), false);
@@ -230,7 +230,7 @@ impl LoggedThread {
 }
 
 /// Whether the code says where control goes behind a block.
-fn goes_on(program: &Program, block: BlockId) -> bool {
+fn goes_on(program: &Program, block: CodeBlockId) -> bool {
     let block = &program.blocks[block as usize];
     !is_left(block) && !matches!(block.exit, CodeExit::Leave | CodeExit::Jump { .. })
 }

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use crate::instrument::editor::{Editor, ProcedureFacts};
-use crate::program::{BlockId, CodeBlock, CodeExit, Program};
+use crate::program::{CodeBlock, CodeBlockId, CodeExit, Program};
 
 /// The meaning of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordMeaning {
     /// This block begins.
-    Head(BlockId),
+    Head(CodeBlockId),
     /// Control goes from a block to another one.
-    Way(BlockId, BlockId),
+    Way(CodeBlockId, CodeBlockId),
 }
 
 /// How the log shows that a block is executed.
@@ -28,7 +28,7 @@ pub enum EvidenceKind {
 /// The record points of a procedure. Blocks have their numbers in it.
 #[derive(Clone, Debug)]
 pub struct ProcedureRecords {
-    kinds: Vec<(BlockId, EvidenceKind)>,
+    kinds: Vec<(CodeBlockId, EvidenceKind)>,
     ways: Vec<(usize, usize)>,
 }
 
@@ -55,7 +55,8 @@ impl ProcedureRecords {
             }
             () => EvidenceKind::Logged,
         };
-        let kinds: Vec<(BlockId, EvidenceKind)> = (0..count).map(|at| (facts.blocks[at], kind(at))).collect();
+        let kinds: Vec<(CodeBlockId, EvidenceKind)> =
+            (0..count).map(|at| (facts.blocks[at], kind(at))).collect();
         let mut ways = Vec::new();
         for (at, _) in kinds.iter().enumerate().filter(|(_, (_, kind))| *kind == EvidenceKind::Locked) {
             if is_left(block(at))
@@ -93,8 +94,8 @@ pub fn is_left(block: &CodeBlock) -> bool {
 /// The record points of an image.
 #[derive(Clone, Debug, Default)]
 pub struct RecordPoints {
-    kinds: HashMap<BlockId, EvidenceKind>,
-    ways: Vec<(BlockId, BlockId)>,
+    kinds: HashMap<CodeBlockId, EvidenceKind>,
+    ways: Vec<(CodeBlockId, CodeBlockId)>,
 }
 
 impl RecordPoints {
@@ -116,7 +117,7 @@ impl RecordPoints {
     }
 
     /// The block that certainly follows a block, without a record.
-    pub fn next(&self, program: &Program, from: BlockId) -> Option<BlockId> {
+    pub fn next(&self, program: &Program, from: CodeBlockId) -> Option<CodeBlockId> {
         let block = &program.blocks[from as usize];
         match block.exit.successors()[..] {
             [to] if !is_left(block) && self.is_silent(from, to) => Some(to),
@@ -125,7 +126,12 @@ impl RecordPoints {
     }
 
     /// The blocks without records on the way from a block to the point of the next record; `None` if there is no way.
-    pub fn path(&self, program: &Program, from: BlockId, next: RecordMeaning) -> Option<Vec<BlockId>> {
+    pub fn path(
+        &self,
+        program: &Program,
+        from: CodeBlockId,
+        next: RecordMeaning,
+    ) -> Option<Vec<CodeBlockId>> {
         let mut found = None;
         self.explore(program, from, &mut Vec::new(), &mut |reached, path| {
             if reached == next {
@@ -136,8 +142,8 @@ impl RecordPoints {
     }
 
     /// Whether no two paths from a block lead to the same record, or to none.
-    fn tells_apart(&self, program: &Program, from: BlockId) -> bool {
-        let mut paths: HashMap<RecordMeaning, Vec<BlockId>> = HashMap::new();
+    fn tells_apart(&self, program: &Program, from: CodeBlockId) -> bool {
+        let mut paths: HashMap<RecordMeaning, Vec<CodeBlockId>> = HashMap::new();
         let mut is_clear = true;
         is_clear &= self.explore(program, from, &mut Vec::new(), &mut |next, path| {
             is_clear &= paths.entry(next).or_insert_with(|| path.to_vec()) == path;
@@ -149,9 +155,9 @@ impl RecordPoints {
     fn explore(
         &self,
         program: &Program,
-        from: BlockId,
-        path: &mut Vec<BlockId>,
-        reached: &mut impl FnMut(RecordMeaning, &[BlockId]),
+        from: CodeBlockId,
+        path: &mut Vec<CodeBlockId>,
+        reached: &mut impl FnMut(RecordMeaning, &[CodeBlockId]),
     ) -> bool {
         for to in program.blocks[from as usize].exit.successors() {
             if self.has_way(from, to) {
@@ -172,22 +178,22 @@ impl RecordPoints {
         true
     }
 
-    fn has_way(&self, from: BlockId, to: BlockId) -> bool {
+    fn has_way(&self, from: CodeBlockId, to: CodeBlockId) -> bool {
         self.ways.binary_search(&(from, to)).is_ok()
     }
 
     /// Whether no record is written from the end of a block to the instructions of the next one.
-    fn is_silent(&self, from: BlockId, to: BlockId) -> bool {
+    fn is_silent(&self, from: CodeBlockId, to: CodeBlockId) -> bool {
         !self.has_way(from, to) && self.kinds.get(&to).is_some_and(|&kind| kind != EvidenceKind::Logged)
     }
 
     /// Whether a block has a record of its own.
-    pub fn is_logged(&self, block: BlockId) -> bool {
+    pub fn is_logged(&self, block: CodeBlockId) -> bool {
         self.kinds.get(&block) == Some(&EvidenceKind::Logged)
     }
 
     /// Whether what a block executes can be reconstructed.
-    pub fn has(&self, block: BlockId) -> bool {
+    pub fn has(&self, block: CodeBlockId) -> bool {
         self.kinds.contains_key(&block)
     }
 }

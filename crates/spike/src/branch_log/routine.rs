@@ -9,8 +9,8 @@ use crate::counts::PAGE;
 use crate::instrument::registers::{CANDIDATES, Set};
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, BlockId, BranchTarget, CodeBlock, CodeExit, Frozen, ImageCounter, LiftedInstruction, ProcedureId,
-    Program, Reference, SP, ZERO,
+    Anchor, BranchTarget, CodeBlock, CodeBlockId, CodeExit, Frozen, ImageCounter, LiftedInstruction,
+    ProcedureId, Program, Reference, SP, ZERO,
 };
 use crate::unwind::NO_ROW;
 
@@ -32,7 +32,7 @@ const OWN: i16 = -(PAGE as i16) - SWITCH as i16;
 pub struct LogRoutines {
     procedure: ProcedureId,
     /// The routines by the registers that they use.
-    all: Vec<(RoutineRegisters, BlockId)>,
+    all: Vec<(RoutineRegisters, CodeBlockId)>,
     /// The number of the image in its log.
     image: u32,
     /// The binary logarithm of the number of records.
@@ -101,7 +101,7 @@ impl LogRoutines {
         (call, registers.saves_link.then_some(registers.link))
     }
 
-    fn add(&mut self, program: &mut Program, registers: RoutineRegisters) -> BlockId {
+    fn add(&mut self, program: &mut Program, registers: RoutineRegisters) -> CodeBlockId {
         let instructions = match self.instructions(&registers) {
             Ok(instructions) => instructions,
             Err(error) => unreachable!("the routines' instructions have legal operands: {error}"),

@@ -14,7 +14,7 @@ use crate::elf::Elf;
 use crate::error::Problem;
 use crate::lift;
 use crate::program::{
-    BlockId, BranchTarget, CodeBlock, CodeExit, Frozen, LENGTH, ProcedureId, Program, Reference,
+    BranchTarget, CodeBlock, CodeBlockId, CodeExit, Frozen, LENGTH, ProcedureId, Program, Reference,
 };
 
 /// Both images.
@@ -170,7 +170,7 @@ fn has_branch(block: &CodeBlock) -> bool {
 }
 
 /// The address of a block of the original.
-fn address(program: &Program, id: BlockId) -> u64 {
+fn address(program: &Program, id: CodeBlockId) -> u64 {
     let block = &program.blocks[id as usize];
     let first = block.instructions.first().map(|one| one.origin).or(match &block.exit {
         CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch.origin),
@@ -263,7 +263,7 @@ fn procedures(program: &Program) -> Vec<OriginalProcedure> {
 
 fn add_effects(program: &Program, block: &CodeBlock, effect: &mut ProcedureEffect) {
     use isa::InstructionSet;
-    let owner = |target: BlockId| program.blocks[target as usize].procedure;
+    let owner = |target: CodeBlockId| program.blocks[target as usize].procedure;
     for one in &block.instructions {
         let callee = match one.reference {
             Reference::Branch(BranchTarget::Block(target)) => Some(owner(target)),
@@ -282,7 +282,7 @@ fn add_effects(program: &Program, block: &CodeBlock, effect: &mut ProcedureEffec
                 if link == R31 { &mut effect.jumps } else { &mut effect.calls }.push(callee);
             }
             None if decoded.op == isa::Op::CallPal => effect.changes = CLOBBERED,
-            None if is_transfer && decoded.op.format() == isa::Format::MemoryJump => {
+            None if is_transfer && decoded.op.format() == isa::InstructionFormat::MemoryJump => {
                 let is_table = matches!(&block.exit, CodeExit::Jump { targets, .. } if !targets.is_empty());
                 let is_divide = decoded.ra() == super::convention::DIVIDE_LINK;
                 effect.changes |= match () {
@@ -304,7 +304,7 @@ fn add_effects(program: &Program, block: &CodeBlock, effect: &mut ProcedureEffec
         }
     }
     // Control does not fall into another procedure: the call before its beginning does not return.
-    let is_start = |target: BlockId| {
+    let is_start = |target: CodeBlockId| {
         let other = &program.procedures[owner(target) as usize];
         other.blocks.first() == Some(&target) && other.frozen != Some(Frozen::NoSymbol)
     };

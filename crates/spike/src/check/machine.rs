@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
-use isa::{Flags, Format, Instruction, Op, Operands};
+use isa::{Flags, Instruction, InstructionFormat, Op, Operands};
 
 use super::context::ProofContext;
 use super::convention::{F31, R31, RA, SAVED, SP, bit, has, registers};
@@ -100,7 +100,7 @@ pub struct MachineEvent {
 impl MachineEvent {
     /// Whether loads after it may find something else than before it.
     pub fn changes_memory(&self) -> bool {
-        !matches!(self.op.format(), Format::Operate | Format::FloatOperate)
+        !matches!(self.op.format(), InstructionFormat::Operate | InstructionFormat::FloatOperate)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The registers that an instruction reads and writes.
 
-use isa::{Format, InstructionSet, Op};
+use isa::{InstructionFormat, InstructionSet, Op};
 
 use super::RegisterSet;
-use crate::program::{BlockId, BranchTarget, GP, LiftedInstruction, Program, RA, Reference, SP};
+use crate::program::{BranchTarget, CodeBlockId, GP, LiftedInstruction, Program, RA, Reference, SP};
 use crate::unwind::{FrameAddress, UnwindRule};
 
 /// The effects of an instruction on registers.
@@ -53,7 +53,7 @@ fn executed(program: &Program, instruction: &LiftedInstruction) -> Effects {
     let Some(one) = isa::decode(instruction.word) else {
         return Effects { reads: RegisterSet::ALL, kills: RegisterSet::NONE, writes: RegisterSet::ALL };
     };
-    if one.op.format() == Format::Pal {
+    if one.op.format() == InstructionFormat::Pal {
         return Effects { reads: RegisterSet::ALL, kills: RegisterSet::NONE, writes: RegisterSet::CLOBBERED };
     }
     if instruction.is_call() {
@@ -69,7 +69,7 @@ fn executed(program: &Program, instruction: &LiftedInstruction) -> Effects {
 
 fn call(program: &Program, instruction: &LiftedInstruction, one: isa::Instruction) -> Effects {
     let link = RegisterSet::integer(one.ra());
-    let through = if one.op.format() == Format::MemoryJump {
+    let through = if one.op.format() == InstructionFormat::MemoryJump {
         RegisterSet::integer(one.rb())
     } else {
         RegisterSet::NONE
@@ -111,7 +111,7 @@ fn is_local(program: &Program, call: &LiftedInstruction) -> bool {
     }
 }
 
-fn is_entry(program: &Program, block: BlockId) -> bool {
+fn is_entry(program: &Program, block: CodeBlockId) -> bool {
     let procedure = program.blocks[block as usize].procedure;
     program.procedures[procedure as usize].blocks.first() == Some(&block)
         || program.second_entry(procedure) == Some(block)

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use isa::Op;
 
 use super::{RegisterSet, effects, unwound};
-use crate::program::{BlockId, BranchTarget, CodeBlock, CodeExit, LiftedInstruction, Program};
+use crate::program::{BranchTarget, CodeBlock, CodeBlockId, CodeExit, LiftedInstruction, Program};
 
 /// The registers that are live at the beginning of blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Liveness {
-    live: HashMap<BlockId, RegisterSet>,
+    live: HashMap<CodeBlockId, RegisterSet>,
     /// The registers that are live when the procedure returns.
     returns: RegisterSet,
 }
@@ -20,13 +20,13 @@ impl Liveness {
     /// `outside` those at the beginning of another block.
     pub fn new(
         program: &Program,
-        blocks: &[BlockId],
+        blocks: &[CodeBlockId],
         returns: RegisterSet,
-        outside: impl Fn(BlockId) -> RegisterSet,
+        outside: impl Fn(CodeBlockId) -> RegisterSet,
     ) -> Liveness {
         let live = blocks.iter().map(|&block| (block, RegisterSet::NONE)).collect();
         let mut liveness = Liveness { live, returns };
-        let effects: HashMap<BlockId, (RegisterSet, RegisterSet)> =
+        let effects: HashMap<CodeBlockId, (RegisterSet, RegisterSet)> =
             blocks.iter().map(|&block| (block, whole(program, &program.blocks[block as usize]))).collect();
         let mut is_changed = true;
         while std::mem::take(&mut is_changed) {
@@ -41,7 +41,7 @@ impl Liveness {
     }
 
     /// The registers that are live at the beginning of a block.
-    pub fn before(&self, block: BlockId) -> Option<RegisterSet> {
+    pub fn before(&self, block: CodeBlockId) -> Option<RegisterSet> {
         self.live.get(&block).copied()
     }
 
@@ -49,11 +49,11 @@ impl Liveness {
     pub fn after(
         &self,
         program: &Program,
-        block: BlockId,
-        outside: impl Fn(BlockId) -> RegisterSet,
+        block: CodeBlockId,
+        outside: impl Fn(CodeBlockId) -> RegisterSet,
     ) -> RegisterSet {
         let block = &program.blocks[block as usize];
-        let at = |target: BlockId| self.before(target).unwrap_or_else(|| outside(target));
+        let at = |target: CodeBlockId| self.before(target).unwrap_or_else(|| outside(target));
         let target = |target: BranchTarget| target.block().map_or(RegisterSet::ALL, at);
         match &block.exit {
             CodeExit::Next(next) => at(*next),

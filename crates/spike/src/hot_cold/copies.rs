@@ -6,7 +6,7 @@ use isa::{Op, Operands};
 
 use super::region::{HotRegion, only_predecessors};
 use crate::dataflow::{RegisterSet, effects};
-use crate::program::{BlockId, CodeExit, LiftedInstruction, Program, Reference, ZERO};
+use crate::program::{CodeBlockId, CodeExit, LiftedInstruction, Program, Reference, ZERO};
 
 /// Where register fields are in a word.
 const RA: u32 = 21;
@@ -66,7 +66,7 @@ fn copy(instruction: &LiftedInstruction) -> Option<(u8, u8)> {
 /// from a block to those that only it goes on to.
 pub fn propagate(program: &mut Program, region: &HotRegion) {
     let before = only_predecessors(program, region);
-    let mut ends: HashMap<BlockId, HashMap<u8, u8>> = HashMap::new();
+    let mut ends: HashMap<CodeBlockId, HashMap<u8, u8>> = HashMap::new();
     for block in region.blocks() {
         let earlier = before.get(&block).copied().flatten();
         let mut copies = earlier.and_then(|earlier| ends.get(&earlier)).cloned().unwrap_or_default();
@@ -75,7 +75,7 @@ pub fn propagate(program: &mut Program, region: &HotRegion) {
     }
 }
 
-fn propagate_in(program: &mut Program, id: BlockId, copies: &mut HashMap<u8, u8>) {
+fn propagate_in(program: &mut Program, id: CodeBlockId, copies: &mut HashMap<u8, u8>) {
     for at in 0..program.blocks[id as usize].instructions.len() {
         let mut instruction = program.blocks[id as usize].instructions[at];
         read_originals(&mut instruction, copies);

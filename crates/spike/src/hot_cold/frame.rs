@@ -10,20 +10,20 @@ use isa::{Op, encode};
 
 use super::region::HotRegion;
 use crate::dataflow::{RegisterSet, effects, unwound};
-use crate::program::{BlockId, CodeExit, LiftedInstruction, Program, RA, SP};
+use crate::program::{CodeBlockId, CodeExit, LiftedInstruction, Program, RA, SP};
 use crate::unwind::{FrameAddress, NO_ROW, UnwindRow};
 
 /// The frame of a procedure, as its hot part makes it.
 #[derive(Clone, Debug)]
 pub struct HotFrame {
     /// The block that makes it.
-    block: BlockId,
+    block: CodeBlockId,
     /// Its bytes.
     size: i16,
     /// The registers saved by that block: the number, and the offset from the stack pointer.
     saves: Vec<(u8, i16)>,
     /// Whether there is a frame at the end of each block.
-    exists: HashMap<BlockId, bool>,
+    exists: HashMap<CodeBlockId, bool>,
 }
 
 /// Executions that were removed from the hot part.
@@ -294,7 +294,7 @@ pub fn rename(
     program: &mut Program,
     region: &HotRegion,
     free: RegisterSet,
-    outside: &dyn Fn(BlockId) -> RegisterSet,
+    outside: &dyn Fn(CodeBlockId) -> RegisterSet,
 ) -> usize {
     let Ok(frame) = HotFrame::find(program, region) else { return 0 };
     let mut count = 0;
@@ -323,7 +323,7 @@ impl Renaming<'_> {
         &self,
         program: &mut Program,
         free: RegisterSet,
-        outside: &dyn Fn(BlockId) -> RegisterSet,
+        outside: &dyn Fn(CodeBlockId) -> RegisterSet,
     ) -> bool {
         let own = RegisterSet::integer(self.register);
         let region = self.region;
@@ -382,7 +382,7 @@ impl Renaming<'_> {
 
     /// Whether the register has been written at the end of each block, other than by restores; none if that depends on the
     /// way that control came.
-    fn written_at_ends(&self, program: &Program) -> Option<HashMap<BlockId, bool>> {
+    fn written_at_ends(&self, program: &Program) -> Option<HashMap<CodeBlockId, bool>> {
         let mut before = HashMap::from([(self.region.head, false)]);
         let mut open = vec![self.region.head];
         let mut ends = HashMap::new();
@@ -414,7 +414,7 @@ impl Renaming<'_> {
         self.frame.exists.keys().all(|id| ends.contains_key(id)).then_some(ends)
     }
 
-    fn is_live_across_call(&self, program: &Program, outside: &dyn Fn(BlockId) -> RegisterSet) -> bool {
+    fn is_live_across_call(&self, program: &Program, outside: &dyn Fn(CodeBlockId) -> RegisterSet) -> bool {
         let blocks = self.region.blocks();
         let liveness = crate::dataflow::Liveness::new(program, &blocks, self.region.returns, outside);
         self.region.hot.iter().any(|&id| {
@@ -440,7 +440,11 @@ impl Renaming<'_> {
 }
 
 /// The registers that are live at the beginning of a stub.
-fn outside_of(program: &Program, stub: BlockId, outside: &dyn Fn(BlockId) -> RegisterSet) -> RegisterSet {
+fn outside_of(
+    program: &Program,
+    stub: CodeBlockId,
+    outside: &dyn Fn(CodeBlockId) -> RegisterSet,
+) -> RegisterSet {
     let liveness = crate::dataflow::Liveness::new(program, &[stub], RegisterSet::RETURN, outside);
     liveness.before(stub).unwrap_or(RegisterSet::ALL)
 }

@@ -9,7 +9,7 @@ use isa::{Op, encode};
 
 use crate::dataflow::{RegisterSet, effects};
 use crate::program::{
-    Base, BlockId, BranchTarget, CodeBlock, CodeExit, GP, LiftedInstruction, ProcedureId, Program, RA,
+    Base, BranchTarget, CodeBlock, CodeBlockId, CodeExit, GP, LiftedInstruction, ProcedureId, Program, RA,
     Reference, SP,
 };
 
@@ -19,8 +19,8 @@ const LARGEST: usize = 24;
 /// A procedure whose hot part can be inlined.
 #[derive(Clone, Debug)]
 pub struct Body {
-    head: BlockId,
-    blocks: Vec<BlockId>,
+    head: CodeBlockId,
+    blocks: Vec<CodeBlockId>,
     entries: u64,
 }
 
@@ -57,7 +57,7 @@ impl Body {
 }
 
 fn is_inlinable(program: &Program, procedure: ProcedureId, block: &CodeBlock) -> bool {
-    let is_within = |target: &BlockId| program.blocks[*target as usize].procedure == procedure;
+    let is_within = |target: &CodeBlockId| program.blocks[*target as usize].procedure == procedure;
     let mut code = block.instructions.as_slice();
     let has_exit = match &block.exit {
         CodeExit::Next(_) => true,
@@ -89,7 +89,7 @@ pub fn inline(
     if !program.may_change(procedure) {
         return 0;
     }
-    let bases: HashSet<BlockId> = program
+    let bases: HashSet<CodeBlockId> = program
         .global_pointers
         .iter()
         .filter_map(|one| match one.base {
@@ -114,9 +114,9 @@ pub fn inline(
 /// The procedure that the call at the end of a block is to, and where it returns.
 fn callee<'a>(
     program: &Program,
-    site: BlockId,
+    site: CodeBlockId,
     bodies: &'a HashMap<ProcedureId, Body>,
-) -> Option<(&'a Body, BlockId)> {
+) -> Option<(&'a Body, CodeBlockId)> {
     let block = &program.blocks[site as usize];
     let call = block.call()?;
     let (Reference::Branch(BranchTarget::Block(target)), CodeExit::Next(next)) =
@@ -131,21 +131,22 @@ fn callee<'a>(
 
 struct Inlining<'a> {
     procedure: ProcedureId,
-    site: BlockId,
-    next: BlockId,
+    site: CodeBlockId,
+    next: CodeBlockId,
     body: &'a Body,
 }
 
 impl Inlining<'_> {
     fn carry_out(&self, program: &mut Program) {
         let Some(call) = program.blocks[self.site as usize].instructions.pop() else { return };
-        let first = program.blocks.len() as BlockId;
-        let mut copies: HashMap<BlockId, BlockId> = self.body.blocks.iter().copied().zip(first..).collect();
+        let first = program.blocks.len() as CodeBlockId;
+        let mut copies: HashMap<CodeBlockId, CodeBlockId> =
+            self.body.blocks.iter().copied().zip(first..).collect();
         for &id in &self.body.blocks {
             let block = self.copy(program, id, call.frame);
             program.add_block(block);
         }
-        let mut made: Vec<BlockId> = (first..program.blocks.len() as BlockId).collect();
+        let mut made: Vec<CodeBlockId> = (first..program.blocks.len() as CodeBlockId).collect();
         for &copy in &made.clone() {
             for (target, count) in program.blocks[copy as usize].edges() {
                 let is_inside = copies.contains_key(&target) || target == self.next;
@@ -175,7 +176,7 @@ impl Inlining<'_> {
         (u128::from(count) * site / u128::from(self.body.entries)) as u64
     }
 
-    fn copy(&self, program: &Program, id: BlockId, frame: u32) -> CodeBlock {
+    fn copy(&self, program: &Program, id: CodeBlockId, frame: u32) -> CodeBlock {
         let mut block = program.blocks[id as usize].clone();
         block.procedure = self.procedure;
         block.is_address_taken = false;
@@ -198,7 +199,13 @@ impl Inlining<'_> {
     }
 
     /// A block that calls the cold part.
-    fn stub(&self, program: &mut Program, cold: BlockId, call: &LiftedInstruction, count: u64) -> BlockId {
+    fn stub(
+        &self,
+        program: &mut Program,
+        cold: CodeBlockId,
+        call: &LiftedInstruction,
+        count: u64,
+    ) -> CodeBlockId {
         program.blocks[cold as usize].is_address_taken = true;
         let word = encode::branch(Op::Bsr, RA, 0).unwrap_or(call.word);
         let call =

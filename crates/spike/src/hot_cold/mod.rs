@@ -13,9 +13,10 @@ mod sink;
 use std::collections::HashMap;
 
 use crate::dataflow::{Liveness, RegisterSet, Summaries};
-use crate::program::{BlockId, BranchTarget, CodeBlock, ProcedureId, Program, Reference};
+use crate::program::{BranchTarget, CodeBlock, CodeBlockId, ProcedureId, Program, Reference};
 use frame::{HotFrame, Unsuited};
 use inline::Body;
+use region::DividedProcedure;
 pub use region::{ExitStub, HotRegion};
 
 /// The share of all executed instructions below which a procedure is not worth the effort.
@@ -112,7 +113,7 @@ pub struct ProcedureOutcome {
     /// Instructions of the whole procedure before.
     pub size: usize,
     /// The blocks of the hot part, if there is one.
-    pub hot: Vec<BlockId>,
+    pub hot: Vec<CodeBlockId>,
     /// Instructions of the hot part.
     pub hot_size: usize,
     /// Instructions of the stubs.
@@ -204,7 +205,7 @@ fn executed(program: &Program, procedure: ProcedureId) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-fn size(program: &Program, blocks: &[BlockId]) -> usize {
+fn size(program: &Program, blocks: &[CodeBlockId]) -> usize {
     blocks.iter().map(|&block| program.blocks[block as usize].instructions.len()).sum()
 }
 
@@ -218,10 +219,11 @@ fn optimize_one(
     let all = program.procedures[procedure as usize].blocks.clone();
     let returns = summaries.returned(procedure);
     let liveness = Liveness::new(program, &all, returns, |_| RegisterSet::ALL);
-    let outside = move |block: BlockId| liveness.before(block).unwrap_or(RegisterSet::ALL);
+    let outside = move |block: CodeBlockId| liveness.before(block).unwrap_or(RegisterSet::ALL);
     let mut reduction = HotColdReduction::default();
     let mut is_modified = false;
-    let (region, undo) = match HotRegion::separate(program, procedure, returns, is_hot) {
+    let divided = DividedProcedure { procedure, returns, is_hot };
+    let (region, undo) = match divided.separate(program) {
         Some((region, undo)) => {
             reduction.dead_code += sink::sink(program, &region, &outside);
             frame::rename(program, &region, summaries.clobbered(procedure), &outside);
@@ -236,7 +238,7 @@ fn optimize_one(
             }
             (region, undo)
         }
-        None => match HotRegion::split_edges(program, procedure, returns, is_hot) {
+        None => match divided.split_edges(program) {
             Some(split) => split,
             None => return HotColdCategory::NoSplit,
         },
@@ -253,7 +255,7 @@ fn optimize_one(
             false => HotColdCategory::NoSplit,
         };
     }
-    let stubs: Vec<BlockId> = region.stubs.iter().map(|stub| stub.block).collect();
+    let stubs: Vec<CodeBlockId> = region.stubs.iter().map(|stub| stub.block).collect();
     (outcome.hot_size, outcome.stub_size) = (size(program, &region.hot), size(program, &stubs));
     outcome.hot = region.hot;
     outcome.reduction = HotColdReduction { inlining: outcome.reduction.inlining, ..reduction };

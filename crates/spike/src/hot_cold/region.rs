@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::dataflow::RegisterSet;
 use crate::program::{
-    Base, BlockId, BranchTarget, CodeBlock, CodeExit, LiftedInstruction, ProcedureId, Program, Reference,
+    Base, BranchTarget, CodeBlock, CodeBlockId, CodeExit, LiftedInstruction, ProcedureId, Program, Reference,
     branch_word,
 };
 
@@ -18,9 +18,9 @@ pub struct HotRegion {
     /// The procedure.
     pub procedure: ProcedureId,
     /// Where control enters: the entry, or the block after the computation of the global pointer.
-    pub head: BlockId,
+    pub head: CodeBlockId,
     /// The hot blocks, in the order of the original image.
-    pub hot: Vec<BlockId>,
+    pub hot: Vec<CodeBlockId>,
     /// The blocks between hot and cold ones; none if the whole procedure is hot.
     pub stubs: Vec<ExitStub>,
     /// The registers that are live when the procedure returns.
@@ -31,20 +31,20 @@ pub struct HotRegion {
 #[derive(Clone, Copy, Debug)]
 pub struct ExitStub {
     /// The block.
-    pub block: BlockId,
+    pub block: CodeBlockId,
     /// The hot block before it.
-    pub from: BlockId,
+    pub from: CodeBlockId,
     /// The cold block behind it.
-    pub to: BlockId,
+    pub to: CodeBlockId,
 }
 
 /// The code to restore if a region is given up.
 pub struct Undo {
-    blocks: Vec<(BlockId, CodeBlock)>,
+    blocks: Vec<(CodeBlockId, CodeBlock)>,
     block_count: usize,
     global_pointer_count: usize,
     procedure: ProcedureId,
-    order: Vec<BlockId>,
+    order: Vec<CodeBlockId>,
 }
 
 impl Undo {
@@ -70,14 +70,21 @@ impl Undo {
     }
 }
 
-impl HotRegion {
-    /// Separates the hot blocks of a procedure from the others. None if it cannot be done.
-    pub fn separate(
-        program: &mut Program,
-        procedure: ProcedureId,
-        returns: RegisterSet,
-        is_hot: impl Fn(&CodeBlock) -> bool,
-    ) -> Option<(HotRegion, Undo)> {
+/// A procedure whose hot blocks become a region.
+#[derive(Clone, Copy)]
+pub struct DividedProcedure<'f> {
+    /// The procedure.
+    pub procedure: ProcedureId,
+    /// The registers that are live when it returns.
+    pub returns: RegisterSet,
+    /// Whether a block is hot.
+    pub is_hot: &'f dyn Fn(&CodeBlock) -> bool,
+}
+
+impl DividedProcedure<'_> {
+    /// Separates the hot blocks from the others. None if it cannot be done.
+    pub fn separate(self, program: &mut Program) -> Option<(HotRegion, Undo)> {
+        let DividedProcedure { procedure, is_hot, .. } = self;
         let all = program.procedures[procedure as usize].blocks.clone();
         let head = program.head(procedure)?;
         let hot = reachable(program, [head], |block| {
@@ -87,14 +94,15 @@ impl HotRegion {
         if hot.is_empty() || !is_separable(program, head, &hot) {
             return None;
         }
-        let targets: Vec<(BlockId, BlockId)> = hot
+        let targets: Vec<(CodeBlockId, CodeBlockId)> = hot
             .iter()
             .flat_map(|&from| {
                 program.blocks[from as usize].exit.successors().into_iter().map(move |to| (from, to))
             })
             .filter(|(_, to)| !hot.contains(to) && program.blocks[*to as usize].procedure == procedure)
             .collect();
-        let is_entered = |id: &BlockId| program.blocks[*id as usize].is_address_taken && !hot.contains(id);
+        let is_entered =
+            |id: &CodeBlockId| program.blocks[*id as usize].is_address_taken && !hot.contains(id);
         let entered = all.iter().skip(1).copied().filter(is_entered);
         let cold = reachable(program, targets.iter().map(|&(_, to)| to).chain(entered), |block| {
             program.blocks[block as usize].procedure == procedure
@@ -104,17 +112,8 @@ impl HotRegion {
             undo.undo(program);
             return None;
         };
-        let mut region = HotRegion {
-            procedure,
-            head,
-            hot: all.iter().copied().filter(|id| hot.contains(id)).collect(),
-            stubs: Vec::new(),
-            returns,
-        };
-        let mut edges = targets;
-        edges.sort_unstable();
-        edges.dedup();
-        edges.into_iter().for_each(|(from, to)| region.add_stub(program, from, to));
+        let in_order = all.iter().copied().filter(|id| hot.contains(id)).collect();
+        let region = self.region(program, head, in_order, targets);
         let own = &mut program.procedures[procedure as usize].blocks;
         // Nothing leads to the other blocks.
         own.retain(|id| Some(id) == all.first() || hot.contains(id) || cold.contains(id));
@@ -122,40 +121,52 @@ impl HotRegion {
         Some((region, undo))
     }
 
-    /// The hot blocks of a procedure that cannot be separated, with stubs on the edges to the others. Control comes back
+    /// The hot blocks if they cannot be separated, with stubs on the edges to the others. Control comes back
     /// from the cold part, so that only what is right on each edge for itself may be done.
-    pub fn split_edges(
-        program: &mut Program,
-        procedure: ProcedureId,
-        returns: RegisterSet,
-        is_hot: impl Fn(&CodeBlock) -> bool,
-    ) -> Option<(HotRegion, Undo)> {
+    pub fn split_edges(self, program: &mut Program) -> Option<(HotRegion, Undo)> {
+        let DividedProcedure { procedure, is_hot, .. } = self;
         let all = program.procedures[procedure as usize].blocks.clone();
         let head = program.head(procedure)?;
-        let hot: Vec<BlockId> =
+        let hot: Vec<CodeBlockId> =
             all.iter().copied().filter(|&id| is_hot(&program.blocks[id as usize])).collect();
-        let is_in: HashSet<BlockId> = hot.iter().copied().collect();
+        let is_in: HashSet<CodeBlockId> = hot.iter().copied().collect();
         let undo = Undo::new(program, procedure);
-        let mut edges: Vec<(BlockId, BlockId)> = Vec::new();
+        let mut edges: Vec<(CodeBlockId, CodeBlockId)> = Vec::new();
         for &from in &hot {
             // A table has no edge that a stub could split.
             if !matches!(program.blocks[from as usize].exit, CodeExit::Jump { .. }) {
                 let successors = program.blocks[from as usize].exit.successors().into_iter();
-                let is_cold =
-                    |to: &BlockId| !is_in.contains(to) && program.blocks[*to as usize].procedure == procedure;
+                let is_cold = |to: &CodeBlockId| {
+                    !is_in.contains(to) && program.blocks[*to as usize].procedure == procedure
+                };
                 edges.extend(successors.filter(is_cold).map(|to| (from, to)));
             }
         }
-        edges.sort_unstable();
-        edges.dedup();
-        let mut region = HotRegion { procedure, head, hot, stubs: Vec::new(), returns };
-        edges.into_iter().for_each(|(from, to)| region.add_stub(program, from, to));
+        let region = self.region(program, head, hot, edges);
         let own = &mut program.procedures[procedure as usize].blocks;
         own.extend(region.stubs.iter().map(|stub| stub.block));
         Some((region, undo))
     }
 
-    fn add_stub(&mut self, program: &mut Program, from: BlockId, to: BlockId) {
+    /// The region of these blocks, with stubs on the edges out of it.
+    fn region(
+        self,
+        program: &mut Program,
+        head: CodeBlockId,
+        hot: Vec<CodeBlockId>,
+        mut edges: Vec<(CodeBlockId, CodeBlockId)>,
+    ) -> HotRegion {
+        let DividedProcedure { procedure, returns, .. } = self;
+        edges.sort_unstable();
+        edges.dedup();
+        let mut region = HotRegion { procedure, head, hot, stubs: Vec::new(), returns };
+        edges.into_iter().for_each(|(from, to)| region.add_stub(program, from, to));
+        region
+    }
+}
+
+impl HotRegion {
+    fn add_stub(&mut self, program: &mut Program, from: CodeBlockId, to: CodeBlockId) {
         let edges = program.blocks[from as usize].edges();
         let count = edges.iter().filter(|edge| edge.0 == to).map(|edge| edge.1).sum();
         let frame = first_frame(program, to);
@@ -173,7 +184,7 @@ impl HotRegion {
     }
 
     /// The hot blocks and the stubs.
-    pub fn blocks(&self) -> Vec<BlockId> {
+    pub fn blocks(&self) -> Vec<CodeBlockId> {
         self.hot.iter().copied().chain(self.stubs.iter().map(|stub| stub.block)).collect()
     }
 
@@ -189,7 +200,7 @@ impl HotRegion {
 }
 
 /// The only predecessor of each block that has one. Blocks that pointers lead to have others.
-pub fn only_predecessors(program: &Program, region: &HotRegion) -> HashMap<BlockId, Option<BlockId>> {
+pub fn only_predecessors(program: &Program, region: &HotRegion) -> HashMap<CodeBlockId, Option<CodeBlockId>> {
     let mut before = HashMap::new();
     for &block in &program.procedures[region.procedure as usize].blocks {
         for next in program.blocks[block as usize].exit.successors() {
@@ -204,7 +215,7 @@ pub fn only_predecessors(program: &Program, region: &HotRegion) -> HashMap<Block
 }
 
 /// The frame at the beginning of a block.
-pub fn first_frame(program: &Program, block: BlockId) -> u32 {
+pub fn first_frame(program: &Program, block: CodeBlockId) -> u32 {
     let block = &program.blocks[block as usize];
     let branch = match &block.exit {
         CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch.frame),
@@ -215,11 +226,11 @@ pub fn first_frame(program: &Program, block: BlockId) -> u32 {
 
 fn reachable(
     program: &Program,
-    from: impl IntoIterator<Item = BlockId>,
-    is_within: impl Fn(BlockId) -> bool,
-) -> HashSet<BlockId> {
-    let mut open: Vec<BlockId> = from.into_iter().filter(|&block| is_within(block)).collect();
-    let mut found: HashSet<BlockId> = open.iter().copied().collect();
+    from: impl IntoIterator<Item = CodeBlockId>,
+    is_within: impl Fn(CodeBlockId) -> bool,
+) -> HashSet<CodeBlockId> {
+    let mut open: Vec<CodeBlockId> = from.into_iter().filter(|&block| is_within(block)).collect();
+    let mut found: HashSet<CodeBlockId> = open.iter().copied().collect();
     while let Some(block) = open.pop() {
         for next in program.blocks[block as usize].exit.successors() {
             if is_within(next) && found.insert(next) {
@@ -231,7 +242,7 @@ fn reachable(
 }
 
 /// Whether no pointer leads into the middle of the hot blocks, and no table out of them.
-fn is_separable(program: &Program, head: BlockId, hot: &HashSet<BlockId>) -> bool {
+fn is_separable(program: &Program, head: CodeBlockId, hot: &HashSet<CodeBlockId>) -> bool {
     hot.iter().all(|&id| {
         let block = &program.blocks[id as usize];
         let is_entered = block.is_address_taken && id != head;
@@ -243,14 +254,14 @@ fn is_separable(program: &Program, head: BlockId, hot: &HashSet<BlockId>) -> boo
 /// Copies the hot blocks that cold ones go on to, and redirects the cold ones. Returns the copies; none if it cannot be done.
 fn copy(
     program: &mut Program,
-    all: &[BlockId],
-    hot: &HashSet<BlockId>,
-    cold: &HashSet<BlockId>,
-) -> Option<Vec<BlockId>> {
-    let originals: Vec<BlockId> =
+    all: &[CodeBlockId],
+    hot: &HashSet<CodeBlockId>,
+    cold: &HashSet<CodeBlockId>,
+) -> Option<Vec<CodeBlockId>> {
+    let originals: Vec<CodeBlockId> =
         all.iter().copied().filter(|id| hot.contains(id) && cold.contains(id)).collect();
     // A table of the cold part cannot be redirected.
-    let is_table = |id: &&BlockId| matches!(program.blocks[**id as usize].exit, CodeExit::Jump { .. });
+    let is_table = |id: &&CodeBlockId| matches!(program.blocks[**id as usize].exit, CodeExit::Jump { .. });
     let mut jumps =
         cold.iter().filter(is_table).flat_map(|&id| program.blocks[id as usize].exit.successors());
     if jumps.any(|to| hot.contains(&to)) {
@@ -265,11 +276,11 @@ fn copy(
         }
         copies.insert(id, program.add_block(block));
     }
-    let to = |id: BlockId| copies.get(&id).copied().unwrap_or(id);
+    let to = |id: CodeBlockId| copies.get(&id).copied().unwrap_or(id);
     for &id in cold.difference(hot).chain(copies.values()) {
         program.blocks[id as usize].exit.redirect(to);
     }
-    let mut made: Vec<BlockId> = copies.values().copied().collect();
+    let mut made: Vec<CodeBlockId> = copies.values().copied().collect();
     made.sort_unstable();
     copy_global_pointers(program, all, hot, &copies)?;
     Some(made)
@@ -278,9 +289,9 @@ fn copy(
 /// Gives copies computations of the global pointer of their own: their base is after the copied call.
 fn copy_global_pointers(
     program: &mut Program,
-    all: &[BlockId],
-    hot: &HashSet<BlockId>,
-    copies: &HashMap<BlockId, BlockId>,
+    all: &[CodeBlockId],
+    hot: &HashSet<CodeBlockId>,
+    copies: &HashMap<CodeBlockId, CodeBlockId>,
 ) -> Option<()> {
     let mut pairs: HashMap<u32, u32> = HashMap::new();
     for &copy in copies.values() {
@@ -308,7 +319,7 @@ fn copy_global_pointers(
         }
     }
     // A computation must stay on the same side as the call before it.
-    let is_apart = |id: BlockId, one: &LiftedInstruction| match one.reference {
+    let is_apart = |id: CodeBlockId, one: &LiftedInstruction| match one.reference {
         Reference::GlobalPointerHigh(pair) => match program.global_pointers[pair as usize].base {
             Base::AfterCall(call) if hot.contains(&id) && !hot.contains(&call) => true,
             Base::AfterCall(call) => copies.contains_key(&call) && !pairs.contains_key(&pair),

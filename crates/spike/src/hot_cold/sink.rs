@@ -3,20 +3,20 @@
 
 use std::collections::HashMap;
 
-use isa::{Flags, Format, Op};
+use isa::{Flags, InstructionFormat, Op};
 
 use super::region::HotRegion;
 use crate::dataflow::{Effects, Liveness, RegisterSet, effects};
-use crate::program::{BlockId, GP, LiftedInstruction, Program, Reference, SP};
+use crate::program::{CodeBlockId, GP, LiftedInstruction, Program, Reference, SP};
 
 /// How often all blocks are visited at most.
 const ROUNDS: usize = 8;
 
 /// Moves instructions down. Returns how many executions of instructions that saves.
-pub fn sink(program: &mut Program, region: &HotRegion, outside: &dyn Fn(BlockId) -> RegisterSet) -> u64 {
+pub fn sink(program: &mut Program, region: &HotRegion, outside: &dyn Fn(CodeBlockId) -> RegisterSet) -> u64 {
     let blocks = region.blocks();
     let liveness = Liveness::new(program, &blocks, region.returns, outside);
-    let mut live: HashMap<BlockId, RegisterSet> =
+    let mut live: HashMap<CodeBlockId, RegisterSet> =
         blocks.iter().filter_map(|&block| Some((block, liveness.before(block)?))).collect();
     let predecessors = predecessors(program, &program.procedures[region.procedure as usize].blocks);
     let mut saved = 0;
@@ -33,7 +33,7 @@ pub fn sink(program: &mut Program, region: &HotRegion, outside: &dyn Fn(BlockId)
     saved
 }
 
-fn predecessors(program: &Program, blocks: &[BlockId]) -> HashMap<BlockId, usize> {
+fn predecessors(program: &Program, blocks: &[CodeBlockId]) -> HashMap<CodeBlockId, usize> {
     let mut count = HashMap::new();
     for &block in blocks {
         let mut successors = program.blocks[block as usize].exit.successors();
@@ -47,13 +47,13 @@ fn predecessors(program: &Program, blocks: &[BlockId]) -> HashMap<BlockId, usize
 /// Moves instructions out of a block, the last ones first.
 fn sink_from(
     program: &mut Program,
-    block: BlockId,
+    block: CodeBlockId,
     region: &HotRegion,
-    live: &mut HashMap<BlockId, RegisterSet>,
-    predecessors: &HashMap<BlockId, usize>,
+    live: &mut HashMap<CodeBlockId, RegisterSet>,
+    predecessors: &HashMap<CodeBlockId, usize>,
     at_exit: RegisterSet,
 ) -> u64 {
-    let successors: Vec<BlockId> = {
+    let successors: Vec<CodeBlockId> = {
         let mut all = program.blocks[block as usize].exit.successors();
         all.sort_unstable();
         all.dedup();
@@ -71,12 +71,12 @@ fn sink_from(
         let is_dead_later = |set: RegisterSet| !own.writes.meets(set);
         if is_movable(&instruction) && !later.conflicts(own, is_load) {
             let is_needed_at_exit = successors.is_empty() && !is_dead_later(at_exit);
-            let needing: Vec<BlockId> = successors
+            let needing: Vec<CodeBlockId> = successors
                 .iter()
                 .copied()
                 .filter(|next| !is_dead_later(live.get(next).copied().unwrap_or(RegisterSet::ALL)))
                 .collect();
-            let can_enter = |next: &BlockId| {
+            let can_enter = |next: &CodeBlockId| {
                 live.contains_key(next) && predecessors.get(next) == Some(&1) && *next != region.head
             };
             let cost: u64 = needing.iter().map(|&next| program.blocks[next as usize].count).sum();
@@ -108,7 +108,7 @@ struct Later {
 }
 
 impl Later {
-    fn of_exit(program: &Program, block: BlockId) -> Later {
+    fn of_exit(program: &Program, block: CodeBlockId) -> Later {
         let mut later = Later { reads: RegisterSet::NONE, writes: RegisterSet::NONE, has_store: false };
         match &program.blocks[block as usize].exit {
             crate::program::CodeExit::Branch { branch, .. }
@@ -138,7 +138,7 @@ pub fn orders_memory(instruction: &LiftedInstruction) -> bool {
         || instruction.op().is_none_or(|op| {
             op.is(Flags::STORE)
                 || op.is(Flags::LOCKED)
-                || matches!(op.format(), Format::Pal | Format::MemoryFunction)
+                || matches!(op.format(), InstructionFormat::Pal | InstructionFormat::MemoryFunction)
         })
 }
 
@@ -149,13 +149,13 @@ pub fn is_movable(instruction: &LiftedInstruction) -> bool {
         return false;
     }
     let destination = match one.op.format() {
-        Format::Memory if one.op.is(Flags::STORE) || one.op.is(Flags::LOCKED) => return false,
+        InstructionFormat::Memory if one.op.is(Flags::STORE) || one.op.is(Flags::LOCKED) => return false,
         // Loads of floating-point registers may convert, and loads without a result are prefetches.
-        Format::Memory if one.op.is_float() || one.ra() == 31 => return false,
-        Format::Memory => one.ra(),
+        InstructionFormat::Memory if one.op.is_float() || one.ra() == 31 => return false,
+        InstructionFormat::Memory => one.ra(),
         // Arithmetic that traps on overflow is not moved past what orders traps.
-        Format::Operate if one.op.is(Flags::OVERFLOW) || one.op.is_float() => return false,
-        Format::Operate => one.rc(),
+        InstructionFormat::Operate if one.op.is(Flags::OVERFLOW) || one.op.is_float() => return false,
+        InstructionFormat::Operate => one.rc(),
         _ => return false,
     };
     destination != GP && destination != SP && !matches!(one.op, Op::Implver | Op::Amask)

@@ -5,7 +5,7 @@ use isa::{Op, encode::SecondOperand::Register as R};
 
 use super::Update;
 use super::registers::{CANDIDATES, Set};
-use crate::program::{Anchor, BlockId, GP, ImageCounter, LiftedInstruction, Reference, SP, ZERO};
+use crate::program::{Anchor, CodeBlockId, GP, ImageCounter, LiftedInstruction, Reference, SP, ZERO};
 use crate::unwind::{FrameAddress, NO_ROW, UnwindingTables};
 
 /// The action of inserted code.
@@ -16,7 +16,7 @@ pub enum InsertedAction {
     /// Keeps the distance to the address in a register.
     Keep(u32, u8),
     /// Adds one to the counter of the address in a register, in the procedure with this entry.
-    CountTarget(u32, u8, BlockId),
+    CountTarget(u32, u8, CodeBlockId),
 }
 
 /// The state in which it is executed.

@@ -7,7 +7,9 @@ use super::flow::{EntryBlocks, is_taken};
 use super::points::{Points, Preserving, local_numbers, pointer_after};
 use super::registers::{BlockLiveness, Overwritten};
 use crate::assemble;
-use crate::program::{BlockId, BranchTarget, CodeBlock, CodeExit, LiftedInstruction, ProcedureId, Program};
+use crate::program::{
+    BranchTarget, CodeBlock, CodeBlockId, CodeExit, LiftedInstruction, ProcedureId, Program,
+};
 
 /// A program, and what must be known of it to insert code.
 #[derive(Debug)]
@@ -27,7 +29,7 @@ pub struct ProcedureFacts {
     /// The procedure.
     pub procedure: ProcedureId,
     /// Its blocks.
-    pub blocks: Vec<BlockId>,
+    pub blocks: Vec<CodeBlockId>,
     /// The registers that its blocks need.
     pub liveness: BlockLiveness,
     /// Where code may be inserted.
@@ -38,7 +40,7 @@ pub struct ProcedureFacts {
 #[derive(Debug)]
 pub struct Insertion {
     /// The block.
-    pub block: BlockId,
+    pub block: CodeBlockId,
     /// The number of its instruction before which it is inserted.
     pub position: usize,
     /// The code.
@@ -54,7 +56,7 @@ pub struct PartLength(u64);
 
 impl PartLength {
     /// Adds a procedure with these blocks. Returns whether the part ends with it.
-    pub fn add(&mut self, program: &Program, blocks: &[BlockId]) -> bool {
+    pub fn add(&mut self, program: &Program, blocks: &[CodeBlockId]) -> bool {
         self.0 += blocks.iter().map(|&block| assemble::size(program, block, None)).sum::<u64>();
         let ends = self.0 > PART;
         if ends {
@@ -87,7 +89,7 @@ impl Editor {
     }
 
     /// The number of a block within this procedure.
-    pub fn local(&self, procedure: ProcedureId) -> impl Fn(BlockId) -> Option<usize> {
+    pub fn local(&self, procedure: ProcedureId) -> impl Fn(CodeBlockId) -> Option<usize> {
         move |block| {
             let is_own = self.program.blocks[block as usize].procedure == procedure;
             is_own.then(|| self.numbers[block as usize])
@@ -127,7 +129,7 @@ impl Editor {
         facts: &ProcedureFacts,
         from: usize,
         successor: usize,
-    ) -> (BlockId, InsertedState) {
+    ) -> (CodeBlockId, InsertedState) {
         let to = self.program.blocks[facts.blocks[from] as usize].exit.successors()[successor];
         let state = InsertedState {
             live: facts.liveness.at_block(self.local(facts.procedure)(to)),
@@ -142,8 +144,8 @@ impl Editor {
     pub fn insert_ways(
         &mut self,
         facts: &ProcedureFacts,
-        ways: Vec<(usize, usize, BlockId)>,
-    ) -> Vec<BlockId> {
+        ways: Vec<(usize, usize, CodeBlockId)>,
+    ) -> Vec<CodeBlockId> {
         let (mut behind, mut last) = (vec![None; facts.blocks.len()], Vec::new());
         for (from, successor, block) in ways {
             let exit = &mut self.program.blocks[facts.blocks[from] as usize].exit;

@@ -6,7 +6,7 @@
 use super::frequency::{ENTRY, Frequencies};
 use super::points::Points;
 use super::spanning_tree::{FlowEdge, FlowMeasure};
-use crate::program::{BlockId, CodeExit, DataForm, Procedure, ProcedureId, Program, Reference};
+use crate::program::{CodeBlockId, CodeExit, DataForm, Procedure, ProcedureId, Program, Reference};
 
 /// The vertex outside the procedure.
 const OUTSIDE: usize = 0;
@@ -57,7 +57,7 @@ impl EntryBlocks {
     pub fn new(program: &Program) -> EntryBlocks {
         let mut entries = vec![false; program.blocks.len()];
         let mut enter =
-            |block: Option<BlockId>| block.into_iter().for_each(|block| entries[block as usize] = true);
+            |block: Option<CodeBlockId>| block.into_iter().for_each(|block| entries[block as usize] = true);
         program.procedures.iter().for_each(|procedure| enter(procedure.blocks.first().copied()));
         for symbol in program.elf.symbols.iter().filter(|symbol| symbol.section != 0) {
             enter(program.code.block(symbol.value));
@@ -90,7 +90,7 @@ impl EntryBlocks {
     }
 
     /// Whether control can enter this block.
-    pub fn has(&self, block: BlockId) -> bool {
+    pub fn has(&self, block: CodeBlockId) -> bool {
         self.0[block as usize]
     }
 }
@@ -125,7 +125,7 @@ impl ReturningProcedures {
             let is_quiet = |one: &crate::program::LiftedInstruction| {
                 one.op() != Some(isa::Op::CallPal) && (!one.is_call() || self.returns(program, one))
             };
-            let stays = |to: BlockId| {
+            let stays = |to: CodeBlockId| {
                 program.blocks[to as usize].procedure
                     == program.blocks[procedure.blocks[0] as usize].procedure
             };
@@ -156,7 +156,7 @@ impl ProcedureFlow {
         entries: &EntryBlocks,
         returning: &ReturningProcedures,
         points: &Points,
-        local: impl Fn(BlockId) -> Option<usize>,
+        local: impl Fn(CodeBlockId) -> Option<usize>,
     ) -> ProcedureFlow {
         let procedure = &program.procedures[number as usize];
         let frequencies = Frequencies::new(program, &procedure.blocks, &local);

@@ -1,6 +1,6 @@
 //! Estimated frequencies of blocks and edges, so that counters are put where control seldom comes.
 
-use crate::program::{BlockId, CodeExit, Program};
+use crate::program::{CodeBlockId, CodeExit, Program};
 
 /// How much more often a loop is executed than the code around it.
 const LOOP: u64 = 8;
@@ -23,8 +23,8 @@ impl Frequencies {
     /// Estimates; `local` gives the number of a block of the procedure within it.
     pub fn new(
         program: &Program,
-        blocks: &[BlockId],
-        local: impl Fn(BlockId) -> Option<usize>,
+        blocks: &[CodeBlockId],
+        local: impl Fn(CodeBlockId) -> Option<usize>,
     ) -> Frequencies {
         let count = blocks.len();
         let successors = |at: usize| -> Vec<(usize, u64)> {
@@ -71,7 +71,7 @@ impl Frequencies {
     }
 }
 
-fn shares(exit: &CodeExit, at: usize, local: impl Fn(BlockId) -> Option<usize>) -> Vec<(usize, u64)> {
+fn shares(exit: &CodeExit, at: usize, local: impl Fn(CodeBlockId) -> Option<usize>) -> Vec<(usize, u64)> {
     let all: Vec<Option<usize>> = exit.successors().into_iter().map(local).collect();
     match (exit, all.as_slice()) {
         (CodeExit::Conditional { .. }, &[taken, next]) => {

@@ -11,7 +11,7 @@ use super::{CounterCell, InstrumentationSummary, ProcedureMeasure, Update};
 use crate::assemble;
 use crate::counts::HEADER_BYTES;
 use crate::program::{
-    BlockId, CodeBlock, CodeExit, LENGTH, LiftedInstruction, ProcedureId, Program, Reference,
+    CodeBlock, CodeBlockId, CodeExit, LENGTH, LiftedInstruction, ProcedureId, Program, Reference,
 };
 
 /// The most instructions that are inserted before an indirect jump.
@@ -27,7 +27,7 @@ pub struct Inserter {
     pub routines: CounterRoutines,
     part: PartLength,
     /// Indirect calls, and the offsets of their last targets.
-    pub calls: Vec<(BlockId, u32)>,
+    pub calls: Vec<(CodeBlockId, u32)>,
     /// The offset of the next counter.
     pub next: u32,
     next_call: u32,
@@ -55,7 +55,7 @@ impl Inserter {
     }
 
     /// Inserts the counters of a procedure. Returns how it is measured, and its blocks in their new order.
-    pub fn procedure(&mut self, number: ProcedureId) -> (Option<ProcedureMeasure>, Vec<BlockId>) {
+    pub fn procedure(&mut self, number: ProcedureId) -> (Option<ProcedureMeasure>, Vec<CodeBlockId>) {
         let program = &self.editor.program;
         if !program.may_change(number) {
             self.summary.frozen += 1;
@@ -124,7 +124,7 @@ impl Inserter {
         from: usize,
         successor: usize,
         is_frequent: bool,
-    ) -> (BlockId, CounterCell) {
+    ) -> (CodeBlockId, CounterCell) {
         self.summary.edge_counters += 1;
         let (id, state) = self.editor.add_way(facts, from, successor);
         let (instructions, cell) = self.count(state, is_frequent, id);
@@ -137,7 +137,7 @@ impl Inserter {
         &mut self,
         state: InsertedState,
         is_frequent: bool,
-        block: BlockId,
+        block: CodeBlockId,
     ) -> (Vec<LiftedInstruction>, CounterCell) {
         let routine = match is_frequent {
             true => None,
@@ -191,16 +191,16 @@ impl Inserter {
     fn jumps(
         &mut self,
         facts: &ProcedureFacts,
-        order: &[BlockId],
+        order: &[CodeBlockId],
         measured: &mut ProcedureMeasure,
         insertions: &mut Vec<Insertion>,
     ) {
-        let is_jump = |program: &Program, block: BlockId| {
+        let is_jump = |program: &Program, block: CodeBlockId| {
             matches!(&program.blocks[block as usize].exit, CodeExit::Jump { .. })
         };
         let jumps: Vec<usize> =
             (0..facts.blocks.len()).filter(|&at| is_jump(&self.editor.program, facts.blocks[at])).collect();
-        let own = |&block: &BlockId| assemble::size(&self.editor.program, block, None);
+        let own = |&block: &CodeBlockId| assemble::size(&self.editor.program, block, None);
         let inserted: usize = insertions.iter().map(|one| one.instructions.len()).sum();
         let size =
             order.iter().map(own).sum::<u64>() + inserted as u64 + MOST_BEFORE_JUMP * jumps.len() as u64;
@@ -218,7 +218,7 @@ impl Inserter {
     }
 
     /// The routines that follow a procedure with these blocks, if the next ones are too far away.
-    pub fn end_of_part(&mut self, blocks: &[BlockId]) -> Option<CounterRoutines> {
+    pub fn end_of_part(&mut self, blocks: &[CodeBlockId]) -> Option<CounterRoutines> {
         self.part.add(&self.editor.program, blocks).then(|| {
             let next = CounterRoutines::new(&mut self.editor.program);
             std::mem::replace(&mut self.routines, next)

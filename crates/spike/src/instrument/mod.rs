@@ -22,7 +22,7 @@ use crate::layout;
 use crate::optimize;
 use crate::output;
 use crate::profile::IndirectCall;
-use crate::program::{Anchor, BlockId, CodeExit, ExternalCall, LiftedInstruction, Program, Reference};
+use crate::program::{Anchor, CodeBlockId, CodeExit, ExternalCall, LiftedInstruction, Program, Reference};
 use editor::Editor;
 use flow::{Meaning, ProcedureFlow};
 use insert::Inserter;
@@ -37,7 +37,7 @@ pub struct InstrumentationPlan {
     program: Program,
     layout: CodeLayout,
     procedures: Vec<Option<ProcedureMeasure>>,
-    calls: Vec<(BlockId, u32)>,
+    calls: Vec<(CodeBlockId, u32)>,
     /// The offset of the counters of calls of routines.
     call_counters: u32,
     size: u64,
@@ -62,7 +62,7 @@ enum CounterCell {
     /// The one at an offset.
     Offset(u32),
     /// The one of the call of a routine in a block.
-    Call(BlockId),
+    Call(CodeBlockId),
 }
 
 /// Numbers of an instrumented image.
@@ -242,13 +242,13 @@ impl ProcedureMeasure {
     /// The flow of all edges of the procedure with these blocks.
     fn read(
         &self,
-        blocks: &[BlockId],
+        blocks: &[CodeBlockId],
         plan: &InstrumentationPlan,
         assembly: &Assembly,
         cell: impl Fn(u32) -> u64,
     ) -> Vec<u64> {
         let mut flow = vec![0; self.flow.edges.len()];
-        let address = |block: BlockId| assembly.block_addresses[block as usize];
+        let address = |block: CodeBlockId| assembly.block_addresses[block as usize];
         for &(edge, counter) in &self.counters {
             flow[edge] = cell(match counter {
                 CounterCell::Offset(offset) => offset,
@@ -273,7 +273,7 @@ impl ProcedureMeasure {
 
 /// Two calls of routines must not follow each other at once, as the counter of an address is that of 8 bytes.
 fn separate_calls(program: &mut Program, layout: &CodeLayout) {
-    let mut last: Option<BlockId> = None;
+    let mut last: Option<CodeBlockId> = None;
     for &block in layout.fragments.iter().flat_map(|fragment| &fragment.blocks) {
         let begins = program.blocks[block as usize].instructions.first().is_some_and(routine::is_call);
         if let Some(last) = last.filter(|_| begins) {

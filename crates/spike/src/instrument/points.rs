@@ -4,7 +4,7 @@
 use isa::{Flags, InstructionSet, Op, Register};
 
 use crate::program::{
-    BlockId, CodeBlock, CodeExit, GP, LiftedInstruction, Procedure, ProcedureId, Program, Reference,
+    CodeBlock, CodeBlockId, CodeExit, GP, LiftedInstruction, Procedure, ProcedureId, Program, Reference,
 };
 
 use super::registers::callee;
@@ -37,7 +37,7 @@ impl Preserving {
         if !program.may_change(number as u32) {
             return false;
         }
-        let local = |block: BlockId| {
+        let local = |block: CodeBlockId| {
             (program.blocks[block as usize].procedure == number as u32).then(|| numbers[block as usize])
         };
         let (_, after) = valid_pointer(program, self, procedure, local, |_| true);
@@ -49,7 +49,7 @@ impl Preserving {
                     .last()
                     .is_some_and(|last| last.op().is_some_and(|op| op.is(Flags::BRANCH))),
                 exit => {
-                    let is_tail = |to: &BlockId| {
+                    let is_tail = |to: &CodeBlockId| {
                         let other = program.blocks[*to as usize].procedure;
                         other != number as u32 && !self.0[other as usize]
                     };
@@ -62,7 +62,7 @@ impl Preserving {
     }
 }
 
-fn leaves_by_branch(exit: &CodeExit, local: &impl Fn(BlockId) -> Option<usize>) -> bool {
+fn leaves_by_branch(exit: &CodeExit, local: &impl Fn(CodeBlockId) -> Option<usize>) -> bool {
     let is_outside = |target: &crate::program::BranchTarget| target.block().and_then(local).is_none();
     match exit {
         CodeExit::Branch { target, .. } | CodeExit::Conditional { taken: target, .. } => is_outside(target),
@@ -85,7 +85,7 @@ fn valid_pointer(
     program: &Program,
     preserving: &Preserving,
     procedure: &Procedure,
-    local: impl Fn(BlockId) -> Option<usize>,
+    local: impl Fn(CodeBlockId) -> Option<usize>,
     at_entry: impl Fn(usize) -> bool,
 ) -> (Vec<bool>, Vec<bool>) {
     let count = procedure.blocks.len();
@@ -130,8 +130,9 @@ pub fn pointer_after(
         _ => {}
     }
     // What is addressed by the pointer finds it there.
-    let is_base =
-        |one: isa::Instruction| one.op.format() == isa::Format::Memory && one.rb() == GP && one.ra() != GP;
+    let is_base = |one: isa::Instruction| {
+        one.op.format() == isa::InstructionFormat::Memory && one.rb() == GP && one.ra() != GP
+    };
     if isa::decode(instruction.word).is_some_and(is_base) {
         return true;
     }
@@ -158,7 +159,7 @@ impl Points {
         preserving: &Preserving,
         number: ProcedureId,
         is_entry: impl Fn(usize) -> bool,
-        local: impl Fn(BlockId) -> Option<usize>,
+        local: impl Fn(CodeBlockId) -> Option<usize>,
     ) -> Points {
         let procedure = &program.procedures[number as usize];
         let has_pointer = instructions(program, procedure)
@@ -221,7 +222,7 @@ fn lock_effect<'a>(instructions: impl Iterator<Item = &'a LiftedInstruction>) ->
 fn locks(
     program: &Program,
     procedure: &Procedure,
-    local: impl Fn(BlockId) -> Option<usize>,
+    local: impl Fn(CodeBlockId) -> Option<usize>,
 ) -> (Vec<bool>, Vec<bool>, Vec<bool>) {
     let count = procedure.blocks.len();
     let block = |at: usize| -> &CodeBlock { &program.blocks[procedure.blocks[at] as usize] };

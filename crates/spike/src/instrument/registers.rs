@@ -6,8 +6,8 @@
 use isa::{Flags, InstructionSet, Op, Register};
 
 use crate::program::{
-    BlockId, CodeBlock, CodeExit, GP, LiftedInstruction, PV, Procedure, ProcedureId, Program, RA, Reference,
-    SP,
+    CodeBlock, CodeBlockId, CodeExit, GP, LiftedInstruction, PV, Procedure, ProcedureId, Program, RA,
+    Reference, SP,
 };
 
 /// A set of integer registers, one bit each.
@@ -124,7 +124,7 @@ impl BlockLiveness {
         program: &Program,
         overwritten: &Overwritten,
         procedure: ProcedureId,
-        local: impl Fn(BlockId) -> Option<usize>,
+        local: impl Fn(CodeBlockId) -> Option<usize>,
     ) -> BlockLiveness {
         let one = &program.procedures[procedure as usize];
         let own = overwritten.0[procedure as usize];
@@ -154,7 +154,7 @@ impl BlockLiveness {
         program: &Program,
         overwritten: &Overwritten,
         block: &CodeBlock,
-        local: impl Fn(BlockId) -> Option<usize>,
+        local: impl Fn(CodeBlockId) -> Option<usize>,
     ) -> Vec<Set> {
         let mut live = self.after(block, local);
         let mut all = vec![live; block.instructions.len() + 1];
@@ -165,8 +165,8 @@ impl BlockLiveness {
         all
     }
 
-    fn after(&self, block: &CodeBlock, local: impl Fn(BlockId) -> Option<usize>) -> Set {
-        let at = |to: BlockId| self.at_block(local(to));
+    fn after(&self, block: &CodeBlock, local: impl Fn(CodeBlockId) -> Option<usize>) -> Set {
+        let at = |to: CodeBlockId| self.at_block(local(to));
         let branch = |branch: &LiftedInstruction| {
             isa::Alpha.summary(branch.word).map_or((ALL, 0), |one| (set(one.read), set(one.written)))
         };

@@ -12,15 +12,15 @@ use super::registers::{CANDIDATES, Set};
 use crate::assemble::Fragment;
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, BlockId, BranchTarget, CodeBlock, CodeExit, Frozen, ImageCounter, LiftedInstruction, NO_ORIGIN,
-    ProcedureId, Program, Reference, SP, ZERO,
+    Anchor, BranchTarget, CodeBlock, CodeBlockId, CodeExit, Frozen, ImageCounter, LiftedInstruction,
+    NO_ORIGIN, ProcedureId, Program, Reference, SP, ZERO,
 };
 use crate::unwind::NO_ROW;
 
 /// A routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Routine {
-    block: BlockId,
+    block: CodeBlockId,
     /// The register with the return address.
     link: u8,
     /// The registers that it uses.

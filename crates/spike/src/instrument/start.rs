@@ -13,7 +13,7 @@ use crate::elf::Elf;
 use crate::error::Problem;
 use crate::layout::ALIGN;
 use crate::program::{
-    Anchor, BlockId, BranchTarget, CodeBlock, CodeExit, CounterSegment, Frozen, ImageCounter,
+    Anchor, BranchTarget, CodeBlock, CodeBlockId, CodeExit, CounterSegment, Frozen, ImageCounter,
     LiftedInstruction, PV, Procedure, ProcedureId, Program, Reference, SP, ZERO,
 };
 use crate::unwind::NO_ROW;
@@ -122,7 +122,7 @@ pub fn add(program: &mut Program, layout: &mut CodeLayout, file: &MappedFile) ->
 }
 
 /// The code, which continues with the block `original`.
-fn add_block(program: &mut Program, original: BlockId, file: &MappedFile) -> BlockId {
+fn add_block(program: &mut Program, original: CodeBlockId, file: &MappedFile) -> CodeBlockId {
     let procedure = program.procedures.len() as ProcedureId;
     let mut writer = StartWriter::default();
     match writer.all(file).and_then(|()| writer.address(PV, original)) {
@@ -315,7 +315,7 @@ impl StartWriter {
     }
 
     /// Sets a register to the address of a block: pv, by which procedures find their global pointer.
-    fn address(&mut self, register: u8, block: BlockId) -> Result<(), EncodeError> {
+    fn address(&mut self, register: u8, block: CodeBlockId) -> Result<(), EncodeError> {
         let counter = |back| ImageCounter { offset: 0, anchor: Anchor::Block(back, block) };
         self.push(encode::branch(Op::Br, register, 0)?);
         let high = encode::memory(Op::Ldah, register, register, 0)?;

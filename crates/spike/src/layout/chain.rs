@@ -3,11 +3,16 @@
 
 use std::collections::HashMap;
 
-use crate::program::{BlockId, CodeExit, Program};
+use crate::program::{CodeBlockId, CodeExit, Program};
 
 /// Orders some blocks of a procedure. The entry, if it is among them, stays first, and the second entry behind it.
-pub fn chain(program: &Program, blocks: &[BlockId], entry: BlockId, second: Option<BlockId>) -> Vec<BlockId> {
-    let position: HashMap<BlockId, usize> = blocks.iter().copied().zip(0..).collect();
+pub fn chain(
+    program: &Program,
+    blocks: &[CodeBlockId],
+    entry: CodeBlockId,
+    second: Option<CodeBlockId>,
+) -> Vec<CodeBlockId> {
+    let position: HashMap<CodeBlockId, usize> = blocks.iter().copied().zip(0..).collect();
     let mut edges = Vec::new();
     for (&block, from) in blocks.iter().zip(0..) {
         let source = &program.blocks[block as usize];

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::assemble::size;
-use crate::program::{BlockId, CodeExit, LENGTH, Program};
+use crate::program::{CodeBlockId, CodeExit, LENGTH, Program};
 
 /// The weight of a jump, against that of a fall-through.
 const JUMP: f64 = 0.1;
@@ -16,7 +16,12 @@ const BACKWARD: f64 = 640.0;
 const LONGEST_CUT: usize = 128;
 
 /// Orders some blocks of a procedure. The entry, if it is among them, stays first, and the second entry behind it.
-pub fn order(program: &Program, blocks: &[BlockId], entry: BlockId, second: Option<BlockId>) -> Vec<BlockId> {
+pub fn order(
+    program: &Program,
+    blocks: &[CodeBlockId],
+    entry: CodeBlockId,
+    second: Option<CodeBlockId>,
+) -> Vec<CodeBlockId> {
     let graph = ExtTspGraph::new(program, blocks, entry, second);
     let mut chains =
         ExtTspChains::new(&graph, second.and_then(|id| blocks.iter().position(|&one| one == id)));
@@ -45,10 +50,15 @@ struct ExtTspGraph {
 }
 
 impl ExtTspGraph {
-    fn new(program: &Program, blocks: &[BlockId], entry: BlockId, second: Option<BlockId>) -> ExtTspGraph {
-        let position: HashMap<BlockId, usize> = blocks.iter().copied().zip(0..).collect();
-        let block = |id: &BlockId| &program.blocks[*id as usize];
-        let edges = |id: &BlockId| {
+    fn new(
+        program: &Program,
+        blocks: &[CodeBlockId],
+        entry: CodeBlockId,
+        second: Option<CodeBlockId>,
+    ) -> ExtTspGraph {
+        let position: HashMap<CodeBlockId, usize> = blocks.iter().copied().zip(0..).collect();
+        let block = |id: &CodeBlockId| &program.blocks[*id as usize];
+        let edges = |id: &CodeBlockId| {
             let may_follow = !matches!(block(id).exit, CodeExit::Jump { .. });
             let inner = block(id).edges().into_iter().filter(|edge| edge.1 > 0);
             let inner = inner.filter(|edge| edge.0 != entry && Some(edge.0) != second);

@@ -15,7 +15,7 @@ pub use split::threshold;
 
 use crate::assemble::{CodeLayout, Fragment, size};
 use crate::profile::IndirectCall;
-use crate::program::{BlockId, LENGTH, ProcedureId, Program};
+use crate::program::{CodeBlockId, LENGTH, ProcedureId, Program};
 
 /// Bytes of which the addresses of procedures are multiples, as the compiler aligns them.
 pub const ALIGN: u64 = 16;
@@ -97,11 +97,11 @@ pub fn layout(program: &Program, calls: &[IndirectCall], steps: LayoutSteps) -> 
         // Calls within the image pass by the computation of the global pointer, which yet stays before the rest: debuggers,
         // linkers and the engine rely on the distance of 8 bytes between both entries.
         let second = program.second_entry(number);
-        let is_hot = |block: &BlockId| {
+        let is_hot = |block: &CodeBlockId| {
             let counted = second.filter(|_| *block == entry).unwrap_or(*block);
             program.blocks[counted as usize].count > threshold
         };
-        let (mut warm, mut rest): (Vec<BlockId>, Vec<BlockId>) =
+        let (mut warm, mut rest): (Vec<CodeBlockId>, Vec<CodeBlockId>) =
             match steps.split && fragment.blocks.iter().any(is_hot) {
                 true => fragment.blocks.iter().copied().partition(is_hot),
                 false => (fragment.blocks.clone(), Vec::new()),
@@ -176,9 +176,9 @@ fn fragment_size(program: &Program, fragment: &Fragment) -> u64 {
 }
 
 /// Checks that a layout has each of these blocks once.
-pub fn is_complete(layout: &CodeLayout, blocks: impl IntoIterator<Item = BlockId>) -> bool {
-    let all: Vec<BlockId> =
+pub fn is_complete(layout: &CodeLayout, blocks: impl IntoIterator<Item = CodeBlockId>) -> bool {
+    let all: Vec<CodeBlockId> =
         layout.fragments.iter().flat_map(|fragment| fragment.blocks.iter().copied()).collect();
-    let distinct: HashSet<BlockId> = all.iter().copied().collect();
+    let distinct: HashSet<CodeBlockId> = all.iter().copied().collect();
     distinct.len() == all.len() && blocks.into_iter().all(|block| distinct.contains(&block))
 }

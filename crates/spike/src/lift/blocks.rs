@@ -10,8 +10,8 @@ use crate::exceptions::Located;
 use crate::lift::extents::Extent;
 use crate::lift::relocations::{AddressHalf, FoundRelocations};
 use crate::program::{
-    Base, BlockId, BranchTarget, CodeBlock, CodeExit, CodeExtent, Frozen, GlobalPointer, LiftedInstruction,
-    PV, Procedure, ProcedureId, Program, Reference, ZERO,
+    Base, BranchTarget, CodeBlock, CodeBlockId, CodeExit, CodeExtent, Frozen, GlobalPointer,
+    LiftedInstruction, PV, Procedure, ProcedureId, Program, Reference, ZERO,
 };
 use crate::unwind::UnwindingTables;
 
@@ -80,7 +80,7 @@ pub fn build(
         let mut start = extent.start;
         while start < extent.end {
             let end = (start + 1..extent.end).find(|&index| leaders[index as usize]).unwrap_or(extent.end);
-            own.push(blocks.len() as BlockId);
+            own.push(blocks.len() as CodeBlockId);
             let block = builder.block(number, extent, start, end)?;
             blocks.push(block);
             start = end;
@@ -208,7 +208,7 @@ impl Builder<'_> {
         Ok(CodeBlock { procedure, instructions, exit, is_address_taken: false, call_site: None, count: 0 })
     }
 
-    fn exit(&self, instructions: &mut Vec<LiftedInstruction>, next: Option<BlockId>) -> CodeExit {
+    fn exit(&self, instructions: &mut Vec<LiftedInstruction>, next: Option<CodeBlockId>) -> CodeExit {
         let onward = next.map_or(CodeExit::Leave, CodeExit::Next);
         let Some(last) = instructions.last_mut() else { return onward };
         let Some(one) = isa::decode(last.word).filter(|one| one.op.is(Flags::BRANCH)) else { return onward };

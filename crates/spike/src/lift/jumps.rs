@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use isa::{InstructionSet, Op, Register};
 
 use crate::lift::relocations::FoundRelocations;
-use crate::program::{BlockId, CodeExit, Frozen, GP, LiftedInstruction, PV, ProcedureId, Program, Reference};
+use crate::program::{
+    CodeBlockId, CodeExit, Frozen, GP, LiftedInstruction, PV, ProcedureId, Program, Reference,
+};
 
 /// The definition of the register of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ enum Definition {
 /// Gives indirect jumps their targets, makes tail calls leave their procedure, and freezes the procedures in which neither
 /// is certain.
 pub fn resolve(program: &mut Program, found: &FoundRelocations) {
-    let mut targets: HashMap<ProcedureId, Vec<BlockId>> = HashMap::new();
+    let mut targets: HashMap<ProcedureId, Vec<CodeBlockId>> = HashMap::new();
     for reference in &program.data {
         let procedure = program.blocks[reference.target as usize].procedure;
         if program.procedures[procedure as usize].blocks.first() != Some(&reference.target) {
@@ -60,7 +62,7 @@ pub fn resolve(program: &mut Program, found: &FoundRelocations) {
 fn definition(
     program: &Program,
     procedure: ProcedureId,
-    block: BlockId,
+    block: CodeBlockId,
     found: &FoundRelocations,
 ) -> Definition {
     let instructions = &program.blocks[block as usize].instructions;

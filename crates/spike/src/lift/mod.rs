@@ -13,7 +13,7 @@ use object::elf;
 use crate::elf::{Elf, ElfSection};
 use crate::error::Problem;
 use crate::exceptions;
-use crate::program::{BlockId, CodeExtent, DataForm, DataReference, Program, Reference};
+use crate::program::{CodeBlockId, CodeExtent, DataForm, DataReference, Program, Reference};
 use crate::unwind::UnwindingTables;
 
 /// The section whose code stays where it is: it is reached through the global offset table only.
@@ -135,7 +135,7 @@ fn mark_address_taken(program: &mut Program, found: &relocations::FoundRelocatio
         called.into_iter().chain(block.exit.successors()).map(move |target| (block.procedure, target))
     });
     let is_other =
-        |&(procedure, target): &(u32, BlockId)| program.blocks[target as usize].procedure != procedure;
+        |&(procedure, target): &(u32, CodeBlockId)| program.blocks[target as usize].procedure != procedure;
     let entered = entered.filter(is_other).map(|(_, target)| target);
     for block in taken.into_iter().chain(data).chain(entered).collect::<Vec<_>>() {
         program.blocks[block as usize].is_address_taken = true;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use events::record::{Entries, Entry, Mark, RecordShape};
-use events::{Block, BlockId, Consumer, Image, Thread};
+use events::{Block, BlockId, Consumer, MappedImage, Thread};
 use isa::Alpha;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ struct CountedBlock {
 }
 
 impl Consumer for EdgeCounter {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.counts.images.push((image.path.clone(), image.bias));
     }
 

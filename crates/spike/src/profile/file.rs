@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{ProcedureProfile, Profile, VERSION};
+use super::{ImageProfiles, ProcedureProfile, VERSION};
 use crate::Error;
 
 /// No run executes as many blocks. Counts below it can be multiplied by the length of a block, or by 100.
@@ -17,17 +17,17 @@ pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-impl Profile {
+impl ImageProfiles {
     /// A profile of these images.
-    pub fn new(images: Vec<super::ImageProfile>) -> Profile {
-        Profile { version: VERSION, images }
+    pub fn new(images: Vec<super::ImageProfile>) -> ImageProfiles {
+        ImageProfiles { version: VERSION, images }
     }
 
     /// Reads a file.
-    pub fn open(path: &Path) -> Result<Profile, Error> {
+    pub fn open(path: &Path) -> Result<ImageProfiles, Error> {
         let failed = |problem: String| Error::Profile { path: path.into(), problem };
         let bytes = read(path).map_err(failed)?;
-        let profile = Profile::decode(&bytes).map_err(|error| {
+        let profile = ImageProfiles::decode(&bytes).map_err(|error| {
             failed(format!("is not a profile ({error}); pathlength spike profile -o FILE PROGRAM makes one"))
         })?;
         if profile.version != VERSION {
@@ -55,12 +55,12 @@ impl Profile {
     }
 
     /// Reads the contents of a file.
-    pub fn decode(bytes: &[u8]) -> serde_json::Result<Profile> {
+    pub fn decode(bytes: &[u8]) -> serde_json::Result<ImageProfiles> {
         serde_json::from_slice(bytes)
     }
 
     /// Adds another profile. Images with the same code are one.
-    pub fn merge(mut self, other: Profile) -> Profile {
+    pub fn merge(mut self, other: ImageProfiles) -> ImageProfiles {
         self.version = VERSION;
         for image in other.images {
             match self.images.iter_mut().find(|one| one.code == image.code && one.name == image.name) {

@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 
 /// Executions of the blocks and edges of some images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct ImageProfiles {
     /// The version of the format.
     pub version: u32,
     /// The images.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::BlockShape;
-use crate::program::{BlockId, CodeExit, GP, LiftedInstruction, Procedure, Program, Reference};
+use crate::program::{CodeBlockId, CodeExit, GP, LiftedInstruction, Procedure, Program, Reference};
 
 /// A 64-bit FNV-1a hash: files hold it, so that it must not change with the compiler.
 struct Fnv(u64);
@@ -26,7 +26,7 @@ impl Fnv {
 
 /// The signature of a procedure: a hash of its flow graph, not of its instructions, so that small changes leave it as it is.
 pub fn signature(program: &Program, procedure: &Procedure) -> u64 {
-    let number: HashMap<BlockId, u32> = procedure.blocks.iter().copied().zip(0..).collect();
+    let number: HashMap<CodeBlockId, u32> = procedure.blocks.iter().copied().zip(0..).collect();
     let mut hash = Fnv::NEW;
     for &block in &procedure.blocks {
         let block = &program.blocks[block as usize];
@@ -54,8 +54,8 @@ pub fn code(program: &Program) -> String {
 
 /// The shapes of the blocks of a procedure.
 pub fn shapes(program: &Program, procedure: &Procedure) -> Vec<BlockShape> {
-    let number: HashMap<BlockId, u32> = procedure.blocks.iter().copied().zip(0..).collect();
-    let shape = |&id: &BlockId| {
+    let number: HashMap<CodeBlockId, u32> = procedure.blocks.iter().copied().zip(0..).collect();
+    let shape = |&id: &CodeBlockId| {
         let block = &program.blocks[id as usize];
         let branch = match &block.exit {
             CodeExit::Branch { branch, .. } | CodeExit::Conditional { branch, .. } => Some(branch),
@@ -77,9 +77,9 @@ pub fn shapes(program: &Program, procedure: &Procedure) -> Vec<BlockShape> {
 fn variable_bits(instruction: &LiftedInstruction) -> u32 {
     let Some(one) = isa::decode(instruction.word) else { return 0 };
     match one.op.format() {
-        isa::Format::Branch => 0x1f_ffff,
-        isa::Format::MemoryJump => 0x3fff,
-        isa::Format::Memory
+        isa::InstructionFormat::Branch => 0x1f_ffff,
+        isa::InstructionFormat::MemoryJump => 0x3fff,
+        isa::InstructionFormat::Memory
             if one.rb() == GP || one.ra() == GP || instruction.reference != Reference::None =>
         {
             0xffff

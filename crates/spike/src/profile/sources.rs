@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{EdgeCounts, ImageProfile, Profile, read};
+use super::{EdgeCounts, ImageProfile, ImageProfiles, read};
 use crate::error::Error;
 use crate::instrument::InstrumentationPlan;
 use crate::{counts, optimize};
@@ -23,7 +23,7 @@ impl ImageProfile {
 
 impl EdgeCounts {
     /// The profiles of the images that can be optimized, and why the others cannot.
-    pub fn profile(&self) -> (Profile, Vec<Error>) {
+    pub fn profile(&self) -> (ImageProfiles, Vec<Error>) {
         let (mut images, mut left_out) = (Vec::new(), Vec::new());
         for path in self.images() {
             match self.of_image(&path) {
@@ -31,7 +31,7 @@ impl EdgeCounts {
                 Err(error) => left_out.push(error),
             }
         }
-        (Profile::new(images), left_out)
+        (ImageProfiles::new(images), left_out)
     }
 
     fn of_image(&self, path: &Path) -> Result<ImageProfile, Error> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::program::{BlockId, Program};
+use crate::program::{CodeBlockId, Program};
 
 /// The flow graph of some blocks. Node 0 stands before all entries.
 struct LoopGraph {
@@ -13,7 +13,7 @@ struct LoopGraph {
 }
 
 /// The average trip count of the most frequently executed loop, if a loop was executed.
-pub fn trip_count(program: &Program, blocks: &[BlockId]) -> Option<f64> {
+pub fn trip_count(program: &Program, blocks: &[CodeBlockId]) -> Option<f64> {
     let graph = LoopGraph::new(program, blocks);
     let order = graph.reverse_postorder();
     let dominators = graph.dominators(&order);
@@ -34,8 +34,8 @@ pub fn trip_count(program: &Program, blocks: &[BlockId]) -> Option<f64> {
 }
 
 impl LoopGraph {
-    fn new(program: &Program, blocks: &[BlockId]) -> LoopGraph {
-        let nodes: HashMap<BlockId, usize> = blocks.iter().copied().zip(1..).collect();
+    fn new(program: &Program, blocks: &[CodeBlockId]) -> LoopGraph {
+        let nodes: HashMap<CodeBlockId, usize> = blocks.iter().copied().zip(1..).collect();
         let mut graph = LoopGraph {
             after: vec![Vec::new(); blocks.len() + 1],
             before: vec![Vec::new(); blocks.len() + 1],

@@ -17,27 +17,27 @@ pub fn proved(report: &ComparisonReport) -> Table {
         ]);
     }
     table.total_row(vec![Value::Text("total".into()), count(report.procedures.len() as u64), Value::Missing]);
-    for (name, difference) in unproved(&report.procedures).take(MOST_PLACES) {
+    for (name, difference) in unproved(&report.procedures).take(MOST_LISTED) {
         let (old, new) = difference.at;
         table.notes.push(format!(
             "{name} is not proved: at {new:#x} (in the original {old:#x}), {}. Show the path with --by procedure.",
             difference.reason
         ));
     }
-    for place in report.data.iter().take(MOST_PLACES) {
-        table.notes.push(format!("The data at {place:#x} is not that of the original."));
+    for address in report.data.iter().take(MOST_LISTED) {
+        table.notes.push(format!("The data at {address:#x} is not that of the original."));
     }
     table
 }
 
 /// Differences that are listed.
-const MOST_PLACES: usize = 20;
+const MOST_LISTED: usize = 20;
 
 fn unproved(procedures: &[CheckedProcedure]) -> impl Iterator<Item = (&str, &Difference)> {
     procedures.iter().filter_map(|one| Some((one.name.as_str(), &one.difference.as_ref()?.1)))
 }
 
-/// The places that could not be proved, with the path to each.
+/// The program points that could not be proved, with the path to each.
 pub fn differences(report: &ComparisonReport) -> Table {
     let columns = [
         ("procedure", Kind::Text),

@@ -140,7 +140,7 @@ fn add_notes(table: &mut Table, found: &Reconstruction, state: LogState) {
     table.notes.push(note + ". Procedures that could not be patched, and other images, are not included.");
     let told = [
         (found.torn, "records were never completed, because their threads were killed"),
-        (found.foreign, "records are of no place in the images: the log is damaged"),
+        (found.foreign, "records are of no record point of the images: the log is damaged"),
         (
             found.interruptions,
             "times control went elsewhere than the code says: to the handler of a signal, or records are missing",

@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use isa::{Flags, Format, InstructionSet, Op, Register};
+use isa::{Flags, InstructionFormat, InstructionSet, Op, Register};
 
 /// Whether what an instruction does is the same for what comes after it. `code` has the original words.
 pub fn is_harmless(code: &[u32], index: usize, new: u32) -> bool {
     let (Some(old), Some(other)) = (isa::decode(code[index]), isa::decode(new)) else { return false };
-    let is_jump = |one: isa::Instruction| one.op.format() == Format::MemoryJump;
+    let is_jump = |one: isa::Instruction| one.op.format() == InstructionFormat::MemoryJump;
     // The hint of a jump.
     if is_jump(old) && is_jump(other) && (old.word ^ new) & 0xffff_c000 == 0 {
         return true;
@@ -24,12 +24,12 @@ pub fn is_harmless(code: &[u32], index: usize, new: u32) -> bool {
         });
     }
     // A branch to instructions that do nothing, before those of the old target.
-    if old.op == other.op && old.op.format() == Format::Branch && old.ra() == other.ra() {
+    if old.op == other.op && old.op.format() == InstructionFormat::Branch && old.ra() == other.ra() {
         let target = |one: isa::Instruction| index as i64 + 1 + i64::from(one.displacement() / 4);
         return destination(code, target(old)) == destination(code, target(other));
     }
     let has_effect = |one: isa::Instruction| {
-        one.op.is(Flags::STORE) || one.op.is(Flags::BRANCH) || one.op.format() == Format::Pal
+        one.op.is(Flags::STORE) || one.op.is(Flags::BRANCH) || one.op.format() == InstructionFormat::Pal
     };
     if has_effect(old) || has_effect(other) {
         return false;
@@ -86,7 +86,11 @@ fn is_dead(code: &[u32], from: usize, register: Register) -> bool {
         }
         let is_call = one.op.is(Flags::CALL);
         let is_return = one.op.is(Flags::RETURN);
-        if is_call || is_return || one.op.format() == Format::MemoryJump || one.op.format() == Format::Pal {
+        if is_call
+            || is_return
+            || one.op.format() == InstructionFormat::MemoryJump
+            || one.op.format() == InstructionFormat::Pal
+        {
             // A procedure called through a pointer computes the global pointer at its entry, and the caller again after the return.
             let is_recomputed = register == Register::Integer(29) && one.op != Op::Bsr;
             if !is_recomputed && !is_free(register, is_return) {
@@ -97,7 +101,7 @@ fn is_dead(code: &[u32], from: usize, register: Register) -> bool {
         if summary.written.contains(&Some(register)) {
             continue;
         }
-        let is_branch = one.op.format() == Format::Branch;
+        let is_branch = one.op.format() == InstructionFormat::Branch;
         if is_branch {
             open.extend(usize::try_from(at as i64 + 1 + i64::from(one.displacement() / 4)));
         }

@@ -126,8 +126,8 @@ const PLANTS: [(&str, Plant); 6] = [
     ("other register", |word, random| {
         let one = flags(word)?;
         let shift = [21, 16, 0][random as usize % 3];
-        let has_rc = one.op.format() == isa::Format::Operate;
-        if shift == 0 && !has_rc || one.op.format() == isa::Format::Branch && shift == 16 {
+        let has_rc = one.op.format() == isa::InstructionFormat::Operate;
+        if shift == 0 && !has_rc || one.op.format() == isa::InstructionFormat::Branch && shift == 16 {
             return None;
         }
         if shift == 16 && one.literal().is_some() {
@@ -137,7 +137,7 @@ const PLANTS: [(&str, Plant); 6] = [
     }),
     ("other displacement", |word, random| {
         let one = flags(word)?;
-        let is_memory = one.op.format() == isa::Format::Memory;
+        let is_memory = one.op.format() == isa::InstructionFormat::Memory;
         is_memory.then_some(word & 0xffff_0000 | (word + (8 << (random % 3))) & 0xffff)
     }),
     ("other sense of a branch", |word, _| {
@@ -146,13 +146,13 @@ const PLANTS: [(&str, Plant); 6] = [
     }),
     ("other target of a branch", |word, random| {
         let one = flags(word)?;
-        let is_branch = one.op.format() == isa::Format::Branch;
+        let is_branch = one.op.format() == isa::InstructionFormat::Branch;
         is_branch.then_some(word & 0xffe0_0000 | (word + 1 + random % 3) & 0x1f_ffff)
     }),
     ("other operation", |word, random| {
         let one = flags(word)?;
         let other = word ^ 1 << (5 + random % 7);
-        let is_operation = one.op.format() == isa::Format::Operate;
+        let is_operation = one.op.format() == isa::InstructionFormat::Operate;
         (is_operation && isa::decode(other).is_some()).then_some(other)
     }),
 ];

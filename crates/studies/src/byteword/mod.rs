@@ -16,7 +16,7 @@ use workloads::build::Build;
 pub use self::result::{Mode, ModeResult, Study, StudyRun};
 pub use self::schemes::{SCHEMES, Scheme, SchemeTime};
 pub use self::server::{ServerStudy, ServerStudySettings, byteword_server};
-use self::setting::Setting;
+use self::setting::BytewordSetting;
 pub use self::setting::StudySettings;
 use crate::Error;
 use crate::database::{DatabaseBuilds, StudyProgress};
@@ -58,7 +58,7 @@ pub fn byteword(options: &StudySettings, progress: &(dyn Fn(StudyProgress) + Syn
     let database = DatabaseBuilds::prepare("tpcb", &options.build, &options.sysroot, progress)?;
     let mut modes = Vec::new();
     for &mode in &options.modes {
-        let setting = Setting { mode, database: &database };
+        let setting = BytewordSetting { mode, database: &database };
         progress(StudyProgress::Running(mode.name));
         let runs = setting.count(progress)?;
         progress(StudyProgress::Timing(mode.name));

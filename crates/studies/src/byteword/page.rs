@@ -2,7 +2,7 @@
 //! evidence in the paper's order.
 
 use analysis::paper;
-use report::{Arrangement, Block, Chart, Error, Figure, Page, Section};
+use report::{Arrangement, Chart, Error, Page, PageBlock, PageFigure, PageSection};
 use table::Table;
 
 use super::{ModeResult, Study, schemes, tables};
@@ -53,25 +53,28 @@ fn lead(study: &Study) -> Vec<String> {
     ]
 }
 
-fn figures(study: &Study) -> Vec<Figure> {
+fn figures(study: &Study) -> Vec<PageFigure> {
     let first = &study.modes[0];
     let [a, b] = first.runs.each_ref().map(tables::geometric_mean);
     let mut figures = vec![
-        Figure {
+        PageFigure {
             value: thousands(a),
             label: format!("instructions a transaction in the *original* build ({})", first.mode.name),
         },
-        Figure { value: thousands(b), label: "in the *byte/word* build, for the same transactions".into() },
+        PageFigure {
+            value: thousands(b),
+            label: "in the *byte/word* build, for the same transactions".into(),
+        },
     ];
     let library = |build: usize| study.statics[build].iter().find(|image| image.image.contains("sqlite"));
     if let (Some(original), Some(byte_word)) = (library(0), library(1)) {
         let change = 100.0 * (byte_word.text_bytes as f64 / original.text_bytes as f64 - 1.0);
-        figures.push(Figure { value: signed(change), label: "size of SQLite's machine code".into() });
+        figures.push(PageFigure { value: signed(change), label: "size of SQLite's machine code".into() });
     }
     let paper = tables::paper_lengths();
     if let Some((mode, a, b)) = paper.iter().find(|(mode, ..)| *mode == first.mode.name) {
         let change = 100.0 * (*b as f64 / *a as f64 - 1.0);
-        figures.push(Figure {
+        figures.push(PageFigure {
             value: signed(change),
             label: format!("instructions a transaction in 1997, on SQL Server ({mode})"),
         });
@@ -112,7 +115,7 @@ fn answer_chart(study: &Study) -> Result<Chart, Error> {
     ))
 }
 
-fn sections(study: &Study) -> Result<Vec<Section>, Error> {
+fn sections(study: &Study) -> Result<Vec<PageSection>, Error> {
     let mut sections = vec![path_lengths(study)?, in_time(study)?, groups(study)?];
     for result in &study.modes {
         sections.push(mode(result)?);
@@ -121,15 +124,15 @@ fn sections(study: &Study) -> Result<Vec<Section>, Error> {
     Ok(sections)
 }
 
-fn section(heading: impl Into<String>, blocks: Vec<Block>) -> Section {
-    Section { heading: heading.into(), blocks }
+fn section(heading: impl Into<String>, blocks: Vec<PageBlock>) -> PageSection {
+    PageSection { heading: heading.into(), blocks }
 }
 
-fn paragraph(text: impl Into<String>) -> Block {
-    Block::Paragraph(text.into())
+fn paragraph(text: impl Into<String>) -> PageBlock {
+    PageBlock::Paragraph(text.into())
 }
 
-fn path_lengths(study: &Study) -> Result<Section, Error> {
+fn path_lengths(study: &Study) -> Result<PageSection, Error> {
     let mut blocks = Vec::new();
     for result in &study.modes {
         blocks.push(paragraph(format!("**{}**: {}.", result.mode.name, result.mode.meaning)));
@@ -140,17 +143,17 @@ fn path_lengths(study: &Study) -> Result<Section, Error> {
          end of each run the program checked that the balances of accounts, tellers and branches and the history \
          agree.",
     ));
-    blocks.push(Block::Table(tables::answer(study)));
-    blocks.push(Block::Table(tables::lengths(study)));
+    blocks.push(PageBlock::Table(tables::answer(study)));
+    blocks.push(PageBlock::Table(tables::lengths(study)));
     let strip = report::strip(&tables::transactions(study), "run", "instructions")?;
-    blocks.push(Block::Chart(strip.titled("transactions-chart", "Every transaction measured").captioned(
+    blocks.push(PageBlock::Chart(strip.titled("transactions-chart", "Every transaction measured").captioned(
         "A dot is a transaction. The same transactions run in both builds; those to the right did more work, such \
          as starting a new page of the history.",
     )));
     Ok(section("Path lengths", blocks))
 }
 
-fn in_time(study: &Study) -> Result<Section, Error> {
+fn in_time(study: &Study) -> Result<PageSection, Error> {
     let relative = schemes::relative(study);
     let columns: Vec<&str> = relative.columns[1..].iter().map(|column| column.name.as_str()).collect();
     let chart = report::bars(&relative, "scheme", &columns, Arrangement::Grouped)?
@@ -172,22 +175,22 @@ fn in_time(study: &Study) -> Result<Section, Error> {
              has the instructions; and the same build under **emulation**, on a processor that has not, where each of \
              them traps to the operating system.",
         ),
-        Block::Chart(chart),
-        Block::Table(schemes::throughput(study)),
-        Block::Chart(cycles),
-        Block::Table(schemes::causes(study)),
+        PageBlock::Chart(chart),
+        PageBlock::Table(schemes::throughput(study)),
+        PageBlock::Chart(cycles),
+        PageBlock::Table(schemes::causes(study)),
     ];
     if let Some(table) = schemes::disks(study) {
         blocks.push(paragraph(
             "Scaled transactions also wait for disks. With the single disk of the prototype all schemes are as fast as \
              that disk (so the paper measured only the cached mode); with enough disks the processor decides again.",
         ));
-        blocks.push(Block::Table(table));
+        blocks.push(PageBlock::Table(table));
     }
     Ok(section("In time: the three schemes", blocks))
 }
 
-fn groups(study: &Study) -> Result<Section, Error> {
+fn groups(study: &Study) -> Result<PageSection, Error> {
     let table = tables::groups(study);
     let columns: Vec<&str> = table.columns[1..].iter().map(|column| column.name.as_str()).collect();
     let chart = report::shares(&table, "group", &columns)?;
@@ -199,12 +202,12 @@ fn groups(study: &Study) -> Result<Section, Error> {
     Ok(section(
         "Which kinds of instructions, and where",
         vec![
-            Block::Chart(chart),
-            Block::Table(table),
+            PageBlock::Chart(chart),
+            PageBlock::Table(table),
             paragraph(
                 "As in 1997 the C library was not rebuilt: its part of a transaction is the same in both builds.",
             ),
-            Block::Table(images),
+            PageBlock::Table(images),
         ],
     ))
 }
@@ -219,7 +222,7 @@ fn charted(table: &Table) -> Table {
     table
 }
 
-fn mode(result: &ModeResult) -> Result<Section, Error> {
+fn mode(result: &ModeResult) -> Result<PageSection, Error> {
     let name = result.mode.name;
     let (instructions, functions) = (tables::instructions(result), tables::functions(result));
     let mut by_change = instructions.clone();
@@ -238,46 +241,46 @@ fn mode(result: &ModeResult) -> Result<Section, Error> {
     Ok(section(
         format!("A {name} transaction, instruction by instruction"),
         vec![
-            Block::Chart(instruction_chart),
-            Block::Table(instructions),
-            Block::Chart(function_chart),
-            Block::Table(functions),
+            PageBlock::Chart(instruction_chart),
+            PageBlock::Table(instructions),
+            PageBlock::Chart(function_chart),
+            PageBlock::Table(functions),
         ],
     ))
 }
 
-fn input_output(study: &Study) -> Section {
-    let mut blocks = vec![Block::Table(tables::system_calls(study))];
+fn input_output(study: &Study) -> PageSection {
+    let mut blocks = vec![PageBlock::Table(tables::system_calls(study))];
     if let Some(table) = tables::scaled_minus_cached(study) {
         blocks.push(paragraph(
             "The additional work of a scaled transaction, compared with a cached one: mostly, making room for a page in \
              the cache and reading it.",
         ));
-        blocks.push(Block::Table(table));
+        blocks.push(PageBlock::Table(table));
     }
     section("Input and output", blocks)
 }
 
-fn images(study: &Study) -> Result<Section, Error> {
+fn images(study: &Study) -> Result<PageSection, Error> {
     let [original, byte_word] = &study.statics;
     let counts = original.iter().chain(byte_word).map(|image| image.functions).sum::<u64>();
     let mut blocks = vec![paragraph(format!(
         "The images as they lie in their files, executed or not. *Text* is all executable sections; *code* is what \
          lies in functions ({counts} in both builds together), padding left out."
     ))];
-    blocks.extend(tables::images(study).into_iter().map(Block::Table));
+    blocks.extend(tables::images(study).into_iter().map(PageBlock::Table));
     Ok(section("The code in the images", blocks))
 }
 
 /// The tables of the paper itself.
-pub(super) fn paper_tables() -> Section {
+pub(super) fn paper_tables() -> PageSection {
     let mut blocks = vec![paragraph(
         "The figures of the paper (D. P. Hunter and E. B. Betts, *Measured Effects of Adding Byte and Word \
          Instructions to the Alpha Architecture*, Digital Technical Journal, 1997), run through the code that made \
          the tables above. Where one of its tables follows from another, what follows was compared with what was \
          printed.",
     )];
-    blocks.push(Block::Table(paper::findings()));
-    blocks.extend(paper::tables().into_iter().map(Block::Table));
+    blocks.push(PageBlock::Table(paper::findings()));
+    blocks.extend(paper::tables().into_iter().map(PageBlock::Table));
     section("The paper's own tables", blocks)
 }

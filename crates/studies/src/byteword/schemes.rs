@@ -5,7 +5,7 @@ use machine::{Cause, Cycles, Demand, Machine, Storage, TimingModel, WarmUp};
 use serde::{Deserialize, Serialize};
 use table::{Kind, Table, Value};
 
-use super::{Error, ModeResult, Setting, Study, StudyRun};
+use super::{BytewordSetting, Error, ModeResult, Study, StudyRun};
 use session::live;
 
 /// A build, and how it is executed.
@@ -91,7 +91,7 @@ impl SchemeTime {
     }
 }
 
-impl Setting<'_> {
+impl BytewordSetting<'_> {
     /// Times the measured transactions in all schemes.
     pub(super) fn time(&self, runs: &[StudyRun; 2]) -> Result<[SchemeTime; 3], Error> {
         let time = |configuration: Configuration, build: usize, _: &mut (dyn FnMut(()) + Send)| {

@@ -11,7 +11,7 @@ use analysis::paper;
 use analysis::profile::{Profile, function_differences};
 use analysis::run_counts::{RunCounts, RunDescription};
 use engine::{ProcessTreeCounts, UnitOfWork};
-use report::{Block, Page, Section};
+use report::{Page, PageBlock, PageSection};
 use table::{Kind, Table, Value};
 
 use super::page::paper_tables;
@@ -268,9 +268,9 @@ impl ServerStudy {
 
     /// The report as a page.
     pub fn page(&self) -> Result<Page, report::Error> {
-        let section = |table: &Table| Section {
+        let section = |table: &Table| PageSection {
             heading: table.title.clone(),
-            blocks: vec![Block::Table(crate::tpcc::top(table))],
+            blocks: vec![PageBlock::Table(crate::tpcc::top(table))],
         };
         Ok(Page {
             title: "The byte and word instructions on a server".into(),

@@ -37,12 +37,12 @@ pub struct StudySettings {
 }
 
 /// What both builds run in.
-pub(super) struct Setting<'a> {
+pub(super) struct BytewordSetting<'a> {
     pub(super) mode: Mode,
     pub(super) database: &'a DatabaseBuilds,
 }
 
-impl Setting<'_> {
+impl BytewordSetting<'_> {
     /// Counts both builds' instructions.
     pub(super) fn count(&self, progress: &(dyn Fn(StudyProgress) + Sync)) -> Result<[StudyRun; 2], Error> {
         let count = |configuration: Configuration, _, tell: &mut (dyn FnMut((u64, Phase)) + Send)| {

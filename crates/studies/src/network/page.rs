@@ -1,6 +1,6 @@
 //! The report of the study as a page.
 
-use report::{Arrangement, Block, Error, Figure, Page, Section};
+use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
 use table::Table;
 
 use super::NetworkStudy;
@@ -60,34 +60,37 @@ fn sent<'s>(study: &'s NetworkStudy, adapter: &str, bits: u32) -> &'s Delivered 
         .expect("every adapter is measured on 64 bits")
 }
 
-fn figure(value: f64, label: &str) -> Figure {
-    Figure { value: table::separated(&format!("{value:.0}")), label: label.into() }
+fn figure(value: f64, label: &str) -> PageFigure {
+    PageFigure { value: table::separated(&format!("{value:.0}")), label: label.into() }
 }
 
 /// A section of a text and tables.
-fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = Table>) -> Section {
-    let blocks = std::iter::once(Block::Paragraph(text.into()));
-    Section { heading: heading.into(), blocks: blocks.chain(tables.into_iter().map(Block::Table)).collect() }
+fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = Table>) -> PageSection {
+    let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
+    PageSection {
+        heading: heading.into(),
+        blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
+    }
 }
 
-fn figure_7(study: &NetworkStudy) -> Result<Section, Error> {
+fn figure_7(study: &NetworkStudy) -> Result<PageSection, Error> {
     let table = tables::figure_7(&study.figure_7);
     let chart = report::lines(&table, "cells", &["32 bits", "64 bits"], "Mb/s")?
         .titled("figure-7-chart", "Mb/s of cells' payloads by the cells of a packet.")
         .captioned(FIGURE_7);
     let mut section = section("Figure 7", DIP, [tables::dip(&study.dip), table]);
-    section.blocks.insert(0, Block::Chart(chart));
+    section.blocks.insert(0, PageBlock::Chart(chart));
     Ok(section)
 }
 
-fn load(study: &NetworkStudy) -> Result<Section, Error> {
+fn load(study: &NetworkStudy) -> Result<PageSection, Error> {
     let table = tables::interrupts_by_load(&study.load);
     let columns = ["no hold-off", "50 us", "200 us", "1 ms"];
     let chart = report::lines(&table, "offered, Mb/s", &columns, "interrupts a packet")?
         .titled("interrupts-chart", "Interrupts for a packet by load and hold-off.")
         .captioned(INTERRUPTS);
     let mut section = section("Interrupts and registers", LOAD, [tables::by_load(&study.load)]);
-    section.blocks.insert(0, Block::Chart(chart));
+    section.blocks.insert(0, PageBlock::Chart(chart));
     Ok(section)
 }
 

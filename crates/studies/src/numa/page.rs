@@ -1,6 +1,6 @@
 //! The report of the study as a page.
 
-use report::{Arrangement, Block, Error, Figure, Page, Section};
+use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
 
 use super::benchmarks::STEPS;
 use super::tables::{self, PRINTED};
@@ -16,7 +16,7 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
     let (unit, title) = (first.benchmark.unit(), first.benchmark.title());
     let [before, after] = [0, last].map(|step| tables::mean(&first.operations(step)));
     let change = first.change(0, last);
-    let figure = |value: f64, label: &str| Figure {
+    let figure = |value: f64, label: &str| PageFigure {
         value: table::separated(&format!("{value:.0}")),
         label: label.into(),
     };
@@ -31,7 +31,7 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
          changed by this script, built and traced again.",
         std::iter::once(tables::steps(&study.benchmarks)).chain(study.benchmarks.iter().map(tables::changes)),
     );
-    changed.blocks.insert(1, Block::Code(CHANGES.into()));
+    changed.blocks.insert(1, PageBlock::Code(CHANGES.into()));
     Ok(Page {
         title: "A server on CC-NUMA".into(),
         headline: format!(
@@ -98,7 +98,10 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
 }
 
 /// A section of a text and tables.
-fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = table::Table>) -> Section {
-    let blocks = std::iter::once(Block::Paragraph(text.into()));
-    Section { heading: heading.into(), blocks: blocks.chain(tables.into_iter().map(Block::Table)).collect() }
+fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = table::Table>) -> PageSection {
+    let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
+    PageSection {
+        heading: heading.into(),
+        blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
+    }
 }

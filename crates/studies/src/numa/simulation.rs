@@ -2,12 +2,11 @@
 
 use std::convert::Infallible;
 
-use analysis::models::{ExecutionPart, Rows};
+use analysis::models::{ExecutionPart, OwnRows};
 use analysis::multiprocessor::{self, MultiprocessorReplay};
-use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::replay::{Replay, ReplayOrder, Selection};
 use analysis::sharing::{self, SharingAnalysis};
-use machine::{Machine, Multiprocessor, Setting, SharingClass, WarmUp};
+use machine::{Machine, MachineSetting, Multiprocessor, SharingClass};
 use table::{Table, Value};
 use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
@@ -111,7 +110,7 @@ impl NumaCase {
     }
 
     fn machine(&self) -> Result<Machine, String> {
-        let settings: Vec<Setting> =
+        let settings: Vec<MachineSetting> =
             self.settings.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         Machine::find_with(self.machine, &settings).map_err(|error| error.to_string())
     }
@@ -148,14 +147,11 @@ pub(super) fn simulate(
     let coherence = machine.coherence.as_ref().ok_or("the machine has one processor")?;
     let objects = trace.mapped_objects().clone();
     let model = SharingAnalysis::new(&machine, coherence, case.processors, objects);
-    let mut model = WarmUp::new(model, 0..recorded.warm_up());
-    let names = Names::of_trace(trace);
-    let dictionary = Dictionary::new(trace, &names);
-    let accesses = Accesses::new(trace);
-    let filter = Filter::new(&Selection::default(), &dictionary).map_err(|error| error.to_string())?;
     let order = ReplayOrder::Interleaved(case.schedule());
-    let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
-    let Ok(problems) = replay.run_consumer(&mut model, &mut |_| Ok::<(), Infallible>(()));
+    let simulated = Replay::of_part(trace, &Selection::default(), order, |replay| {
+        replay.run_model(model, recorded.warm_up(), &mut |_| Ok::<(), Infallible>(()))
+    });
+    let Ok((model, problems)) = simulated.map_err(|error| error.to_string())?;
     let mut model = model.model;
     model.end();
     let transactions = model.units() as f64;
@@ -183,7 +179,7 @@ pub(super) fn simulate(
 
 /// Operations in functions that wait.
 fn waiting(model: &SharingAnalysis, trace: &Trace) -> f64 {
-    let functions = sharing::by_code(model, ExecutionPart::Whole, Rows::Function, trace);
+    let functions = sharing::by_code(model, ExecutionPart::Whole, OwnRows::Function, trace);
     let rows = texts_and_counts(&functions, "function");
     rows.filter(|(name, _)| WAITING.contains(name)).map(|(_, count)| count).sum()
 }

@@ -1,6 +1,6 @@
 //! The results of the study as tables.
 
-use analysis::models::{ExecutionPart, Rows};
+use analysis::models::{ExecutionPart, OwnRows};
 use analysis::sharing::{self, SharingAnalysis, interconnect_operation_name};
 use machine::InterconnectOperation;
 use table::{Kind, Table, Value};
@@ -255,7 +255,7 @@ fn interval(difference: Option<MeanDifference>) -> [Value; 2] {
 /// The functions that need the interconnect most.
 pub(super) fn by_function(model: &SharingAnalysis, trace: &Trace, benchmark: NumaBenchmark) -> Table {
     shortened(
-        sharing::by_code(model, ExecutionPart::Whole, Rows::Function, trace),
+        sharing::by_code(model, ExecutionPart::Whole, OwnRows::Function, trace),
         format!("functions-{}", benchmark.name()),
         format!("Functions that need the interconnect most: {}", benchmark.title()),
     )

@@ -9,14 +9,14 @@ use super::pentium_pro::{BASE, BusConfiguration, CoreMeasured, PentiumProResults
 use super::workloads::WorkloadKind;
 
 /// A conclusion.
-struct Finding {
+struct SmpFinding {
     conclusion: &'static str,
     printed: &'static str,
     here: String,
     holds: bool,
 }
 
-fn table(name: &str, title: &str, findings: Vec<Finding>) -> Table {
+fn table(name: &str, title: &str, findings: Vec<SmpFinding>) -> Table {
     let columns = [
         ("conclusion", Kind::Text),
         ("printed", Kind::Text),
@@ -24,7 +24,7 @@ fn table(name: &str, title: &str, findings: Vec<Finding>) -> Table {
         ("holds here", Kind::Text),
     ];
     let mut table = Table::new(name, title, &columns);
-    for Finding { conclusion, printed, here, holds } in findings {
+    for SmpFinding { conclusion, printed, here, holds } in findings {
         let holds = if holds { "yes" } else { "no" };
         table.row(vec![conclusion.into(), printed.into(), here.into(), holds.into()]);
     }
@@ -58,85 +58,85 @@ pub(super) fn pentium_pro(found: &PentiumProResults) -> Table {
         / requests.all(ProcessorRequest::Fetch) as f64;
     let [executed, missed] = core.counts.targets;
     let findings = vec![
-        Finding {
+        SmpFinding {
             conclusion: "stalls dominate the cycles",
             printed: "62 % of the database's",
             here: format!("{stalls:.0} %"),
             holds: stalls > 50.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "in most cycles no instruction retires",
             printed: "62.8 % of the cycles",
             here: format!("{idle_retire:.0} %"),
             holds: idle_retire > 50.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "out-of-order execution hides some of the latencies: less is measured than the components' sum",
             printed: "67 % of the sum with 1 MB",
             here: format!("{:.0} %", overlapped(core)),
             holds: overlapped(core) < 90.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "it hides no larger share of a longer latency",
             printed: "about the same for all memories",
             here: format!("{:.0} % with 190 ns, {:.0} % with 470 ns", overlapped(core), overlapped(slowest)),
             holds: overlapped(slowest) > overlapped(core) - 5.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "each doubling of L2 avoids about half the misses that the one before has avoided",
             printed: "20, 11 and 7 misses in 1,000 instructions",
             here: format!("{:.1}, {:.1} and {:.1}", misses[0], misses[1], misses[2]),
             holds: (0.3..0.7).contains(&(gains[1] / gains[0])),
         },
-        Finding {
+        SmpFinding {
             conclusion: "1 MB holds the instructions",
             printed: "1 % of the fetches from L2 miss",
             here: format!("{code:.1} %"),
             holds: code < 2.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "more than one outstanding request hardly helps",
             printed: "CPI 2.79 with one, 2.74 with four",
             here: format!("{:.1} % more cycles with one", 100.0 * one_request - 100.0),
             holds: one_request < 1.03,
         },
-        Finding {
+        SmpFinding {
             conclusion: "512 entries do not suffice for the branch target buffer",
             printed: "55.6 % of the branches miss it",
             here: format!("{:.1} %", 100.0 * missed as f64 / executed as f64),
             holds: missed as f64 > 0.3 * executed as f64,
         },
-        Finding {
+        SmpFinding {
             conclusion: "throughput scales well",
             printed: "3.4 times with four processors",
             here: format!("{scaling:.2} times"),
             holds: scaling > 3.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "a modest load of the bus makes memory slower",
             printed: "58 to 95 cycles, from one to four processors",
             here: format!("{alone:.0} to {loaded:.0} cycles"),
             holds: loaded > 1.1 * alone,
         },
-        Finding {
+        SmpFinding {
             conclusion: "larger caches have more misses to lines that are dirty elsewhere",
             printed: "5.3, 11.1 and 21.5 %",
             here: format!("{:.1}, {:.1} and {:.1} %", dirty[0], dirty[1], dirty[2]),
             holds: dirty[0] < dirty[1] && dirty[1] < dirty[2],
         },
-        Finding {
+        SmpFinding {
             conclusion: "so have more processors",
             printed: "10.0 % with two, 21.5 % with four",
             here: format!("{two:.1} % with two, {four:.1} % with four"),
             holds: two < four,
         },
-        Finding {
+        SmpFinding {
             conclusion: "stores hardly ever hit a line in the state E",
             printed: "0.7 % of the stores that hit",
             here: format!("{exclusive:.1} %"),
             holds: exclusive < 5.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "so MSI would do: it does not need many more bus operations",
             printed: "not measured",
             // Time decides which processor executes a transaction, so that there may be fewer.
@@ -172,61 +172,61 @@ pub(super) fn alphaserver(found: &AlphaServerResults) -> Table {
     let rates = most(WorkloadKind::Rates, &shared);
     let parallel = most(WorkloadKind::Parallel, &shared);
     let findings = vec![
-        Finding {
+        SmpFinding {
             conclusion: "the CPI of commercial workloads is higher than that of the majority of technical ones",
             printed: "some technical ones have as high a one",
             here: compare(&cpi, ""),
             holds: 2 * above(&cpi) <= all,
         },
-        Finding {
+        SmpFinding {
             conclusion: "there is no issue of three or four instructions, which needs floating point",
             printed: "none",
             here: compare(&wide, " % of the cycles"),
             holds: wide(commercial) < 1.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "more stalls are of data (frozen) than of instructions (dry)",
             printed: "frozen higher than dry",
             here: format!("{:.2} times as many", frozen(commercial)),
             holds: frozen(commercial) > 1.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "memory barriers cost more than in technical workloads",
             printed: "high in commercial, lower in parallel, little else",
             here: compare(&barriers, " % of the cycles"),
             holds: above(&barriers) == 0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "the instruction cache misses more than in technical workloads with floating point",
             printed: "higher in commercial (and SPECint95)",
             here: compare(&misses("icache"), " in 1,000 instructions"),
             holds: above(&misses("icache")) == 0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "the data cache misses less",
             printed: "higher in SPECfp95",
             here: compare(&misses("dcache"), " in 1,000 instructions"),
             holds: 2 * above(&misses("dcache")) > all,
         },
-        Finding {
+        SmpFinding {
             conclusion: "the board cache misses less",
             printed: "higher in SPECfp95",
             here: compare(&misses("bcache"), " in 1,000 instructions"),
             holds: 2 * above(&misses("bcache")) > all,
         },
-        Finding {
+        SmpFinding {
             conclusion: "requests on the bus are shared: dirty reads and invalidations",
             printed: "high in commercial, also in several parallel ones",
             here: compare(&shared, " % of the requests"),
             holds: shared(commercial) > 10.0,
         },
-        Finding {
+        SmpFinding {
             conclusion: "rates share nothing, parallel workloads do",
             printed: "no sharing; high sharing in several",
             here: format!("at most {rates:.2} % of the requests against {parallel:.2} %"),
             holds: rates < 1.0 && parallel > rates,
         },
-        Finding {
+        SmpFinding {
             conclusion: "rates need the bandwidth of the bus, commercial workloads do not",
             printed: "lower bus traffic than technical multistream",
             here: format!(

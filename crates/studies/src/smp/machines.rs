@@ -1,7 +1,7 @@
 //! The machines of the study: described ones, of which fields are changed. The same names and settings are options of the
 //! commands that repeat a number.
 
-use machine::{Machine, Setting};
+use machine::{Machine, MachineSetting};
 
 /// A described machine with changes.
 #[derive(Clone, Debug)]
@@ -24,8 +24,9 @@ impl MachineVariant {
 
     /// The machine.
     pub(super) fn machine(&self) -> Machine {
-        let settings = self.settings.iter().map(|text| text.parse::<Setting>());
-        let settings: Vec<Setting> = settings.collect::<Result<_, _>>().expect("settings of this study");
+        let settings = self.settings.iter().map(|text| text.parse::<MachineSetting>());
+        let settings: Vec<MachineSetting> =
+            settings.collect::<Result<_, _>>().expect("settings of this study");
         Machine::find_with(self.name, &settings).expect("it comes with the crate")
     }
 

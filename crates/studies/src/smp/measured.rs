@@ -4,10 +4,10 @@ use std::convert::Infallible;
 
 use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use analysis::replay::{Dictionary, Filter, Replay, ReplayOrder, Selection};
 use machine::{
     Caches, Cause, CoherenceState, Machine, MergeableModel, Multiprocessor, PerProcess, ProcessorCause,
-    ProcessorCounts, ProcessorRequest, Structure, TimingModel, Transaction, WarmUp,
+    ProcessorCounts, ProcessorRequest, Structure, TimingModel, Transaction,
 };
 use rayon::prelude::*;
 use trace::Chunk;
@@ -49,17 +49,10 @@ fn replay<M: MergeableModel + 'static>(
     workload: &RecordedWorkload,
     make: impl Fn() -> M + Send + 'static,
 ) -> Result<M, Error> {
-    let trace = &workload.trace;
-    let names = Names::of_trace(trace);
-    let dictionary = Dictionary::new(trace, &names);
-    let accesses = Accesses::new(trace);
-    let filter =
-        Filter::new(&selection(workload), &dictionary).map_err(|error| unreadable(workload, error))?;
-    let replay =
-        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
-    let first = trace.first_unit().unwrap_or(0);
-    let mut model = WarmUp::new(PerProcess::merging(make), first..first + workload.warm_up);
-    let Ok(problems) = replay.run_consumer(&mut model, &mut |_| Ok::<(), Infallible>(()));
+    let simulated = Replay::of_part(&workload.trace, &selection(workload), ReplayOrder::Time, |replay| {
+        replay.run_model(PerProcess::merging(make), workload.warm_up, &mut |_| Ok::<(), Infallible>(()))
+    });
+    let Ok((model, problems)) = simulated.map_err(|error| unreadable(workload, error))?;
     if let Some(problem) = problems.first() {
         return Err(unreadable(workload, problem));
     }

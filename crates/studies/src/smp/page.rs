@@ -1,6 +1,6 @@
 //! The report of the study of multiprocessors as a page.
 
-use report::{Arrangement, Block, Error, Figure, Page, Section};
+use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
 use table::Table;
 
 use super::SmpStudy;
@@ -17,7 +17,7 @@ pub(super) fn page(study: &SmpStudy) -> Result<Page, Error> {
     let bus = |processors| found.bus(&BusConfiguration { processors, ..BASE });
     let scaling = bus(4).throughput() / bus(1).throughput();
     let stalls = 100.0 * (1.0 - core.not_overlapped.computation / core.cpi());
-    let figure = |value: String, label: &str| Figure { value, label: label.into() };
+    let figure = |value: String, label: &str| PageFigure { value, label: label.into() };
     Ok(Page {
         title: "A database on multiprocessors".into(),
         headline: format!(
@@ -74,21 +74,21 @@ fn allocation_chart(study: &SmpStudy) -> Result<report::Chart, Error> {
     ))
 }
 
-fn section(heading: &str, text: &str, blocks: Vec<Block>) -> Section {
-    let text = Block::Paragraph(text.into());
-    Section { heading: heading.into(), blocks: std::iter::once(text).chain(blocks).collect() }
+fn section(heading: &str, text: &str, blocks: Vec<PageBlock>) -> PageSection {
+    let text = PageBlock::Paragraph(text.into());
+    PageSection { heading: heading.into(), blocks: std::iter::once(text).chain(blocks).collect() }
 }
 
-fn tables<const N: usize>(tables: [Table; N]) -> Vec<Block> {
-    tables.map(Block::Table).into()
+fn tables<const N: usize>(tables: [Table; N]) -> Vec<PageBlock> {
+    tables.map(PageBlock::Table).into()
 }
 
-fn sections(study: &SmpStudy) -> Result<Vec<Section>, Error> {
+fn sections(study: &SmpStudy) -> Result<Vec<PageSection>, Error> {
     let (found, alpha) = (&study.pentium_pro, &study.alphaserver);
     let mut sections = vec![
-        Section {
+        PageSection {
             heading: "What they concluded, and what holds here".into(),
-            blocks: study.findings().into_iter().map(Block::Table).collect(),
+            blocks: study.findings().into_iter().map(PageBlock::Table).collect(),
         },
         section(
             "Cycles per instruction",
@@ -126,29 +126,29 @@ fn sections(study: &SmpStudy) -> Result<Vec<Section>, Error> {
         "Commands",
         "Each simulation of this page can be repeated with its instructions behind it: the command prints its numbers, `--by function`, \
          `--by line` and `--by instruction` of `time` where they come from. Traces are kept where the commands name them.",
-        commands.map(Block::Table).collect(),
+        commands.map(PageBlock::Table).collect(),
     ));
     Ok(sections)
 }
 
 /// Figures 2 and 3.
-fn overlap(study: &SmpStudy) -> Result<Section, Error> {
+fn overlap(study: &SmpStudy) -> Result<PageSection, Error> {
     let mut blocks = Vec::new();
     for l2 in FIGURES {
         let table = study.pentium_pro.not_overlapped(l2);
         let chart = report::bars(&table, "memory latency", &COMPONENTS, Arrangement::Stacked)?;
         let caption = "Bars are what would be needed if nothing overlapped; the table below has what was.";
-        blocks.push(Block::Chart(
+        blocks.push(PageBlock::Chart(
             chart.titled(&format!("{}-chart", table.name), &table.title).captioned(caption),
         ));
-        blocks.push(Block::Table(table));
+        blocks.push(PageBlock::Table(table));
     }
     let text = "Every event at its full penalty, for the four speeds of memory of the study, without other processors on the bus.";
     Ok(section("What out-of-order execution hides", text, blocks))
 }
 
 /// Tables 11 to 14, and the four speeds of memory.
-fn scaling(study: &SmpStudy) -> Result<Section, Error> {
+fn scaling(study: &SmpStudy) -> Result<PageSection, Error> {
     let found = &study.pentium_pro;
     let utilization = found.utilization();
     let columns: Vec<String> = PROCESSORS
@@ -158,7 +158,7 @@ fn scaling(study: &SmpStudy) -> Result<Section, Error> {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let chart = report::bars(&utilization, "L2", &columns, Arrangement::Grouped)?;
     let chart = chart.titled("utilization-chart", "Utilization of the bus, in percent");
-    let mut blocks = vec![Block::Chart(chart)];
+    let mut blocks = vec![PageBlock::Chart(chart)];
     blocks.extend(tables([found.throughput(), utilization, found.latency(), found.dirty(), found.speeds()]));
     let text = "The same transactions on one, two and four processors. Clients ask without a pause: a processor executes a transaction of the process that waits for the longest time.";
     Ok(section("Scaling, and the bus", text, blocks))

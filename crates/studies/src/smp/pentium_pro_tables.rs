@@ -43,7 +43,7 @@ pub(super) const COMPONENTS: [&str; 8] = [
 ];
 
 /// A figure of a configuration, from its bus or its core.
-type Figure = fn(&BusMeasured, &CoreMeasured) -> f64;
+type BusFigure = fn(&BusMeasured, &CoreMeasured) -> f64;
 
 impl PentiumProResults {
     /// All tables.
@@ -102,7 +102,7 @@ impl PentiumProResults {
             "characteristic",
             &beside(&L2_SIZES, Kind::Real(1)),
         );
-        let rows: [(&str, Figure); 7] = [
+        let rows: [(&str, BusFigure); 7] = [
             ("data references", |bus, _| {
                 let counts = bus.0.memory().counts();
                 bus.in_thousand(counts.loads + counts.stores)

@@ -54,17 +54,17 @@ const BUILD: usize = 0;
 const MODE: &str = "cached";
 
 /// A technical workload: its kernel, its size in each mode, and its iterations. Data are larger than the caches of 1 MB.
-struct Kernel {
+struct BenchmarkKernel {
     name: &'static str,
     size: u32,
     iterations: u32,
 }
 
 /// The technical workloads: 4.8 MB of vectors, 3.1 MB of a matrix, 2 x 1 MB of grids.
-const KERNELS: [Kernel; 3] = [
-    Kernel { name: "stream", size: 200_000, iterations: 2 },
-    Kernel { name: "cg", size: 20_000, iterations: 3 },
-    Kernel { name: "stencil", size: 360, iterations: 4 },
+const KERNELS: [BenchmarkKernel; 3] = [
+    BenchmarkKernel { name: "stream", size: 200_000, iterations: 2 },
+    BenchmarkKernel { name: "cg", size: 20_000, iterations: 3 },
+    BenchmarkKernel { name: "stencil", size: 360, iterations: 4 },
 ];
 /// Processes, or threads, of a technical workload.
 const WORKERS: u32 = 4;
@@ -123,7 +123,7 @@ pub(super) fn technical(
 fn record_kernel(
     settings: &SmpStudySettings,
     build: &Build,
-    kernel: &Kernel,
+    kernel: &BenchmarkKernel,
     mode: &str,
     path: &Path,
 ) -> Result<(), Error> {

@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use spike::hot_cold::{HotColdCategory, ProcedureOutcome};
 use spike::layout::threshold;
 use spike::optimize::Optimized;
-use spike::program::BlockId;
+use spike::program::CodeBlockId;
 use spike::statistics::{self, ProcedureStatistics};
 use table::{Kind, Table, Value};
 
 use super::measure::{LAYOUTS, MACHINES};
 use super::tables::{name, of_programs, processors};
-use super::{ProgramResult, SpikeStudy};
+use super::{SpikeProgramResult, SpikeStudy};
 
 /// Procedures whose loops are executed less often count as such without loops.
 const NONLOOPING: f64 = 4.0;
@@ -33,7 +33,7 @@ pub(super) struct Profiled {
 }
 
 impl Profiled {
-    pub fn of(one: &ProgramResult) -> Profiled {
+    pub fn of(one: &SpikeProgramResult) -> Profiled {
         Profiled { procedures: statistics::of_program(&one.profiled, threshold(&one.profiled)) }
     }
 
@@ -259,10 +259,10 @@ pub(super) fn reductions(study: &SpikeStudy) -> Table {
 }
 
 /// The procedures after hot-cold optimization; those that it improved in two parts.
-pub(super) fn after(one: &ProgramResult) -> Vec<ProcedureStatistics> {
+pub(super) fn after(one: &SpikeProgramResult) -> Vec<ProcedureStatistics> {
     let Optimized { program, threshold, outcomes, .. } = &one.hot_cold;
     let of = |outcome: &ProcedureOutcome| {
-        let hot: HashSet<BlockId> = outcome.hot.iter().copied().collect();
+        let hot: HashSet<CodeBlockId> = outcome.hot.iter().copied().collect();
         let part = |is_hot| {
             statistics::of_procedure(program, outcome.procedure, *threshold, |id| hot.contains(&id) == is_hot)
         };
@@ -282,7 +282,7 @@ pub(super) fn leaves(study: &SpikeStudy) -> Table {
 }
 
 /// Instructions of procedures without the branches at the ends of blocks, as outcomes count them.
-fn size(one: &ProgramResult, of: impl Fn(&ProcedureOutcome) -> bool) -> [u64; 4] {
+fn size(one: &SpikeProgramResult, of: impl Fn(&ProcedureOutcome) -> bool) -> [u64; 4] {
     let program = &one.hot_cold.program;
     let mut sum = [0; 4];
     for outcome in one.hot_cold.outcomes.iter().filter(|one| of(one)) {
@@ -296,7 +296,7 @@ fn size(one: &ProgramResult, of: impl Fn(&ProcedureOutcome) -> bool) -> [u64; 4]
 }
 
 /// By how many percent the code grew: by copies of hot parts, by stubs, in all.
-pub(super) fn growth_of(one: &ProgramResult) -> [f64; 3] {
+pub(super) fn growth_of(one: &SpikeProgramResult) -> [f64; 3] {
     let [before, hot, cold, stubs] = size(one, |_| true);
     let copies = (hot + cold) as f64 - before as f64;
     [copies, stubs as f64, copies + stubs as f64].map(|part| 100.0 * part / before.max(1) as f64)
@@ -311,7 +311,7 @@ pub(super) fn growth(study: &SpikeStudy) -> Table {
 }
 
 /// The sizes of hot and cold parts and stubs of improved procedures, and of all three, in percent of the size before.
-pub(super) fn improved_sizes(one: &ProgramResult) -> Option<[f64; 4]> {
+pub(super) fn improved_sizes(one: &SpikeProgramResult) -> Option<[f64; 4]> {
     match size(one, |one| one.category == HotColdCategory::Optimized && one.hot_size > 0) {
         [0, ..] => None,
         [before, hot, cold, stubs] => {
@@ -332,7 +332,7 @@ pub(super) fn optimized_sizes(study: &SpikeStudy) -> Table {
 
 /// Figure 20, of each program.
 pub(super) fn sizes_before_and_after(study: &SpikeStudy) -> Vec<Table> {
-    let table = |one: &ProgramResult| {
+    let table = |one: &SpikeProgramResult| {
         let (before, after) = (Profiled::of(one), Profiled { procedures: after(one) });
         let title = format!(
             "{}: executed instructions by the size of procedures, before and after hot-cold optimization (Figure 20)",

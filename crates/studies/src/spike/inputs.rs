@@ -21,7 +21,7 @@ pub enum Content {
 
 /// An input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Input {
+pub struct GeneratedInput {
     /// Its name.
     pub name: &'static str,
     /// What it has.
@@ -30,7 +30,7 @@ pub struct Input {
     pub seed: u64,
 }
 
-impl Input {
+impl GeneratedInput {
     /// Its bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut random = Random(self.seed);
@@ -227,7 +227,7 @@ mod tests {
             Content::Sound(9000),
             Content::Transactions(9),
         ] {
-            let made = |seed| Input { name: "", content, seed }.bytes();
+            let made = |seed| GeneratedInput { name: "", content, seed }.bytes();
             assert_eq!(made(1), made(1));
             assert_ne!(made(1), made(2));
         }
@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn json_is_json() {
         let text =
-            String::from_utf8(Input { name: "", content: Content::Json(30), seed: 1 }.bytes()).unwrap();
+            String::from_utf8(GeneratedInput { name: "", content: Content::Json(30), seed: 1 }.bytes())
+                .unwrap();
         for line in text.lines() {
             serde_json::from_str::<serde_json::Value>(line).unwrap();
         }

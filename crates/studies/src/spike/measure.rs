@@ -84,7 +84,7 @@ pub const CACHES: [(&str, &str); 2] = [
 
 /// What a variant did on its test input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Measured {
+pub struct VariantResult {
     /// Instructions that were executed, of the program and its libraries.
     pub instructions: u64,
     /// Misses of the instruction caches [`CACHES`].
@@ -94,15 +94,15 @@ pub struct Measured {
 }
 
 /// A program's profile, variants and measurements.
-pub struct ProgramResult {
+pub struct SpikeProgramResult {
     /// The program.
     pub program: StudyProgram,
     /// Its build.
     pub build: Build,
     /// What each of [`VARIANTS`] did.
-    pub variants: Vec<Measured>,
+    pub variants: Vec<VariantResult>,
     /// What each of [`FEEDBACK`] did.
-    pub feedback: Vec<Measured>,
+    pub feedback: Vec<VariantResult>,
     /// The build with the compiler's feedback.
     pub feedback_build: Build,
     /// Cycles of each of [`LAYOUTS`] on the machine of [`FIGURE_10`].
@@ -118,7 +118,7 @@ pub type Written = BTreeMap<String, Vec<u8>>;
 const STANDARD_OUTPUT: &str = "standard output";
 
 /// Where a program runs.
-pub struct Place<'a> {
+pub struct StudyFolder<'a> {
     /// The program.
     pub program: &'a StudyProgram,
     /// The folder of its inputs.
@@ -129,7 +129,7 @@ pub struct Place<'a> {
     pub sysroot: &'a Path,
 }
 
-impl Place<'_> {
+impl StudyFolder<'_> {
     /// Makes the inputs.
     pub fn make_inputs(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.inputs).map_err(Error::files(&self.inputs))?;
@@ -214,7 +214,7 @@ impl Place<'_> {
         let arguments = arguments.iter().filter(|one| !one.starts_with('<'));
         let arguments = arguments.map(|one| self.replaced(one).into()).collect();
         // Not ev4's: a machine without byte and word instructions is studied as if it had them.
-        repeatable(image, arguments, isa::Cpu::Ev56, self.sysroot)
+        repeatable(image, arguments, isa::CpuModel::Ev56, self.sysroot)
     }
 
     /// Counts blocks and edges of the training run.
@@ -224,7 +224,7 @@ impl Place<'_> {
             Ok((counted.counts, counted.ending))
         };
         let (counts, _) = self.run("training", image.into(), self.program.training, count)?;
-        Ok(Trained { place: self, image: image.into(), counts })
+        Ok(Trained { folders: self, image: image.into(), counts })
     }
 
     /// Runs a build that counts for the compiler on the training input. The profile is written to a folder.
@@ -264,7 +264,7 @@ impl Place<'_> {
         let mut written = Written::from([(STANDARD_OUTPUT.into(), output)]);
         for file in fs::read_dir(&work).map_err(Error::files(&work))? {
             let path = file.map_err(Error::files(&work))?.path();
-            // A folder of a server has its log, whose place in time differs: what it answers is compared.
+            // A folder of a server has its log, whose time differs: what it answers is compared.
             if path.is_dir() {
                 continue;
             }
@@ -291,12 +291,12 @@ impl Place<'_> {
         image: PathBuf,
         variant: &'static str,
         machines: &[&str],
-    ) -> Result<(Measured, Written), Error> {
+    ) -> Result<(VariantResult, Written), Error> {
         self.run(variant, image, self.program.test, |configuration| measure(configuration, machines))
     }
 }
 
-fn measure(configuration: &Configuration, machines: &[&str]) -> Result<(Measured, Ending), String> {
+fn measure(configuration: &Configuration, machines: &[&str]) -> Result<(VariantResult, Ending), String> {
     let caches = CACHES.iter().map(|(_, text)| Machine::from_toml(text).map(|machine| Caches::new(&machine)));
     let caches = caches.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
     let times = machines.iter().map(|name| {
@@ -311,13 +311,13 @@ fn measure(configuration: &Configuration, machines: &[&str]) -> Result<(Measured
     let misses = caches.iter().map(|one| one.structures()[0].misses).collect();
     let cycles = times.iter().map(|one| one.cycles().total()).collect();
     let instructions = caches.first().map_or(0, Caches::instructions);
-    Ok((Measured { instructions, misses, cycles }, live.ending))
+    Ok((VariantResult { instructions, misses, cycles }, live.ending))
 }
 
 /// A program with its profile.
 pub struct Trained<'a> {
     /// Where it runs.
-    pub place: &'a Place<'a>,
+    pub folders: &'a StudyFolder<'a>,
     /// Its image.
     pub image: PathBuf,
     /// What its training counted.
@@ -346,20 +346,20 @@ impl Trained<'_> {
         variant: &Variant,
         machines: &[&str],
         expected: &mut Option<Written>,
-    ) -> Result<Measured, Error> {
+    ) -> Result<VariantResult, Error> {
         let bytes = match variant.options {
             Some(options) => self.optimize(options)?.bytes,
             None => fs::read(&self.image).map_err(Error::files(&self.image))?,
         };
-        let image = self.place.write(number, &bytes)?;
-        let (measured, written) = self.place.test(image, variant.name, machines)?;
+        let image = self.folders.write(number, &bytes)?;
+        let (measured, written) = self.folders.test(image, variant.name, machines)?;
         match difference(expected.get_or_insert_with(|| written.clone()), &written) {
             None => Ok(measured),
             Some(what) => Err(Error::Output {
-                program: self.place.program.workload.name,
+                program: self.folders.program.workload.name,
                 variant: variant.name,
                 what,
-                folder: self.place.runs.clone(),
+                folder: self.folders.runs.clone(),
             }),
         }
     }

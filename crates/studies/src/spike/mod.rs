@@ -20,9 +20,9 @@ use table::Table;
 use super::database::lock;
 use super::environment::check_library;
 pub use error::SpikeStudyError;
-pub use inputs::{Content, Input};
-use measure::{FEEDBACK, FIGURE_10, HOT_COLD, LAYOUTS, MACHINES, Place, Trained, VARIANTS};
-pub use measure::{Measured, ProgramResult, Variant};
+pub use inputs::{Content, GeneratedInput};
+use measure::{FEEDBACK, FIGURE_10, HOT_COLD, LAYOUTS, MACHINES, StudyFolder, Trained, VARIANTS};
+pub use measure::{SpikeProgramResult, Variant, VariantResult};
 pub use programs::{PROGRAMS, StudyProgram, names};
 pub use result::SpikeStudy;
 use workloads::build::{Build, BuildFolders, BuildProgress, build};
@@ -122,24 +122,24 @@ fn study_program(
     builds: Builds,
     settings: &SpikeStudySettings,
     progress: &(dyn Fn(SpikeStudyProgress) + Sync),
-) -> Result<ProgramResult, SpikeStudyError> {
+) -> Result<SpikeProgramResult, SpikeStudyError> {
     let name = program.workload.name;
     let folder = settings.build.folder.join("spike").join(name);
     let _lock = lock(&folder)?;
-    let place = &Place {
+    let folders = &StudyFolder {
         program,
         inputs: folder.join("inputs"),
         runs: folder.join("runs"),
         sysroot: &settings.sysroot,
     };
-    place.make_inputs()?;
+    folders.make_inputs()?;
     if let (Some(script), Some(native)) = (program.prepare, &builds.native) {
         progress(SpikeStudyProgress::Preparing(name));
-        place.prepare(script, &native.folder)?;
+        folders.prepare(script, &native.folder)?;
     }
-    place.link_folders(&builds.plain.folder)?;
+    folders.link_folders(&builds.plain.folder)?;
     progress(SpikeStudyProgress::Training(name));
-    let trained = place.train(&builds.plain.program)?;
+    let trained = folders.train(&builds.plain.program)?;
     let mut expected = None;
     let mut numbers = 0..;
     let mut measure = |trained: &Trained, variant: &Variant, machines: &[&str]| {
@@ -151,15 +151,15 @@ fn study_program(
     let variants = variants.collect::<Result<Vec<_>, _>>()?;
     let layouts = LAYOUTS.iter().map(|variant| Ok(measure(&trained, variant, &[FIGURE_10])?.cycles[0]));
     let layouts = layouts.collect::<Result<Vec<_>, SpikeStudyError>>()?;
-    let feedback_build = build_by_feedback(place, &builds.counting, &folder, settings, progress)?;
+    let feedback_build = build_by_feedback(folders, &builds.counting, &folder, settings, progress)?;
     progress(SpikeStudyProgress::Training(name));
-    let fed_back = place.train(&feedback_build.program)?;
+    let fed_back = folders.train(&feedback_build.program)?;
     let feedback = FEEDBACK.iter().map(|variant| measure(&fed_back, variant, &MACHINES));
     let feedback = feedback.collect::<Result<Vec<_>, _>>()?;
     let hot_cold = trained.optimize(VARIANTS[HOT_COLD].options.unwrap_or_default())?;
     let (profiled, _) = trained.profiled()?;
     let build = builds.plain;
-    Ok(ProgramResult {
+    Ok(SpikeProgramResult {
         program: *program,
         build,
         variants,
@@ -173,23 +173,23 @@ fn study_program(
 
 /// Trains the compiler, and builds the program by what it has learnt.
 fn build_by_feedback(
-    place: &Place,
+    folders: &StudyFolder,
     counting: &Build,
     folder: &Path,
     settings: &SpikeStudySettings,
     progress: &(dyn Fn(SpikeStudyProgress) + Sync),
 ) -> Result<Build, SpikeStudyError> {
-    let name = place.program.workload.name;
+    let name = folders.program.workload.name;
     progress(SpikeStudyProgress::Training(name));
     let failed = |error| SpikeStudyError::Build { program: name, error };
     let profile = folder.join("feedback");
-    place.train_compiler(counting, &profile)?;
+    folders.train_compiler(counting, &profile)?;
     let building = |step| progress(SpikeStudyProgress::Building(name, step));
-    feedback::build(&place.program.workload, &profile, &settings.build, &building).map_err(failed)
+    feedback::build(&folders.program.workload, &profile, &settings.build, &building).map_err(failed)
 }
 
 /// Versions and commands, for the end of the page.
-fn provenance(programs: &[ProgramResult]) -> Vec<(String, String)> {
+fn provenance(programs: &[SpikeProgramResult]) -> Vec<(String, String)> {
     let mut facts = vec![
         ("Command".into(), "pathlength study spike".into()),
         ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),

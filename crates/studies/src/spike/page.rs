@@ -1,6 +1,6 @@
 //! The report as a page.
 
-use report::{Arrangement, Block, Chart, Error, Figure, Page, Section};
+use report::{Arrangement, Chart, Error, Page, PageBlock, PageFigure, PageSection};
 use table::{Table, Value};
 
 use super::{SpikeStudy, figures, paper, tables};
@@ -83,11 +83,11 @@ fn signed(percent: f64) -> String {
     format!("{sign}{:.1} %", percent.abs())
 }
 
-fn numbers(changes: &Table) -> Vec<Figure> {
+fn numbers(changes: &Table) -> Vec<PageFigure> {
     let best = |at: usize, what: &str| {
         let all = values(changes, at);
         let (name, value) = all.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-        Some(Figure { value: signed(value), label: format!("{what}: *{name}*, which wins most") })
+        Some(PageFigure { value: signed(value), label: format!("{what}: *{name}*, which wins most") })
     };
     let parts = [
         best(column(changes, "instructions"), "instructions"),
@@ -109,24 +109,24 @@ fn lines(table: &Table) -> Result<Chart, Error> {
     report::lines(table, &table.columns[0].name, &names, "executed instructions, %")
 }
 
-fn paragraph(text: &str) -> Block {
-    Block::Paragraph(text.into())
+fn paragraph(text: &str) -> PageBlock {
+    PageBlock::Paragraph(text.into())
 }
 
-fn section(heading: &str, blocks: Vec<Block>) -> Section {
-    Section { heading: heading.into(), blocks }
+fn section(heading: &str, blocks: Vec<PageBlock>) -> PageSection {
+    PageSection { heading: heading.into(), blocks }
 }
 
 /// A chart above its table.
-fn shown(chart: Chart, table: Table) -> [Block; 2] {
-    [Block::Chart(chart), Block::Table(table)]
+fn shown(chart: Chart, table: Table) -> [PageBlock; 2] {
+    [PageBlock::Chart(chart), PageBlock::Table(table)]
 }
 
-fn sections(study: &SpikeStudy) -> Result<Vec<Section>, Error> {
+fn sections(study: &SpikeStudy) -> Result<Vec<PageSection>, Error> {
     Ok(vec![
         section(
             "What is won",
-            vec![Block::Table(tables::programs(study)), Block::Table(tables::changes(study))],
+            vec![PageBlock::Table(tables::programs(study)), PageBlock::Table(tables::changes(study))],
         ),
         feedback(study)?,
         by_optimization(study)?,
@@ -141,14 +141,14 @@ fn sections(study: &SpikeStudy) -> Result<Vec<Section>, Error> {
                      Spike* (Digital Technical Journal 9(4), 1997). Its programs were larger, and except for the SPEC benchmarks they were \
                      measured on the input that they were trained on.",
                 ),
-                Block::Table(paper::table(study)),
+                PageBlock::Table(paper::table(study)),
             ],
         ),
-        section("Everything that was measured", vec![Block::Table(tables::measured(study))]),
+        section("Everything that was measured", vec![PageBlock::Table(tables::measured(study))]),
     ])
 }
 
-fn feedback(study: &SpikeStudy) -> Result<Section, Error> {
+fn feedback(study: &SpikeStudy) -> Result<PageSection, Error> {
     let chart = bars(&tables::feedback_cycles(study, 1), Arrangement::Grouped)?;
     let blocks = vec![
         paragraph(
@@ -156,16 +156,16 @@ fn feedback(study: &SpikeStudy) -> Result<Section, Error> {
              what they say (`-fprofile-generate`, `-fprofile-use`). It arranges blocks, inlines and unrolls as it has learnt, procedure by \
              procedure. Spike needs no second build, sees the whole image, and takes what GCC made as well as any other image.",
         ),
-        Block::Chart(chart.titled(
+        PageBlock::Chart(chart.titled(
             "feedback-chart",
             "Cycles on the 21164, by GCC's profile feedback, Spike, and both, in percent",
         )),
-        Block::Table(tables::feedback(study)),
+        PageBlock::Table(tables::feedback(study)),
     ];
     Ok(section("Beside the compiler's profile feedback", blocks))
 }
 
-fn by_optimization(study: &SpikeStudy) -> Result<Section, Error> {
+fn by_optimization(study: &SpikeStudy) -> Result<PageSection, Error> {
     let instructions = tables::instruction_steps(study);
     let chart = bars(&instructions, Arrangement::Grouped)?;
     let mut blocks = vec![paragraph(
@@ -174,12 +174,12 @@ fn by_optimization(study: &SpikeStudy) -> Result<Section, Error> {
          calls as jumps. **Inlining**: hot parts of small procedures in the place of calls. Each with those before it.",
     )];
     blocks.extend(shown(chart, instructions));
-    blocks.extend(tables::miss_steps(study).into_iter().map(Block::Table));
-    blocks.extend(tables::cycle_steps(study).into_iter().map(Block::Table));
+    blocks.extend(tables::miss_steps(study).into_iter().map(PageBlock::Table));
+    blocks.extend(tables::cycle_steps(study).into_iter().map(PageBlock::Table));
     Ok(section("By optimization", blocks))
 }
 
-fn characteristics(study: &SpikeStudy) -> Result<Section, Error> {
+fn characteristics(study: &SpikeStudy) -> Result<PageSection, Error> {
     let (sizes, loops, overhead) = (figures::sizes(study), figures::loops(study), figures::overhead(study));
     let mut blocks = Vec::new();
     blocks.extend(shown(report::bars(&sizes, "program", &["instructions"], Arrangement::Grouped)?, sizes));
@@ -198,7 +198,7 @@ fn characteristics(study: &SpikeStudy) -> Result<Section, Error> {
     Ok(section("What the programs are like (Figures 1 to 6)", blocks))
 }
 
-fn layout(study: &SpikeStudy) -> Result<Section, Error> {
+fn layout(study: &SpikeStudy) -> Result<PageSection, Error> {
     let (steps, speedup) = (figures::layouts(study), figures::layout_speedup(study));
     let mut blocks = vec![paragraph(
         "Speedups in percent. In a small cache without ways, where things happen to lie decides as much as any algorithm: two \
@@ -209,7 +209,7 @@ fn layout(study: &SpikeStudy) -> Result<Section, Error> {
     Ok(section("Code layout (Figures 10 and 11)", blocks))
 }
 
-fn hot_cold(study: &SpikeStudy) -> Result<Section, Error> {
+fn hot_cold(study: &SpikeStudy) -> Result<PageSection, Error> {
     let coverage = figures::coverage(study);
     let (reductions, leaves) = (figures::reductions(study), figures::leaves(study));
     let (growth, sizes) = (figures::growth(study), figures::optimized_sizes(study));
@@ -226,7 +226,7 @@ fn hot_cold(study: &SpikeStudy) -> Result<Section, Error> {
          small ones.",
     ));
     for table in figures::sizes_before_and_after(study) {
-        blocks.push(Block::Chart(lines(&table)?));
+        blocks.push(PageBlock::Chart(lines(&table)?));
     }
     Ok(section("Hot-cold optimization (Figures 15 to 20)", blocks))
 }

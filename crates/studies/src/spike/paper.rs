@@ -5,44 +5,44 @@ use table::{Kind, Table, Value};
 
 use super::figures::{self, Profiled, percent};
 use super::tables::{change, name};
-use super::{ProgramResult, SpikeStudy, VARIANTS};
+use super::{SpikeProgramResult, SpikeStudy, VARIANTS};
 
 /// A finding of the paper, and the same of a program here.
-struct Finding {
+struct SpikeFinding {
     figure: &'static str,
     what: &'static str,
     /// The paper's, in words.
     paper: &'static str,
     /// In percent, of a program.
-    here: fn(&ProgramResult) -> Option<f64>,
+    here: fn(&SpikeProgramResult) -> Option<f64>,
 }
 
-const FINDINGS: [Finding; 13] = [
-    Finding {
+const FINDINGS: [SpikeFinding; 13] = [
+    SpikeFinding {
         figure: "2, 3",
         what: "instructions in procedures with trip counts below 2",
         paper: "SQLSERVER 69 %, ACAD and EXCEL about 70 %, C2, WINWORD and USTATION about 40 %, MAXEDA and TEXIM about 10 %",
         here: |one| Some(Profiled::of(one).share(|one| one.trip_count < 2.0)),
     },
-    Finding {
+    SpikeFinding {
         figure: "4",
         what: "of procedures without loops: those with more than 16 blocks",
         paper: "SQLSERVER 90 %",
         here: |one| Some(Profiled::of(one).share_of_nonlooping(|one| one.blocks > 16)),
     },
-    Finding {
+    SpikeFinding {
         figure: "4, 5",
         what: "the same, frequent blocks only",
         paper: "SQLSERVER 65 %; every program more than half",
         here: |one| Some(Profiled::of(one).share_of_nonlooping(|one| one.frequent_blocks > 16)),
     },
-    Finding {
+    SpikeFinding {
         figure: "6",
         what: "prologues and epilogues",
         paper: "SQLSERVER 15 %; programs of Windows NT 2 to 23 %, SPECint95 0 to 24 %",
         here: |one| Some(Profiled::of(one).overhead()),
     },
-    Finding {
+    SpikeFinding {
         figure: "6",
         what: "of these, removed by hot-cold optimization",
         paper: "SQLSERVER about half",
@@ -52,19 +52,19 @@ const FINDINGS: [Finding; 13] = [
             Some(percent(removed, Profiled::of(one).overhead_instructions()))
         },
     },
-    Finding {
+    SpikeFinding {
         figure: "10",
         what: "speedup by the layout, 21064",
         paper: "SQLSERVER 16 %; without splitting less than 4 %",
         here: |one| speedup(one, 0),
     },
-    Finding {
+    SpikeFinding {
         figure: "11",
         what: "speedup by the layout, 21164",
         paper: "0 to 45 %",
         here: |one| speedup(one, 1),
     },
-    Finding {
+    SpikeFinding {
         figure: "15",
         what: "instructions in improved procedures",
         paper: "typically 60 %",
@@ -80,7 +80,7 @@ const FINDINGS: [Finding; 13] = [
             Some(percent(of(&|category| category == HotColdCategory::Optimized), of(&|_| true)))
         },
     },
-    Finding {
+    SpikeFinding {
         figure: "16",
         what: "shorter path by hot-cold optimization",
         paper: "most in SQLSERVER, ACAD and C2; dead code and saves equally",
@@ -89,7 +89,7 @@ const FINDINGS: [Finding; 13] = [
             Some(percent(removed, one.hot_cold.executed))
         },
     },
-    Finding {
+    SpikeFinding {
         figure: "17",
         what: "more instructions in leaf procedures, points",
         paper: "10 to 20 in C2, ACAD, SQLSERVER and MAXEDA, few elsewhere",
@@ -98,19 +98,19 @@ const FINDINGS: [Finding; 13] = [
             Some(after.share(|one| one.is_leaf) - Profiled::of(one).share(|one| one.is_leaf))
         },
     },
-    Finding {
+    SpikeFinding {
         figure: "18",
         what: "growth of the code",
         paper: "SQLSERVER 3.1 %, C2 11.6 %, the most",
         here: |one| Some(figures::growth_of(one)[2]),
     },
-    Finding {
+    SpikeFinding {
         figure: "19",
         what: "hot parts, of the procedures' size before",
         paper: "20 to 50 %",
         here: |one| figures::improved_sizes(one).map(|[hot, ..]| hot),
     },
-    Finding {
+    SpikeFinding {
         figure: "abstract",
         what: "faster in all, 21164",
         paper: "up to 33 %",
@@ -124,7 +124,7 @@ const FINDINGS: [Finding; 13] = [
     },
 ];
 
-fn speedup(one: &ProgramResult, machine: usize) -> Option<f64> {
+fn speedup(one: &SpikeProgramResult, machine: usize) -> Option<f64> {
     let [original, layout] = [0, 1].map(|variant| one.variants[variant].cycles[machine] as f64);
     (layout > 0.0).then(|| 100.0 * (original / layout - 1.0))
 }

@@ -1,6 +1,6 @@
 //! The programs of the study, as a table: to add one is to add an entry.
 
-use super::inputs::{Content, Input};
+use super::inputs::{Content, GeneratedInput};
 use workloads::workload::{
     BuildTarget, POSTGRESQL as POSTGRESQL_WORKLOAD, Recipe, SQLITE_SOURCES, Script, Source, Workload,
 };
@@ -15,12 +15,12 @@ pub struct StudyProgram {
     /// A shell script that makes the file or folder `$PREPARED`, of which each run gets a copy, if one is needed. `$NATIVE` is
     /// the folder of the host's build, `$INPUTS` that of the inputs.
     pub prepare: Option<&'static str>,
-    /// Folders of its build that it looks for relative to its own place.
+    /// Folders of its build that it looks for relative to its own folder.
     pub beside: &'static [&'static str],
     /// Whether it does not run as root.
     pub refuses_root: bool,
     /// The files that it reads.
-    pub inputs: &'static [Input],
+    pub inputs: &'static [GeneratedInput],
     /// The arguments of the run that it is optimized by. `{inputs}` stands for the folder of the inputs, `{work}` for one of
     /// files that it makes, `{prepared}` for its copy of what was prepared. An argument that begins with `<` names its standard
     /// input.
@@ -61,8 +61,8 @@ const fn script(
     }
 }
 
-const fn input(name: &'static str, content: Content, seed: u64) -> Input {
-    Input { name, content, seed }
+const fn input(name: &'static str, content: Content, seed: u64) -> GeneratedInput {
+    GeneratedInput { name, content, seed }
 }
 
 /// A program that only reads its inputs.

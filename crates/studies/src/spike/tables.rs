@@ -3,8 +3,8 @@
 use machine::Machine;
 use table::{Kind, Table, Value};
 
-use super::measure::{CACHES, FEEDBACK, MACHINES, Measured, VARIANTS};
-use super::{ProgramResult, SpikeStudy};
+use super::measure::{CACHES, FEEDBACK, MACHINES, VARIANTS, VariantResult};
+use super::{SpikeProgramResult, SpikeStudy};
 
 /// A cache that misses less often than once in so many instructions is not compared: a few misses more or less are no result.
 const RARE: u64 = 5_000;
@@ -18,14 +18,14 @@ pub(super) fn change(before: u64, now: u64) -> Value {
 }
 
 /// The same of misses.
-fn change_of_misses(original: &Measured, now: &Measured, cache: usize) -> Value {
+fn change_of_misses(original: &VariantResult, now: &VariantResult, cache: usize) -> Value {
     match original.misses[cache] >= original.instructions / RARE {
         true => change(original.misses[cache], now.misses[cache]),
         false => Value::Missing,
     }
 }
 
-pub(super) fn name(one: &ProgramResult) -> String {
+pub(super) fn name(one: &SpikeProgramResult) -> String {
     one.program.workload.name.into()
 }
 
@@ -41,7 +41,7 @@ pub(super) fn of_programs(
     study: &SpikeStudy,
     (name, title): (&str, &str),
     columns: &[(&str, Kind)],
-    row: impl Fn(&ProgramResult) -> Vec<Value>,
+    row: impl Fn(&SpikeProgramResult) -> Vec<Value>,
 ) -> Table {
     let columns: Vec<(&str, Kind)> =
         [("program", Kind::Text)].into_iter().chain(columns.iter().copied()).collect();
@@ -88,7 +88,7 @@ fn change_columns() -> Vec<String> {
 }
 
 /// Their values.
-fn changes_of(original: &Measured, now: &Measured) -> Vec<Value> {
+fn changes_of(original: &VariantResult, now: &VariantResult) -> Vec<Value> {
     let misses = (0..CACHES.len()).map(|cache| change_of_misses(original, now, cache));
     let cycles = original.cycles.iter().zip(&now.cycles).map(|(&a, &b)| change(a, b));
     [change(original.instructions, now.instructions)].into_iter().chain(misses).chain(cycles).collect()
@@ -115,7 +115,7 @@ pub(super) fn changes(study: &SpikeStudy) -> Table {
 }
 
 /// Spike and the compiler's feedback, by themselves and together.
-fn compared(one: &ProgramResult) -> [(&'static str, &Measured); 3] {
+fn compared(one: &SpikeProgramResult) -> [(&'static str, &VariantResult); 3] {
     let [gcc, both] = [0, 1].map(|number| (FEEDBACK[number].name, &one.feedback[number]));
     [gcc, ("Spike", &one.variants[VARIANTS.len() - 1]), both]
 }
@@ -148,13 +148,17 @@ pub(super) fn feedback_cycles(study: &SpikeStudy, machine: usize) -> Table {
     let title =
         format!("Cycles on the {}, by GCC's profile feedback, Spike, and both", processors()[machine]);
     of_programs(study, ("feedback-cycles", &title), &columns, |one| {
-        let cycles = |now: &Measured| change(one.variants[0].cycles[machine], now.cycles[machine]);
+        let cycles = |now: &VariantResult| change(one.variants[0].cycles[machine], now.cycles[machine]);
         compared(one).map(|(_, now)| cycles(now)).into()
     })
 }
 
 /// What one optimization after another changes.
-fn steps(study: &SpikeStudy, names: (&str, &str), change: impl Fn(&Measured, &Measured) -> Value) -> Table {
+fn steps(
+    study: &SpikeStudy,
+    names: (&str, &str),
+    change: impl Fn(&VariantResult, &VariantResult) -> Value,
+) -> Table {
     let columns: Vec<(&str, Kind)> =
         VARIANTS[1..].iter().map(|variant| (variant.name, Kind::Change(1))).collect();
     of_programs(study, names, &columns, |one| {

@@ -7,9 +7,8 @@ mod page;
 use std::path::{Path, PathBuf};
 
 use analysis::models::ExecutionPart;
-use analysis::names::Names;
-use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
-use analysis::strides::{Bins, By, Count, Patterns, StrideSettings};
+use analysis::replay::{Replay, ReplayOrder, Selection};
+use analysis::strides::{Bins, Count, Patterns, StrideRows, StrideSettings};
 use engine::{Configuration, Plan, UnitPlan};
 use machine::{Caches, Machine};
 use table::{Kind, Table};
@@ -183,7 +182,7 @@ pub fn strides(
 
 fn configuration(build: &Build, image: &str, options: &StridesStudySettings) -> Configuration {
     let program = build.program.with_file_name(image);
-    repeatable(program, vec!["1".into()], isa::Cpu::Ev5, &options.sysroot)
+    repeatable(program, vec!["1".into()], isa::CpuModel::Ev5, &options.sysroot)
 }
 
 /// A call of the loop.
@@ -206,29 +205,26 @@ fn walks(configuration: &Configuration, of: Loop) -> Result<Vec<Walk>, Error> {
 
 fn arrays(path: &Path) -> Result<Vec<Walk>, Error> {
     let trace = Trace::open(path)?;
-    let names = Names::of_trace(&trace);
-    let dictionary = Dictionary::new(&trace, &names);
-    let accesses = Accesses::new(&trace);
-    let filter = Filter::new(&Selection::default(), &dictionary).expect("all is there");
-    let replay =
-        Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
-    let bins = Bins { is_signed: false, in_elements: true };
-    let options = StrideSettings { bins, ..StrideSettings::default() };
-    let only = ARRAYS.map(String::from);
-    let mut patterns = Patterns::new(&dictionary, By::Array, &only, options);
-    if let Some(error) = replay.run(&mut patterns, &mut |_| {})?.pop() {
-        return Err(error.into());
-    }
-    let series = patterns.sorted(ExecutionPart::Whole);
-    let charts = patterns.charts(&series);
-    let walk = |(series, chart): (&analysis::strides::Series, Table)| Walk {
-        array: patterns.name(series),
-        is_store: series.is_store,
-        references: series.references,
-        strides: series.strides().collect(),
-        chart,
+    let walks = |replay: &Replay| -> Result<Vec<Walk>, Error> {
+        let bins = Bins { is_signed: false, in_elements: true };
+        let options = StrideSettings { bins, ..StrideSettings::default() };
+        let only = ARRAYS.map(String::from);
+        let mut patterns = Patterns::new(replay.dictionary, StrideRows::Array, &only, options);
+        if let Some(error) = replay.run(&mut patterns, &mut |_| {})?.pop() {
+            return Err(error.into());
+        }
+        let series = patterns.sorted(ExecutionPart::Whole);
+        let charts = patterns.charts(&series);
+        let walk = |(series, chart): (&analysis::strides::Series, Table)| Walk {
+            array: patterns.name(series),
+            is_store: series.is_store,
+            references: series.references,
+            strides: series.strides().collect(),
+            chart,
+        };
+        Ok(series.iter().zip(charts).map(walk).collect())
     };
-    Ok(series.iter().zip(charts).map(walk).collect())
+    Replay::of_part(&trace, &Selection::default(), ReplayOrder::Time, walks).expect("all is there")
 }
 
 /// References and misses of a call of the loop in the paper's cache.

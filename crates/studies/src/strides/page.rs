@@ -1,6 +1,6 @@
 //! The report of the study as a page.
 
-use report::{Block, Chart, Error, Page, Section};
+use report::{Chart, Error, Page, PageBlock, PageSection};
 
 use super::figures::{FIGURES, PaperFigure};
 use super::{LOOPS, StridesStudy};
@@ -11,11 +11,12 @@ pub fn page(study: &StridesStudy) -> Result<Page, Error> {
     for (of, is_modified) in LOOPS.iter().zip([false, true]) {
         let figures: Vec<&PaperFigure> =
             FIGURES.iter().filter(|figure| figure.is_modified == is_modified).collect();
-        sections.push(Section { heading: format!("The {} loop", of.name), blocks: blocks(study, &figures)? });
+        sections
+            .push(PageSection { heading: format!("The {} loop", of.name), blocks: blocks(study, &figures)? });
     }
-    let numbers = study.tables().into_iter().map(Block::Table);
-    let words = Block::Paragraph(MISSES.into());
-    sections.push(Section {
+    let numbers = study.tables().into_iter().map(PageBlock::Table);
+    let words = PageBlock::Paragraph(MISSES.into());
+    sections.push(PageSection {
         heading: "All numbers, with and without unrolled loops".into(),
         blocks: std::iter::once(words).chain(numbers).collect(),
     });
@@ -35,7 +36,7 @@ pub fn page(study: &StridesStudy) -> Result<Page, Error> {
 }
 
 /// The figures' charts, each with the paper's conclusion and today's result.
-fn blocks(study: &StridesStudy, figures: &[&PaperFigure]) -> Result<Vec<Block>, Error> {
+fn blocks(study: &StridesStudy, figures: &[&PaperFigure]) -> Result<Vec<PageBlock>, Error> {
     let seen = |figure: &PaperFigure| study.seen.iter().find(|seen| figure.shows(seen));
     let walk = |figure: &PaperFigure| seen(figure)?.walk(figure.array, figure.is_store);
     let tables: Vec<_> = figures.iter().filter_map(|figure| Some(walk(figure)?.chart.clone())).collect();
@@ -49,10 +50,11 @@ fn blocks(study: &StridesStudy, figures: &[&PaperFigure]) -> Result<Vec<Block>, 
         match walk(figure) {
             Some(_) => {
                 let chart: Chart = charts.next().expect("a chart for each that was accessed");
-                blocks
-                    .push(Block::Chart(chart.titled(&format!("figure-{number}"), &title).captioned(&words)));
+                blocks.push(PageBlock::Chart(
+                    chart.titled(&format!("figure-{number}"), &title).captioned(&words),
+                ));
             }
-            None => blocks.push(Block::Paragraph(format!("**{title}** {words}"))),
+            None => blocks.push(PageBlock::Paragraph(format!("**{title}** {words}"))),
         }
     }
     Ok(blocks)

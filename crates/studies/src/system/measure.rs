@@ -59,7 +59,7 @@ pub struct ScopeCounts {
 
 /// What was counted of a program.
 #[derive(Clone, Debug)]
-pub struct Counted {
+pub struct CountedScopes {
     /// By [`Scope::ALL`].
     pub scopes: [ScopeCounts; Scope::ALL.len()],
     /// Instructions by [`ExecutionMode::ALL`].
@@ -99,7 +99,7 @@ fn machine(kibibytes: u32) -> Machine {
 }
 
 /// Counts a trace.
-pub fn count(path: &Path, program: &Path, units: u64) -> Result<Counted, StudyError> {
+pub fn count(path: &Path, program: &Path, units: u64) -> Result<CountedScopes, StudyError> {
     let trace = Trace::open(path)?;
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
@@ -123,7 +123,7 @@ pub fn count(path: &Path, program: &Path, units: u64) -> Result<Counted, StudyEr
         modes = by_mode;
         *counts = Some(counted);
     }
-    Ok(Counted { scopes: scopes.map(Option::unwrap_or_default), modes, units: units.max(1) })
+    Ok(CountedScopes { scopes: scopes.map(Option::unwrap_or_default), modes, units: units.max(1) })
 }
 
 /// Counts a scope. Returns its instructions by mode, too.

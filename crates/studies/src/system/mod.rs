@@ -20,7 +20,7 @@ use session::scratch::temporary_folder;
 use workloads::build::{Build, BuildFolders, BuildProgress, build};
 use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
 
-pub use measure::{CACHES, Counted, KINDS, Scope, ScopeCounts};
+pub use measure::{CACHES, CountedScopes, KINDS, Scope, ScopeCounts};
 pub use page::page;
 pub use programs::{RecordedUnits, SystemProgram, names, programs};
 pub use tables::{summary, tables};
@@ -99,11 +99,11 @@ impl StudyError {
 
 /// What was counted of a program.
 #[derive(Clone, Debug)]
-pub struct ProgramResult {
+pub struct SystemProgramResult {
     /// The program.
     pub program: SystemProgram,
     /// The counts.
-    pub counted: Counted,
+    pub counted: CountedScopes,
 }
 
 /// What was counted with a kernel and a program of given builds.
@@ -114,14 +114,14 @@ pub struct BuildsResult {
     /// The names of the kernel's and the program's builds.
     pub builds: [&'static str; 2],
     /// The counts.
-    pub counted: Counted,
+    pub counted: CountedScopes,
 }
 
 /// Everything that was found.
 #[derive(Clone, Debug)]
 pub struct SystemStudy {
     /// The programs, built for EV67 kernels and byte and word instructions.
-    pub programs: Vec<ProgramResult>,
+    pub programs: Vec<SystemProgramResult>,
     /// The programs of [`BYTE_WORD_PROGRAMS`].
     pub builds: Vec<BuildsResult>,
     /// How the results were made.
@@ -171,11 +171,11 @@ impl SystemStudy {
         let toolchains: &[Toolchain] =
             if has_both { &[NATIVE, BYTE_WORD, ORIGINAL] } else { &[NATIVE, BYTE_WORD] };
         let builds = build(&program.workload, toolchains, &settings.build, &building)?;
-        let place = ProgramFolder::prepare(program, &builds[0], settings)?;
+        let folder_of_program = ProgramFolder::prepare(program, &builds[0], settings)?;
         let doing = |what: String| progress(StudyProgress::Doing(format!("{}: {what}", program.name)));
         doing("running and recording".into());
-        let counted = place.count(kernel, &builds[1])?;
-        self.programs.push(ProgramResult { program: *program, counted });
+        let counted = folder_of_program.count(kernel, &builds[1])?;
+        self.programs.push(SystemProgramResult { program: *program, counted });
         if self.provenance.is_empty() {
             self.provenance = provenance(&builds[1], kernel);
         }
@@ -185,7 +185,7 @@ impl SystemStudy {
             for of_program in &builds[1..] {
                 let names = [kernel_build.name, of_program.name];
                 doing(format!("kernel {}, program {}", names[0], names[1]));
-                let counted = place.count(&kernel, of_program)?;
+                let counted = folder_of_program.count(&kernel, of_program)?;
                 self.builds.push(BuildsResult { program: *program, builds: names, counted });
             }
         }
@@ -240,27 +240,30 @@ impl ProgramFolder<'_> {
             |error: io::Error| StudyError::Prepare { program: program.name, reason: error.to_string() };
         let folder = settings.build.folder.join("system-study").join(program.name);
         let folder = std::path::absolute(folder).map_err(failed)?;
-        let place = ProgramFolder { program, settings, folder };
-        if place.work().exists() {
-            fs::remove_dir_all(place.work()).map_err(failed)?;
+        let folder_of_program = ProgramFolder { program, settings, folder };
+        if folder_of_program.work().exists() {
+            fs::remove_dir_all(folder_of_program.work()).map_err(failed)?;
         }
-        fs::create_dir_all(place.work()).map_err(failed)?;
-        fs::create_dir_all(place.inputs()).map_err(failed)?;
+        fs::create_dir_all(folder_of_program.work()).map_err(failed)?;
+        fs::create_dir_all(folder_of_program.inputs()).map_err(failed)?;
         for input in program.inputs {
-            fs::write(place.inputs().join(input.name), input.bytes()).map_err(failed)?;
+            fs::write(folder_of_program.inputs().join(input.name), input.bytes()).map_err(failed)?;
         }
-        let Some(script) = program.prepare else { return Ok(place) };
+        let Some(script) = program.prepare else { return Ok(folder_of_program) };
         let mut shell = Command::new("sh");
         shell.args(["-e", "-c", script]).env("NATIVE", std::path::absolute(&native.folder).map_err(failed)?);
-        shell.env("INPUTS", place.inputs()).env("PREPARED", place.prepared()).stdin(Stdio::null());
-        shell.current_dir(place.work());
+        shell
+            .env("INPUTS", folder_of_program.inputs())
+            .env("PREPARED", folder_of_program.prepared())
+            .stdin(Stdio::null());
+        shell.current_dir(folder_of_program.work());
         if program.refuses_root && rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(place.work(), Some(NOBODY), Some(NOBODY)).map_err(failed)?;
+            std::os::unix::fs::chown(folder_of_program.work(), Some(NOBODY), Some(NOBODY)).map_err(failed)?;
             shell.uid(NOBODY).gid(NOBODY);
         }
         let output = shell.output().map_err(failed)?;
         if output.status.success() {
-            return Ok(place);
+            return Ok(folder_of_program);
         }
         let text = String::from_utf8_lossy(&output.stderr).trim().to_string();
         Err(StudyError::Prepare { program: program.name, reason: text })
@@ -285,7 +288,7 @@ impl ProgramFolder<'_> {
     }
 
     /// Runs a build of the program on a kernel, and counts it.
-    fn count(&self, kernel: &GuestKernel, build: &Build) -> Result<Counted, StudyError> {
+    fn count(&self, kernel: &GuestKernel, build: &Build) -> Result<CountedScopes, StudyError> {
         let program = self.program;
         let (input, words): (Vec<_>, Vec<_>) =
             program.arguments.iter().map(|word| self.replaced(word)).partition(|word| word.starts_with('<'));

@@ -1,6 +1,6 @@
 //! The study as a page.
 
-use report::{Arrangement, Block, Error, Figure, Page, Section, bars};
+use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection, bars};
 
 use super::measure::{CACHES, Scope};
 use super::{SystemStudy, tables};
@@ -11,25 +11,25 @@ pub fn page(study: &SystemStudy) -> Result<Page, Error> {
     let chart = |table: &table::Table| bars(table, "program", &scopes, Arrangement::Grouped);
     let blocks = tables::block_sizes(study);
     let mut sections = vec![
-        section("Instruction counts", &[COUNTS], vec![Block::Table(tables::instructions(study))]),
+        section("Instruction counts", &[COUNTS], vec![PageBlock::Table(tables::instructions(study))]),
         section(
             "Average basic block sizes",
             &["A basic block ends with an instruction that may transfer control."],
-            vec![Block::Chart(chart(&blocks)?), Block::Table(blocks)],
+            vec![PageBlock::Chart(chart(&blocks)?), PageBlock::Table(blocks)],
         ),
         section("Instruction caches", &[MISSES], miss_blocks(study, chart)?),
-        section("Percent composition", &[], vec![Block::Table(tables::composition(study))]),
+        section("Percent composition", &[], vec![PageBlock::Table(tables::composition(study))]),
     ];
     let byte_word = tables::byte_word(study);
     if !byte_word.rows.is_empty() {
         sections.push(section(
             "Byte and word instructions in the kernel",
             &[BYTE_WORD],
-            vec![Block::Table(byte_word)],
+            vec![PageBlock::Table(byte_word)],
         ));
     }
     sections.push(section("The slides", &[SLIDES], Vec::new()));
-    sections.push(section("The programs", &[], vec![Block::Table(tables::workloads(study))]));
+    sections.push(section("The programs", &[], vec![PageBlock::Table(tables::workloads(study))]));
     Ok(Page {
         title: "The operating system in the picture".into(),
         headline: headline(study),
@@ -41,25 +41,25 @@ pub fn page(study: &SystemStudy) -> Result<Page, Error> {
     })
 }
 
-fn section(heading: &str, paragraphs: &[&str], blocks: Vec<Block>) -> Section {
-    let text = paragraphs.iter().map(|text| Block::Paragraph((*text).into()));
-    Section { heading: heading.into(), blocks: text.chain(blocks).collect() }
+fn section(heading: &str, paragraphs: &[&str], blocks: Vec<PageBlock>) -> PageSection {
+    let text = paragraphs.iter().map(|text| PageBlock::Paragraph((*text).into()));
+    PageSection { heading: heading.into(), blocks: text.chain(blocks).collect() }
 }
 
 /// A chart of the smallest caches, and a table of all.
 fn miss_blocks(
     study: &SystemStudy,
     chart: impl Fn(&table::Table) -> Result<report::Chart, Error>,
-) -> Result<Vec<Block>, Error> {
+) -> Result<Vec<PageBlock>, Error> {
     let charts =
-        (0..2.min(CACHES.len())).map(|cache| chart(&tables::miss_rate(study, cache)).map(Block::Chart));
+        (0..2.min(CACHES.len())).map(|cache| chart(&tables::miss_rate(study, cache)).map(PageBlock::Chart));
     let mut blocks = charts.collect::<Result<Vec<_>, _>>()?;
-    blocks.push(Block::Table(tables::miss_rates(study)));
+    blocks.push(PageBlock::Table(tables::miss_rates(study)));
     Ok(blocks)
 }
 
 /// The operating system's share of a program's instructions, in percent.
-fn system_share(result: &super::ProgramResult) -> f64 {
+fn system_share(result: &super::SystemProgramResult) -> f64 {
     let [user, kernel, pal] = result.counted.modes;
     100.0 * (kernel + pal) as f64 / ((user + kernel + pal) as f64).max(1.0)
 }
@@ -76,8 +76,8 @@ fn headline(study: &SystemStudy) -> String {
     }
 }
 
-fn figures(study: &SystemStudy) -> Vec<Figure> {
-    let figure = |result: &super::ProgramResult| Figure {
+fn figures(study: &SystemStudy) -> Vec<PageFigure> {
+    let figure = |result: &super::SystemProgramResult| PageFigure {
         value: format!("{:.1} %", system_share(result)),
         label: format!("of the instructions of {} are the kernel's and PALcode's", result.program.name),
     };

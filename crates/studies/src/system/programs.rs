@@ -1,6 +1,6 @@
 //! The programs of the study, as a table.
 
-use crate::spike::{self, Content, Input, StudyProgram};
+use crate::spike::{self, Content, GeneratedInput, StudyProgram};
 use workloads::workload::{BuildTarget, Recipe, Script, Source, Workload};
 
 /// A program of the study.
@@ -16,7 +16,7 @@ pub struct SystemProgram {
     /// `$INPUTS` that of the inputs.
     pub prepare: Option<&'static str>,
     /// The files that it reads.
-    pub inputs: &'static [Input],
+    pub inputs: &'static [GeneratedInput],
     /// Its arguments. `{inputs}` stands for the folder of the inputs, `{prepared}` for what was prepared. An argument that begins
     /// with `<` names its standard input.
     pub arguments: &'static [&'static str],
@@ -105,17 +105,18 @@ const SHELL: Workload = Workload {
 };
 
 /// A session at the shell, and the text that it works on.
-const SESSION: [Input; 2] = [
-    Input {
+const SESSION: [GeneratedInput; 2] = [
+    GeneratedInput {
         name: "session.sh",
         content: Content::Text(include_str!("../../../../workloads/session.sh")),
         seed: 0,
     },
-    Input { name: "text.txt", content: Content::Prose(40), seed: 82 },
+    GeneratedInput { name: "text.txt", content: Content::Prose(40), seed: 82 },
 ];
 
 /// The sound that is decoded.
-const SOUND: Input = Input { name: "sound.raw", content: Content::Sound(120_000), seed: 81 };
+const SOUND: GeneratedInput =
+    GeneratedInput { name: "sound.raw", content: Content::Sound(120_000), seed: 81 };
 
 /// A program that only reads its inputs.
 const PLAIN: SystemProgram = SystemProgram {

@@ -3,7 +3,7 @@
 use table::{Column, Kind, Table, Value};
 use trace::ExecutionMode;
 
-use super::measure::{CACHES, Counted, KINDS, Scope, ScopeCounts};
+use super::measure::{CACHES, CountedScopes, KINDS, Scope, ScopeCounts};
 use super::{BuildsResult, SystemStudy};
 
 /// The slides' source, and that of the composition that they were shown with.
@@ -38,7 +38,7 @@ fn percent(part: u64, whole: u64) -> Value {
 }
 
 /// Per unit of work, rounded.
-fn each(count: u64, counted: &Counted) -> Value {
+fn each(count: u64, counted: &CountedScopes) -> Value {
     ((count as f64 / counted.units as f64).round() as u64).into()
 }
 
@@ -70,7 +70,7 @@ pub(super) fn instructions(study: &SystemStudy) -> Table {
     table.columns.push(column("kernel", Kind::Percent(1)));
     table.columns.push(column("PALcode", Kind::Percent(1)));
     for result in &study.programs {
-        let Counted { scopes, modes, .. } = &result.counted;
+        let CountedScopes { scopes, modes, .. } = &result.counted;
         let all: u64 = modes.iter().sum();
         let unit = result.program.unit.map_or("run", |unit| unit.name);
         let mut row: Vec<Value> = vec![result.program.name.into(), unit.into()];
@@ -92,7 +92,7 @@ pub(super) fn shares(study: &SystemStudy) -> Table {
     let mut table = Table::new("shares", "Where instructions are executed", &[("program", Kind::Text)]);
     table.columns.extend(PARTS.map(|part| column(part, Kind::Percent(1))));
     for result in &study.programs {
-        let Counted { scopes, modes, .. } = &result.counted;
+        let CountedScopes { scopes, modes, .. } = &result.counted;
         let [user, kernel, pal] = *modes;
         let application = scopes[Scope::Application as usize].instructions;
         let parts = [application, user.saturating_sub(application), kernel, pal];
@@ -218,16 +218,20 @@ pub(super) fn byte_word(study: &SystemStudy) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::{ProgramResult, page, programs};
+    use crate::system::{SystemProgramResult, page, programs};
 
-    fn counted(kernel: u64, units: u64) -> Counted {
+    fn counted(kernel: u64, units: u64) -> CountedScopes {
         let scope = |instructions: u64| ScopeCounts {
             instructions,
             block: 6.0,
             kinds: [instructions / 4, 0, 0, instructions - instructions / 4, 0, 0, 0],
             misses: [instructions / 100; CACHES.len()],
         };
-        Counted { scopes: [scope(100), scope(400), scope(420 + kernel)], modes: [400, kernel, 20], units }
+        CountedScopes {
+            scopes: [scope(100), scope(400), scope(420 + kernel)],
+            modes: [400, kernel, 20],
+            units,
+        }
     }
 
     fn study() -> SystemStudy {
@@ -238,7 +242,7 @@ mod tests {
         SystemStudy {
             programs: programs
                 .iter()
-                .map(|&program| ProgramResult { program, counted: counted(580, 2) })
+                .map(|&program| SystemProgramResult { program, counted: counted(580, 2) })
                 .collect(),
             builds: vec![
                 builds(["byte-word", "byte-word"], 540),

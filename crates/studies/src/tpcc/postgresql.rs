@@ -164,7 +164,7 @@ impl Terminals {
     }
 
     /// So many clients at the same time, with other random numbers, each of which does so many transactions.
-    pub(crate) fn at_once(
+    pub(crate) fn concurrent(
         &self,
         clients: u32,
         each: u32,

@@ -1,6 +1,6 @@
 //! The report of the study of TPC-H as a page.
 
-use report::{Arrangement, Block, Error, Figure, Page, Section};
+use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
 use table::Table;
 
 use super::findings::{CRITERIA, MISSES};
@@ -40,8 +40,8 @@ pub(super) fn page(study: &TpchStudy) -> Result<Page, Error> {
     })
 }
 
-fn figure(value: String, label: &str) -> Figure {
-    Figure { value, label: label.into() }
+fn figure(value: String, label: &str) -> PageFigure {
+    PageFigure { value, label: label.into() }
 }
 
 /// How many queries have a count of misses that grows faster than the data.
@@ -81,13 +81,13 @@ fn by_query(misses: &Table) -> Result<report::Chart, Error> {
     ))
 }
 
-fn sections(study: &TpchStudy) -> Result<Vec<Section>, Error> {
-    let mut sections = vec![Section {
+fn sections(study: &TpchStudy) -> Result<Vec<PageSection>, Error> {
+    let mut sections = vec![PageSection {
         heading: "The queries".into(),
         blocks: vec![
-            Block::Table(tables::queries(study)),
-            Block::Table(tables::misses(study, 0)),
-            Block::Table(tables::findings_of_1998(study)),
+            PageBlock::Table(tables::queries(study)),
+            PageBlock::Table(tables::misses(study, 0)),
+            PageBlock::Table(tables::findings_of_1998(study)),
         ],
     }];
     for (number, name) in MACHINES.iter().enumerate() {
@@ -96,22 +96,23 @@ fn sections(study: &TpchStudy) -> Result<Vec<Section>, Error> {
         let chart = chart.titled(&format!("{}-chart", cycles.name), &format!("Where cycles go, {name}"));
         let caption = "Cycles in which nothing retires belong to what the oldest instruction waits for; what overlaps with older ones is \
                        hidden.";
-        let mut blocks = vec![Block::Chart(chart.captioned(caption))];
+        let mut blocks = vec![PageBlock::Chart(chart.captioned(caption))];
         if number > 0 {
-            blocks.push(Block::Table(tables::misses(study, number)));
+            blocks.push(PageBlock::Table(tables::misses(study, number)));
         }
-        sections.push(Section { heading: format!("Cycles on {}", study.machines[number].title), blocks });
+        sections.push(PageSection { heading: format!("Cycles on {}", study.machines[number].title), blocks });
     }
     sections.extend([growth(study)?, scans(study)?, access_paths(study)?]);
     let shown = ["queries", "in-1998", "growth", "scans", "switching", "selectivity"];
     let rest = tables::all(study).into_iter();
     let rest =
         rest.filter(|table| !shown.contains(&table.name.as_str()) && !table.name.starts_with("misses"));
-    sections.push(Section { heading: "All numbers".into(), blocks: rest.map(Block::Table).collect() });
+    sections
+        .push(PageSection { heading: "All numbers".into(), blocks: rest.map(PageBlock::Table).collect() });
     Ok(sections)
 }
 
-fn growth(study: &TpchStudy) -> Result<Section, Error> {
+fn growth(study: &TpchStudy) -> Result<PageSection, Error> {
     let table = tables::growth(study);
     let columns: Vec<String> =
         MISSES.map(|criterion| format!("times the {}", CRITERIA[criterion].name)).collect();
@@ -126,22 +127,25 @@ fn growth(study: &TpchStudy) -> Result<Section, Error> {
         format!("{}: {queries}.", CRITERIA[criterion].name)
     });
     let sentence = format!("Faster than the data grow — {}", named.collect::<Vec<_>>().join(" "));
-    let blocks =
-        vec![Block::Paragraph(sentence), Block::Chart(chart.captioned(&caption)), Block::Table(table)];
-    Ok(Section { heading: "Growth with the scale factor".into(), blocks })
+    let blocks = vec![
+        PageBlock::Paragraph(sentence),
+        PageBlock::Chart(chart.captioned(&caption)),
+        PageBlock::Table(table),
+    ];
+    Ok(PageSection { heading: "Growth with the scale factor".into(), blocks })
 }
 
-fn scans(study: &TpchStudy) -> Result<Section, Error> {
+fn scans(study: &TpchStudy) -> Result<PageSection, Error> {
     let table = tables::scans(study);
     let columns = ["% of the instructions", "% of the dcache misses", "% of the cycles"];
     let chart = report::bars(&table, "query", &columns, Arrangement::Grouped)?;
     let chart = chart.titled("scans-chart", "What bringing rows has of each query, Origin 200, percent");
     let caption = "The rest is evaluation, joins, sorting, grouping, and planning.";
-    let blocks = vec![Block::Chart(chart.captioned(caption)), Block::Table(table)];
-    Ok(Section { heading: "Scans against the rest of the query".into(), blocks })
+    let blocks = vec![PageBlock::Chart(chart.captioned(caption)), PageBlock::Table(table)];
+    Ok(PageSection { heading: "Scans against the rest of the query".into(), blocks })
 }
 
-fn access_paths(study: &TpchStudy) -> Result<Section, Error> {
+fn access_paths(study: &TpchStudy) -> Result<PageSection, Error> {
     let paths: Vec<&str> = study.paths.iter().map(|path| path.name).collect();
     let mut blocks = Vec::new();
     for criterion in MISSES.chain([CRITERIA.len() - 1]) {
@@ -149,12 +153,12 @@ fn access_paths(study: &TpchStudy) -> Result<Section, Error> {
         let chart = report::lines(&table, "% of the rows", &paths, CRITERIA[criterion].name)?;
         let name = format!("{}-chart", table.name);
         let chart = chart.titled(&name, &format!("{} by access path, Origin 200", CRITERIA[criterion].name));
-        blocks.push(Block::Chart(
+        blocks.push(PageBlock::Chart(
             chart.captioned("Against the share of the rows that are read, not to scale."),
         ));
     }
     let all = tables::all(study).into_iter();
     let own = all.filter(|table| ["switching", "selectivity"].contains(&table.name.as_str()));
-    blocks.extend(own.map(Block::Table));
-    Ok(Section { heading: "Index scan against sequential scan".into(), blocks })
+    blocks.extend(own.map(PageBlock::Table));
+    Ok(PageSection { heading: "Index scan against sequential scan".into(), blocks })
 }

@@ -107,7 +107,7 @@ impl PostgresqlDatabase {
         let clients = batches.iter().map(|batch| self.client(batch)).collect::<Result<Vec<_>, _>>()?;
         let clients: Vec<Client> = clients.iter().map(|client| client as Client).collect();
         let observe = |configuration: &Configuration| observe(configuration, models_of);
-        let ended = self.server.run_at_once(BUILD, &clients, observe)?;
+        let ended = self.server.run_concurrently(BUILD, &clients, observe)?;
         self.server.remove(BUILD);
         let answered = ended.into_iter().zip(batches).map(|(ended, batch)| self.answered(ended, batch));
         Ok(answered.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())

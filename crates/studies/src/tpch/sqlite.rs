@@ -64,7 +64,8 @@ impl SqliteDatabase {
     ) -> Result<forked_run::ForkedRun<(Measured, Ending), ()>, Error> {
         let file = self.write(statement)?;
         let arguments = vec!["run".into(), self.database.clone().into(), file.clone().into(), file.into()];
-        let configuration = repeatable(self.alpha.program.clone(), arguments, isa::Cpu::Ev56, &self.sysroot);
+        let configuration =
+            repeatable(self.alpha.program.clone(), arguments, isa::CpuModel::Ev56, &self.sysroot);
         let unit = UnitPlan { function: self.unit.into(), skip: 1, units: Some(1) };
         let plan = Plan { unit: Some(unit), ..Plan::default() };
         let run = |_: &mut (dyn FnMut(()) + Send)| -> Result<(Measured, Ending), String> {
@@ -150,17 +151,17 @@ impl TpchDatabase for SqliteDatabase {
     ) -> Result<Vec<Answered>, Error> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let mut answered: Vec<Option<Answered>> = statements.iter().map(|_| None).collect();
-        let (mut next, mut places, mut running) = (0, Vec::new(), Vec::new());
+        let (mut next, mut indexes, mut running) = (0, Vec::new(), Vec::new());
         while next < statements.len() || !running.is_empty() {
             if let Some(statement) = statements.get(next).filter(|_| running.len() < processors) {
                 progress(&statement.title);
                 running.push(self.start(statement, models_of)?);
-                places.push(next);
+                indexes.push(next);
                 next += 1;
                 continue;
             }
             let done = forked_run::first_done(&running);
-            answered[places.swap_remove(done)] = Some(self.answer(running.swap_remove(done))?);
+            answered[indexes.swap_remove(done)] = Some(self.answer(running.swap_remove(done))?);
         }
         Ok(answered.into_iter().flatten().collect())
     }

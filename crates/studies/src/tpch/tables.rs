@@ -141,8 +141,8 @@ pub(super) fn misses(study: &TpchStudy, machine: usize) -> Table {
         }
         let cycles = sum(&|query| query.measured.machines[machine].all_cycles());
         for kind in ["instructions missing", "data missing"] {
-            let place = KINDS.iter().position(|name| *name == kind).expect("a kind");
-            row.push(percent(sum(&|query| query.measured.machines[machine].cycles[place]), cycles));
+            let index = KINDS.iter().position(|name| *name == kind).expect("a kind");
+            row.push(percent(sum(&|query| query.measured.machines[machine].cycles[index]), cycles));
         }
         row
     };
@@ -174,8 +174,8 @@ pub(super) fn findings_of_1998(study: &TpchStudy) -> Table {
     let share = |[instructions, data]: [u64; 2]| 100.0 * instructions as f64 / (instructions + data) as f64;
     let cycles: u64 = study.queries().iter().map(|query| query.measured.machines[0].all_cycles()).sum();
     let kinds = |kind: &str| -> u64 {
-        let place = KINDS.iter().position(|name| *name == kind).expect("a kind");
-        study.queries().iter().map(|query| query.measured.machines[0].cycles[place]).sum()
+        let index = KINDS.iter().position(|name| *name == kind).expect("a kind");
+        study.queries().iter().map(|query| query.measured.machines[0].cycles[index]).sum()
     };
     let penalty = 100.0 * (kinds("instructions missing") + kinds("data missing")) as f64 / cycles as f64;
     let scans = study.queries().iter().map(|query| {

@@ -1,6 +1,6 @@
 //! The report of the study of very large memory as a page.
 
-use report::{Arrangement, Block, Error, Figure, Page, Section};
+use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
 
 use super::VlmStudy;
 use super::tables::{
@@ -16,10 +16,10 @@ pub fn page(study: &VlmStudy) -> Result<Page, Error> {
     sections.extend(unmeasured(study));
     let numbers = tables::all(study).into_iter();
     let has_own_section = |name: &str| ["postgresql", "not-measured"].contains(&name);
-    sections.push(Section {
+    sections.push(PageSection {
         heading: "All numbers".into(),
-        blocks: std::iter::once(Block::Paragraph(LIMITS.into()))
-            .chain(numbers.filter(|table| !has_own_section(&table.name)).map(Block::Table))
+        blocks: std::iter::once(PageBlock::Paragraph(LIMITS.into()))
+            .chain(numbers.filter(|table| !has_own_section(&table.name)).map(PageBlock::Table))
             .collect(),
     });
     Ok(Page {
@@ -30,11 +30,11 @@ pub fn page(study: &VlmStudy) -> Result<Page, Error> {
             .into_iter()
             .flat_map(|ratios| {
                 [
-                    Figure {
+                    PageFigure {
                         value: format!("1/{:.0}", ratios.page_tables),
                         label: "of the page tables".into(),
                     },
-                    Figure {
+                    PageFigure {
                         value: format!("1/{:.0}", ratios.start_up),
                         label: "of the time to start".into(),
                     },
@@ -48,7 +48,7 @@ pub fn page(study: &VlmStudy) -> Result<Page, Error> {
 }
 
 /// Figures 4, 8 and 9.
-fn figures(study: &VlmStudy) -> Result<Vec<Section>, Error> {
+fn figures(study: &VlmStudy) -> Result<Vec<PageSection>, Error> {
     let (Some(&largest), Some(most)) = (sizes(study).last(), most_processes(study)) else {
         return Ok(Vec::new());
     };
@@ -69,23 +69,26 @@ fn figures(study: &VlmStudy) -> Result<Vec<Section>, Error> {
         let measure = table.title.clone();
         let chart = report::lines(&table, category, &columns, &measure)?;
         let chart = chart.titled(&format!("{}-chart", table.name), &format!("{title}.")).captioned(caption);
-        Ok(Section { heading: heading.into(), blocks: vec![Block::Chart(chart)] })
+        Ok(PageSection { heading: heading.into(), blocks: vec![PageBlock::Chart(chart)] })
     })
     .collect()
 }
 
-fn postgresql(study: &VlmStudy) -> Result<Option<Section>, Error> {
+fn postgresql(study: &VlmStudy) -> Result<Option<PageSection>, Error> {
     let Some(table) = tables::postgresql(study) else { return Ok(None) };
     let columns =
         ["connect, seconds", "connect and first touch, seconds", "server's processor time, seconds"];
     let chart = report::bars(&table, "shared memory", &columns, Arrangement::Grouped)?;
     let chart = chart.titled("postgresql-chart", "PostgreSQL's connections.").captioned(POSTGRESQL);
-    Ok(Some(Section { heading: "PostgreSQL".into(), blocks: vec![Block::Chart(chart), Block::Table(table)] }))
+    Ok(Some(PageSection {
+        heading: "PostgreSQL".into(),
+        blocks: vec![PageBlock::Chart(chart), PageBlock::Table(table)],
+    }))
 }
 
-fn unmeasured(study: &VlmStudy) -> Option<Section> {
+fn unmeasured(study: &VlmStudy) -> Option<PageSection> {
     let table = tables::unmeasured(study)?;
-    Some(Section { heading: "What could not be measured".into(), blocks: vec![Block::Table(table)] })
+    Some(PageSection { heading: "What could not be measured".into(), blocks: vec![PageBlock::Table(table)] })
 }
 
 const HEADLINE: &str = "Page tables and start-up of processes that map gigabytes";

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use pathlength_studies::spike::{
-    Content, Input, PROGRAMS, ProgramResult, SpikeStudy, SpikeStudyError, SpikeStudyProgress,
+    Content, GeneratedInput, PROGRAMS, SpikeProgramResult, SpikeStudy, SpikeStudyError, SpikeStudyProgress,
     SpikeStudySettings, StudyProgram, spike,
 };
 use spike::hot_cold::HotColdCategory;
@@ -34,8 +34,8 @@ const SMALL: StudyProgram = StudyProgram {
     beside: &[],
     refuses_root: false,
     inputs: &[
-        Input { name: "training.txt", content: Content::Prose(500), seed: 1 },
-        Input { name: "test.txt", content: Content::Prose(700), seed: 2 },
+        GeneratedInput { name: "training.txt", content: Content::Prose(500), seed: 1 },
+        GeneratedInput { name: "test.txt", content: Content::Prose(700), seed: 2 },
     ],
     training: &["{inputs}/training.txt"],
     test: &["{prepared}"],
@@ -152,7 +152,7 @@ fn from_sources_to_the_page() {
 }
 
 /// What was counted reached the compiler, and Spike optimizes the result.
-fn the_compiler_has_learnt(one: &ProgramResult) {
+fn the_compiler_has_learnt(one: &SpikeProgramResult) {
     let build = &one.feedback_build;
     let code = |image: &Path| {
         let dump = Command::new("alpha-linux-gnu-objdump").args(["-d", "-j", ".text"]).arg(image).output();
@@ -168,7 +168,7 @@ fn the_compiler_has_learnt(one: &ProgramResult) {
     };
     let profile = fs::read(build.folder.join("small.gcda")).unwrap();
     assert_eq!(again(&profile).unwrap(), code(&build.program));
-    assert!(again(b"").is_none(), "the compiler does not look for the profile at its place");
+    assert!(again(b"").is_none(), "the compiler does not look for the profile in its folder");
     let [gcc, both] = [&one.feedback[0], &one.feedback[1]];
     assert!(gcc.instructions < one.variants[0].instructions && both.instructions < gcc.instructions);
 }
@@ -240,7 +240,7 @@ fn training_and_test_differ() {
     for program in &PROGRAMS {
         let name = program.workload.name;
         assert_ne!(program.training, program.test, "{name}");
-        let bytes: Vec<_> = program.inputs.iter().map(Input::bytes).collect();
+        let bytes: Vec<_> = program.inputs.iter().map(GeneratedInput::bytes).collect();
         assert!(bytes.iter().all(|one| bytes.iter().filter(|other| *other == one).count() == 1), "{name}");
     }
 }

@@ -82,13 +82,13 @@ impl ImageFiles {
     }
 
     /// The image as traces have it.
-    pub fn described(&self, mapped: PlacedImage) -> events::Image {
+    pub fn described(&self, mapped: PlacedImage) -> events::MappedImage {
         let ImageFile { path, image } = &self.0[mapped.file];
         let segments = image.segments().iter().map(image::Segment::addresses);
         let (start, end) = segments.fold((u64::MAX, 0), |(start, end), addresses| {
             (start.min(addresses.start), end.max(addresses.end))
         });
-        events::Image {
+        events::MappedImage {
             path: path.clone(),
             start: start.wrapping_add(mapped.bias),
             end: end.wrapping_add(mapped.bias),

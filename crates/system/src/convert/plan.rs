@@ -129,7 +129,7 @@ impl FollowedPlan {
     /// The addresses of the plan's locations in an image.
     fn roles_in(&self, mapped: PlacedImage, files: &ImageFiles) -> Vec<(u64, LocationRole)> {
         let file = files.image(mapped.file);
-        let events::Image { path, start, end, bias, .. } = files.described(mapped);
+        let events::MappedImage { path, start, end, bias, .. } = files.described(mapped);
         let loaded = LoadedImage { path, start, end, bias };
         let mut roles = Vec::new();
         let locations = [(&self.plan.from, LocationRole::From), (&self.plan.until, LocationRole::Until)];

@@ -356,7 +356,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use isa::{Alpha, Flags, Format, Instruction, Op, evaluate};
+    use isa::{Alpha, Flags, Instruction, InstructionFormat, Op, evaluate};
 
     /// Executes an instruction and returns the address it accesses. Results that are not modelled are taken from
     /// `values`.
@@ -371,21 +371,21 @@ mod tests {
         let is_access = instruction.access_size().is_some();
         let mut any = || values.next().unwrap();
         let written: &[(u8, u64)] = match op.format() {
-            Format::Memory if op == Op::Lda || op == Op::Ldah => {
+            InstructionFormat::Memory if op == Op::Lda || op == Op::Ldah => {
                 let shift = if op == Op::Ldah { 16 } else { 0 };
                 &[(ra, base.wrapping_add_signed(i64::from(instruction.displacement()) << shift))]
             }
-            Format::Memory if op.is_float() || op.is(Flags::STORE) && !op.is(Flags::LOCKED) => &[],
-            Format::Memory => &[(ra, any())],
-            Format::Branch if op.is(Flags::CONDITIONAL) => &[],
-            Format::Branch | Format::MemoryJump => &[(ra, pc.wrapping_add(4))],
-            Format::Operate => {
+            InstructionFormat::Memory if op.is_float() || op.is(Flags::STORE) && !op.is(Flags::LOCKED) => &[],
+            InstructionFormat::Memory => &[(ra, any())],
+            InstructionFormat::Branch if op.is(Flags::CONDITIONAL) => &[],
+            InstructionFormat::Branch | InstructionFormat::MemoryJump => &[(ra, pc.wrapping_add(4))],
+            InstructionFormat::Operate => {
                 let b = instruction.literal().map_or(base, u64::from);
                 &[(rc, evaluate(op, r[ra as usize], b, r[rc as usize]).unwrap_or_else(any))]
             }
-            Format::FloatOperate if matches!(op, Op::Ftoit | Op::Ftois) => &[(rc, any())],
-            Format::MemoryFunction if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) => &[(ra, any())],
-            Format::Pal => &[(0, any()), (19, any()), (20, any())],
+            InstructionFormat::FloatOperate if matches!(op, Op::Ftoit | Op::Ftois) => &[(rc, any())],
+            InstructionFormat::MemoryFunction if matches!(op, Op::Rpcc | Op::Rc | Op::Rs) => &[(ra, any())],
+            InstructionFormat::Pal => &[(0, any()), (19, any()), (20, any())],
             _ => &[],
         };
         for &(register, value) in written {

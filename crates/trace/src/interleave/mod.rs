@@ -356,7 +356,7 @@ impl Interleaved<'_> {
             Entry::Execution(one) => {
                 waits = Waits::No;
                 instructions += u64::from(shapes[one.block as usize].instructions);
-                if instructions >= quantum { RunEnd::Behind } else { RunEnd::No }
+                if instructions >= quantum { RunEnd::After } else { RunEnd::No }
             }
             Entry::Mark(Mark::Order(number)) => {
                 order = number;
@@ -369,18 +369,18 @@ impl Interleaved<'_> {
                 created += u32::from(number == calls.creates_thread);
                 if !is_saturated && calls.may_wait.contains(&number) {
                     waits = Waits::ForOthers;
-                    return RunEnd::Behind;
+                    return RunEnd::After;
                 }
                 RunEnd::No
             }
             // A stream may begin with a gap: it was created, and did nothing before.
             Entry::Mark(Mark::Gap) if !is_saturated && waits != Waits::ToBegin => {
                 waits = Waits::ForOthers;
-                RunEnd::Behind
+                RunEnd::After
             }
             Entry::Mark(Mark::UnitEnds(_) | Mark::UnitLeft(_) | Mark::UnitCut(_)) if is_saturated => {
                 has_ended_unit = true;
-                RunEnd::Behind
+                RunEnd::After
             }
             Entry::Mark(_) => RunEnd::No,
         });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use events::record::{Event, ExceptionKind, Heap, MappingEvent, Mark, RecordShape};
-use events::{Block, BlockId, Image};
+use events::{Block, BlockId, MappedImage};
 use pathlength_trace::{Function, Header, ProcessDictionary, StreamWriter, Trace, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -127,7 +127,7 @@ impl Made {
         let writer = begin(path, &self.header());
         let process = ProcessDictionary::new(&writer, 0, 1);
         let (start, end) = (0, 1 << 40);
-        process.add_image(Image {
+        process.add_image(MappedImage {
             path: "a".into(),
             start,
             end,

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use events::record::{Event, Mark};
-use events::{Block, Image};
+use events::{Block, MappedImage};
 use pathlength_trace::{Header, ProcessDictionary, StreamWriter, Trace, Writer};
 use proptest::prelude::*;
 
@@ -111,7 +111,7 @@ fn names_need_not_be_text() {
     let process =
         ProcessDictionary::new(&begin(&path, &Header { program: name.into(), ..Header::default() }), 0, 1);
     let (start, end, bias, build_id) = (0, 8, 0, Vec::new());
-    process.add_image(Image { path: name.into(), start, end, bias, build_id, functions: Vec::new() });
+    process.add_image(MappedImage { path: name.into(), start, end, bias, build_id, functions: Vec::new() });
     let block = Block { image: Some(0), ..Block::new(&isa::Alpha, 0, vec![0x47ff_041f]) };
     let id = process.block(block, || None).unwrap();
     let mut stream = StreamWriter::new(&process);

@@ -41,7 +41,7 @@ pub struct FrameSource {
     pub function: Option<(String, u32)>,
 }
 
-/// A line of a place in the code: the place's number, and the file and the line, if they are known.
+/// A line of a region in the code: the region's number, and the file and the line, if they are known.
 type FrameKey = (u32, Option<(String, u32)>);
 
 impl LineFrames {
@@ -55,7 +55,7 @@ impl LineFrames {
         for (block, facts) in trace.blocks().iter().zip(&dictionary.blocks) {
             let mut own: Vec<Run> = Vec::new();
             for (index, address) in block.addresses().enumerate() {
-                let key = (facts.place, source(dictionary, block.image, address));
+                let key = (facts.region, source(dictionary, block.image, address));
                 let frame = *keys.entry(key.clone()).or_insert_with(|| {
                     first.push((key, block.image, address));
                     first.len() as u32 - 1
@@ -95,24 +95,24 @@ impl LineFrames {
     ) {
         let images = dictionary.trace.images();
         let mut symbols = vec![Vec::new(); images.len()];
-        let offset = |place: u32, image: Option<u32>, address: u64| {
-            let place = &dictionary.places[place as usize];
-            let own = dictionary.names.place(image, address)?;
+        let offset = |region: u32, image: Option<u32>, address: u64| {
+            let region = &dictionary.regions[region as usize];
+            let own = dictionary.names.code(image, address)?;
             // A block can go on in the next function: that function's addresses have its own name.
-            let is_own = own.start == place.start && Some(&own.name) == place.name.as_ref();
+            let is_own = own.start == region.start && Some(&own.name) == region.name.as_ref();
             let image = image.filter(|_| is_own)?;
             let offset = address.checked_sub(images[image as usize].start)?;
             Some((image, u32::try_from(offset).ok()?))
         };
         let offsets: Vec<Option<(u32, u32)>> =
-            first.iter().map(|((place, _), image, address)| offset(*place, *image, *address)).collect();
-        for (((place, source), ..), offset) in first.iter().zip(&offsets) {
-            let place = &dictionary.places[*place as usize];
-            let (Some((image, offset)), Some(name)) = (*offset, &place.name) else { continue };
+            first.iter().map(|((region, _), image, address)| offset(*region, *image, *address)).collect();
+        for (((region, source), ..), offset) in first.iter().zip(&offsets) {
+            let region = &dictionary.regions[*region as usize];
+            let (Some((image, offset)), Some(name)) = (*offset, &region.name) else { continue };
             let symbol = Symbol { address: offset, size: Some(1), name: name.function.clone() };
             symbols[image as usize].push(symbol);
             if let Some(line) = source.clone() {
-                let function = self::source(dictionary, Some(image), place.start);
+                let function = self::source(dictionary, Some(image), region.start);
                 let path = images[image as usize].path.display().to_string();
                 self.sources.insert((path, offset), FrameSource { line, function });
             }
@@ -123,12 +123,12 @@ impl LineFrames {
             .map(|(image, symbols)| profile.add_lib(library(image, symbols)))
             .collect();
         let categories = Categories::new(profile);
-        for (((place, _), image, _), offset) in first.iter().zip(offsets) {
+        for (((region, _), image, _), offset) in first.iter().zip(offsets) {
             let frame = match offset {
                 Some((image, offset)) => {
                     Frame::RelativeAddressFromInstructionPointer(libraries[image as usize], offset)
                 }
-                None => Frame::Label(profile.intern_string(&dictionary.places[*place as usize].label(0))),
+                None => Frame::Label(profile.intern_string(&dictionary.regions[*region as usize].label(0))),
             };
             let category_pair = categories.of(dictionary, *image).into();
             self.frames.push(FrameInfo { frame, category_pair, flags: FrameFlags::empty() });
@@ -173,7 +173,7 @@ impl Categories {
     }
 }
 
-fn library(image: &events::Image, symbols: Vec<Symbol>) -> LibraryInfo {
+fn library(image: &events::MappedImage, symbols: Vec<Symbol>) -> LibraryInfo {
     let (name, path) = (file_name(&image.path), image.path.display().to_string());
     let build_id: String = image.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     LibraryInfo {

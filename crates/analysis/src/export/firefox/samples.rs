@@ -67,19 +67,19 @@ impl<P: Copy + Eq + Hash> Samples<P> {
 
     /// Merges samples of the same path in the same slice.
     fn merge(&mut self) {
-        let mut places: HashMap<P, usize> = HashMap::new();
+        let mut kept_indexes: HashMap<P, usize> = HashMap::new();
         let mut slice = 0;
         let mut kept = 0;
         for index in 0..self.samples.len() {
             let sample = self.samples[index];
             if sample.end / self.slice != slice {
                 slice = sample.end / self.slice;
-                places.clear();
+                kept_indexes.clear();
             }
-            match places.get(&sample.path) {
-                Some(&place) => self.samples[place].weight += sample.weight,
+            match kept_indexes.get(&sample.path) {
+                Some(&index) => self.samples[index].weight += sample.weight,
                 None => {
-                    places.insert(sample.path, kept);
+                    kept_indexes.insert(sample.path, kept);
                     self.samples[kept] = sample;
                     kept += 1;
                 }

@@ -1,4 +1,4 @@
-//! Files and lines of frames. The library that makes the profile has no place for them, so they are added to its tables of
+//! Files and lines of frames. The library that makes the profile has no fields for them, so they are added to its tables of
 //! functions and frames; all else is copied as it is.
 
 use std::collections::{BTreeMap, HashMap};

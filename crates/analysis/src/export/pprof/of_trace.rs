@@ -8,7 +8,7 @@ use events::BlockId;
 use events::record::Mark;
 
 use crate::call_tree::{
-    CallPlaces, CallProfile, CallTree, CodeAddress, InstructionCosts, NodeId, ProfilePart,
+    CallAddresses, CallProfile, CallTree, CodeAddress, InstructionCosts, NodeId, ProfilePart,
 };
 use crate::names::FunctionName;
 use crate::replay::{Accesses, CallStack, Dictionary, Executed, SelectedInstructions, Visitor};
@@ -22,7 +22,7 @@ pub struct Pprof<'a> {
     dictionary: &'a Dictionary<'a>,
     accesses: &'a Accesses,
     tree: CallTree,
-    /// By place, its function's number in the tree.
+    /// By region, its function's number in the tree.
     functions: Vec<u32>,
     streams: Vec<PprofThread>,
     /// The executions of blocks whose instructions are all selected.
@@ -42,10 +42,11 @@ impl<'a> Pprof<'a> {
     /// Nothing executed yet.
     pub fn new(dictionary: &'a Dictionary<'a>, accesses: &'a Accesses) -> Pprof<'a> {
         let mut tree = CallTree::default();
-        let places = dictionary.places.iter();
-        let functions = places.map(|place| {
-            let unnamed = || Arc::new(FunctionName { image: place.image.clone(), function: place.label(0) });
-            tree.function(&place.name.clone().unwrap_or_else(unnamed))
+        let regions = dictionary.regions.iter();
+        let functions = regions.map(|region| {
+            let unnamed =
+                || Arc::new(FunctionName { image: region.image.clone(), function: region.label(0) });
+            tree.function(&region.name.clone().unwrap_or_else(unnamed))
         });
         Pprof {
             dictionary,
@@ -106,8 +107,8 @@ impl Visitor for Pprof<'_> {
             |_, _| {},
             |tree, caller, replaced| {
                 let site = replaced.map_or(from, |node| tree.nodes()[node as usize].site);
-                let places = CallPlaces { site, entry: CodeAddress { address: facts.address, image } };
-                tree.call(caller.copied(), functions[facts.place as usize], places)
+                let addresses = CallAddresses { site, entry: CodeAddress { address: facts.address, image } };
+                tree.call(caller.copied(), functions[facts.region as usize], addresses)
             },
         );
         let Some(&node) = stack.top() else { return Ok(()) };

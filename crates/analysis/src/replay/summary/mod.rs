@@ -165,7 +165,7 @@ impl<'a> Summary<'a> {
         let mut numbers: Vec<u32> = trace.streams().iter().map(|stream| stream.process).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let stream = |stream: &trace::Stream| ThreadSummary {
+        let stream = |stream: &trace::ThreadStream| ThreadSummary {
             process: numbers.partition_point(|&number| number < stream.process),
             ..ThreadSummary::default()
         };

@@ -292,7 +292,10 @@ fn every_step_is_one_instruction() {
         client.send("s");
         assert!(client.receive().unwrap().starts_with("T05thread:"));
         let next = register(&mut client, 64);
-        let jumps = matches!(instruction.op.format(), isa::Format::Branch | isa::Format::MemoryJump);
+        let jumps = matches!(
+            instruction.op.format(),
+            isa::InstructionFormat::Branch | isa::InstructionFormat::MemoryJump
+        );
         assert!(next == pc + 4 || jumps, "{pc:x} {word} {next:x}");
         assert!(image.function_at(next).is_some());
         (pc, steps) = (next, steps + 1);

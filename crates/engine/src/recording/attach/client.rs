@@ -70,90 +70,70 @@ pub struct Attached {
     pub processes: u64,
 }
 
-/// Counts a running process in a folder, and with `with_children` those that it has forked, as [`ProcessTreeCounts`](crate::ProcessTreeCounts) reads it,
-/// until it has ended or `is_enough` returns true, which is told whether all have begun. Processes that they fork meanwhile are counted, too.
-pub fn attach_counting(
-    process: u32,
-    with_children: bool,
-    work: &UnitOfWork,
-    folder: &File,
-    is_enough: &dyn Fn(bool) -> bool,
-) -> Result<Attached, AttachError> {
-    request(
-        process,
-        with_children,
-        folder,
-        &|number| AttachRequest::Count(work.clone(), number + 1),
-        is_enough,
-    )
+/// Whether a recording is over, asked again and again, with whether it has begun in all processes.
+pub type IsEnough<'a> = &'a dyn Fn(bool) -> bool;
+
+/// A running process to record, until it has ended or [`IsEnough`] says so.
+#[derive(Clone, Copy, Debug)]
+pub struct AttachTarget {
+    /// The process.
+    pub process: u32,
+    /// Whether those that it has forked are recorded, too.
+    pub with_children: bool,
 }
 
-/// Records a running process into an empty file that was opened for appending, until the plan is carried out, the
-/// process has ended, or `is_enough` returns true, which is told whether all have begun. With `with_children`, records the processes that it has forked, too.
-pub fn attach(
-    process: u32,
-    with_children: bool,
-    plan: &Plan,
-    file: &File,
-    is_enough: &dyn Fn(bool) -> bool,
-) -> Result<Attached, AttachError> {
-    request(
-        process,
-        with_children,
-        file,
-        &|number| AttachRequest::Record(plan.clone(), number == 0),
-        is_enough,
-    )
-}
-
-/// Lets a running process report what it executes as planned to consumers that [`AttachedConsumers`](crate::AttachedConsumers) makes
-/// there of a file, and with `with_children` those that it has forked, until the process has ended or `is_enough` returns true, which is
-/// told whether all have begun.
-pub fn attach_observing(
-    process: u32,
-    with_children: bool,
-    plan: &Plan,
-    file: &File,
-    is_enough: &dyn Fn(bool) -> bool,
-) -> Result<Attached, AttachError> {
-    request(
-        process,
-        with_children,
-        file,
-        &|number| AttachRequest::Observe(plan.clone(), number + 1),
-        is_enough,
-    )
-}
-
-/// Sends requests to a process, and with `with_children` to those that it has forked, and waits for the end of what was requested.
-/// `request` makes the request to a process by its number, from 0.
-fn request(
-    process: u32,
-    with_children: bool,
-    file: &File,
-    request: &dyn Fn(u32) -> AttachRequest,
-    is_enough: &dyn Fn(bool) -> bool,
-) -> Result<Attached, AttachError> {
-    check(process)?;
-    let host = |error| AttachError::Host(process, error);
-    let counters = SharedCounters::shared().map_err(host)?;
-    let mut recorded = Vec::new();
-    let members = if with_children { members(process) } else { vec![process] };
-    for member in members {
-        let begins = recorded.is_empty();
-        let request = serde_json::to_string(&request(recorded.len() as u32));
-        let request = request.map_err(|error| host(error.into()))?;
-        match ask(member, &request, file, &counters, is_enough) {
-            Ok(Some(connection)) => {
-                recorded.push(RecordedProcess { process: member, connection, partial: String::new() })
-            }
-            Ok(None) => break,
-            Err(error) if begins => return Err(error),
-            // The process has ended or is ending.
-            Err(_) => {}
-        }
+impl AttachTarget {
+    /// Counts the process in a folder, as [`ProcessTreeCounts`](crate::ProcessTreeCounts) reads it. Processes that are forked meanwhile
+    /// are counted, too.
+    pub fn count(
+        self,
+        work: &UnitOfWork,
+        folder: &File,
+        is_enough: IsEnough,
+    ) -> Result<Attached, AttachError> {
+        self.request(folder, &|number| AttachRequest::Count(work.clone(), number + 1), is_enough)
     }
-    listen(process, recorded, is_enough)
+
+    /// Records the process into an empty file that was opened for appending, until the plan is carried out.
+    pub fn record(self, plan: &Plan, file: &File, is_enough: IsEnough) -> Result<Attached, AttachError> {
+        self.request(file, &|number| AttachRequest::Record(plan.clone(), number == 0), is_enough)
+    }
+
+    /// Lets the process report what it executes as planned to consumers that [`AttachedConsumers`](crate::AttachedConsumers) makes there
+    /// of a file.
+    pub fn observe(self, plan: &Plan, file: &File, is_enough: IsEnough) -> Result<Attached, AttachError> {
+        self.request(file, &|number| AttachRequest::Observe(plan.clone(), number + 1), is_enough)
+    }
+
+    /// Sends requests, and waits for the end of what was requested. `request` makes the request to a process by its number, from 0.
+    fn request(
+        self,
+        file: &File,
+        request: &dyn Fn(u32) -> AttachRequest,
+        is_enough: IsEnough,
+    ) -> Result<Attached, AttachError> {
+        let AttachTarget { process, with_children } = self;
+        check(process)?;
+        let host = |error| AttachError::Host(process, error);
+        let counters = SharedCounters::shared().map_err(host)?;
+        let mut recorded = Vec::new();
+        let members = if with_children { members(process) } else { vec![process] };
+        for member in members {
+            let begins = recorded.is_empty();
+            let request = serde_json::to_string(&request(recorded.len() as u32));
+            let request = request.map_err(|error| host(error.into()))?;
+            match ask(member, &request, file, &counters, is_enough) {
+                Ok(Some(connection)) => {
+                    recorded.push(RecordedProcess { process: member, connection, partial: String::new() })
+                }
+                Ok(None) => break,
+                Err(error) if begins => return Err(error),
+                // The process has ended or is ending.
+                Err(_) => {}
+            }
+        }
+        listen(process, recorded, is_enough)
+    }
 }
 
 /// Sends a request to a process; None if the user has stopped the recording.
@@ -162,7 +142,7 @@ fn ask(
     request: &str,
     file: &File,
     counters: &File,
-    is_enough: &dyn Fn(bool) -> bool,
+    is_enough: IsEnough,
 ) -> Result<Option<BufReader<UnixStream>>, AttachError> {
     let host = |error| AttachError::Host(process, error);
     let listener = RequestListener::new(process).map_err(host)?;
@@ -222,7 +202,7 @@ struct RecordedProcess {
 fn listen(
     process: u32,
     mut recorded: Vec<RecordedProcess>,
-    is_enough: &dyn Fn(bool) -> bool,
+    is_enough: IsEnough,
 ) -> Result<Attached, AttachError> {
     let mut attached = Attached::default();
     let mut failure = None;

@@ -1,6 +1,6 @@
 //! Directory entries in OSF/1's format.
 
-use crate::abi::layout::{Record, u64_at};
+use crate::abi::layout::{GuestStructure, u64_at};
 use crate::calls::files::entries;
 use host::Errno;
 
@@ -19,7 +19,7 @@ pub fn osf_getdirentries(call: &mut Call) -> CallOutcome {
     let begin = position;
     // Host entries are up to three times as long.
     let entries = entries(call, descriptor, 3 * size.min(1 << 14) + 512)?;
-    let (mut record, mut at) = (Record::new(), 0);
+    let (mut record, mut at) = (GuestStructure::new(), 0);
     while at < entries.len() {
         let entry = &entries[at..];
         let length = usize::from(u16::from_le_bytes([entry[16], entry[17]]));
@@ -44,7 +44,7 @@ pub fn osf_getdirentries(call: &mut Call) -> CallOutcome {
         set_position(call, descriptor, position)?;
     }
     if at > 0 && base != 0 {
-        call.write(base, &Record::new().u64s(&[begin]))?;
+        call.write(base, &GuestStructure::new().u64s(&[begin]))?;
     }
     call.write(buffer, &record)?;
     Ok(record.bytes().len() as u64)

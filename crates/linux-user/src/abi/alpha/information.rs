@@ -4,7 +4,7 @@ use alpha::cpu::Cpu;
 use alpha::float::control;
 use host::Errno;
 
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 use crate::calls::sysinfo::{copy_name, names};
 
 use super::{Call, CallOutcome};
@@ -15,7 +15,8 @@ const NOT_SUPPORTED: Errno = Errno(libc::EOPNOTSUPP);
 /// osf_utsname(buffer): five names of 32 bytes.
 pub fn osf_utsname(call: &mut Call) -> CallOutcome {
     let buffer = call.arguments[0];
-    let record = names::<Cpu>()?[..5].iter().fold(Record::new(), |record, name| record.raw(&name[..32]));
+    let record =
+        names::<Cpu>()?[..5].iter().fold(GuestStructure::new(), |record, name| record.raw(&name[..32]));
     call.write(buffer, &record)?;
     Ok(0)
 }
@@ -50,11 +51,11 @@ pub fn osf_getsysinfo(call: &mut Call) -> CallOutcome {
     const EV6: u64 = 8;
     let [operation, buffer, size, ..] = call.arguments;
     let (record, result) = match operation {
-        IEEE_CONTROL => (Record::new().u64s(&[control::ieee_control(call.cpu)]), 0),
+        IEEE_CONTROL => (GuestStructure::new().u64s(&[control::ieee_control(call.cpu)]), 0),
         UNALIGNED_CONTROL if size >= 4 => {
-            (Record::new().u32s(&[call.kernel.abi.unaligned_control as u32]), 1)
+            (GuestStructure::new().u32s(&[call.kernel.abi.unaligned_control as u32]), 1)
         }
-        PROCESSOR_TYPE if size >= 8 => (Record::new().u64s(&[EV6]), 1),
+        PROCESSOR_TYPE if size >= 8 => (GuestStructure::new().u64s(&[EV6]), 1),
         UNALIGNED_CONTROL | PROCESSOR_TYPE => return Err(EINVAL),
         _ => return Err(NOT_SUPPORTED),
     };

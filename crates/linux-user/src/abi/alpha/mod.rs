@@ -25,7 +25,7 @@ use host::Errno;
 use super::Abi;
 use super::arguments::{FcntlArgument, IoctlArgument};
 use super::flags::FlagBits;
-use super::layout::{HOST_TERMIOS, Record};
+use super::layout::{GuestStructure, HOST_TERMIOS};
 use super::signals::{ActionFlags, ExceptionSignal, SignalDescription};
 use crate::calls::call;
 use crate::calls::call::CallOutcome;
@@ -93,11 +93,11 @@ impl Abi for Cpu {
         numbers::host_advice(advice)
     }
 
-    fn guest_termios(host: &[u8; HOST_TERMIOS]) -> Record {
+    fn guest_termios(host: &[u8; HOST_TERMIOS]) -> GuestStructure {
         terminal::guest_termios(host)
     }
 
-    fn host_termios(guest: &[u8]) -> Record {
+    fn host_termios(guest: &[u8]) -> GuestStructure {
         terminal::host_termios(guest)
     }
 

@@ -1,6 +1,6 @@
 //! The calls on actions and masks of signals in Alpha's layouts.
 
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::abi::signals::SignalAction;
 use crate::calls::signal_calls::{action_of, change_action, change_mask};
 use host::Errno;
@@ -23,7 +23,7 @@ pub fn rt_sigaction(call: &mut Call) -> CallOutcome {
         change_action(call, signal, SignalAction { handler, mask, flags, restorer })?;
     }
     if old != 0 {
-        call.write(old, &Record::new().u64s(&[before.handler, before.flags, before.mask]))?;
+        call.write(old, &GuestStructure::new().u64s(&[before.handler, before.flags, before.mask]))?;
     }
     Ok(0)
 }
@@ -39,7 +39,10 @@ pub fn sigaction(call: &mut Call) -> CallOutcome {
         change_action(call, signal, SignalAction { handler, mask, flags, restorer: 0 })?;
     }
     if old != 0 {
-        call.write(old, &Record::new().u64s(&[before.handler, before.mask]).u32s(&[before.flags as u32]))?;
+        call.write(
+            old,
+            &GuestStructure::new().u64s(&[before.handler, before.mask]).u32s(&[before.flags as u32]),
+        )?;
     }
     Ok(0)
 }

@@ -6,7 +6,7 @@ use guest_memory::{Fault, Memory};
 use host::Errno;
 
 use crate::abi::Abi;
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::abi::signals::{self, AlternateStack};
 use crate::state::control::Control;
 
@@ -42,10 +42,10 @@ impl SignalFrame<'_> {
     }
 
     /// `struct sigcontext`.
-    fn context(&self, cpu: &Cpu) -> Record {
+    fn context(&self, cpu: &Cpu) -> GuestStructure {
         const USER_MODE: u64 = 8;
         let on_stack = u64::from(self.stack.size > 0 && self.stack.holds(cpu.r[register::SP]));
-        Record::new()
+        GuestStructure::new()
             .u64s(&[on_stack, self.saved_mask, cpu.pc, USER_MODE])
             .u64s(&cpu.r[..31])
             .u64s(&[0, 0])

@@ -1,6 +1,6 @@
 //! File status (stat) and file system status (statfs) in Alpha's layouts.
 
-use crate::abi::layout::Record;
+use crate::abi::layout::GuestStructure;
 use crate::calls::stat::{FileSystem, file_status, of_descriptor, of_path};
 use host::Errno;
 
@@ -8,8 +8,8 @@ use super::{Call, CallOutcome};
 
 /// `struct stat64`.
 #[allow(clippy::unnecessary_cast)]
-fn stat64_layout(status: &libc::stat) -> Result<Record, Errno> {
-    Ok(Record::new()
+fn stat64_layout(status: &libc::stat) -> Result<GuestStructure, Errno> {
+    Ok(GuestStructure::new()
         .u64s(&[status.st_dev as u64, status.st_ino as u64, status.st_rdev as u64])
         .u64s(&[status.st_size as u64, status.st_blocks as u64])
         .u32s(&[status.st_mode, status.st_uid, status.st_gid])
@@ -22,9 +22,9 @@ fn stat64_layout(status: &libc::stat) -> Result<Record, Errno> {
 
 /// `struct stat`, the older one with 32-bit fields.
 #[allow(clippy::unnecessary_cast)]
-fn stat_layout(status: &libc::stat) -> Result<Record, Errno> {
+fn stat_layout(status: &libc::stat) -> Result<GuestStructure, Errno> {
     let narrow = |value: u64| u32::try_from(value).map_err(|_| Errno(libc::EOVERFLOW));
-    Ok(Record::new()
+    Ok(GuestStructure::new()
         .u32s(&[narrow(status.st_dev as u64)?, narrow(status.st_ino as u64)?, status.st_mode])
         .u32s(&[status.st_nlink as u32, status.st_uid, status.st_gid, narrow(status.st_rdev as u64)?, 0])
         .u64s(&[status.st_size as u64, status.st_atime as u64])
@@ -34,10 +34,10 @@ fn stat_layout(status: &libc::stat) -> Result<Record, Errno> {
 
 /// `struct osf_stat` (arch/alpha/kernel/osf_sys.c): values are truncated as in Linux.
 #[allow(clippy::unnecessary_cast)]
-fn osf_layout(status: &libc::stat) -> Result<Record, Errno> {
+fn osf_layout(status: &libc::stat) -> Result<GuestStructure, Errno> {
     let microseconds = |nanoseconds: i64| (nanoseconds / 1000) as u32;
     let (device, number) = (status.st_rdev as u32, status.st_ino as u32);
-    Ok(Record::new()
+    Ok(GuestStructure::new()
         .u32s(&[status.st_dev as u32, 0, status.st_mode, status.st_nlink as u32 & 0xffff])
         .u32s(&[status.st_uid, status.st_gid, device, device])
         .u64s(&[status.st_size as u64])
@@ -106,37 +106,37 @@ const IDENTITY: usize = 7;
 const FRAGMENT: usize = 9;
 
 /// `struct statfs`: of the 64-bit architectures only Alpha has 32-bit words here.
-fn short(FileSystem(words): &FileSystem) -> Result<Record, Errno> {
+fn short(FileSystem(words): &FileSystem) -> Result<GuestStructure, Errno> {
     let narrow = |value: &u64| match *value {
         // -1: unknown.
         u64::MAX => Ok(u32::MAX),
         value => u32::try_from(value).map_err(|_| Errno(libc::EOVERFLOW)),
     };
     let narrow = |values: &[u64]| values.iter().map(narrow).collect::<Result<Vec<u32>, Errno>>();
-    let record = Record::new().u32s(&narrow(&words[..7])?).u64s(&words[7..8]);
+    let record = GuestStructure::new().u32s(&narrow(&words[..7])?).u64s(&words[7..8]);
     Ok(record.u32s(&narrow(&words[8..11])?).zeros_to(64))
 }
 
 /// `struct osf_statfs`: the type truncated to 16 bits, and no flags.
-fn osf(FileSystem(words): &FileSystem) -> Record {
+fn osf(FileSystem(words): &FileSystem) -> GuestStructure {
     let cut: Vec<u32> = words[1..7].iter().map(|&word| word as u32).collect();
-    let record = Record::new().u32s(&[words[0] as u32 & 0xffff, words[FRAGMENT] as u32]);
+    let record = GuestStructure::new().u32s(&[words[0] as u32 & 0xffff, words[FRAGMENT] as u32]);
     record.u32s(&cut).u64s(&[words[IDENTITY]])
 }
 
 /// `struct osf_statfs64`.
-fn osf_long(FileSystem(words): &FileSystem) -> Record {
+fn osf_long(FileSystem(words): &FileSystem) -> GuestStructure {
     const IDENTITY_AT: usize = 32;
     const SIZES_AT: usize = 456;
-    let record = Record::new().u32s(&[words[0] as u32 & 0xffff]).zeros_to(IDENTITY_AT);
+    let record = GuestStructure::new().u32s(&[words[0] as u32 & 0xffff]).zeros_to(IDENTITY_AT);
     let record = record.u64s(&[words[IDENTITY]]).zeros_to(SIZES_AT);
     record.u64s(&[words[FRAGMENT]]).u64s(&words[1..7])
 }
 
 /// `struct statfs64`.
-fn long(FileSystem(words): &FileSystem) -> Record {
+fn long(FileSystem(words): &FileSystem) -> GuestStructure {
     let narrow = |values: &[u64]| values.iter().map(|value| *value as u32).collect::<Vec<_>>();
-    let record = Record::new().u32s(&narrow(&words[..2])).u64s(&words[2..8]);
+    let record = GuestStructure::new().u32s(&narrow(&words[..2])).u64s(&words[2..8]);
     record.u32s(&narrow(&words[8..11])).zeros_to(88)
 }
 
@@ -178,7 +178,7 @@ pub fn fstatfs64(call: &mut Call) -> CallOutcome {
 }
 
 /// (path or descriptor, buffer, size): writes as much of the structure as fits into the buffer.
-fn statfs_osf(call: &mut Call, of_path: bool, layout: fn(&FileSystem) -> Record) -> CallOutcome {
+fn statfs_osf(call: &mut Call, of_path: bool, layout: fn(&FileSystem) -> GuestStructure) -> CallOutcome {
     let status = FileSystem::of(call, of_path)?;
     let [_, buffer, size, ..] = call.arguments;
     let record = layout(&status);

@@ -1,7 +1,7 @@
 //! Alpha's ioctl requests and its termios.
 
 use crate::abi::arguments::IoctlArgument;
-use crate::abi::layout::{HOST_TERMIOS, Record, u32_at};
+use crate::abi::layout::{GuestStructure, HOST_TERMIOS, u32_at};
 
 use IoctlArgument::{
     AddressFilter, Bytes, Descriptor, GetTermios, Interfaces, PacketFilter, SetTermios, Value,
@@ -282,7 +282,7 @@ fn convert(word: u32, same: u32, fields: impl Iterator<Item = (u32, u32)>) -> u3
 }
 
 /// Converts the host's structure to Alpha's.
-pub fn guest_termios(host: &[u8; HOST_TERMIOS]) -> Record {
+pub fn guest_termios(host: &[u8; HOST_TERMIOS]) -> GuestStructure {
     let mut words: [u32; 4] = std::array::from_fn(|index| {
         let (same, fields) = WORDS[index];
         convert(u32_at(host, 4 * index), same, fields.iter().map(|(alpha, host)| (*host, *alpha)))
@@ -294,12 +294,12 @@ pub fn guest_termios(host: &[u8; HOST_TERMIOS]) -> Record {
     for (character, index) in characters.iter_mut().zip(CHARACTERS) {
         *character = index.map_or(0, |index| host[HOST_CHARACTERS + index]);
     }
-    let record = Record::new().u32s(&words).raw(&characters).raw(&[host[HOST_LINE]]);
+    let record = GuestStructure::new().u32s(&words).raw(&characters).raw(&[host[HOST_LINE]]);
     record.raw(&host[36..])
 }
 
 /// Converts Alpha's structure to the host's.
-pub fn host_termios(alpha: &[u8]) -> Record {
+pub fn host_termios(alpha: &[u8]) -> GuestStructure {
     let mut words: [u32; 4] = std::array::from_fn(|index| {
         let (same, fields) = WORDS[index];
         convert(u32_at(alpha, 4 * index), same, fields.iter().copied())
@@ -313,6 +313,6 @@ pub fn host_termios(alpha: &[u8]) -> Record {
             characters[*index] = *character;
         }
     }
-    let record = Record::new().u32s(&words).raw(&[alpha[ALPHA_LINE]]).raw(&characters);
+    let record = GuestStructure::new().u32s(&words).raw(&[alpha[ALPHA_LINE]]).raw(&characters);
     record.raw(&alpha[36..])
 }

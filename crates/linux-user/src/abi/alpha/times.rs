@@ -1,6 +1,6 @@
 //! OSF/1's calls with 32-bit times.
 
-use crate::abi::layout::{Record, u32_at, u64_at};
+use crate::abi::layout::{GuestStructure, u32_at, u64_at};
 use crate::calls::files::{set_times, times};
 use crate::calls::processes::wait_for;
 use crate::calls::time::{now, sleep, usage};
@@ -14,20 +14,20 @@ use super::{Call, CallOutcome};
 /// osf_gettimeofday(timeval32, time zone)
 pub fn osf_gettimeofday(call: &mut Call) -> CallOutcome {
     let [time, zone, ..] = call.arguments;
-    let record = Record::new().u32s(&timeval(now(call)).map(|word| word as u32));
+    let record = GuestStructure::new().u32s(&timeval(now(call)).map(|word| word as u32));
     if time != 0 {
         call.write(time, &record)?;
     }
     if zone != 0 {
-        call.write(zone, &Record::new().zeros_to(8))?;
+        call.write(zone, &GuestStructure::new().zeros_to(8))?;
     }
     Ok(0)
 }
 
 /// A rusage with 32-bit timevals, in OSF/1's layout.
-pub fn short_usage(usage: &[u8; 144]) -> Record {
+pub fn short_usage(usage: &[u8; 144]) -> GuestStructure {
     let times: Vec<u32> = (0..4).map(|index| u64_at(usage, 8 * index) as u32).collect();
-    Record::new().u32s(&times).raw(&usage[32..])
+    GuestStructure::new().u32s(&times).raw(&usage[32..])
 }
 
 /// osf_getrusage(who, buffer)
@@ -46,7 +46,7 @@ pub fn osf_usleep_thread(call: &mut Call) -> CallOutcome {
     let outcome = sleep(call, libc::CLOCK_MONOTONIC, nanoseconds);
     if remaining != 0 {
         let left = timeval(outcome.err().map_or(0, |(_, left)| left));
-        call.write(remaining, &Record::new().u32s(&left.map(|word| word as u32)))?;
+        call.write(remaining, &GuestStructure::new().u32s(&left.map(|word| word as u32)))?;
     }
     outcome.map(|()| 0).map_err(|(error, _)| error)
 }
@@ -56,8 +56,8 @@ fn widen(bytes: [u8; 16]) -> [u64; 4] {
     std::array::from_fn(|index| u32_at(&bytes, 4 * index) as i32 as u64)
 }
 
-fn narrow(words: [u64; 4]) -> Record {
-    Record::new().u32s(&words.map(|word| word as u32))
+fn narrow(words: [u64; 4]) -> GuestStructure {
+    GuestStructure::new().u32s(&words.map(|word| word as u32))
 }
 
 /// osf_getitimer(which, value)

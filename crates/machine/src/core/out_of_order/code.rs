@@ -41,7 +41,7 @@ const NOWHERE: u64 = u64::MAX;
 
 /// An image in memory.
 struct CodeImage {
-    mapped: events::Image,
+    mapped: events::MappedImage,
     /// It is read when a path first enters it; `None` then if it cannot be read, or is another one now.
     image: Option<Option<Image>>,
 }
@@ -70,7 +70,7 @@ impl CodeImage {
 }
 
 /// The image, if it is still the one that was mapped.
-fn read(mapped: &events::Image) -> Option<Image> {
+fn read(mapped: &events::MappedImage) -> Option<Image> {
     let image = Image::open(&mapped.path).ok()?;
     (image.build_id().unwrap_or_default() == mapped.build_id).then_some(image)
 }
@@ -88,7 +88,7 @@ impl CodeMemory {
     }
 
     /// An image is mapped.
-    pub fn map(&mut self, image: &events::Image) {
+    pub fn map(&mut self, image: &events::MappedImage) {
         self.images.push(CodeImage { mapped: image.clone(), image: None });
         self.forget();
     }

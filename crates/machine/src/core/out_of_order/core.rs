@@ -1,6 +1,6 @@
 //! The core: each instruction goes through fetch, dispatch, issue, execution and retirement.
 
-use isa::Cpu;
+use isa::CpuModel;
 
 use super::base_registers::BaseRegisters;
 use super::block::{BlockExit, CoreBlock};
@@ -86,7 +86,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
         predictor: PredictorState,
         timing: &Timing,
         memory: M,
-        (cpu, emulation): (Option<Cpu>, u64),
+        (cpu, emulation): (Option<CpuModel>, u64),
         memory_level: u8,
     ) -> OutOfOrderCore<M> {
         let branch = core.rules(isa::InstructionClass::Branch).and_then(|class| class.latency).unwrap_or(1);
@@ -141,7 +141,7 @@ impl<M: MemorySystem> OutOfOrderCore<M> {
     }
 
     /// An image is mapped.
-    pub fn map(&mut self, image: &events::Image) {
+    pub fn map(&mut self, image: &events::MappedImage) {
         self.code.map(image);
     }
 

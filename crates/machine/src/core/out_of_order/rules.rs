@@ -1,6 +1,6 @@
 //! Instructions as an out-of-order core sees them.
 
-use isa::{Cpu, InstructionClass, InstructionSet};
+use isa::{CpuModel, InstructionClass, InstructionSet};
 
 use super::description::{ExecutionOrder, OutOfOrder};
 use crate::core::pipeline::registers::{NONE, number};
@@ -61,12 +61,12 @@ pub(super) enum AccessKind {
 pub(super) struct CoreRules {
     classes: Vec<CoreClassRules>,
     splits_stores: bool,
-    cpu: Option<Cpu>,
+    cpu: Option<CpuModel>,
 }
 
 impl CoreRules {
     /// The rules of a core, which has the instructions of `cpu`, and an L1 data cache with a latency of `hit` cycles.
-    pub fn new(core: &OutOfOrder, cpu: Option<Cpu>, hit: u32) -> CoreRules {
+    pub fn new(core: &OutOfOrder, cpu: Option<CpuModel>, hit: u32) -> CoreRules {
         let (ports, units) = (core.ports(), core.units());
         let class = |class: InstructionClass| {
             let rules = core.rules(class).expect("a check found rules for each class");

@@ -1,7 +1,7 @@
 //! The cycles of threads and of units of work on one pipeline.
 
 use events::record::{Event, Mark};
-use events::{Block, Image, Thread};
+use events::{Block, MappedImage, Thread};
 
 use super::any_core::AnyCore;
 use super::cycles::{CAUSES, Cycles};
@@ -74,7 +74,7 @@ impl<M: MemorySystem> Accounting<M> {
     }
 
     /// An image is mapped.
-    pub fn map(&mut self, image: &Image) {
+    pub fn map(&mut self, image: &MappedImage) {
         self.core.map(image);
     }
 
@@ -87,7 +87,7 @@ impl<M: MemorySystem> Accounting<M> {
     pub fn execute(&mut self, thread: Thread, resolved: &ResolvedBatch) {
         self.enter(thread);
         if let Some(sampler) = &mut self.sampler {
-            sampler.begin(thread.process);
+            sampler.begin(thread, || self.core.cycles().with_total());
         }
         let (records, mut misses) = (&resolved.records, resolved.misses());
         let mut word = 0;
@@ -131,8 +131,7 @@ impl<M: MemorySystem> Accounting<M> {
     /// Adds the counts of another pipeline of the same machine, which executes nothing any more.
     pub fn merge(&mut self, ended: &mut Accounting<M>) {
         if let (Some(own), Some(of_ended)) = (&mut self.sampler, &ended.sampler) {
-            let counts = ended.core.cycles().with_total();
-            own.merge(&of_ended.ended(counts), counts);
+            own.merge(of_ended, ended.core.cycles().with_total());
         }
         self.core.merge(&mut ended.core);
         self.instructions += ended.instructions;
@@ -156,6 +155,16 @@ impl<M: MemorySystem> Accounting<M> {
     }
 
     fn mark(&mut self, mark: Mark) {
+        if let Some(sampler) = &mut self.sampler {
+            let unit = match mark {
+                Mark::UnitBegins(unit) => Some(Some(unit)),
+                Mark::UnitCut(_) | Mark::UnitEnds(_) | Mark::UnitLeft(_) => Some(None),
+                _ => None,
+            };
+            if let Some(unit) = unit {
+                sampler.enter_unit(unit, self.core.cycles().with_total());
+            }
+        }
         match mark {
             Mark::UnitBegins(number) => self.threads.begin_unit(number, &self.usage()),
             Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.usage())),

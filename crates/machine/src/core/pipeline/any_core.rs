@@ -1,6 +1,6 @@
 //! The cores of machines: in order, whose memory requests are resolved before, or out of order, with a memory of their own.
 
-use events::{Block, Image};
+use events::{Block, MappedImage};
 
 use super::core::Core;
 use super::cycles::Cycles;
@@ -28,7 +28,7 @@ macro_rules! either {
 
 impl<M: MemorySystem> AnyCore<M> {
     /// An image is mapped.
-    pub fn map(&mut self, image: &Image) {
+    pub fn map(&mut self, image: &MappedImage) {
         if let AnyCore::OutOfOrder(core) = self {
             core.map(image);
         }

@@ -7,7 +7,7 @@
 
 use std::iter;
 
-use isa::Cpu;
+use isa::CpuModel;
 
 use super::accesses::BlockAccesses;
 use super::cycles::{Cause, Cycles};
@@ -35,7 +35,7 @@ struct PipelineBlock {
 /// A pipeline.
 pub(crate) struct Core {
     pipeline: MemoizedPipeline,
-    cpu: Option<Cpu>,
+    cpu: Option<CpuModel>,
     blocks: Vec<PipelineBlock>,
     /// Of the accesses of all blocks, whether they are stores, and their bytes.
     are_stores: Vec<bool>,
@@ -61,7 +61,7 @@ impl Core {
         pipeline: &Pipeline,
         predictor: PredictorState,
         timing: &Timing,
-        cpu: Option<Cpu>,
+        cpu: Option<CpuModel>,
         emulation: u64,
     ) -> Core {
         let issue = Issue::new(pipeline, predictor, timing, emulation);

@@ -1,8 +1,9 @@
 //! The timing model of a machine: pipeline, branch predictor and memory system consume records.
 
+use std::collections::BTreeMap;
 use std::io;
 
-use events::{Block, Consumer, Image, Thread};
+use events::{Block, Consumer, MappedImage, Thread};
 
 use super::accounting::{Accounting, UnitCycles};
 use super::any_core::AnyCore;
@@ -17,7 +18,8 @@ use super::resolve::Resolver;
 use super::worker::{BATCH_WORDS, Worker};
 use crate::core::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts};
 use crate::core::predictor::{Predictions, PredictorState};
-use crate::observe::sampling::{SamplingPlan, WindowSampler};
+use crate::observe::sample_parts::SampleOwner;
+use crate::observe::sampling::{SamplingPlan, WindowSampler, WindowSums};
 use crate::{Cache, Machine, MergeableModel, Model};
 
 /// Why a machine has no timing model.
@@ -139,6 +141,13 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
         Some(sampler.ended(accounting.core.cycles().with_total()))
     }
 
+    /// The measurements of a sample in the parts of the execution whose processes and units of work have the same key.
+    pub fn sampled_by<K: Ord>(&self, key: impl Fn(SampleOwner) -> K) -> Option<BTreeMap<K, WindowSums<1>>> {
+        let accounting = self.worker.drained();
+        let sampler = accounting.sampler.as_ref()?;
+        Some(sampler.sums_by(accounting.core.cycles().with_total(), key))
+    }
+
     /// All cycles so far.
     pub fn cycles(&self) -> Cycles {
         self.worker.drained().core.all_cycles()
@@ -186,7 +195,7 @@ impl<M: MemorySystem + 'static> TimingModel<M> {
 }
 
 impl<M: MemorySystem + 'static> Consumer for TimingModel<M> {
-    fn map(&mut self, image: &Image) {
+    fn map(&mut self, image: &MappedImage) {
         self.worker.map(image);
     }
 

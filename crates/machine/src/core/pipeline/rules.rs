@@ -1,7 +1,7 @@
 //! The tables of a described pipeline, and blocks of instructions decoded by them.
 
 use events::Block;
-use isa::{Cpu, InstructionClass, InstructionSet, PipelineSummary};
+use isa::{CpuModel, InstructionClass, InstructionSet, PipelineSummary};
 
 use super::description::{ClassRules, OperandRole, Pipeline};
 use super::registers::{self, NONE};
@@ -182,7 +182,7 @@ impl Rules {
     }
 
     /// Appends the steps of a block.
-    pub fn decode(&self, block: &Block, cpu: Option<Cpu>, steps: &mut Vec<PipelineInstruction>) {
+    pub fn decode(&self, block: &Block, cpu: Option<CpuModel>, steps: &mut Vec<PipelineInstruction>) {
         let (set, start) = (block.instruction_set, steps.len());
         let mut groups = Vec::with_capacity(block.words.len());
         // A block is entered in the group of its first byte.
@@ -201,7 +201,7 @@ impl Rules {
         self.slot(&groups, &mut steps[start..]);
     }
 
-    fn step(&self, set: &dyn InstructionSet, word: u32, cpu: Option<Cpu>) -> PipelineInstruction {
+    fn step(&self, set: &dyn InstructionSet, word: u32, cpu: Option<CpuModel>) -> PipelineInstruction {
         let summary = set.pipeline_summary(word);
         let class = summary.map_or(InstructionClass::Nothing, |summary| summary.class);
         let tables = &self.classes[class as usize];

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-use events::{Block, Image, Thread};
+use events::{Block, MappedImage, Thread};
 
 use super::accounting::Accounting;
 use super::memory::MemorySystem;
@@ -20,7 +20,7 @@ const QUEUE_LENGTH: usize = 8;
 /// Work for the pipeline: new blocks, and then the records of one thread of the program.
 #[derive(Default)]
 struct Batch {
-    images: Vec<Image>,
+    images: Vec<MappedImage>,
     blocks: Vec<Block>,
     thread: Thread,
     resolved: ResolvedBatch,
@@ -131,7 +131,7 @@ impl<M: MemorySystem + 'static> Worker<M> {
     }
 
     /// An image is mapped.
-    pub fn map(&mut self, image: &Image) {
+    pub fn map(&mut self, image: &MappedImage) {
         exclusive(&mut self.queue).next.images.push(image.clone());
     }
 

@@ -26,7 +26,7 @@ struct BlockRegion {
 
 /// A page, or a block of 2^`shift` pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PageBlock {
+struct HintedBlock {
     first: u64,
     shift: u32,
 }
@@ -80,8 +80,8 @@ impl PageMap {
     }
 
     #[inline(never)]
-    fn block(&self, page: u64) -> PageBlock {
-        let alone = PageBlock { first: page, shift: 0 };
+    fn block(&self, page: u64) -> HintedBlock {
+        let alone = HintedBlock { first: page, shift: 0 };
         // Hints are those of addresses, in each process.
         let in_process = page & ((1 << ADDRESS_BITS) - 1) >> self.shift;
         let Some(region) = self.regions.iter().find(|region| region.pages.contains(&in_process)) else {
@@ -92,7 +92,7 @@ impl PageMap {
             first >= region.pages.start && first + (1 << *shift) <= region.pages.end
         };
         let shift = region.shifts.iter().find(fits);
-        shift.map_or(alone, |&shift| PageBlock { first: page >> shift << shift, shift })
+        shift.map_or(alone, |&shift| HintedBlock { first: page >> shift << shift, shift })
     }
 }
 

@@ -12,7 +12,7 @@ mod procedures;
 use std::cmp::Ordering;
 use std::path::Path;
 
-use super::{ImageProfile, IndirectCall, ProcedureProfile, Profile, image_name};
+use super::{ImageProfile, ImageProfiles, IndirectCall, ProcedureProfile, image_name};
 use crate::error::Error;
 use crate::optimize;
 use crate::program::{CodeExit, ExternalCall, ProcedureId, Program};
@@ -52,7 +52,7 @@ impl Matched {
 /// The image of a profile that has most in common with another build of it, if enough is; and how much. An image of the same name
 /// is preferred.
 pub fn best<'p>(
-    profile: &'p Profile,
+    profile: &'p ImageProfiles,
     path: &Path,
     method: Method,
 ) -> Result<Option<(Matched, &'p ImageProfile)>, Error> {

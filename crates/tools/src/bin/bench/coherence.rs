@@ -5,9 +5,9 @@ use std::path::Path;
 use table::{Kind, Value};
 use trace::Trace;
 
-use crate::measure::{self, Job, Runner, best};
-use crate::record::Record;
-use crate::server::Server;
+use crate::measure::{self, Job, MeasuredCommand, best};
+use crate::record::BenchRecord;
+use crate::server::BenchServer;
 use crate::{Bench, Error, pathlength};
 
 const COLUMNS: [(&str, Kind); 4] = [
@@ -21,9 +21,9 @@ const CLIENTS: u32 = 4;
 /// Transactions of all clients.
 const TRANSACTIONS: u32 = 240;
 
-/// What `sharing` models.
+/// The command that models multiprocessors.
 const SHARING: [&str; 5] = ["sharing", "--processors", "4", "--assign", "run-to-block"];
-/// What cores execute.
+/// The command that models cores.
 const TIME: [&str; 2] = ["time", "--children"];
 
 /// A model, and the millions of instructions a second that it is to reach, if any.
@@ -71,7 +71,7 @@ const MODELS: [Modelled; 10] = [
     modelled("alphastation500, in order, the same sample", &TIME, "alphastation500", &SAMPLED, Some(200.0)),
 ];
 
-/// What others have published. Hosts, programs and detail differ: magnitudes, not comparisons.
+/// Published figures of others. Hosts, programs and detail differ: magnitudes, not comparisons.
 const PUBLISHED: [&str; 4] = [
     "Published: gem5, Flexus and MARSS 0.2 M instructions a second; zsim up to 300 M with out-of-order cores and 1,500 M with simple ones, of \
      1,024 cores together on a host of 16 processors (D. Sanchez and C. Kozyrakis, \"ZSim\", ISCA 2013).",
@@ -83,21 +83,26 @@ const PUBLISHED: [&str; 4] = [
 ];
 
 /// Records the server once, and measures each model on the trace.
-pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+pub fn measure(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     let (pathlength, directory) = (&*pathlength()?, bench.directory());
     record.begin("coherence", "Models of multiprocessors, cores and samples", &COLUMNS)?;
-    let server = Server::new(&bench.folders, directory)?;
+    let server = BenchServer::new(&bench.folders, directory)?;
     let file = server.directory().join("server.trace");
     eprintln!("PostgreSQL: recording {CLIENTS} clients");
     let words = ["trace", "--unit", "exec_simple_query"];
-    server.measure(&Runner::writing("pathlength trace", pathlength, &words, &file), CLIENTS, TRANSACTIONS)?;
+    server.measure(
+        &MeasuredCommand::writing("pathlength trace", pathlength, &words, &file),
+        CLIENTS,
+        TRANSACTIONS,
+    )?;
     let instructions: u64 = Trace::open(&file)?.chunks().iter().map(|chunk| chunk.instructions).sum();
     let millions = instructions as f64 / 1e6;
     let job = Job { title: "a server".into(), native: file.clone(), alpha: file, arguments: Vec::new() };
     for model in &MODELS {
         eprintln!("{}", model.name);
         let words = [model.command, &["--machine", model.machine], model.options].concat();
-        let runner = Runner::new(model.name, [pathlength].into_iter().chain(words.iter().map(Path::new)));
+        let runner =
+            MeasuredCommand::new(model.name, [pathlength].into_iter().chain(words.iter().map(Path::new)));
         let run = || measure::measure(&job, &runner, &bench.loaded, directory);
         let (used, _) = best(bench.options.runs, |used, _| used.total(), run)?;
         record.row(vec![

@@ -30,14 +30,14 @@ use workloads::toolchain::{BYTE_WORD, NATIVE};
 use workloads::workload::Workload;
 
 use measure::Job;
-use options::Options;
-use record::Record;
+use options::BenchOptions;
+use record::BenchRecord;
 
 type Error = Box<dyn std::error::Error>;
 
-/// What the parts measure, and where.
+/// The programs and folders of the parts.
 struct Bench {
-    options: Options,
+    options: BenchOptions,
     folders: BuildFolders,
     directory: TempDir,
     /// TPC-B's database before the first transaction.
@@ -64,8 +64,8 @@ fn bench() -> Result<(), Error> {
         print!("{}", options::help());
         return Ok(());
     }
-    let options = Options::read(&words, |name| std::env::var(name).ok())?;
-    let mut record = Record::new(Path::new(record::FOLDER), &options)?;
+    let options = BenchOptions::read(&words, |name| std::env::var(name).ok())?;
+    let mut record = BenchRecord::new(Path::new(record::FOLDER), &options)?;
     let bench = Bench::prepare(options)?;
     let mut failed = false;
     for part in &bench.options.parts {
@@ -80,7 +80,7 @@ fn bench() -> Result<(), Error> {
 
 impl Bench {
     /// Builds the programs, and loads the database.
-    fn prepare(options: Options) -> Result<Bench, Error> {
+    fn prepare(options: BenchOptions) -> Result<Bench, Error> {
         // Databases lie in memory where they can: a disk's file system takes more time than the engine.
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
         let workload = Workload::named("tpcb").ok_or("no such workload")?;
@@ -103,7 +103,7 @@ impl Bench {
     }
 
     /// Measures a part of [`options::PARTS`].
-    fn measure(&self, part: &str, record: &mut Record) -> Result<(), Error> {
+    fn measure(&self, part: &str, record: &mut BenchRecord) -> Result<(), Error> {
         let mut databases = vec![&self.short, &self.long];
         databases.dedup_by(|a, b| a.title == b.title);
         match part {

@@ -13,9 +13,9 @@ pub const QEMU: &str = "qemu-alpha";
 
 /// How a program is run.
 #[derive(Clone)]
-pub struct Runner {
+pub struct MeasuredCommand {
     pub name: String,
-    /// What stands before the program.
+    /// The words before the program.
     pub command: Vec<PathBuf>,
     /// A variable of its environment.
     pub variable: Option<(&'static str, &'static str)>,
@@ -23,17 +23,20 @@ pub struct Runner {
     pub is_native: bool,
 }
 
-impl Runner {
+impl MeasuredCommand {
     /// By a command, to which the Alpha program is added.
-    pub fn new(name: impl Into<String>, command: impl IntoIterator<Item = impl Into<PathBuf>>) -> Runner {
+    pub fn new(
+        name: impl Into<String>,
+        command: impl IntoIterator<Item = impl Into<PathBuf>>,
+    ) -> MeasuredCommand {
         let command = command.into_iter().map(Into::into).collect();
-        Runner { name: name.into(), command, variable: None, is_native: false }
+        MeasuredCommand { name: name.into(), command, variable: None, is_native: false }
     }
 
     /// By a subcommand of ours with its options, which writes a file.
-    pub fn writing(name: &str, pathlength: &Path, words: &[&str], file: &Path) -> Runner {
+    pub fn writing(name: &str, pathlength: &Path, words: &[&str], file: &Path) -> MeasuredCommand {
         let words = words.iter().map(Path::new);
-        Runner::new(name, [pathlength].into_iter().chain(words).chain(["-o".as_ref(), file]))
+        MeasuredCommand::new(name, [pathlength].into_iter().chain(words).chain(["-o".as_ref(), file]))
     }
 
     /// The command that runs a program.
@@ -71,7 +74,7 @@ impl Used {
         self.user + self.system
     }
 
-    /// What a process that lives, its children, and those of them that have ended have used so far (proc(5): stat).
+    /// The resources that a living process, its children, and those of them that have ended have used so far (proc(5): stat).
     pub fn of_process(process: u32) -> Result<Used, Error> {
         let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
         let children = children.split_whitespace().filter_map(|child| child.parse().ok());
@@ -114,7 +117,7 @@ fn ticks(process: u32, fields: usize) -> Option<Used> {
 }
 
 /// Runs a job once. Its processor time is what all children have used more than before.
-pub fn measure(job: &Job, runner: &Runner, loaded: &Path, directory: &Path) -> Result<Used, Error> {
+pub fn measure(job: &Job, runner: &MeasuredCommand, loaded: &Path, directory: &Path) -> Result<Used, Error> {
     let database = directory.join("run.db");
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(directory.join(format!("run.db{suffix}")));
@@ -169,7 +172,7 @@ pub fn best_of_each<R, U: Copy>(
     least.into_iter().map(|used| used.ok_or_else(|| "no run".into())).collect()
 }
 
-/// What work in this process uses, with its children that end meanwhile.
+/// The resources that work in this process uses, with its children that end meanwhile.
 pub fn measure_here(work: impl FnOnce() -> Result<(), Error>) -> Result<Used, Error> {
     let used = || Ok::<_, Error>(usage(libc::RUSAGE_SELF)? + children()?);
     let before = used()?;
@@ -177,7 +180,7 @@ pub fn measure_here(work: impl FnOnce() -> Result<(), Error>) -> Result<Used, Er
     Ok(used()? - before)
 }
 
-/// What all children that have ended used.
+/// The resources of all children that have ended.
 fn children() -> Result<Used, Error> {
     usage(libc::RUSAGE_CHILDREN)
 }

@@ -7,8 +7,8 @@ use std::process::Command;
 use table::{Kind, Value};
 use workloads::debian;
 
-use crate::measure::{self, Job, QEMU, Runner, SYSROOT, best};
-use crate::record::Record;
+use crate::measure::{self, Job, MeasuredCommand, QEMU, SYSROOT, best};
+use crate::record::BenchRecord;
 use crate::server::succeed;
 use crate::{Bench, Error, pathlength};
 
@@ -42,7 +42,7 @@ const PLUGIN: &str = "contrib/plugins/cache.c";
 const HEADER: &str = "include/qemu/qemu-plugin.h";
 
 /// Measures TPC-B under each model, live and from a trace.
-pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+pub fn measure(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     let (pathlength, directory, loaded) = (&*pathlength()?, bench.directory(), &*bench.loaded);
     record.begin("models", "Models of caches and of time", &COLUMNS)?;
     let plugin = match plugin(directory) {
@@ -91,8 +91,8 @@ pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
     Ok(())
 }
 
-fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner> {
-    let runner = |name, command: &[&str]| Runner::new(name, command);
+fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<MeasuredCommand> {
+    let runner = |name, command: &[&str]| MeasuredCommand::new(name, command);
     let (ours, five) = (&*pathlength.to_string_lossy(), &*five.to_string_lossy());
     let plugin = plugin.map(|plugin| {
         let options = format!("{},l2=true", plugin.display());
@@ -110,7 +110,7 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
     let curves = [&[ours, "mrc"][..], &one].concat();
     let two_curves = [&[ours, "mrc", "--streams", "code,data"][..], &one].concat();
     let cachegrind =
-        Runner { is_native: true, ..runner("cachegrind, natively", &[&grind[..], &sizes].concat()) };
+        MeasuredCommand { is_native: true, ..runner("cachegrind, natively", &[&grind[..], &sizes].concat()) };
     plugin
         .into_iter()
         .chain([
@@ -128,11 +128,14 @@ fn runners(pathlength: &Path, plugin: Option<&Path>, five: &Path) -> Vec<Runner>
 }
 
 /// The models on a trace.
-fn replays(pathlength: &Path) -> [Runner; 2] {
+fn replays(pathlength: &Path) -> [MeasuredCommand; 2] {
     let ours = &*pathlength.to_string_lossy();
     [
-        Runner::new("pathlength caches, those of QEMU's plugin", [ours, "caches", "--machine", "qemu"]),
-        Runner::new("pathlength mrc", [ours, "mrc"]),
+        MeasuredCommand::new(
+            "pathlength caches, those of QEMU's plugin",
+            [ours, "caches", "--machine", "qemu"],
+        ),
+        MeasuredCommand::new("pathlength mrc", [ours, "mrc"]),
     ]
 }
 
@@ -141,7 +144,7 @@ fn recorded(pathlength: &Path, job: &Job, loaded: &Path, directory: &Path) -> Re
     let trace = directory.join("models.trace");
     measure::measure(
         job,
-        &Runner::writing("pathlength trace", pathlength, &["trace"], &trace),
+        &MeasuredCommand::writing("pathlength trace", pathlength, &["trace"], &trace),
         loaded,
         directory,
     )?;
@@ -153,7 +156,7 @@ fn recorded(pathlength: &Path, job: &Job, loaded: &Path, directory: &Path) -> Re
 fn instructions(pathlength: &Path, job: &Job, loaded: &Path, directory: &Path) -> Result<u64, Error> {
     let counts = directory.join("counts.csv");
     let words = ["count", "--by", "function", "--format", "csv"];
-    let runner = Runner::writing("pathlength count", pathlength, &words, &counts);
+    let runner = MeasuredCommand::writing("pathlength count", pathlength, &words, &counts);
     measure::measure(job, &runner, loaded, directory)?;
     let text = fs::read_to_string(counts)?;
     let total = text.lines().last().and_then(|line| line.split(',').nth(2)?.parse().ok());

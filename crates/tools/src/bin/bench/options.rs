@@ -1,4 +1,4 @@
-//! What the command line and the environment ask for.
+//! The options of the command line and the environment.
 
 use std::path::PathBuf;
 
@@ -28,9 +28,9 @@ pub const PARTS: [(&str, &str); 10] = [
     ),
 ];
 
-/// What is measured, and how often.
+/// The parts to measure, and how often.
 #[derive(Debug, PartialEq)]
-pub struct Options {
+pub struct BenchOptions {
     /// The names of the parts, in the order of [`PARTS`].
     pub parts: Vec<&'static str>,
     pub transactions: u32,
@@ -39,9 +39,9 @@ pub struct Options {
     pub baseline: Option<PathBuf>,
 }
 
-impl Options {
+impl BenchOptions {
     /// Reads the names of parts, of which none means all, and the variables of the environment.
-    pub fn read(names: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<Options, Error> {
+    pub fn read(names: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<BenchOptions, Error> {
         if let Some(unknown) = names.iter().find(|name| PARTS.iter().all(|(part, _)| part != name)) {
             let known = PARTS.map(|(part, _)| part).join(", ");
             return Err(format!("there is no part '{unknown}'; the parts are {known}").into());
@@ -54,7 +54,7 @@ impl Options {
             },
         };
         let is_wanted = |part: &str| names.is_empty() || names.iter().any(|name| name == part);
-        Ok(Options {
+        Ok(BenchOptions {
             parts: PARTS.map(|(part, _)| part).into_iter().filter(|part| is_wanted(part)).collect(),
             transactions: number("TRANSACTIONS", 200_000)?,
             runs: number("RUNS", 3)?,
@@ -82,11 +82,11 @@ pub fn help() -> String {
 mod tests {
     use super::*;
 
-    fn read(names: &[&str], variables: &[(&str, &str)]) -> Result<Options, Error> {
+    fn read(names: &[&str], variables: &[(&str, &str)]) -> Result<BenchOptions, Error> {
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
         let value =
             |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, text)| text.to_string());
-        Options::read(&names, value)
+        BenchOptions::read(&names, value)
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! What running programs costs: natively, under qemu-alpha, and on the engine.
+//! The cost of running programs: natively, under qemu-alpha, and on the engine.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use table::Kind;
 
-use crate::measure::{Job, QEMU, Runner, SYSROOT, Used, best_of_each, measure};
-use crate::record::Record;
-use crate::server::{Served, Server};
+use crate::measure::{Job, MeasuredCommand, QEMU, SYSROOT, Used, best_of_each, measure};
+use crate::record::BenchRecord;
+use crate::server::{BenchServer, ServedTransactions};
 use crate::{Bench, Error, pathlength};
 
 const COLUMNS: [(&str, Kind); 7] = [
@@ -21,20 +21,20 @@ const COLUMNS: [(&str, Kind); 7] = [
 ];
 
 /// Measures programs under each runner.
-pub fn jobs(bench: &Bench, name: &str, jobs: &[&Job], record: &mut Record) -> Result<(), Error> {
+pub fn jobs(bench: &Bench, name: &str, jobs: &[&Job], record: &mut BenchRecord) -> Result<(), Error> {
     record.begin(name, &format!("Processor time: {name}"), &COLUMNS)?;
     for job in jobs {
-        let run = |runner: &Runner| measure(job, runner, &bench.loaded, bench.directory());
+        let run = |runner: &MeasuredCommand| measure(job, runner, &bench.loaded, bench.directory());
         rows(bench, &job.title, run, record)?;
     }
     note(bench, record)
 }
 
 /// Measures PostgreSQL's server, which is built first.
-pub fn postgresql(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+pub fn postgresql(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     let transactions = 5000.min(bench.options.transactions);
     record.begin("postgresql", "Processor time: postgresql, all processes of the server", &COLUMNS)?;
-    let server = Server::new(&bench.folders, bench.directory())?;
+    let server = BenchServer::new(&bench.folders, bench.directory())?;
     let title = format!("PostgreSQL TPC-B, {transactions} transactions");
     rows(bench, &title, |runner| server.measure(runner, 1, transactions), record)?;
     note(bench, record)
@@ -52,23 +52,23 @@ const OBSERVED_COLUMNS: [(&str, Kind); 6] = [
 const CLIENTS: u32 = 4;
 
 /// Measures what counts and models of a server with several clients cost.
-pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+pub fn observed_server(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     let transactions = 4000.min(bench.options.transactions);
     let title = format!(
         "Processor time: a server of PostgreSQL with {CLIENTS} clients, {transactions} transactions of TPC-B"
     );
     record.begin("server", &title, &OBSERVED_COLUMNS)?;
-    let server = Server::new(&bench.folders, bench.directory())?;
+    let server = BenchServer::new(&bench.folders, bench.directory())?;
     let (pathlength, csv) = (pathlength()?, bench.directory().join("server/observed.csv"));
     let observing = |name: &str, words: &[&str]| {
-        Runner::writing(
+        MeasuredCommand::writing(
             name,
             &pathlength,
             &[words, &["--children", "--by", "process", "--format", "csv"]].concat(),
             &csv,
         )
     };
-    let run = Runner::new("pathlength run", [&*pathlength, "run".as_ref()]);
+    let run = MeasuredCommand::new("pathlength run", [&*pathlength, "run".as_ref()]);
     let attach: Vec<&Path> = ["count", "--children", "--by", "process", "--format", "csv", "-o"]
         .map(Path::new)
         .into_iter()
@@ -76,7 +76,7 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
         .collect();
     let attach = [&[&*pathlength][..], &attach[..]].concat();
     let words = ["sample", "--by", "function", "--format", "csv"];
-    let sampled = Runner::writing("samples", &pathlength, &words, &csv);
+    let sampled = MeasuredCommand::writing("samples", &pathlength, &words, &csv);
     // Those whose costs are compared take turns.
     let counted = [
         ("run", run.clone(), false),
@@ -88,7 +88,7 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
         ("caches --children, alphastation500", observing("caches", &["caches"]), false),
         ("time --children, alphastation500", observing("time", &["time"]), false),
     ];
-    let measure = |(_, runner, attaches): &(&str, Runner, bool)| {
+    let measure = |(_, runner, attaches): &(&str, MeasuredCommand, bool)| {
         server.measure_serving(runner, attaches.then_some(&attach[..]), CLIENTS, transactions)
     };
     let mut plain = None;
@@ -97,7 +97,7 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
             "PostgreSQL, {CLIENTS} clients: {}",
             group.iter().map(|one| one.0).collect::<Vec<_>>().join("; ")
         );
-        let total = |served: Served| served.transactions.total();
+        let total = |served: ServedTransactions| served.transactions.total();
         for ((name, ..), served) in group.iter().zip(best_of_each(group, runs, total, measure)?) {
             let used = served.transactions;
             let plain = *plain.get_or_insert(used.total());
@@ -120,7 +120,7 @@ pub fn observed_server(bench: &Bench, record: &mut Record) -> Result<(), Error> 
     )
 }
 
-fn note(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+fn note(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     let runs = bench.options.runs;
     record.note(format!("The smallest of {runs} runs; user and system time of all processes."))
 }
@@ -129,8 +129,8 @@ fn note(bench: &Bench, record: &mut Record) -> Result<(), Error> {
 fn rows(
     bench: &Bench,
     title: &str,
-    measure: impl Fn(&Runner) -> Result<Used, Error>,
-    record: &mut Record,
+    measure: impl Fn(&MeasuredCommand) -> Result<Used, Error>,
+    record: &mut BenchRecord,
 ) -> Result<(), Error> {
     let mut peer = None;
     for group in runners(bench.options.baseline.as_deref())? {
@@ -156,10 +156,11 @@ fn rows(
 }
 
 /// The runners, in groups that take turns.
-fn runners(baseline: Option<&Path>) -> Result<Vec<Vec<Runner>>, Error> {
-    let mut groups = vec![vec![Runner { is_native: true, ..Runner::new("native", [""; 0]) }]];
+fn runners(baseline: Option<&Path>) -> Result<Vec<Vec<MeasuredCommand>>, Error> {
+    let mut groups =
+        vec![vec![MeasuredCommand { is_native: true, ..MeasuredCommand::new("native", [""; 0]) }]];
     if Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_ok() {
-        groups.insert(0, vec![Runner::new(QEMU, [QEMU, "-L", SYSROOT])]);
+        groups.insert(0, vec![MeasuredCommand::new(QEMU, [QEMU, "-L", SYSROOT])]);
     } else {
         eprintln!("bench: qemu-alpha is not installed (Debian's package qemu-user): left out");
     }
@@ -174,17 +175,18 @@ fn runners(baseline: Option<&Path>) -> Result<Vec<Vec<Runner>>, Error> {
     Ok(groups)
 }
 
-/// What is measured of a command, and of the engine's example beside it.
-fn of_command(pathlength: &Path, remark: &str) -> Result<[Runner; 3], Error> {
+/// The measurements of a command, and of the engine's example beside it.
+fn of_command(pathlength: &Path, remark: &str) -> Result<[MeasuredCommand; 3], Error> {
     let run = pathlength.with_file_name("examples").join("run");
     for (file, build) in [(pathlength, ""), (&run, " --workspace --example run")] {
         if !file.exists() {
             return Err(format!("{} is missing: cargo build --release{build}", file.display()).into());
         }
     }
-    let command = |word: &str| Runner::new(format!("pathlength {word}{remark}"), [pathlength, word.as_ref()]);
-    let trace = Runner::new(format!("full trace, added up{remark}"), [run]);
-    let trace = Runner { variable: Some(("PATHLENGTH_HOT", "trace")), ..trace };
+    let command =
+        |word: &str| MeasuredCommand::new(format!("pathlength {word}{remark}"), [pathlength, word.as_ref()]);
+    let trace = MeasuredCommand::new(format!("full trace, added up{remark}"), [run]);
+    let trace = MeasuredCommand { variable: Some(("PATHLENGTH_HOT", "trace")), ..trace };
     Ok([command("run"), command("count"), trace])
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use table::{Kind, Table, Value};
 
 use crate::Error;
-use crate::options::Options;
+use crate::options::BenchOptions;
 
 /// Where runs are kept.
 pub const FOLDER: &str = "bench/runs";
@@ -18,7 +18,7 @@ pub const FOLDER: &str = "bench/runs";
 const TEXT_WIDTH: usize = 36;
 
 /// The results of a run. Its file is complete after every result.
-pub struct Record {
+pub struct BenchRecord {
     file: PathBuf,
     /// Date, commit, machine, options.
     head: Json,
@@ -26,9 +26,9 @@ pub struct Record {
     printed: Option<TableWriter<Stdout>>,
 }
 
-impl Record {
+impl BenchRecord {
     /// A record in a folder, whose file is made with the first result.
-    pub fn new(folder: &Path, options: &Options) -> Result<Record, Error> {
+    pub fn new(folder: &Path, options: &BenchOptions) -> Result<BenchRecord, Error> {
         let date = output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"])?;
         let commit = output("git", &["rev-parse", "HEAD"]).unwrap_or_else(|_| "unknown".into());
         let changes = output("git", &["status", "--porcelain", "--untracked-files=no"]).unwrap_or_default();
@@ -42,7 +42,7 @@ impl Record {
             "runs": options.runs,
             "transactions": options.transactions,
         });
-        Ok(Record { file, head, tables: Vec::new(), printed: None })
+        Ok(BenchRecord { file, head, tables: Vec::new(), printed: None })
     }
 
     /// Begins a table, and prints its title.
@@ -105,7 +105,7 @@ fn document(table: &Table) -> Result<Json, Error> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// What decides speed: the processor, how many, memory, the kernel.
+/// The machine: the processor, how many, memory, the kernel.
 fn machine() -> Json {
     let line = |file: &str, name: &str| {
         let text = fs::read_to_string(file).unwrap_or_default();
@@ -139,8 +139,8 @@ mod tests {
     fn a_run_is_kept_with_machine_date_and_commit_after_every_result() {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("bench/runs");
-        let options = Options::read(&[], |name| (name == "RUNS").then(|| "5".into())).unwrap();
-        let mut record = Record::new(&runs, &options).unwrap();
+        let options = BenchOptions::read(&[], |name| (name == "RUNS").then(|| "5".into())).unwrap();
+        let mut record = BenchRecord::new(&runs, &options).unwrap();
         record.begin("start", "A start", &COLUMNS).unwrap();
         let mut rows = Vec::new();
         for seconds in [0.25, 0.5] {
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn a_result_needs_a_table() {
-        let options = Options::read(&[], |_| None).unwrap();
-        let mut record = Record::new(Path::new("nowhere"), &options).unwrap();
+        let options = BenchOptions::read(&[], |_| None).unwrap();
+        let mut record = BenchRecord::new(Path::new("nowhere"), &options).unwrap();
         assert!(record.row(Vec::new()).is_err() && record.note(String::new()).is_err());
     }
 }

@@ -11,15 +11,15 @@ use workloads::toolchain::{BYTE_WORD, NATIVE};
 use workloads::workload::Workload;
 
 use crate::Error;
-use crate::measure::{Runner, Used};
+use crate::measure::{MeasuredCommand, Used};
 
 /// The port in the name of the socket, and the user that the server runs as if root measures.
 const PORT: &str = "54321";
 const NOBODY: u32 = 65534;
 
-/// What a server used.
+/// The resources that a server used.
 #[derive(Clone, Copy)]
-pub struct Served {
+pub struct ServedTransactions {
     /// For transactions, when it had served others before.
     pub transactions: Used,
     /// From its start to its end, with the command that counts it.
@@ -27,15 +27,15 @@ pub struct Served {
 }
 
 /// The builds, and a database with the tables of pgbench.
-pub struct Server {
+pub struct BenchServer {
     alpha: PathBuf,
     native: PathBuf,
     directory: PathBuf,
 }
 
-impl Server {
+impl BenchServer {
     /// Builds PostgreSQL if need be, and makes the database in a directory.
-    pub fn new(options: &BuildFolders, directory: &Path) -> Result<Server, Error> {
+    pub fn new(options: &BuildFolders, directory: &Path) -> Result<BenchServer, Error> {
         eprintln!("PostgreSQL: building; the first time takes some minutes");
         let workload = Workload::named("postgresql").ok_or("no such workload")?;
         let builds = build(workload, &[BYTE_WORD, NATIVE], options, &|_| {})?;
@@ -52,7 +52,7 @@ impl Server {
             let above = directory.parent().ok_or("no directory")?;
             std::fs::set_permissions(above, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         }
-        let server = Server { alpha: alpha?, native: native?, directory };
+        let server = BenchServer { alpha: alpha?, native: native?, directory };
         let data = server.directory.join("loaded");
         let mut initdb = server.client("initdb");
         succeed(initdb.args(["--no-locale", "-E", "UTF8", "-A", "trust", "-N", "-D"]).arg(&data))?;
@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// The processor time of the server, all its processes, for the transactions of clients.
-    pub fn measure(&self, runner: &Runner, clients: u32, transactions: u32) -> Result<Used, Error> {
+    pub fn measure(&self, runner: &MeasuredCommand, clients: u32, transactions: u32) -> Result<Used, Error> {
         let mut program = runner.command(&self.alpha.join("postgres"), &self.native.join("postgres"));
         let mut pgbench = self.pgbench(clients, transactions);
         self.serve(&mut program, &self.fresh_data()?, |_| succeed(&mut pgbench))
@@ -79,11 +79,11 @@ impl Server {
     /// command, to which the server's process is added, it counts the server meanwhile.
     pub fn measure_serving(
         &self,
-        runner: &Runner,
+        runner: &MeasuredCommand,
         attach: Option<&[&Path]>,
         clients: u32,
         transactions: u32,
-    ) -> Result<Served, Error> {
+    ) -> Result<ServedTransactions, Error> {
         let mut program = runner.command(&self.alpha.join("postgres"), &self.native.join("postgres"));
         let mut of_transactions = Used::default();
         let mut transact = |server| {
@@ -103,7 +103,7 @@ impl Server {
                 Ok(())
             }
         })?;
-        Ok(Served { transactions: of_transactions, whole: used + counting })
+        Ok(ServedTransactions { transactions: of_transactions, whole: used + counting })
     }
 
     /// Does something while a command is attached to the server. Returns what the command used.

@@ -7,8 +7,8 @@ use workloads::build::{BuildFolders, build};
 use workloads::toolchain::ORIGINAL;
 use workloads::workload::Workload;
 
-use crate::measure::{self, Job, Runner, best};
-use crate::record::Record;
+use crate::measure::{self, Job, MeasuredCommand, best};
+use crate::record::BenchRecord;
 use crate::{Bench, Error, pathlength};
 
 const COLUMNS: [(&str, Kind); 5] = [
@@ -20,11 +20,11 @@ const COLUMNS: [(&str, Kind); 5] = [
 ];
 
 /// Counts the strides of every instruction of TPC-B, and of the paper's loop; the fastest of several runs.
-pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+pub fn measure(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     record.begin("strides", "Strides counted while programs run", &COLUMNS)?;
     let file = bench.directory().join("strides.json");
     let words = ["strides", "--by", "instruction", "--format", "json"];
-    let runner = Runner::writing("pathlength strides", &pathlength()?, &words, &file);
+    let runner = MeasuredCommand::writing("pathlength strides", &pathlength()?, &words, &file);
     for job in [&bench.short, &spmv(&bench.folders)?] {
         eprintln!("{}: {}", job.title, runner.name);
         let run = || measure::measure(job, &runner, &bench.loaded, bench.directory());

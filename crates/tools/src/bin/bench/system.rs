@@ -1,4 +1,4 @@
-//! What it costs to record, to repeat and to trace a whole system, beside running it.
+//! The cost to record, to repeat and to trace a whole system, beside running it.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader};
@@ -11,7 +11,7 @@ use system::prepared::{GuestSetup, PreparedGuest};
 use table::Kind;
 
 use crate::measure::{SYSROOT, Used, best_of_each, measure_here};
-use crate::record::Record;
+use crate::record::BenchRecord;
 use crate::{Bench, Error};
 
 const COLUMNS: [(&str, Kind); 5] = [
@@ -27,7 +27,7 @@ const DATABASE: &str = "/tpcb.db";
 /// Transactions.
 const TRANSACTIONS: u32 = 2000;
 
-/// What is done with the guest.
+/// The work with the guest.
 #[derive(Clone, Copy)]
 enum Work {
     Run,
@@ -48,7 +48,7 @@ const WORK: [(Work, &str); 5] = [
 ];
 
 /// Measures TPC-B on SQLite, with the guest's start; the cheapest of several runs, which take turns.
-pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+pub fn measure(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     record.begin("system", "A whole system: SQLite in memory, with the guest's start", &COLUMNS)?;
     let database = bench.directory().join("system.db");
     std::fs::copy(&bench.loaded, &database)?;

@@ -1,10 +1,10 @@
-//! What traces cost: recording a few transactions, and all of them.
+//! The cost of traces: recording a few transactions, and all of them.
 
 use table::Kind;
 use trace::Trace;
 
-use crate::measure::{self, Job, Runner, best};
-use crate::record::Record;
+use crate::measure::{self, Job, MeasuredCommand, best};
+use crate::record::BenchRecord;
 use crate::{Bench, Error, pathlength};
 
 const COLUMNS: [(&str, Kind); 6] = [
@@ -18,7 +18,7 @@ const COLUMNS: [(&str, Kind); 6] = [
 
 /// Measures TPC-B without recording, with three transactions recorded, and with all of a tenth; the minimum of
 /// several runs.
-pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+pub fn measure(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     let pathlength = pathlength()?;
     let file = bench.directory().join("bench.trace");
     let three = ["--unit", "tpcb_transaction", "--skip", "1000", "--units", "3"];
@@ -32,9 +32,9 @@ pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
         let title = format!("{}, recorded: {name}", job.title);
         eprintln!("{title}");
         let runner = match options {
-            None => Runner::new("pathlength", [&*pathlength, "run".as_ref()]),
+            None => MeasuredCommand::new("pathlength", [&*pathlength, "run".as_ref()]),
             Some(options) => {
-                Runner::writing("pathlength", &pathlength, &[&["trace"], options].concat(), &file)
+                MeasuredCommand::writing("pathlength", &pathlength, &[&["trace"], options].concat(), &file)
             }
         };
         let run = || {

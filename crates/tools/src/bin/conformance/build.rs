@@ -20,18 +20,19 @@ const LIMIT: Duration = Duration::from_secs(3600);
 pub const FOLDER: &str = "build/conformance";
 const SOURCES: &str = "build/sources";
 
-/// What a suite is built for: the folder's name, the compiler, and the option of configure.
-pub struct Target {
+/// The machine that a suite is built for: the folder's name, the compiler, and the option of configure.
+pub struct SuiteTarget {
     name: &'static str,
     toolchain: Toolchain,
     host: &'static str,
 }
 
-pub const ALPHA: Target = Target { name: "alpha", toolchain: ORIGINAL, host: "--host=alpha-linux-gnu" };
-pub const HOST: Target = Target { name: "native", toolchain: NATIVE, host: "" };
+pub const ALPHA: SuiteTarget =
+    SuiteTarget { name: "alpha", toolchain: ORIGINAL, host: "--host=alpha-linux-gnu" };
+pub const HOST: SuiteTarget = SuiteTarget { name: "native", toolchain: NATIVE, host: "" };
 
 /// The folder with the suite's sources, in which `commands` were carried out.
-pub fn build(suite: &Suite, target: &Target, commands: &str) -> Result<PathBuf, Error> {
+pub fn build(suite: &Suite, target: &SuiteTarget, commands: &str) -> Result<PathBuf, Error> {
     let parent = std::path::absolute(FOLDER)?.join(&suite.name);
     let (folder, stamp) = (parent.join(target.name), parent.join(format!("{}.complete", target.name)));
     let recipe = format!("{}\n{}\n", target.toolchain.version()?, suite.recipe());
@@ -62,7 +63,7 @@ pub fn build(suite: &Suite, target: &Target, commands: &str) -> Result<PathBuf, 
 }
 
 /// The shell that runs a build script for a target.
-pub fn shell(script: &str, target: &Target) -> Command {
+pub fn shell(script: &str, target: &SuiteTarget) -> Command {
     let mut shell = Command::new("sh");
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     shell.args(["-e", "-c", script]).env("LC_ALL", "C").env("MAKEFLAGS", format!("-j{jobs}"));

@@ -38,7 +38,7 @@ pub enum End {
 }
 
 /// Runs a command in a session of its own, and ends all that is left of it after `limit`, and after its end.
-/// What it says goes to `log`.
+/// Its output goes to `log`.
 pub fn run(command: &mut Command, limit: Duration, log: &Path) -> Result<End, Error> {
     let failed = |doing: &str, error: io::Error| format!("{doing} {}: {error}", log.display());
     let output = File::create(log).map_err(|error| failed("creating", error))?;

@@ -19,10 +19,10 @@ mod torture;
 use std::path::Path;
 use std::process::ExitCode;
 
-use plan::Plan;
+use plan::SuitePlan;
 use results::TestResult;
 use runner::Runners;
-use suite::{Known, Selection};
+use suite::{Known, TestSelection};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -41,13 +41,13 @@ fn main() -> ExitCode {
 fn conformance() -> Result<bool, Error> {
     jobs::stop_on_interrupt();
     let (suites, known) = (suite::suites()?, suite::known()?);
-    let selection = Selection::from_variables(&suites)?;
+    let selection = TestSelection::from_variables(&suites)?;
     let scratch = tempfile::Builder::new().prefix("conformance-").tempdir()?;
     let runners = Runners::new(scratch.path())?;
     let (mut results, mut notes, mut is_complete) = (Vec::new(), Vec::new(), true);
     for suite in suites.iter().filter(|suite| selection.wants_suite(suite)) {
         let run = || {
-            let plan = Plan::new(suite, &runners, &selection)?;
+            let plan = SuitePlan::new(suite, &runners, &selection)?;
             Ok::<_, Error>((plan.carry_out(scratch.path())?, plan.not_compiled))
         };
         let name = &suite.name;

@@ -7,25 +7,25 @@ use std::time::Duration;
 use crate::Error;
 use crate::build::{self, ALPHA, HOST};
 use crate::jobs::{self, End};
-use crate::results::{Outcome, TestResult};
-use crate::runner::{Runner, Runners};
-use crate::suite::{Scripts, Selection, Suite, Tests};
+use crate::results::{TestOutcome, TestResult};
+use crate::runner::{Runners, TestRunner};
+use crate::suite::{Scripts, Suite, TestSelection, Tests};
 use crate::torture;
 
 /// A suite that is ready to be run.
-pub struct Plan<'a> {
+pub struct SuitePlan<'a> {
     suite: &'a Suite,
     runners: &'a Runners,
-    by: &'static [Runner],
-    tests: Vec<Test>,
-    /// What carries out tests that are not programs.
+    by: &'static [TestRunner],
+    tests: Vec<PlannedTest>,
+    /// The script of tests that are not programs.
     script: Option<String>,
     folders: Folders,
     /// How many tests there are no programs of.
     pub not_compiled: usize,
 }
 
-struct Test {
+struct PlannedTest {
     name: String,
     program: Option<PathBuf>,
 }
@@ -37,21 +37,27 @@ struct Folders {
     logs: PathBuf,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> SuitePlan<'a> {
     /// Builds a suite, where builds are missing, and finds the selected tests.
-    pub fn new(suite: &'a Suite, runners: &'a Runners, selection: &Selection) -> Result<Plan<'a>, Error> {
+    pub fn new(
+        suite: &'a Suite,
+        runners: &'a Runners,
+        selection: &TestSelection,
+    ) -> Result<SuitePlan<'a>, Error> {
         let logs = std::path::absolute(build::FOLDER)?.join(&suite.name).join("logs");
-        let Some(scripts) = suite.scripts() else { return Plan::torture(suite, runners, selection, logs) };
+        let Some(scripts) = suite.scripts() else {
+            return SuitePlan::torture(suite, runners, selection, logs);
+        };
         let native = build::build(suite, &HOST, &scripts.build)?;
         let alpha = build::build(suite, &ALPHA, &scripts.build)?;
         let mut names = names(suite, &scripts, &native)?;
         names.retain(|name| selection.wants_test(name));
-        let tests = names.into_iter().map(|name| Test { name, program: None }).collect();
+        let tests = names.into_iter().map(|name| PlannedTest { name, program: None }).collect();
         let folders = Folders { native, alpha, logs };
-        Ok(Plan {
+        Ok(SuitePlan {
             suite,
             runners,
-            by: &Runner::ALL,
+            by: &TestRunner::ALL,
             tests,
             script: Some(scripts.test),
             folders,
@@ -62,18 +68,19 @@ impl<'a> Plan<'a> {
     fn torture(
         suite: &'a Suite,
         runners: &'a Runners,
-        selection: &Selection,
+        selection: &TestSelection,
         logs: PathBuf,
-    ) -> Result<Plan<'a>, Error> {
+    ) -> Result<SuitePlan<'a>, Error> {
         let Tests::Torture { folder, levels } = &suite.tests else { return Err("no torture tests".into()) };
         let alpha = build::build(suite, &ALPHA, "")?;
         let tests = torture::tests(&alpha.join(folder), levels, &alpha.join("programs"), selection)?;
         let compiled = jobs::each(&format!("{}: compiling", suite.name), &tests, torture::compile)?;
         let not_compiled = compiled.iter().filter(|&&compiled| !compiled).count();
         let tests = tests.into_iter().zip(compiled).filter(|&(_, compiled)| compiled);
-        let tests = tests.map(|(test, _)| Test { name: test.name, program: Some(test.program) }).collect();
+        let tests =
+            tests.map(|(test, _)| PlannedTest { name: test.name, program: Some(test.program) }).collect();
         let folders = Folders { native: alpha.clone(), alpha, logs };
-        Ok(Plan { suite, runners, by: &Runner::ALPHA, tests, script: None, folders, not_compiled })
+        Ok(SuitePlan { suite, runners, by: &TestRunner::ALPHA, tests, script: None, folders, not_compiled })
     }
 
     /// Runs all tests with every runner, in directories in `scratch`. Tests that fail and differ are run once more,
@@ -99,19 +106,19 @@ impl<'a> Plan<'a> {
         Ok(results)
     }
 
-    fn folder(&self, runner: Runner) -> &Path {
-        if runner == Runner::Native { &self.folders.native } else { &self.folders.alpha }
+    fn folder(&self, runner: TestRunner) -> &Path {
+        if runner == TestRunner::Native { &self.folders.native } else { &self.folders.alpha }
     }
 
     /// Prepares the programs that scripts start.
-    fn install(&self, runner: Runner) -> Result<(), Error> {
+    fn install(&self, runner: TestRunner) -> Result<(), Error> {
         match self.script {
-            Some(_) if runner != Runner::Native => self.runners.install(runner, &self.folders.alpha),
+            Some(_) if runner != TestRunner::Native => self.runners.install(runner, &self.folders.alpha),
             _ => Ok(()),
         }
     }
 
-    fn run(&self, test: &Test, runner: Runner, scratch: &Path) -> Result<Outcome, Error> {
+    fn run(&self, test: &PlannedTest, runner: TestRunner, scratch: &Path) -> Result<TestOutcome, Error> {
         let file_name = test.name.replace(['/', ' '], "_");
         let work = scratch.join(format!("{}-{file_name}", runner.name()));
         fs::create_dir_all(&work)?;
@@ -131,9 +138,9 @@ impl<'a> Plan<'a> {
         // What a test has made unreadable stays until all is removed.
         let _ = fs::remove_dir_all(&work);
         Ok(match end {
-            End::Exited(0) => Outcome::Passed,
-            End::Exited(SKIPPED) if test.program.is_none() => Outcome::Skipped,
-            end => Outcome::Failed(end),
+            End::Exited(0) => TestOutcome::Passed,
+            End::Exited(SKIPPED) if test.program.is_none() => TestOutcome::Skipped,
+            end => TestOutcome::Failed(end),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What came of the tests, as tables and in words.
+//! The results of the tests, as tables and in words.
 
 use std::path::Path;
 
@@ -7,25 +7,25 @@ use table::{Kind, Table, Value};
 use crate::Error;
 use crate::build::FOLDER;
 use crate::jobs::End;
-use crate::runner::Runner;
+use crate::runner::TestRunner;
 use crate::suite::Known;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TestOutcome {
     Passed,
     /// Cannot be done here.
     Skipped,
     Failed(End),
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for TestOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Outcome::Passed => write!(f, "passed"),
-            Outcome::Skipped => write!(f, "skipped"),
-            Outcome::Failed(End::Exited(status)) => write!(f, "failed (status {status})"),
-            Outcome::Failed(End::Killed(signal)) => write!(f, "failed (signal {signal})"),
-            Outcome::Failed(End::TimedOut) => write!(f, "timed out"),
+            TestOutcome::Passed => write!(f, "passed"),
+            TestOutcome::Skipped => write!(f, "skipped"),
+            TestOutcome::Failed(End::Exited(status)) => write!(f, "failed (status {status})"),
+            TestOutcome::Failed(End::Killed(signal)) => write!(f, "failed (signal {signal})"),
+            TestOutcome::Failed(End::TimedOut) => write!(f, "timed out"),
         }
     }
 }
@@ -35,7 +35,7 @@ impl std::fmt::Display for Outcome {
 pub struct TestResult {
     suite: String,
     test: String,
-    outcomes: [Option<Outcome>; Runner::ALL.len()],
+    outcomes: [Option<TestOutcome>; TestRunner::ALL.len()],
     /// Whether it passed only alone.
     pub passed_alone: bool,
 }
@@ -50,13 +50,13 @@ impl TestResult {
         }
     }
 
-    pub fn set(&mut self, runner: Runner, outcome: Outcome) {
+    pub fn set(&mut self, runner: TestRunner, outcome: TestOutcome) {
         self.outcomes[runner as usize] = Some(outcome);
     }
 
     /// The outcome of another try.
-    pub fn set_again(&mut self, runner: Runner, outcome: Outcome) {
-        self.passed_alone |= outcome == Outcome::Passed;
+    pub fn set_again(&mut self, runner: TestRunner, outcome: TestOutcome) {
+        self.passed_alone |= outcome == TestOutcome::Passed;
         self.set(runner, outcome);
     }
 
@@ -64,22 +64,24 @@ impl TestResult {
         format!("{} {}", self.suite, self.test)
     }
 
-    fn passed(&self, runner: Runner) -> bool {
-        self.outcomes[runner as usize] == Some(Outcome::Passed)
+    fn passed(&self, runner: TestRunner) -> bool {
+        self.outcomes[runner as usize] == Some(TestOutcome::Passed)
     }
 
-    pub fn failed(&self, runner: Runner) -> bool {
-        matches!(self.outcomes[runner as usize], Some(Outcome::Failed(_)))
+    pub fn failed(&self, runner: TestRunner) -> bool {
+        matches!(self.outcomes[runner as usize], Some(TestOutcome::Failed(_)))
     }
 
     /// Whether it went otherwise by us than by qemu-alpha, or failed though the host passes it.
     pub fn differs(&self) -> bool {
-        self.outcomes[Runner::Qemu as usize] != self.outcomes[Runner::Pathlength as usize] || self.is_wrong()
+        self.outcomes[TestRunner::Qemu as usize] != self.outcomes[TestRunner::Pathlength as usize]
+            || self.is_wrong()
     }
 
     /// Whether we do not pass what another passes.
     pub fn is_wrong(&self) -> bool {
-        !self.passed(Runner::Pathlength) && (self.passed(Runner::Qemu) || self.passed(Runner::Native))
+        !self.passed(TestRunner::Pathlength)
+            && (self.passed(TestRunner::Qemu) || self.passed(TestRunner::Native))
     }
 
     pub fn reason<'a>(&self, known: &'a [Known]) -> Option<&'a str> {
@@ -88,14 +90,15 @@ impl TestResult {
 
     /// The difference in words, with where to look and how to see it again.
     pub fn difference(&self, known: &[Known]) -> String {
-        let went = |runner: Runner| Some(format!("{} {}", runner.name(), self.outcomes[runner as usize]?));
-        let went: Vec<_> = Runner::ALL.into_iter().filter_map(went).collect();
+        let went =
+            |runner: TestRunner| Some(format!("{} {}", runner.name(), self.outcomes[runner as usize]?));
+        let went: Vec<_> = TestRunner::ALL.into_iter().filter_map(went).collect();
         let mut text = format!("{}: {}", self.title(), went.join(", "));
         if let Some(reason) = self.reason(known) {
             text += &format!("\n    known: {reason}");
         }
         let log = self.test.replace(['/', ' '], "_");
-        text += &format!("\n    {FOLDER}/{}/logs/{}/{log}", self.suite, Runner::Pathlength.name());
+        text += &format!("\n    {FOLDER}/{}/logs/{}/{log}", self.suite, TestRunner::Pathlength.name());
         text + &format!("\n    make conformance SUITE={} TEST='{}'", self.suite, self.test)
     }
 }
@@ -129,16 +132,17 @@ fn row(name: &str, tests: &[TestResult], known: &[Known]) -> Vec<Value> {
     let count = |counts: &dyn Fn(&TestResult) -> bool| -> Value {
         (tests.iter().filter(|test| counts(test)).count() as u64).into()
     };
-    let passed = |runner: Runner| match tests.iter().any(|test| test.outcomes[runner as usize].is_some()) {
+    let passed = |runner: TestRunner| match tests.iter().any(|test| test.outcomes[runner as usize].is_some())
+    {
         true => count(&|test| test.passed(runner)),
         false => Value::Missing,
     };
     vec![
         name.into(),
         (tests.len() as u64).into(),
-        passed(Runner::Native),
-        passed(Runner::Qemu),
-        passed(Runner::Pathlength),
+        passed(TestRunner::Native),
+        passed(TestRunner::Qemu),
+        passed(TestRunner::Pathlength),
         count(&|test| test.differs()),
         count(&|test| test.differs() && test.reason(known).is_some()),
     ]
@@ -146,7 +150,7 @@ fn row(name: &str, tests: &[TestResult], known: &[Known]) -> Vec<Value> {
 
 /// Writes all results as CSV.
 pub fn write(results: &[TestResult], known: &[Known], path: &Path) -> Result<(), Error> {
-    let names = Runner::ALL.map(|runner| (runner.name(), Kind::Text));
+    let names = TestRunner::ALL.map(|runner| (runner.name(), Kind::Text));
     let columns =
         [&[("suite", Kind::Text), ("test", Kind::Text)], &names[..], &[("known", Kind::Text)]].concat();
     let mut table = Table::new("results", "Results of tests", &columns);

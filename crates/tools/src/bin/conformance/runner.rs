@@ -12,31 +12,31 @@ use crate::Error;
 
 pub const SYSROOT: &str = "/usr/alpha-linux-gnu";
 
-/// What programs of Alpha are kept as, while another stands in their place.
+/// The suffix of Alpha's programs while a launcher has their names.
 const KEPT: &str = ".alpha";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runner {
+pub enum TestRunner {
     Native,
     Qemu,
     Pathlength,
 }
 
-impl Runner {
-    pub const ALL: [Runner; 3] = [Runner::Native, Runner::Qemu, Runner::Pathlength];
+impl TestRunner {
+    pub const ALL: [TestRunner; 3] = [TestRunner::Native, TestRunner::Qemu, TestRunner::Pathlength];
     /// Those that run Alpha's programs.
-    pub const ALPHA: [Runner; 2] = [Runner::Qemu, Runner::Pathlength];
+    pub const ALPHA: [TestRunner; 2] = [TestRunner::Qemu, TestRunner::Pathlength];
 
     pub fn name(self) -> &'static str {
         match self {
-            Runner::Native => "native",
-            Runner::Qemu => "qemu-alpha",
-            Runner::Pathlength => "pathlength",
+            TestRunner::Native => "native",
+            TestRunner::Qemu => "qemu-alpha",
+            TestRunner::Pathlength => "pathlength",
         }
     }
 }
 
-/// What the runners need.
+/// The programs that the runners need.
 pub struct Runners {
     pathlength: PathBuf,
     launcher: PathBuf,
@@ -74,15 +74,15 @@ impl Runners {
     }
 
     /// The command that runs a program of Alpha.
-    pub fn program(&self, runner: Runner, program: &Path) -> Command {
+    pub fn program(&self, runner: TestRunner, program: &Path) -> Command {
         let (name, arguments) = match runner {
-            Runner::Native => (program, &[][..]),
-            Runner::Qemu => ("qemu-alpha".as_ref(), &["-L", SYSROOT][..]),
-            Runner::Pathlength => (&*self.pathlength, &["run", "--sysroot", SYSROOT][..]),
+            TestRunner::Native => (program, &[][..]),
+            TestRunner::Qemu => ("qemu-alpha".as_ref(), &["-L", SYSROOT][..]),
+            TestRunner::Pathlength => (&*self.pathlength, &["run", "--sysroot", SYSROOT][..]),
         };
         let mut command = self.command(name);
         command.args(arguments);
-        if runner != Runner::Native {
+        if runner != TestRunner::Native {
             command.arg(program);
         }
         command
@@ -90,10 +90,10 @@ impl Runners {
 
     /// The command that runs a script in the folder of a suite, whose programs [`Runners::install`] has
     /// prepared.
-    pub fn script(&self, runner: Runner, script: &str) -> Command {
+    pub fn script(&self, runner: TestRunner, script: &str) -> Command {
         let mut command = self.command("sh".as_ref());
         command.args(["-e", "-c", script]);
-        if runner == Runner::Pathlength {
+        if runner == TestRunner::Pathlength {
             command.envs(self.interposed.iter().cloned());
         }
         command
@@ -106,7 +106,7 @@ impl Runners {
     }
 
     /// Makes scripts in the folder start its programs of Alpha by this runner.
-    pub fn install(&self, runner: Runner, folder: &Path) -> Result<(), Error> {
+    pub fn install(&self, runner: TestRunner, folder: &Path) -> Result<(), Error> {
         for program in programs(folder)? {
             let mut kept = program.clone().into_os_string();
             kept.push(KEPT);
@@ -117,7 +117,7 @@ impl Runners {
             let _ = fs::remove_file(&program);
             match runner {
                 // Not a link: make compares the times of what it has built.
-                Runner::Qemu => fs::copy(&self.launcher, &program).map(drop)?,
+                TestRunner::Qemu => fs::copy(&self.launcher, &program).map(drop)?,
                 _ => fs::hard_link(&kept, &program)?,
             }
         }
@@ -125,7 +125,7 @@ impl Runners {
     }
 }
 
-/// What stands in the place of Alpha's programs for qemu-alpha.
+/// The launcher that has the names of Alpha's programs for qemu-alpha.
 fn launcher(folder: &Path) -> Result<PathBuf, Error> {
     let (source, program) = (folder.join("launcher.c"), folder.join("launcher"));
     fs::write(&source, include_str!("launcher.c"))?;

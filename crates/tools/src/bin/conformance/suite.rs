@@ -21,15 +21,15 @@ pub struct Suite {
     pub tests: Tests,
 }
 
-/// What the tests are: exactly one of these.
+/// The kind of the tests: exactly one of these.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Tests {
     /// Programs that are compiled at several levels, and that exit with 0 if they pass.
     Torture { folder: String, levels: Vec<String> },
-    /// What commands of the shell build, list and run, in the folder of the sources.
+    /// Tests that commands of the shell build, list and run, in the folder of the sources.
     Scripts(Scripts),
-    /// What automake's `make check` runs in these folders, built by such a command, and DejaGnu's tests of some
+    /// Tests that automake's `make check` runs in these folders, built by such a command, and DejaGnu's tests of some
     /// programs, each with its tests in a folder of its own.
     Automake {
         build: String,
@@ -112,7 +112,7 @@ impl Suite {
         self.unpack.as_deref().unwrap_or(UNPACK)
     }
 
-    /// What builds, lists and carries out the tests, where scripts do that.
+    /// The scripts that build, list and carry out the tests, if there are any.
     pub fn scripts(&self) -> Option<Scripts> {
         match &self.tests {
             Tests::Torture { .. } => None,
@@ -176,15 +176,15 @@ pub fn known() -> Result<Vec<Known>, Error> {
     Ok(all.known)
 }
 
-/// What `SUITE` and `TEST` choose.
-pub struct Selection {
+/// The suites and the test that `SUITE` and `TEST` choose.
+pub struct TestSelection {
     suites: Vec<String>,
     test: Option<String>,
 }
 
-impl Selection {
+impl TestSelection {
     /// From the environment; an empty variable is none.
-    pub fn from_variables(suites: &[Suite]) -> Result<Selection, Error> {
+    pub fn from_variables(suites: &[Suite]) -> Result<TestSelection, Error> {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let wanted = variable("SUITE").unwrap_or_default();
         let wanted: Vec<_> = wanted.split_whitespace().map(String::from).collect();
@@ -195,7 +195,7 @@ impl Selection {
                 format!("SUITE={name}: there is no such suite; there are {}", names.join(", ")).into()
             );
         }
-        Ok(Selection { suites: wanted, test: variable("TEST") })
+        Ok(TestSelection { suites: wanted, test: variable("TEST") })
     }
 
     pub fn wants_suite(&self, suite: &Suite) -> bool {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::jobs::{self, End};
-use crate::suite::Selection;
+use crate::suite::TestSelection;
 
 const COMPILER: &str = "alpha-linux-gnu-gcc";
 
@@ -41,7 +41,7 @@ const PARTS: &[Part] = &[
 
 /// A test at one level.
 #[derive(Debug)]
-pub struct Test {
+pub struct TortureTest {
     /// As `builtins/abs-1 -O2`.
     pub name: String,
     /// Where the compiler puts the program.
@@ -55,8 +55,8 @@ pub fn tests(
     sources: &Path,
     levels: &[String],
     programs: &Path,
-    selection: &Selection,
-) -> Result<Vec<Test>, Error> {
+    selection: &TestSelection,
+) -> Result<Vec<TortureTest>, Error> {
     let mut tests = Vec::new();
     for part in PARTS {
         let folder = sources.join(part.folder);
@@ -68,7 +68,7 @@ pub fn tests(
             for (level, title) in wanted.filter(|(_, title)| selection.wants_test(title)) {
                 let program = programs.join(level).join(&path);
                 let arguments = arguments(part, &folder, &name, level)?;
-                tests.push(Test { name: title, program, folder: folder.clone(), arguments });
+                tests.push(TortureTest { name: title, program, folder: folder.clone(), arguments });
             }
         }
     }
@@ -133,7 +133,7 @@ fn added_by_driver(driver: &str) -> Vec<String> {
 }
 
 /// Compiles a test, if that was not done before; whether there is a program.
-pub fn compile(test: &Test) -> Result<bool, Error> {
+pub fn compile(test: &TortureTest) -> Result<bool, Error> {
     let failed = beside(&test.program, ".failed");
     if test.program.exists() || failed.exists() {
         return Ok(test.program.exists());

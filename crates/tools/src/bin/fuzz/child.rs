@@ -14,13 +14,13 @@ pub fn ourselves(arguments: &[&str]) -> Command {
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ChildOutcome {
     /// The exit status; None after a timeout.
     pub status: Option<std::process::ExitStatus>,
     pub stdout: Vec<u8>,
 }
 
-impl Outcome {
+impl ChildOutcome {
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
@@ -37,7 +37,7 @@ impl Outcome {
 }
 
 /// Runs a command with a time limit.
-pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome, String> {
+pub fn run(command: &mut Command, limit: Duration) -> Result<ChildOutcome, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cannot run {name}: {error}"))?;
@@ -61,5 +61,5 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome, String> {
     };
     let stdout =
         reader.join().map_err(|_| "the reader failed")?.map_err(|error| format!("{name}: {error}"))?;
-    Ok(Outcome { status, stdout })
+    Ok(ChildOutcome { status, stdout })
 }

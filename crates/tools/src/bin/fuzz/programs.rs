@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::KEPT;
-use crate::child::{self, Outcome};
+use crate::child::{self, ChildOutcome};
 use crate::jobs::{self, Limit, Tally};
 use crate::rewritten;
 
@@ -118,10 +118,10 @@ fn difference(
     program: &Path,
     level: &str,
     way: &str,
-    expected: &Outcome,
-    found: &Outcome,
+    expected: &ChildOutcome,
+    found: &ChildOutcome,
 ) -> Result<String, String> {
-    let text = |outcome: &Outcome| String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
+    let text = |outcome: &ChildOutcome| String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
     Ok(format!(
         "{} {level}, {way}: qemu-alpha {}, {}; found {}, {}\nagain: {:?}",
         program.display(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::KEPT;
-use crate::child::{self, Outcome, ourselves};
+use crate::child::{self, ChildOutcome, ourselves};
 use crate::jobs::{self, Limit, Tally};
 use crate::sequences::Kind;
 use crate::sequences::batch::Batch;
@@ -95,7 +95,7 @@ pub fn run_one(program: &str, way: &str, bytes: &str) -> Result<(), String> {
 }
 
 /// The results of a program on one side.
-fn side(program: &Path, other: &str, bytes: usize, limit: Duration) -> Result<Outcome, String> {
+fn side(program: &Path, other: &str, bytes: usize, limit: Duration) -> Result<ChildOutcome, String> {
     let path = program.to_str().ok_or("a path in UTF-8")?;
     let mut command = match other {
         QEMU => run::qemu_command(program),
@@ -111,11 +111,11 @@ fn differs(batch: &Batch, program: &Path, other: &str) -> bool {
     let limit = if batch.sequences.len() > 10 { LONG } else { SHORT };
     let [ours, theirs] = [interpreted(other), other].map(|other| side(program, other, batch.bytes(), limit));
     // A program that does not terminate on the reference side cannot be compared.
-    !jobs::is_stopped() && ours.as_ref().is_ok_and(Outcome::is_success) && ours != theirs
+    !jobs::is_stopped() && ours.as_ref().is_ok_and(ChildOutcome::is_success) && ours != theirs
 }
 
 /// Minimizes and reports failures; returns the number of failing sequences.
-fn tell(kind: Kind, seed: u64, outcome: &Outcome) -> u64 {
+fn tell(kind: Kind, seed: u64, outcome: &ChildOutcome) -> u64 {
     let lines = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let mut failures: Vec<(&str, usize)> = lines
         .lines()
@@ -163,7 +163,7 @@ fn one(kind: Kind, seed: u64, other: &str, suspect: usize) -> Result<String, Str
         batch.sequences.len(),
     );
     for number in 0..batch.sequences.len() {
-        let is_whole = |side: &Outcome| side.stdout.len() >= batch.bytes();
+        let is_whole = |side: &ChildOutcome| side.stdout.len() >= batch.bytes();
         let zeros = vec![0; batch.bytes()];
         let of = |side| if is_whole(side) { &side.stdout[..] } else { &zeros };
         text += &explain(&batch, number, [("interpreted", of(&left)), (other, of(&right))]);
