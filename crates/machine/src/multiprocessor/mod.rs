@@ -19,7 +19,7 @@ use self::processor::{OpenBlock, ProcessorState};
 pub use self::processor::{ProcessorCause, ProcessorCounts};
 pub use self::sampling::SampledTime;
 use self::sampling::{ProcessorSampler, WARMING_TURN};
-use self::unit_counts::UnitCounts;
+use self::unit_counts::ProcessorUnitCounts;
 use crate::description::{Bus, BusProcessor, Coherence, Machine};
 use crate::memory::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, Exchange, NodeMemory};
 use crate::observe::sampling::SamplingPlan;
@@ -66,7 +66,7 @@ pub struct Multiprocessor {
     processors: Vec<ProcessorState>,
     /// The windows that are executed in time; everything without it.
     sampler: Option<ProcessorSampler>,
-    units: UnitCounts,
+    units: ProcessorUnitCounts,
     began: u64,
 }
 
@@ -98,7 +98,7 @@ impl Multiprocessor {
             shapes: Vec::new(),
             processors: vec![ProcessorState::default(); processors],
             sampler: None,
-            units: UnitCounts::new(processors),
+            units: ProcessorUnitCounts::new(processors),
             began: 0,
         }
     }

@@ -6,7 +6,7 @@ use super::processor::{ProcessorCause, ProcessorCounts};
 
 /// The counts of all processors, divided among the units of work that their threads were in. Idle time is no unit's.
 #[derive(Debug)]
-pub(super) struct UnitCounts {
+pub(super) struct ProcessorUnitCounts {
     /// By processor, its counts when its thread or the thread's unit last changed.
     last: Vec<ProcessorCounts>,
     /// By thread, the unit that it is in.
@@ -15,11 +15,11 @@ pub(super) struct UnitCounts {
     counts: HashMap<Option<u64>, ProcessorCounts>,
 }
 
-impl UnitCounts {
+impl ProcessorUnitCounts {
     /// Of processors that have executed nothing.
-    pub fn new(processors: usize) -> UnitCounts {
+    pub fn new(processors: usize) -> ProcessorUnitCounts {
         let last = vec![ProcessorCounts::default(); processors];
-        UnitCounts { last, open: HashMap::new(), counts: HashMap::new() }
+        ProcessorUnitCounts { last, open: HashMap::new(), counts: HashMap::new() }
     }
 
     /// What a processor has counted since the last change is of its thread's unit.

@@ -53,7 +53,7 @@ struct SweptMachine {
 }
 
 /// What a configuration's results are made of, beside its models: the execution, and the classes of its units of work.
-type Observed = (Simulated<()>, UnitClasses);
+type SweptRun = (Simulated<()>, UnitClasses);
 
 /// Simulates the caches of each configuration, and writes a table or charts of misses.
 pub fn sweep_misses(request: &SweepRequest) -> anyhow::Result<ExitCode> {
@@ -88,7 +88,7 @@ pub fn sweep_cycles(request: &SweepRequest, period: Option<u64>) -> anyhow::Resu
     }
     let fields = fields(request);
     if period.is_some() {
-        let summary = |_: &Observed, one: &SweptMachine, models: PerProcess<TimingModel>| {
+        let summary = |_: &SweptRun, one: &SweptMachine, models: PerProcess<TimingModel>| {
             Ok(models::time_without_name(&one.machine, sum(&models)?))
         };
         let (simulated, tables) = run(request, &configurations, make, summary)?;
@@ -116,7 +116,7 @@ fn sweep_estimates(
     make: impl Fn(&Machine) -> TimingModel + Copy + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
     let configurations = configurations(request)?;
-    let table_of = |(simulated, classes): &Observed, _: &SweptMachine, models: PerProcess<TimingModel>| {
+    let table_of = |(simulated, classes): &SweptRun, _: &SweptMachine, models: PerProcess<TimingModel>| {
         let machine = [("", sum(&models)?)];
         let tables = match request.has_classes() {
             true => sampled_by_class(&machine, classes),
@@ -149,7 +149,7 @@ fn sweep_rows<M: InstructionResults + MergeableModel + 'static>(
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
     let configurations = configurations(request)?;
-    let table_of = |(simulated, classes): &Observed, _: &SweptMachine, models: PerProcess<M>| {
+    let table_of = |(simulated, classes): &SweptRun, _: &SweptMachine, models: PerProcess<M>| {
         let sum = sum(&models)?;
         let tables = match rows {
             ResultRows::Own(OwnRows::Unit) if !classes.names().is_empty() => {
@@ -234,7 +234,7 @@ where
 
 /// What a sweep keeps of the models of all processes.
 fn merged<M: MergeableModel, R: for<'a> From<&'a M>>(
-    _: &Observed,
+    _: &SweptRun,
     _: &SweptMachine,
     models: PerProcess<M>,
 ) -> anyhow::Result<R> {
@@ -288,7 +288,7 @@ fn run<M: MergeableModel + 'static, R: Serialize + DeserializeOwned>(
     request: &SweepRequest,
     configurations: &[SweptMachine],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
-    result: impl Fn(&Observed, &SweptMachine, PerProcess<M>) -> anyhow::Result<R>,
+    result: impl Fn(&SweptRun, &SweptMachine, PerProcess<M>) -> anyhow::Result<R>,
 ) -> anyhow::Result<(Simulated<()>, Vec<R>)> {
     let results = |some: &[&SweptMachine]| -> anyhow::Result<(Simulated<()>, Vec<R>)> {
         let (observed, models) = run_together(request, some, make)?;
@@ -361,7 +361,7 @@ fn run_together<M: MergeableModel + 'static>(
     request: &SweepRequest,
     configurations: &[&SweptMachine],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
-) -> anyhow::Result<(Observed, Vec<PerProcess<M>>)> {
+) -> anyhow::Result<(SweptRun, Vec<PerProcess<M>>)> {
     let machines = configurations.iter().map(|one| one.machine.clone());
     let selected = request.simulation.machines.with_machines(machines.clone().collect());
     let simulation = Simulation { machines: selected, ..request.simulation.clone() };
