@@ -1,6 +1,6 @@
 //! The report of the study as a page.
 
-use report::{Arrangement, PageBlock, Error, PageFigure, Page, PageSection};
+use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
 use table::Table;
 
 use super::NetworkStudy;
@@ -67,7 +67,10 @@ fn figure(value: f64, label: &str) -> PageFigure {
 /// A section of a text and tables.
 fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = Table>) -> PageSection {
     let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
-    PageSection { heading: heading.into(), blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect() }
+    PageSection {
+        heading: heading.into(),
+        blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
+    }
 }
 
 fn figure_7(study: &NetworkStudy) -> Result<PageSection, Error> {

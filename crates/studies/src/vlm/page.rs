@@ -60,14 +60,7 @@ fn figures(study: &VlmStudy) -> Result<Vec<PageSection>, Error> {
     let start_title = format!("Start-up against the number of processes, {largest}");
     let size_title = format!("Start-up of {most} processes against the size");
     [
-        (
-            "Figure 4: page tables",
-            of_largest(PAGE_TABLES),
-            "processes",
-            with_alpha,
-            tables_title,
-            FIGURE_4,
-        ),
+        ("Figure 4: page tables", of_largest(PAGE_TABLES), "processes", with_alpha, tables_title, FIGURE_4),
         ("Figure 8: processes", of_largest(START_UP), "processes", kinds.clone(), start_title, FIGURE_8),
         ("Figure 9: size", of_most(START_UP), "size, GiB", kinds, size_title, FIGURE_9),
     ]

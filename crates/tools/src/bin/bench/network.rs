@@ -7,7 +7,7 @@ use adapter::{AdapterDescription, Traffic, TrafficDirection, TrafficSettings};
 use table::{Kind, Value};
 
 use crate::measure::Used;
-use crate::record::Record;
+use crate::record::BenchRecord;
 use crate::{Bench, Error};
 
 const COLUMNS: [(&str, Kind); 6] = [
@@ -26,7 +26,7 @@ const BYTES: [u32; 5] = [40, 88, 1460, 1528, 9208];
 const PEER: &str = include_str!("network.cc");
 
 /// Packets around the loop of DART's simulation, and packets over a link without an adapter and a bus in ns-3.
-pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
+pub fn measure(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     record.begin("network", "Network adapters simulated, a processor second", &COLUMNS)?;
     let dart = AdapterDescription::find("dart-simulation")?;
     let peer = compile(bench.directory());
@@ -53,7 +53,7 @@ pub fn measure(bench: &Bench, record: &mut Record) -> Result<(), Error> {
 
 /// A row of the table; ns-3 has no cells.
 fn row(
-    record: &mut Record,
+    record: &mut BenchRecord,
     name: &str,
     bytes: u32,
     cells: Option<u32>,
@@ -75,7 +75,7 @@ fn row(
 /// The least processor seconds of several runs, and the events of one.
 fn cheapest(
     runs: u32,
-    of: libc::__rusage_who_t,
+    of: libc::c_int,
     run: impl Fn() -> Result<u64, Error>,
 ) -> Result<(f64, u64), Error> {
     let mut least = f64::INFINITY;
@@ -89,7 +89,7 @@ fn cheapest(
 }
 
 /// The processor seconds of this process, or of its children that have ended.
-fn used(of: libc::__rusage_who_t) -> f64 {
+fn used(of: libc::c_int) -> f64 {
     // SAFETY: A structure of numbers, for which zeros are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: The call writes the structure.
