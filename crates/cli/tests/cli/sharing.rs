@@ -443,7 +443,7 @@ fn wrong_requests_are_rejected() {
             "sharing --time --set coherence.bus=none --set coherence.processor=none :ev56/shared",
             "no timed bus",
         ),
-        ("sharing --time --by data :ev56/shared", "by processor, transaction and request only"),
+        ("sharing --time --by data :ev56/shared", "by processor, transaction, request and class only"),
         ("sharing --by node :ev56/shared", "has no nodes: add [coherence.nodes]"),
         ("sharing --assign anywhere :ev56/shared", "run-to-block"),
         ("sharing --saturated --assign recorded :ev56/shared", "recorded order"),
