@@ -2,7 +2,7 @@
 
 use adapter::{AdapterDescription, Traffic, TrafficDirection, TrafficSettings};
 
-use super::Error;
+use super::error::Error;
 use super::measure::adapter_with;
 
 /// A break-even.

@@ -2,7 +2,7 @@
 
 use adapter::{Traffic, TrafficDirection, TrafficResult, TrafficSettings};
 
-use super::Error;
+use super::error::Error;
 use super::measure::{adapter_with, bus_share};
 
 /// Throughput by the size of packets.

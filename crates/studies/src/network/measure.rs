@@ -4,7 +4,7 @@ use adapter::{
     AdapterDescription, DataOrigin, FieldSetting, Traffic, TrafficDirection, TrafficResult, TrafficSettings,
 };
 
-use super::Error;
+use super::error::Error;
 
 /// The adapters that are compared: names, and the settings of their buses.
 const COMPARED: [(&str, &str); 7] = [

@@ -2,16 +2,17 @@
 //! Networking via Data-copy Avoidance", 1997), beside a traditional adapter, one of programmed I/O, and a present-day one.
 
 mod break_even;
+mod error;
 mod figure_7;
 mod measure;
 mod page;
 mod print;
 mod tables;
 
-use adapter::{DescriptionError, TrafficError};
 use table::Table;
 
 use break_even::BreakEven;
+pub use error::Error;
 use figure_7::{DipPoint, Figure7, Table3};
 use measure::{Delivered, FeatureEffect, LoadPoint, PacketLatency};
 
@@ -20,17 +21,6 @@ use measure::{Delivered, FeatureEffect, LoadPoint, PacketLatency};
 pub struct NetworkStudySettings {
     /// The packets of each run.
     pub packets: u32,
-}
-
-/// Why the study came to no result.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A description is impossible with the study's settings.
-    #[error(transparent)]
-    Description(#[from] DescriptionError),
-    /// A run has no result.
-    #[error(transparent)]
-    Traffic(#[from] TrafficError),
 }
 
 /// Everything that was found.

@@ -73,11 +73,7 @@ fn row(
 }
 
 /// The least processor seconds of several runs, and the events of one.
-fn cheapest(
-    runs: u32,
-    of: libc::c_int,
-    run: impl Fn() -> Result<u64, Error>,
-) -> Result<(f64, u64), Error> {
+fn cheapest(runs: u32, of: libc::c_int, run: impl Fn() -> Result<u64, Error>) -> Result<(f64, u64), Error> {
     let mut least = f64::INFINITY;
     let mut events = 0;
     for _ in 0..runs {
