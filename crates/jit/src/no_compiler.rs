@@ -102,6 +102,7 @@ pub struct Interrupted<const N: usize> {
 ///
 /// # Safety
 /// None is needed.
+#[expect(clippy::extra_unused_type_parameters, reason = "the compiler's function needs it")]
 pub unsafe fn interrupted<G: Guest, const N: usize>(
     _: &libc::ucontext_t,
     _: [u8; N],
