@@ -18,8 +18,8 @@ pub(super) fn page(study: &NetworkStudy) -> Result<Page, Error> {
     Ok(Page {
         title: "Networking without copies".into(),
         headline: format!(
-            "Moving data once, DART of 1997 sends {:.0} Mb/s with {:.0} % of a processor and {:.0} % of its memory; a traditional adapter needs \
-             {:.0} % and {:.0} % for {:.0}",
+            "Moving data once, DART of 1997 sends {:.0} Mb/s with {:.0} % of a processor and {:.0} % of the memory's bandwidth; \
+             a traditional adapter needs {:.0} % and {:.0} % for {:.0}",
             dart.mbps,
             dart.processor,
             dart.memory,
