@@ -113,9 +113,11 @@ static int interrupt(struct adapter *adapter) {
 /* Sleeps until a command or a packet comes. */
 static void sleep_until(struct adapter *adapter, int timeout) {
     struct dart_control *control = adapter->control;
-    struct pollfd entries[] = {{adapter->signals->doorbell, POLLIN, 0}, {may_receive(adapter) ? adapter->tap : -1, POLLIN, 0}};
     uint64_t rings;
     __atomic_store_n(&control->is_asleep, 1, __ATOMIC_SEQ_CST);
+    /* After that: the driver rings for what it has given back since. Before it, the driver may have seen no sleeper. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    struct pollfd entries[] = {{adapter->signals->doorbell, POLLIN, 0}, {may_receive(adapter) ? adapter->tap : -1, POLLIN, 0}};
     if (control->command_consumer == __atomic_load_n(&control->command_producer, __ATOMIC_SEQ_CST)) poll(entries, 2, timeout);
     __atomic_store_n(&control->is_asleep, 0, __ATOMIC_SEQ_CST);
     while (read(adapter->signals->doorbell, &rings, sizeof rings) > 0) {}

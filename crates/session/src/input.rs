@@ -74,10 +74,12 @@ impl Input {
     }
 
     /// Whether it is a trace whose units of work have classes. One that cannot be read has none: its error is reported when it is opened
-    /// to be replayed.
+    /// to be replayed. Nor has one that comes through a pipe, which can be read only once: its classes are shown if they are asked for.
     pub fn has_unit_classes(&self) -> bool {
         match self {
-            Input::Trace(path) => Trace::open(path).is_ok_and(|trace| !trace.unit_classes().is_empty()),
+            Input::Trace(path) => {
+                !trace::is_pipe(path) && Trace::open(path).is_ok_and(|trace| !trace.unit_classes().is_empty())
+            }
             _ => false,
         }
     }

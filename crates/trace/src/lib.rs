@@ -20,6 +20,7 @@ mod writer;
 pub use dictionary::{ExecutionMode, Function, Header, RecordTimes, ThreadStream};
 pub use environment::EnvironmentSummary;
 pub use error::{Error, TraceProblem};
+pub use pipe::is_pipe;
 pub use reader::{Chunk, Trace};
 pub use seek::TracePosition;
 pub use writer::{ChunkPacker, DefinitionCursor, PackedChunk, ProcessDictionary, Seal, StreamWriter, Writer};

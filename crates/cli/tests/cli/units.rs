@@ -92,11 +92,11 @@ fn views_of_one_unit_have_its_instructions() {
     let units = recount(&path);
     assert!(units.len() > 100, "{}", units.len());
     for (number, (_, instructions)) in units.into_iter().step_by(37) {
-        let listing = run(&format!("show --as instructions --units {number} {path}")).quiet_success();
+        let listing = run(&format!("show --as instructions --unit-number {number} {path}")).quiet_success();
         let is_instruction =
             |line: &&str| line.split_whitespace().nth(1).is_some_and(|one| one.ends_with(':'));
         let lines = listing.lines().filter(is_instruction).count() as u64;
-        let mix = folder.table(&format!("show --table instructions --units {number} {path}"));
+        let mix = folder.table(&format!("show --table instructions --unit-number {number} {path}"));
         let total = *column(&mix, "count").last().unwrap();
         assert_eq!((total, lines), (instructions, instructions), "unit {number}");
     }

@@ -107,6 +107,8 @@ int main(void) {
     opens("with threads", O_RDONLY);
     opens("by path with threads", O_PATH);
     end(child);
+    /* The child may have left one of them. */
+    unlink("own"), unlink("theirs");
     symlink("/tmp", "own"), rename("own", "link");
     child = start(exchange_for_truncate);
     truncates();
