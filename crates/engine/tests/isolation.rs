@@ -289,3 +289,22 @@ fn socket_options_hold_no_addresses() {
         assert_eq!(guest.call(SETSOCKOPT, [socket, level, option, SCRATCH, 4, 0]), Ok(0), "{level} {option}");
     }
 }
+
+/// The file is found by a descriptor, but a root directory without /proc has no link to that.
+#[test]
+fn files_are_truncated_in_another_root_directory() {
+    const TRUNCATE: u64 = 129;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, "12345").unwrap();
+    let file = fs::File::open(&path).unwrap();
+    let mut guest = Guest::new();
+    // SAFETY: no preconditions; only this thread's root directory changes below.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0);
+    std::os::unix::fs::chroot(folder.path()).unwrap();
+    guest.set_text(SCRATCH, "/file");
+    assert_eq!(guest.call(TRUNCATE, [SCRATCH, 2, 0, 0, 0, 0]), Ok(0));
+    assert_eq!(file.metadata().unwrap().len(), 2);
+    guest.set_text(SCRATCH, "/missing");
+    assert_eq!(guest.call(TRUNCATE, [SCRATCH, 2, 0, 0, 0, 0]), Err(2));
+}

@@ -92,23 +92,23 @@ pub fn open_by_handle_at<G: Abi>(call: &mut Call<G>) -> CallOutcome {
 
 /// truncate(path, length): of the file that was found, whatever the path leads to later.
 pub fn truncate<G: Abi>(call: &mut Call<G>) -> CallOutcome {
-    let [_, length, ..] = call.arguments;
-    let path_only = libc::O_PATH | libc::O_CLOEXEC;
-    let opening = Opening {
-        directory: libc::AT_FDCWD as u64,
-        path: call.path(0)?,
-        flags: path_only,
-        mode: 0,
-        resolve: None,
-    };
-    let found = opening.open_safely(call, path_only)? as RawFd;
+    let (path, length) = (call.path(0)?, call.arguments[1]);
+    let (name, flags) = (path.as_ptr() as u64, libc::O_PATH | libc::O_CLOEXEC);
+    let opening =
+        Opening { directory: libc::AT_FDCWD as u64, path: path.clone(), flags, mode: 0, resolve: None };
+    // The call needs no descriptor of the guest's limit.
+    let found = reserved::beyond_limit(|| opening.open_safely(call, flags))? as RawFd;
     // SAFETY: the guest has not received the descriptor.
     let found = unsafe { OwnedFd::from_raw_fd(found) };
     if reserved::is_executable(found.as_raw_fd()) {
         return Err(Errno(libc::ETXTBSY));
     }
     let link = CString::new(format!("/proc/thread-self/fd/{}", found.as_raw_fd())).expect("digits");
-    call.host_unlocked(libc::SYS_truncate, [link.as_ptr() as u64, length, 0, 0, 0, 0])
+    match call.host_unlocked(libc::SYS_truncate, [link.as_ptr() as u64, length, 0, 0, 0, 0]) {
+        // The guest has changed its root directory, and there is no /proc.
+        Err(Errno(libc::ENOENT)) => call.host_unlocked(libc::SYS_truncate, [name, length, 0, 0, 0, 0]),
+        other => other,
+    }
 }
 
 /// Opens a path for the guest.
