@@ -167,7 +167,14 @@ except KeyboardInterrupt:
     time.sleep(1)
     python.send_signal(signal.SIGINT)
     begun = time.monotonic()
-    assert python.communicate(timeout=30)[0] == "interrupted\n"
+    try:
+        assert python.communicate(timeout=30)[0] == "interrupted\n"
+    except subprocess.TimeoutExpired:
+        # Neither it nor the program, which would compute for ever, outlives the test.
+        os.kill(child, signal.SIGKILL)
+        python.kill()
+        python.communicate()
+        raise
     assert time.monotonic() - begun < PATIENCE
     assert not Path(f"/proc/{child}").exists()
     if work == "trace":
