@@ -19,10 +19,10 @@ enum enable {
 };
 #undef ENABLE
 
-/* What a vertex path takes: the current values when glVertex was called. normal[3] is the edge flag. */
+/* The input of a vertex path: the current values when glVertex was called. normal[3] is the edge flag. */
 struct vertex_in { float pos[4], normal[4], color[4], coord[4]; };
 
-/* What a vertex path makes. win is valid if no plane is in outside: x, y, z, and 1/w. Bits of outside: FRUSTUM's six, then
+/* The output of a vertex path. win is valid if no plane is in outside: x, y, z, and 1/w. Bits of outside: FRUSTUM's six, then
  * user planes. Only what later stages need under the present state is written. */
 struct vertex { float clip[4], win[4], color[4], coord[4], back[4], eye[4], fog; uint32_t outside; float edge, spare; };
 enum { FRUSTUM = 63, RIGHT = 1, LEFT = 2, TOP = 4, BOTTOM = 8, FAR = 16, NEAR = 32 };

@@ -26,7 +26,7 @@ static const struct { GLenum name; int count; double v[2]; } constants[] = {
     { GL_LINE_WIDTH_GRANULARITY, 1, { 0.125 } },
 };
 
-/* What is computed; 0 if the name is unknown. */
+/* A state variable that is computed; 0 if the name is unknown. */
 static int computed(struct context *gl, GLenum name, double *v)
 {
     switch (name) {

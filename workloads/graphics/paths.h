@@ -34,7 +34,7 @@ static inline float shininess(const float *table, float x)
     return table[i] + (k - i) * (table[i + 1] - table[i]);
 }
 
-/* What is not a number becomes 0. */
+/* A NaN becomes 0. */
 static inline float clamp01(float x) { return x > 0 ? x < 1 ? x : 1 : 0; }
 static inline float dot3(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 static inline float plane4(const float *p, const float *v) { return p[0] * v[0] + p[1] * v[1] + p[2] * v[2] + p[3] * v[3]; }

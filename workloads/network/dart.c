@@ -68,7 +68,7 @@ struct dart_softc {
 
 static void ring_doorbell(struct dart_softc *dart) {
     uint64_t one = 1;
-    /* What the doorbell is for is seen by an adapter that falls asleep at the same time. */
+    /* Orders the change that the doorbell announces before the load: the adapter sets is_asleep and then looks for changes. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(&dart->control->is_asleep, __ATOMIC_SEQ_CST) && write(dart->signals.doorbell, &one, sizeof one) < 0 && errno != EAGAIN) abort();
 }
@@ -150,7 +150,7 @@ static int move(const struct dart_softc *dart, uint32_t place, int length, struc
     return 0;
 }
 
-/* Where a caller's memory begins. */
+/* The start of a caller's memory. */
 static unsigned long long host_address(const struct uio *uio) {
     return uio->uio_iovcnt > 0 ? (uintptr_t)uio->uio_iov->iov_base : 0;
 }
@@ -283,7 +283,7 @@ static void free_received(struct m_ext *buffer) {
     recycle(dart, (uint32_t)(buffer->ext_references - dart->receive_references));
 }
 
-/* What the checksum field of a received packet must have: the hardware's sum without IP's header and the field itself, and with the
+/* The checksum field that a received packet must have: the hardware's sum without IP's header and the field itself, and with the
  * pseudo-header. */
 static uint16_t expected_sum(const struct dart_summary *summary, const struct ip *ip, const unsigned char *header, int transport, int length) {
     uint16_t field;

@@ -36,7 +36,7 @@ struct dart_summary {
     char first[DART_FIRST];
 };
 
-/* What the driver and the adapter share, beside the data memory: registers, rings, and sums of sent buffers. Producers and consumers
+/* The memory that driver and adapter share, beside the data memory: registers, rings, and sums of sent buffers. Producers and consumers
  * count on and on. */
 struct dart_control {
     uint32_t command_producer, command_consumer;
@@ -57,7 +57,7 @@ struct dart_signals {
     int interrupt; /* There are summaries. */
 };
 
-/* Where the receiving half begins. */
+/* The start of the receiving half. */
 #define DART_RECEIVE (DART_MEMORY / 2)
 
 struct dart_options {

@@ -4,7 +4,7 @@
 
 #include "ifnet.h"
 
-/* What frames suffer, in both directions: probabilities in millionths. Faults are a function of the seed and of the frames' number. */
+/* Injected faults of frames, in both directions: probabilities in millionths. Faults are a function of the seed and of the frames' number. */
 struct impairment_parameters {
     unsigned loss, duplication, reordering, corruption;
     unsigned delay_ms, jitter_ms; /* Each frame is late by delay_ms, and by up to jitter_ms more. */
@@ -32,7 +32,7 @@ void driver_input(struct ifnet *ifp, struct mbuf *m);
 /* An interface to ourselves, 127.0.0.1: packets are received in the next turn of network_poll(). */
 void loopback_attach(struct ifnet *ifp);
 
-/* What a TAP device is like. */
+/* Properties of a TAP device. */
 struct tap_options {
     const char *name;            /* At most 15 bytes. */
     bool has_checksum, has_tso;  /* The other side completes checksums, and cuts and joins segments (IFF_VNET_HDR). */

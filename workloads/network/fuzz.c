@@ -45,7 +45,7 @@ static uint64_t clock_of_session(void) {
 
 static int swallow(struct ifnet *ifp, struct mbuf *m) {
     (void)ifp;
-    /* What is sent is read once, as a device would: sanitizers look. */
+    /* Reads every sent byte once, as a device would, so that sanitizers check them. */
     char *bytes = malloc(m->m_pkthdr.len + 1);
     m_copydata(m, 0, m->m_pkthdr.len, bytes);
     if (m_length(m) != m->m_pkthdr.len) abort();
@@ -215,7 +215,7 @@ static void accept_one(void) {
     }
 }
 
-/* What the application does. */
+/* The application's operations. */
 static void use_socket(void) {
     static char buffer[20000];
     struct iovec range;

@@ -109,7 +109,7 @@ static int release(struct ifnet *ifp, bool has_passed, bool is_received) {
     return released;
 }
 
-/* What happens to one frame. */
+/* The faults of one frame. */
 static int suffer(struct ifnet *ifp, struct mbuf *m, bool is_received) {
     struct impairment *faults = ifp->if_impairment;
     const struct impairment_parameters *wanted = &faults->wanted;

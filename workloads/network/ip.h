@@ -41,7 +41,7 @@ static inline int ip_header_length(const struct ip *ip) {
 /* Takes a received packet, which begins with its IP header. */
 void ip_input(struct mbuf *m);
 
-/* Where a packet goes. */
+/* The route of a packet. */
 struct ip_destination {
     uint32_t source, destination;
     uint8_t protocol, tos, ttl;

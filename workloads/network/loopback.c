@@ -23,7 +23,7 @@ static int loopback_start(struct ifnet *ifp, struct mbuf *m) {
 
 static int loopback_poll(struct ifnet *ifp) {
     int packets = 0;
-    /* What the answers add is for the next turn. */
+    /* Packets that the answers add are for the next turn. */
     struct mbuf *m = first;
     first = last = NULL;
     while (m) {

@@ -29,7 +29,7 @@
 struct mbuf;
 struct ifnet;
 
-/* What an external buffer needs: its bytes, its references, and how it is freed. */
+/* An external buffer: its bytes, its references, and how it is freed. */
 struct m_ext {
     char *ext_buf;
     unsigned ext_size;
@@ -42,7 +42,7 @@ struct m_ext {
     int (*uiomove_f)(struct mbuf *m, int offset, int length, struct uio *uio);
 };
 
-/* What is said once of a packet. */
+/* The header of a packet, in its first mbuf. */
 struct pkthdr {
     int len; /* Bytes of all mbufs. */
     struct ifnet *rcvif;

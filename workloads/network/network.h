@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What may be chosen before network_initialize(); it fills in what is 0. */
+/* Parameters, to be set before network_initialize(), which gives those that are 0 their defaults. */
 struct network_parameters {
     unsigned slow_ms;          /* Period of TCP's slow timer, in milliseconds (500 in 4.4BSD). */
     unsigned fast_ms;          /* Period of TCP's fast timer, which sends delayed acknowledgements (200). */

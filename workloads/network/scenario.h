@@ -14,7 +14,7 @@
 #define PEER_SEED 9    /* Of those that the peer sends. */
 #define LARGEST_PACKET 65536
 
-/* What a scenario says at its start. */
+/* The settings at the start of a scenario. */
 struct scenario_settings {
     bool no_timestamps, no_scaling;
     unsigned buffer; /* Bytes of each socket buffer; 0: the subject's own. */
@@ -30,7 +30,7 @@ struct subject {
     /* The next packet that it has sent; 0 if there is none. */
     int (*capture)(unsigned char *packet, int size);
     void (*advance)(unsigned ms);
-    /* What an application does. */
+    /* Calls of an application. */
     void (*listen)(void);
     void (*connect)(void);
     void (*accept)(void);

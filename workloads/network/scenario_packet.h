@@ -7,7 +7,7 @@
 
 #include "tcp.h"
 
-/* What a scenario says of a segment, or a packet has. Numbers are relative to the initial sequence numbers. */
+/* The fields of a segment, in a scenario or in a packet. Numbers are relative to the initial sequence numbers. */
 struct spoken_segment {
     uint8_t flags;
     uint32_t seq, ack;

@@ -15,7 +15,7 @@
  *     > SEGMENT               the subject has sent; PUSH and what is not said are not compared
  *     >                       the subject has sent nothing
  *
- * Whatever the subject sends must be expected before the next step. Sequence numbers are relative. */
+ * All that the subject sends must be expected before the next step. Sequence numbers are relative. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

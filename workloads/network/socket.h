@@ -21,7 +21,7 @@ struct sockbuf {
     unsigned sb_found_at;                     /* Where it begins. */
 };
 
-/* What a transport protocol does for a socket. */
+/* The operations of a transport protocol on a socket. */
 struct protosw {
     int pr_type;
     bool pr_is_stream;
@@ -95,7 +95,7 @@ void soreserve_adapter(struct socket *so, unsigned send, unsigned receive);
 bool soreadable(const struct socket *so);
 bool sowriteable(const struct socket *so);
 
-/* What protocols call. */
+/* Functions that protocols call. */
 struct socket *sonewconn(struct socket *head);       /* A new connection of a listening socket; NULL if there are too many. */
 void soisconnected(struct socket *so);               /* It is established. */
 void soisdisconnected(struct socket *so, int error); /* It is gone. */

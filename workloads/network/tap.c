@@ -36,7 +36,7 @@ struct tap_softc {
     struct mbuf *spare[CLUSTERS]; /* For the next frame. */
 };
 
-/* What the host must do to a frame. */
+/* The work that a frame leaves to the host. */
 static struct virtio_header header_of(const struct mbuf *m) {
     struct virtio_header header = {0};
     if (!(m->m_pkthdr.csum_flags & CSUM_TRANSPORT)) return header;

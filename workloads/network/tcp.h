@@ -123,7 +123,7 @@ struct tcp_segment {
     struct tcp_options options;
 };
 
-/* What sockets call. */
+/* Functions that sockets call. */
 extern const struct protosw tcp_protocol;
 
 /* tcp_input.c: takes a received packet with an IP header of `header` bytes. */

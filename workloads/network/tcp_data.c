@@ -54,7 +54,7 @@ static void enqueue(struct tcpcb *tp, struct tcp_segment *segment) {
         segment->seq += known;
         segment->length -= known;
     }
-    /* What follows gives way to the new segment, whole; it is as good, and later ones stay. */
+    /* Later segments that the new one covers whole are freed; their bytes are the same. Others stay. */
     while ((one = *link) && segment->length > 0 && SEQ_LEQ(one->seq + one->length, segment->seq + segment->length) && !one->has_fin) {
         *link = one->next;
         m_freem(one->data);

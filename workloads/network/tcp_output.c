@@ -76,7 +76,7 @@ static int64_t to_buffer_end(const struct tcpcb *tp, uint32_t offset, int64_t le
     return m && m->m_flags & M_UIOMOVE ? MINIMUM(length, (int64_t)m->m_len - offset) : length;
 }
 
-/* How many bytes to send, and whether others follow. */
+/* The number of bytes to send, and whether others follow. */
 static void plan_length(struct tcpcb *tp, struct plan *plan, uint32_t buffered) {
     uint32_t next, window = usable_window(tp, plan, buffered);
     int64_t length = (int64_t)MINIMUM(buffered, window) - plan->offset;
@@ -132,7 +132,7 @@ static bool make_plan(struct tcpcb *tp, struct plan *plan) {
     plan_length(tp, plan, buffered);
     if (plan->length > 0 && is_worth_sending(tp, plan, buffered)) return true;
     if (tp->t_flags & TF_ACKNOW || has_window_update(tp)) {
-        /* What is not worth a segment stays. */
+        /* Bytes too few for a segment of their own stay in the buffer. */
         plan->length = 0;
         plan->has_more = false;
         bool is_fin_under_way = tp->t_flags & TF_SENTFIN && tp->snd_nxt == tp->snd_max;

@@ -144,7 +144,7 @@ static int tcp_send(struct socket *so, struct mbuf *m, const struct sockaddr_in 
     sbappend(&so->so_snd, m);
     if (tp->t_state >= TCPS_ESTABLISHED) {
         int error = tcp_output(tp);
-        /* What could not be sent will be retransmitted. */
+        /* A segment that could not be sent will be retransmitted. */
         if (error == EHOSTUNREACH) return error;
     }
     return 0;

@@ -8,7 +8,7 @@
 
 #define UDP_HEADER 8
 
-/* What sockets call. */
+/* Functions that sockets call. */
 extern const struct protosw udp_protocol;
 
 /* Takes a received packet with an IP header of `header` bytes. */

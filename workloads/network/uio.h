@@ -7,7 +7,7 @@
 
 enum uio_rw { UIO_READ, UIO_WRITE }; /* Into the caller's memory; out of it. */
 
-/* What is left of a caller's request. */
+/* The rest of a caller's request. */
 struct uio {
     struct iovec *uio_iov; /* The ranges, which are consumed. */
     int uio_iovcnt;

@@ -32,7 +32,7 @@ pub struct Crc(u32);
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 /// The number of bytes that the CRC takes in a step.
 const STEP: usize = 8;
-/// What a byte changes that is followed by so many zero bytes.
+/// The change that a byte makes to the checksum, by the number of zero bytes that follow it.
 static TABLES: [[u32; 256]; STEP] = tables();
 
 const fn tables() -> [[u32; 256]; STEP] {
@@ -143,7 +143,7 @@ pub fn segment(packet: &[u8]) -> Vec<CellPayload> {
     }
 }
 
-/// What a receiver computes of a packet while its cells arrive.
+/// The sums over the cells of a packet that have arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reassembly {
     crc: Crc,

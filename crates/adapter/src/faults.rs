@@ -8,7 +8,7 @@ pub struct LinkFaults {
     damaged: u32,
 }
 
-/// What happens to a cell on the link.
+/// The outcome of a cell's way over the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellFate {
     Arrives,

@@ -151,5 +151,5 @@ pub struct ThreadStream {
     pub host_process: u32,
 }
 
-/// How often each record of a trace happened, where a record stands for many: by the process and the thread of its stream.
+/// The number of times that each record of a trace happened, where a record stands for many: by the process and the thread of its stream.
 pub type RecordTimes = BTreeMap<(u32, u32), Vec<u64>>;

@@ -102,7 +102,7 @@ static GLXContext create(Display *display, int is_double)
     return c;
 }
 
-/* What a configuration has, by attribute; -1 for one that is unknown. */
+/* The value of a configuration's attribute; -1 if that is unknown. */
 static int attribute(int is_double, int name)
 {
     switch (name) {

@@ -109,7 +109,7 @@ static int check_path(int mask)
     return 1;
 }
 
-/* What sequences covered. */
+/* The coverage of the sequences. */
 static long specials, generics, nets;
 static int masks[1 << CONDITIONS];
 static int usable[1 << CONDITIONS], usable_count;

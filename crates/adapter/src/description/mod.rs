@@ -15,7 +15,7 @@ pub use reading::{FieldSetting, names};
 pub struct AdapterDescription {
     /// The adapter, in one line.
     pub title: String,
-    /// Who keeps packets until the application takes them, and who may place data.
+    /// The owner of packets until the application takes them.
     pub buffering: Buffering,
     /// The network's link.
     pub link: LinkDescription,
@@ -41,7 +41,7 @@ pub struct AdapterDescription {
     pub host: HostDescription,
 }
 
-/// Who keeps packets.
+/// The owner of packets that the application has not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Buffering {
@@ -51,7 +51,7 @@ pub enum Buffering {
     Hidden,
 }
 
-/// What a packet consists of on the link.
+/// The units of a packet on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
@@ -65,7 +65,7 @@ pub enum Framing {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkDescription {
-    /// What a packet consists of.
+    /// The units of a packet.
     pub framing: Framing,
     /// The rate in Mb/s, headers included.
     pub mbps: f64,
@@ -223,9 +223,9 @@ pub struct InterruptDescription {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriverDescription {
-    /// How data move to the adapter.
+    /// The mover of data to the adapter.
     pub send: Mover,
-    /// How data move from the adapter.
+    /// The mover of data from the adapter.
     pub receive: Mover,
     /// Shorter packets move by programmed I/O, if `send` is DMA.
     pub programmed_below: u32,
@@ -255,7 +255,7 @@ pub struct DriverDescription {
     pub window: u32,
 }
 
-/// How data move.
+/// The mover of data over the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mover {

@@ -1,4 +1,4 @@
-//! What the host tells the adapter: commands of the DMA engine's ring, and registers; and what it learns from it.
+//! The interface of the adapter: commands in the DMA engine's ring and registers, by the host; summaries and events, by the adapter.
 
 /// A command of the DMA engine, in its ring in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub enum PacketStatus {
     Damaged,
 }
 
-/// What the adapter writes to host memory of a packet.
+/// The record of a packet that the adapter writes to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSummary {
     /// The packet's number, by which commands name it; none if the adapter has hidden buffers and keeps nothing.
@@ -97,7 +97,7 @@ pub struct PacketSummary {
     pub sum: u16,
 }
 
-/// What the host learns.
+/// A change of state that the adapter reports to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostEvent {
     /// The time has come that the program asked for.

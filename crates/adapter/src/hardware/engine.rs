@@ -9,7 +9,7 @@ use super::parts::transmitter::ReadyData;
 use super::{Hardware, Picoseconds};
 use crate::aal5;
 
-/// Where the ring of commands is in host memory.
+/// The address of the command ring in host memory.
 const RING: u64 = 1 << 42;
 /// The end of host memory in runs without contents.
 const HOST_MEMORY: u64 = 1 << 40;

@@ -11,7 +11,7 @@ use super::{Hardware, Picoseconds};
 use crate::aal5::{self, CELL_PAYLOAD};
 use crate::description::Framing;
 
-/// Where hidden buffers go in host memory: a kernel buffer for each circuit.
+/// The address of hidden buffers in host memory: a kernel buffer for each circuit.
 const KERNEL_BUFFERS: u64 = 1 << 43;
 
 impl Hardware {
@@ -72,7 +72,7 @@ impl Hardware {
         (is_whole && !circuit.is_damaged).then_some(0)
     }
 
-    /// What the host is told of a packet that has ended.
+    /// The summary of a packet that is complete.
     fn summary(&mut self, cell: &Cell, sum: Option<u16>, packet: Option<u32>, damaged: u32) -> PacketSummary {
         match sum {
             Some(_) => {

@@ -7,7 +7,7 @@ use super::{Hardware, Picoseconds};
 use crate::clock::{NANOSECOND, NEVER};
 use crate::interconnect::{BusTransaction, Master, TransactionKind};
 
-/// Where summaries and reports are written, by default outside of contents.
+/// The address of summaries and reports, by default outside of contents.
 const SUMMARIES: u64 = 1 << 40;
 
 impl Hardware {

@@ -15,7 +15,7 @@ pub(super) struct HostProcessor<T> {
     busy: Picoseconds,
 }
 
-/// What a task costs: a fixed time, and bytes of memory that the processor passes over.
+/// The cost of a task: a fixed time, and bytes of memory that the processor reads or writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TaskCost {
     pub(super) nanoseconds: u64,

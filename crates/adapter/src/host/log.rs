@@ -37,7 +37,7 @@ pub enum AdapterLogRecord {
     Await(Awaited, u64),
 }
 
-/// What a driver can wait for.
+/// An event that a driver can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// Summaries of packets in host memory.

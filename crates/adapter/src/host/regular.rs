@@ -1,4 +1,4 @@
-//! What regular traffic there is, and what comes of it.
+//! Regular traffic: its settings and results.
 
 use super::Stalled;
 use crate::aal5;
@@ -7,7 +7,7 @@ use crate::description::DescriptionError;
 use crate::hardware::AdapterCounts;
 use crate::interconnect::InterconnectCounts;
 
-/// Where packets go.
+/// The direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficDirection {
     /// From the host to the host, around the adapter's own link.
@@ -18,7 +18,7 @@ pub enum TrafficDirection {
     Receive,
 }
 
-/// Where data come from that are sent.
+/// The origin of sent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataOrigin {
     /// An application writes them.
@@ -29,12 +29,12 @@ pub enum DataOrigin {
     DeviceToAdapter,
 }
 
-/// What traffic there is.
+/// Settings of regular traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct TrafficSettings {
-    /// Where packets go.
+    /// The direction of packets.
     pub direction: TrafficDirection,
-    /// Where data come from.
+    /// The origin of sent data.
     pub origin: DataOrigin,
     /// The bytes of each packet; of data that the adapter divides, of each piece.
     pub bytes: u32,
@@ -80,7 +80,7 @@ impl From<DescriptionError> for TrafficError {
     }
 }
 
-/// What came of traffic.
+/// Results of regular traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrafficResult {
     /// The time.

@@ -26,7 +26,7 @@ pub struct LogReplay<I> {
     packets: Vec<Option<u32>>,
 }
 
-/// What the next record waits for.
+/// The condition that the next record waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     Timer,
@@ -46,12 +46,12 @@ pub enum ReplayError {
     Stalled {
         /// The number of the record, from 1.
         record: u64,
-        /// What it waits for.
+        /// The condition that it waits for.
         reason: String,
     },
 }
 
-/// What came of a replay.
+/// Results of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayResult {
     /// The time until nothing happens any more.
@@ -93,7 +93,7 @@ impl<I: Iterator<Item = Result<AdapterLogRecord, LogError>>> LogReplay<I> {
         };
         let mut model = AdapterModel::new(description, FarEnd::Network, LinkFaults::NONE, replay);
         let ended = model.run();
-        // What the adapter still does after the last record.
+        // The adapter finishes its work after the last record.
         while ended.is_ok() && model.step() {}
         let hardware = model.hardware();
         let (time, counts, bus) = (hardware.now(), hardware.counts(), hardware.bus_counts());
@@ -107,7 +107,7 @@ impl<I: Iterator<Item = Result<AdapterLogRecord, LogError>>> LogReplay<I> {
         }
     }
 
-    /// What the present record waits for, in words.
+    /// The condition that the present record waits for, in words.
     fn wanted(&self) -> String {
         match self.waits {
             Some(Waiting::Events(awaited, number)) => {

@@ -47,7 +47,7 @@ pub struct Traffic {
     done: u64,
     requested: u64,
     received: u32,
-    /// What has happened that no service has seen.
+    /// Summaries that no interrupt service has handled.
     summaries: Vec<PacketSummary>,
     completed: u32,
 }
@@ -151,7 +151,7 @@ impl Traffic {
         moves_itself: bool,
     ) -> impl Fn(&DriverTask) -> TaskCost {
         let bytes = u64::from(settings.bytes);
-        // Who only sends reads nothing.
+        // A driver that only sends reads no data.
         let receives = settings.direction != TrafficDirection::Send;
         let receive = if receives { u64::from(driver.receive_passes) } else { 0 };
         let send = u64::from(driver.send_passes);

@@ -23,7 +23,7 @@ pub struct Express<P> {
 struct Direction<P> {
     /// The cycle in which it is free.
     free: u64,
-    /// What it carries, with the cycle in which that arrives.
+    /// Packets in flight, with the cycle in which each arrives.
     carried: VecDeque<InFlight<P>>,
     /// Reads whose target has no data yet, with the cycle in which it has them; they will be carried.
     fetched: VecDeque<InFlight<P>>,

@@ -1,4 +1,4 @@
-//! What connects the adapter with its host: a PCI bus, or PCI Express.
+//! The interconnect between adapter and host: a PCI bus, or PCI Express.
 
 mod express;
 mod pci;

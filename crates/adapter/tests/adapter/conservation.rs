@@ -10,7 +10,7 @@ use pathlength_adapter::{
 
 const SLOTS: u32 = 1024;
 const SLOT: u32 = 4096;
-/// Where packets are received in host memory, behind those that are sent.
+/// The address of received packets in host memory, behind those that are sent.
 const RECEIVED: u64 = (SLOTS * SLOT) as u64;
 const LONGEST: u32 = 3000;
 /// Ticks without a packet, after which the program resets the adapter.

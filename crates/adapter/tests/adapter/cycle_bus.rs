@@ -13,7 +13,7 @@ struct Wanted {
     transaction: BusTransaction<usize>,
 }
 
-/// What each cycle is used for.
+/// The use of a bus cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Use {
     Idle,
@@ -43,7 +43,7 @@ fn cycle_by_cycle(description: &BusDescription, wanted: &[Wanted], cycle_time: u
             next += 1;
         }
         let asking = |master: usize| !queues[master].is_empty() && asks[master] <= now;
-        // What this cycle begins with.
+        // The state at the start of this cycle.
         if let Use::Turnaround { left: 0 } = state {
             state = Use::Idle;
         }

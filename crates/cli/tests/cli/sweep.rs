@@ -121,7 +121,7 @@ fn a_sweep_by_rows_has_the_rows_of_single_runs() {
         let at = whole[0].iter().position(|name| name == "dcache misses").unwrap();
         assert_eq!(own.map(misses).sum::<u64>().to_string(), row[at]);
     }
-    // What a file keeps are the tables.
+    // A resumed sweep takes the tables from its file.
     let kept = folder.path("kept");
     let resumed = format!(
         "caches --by class --sweep dcache.size=1K,64K --format csv --resume {} {trace}",

@@ -174,7 +174,7 @@ impl Multiprocessor {
         }
     }
 
-    /// What a processor has counted is of its thread's present unit of work.
+    /// Adds a processor's counts since the last change to its thread's present unit of work.
     fn settle(&mut self, number: usize) {
         let processor = &self.processors[number];
         self.units.settle(number, processor.thread.number, processor.counts);

@@ -22,7 +22,7 @@ impl ProcessorUnitCounts {
         ProcessorUnitCounts { last, open: HashMap::new(), counts: HashMap::new() }
     }
 
-    /// What a processor has counted since the last change is of its thread's unit.
+    /// Adds a processor's counts since the last change to its thread's unit.
     pub fn settle(&mut self, processor: usize, thread: u32, counts: ProcessorCounts) {
         let mut since = counts.since(&self.last[processor]);
         self.last[processor] = counts;

@@ -54,7 +54,7 @@ impl SampleParts {
         (self.thread, self.owner.process) != (thread.number, thread.process)
     }
 
-    /// What was executed since the last change is the owner's, when there are these instructions and this count altogether.
+    /// Adds to the owner what was executed since the last change. `now` has the instructions and the count altogether.
     pub fn settle(&mut self, now: (u64, u64), is_measured: bool) {
         let (instructions, count) = (now.0 - self.last.0, now.1 - self.last.1);
         self.last = now;

@@ -52,7 +52,7 @@ struct SweptMachine {
     machine: Machine,
 }
 
-/// What a configuration's results are made of, beside its models: the execution, and the classes of its units of work.
+/// The run of a configuration, without its models, and the classes of its units of work.
 type SweptRun = (Simulated<()>, UnitClasses);
 
 /// Simulates the caches of each configuration, and writes a table or charts of misses.
@@ -232,7 +232,7 @@ where
     Ok(SummedOverProcesses(models))
 }
 
-/// What a sweep keeps of the models of all processes.
+/// The results that a sweep keeps of the models of all processes.
 fn merged<M: MergeableModel, R: for<'a> From<&'a M>>(
     _: &SweptRun,
     _: &SweptMachine,

@@ -1,4 +1,4 @@
-//! What a check of an optimized image proved.
+//! Tables of a check of an optimized image: the properties that it proved.
 
 use table::{Kind, Table, Value};
 

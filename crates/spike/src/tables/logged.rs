@@ -1,4 +1,4 @@
-//! What a branch log has.
+//! Tables of a branch log.
 
 use std::collections::HashMap;
 
@@ -131,7 +131,7 @@ fn cells(row: LoggedRow, images: &[LoggedImage], image_names: &[String]) -> Vec<
     }
 }
 
-/// What the table does not show.
+/// Adds notes on what is in no row: earlier records, damage, interruptions.
 fn add_notes(table: &mut Table, found: &Reconstruction, state: LogState) {
     let mut note = format!("{} records", number(state.held));
     if state.made > state.held {

@@ -1,4 +1,4 @@
-//! What an optimization removed.
+//! Tables of an optimization: the instructions that it removed.
 
 use table::{Kind, Table, Value};
 

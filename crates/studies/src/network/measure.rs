@@ -20,7 +20,7 @@ const COMPARED: [(&str, &str); 7] = [
 /// The bytes of the packets that most runs have: of an application's large writes.
 pub const BYTES: u32 = 8192;
 
-/// What an adapter delivers.
+/// The throughput of an adapter, and the load of its parts.
 #[derive(Clone, Debug)]
 pub struct Delivered {
     pub adapter: String,
@@ -50,7 +50,7 @@ pub struct LoadPoint {
     pub processor: f64,
 }
 
-/// What changes when DART lacks a feature.
+/// The effect of a feature of DART: results with it and without.
 #[derive(Clone, Debug)]
 pub struct FeatureEffect {
     pub feature: &'static str,
@@ -89,7 +89,7 @@ fn operations(description: &AdapterDescription, direction: TrafficDirection) -> 
     passes + u32::from(mover == adapter::Mover::Dma)
 }
 
-/// What each adapter delivers in large packets.
+/// The throughput of each adapter in large packets.
 pub fn delivered(packets: u64) -> Result<Vec<Delivered>, Error> {
     let mut all = Vec::new();
     for (name, bus) in COMPARED {
@@ -218,7 +218,7 @@ fn features_to_show(packets: u64) -> Vec<Feature> {
     ]
 }
 
-/// What each feature is worth alone, on 64 bits.
+/// The effect of each feature alone, on 64 bits.
 pub fn features(packets: u64) -> Result<Vec<FeatureEffect>, Error> {
     let run = |settings: &[&str], traffic: TrafficSettings| -> Result<TrafficResult, Error> {
         let all: Vec<&str> = ["bus.bits=64"].iter().chain(settings).copied().collect();

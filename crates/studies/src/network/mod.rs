@@ -16,7 +16,7 @@ pub use error::Error;
 use figure_7::{DipPoint, Figure7, Table3};
 use measure::{Delivered, FeatureEffect, LoadPoint, PacketLatency};
 
-/// How much is simulated.
+/// The extent of the simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkStudySettings {
     /// The packets of each run.

@@ -53,7 +53,7 @@ pub(super) fn page(study: &NetworkStudy) -> Result<Page, Error> {
     })
 }
 
-/// What an adapter sends.
+/// The result of an adapter that sends.
 fn sent<'s>(study: &'s NetworkStudy, adapter: &str, bits: u32) -> &'s Delivered {
     let mut all = study.delivered.iter();
     all.find(|one| one.adapter == adapter && one.bits == bits && one.direction == "send")

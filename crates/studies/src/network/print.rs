@@ -2,7 +2,7 @@
 
 use table::{Kind, Table};
 
-/// What is printed, and what is right.
+/// Errors of the print: the printed figure, and the right one.
 const ERRORS: [(&str, &str, &str); 5] = [
     (
         "the formula 540*(1+15+L) = L <= 1437",

@@ -6,7 +6,7 @@ use super::break_even::BreakEven;
 use super::figure_7::{DipPoint, Figure7, Table3};
 use super::measure::{Delivered, FeatureEffect, LoadPoint, PacketLatency};
 
-/// What each adapter delivers, and the bound of the host's memory.
+/// The throughput of each adapter, and the bound of the host's memory.
 pub fn delivered(all: &[Delivered]) -> Table {
     let columns = [
         ("adapter", Kind::Text),
@@ -194,7 +194,7 @@ pub fn published() -> Table {
     table
 }
 
-/// What each feature is worth.
+/// The effect of each feature.
 pub fn features(all: &[FeatureEffect]) -> Table {
     let columns = [
         ("feature", Kind::Text),

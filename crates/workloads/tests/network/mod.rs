@@ -51,7 +51,7 @@ fn count(report: &str, word: &str) -> u64 {
         .unwrap_or_else(|| panic!("no number behind {word} in {report}"))
 }
 
-/// How many of the scenarios passed.
+/// The number of scenarios that passed.
 fn scenarios(of: &[&str]) -> u64 {
     let report =
         run(Command::new(programs().join("scenario_run")).arg(sources().join("scenarios.txt")).args(of));
@@ -63,7 +63,7 @@ fn scenarios_of_tcp_pass() {
     assert!(scenarios(&[]) >= 80);
 }
 
-/// What the scenarios demand is what TCP does: the host's passes them, too.
+/// The host's TCP passes the scenarios, too: they are no property of this stack alone.
 #[test]
 fn scenarios_describe_the_hosts_tcp() {
     assert!(scenarios(&["host"]) >= 50);
@@ -156,7 +156,7 @@ fn an_adapter_without_memory_is_a_traditional_one() {
     assert!(count(&report, "copied") > 3 * bytes, "{report}");
 }
 
-/// What a driver cannot send as it is moves to the host's memory, and a stack without DART's paths never asks for the adapter's.
+/// Data that a driver cannot send from the adapter's memory move to the host's. A stack without DART's paths never asks for adapter memory.
 #[test]
 fn data_move_to_the_hosts_memory_when_they_must() {
     let bytes = 600_000;

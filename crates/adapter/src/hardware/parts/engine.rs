@@ -23,7 +23,7 @@ pub(in crate::hardware) struct DmaEngine {
     pub(in crate::hardware) job: Option<EngineJob>,
     /// The time at which everything is in the data memory that was moved there.
     pub(in crate::hardware) stored: Picoseconds,
-    /// What has left the data memory, or will, for the host.
+    /// Data read from the data memory, or being read, on the way to the host.
     pub(in crate::hardware) fetched: Delayed<FetchedData>,
 }
 

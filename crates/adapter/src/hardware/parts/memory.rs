@@ -75,7 +75,7 @@ impl HostMemory {
     }
 }
 
-/// What memories contain, in runs whose packets have contents.
+/// The contents of the memories, in runs whose packets have contents.
 #[derive(Clone, Debug)]
 pub(in crate::hardware) struct Contents {
     /// The host's memory, from address 0.

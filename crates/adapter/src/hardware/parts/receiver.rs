@@ -28,7 +28,7 @@ pub(in crate::hardware) struct Receiver {
     pub(in crate::hardware) credited: Vec<u32>,
 }
 
-/// What a circuit receives.
+/// The state of a circuit's reception.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::hardware) struct CircuitReceiver {
     pub(in crate::hardware) list: BufferList,

@@ -8,7 +8,7 @@ use crate::description::{Framing, LinkDescription};
 /// A packet to send, or data that the transmitter divides into packets.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::hardware) struct Outgoing {
-    /// Where its bytes are in the data memory.
+    /// The address of its bytes in the data memory.
     pub(in crate::hardware) address: u32,
     /// Its bytes.
     pub(in crate::hardware) bytes: u32,
@@ -36,7 +36,7 @@ pub(in crate::hardware) struct SentUnit {
     pub(in crate::hardware) circuit: u32,
     /// Bytes of the packet in it.
     pub(in crate::hardware) bytes: u32,
-    /// Where they are in the data memory.
+    /// Their address in the data memory.
     pub(in crate::hardware) address: u32,
     /// The whole packet's bytes.
     pub(in crate::hardware) packet: u32,

@@ -59,7 +59,7 @@ pub fn best<'p>(
     let name = image_name(path);
     let mut found = Vec::new();
     for image in &profile.images {
-        // What does not fit leaves no counts behind: it is tried on a program of its own.
+        // A profile is tried on a program of its own, so that one that does not fit leaves no counts.
         let mut trial = optimize::open(path)?;
         found.push((apply(image, &mut trial, method).1, image));
     }

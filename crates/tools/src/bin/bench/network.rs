@@ -1,4 +1,4 @@
-//! How fast adapters are simulated, beside packets over a link in ns-3.
+//! The speed of simulated adapters, beside packets over a link in ns-3.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
