@@ -298,7 +298,7 @@ pub(crate) fn cells(
             vec![location.into(), name.function.clone().into(), name.image.clone().into()]
         }
         &RowKey::Instruction(address, word, block) => {
-            let text = blocks[block as usize].instruction_set.disassemble(word, address);
+            let text = blocks[block as usize].disassemble(word, address);
             vec![address.into(), text.into(), label(block, address).into()]
         }
     }
