@@ -17,7 +17,7 @@ pub fn summary(study: &SystemStudy) -> Vec<Table> {
 }
 
 /// Every table.
-pub fn tables(study: &SystemStudy) -> Vec<Table> {
+pub fn all(study: &SystemStudy) -> Vec<Table> {
     let all = [
         instructions(study),
         block_sizes(study),
