@@ -17,9 +17,9 @@ pub use core::pipeline::{
 };
 pub use core::predictor::Predictions;
 pub use description::{
-    Bus, BusProcessor, Cache, Coherence, Crossing, Error, FarCache, HintedRegion, HintedRegions, Holds,
-    Machine, MachineSetting, MainMemory, Nodes, Placement, Processor, Sweep, TranslationBuffer, WriteBuffer,
-    WritePolicy, names,
+    Bus, BusProcessor, Cache, Coherence, Crossing, DescriptionError, FarCache, HintedRegion, HintedRegions,
+    Holds, Machine, MachineSetting, MainMemory, Nodes, Placement, Processor, Sweep, TranslationBuffer,
+    WriteBuffer, WritePolicy, names,
 };
 pub use memory::caches::{Caches, Structure, UnitMisses};
 pub use memory::coherence::{
@@ -39,5 +39,5 @@ pub use observe::per_process::{MergeableModel, PerProcess};
 pub use observe::per_thread::{PerThread, Sums};
 pub use observe::sample_parts::SampleOwner;
 pub use observe::sampling::{Estimate, SamplingPlan, WindowSums};
-pub use observe::warm_up::{Model, WarmUp};
+pub use observe::warm_up::{Model, ModelNeeds, WarmUp};
 pub use throughput::{Demand, Storage, Throughput};

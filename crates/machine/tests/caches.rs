@@ -14,7 +14,7 @@ use testing::sample;
 
 /// A random machine in TOML, so small that every event happens.
 fn machine() -> impl Strategy<Value = String> {
-    let replacement = || prop::sample::select(&["lru", "fifo", "random", "not-last-used"]);
+    let replacement = || prop::sample::select(Replacement::names());
     let cache = move |lines: u32| {
         let write = prop::sample::select(&["back", "through", "ignored"]);
         let prefetch = prop::sample::select(&["", "", "prefetch.next-lines = 2", "prefetch.stream = 3"]);

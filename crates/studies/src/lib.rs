@@ -15,6 +15,7 @@ mod server;
 pub mod smp;
 pub mod spike;
 pub mod strides;
+mod study_report;
 pub mod system;
 pub mod tpcc;
 pub mod tpch;
@@ -22,3 +23,4 @@ pub mod vlm;
 
 pub use self::database::StudyProgress;
 pub use self::error::{Error, NoLibrary};
+pub use self::study_report::StudyReport;

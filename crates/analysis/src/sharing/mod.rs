@@ -14,7 +14,7 @@ use events::record::{Entries, Entry, Execution, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, MappedImage, Thread};
 use machine::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherenceCheck, CoherentMemory, DataTlbs,
-    Machine, Model, NodeMemory, SharingClass,
+    Machine, Model, ModelNeeds, NodeMemory, SharingClass,
 };
 
 use crate::memory_layout::MemoryLayout;
@@ -515,7 +515,7 @@ impl Model for SharingAnalysis {
         self.partners.reset_counts();
     }
 
-    fn wants_heap(&self) -> bool {
-        true
+    fn needs(&self) -> ModelNeeds {
+        ModelNeeds { heap: true, ..ModelNeeds::default() }
     }
 }

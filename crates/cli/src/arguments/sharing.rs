@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use machine::{CoherentMemory, MachineSetting};
 use trace::interleave::{Assignment, Schedule};
 
-use super::{ClassOptions, MachineName, OutputOptions, RowOptions, SimulationOptions};
+use super::{MachineName, ResultOptions};
 
 /// The rows of a table of shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -121,11 +121,5 @@ pub struct SharingOptions {
     #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]
     pub time_slice: u64,
     #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub results: ResultOptions,
 }

@@ -16,20 +16,19 @@ use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
 
 use crate::arguments::{SharingOptions, SharingRows};
-use crate::console::CommandConsole;
 
 /// Cache lines in the short table.
 const LINES: usize = 10;
 
 /// Simulates the coherent caches of several processors on a trace or a program, and writes the tables.
 pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.output;
+    let output = &options.results.show.output;
     output.check(options.by.is_none() && options.scaling.is_empty() && options.sample.is_none())?;
     let machines = SelectedMachines::find([&options.machine], &options.settings)?;
     let machine = machines.machines[0].clone();
-    let console = CommandConsole::new(output, Some(&options.rows));
-    let simulation = &options.input.simulation(&options.classes, machines, &console)?;
-    if options.input.input.children && simulation.input.attached().is_none() {
+    let console = options.results.console();
+    let simulation = &options.results.simulation(machines, &console)?;
+    if options.results.input.input.children && simulation.input.attached().is_none() {
         bail!("--children goes with --attach: of a program that is run, all processes are observed");
     }
     let Some(coherence) = &machine.coherence else {

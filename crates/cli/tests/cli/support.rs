@@ -301,3 +301,18 @@ pub fn listing(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// The same bytes with a missing end, some bytes set or a bit flipped, again and again.
+pub fn damaged(whole: &[u8], mut seed: u64) -> impl Iterator<Item = Vec<u8>> {
+    std::iter::repeat_with(move || {
+        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let mut bytes = whole.to_vec();
+        let at = (seed >> 33) as usize % bytes.len();
+        match seed >> 32 & 3 {
+            0 => bytes.truncate(at),
+            1 => bytes[at..].iter_mut().take(8).for_each(|byte| *byte = 0xff),
+            _ => bytes[at] ^= 1 << (seed >> 60 & 7),
+        }
+        bytes
+    })
+}

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use super::error::{CheckResult, require};
 use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, WritePolicy};
 use crate::memory::coherence::Protocol;
+use descriptions::{CheckResult, require};
 
 /// How the private caches of several processors are kept coherent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

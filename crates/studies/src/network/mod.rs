@@ -11,6 +11,7 @@ mod tables;
 
 use table::Table;
 
+use crate::StudyReport;
 use break_even::BreakEven;
 pub use error::Error;
 use figure_7::{DipPoint, Figure7, Table3};
@@ -61,8 +62,13 @@ pub fn network(settings: &NetworkStudySettings, progress: &dyn Fn(&str)) -> Resu
 }
 
 impl NetworkStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.summary(), tables: self.tables(), page: page::page(self)? })
+    }
+
     /// The tables that matter most.
-    pub fn summary(&self) -> Vec<Table> {
+    fn summary(&self) -> Vec<Table> {
         vec![
             tables::delivered(&self.delivered),
             tables::table_3(&self.table_3),
@@ -71,7 +77,7 @@ impl NetworkStudy {
     }
 
     /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
+    fn tables(&self) -> Vec<Table> {
         vec![
             tables::delivered(&self.delivered),
             tables::figure_7(&self.figure_7),
@@ -84,10 +90,5 @@ impl NetworkStudy {
             tables::latencies(&self.latencies),
             print::errors(),
         ]
-    }
-
-    /// The report.
-    pub fn page(&self) -> Result<report::Page, report::Error> {
-        page::page(self)
     }
 }

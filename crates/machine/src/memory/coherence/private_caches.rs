@@ -1,7 +1,6 @@
 //! The private caches of one processor, and their hit filter.
 
 use crate::description::Cache;
-use crate::memory::hierarchy::Replacement;
 use crate::memory::hierarchy::{Evicted, Tags};
 
 /// The private caches of data of a processor, from the innermost to the one that observes the bus, and its instruction cache, if
@@ -62,7 +61,7 @@ impl PrivateCaches {
             levels: caches.iter().enumerate().map(|(index, cache)| level(index, cache)).collect(),
             instructions: instructions.map(|cache| level(0, cache)),
             filter: Box::new([EMPTY; FILTER_ENTRIES]),
-            is_filterable: caches[0].replacement != Replacement::NotLastUsed,
+            is_filterable: !caches[0].replacement.has_victim_pointer(),
             now: 0,
         }
     }
