@@ -93,8 +93,18 @@ static bool is_due(uint64_t *timer, unsigned period) {
     return true;
 }
 
+/* Gives up what waits for other packets, once memory has run out: those packets could not be received otherwise. */
+static void drain_if_exhausted(void) {
+    static uint64_t seen;
+    if (statistics.no_memory == seen) return;
+    seen = statistics.no_memory;
+    tcp_drain();
+    ip_reassembly_timer(true);
+}
+
 void network_run_timers(void) {
     update_clock();
+    drain_if_exhausted();
     if (is_due(&next_fast, parameters.fast_ms)) tcp_fast_timer();
     if (is_due(&next_slow, parameters.slow_ms)) tcp_slow_timer();
     if (is_due(&next_second, 1000)) {

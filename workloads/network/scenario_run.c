@@ -4,7 +4,7 @@
  *
  * A scenario begins with "scenario NAME" and has a line for each step:
  *
- *     settings WORD...        notimestamps, noscaling, buffer=N, mtu=N, nothost (the host's TCP rightly does something else)
+ *     settings WORD...        notimestamps, noscaling, buffer=N, mbufs=N, mtu=N, nothost (the host's TCP rightly does something else)
  *     listen, connect, accept, shutdown, close, abort, nodelay, keepalive
  *     write N, read N         N bytes of the pattern; read expects exactly these
  *     eof                     the stream has ended
@@ -12,6 +12,8 @@
  *     state NAME              the connection's state
  *     + MS                    time passes
  *     < SEGMENT               the peer sends
+ *     early N                 the peer sends N segments of a byte, from number 3 on and with a gap behind each; what is sent for them is
+ *                             not compared
  *     > SEGMENT               the subject has sent; PUSH and what is not said are not compared
  *     >                       the subject has sent nothing
  *
@@ -79,6 +81,15 @@ static void inject(const char *text) {
     packet_parse(text, &segment);
     int length = packet_build(&segment, PEER_ISS, subject_iss, packet);
     subject->inject(packet, length);
+}
+
+static void send_early(unsigned count) {
+    char text[64];
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(text, sizeof text, "A %u ack 1 len 1", 3 + 2 * i);
+        inject(text);
+        while (subject->capture(packet, sizeof packet)) {}
+    }
 }
 
 static void do_write(unsigned length) {
@@ -155,6 +166,7 @@ static void step(const char *text) {
     if (text[0] == '>') return;
     if (text[0] == '<') inject(text + 1);
     else if (sscanf(text, "+ %u", &value) == 1) subject->advance(value);
+    else if (sscanf(text, "early %u", &value) == 1) send_early(value);
     else if (sscanf(text, "write %u", &value) == 1) do_write(value);
     else if (sscanf(text, "read %u", &value) == 1) do_read(value);
     else if (strcmp(word, "error") == 0) expect_error(argument);
@@ -169,7 +181,8 @@ static bool parse_settings(char *text, struct scenario_settings *settings) {
         if (strcmp(word, "notimestamps") == 0) settings->no_timestamps = true;
         else if (strcmp(word, "noscaling") == 0) settings->no_scaling = true;
         else if (strcmp(word, "nothost") == 0) is_for_us = subject != &host_subject;
-        else if (sscanf(word, "buffer=%u", &settings->buffer) != 1 && sscanf(word, "mtu=%d", &settings->mtu) != 1)
+        else if (sscanf(word, "buffer=%u", &settings->buffer) != 1 && sscanf(word, "mbufs=%u", &settings->mbufs) != 1 &&
+                 sscanf(word, "mtu=%d", &settings->mtu) != 1)
             scenario_fail("%s is no setting", word);
     }
     return is_for_us;
