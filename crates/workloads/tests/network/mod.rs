@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use testing::sample;
 
+mod preload;
+
 /// The folder of the sources.
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/network")
