@@ -22,6 +22,7 @@
 #include "transfer.h"
 
 #define DEVICE "pathlength0"
+#define PATIENCE_MS 2000
 #define LINGER_MS 10000 /* What was sent is delivered after the program's end, up to this time. */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,14 +56,22 @@ static const struct form *wanted_form(void) {
     preload_refuse("NETWORK_FORM must be traditional, checksum, segmentation or dart");
 }
 
-/* Nothing leaves the machine: the network must have no interface that could. */
-static void check_namespace(void) {
+/* Whether the network has an interface by which data could leave it. */
+static bool has_interface(void) {
     struct ifaddrs *all;
+    bool has_one = false;
     if (getifaddrs(&all) < 0) preload_refuse("the interfaces of its network are not known");
-    for (const struct ifaddrs *one = all; one; one = one->ifa_next)
-        if (one->ifa_flags & IFF_UP && !(one->ifa_flags & IFF_LOOPBACK))
-            preload_refuse("its network has other interfaces; start it alone in a new one: unshare --map-root-user --net PROGRAM");
+    for (const struct ifaddrs *one = all; one; one = one->ifa_next) has_one |= one->ifa_flags & IFF_UP && !(one->ifa_flags & IFF_LOOPBACK);
     freeifaddrs(all);
+    return has_one;
+}
+
+/* Nothing leaves the machine. The device of a program before this one may need a moment to vanish. */
+static void check_namespace(void) {
+    for (int ms = 0; has_interface(); ms += 10) {
+        if (ms >= PATIENCE_MS) preload_refuse("its network has other interfaces; start it alone in a new one: unshare --map-root-user --net PROGRAM");
+        usleep(10000);
+    }
 }
 
 static void leave_child(void) {
