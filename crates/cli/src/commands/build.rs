@@ -27,11 +27,20 @@ pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
     let mut table = Table::new("builds", &title, &columns);
     for build in &builds {
         let program = build.program.display().to_string();
-        let (switches, sources) = (build.flags.join(" "), build.sources.join(" "));
+        let (switches, sources) = (build.flags.join(" "), sources_in_brief(&build.sources));
         table.row(
             [build.name.into(), program, switches, build.compiler.clone(), sources].map(Into::into).to_vec(),
         );
     }
     crate::console::write(&[table], &options.output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The files of sources, as many as fit into a table, and the number of the others: the folder of the build has all.
+fn sources_in_brief(files: &[String]) -> String {
+    const SHOWN: usize = 3;
+    match files.len().checked_sub(SHOWN + 1) {
+        Some(others) => format!("{} and {} more", files[..SHOWN].join(" "), others + 1),
+        None => files.join(" "),
+    }
 }
