@@ -222,6 +222,8 @@ void raster_triangle(struct context *gl, const struct vertex *a, const struct ve
     if (from < box[0]) from = box[0];
     if (to > box[2] - 1) to = box[2] - 1;
     if (first > last || from > to) return;
+    gl->work += (uint64_t)(last - first + 1) * (to - from + 1);
+    if (gl->work > gl->most_work) return;
     int second = area > 0 ? 1 : 2, third = 3 - second;
     struct side side[3] = { side_of(x[0], y[0], x[second], y[second]), side_of(x[second], y[second], x[third], y[third]),
         side_of(x[third], y[third], x[0], y[0]) };

@@ -7,6 +7,7 @@ void exec_Begin(struct context *gl, GLenum mode)
         gl_error(gl, GL_INVALID_ENUM);
         return;
     }
+    if (gl->work > gl->most_work) return;
     if (gl->dirty) validate(gl);
     gl->primitive = mode;
     gl->inside = 1;
@@ -101,8 +102,8 @@ void exec_End(struct context *gl)
     flush(gl, 1);
     if (gl->primitive == GL_LINE_LOOP && gl->has_first && gl->kept) draw_line(gl, &gl->out[0], &gl->first);
     gl->inside = 0;
-    if (gl->dispatch == gl->direct) gl->dispatch = &outside_commands;
-    gl->direct = &outside_commands;
+    if (gl->dispatch == gl->direct) gl->dispatch = gl->outside;
+    gl->direct = gl->outside;
     if (ON(COLOR_MATERIAL)) gl->dirty |= DIRTY_VERTEX;
 }
 
