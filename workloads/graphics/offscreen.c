@@ -22,10 +22,9 @@ EXPORTED struct offscreen *offscreen_create(void *pixels, int width, int height)
     int is_remote = connection_is_wanted();
     o->pixels = pixels, o->width = width, o->height = height;
     o->gl = make_context(0);
-    o->fb = is_remote ? calloc(1, sizeof *o->fb) : make_framebuffer(width, height, pixels, 0);
-    if (o->gl && o->fb && (!is_remote || remote_open(o->gl, 0))) {
-        if (!is_remote) return o;
-        o->fb->width = width, o->fb->height = height;
+    if (!is_remote) o->fb = make_framebuffer(width, height, pixels, 0);
+    if (o->gl && !is_remote && o->fb) return o;
+    if (o->gl && is_remote && remote_open(o->gl, 0)) {
         o->drawable = remote_create_pbuffer(width, height, 0);
         o->gl->flush_window = read_pixels;
         return o;
@@ -38,7 +37,7 @@ EXPORTED void offscreen_make_current(struct offscreen *o)
 {
     current_offscreen = o;
     if (o && o->gl->remote) remote_make_current(o->gl, o->drawable);
-    make_current(o ? o->gl : NULL, o ? o->fb : NULL);
+    make_current(o ? o->gl : NULL, !o ? NULL : o->gl->remote ? &o->gl->remote->shell : o->fb);
 }
 
 EXPORTED void offscreen_destroy(struct offscreen *o)

@@ -245,6 +245,7 @@ int remote_open(struct context *gl, int is_double)
     gl->remote = calloc(1, sizeof *gl->remote);
     if (!gl->remote) return 0;
     gl->remote->context = last_id++;
+    gl->remote->shell.is_double = is_double;
     uint32_t operands[5] = { gl->remote->context, is_double ? 1 : 2, 0, 0, connection_is_direct() };
     send_request(REQUEST_CREATE_CONTEXT, operands, 5);
     gl->dispatch = gl->outside = gl->direct = connection_is_direct() ? &device_commands : &encoders;
@@ -269,7 +270,7 @@ int remote_make_current(struct context *gl, uint32_t drawable)
     struct message m = send_query(REQUEST_MAKE_CURRENT, operands, 3, NULL, 0);
     if (m.type != MESSAGE_REPLY) return 0;
     gl->remote->tag = m.value, gl->remote->drawable = drawable;
-    gl->remote->width = (int)m.extra[0], gl->remote->height = (int)m.extra[1];
+    gl->remote->shell.width = (int)m.extra[0], gl->remote->shell.height = (int)m.extra[1];
     return 1;
 }
 

@@ -64,7 +64,8 @@ struct image_shape { int64_t width, height; GLenum format, type; int gaps; };
 #define MOST_VALUES_OF(code) ((code) >= 120 && (code) <= 122 ? MAX_ORDER * MAX_ORDER * 4 : (code) >= 125 && (code) <= 127 ? PIXEL_MAP : 16)
 
 /* connection.c: the program's end. A lost connection ends the program, as in Xlib. */
-struct remote { uint32_t context, tag, drawable; int width, height; };
+/* shell: a frame buffer of the drawable's size without pixels. */
+struct remote { uint32_t context, tag, drawable; struct framebuffer shell; };
 int connection_is_wanted(void);
 int connection_is_direct(void);
 int remote_open(struct context *gl, int is_double);
