@@ -141,11 +141,13 @@ struct queries {
 #include "queries.def"
 };
 
-/* What draws primitives in window coordinates. */
+/* What draws primitives in window coordinates. vertices is null, or takes the first n of out as they are, if it can: it returns 0 if
+ * they have to come as primitives. */
 struct rasterizer {
     void (*triangle)(struct context *, const struct vertex *, const struct vertex *, const struct vertex *, const float *flat, float offset);
     void (*line)(struct context *, const struct vertex *, const struct vertex *, const float *flat, float offset);
     void (*point)(struct context *, const struct vertex *, const float *flat, float offset);
+    int (*vertices)(struct context *, int n);
 };
 
 struct derived;

@@ -59,3 +59,5 @@ EXPORTED void offscreen_use_special_paths(int use)
 }
 
 EXPORTED int offscreen_conditions(void) { return current->mask; }
+
+EXPORTED void offscreen_draw_nothing(void) { current->raster = &null_rasterizer; }

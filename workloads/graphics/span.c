@@ -177,7 +177,7 @@ void draw_span(struct context *gl, struct span *span)
     if (gl->second) color_stage(gl, span, gl->second);
 }
 
-const struct rasterizer software_rasterizer = { raster_triangle, raster_line, raster_point };
+const struct rasterizer software_rasterizer = { raster_triangle, raster_line, raster_point, NULL };
 
 static void no_triangle(struct context *gl, const struct vertex *a, const struct vertex *b, const struct vertex *c, const float *flat,
     float offset)
@@ -192,7 +192,7 @@ static void no_point(struct context *gl, const struct vertex *v, const float *fl
 {
     (void)gl, (void)v, (void)flat, (void)offset;
 }
-const struct rasterizer null_rasterizer = { no_triangle, no_line, no_point };
+const struct rasterizer null_rasterizer = { no_triangle, no_line, no_point, NULL };
 
 /* The rectangle of pixels that may change, the buffers that are drawn to, and whether spans have no stage but depth and colour. */
 void validate_raster(struct context *gl)

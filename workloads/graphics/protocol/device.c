@@ -8,26 +8,58 @@ static uint8_t *put(uint8_t *at, const float *values, size_t count)
     return at + count * sizeof *values;
 }
 
-static void primitive(struct context *gl, unsigned opcode, const struct vertex *const *v, int count, const float *flat, float offset,
-    unsigned attributes)
+static unsigned attributes_of(const struct context *gl)
 {
-    if (flat) attributes |= DEVICE_FLAT;
-    if (gl->active_texture) attributes |= DEVICE_COORD;
-    if (ON(FOG)) attributes |= DEVICE_FOG;
-    size_t floats = 4 + (flat ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
-    uint8_t *at = begin_command(gl, opcode, sizeof(struct device_head) + 4 * (floats * (size_t)count + (flat ? 4 : 0)));
+    return (gl->active_texture ? DEVICE_COORD : 0) | (ON(FOG) ? DEVICE_FOG : 0);
+}
+
+static size_t floats_of(unsigned attributes)
+{
+    return 4 + (attributes & DEVICE_FLAT ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
+}
+
+static uint8_t *put_vertex(uint8_t *at, const struct vertex *v, unsigned attributes)
+{
+    at = put(at, v->win, 4);
+    if (!(attributes & DEVICE_FLAT)) at = put(at, v->color, 4);
+    if (attributes & DEVICE_COORD) at = put(at, v->coord, 4);
+    if (attributes & DEVICE_FOG) at = put(at, &v->fog, 1);
+    return at;
+}
+
+static void primitive(struct context *gl, unsigned opcode, const struct vertex *const *v, int count, const float *flat, float offset,
+    unsigned reset)
+{
+    unsigned attributes = attributes_of(gl) | (flat ? DEVICE_FLAT : 0);
+    uint8_t *at = begin_command(gl, opcode, sizeof(struct device_head) + 4 * (floats_of(attributes) * (size_t)count + (flat ? 4 : 0)));
     if (!at) return;
-    struct device_head head = { attributes, offset };
+    struct device_head head = { attributes | reset, offset };
     memcpy(at, &head, sizeof head);
     at += sizeof head;
     if (flat) at = put(at, flat, 4);
-    for (int i = 0; i < count; i++) {
-        at = put(at, v[i]->win, 4);
-        if (!flat) at = put(at, v[i]->color, 4);
-        if (attributes & DEVICE_COORD) at = put(at, v[i]->coord, 4);
-        if (attributes & DEVICE_FOG) at = put(at, &v[i]->fog, 1);
-    }
+    for (int i = 0; i < count; i++) at = put_vertex(at, v[i], attributes);
     end_command(gl);
+}
+
+/* Vertices without clipping and without what only this side knows go to the device as they are. */
+static int device_vertices(struct context *gl, int n)
+{
+    const struct polygon_group *p = &gl->s.polygon;
+    if (gl->render_mode != GL_RENDER || p->mode[0] != GL_FILL || p->mode[1] != GL_FILL || (gl->d.lighting && gl->d.two_side)) return 0;
+    uint32_t outside = 0;
+    for (int i = 0; i < n; i++) outside |= gl->out[i].outside;
+    if (outside) return 0;
+    unsigned attributes = attributes_of(gl);
+    struct device_vertices head = { (uint16_t)(attributes | (gl->stipple_counter ? 0 : DEVICE_RESET_STIPPLE)), (uint16_t)gl->primitive,
+        (uint16_t)gl->parity, (uint16_t)n };
+    uint8_t *at = begin_command(gl, DEVICE_VERTICES, sizeof head + 4 * floats_of(attributes) * (size_t)n);
+    if (!at) return 1;
+    gl->stipple_counter = 1;
+    memcpy(at, &head, sizeof head);
+    at += sizeof head;
+    for (int i = 0; i < n; i++) at = put_vertex(at, &gl->out[i], attributes);
+    end_command(gl);
+    return 1;
 }
 
 static void device_triangle(struct context *gl, const struct vertex *a, const struct vertex *b, const struct vertex *c, const float *flat,
@@ -51,7 +83,7 @@ static void device_point(struct context *gl, const struct vertex *v, const float
     primitive(gl, DEVICE_POINT, &v, 1, flat, offset, 0);
 }
 
-const struct rasterizer device_encoder = { device_triangle, device_line, device_point };
+const struct rasterizer device_encoder = { device_triangle, device_line, device_point, device_vertices };
 
 static void send_raster_position(struct context *gl)
 {

@@ -38,10 +38,13 @@ struct ring {
 };
 
 /* What direct rendering adds to the rendering commands: primitives in window coordinates, and the raster position. */
-enum { DEVICE_TRIANGLE = 5000, DEVICE_LINE, DEVICE_POINT, DEVICE_RASTER_POSITION, MOST_OPCODE };
+enum { DEVICE_TRIANGLE = 5000, DEVICE_LINE, DEVICE_POINT, DEVICE_VERTICES, DEVICE_RASTER_POSITION, MOST_OPCODE };
 /* Attributes of the vertices of a device's command; 1/w and the position are always there. */
 enum { DEVICE_FLAT = 1, DEVICE_COORD = 2, DEVICE_FOG = 4, DEVICE_RESET_STIPPLE = 8 };
+
 struct device_head { uint32_t attributes; float offset; };
+/* Vertices that the device assembles to primitives; none of them is outside of the view volume. */
+struct device_vertices { uint16_t attributes, primitive, parity, count; };
 
 static inline size_t padded(size_t bytes) { return (bytes + 3) & ~(size_t)3; }
 
@@ -65,7 +68,10 @@ struct image_shape { int64_t width, height; GLenum format, type; int gaps; };
 
 /* connection.c: the program's end. A lost connection ends the program, as in Xlib. */
 /* shell: a frame buffer of the drawable's size without pixels. */
-struct remote { uint32_t context, tag, drawable; struct framebuffer shell; };
+struct remote {
+    uint32_t context, tag, drawable;
+    struct framebuffer shell;
+};
 int connection_is_wanted(void);
 int connection_is_direct(void);
 int remote_open(struct context *gl, int is_double);

@@ -97,7 +97,7 @@ static decoder *const decoders[MOST_OPCODE] = {
 #include "../expand.h"
 };
 
-/* Commands of the device. Window coordinates that no drawable has are refused, as products of them would overflow. */
+/* Commands of the device. */
 static const float MOST_COORDINATE = 4e6f;
 
 static const uint8_t *take(float *to, const uint8_t *at, size_t count)
@@ -106,33 +106,70 @@ static const uint8_t *take(float *to, const uint8_t *at, size_t count)
     return at + count * sizeof *to;
 }
 
+/* Window coordinates that no drawable has are not drawn, as products of them would overflow. */
+static int is_drawable(const struct vertex *v) { return fabsf(v->win[0]) < MOST_COORDINATE && fabsf(v->win[1]) < MOST_COORDINATE; }
+
+static size_t floats_of(unsigned attributes)
+{
+    return 4 + (attributes & DEVICE_FLAT ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
+}
+
+static const uint8_t *take_vertex(struct vertex *v, const uint8_t *at, unsigned attributes)
+{
+    memset(v, 0, sizeof *v);
+    at = take(v->win, at, 4);
+    if (!(attributes & DEVICE_FLAT)) at = take(v->color, at, 4);
+    if (attributes & DEVICE_COORD) at = take(v->coord, at, 4);
+    if (attributes & DEVICE_FOG) at = take(&v->fog, at, 1);
+    return at;
+}
+
+/* The software device's part of a primitive: what was checked becomes vertices, and pixels. */
+static void draw_primitive(struct context *gl, int count, const struct device_head *head, const uint8_t *at)
+{
+    struct vertex v[3];
+    float flat[4];
+    const float *color = head->attributes & DEVICE_FLAT ? flat : NULL;
+    if (color) at = take(flat, at, 4);
+    for (int i = 0; i < count; i++) {
+        at = take_vertex(&v[i], at, head->attributes);
+        if (!is_drawable(&v[i])) return;
+    }
+    if (gl->dirty) validate(gl);
+    if (head->attributes & DEVICE_RESET_STIPPLE) gl->stipple_counter = 0;
+    if (count == 3) gl->raster->triangle(gl, &v[0], &v[1], &v[2], color, head->offset);
+    else if (count == 2) gl->raster->line(gl, &v[0], &v[1], color, head->offset);
+    else gl->raster->point(gl, &v[0], color, head->offset);
+}
+
 static int decode_primitive(struct context *gl, int count, const uint8_t *at, size_t bytes)
 {
     struct device_head head;
     if (bytes < sizeof head) return 0;
     memcpy(&head, at, sizeof head);
-    unsigned attributes = head.attributes;
-    int is_flat = attributes & DEVICE_FLAT, has_coord = attributes & DEVICE_COORD, has_fog = attributes & DEVICE_FOG;
-    size_t floats = 4 + (is_flat ? 0 : 4) + (has_coord ? 4 : 0) + (has_fog ? 1 : 0);
-    if (attributes > 15 || bytes != sizeof head + 4 * (floats * count + (is_flat ? 4 : 0))) return 0;
+    if (head.attributes > 15 || bytes != sizeof head + 4 * (floats_of(head.attributes) * count + (head.attributes & DEVICE_FLAT ? 4 : 0)))
+        return 0;
+    if (gl->raster != &null_rasterizer) draw_primitive(gl, count, &head, at + sizeof head);
+    return 1;
+}
+
+static int decode_vertices(struct context *gl, const uint8_t *at, size_t bytes)
+{
+    struct device_vertices head;
+    if (bytes < sizeof head) return 0;
+    memcpy(&head, at, sizeof head);
+    if (head.attributes > 15 || head.attributes & DEVICE_FLAT || head.primitive > GL_POLYGON || head.parity > 1
+        || head.count > sizeof gl->out / sizeof *gl->out || bytes != sizeof head + 4 * floats_of(head.attributes) * head.count)
+        return 0;
+    if (gl->raster == &null_rasterizer) return 1;
     at += sizeof head;
-    struct vertex v[3];
-    float flat[4];
-    memset(v, 0, sizeof v);
-    if (is_flat) at = take(flat, at, 4);
-    for (int i = 0; i < count; i++) {
-        at = take(v[i].win, at, 4);
-        if (!is_flat) at = take(v[i].color, at, 4);
-        if (has_coord) at = take(v[i].coord, at, 4);
-        if (has_fog) at = take(&v[i].fog, at, 1);
-        if (!(fabsf(v[i].win[0]) < MOST_COORDINATE) || !(fabsf(v[i].win[1]) < MOST_COORDINATE)) return 0;
+    for (int i = 0; i < head.count; i++) {
+        at = take_vertex(&gl->out[i], at, head.attributes);
+        if (!is_drawable(&gl->out[i])) return 1;
     }
     if (gl->dirty) validate(gl);
-    const float *color = is_flat ? flat : NULL;
-    if (attributes & DEVICE_RESET_STIPPLE) gl->stipple_counter = 0;
-    if (count == 3) gl->raster->triangle(gl, &v[0], &v[1], &v[2], color, head.offset);
-    else if (count == 2) gl->raster->line(gl, &v[0], &v[1], color, head.offset);
-    else gl->raster->point(gl, &v[0], color, head.offset);
+    if (head.attributes & DEVICE_RESET_STIPPLE) gl->stipple_counter = 0;
+    draw_assembled(gl, head.primitive, head.parity, head.count);
     return 1;
 }
 
@@ -150,10 +187,11 @@ static int decode_raster_position(struct context *gl, const uint8_t *at, size_t 
     return 1;
 }
 
-int decode_command(struct context *gl, int is_direct, unsigned opcode, const uint8_t *at, size_t bytes)
+int decode_command(struct rendering *r, unsigned opcode, const uint8_t *at, size_t bytes)
 {
-    if (is_direct && opcode >= DEVICE_TRIANGLE && opcode <= DEVICE_POINT)
-        return decode_primitive(gl, DEVICE_POINT - (int)opcode + 1, at, bytes);
-    if (is_direct && opcode == DEVICE_RASTER_POSITION) return decode_raster_position(gl, at, bytes);
-    return opcode < MOST_OPCODE && decoders[opcode] ? decoders[opcode](gl, at, bytes) : 0;
+    if (r->is_direct && opcode >= DEVICE_TRIANGLE && opcode <= DEVICE_POINT)
+        return decode_primitive(r->gl, DEVICE_POINT - (int)opcode + 1, at, bytes);
+    if (r->is_direct && opcode == DEVICE_VERTICES) return decode_vertices(r->gl, at, bytes);
+    if (r->is_direct && opcode == DEVICE_RASTER_POSITION) return decode_raster_position(r->gl, at, bytes);
+    return opcode < MOST_OPCODE && decoders[opcode] ? decoders[opcode](r->gl, at, bytes) : 0;
 }

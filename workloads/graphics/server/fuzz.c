@@ -94,19 +94,24 @@ static size_t random_command(uint8_t *at, int is_direct)
     static const uint16_t ranges[] = { 0, 200, 4096, 40 };
     int range = (int)draw(2);
     struct command_head head = { (uint16_t)(4 + 4 * draw(24)), (uint16_t)(ranges[2 * range] + draw(ranges[2 * range + 1])) };
-    if (is_direct && draw(2)) head.opcode = (uint16_t)(DEVICE_TRIANGLE + draw(4));
+    if (is_direct && draw(2)) head.opcode = (uint16_t)(DEVICE_TRIANGLE + draw(5));
     memcpy(at, &head, sizeof head);
     for (size_t i = 4; i < head.bytes; i += 4) {
         uint32_t v = interesting();
         memcpy(at + i, &v, 4);
     }
-    if (head.opcode >= DEVICE_TRIANGLE && draw(3)) {
+    if (head.opcode >= DEVICE_TRIANGLE && head.opcode <= DEVICE_VERTICES && draw(3)) {
         /* the right length for its attributes */
         uint32_t attributes = draw(16);
         memcpy(at + 4, &attributes, 4);
         int count = DEVICE_POINT - head.opcode + 1, flat = attributes & DEVICE_FLAT ? 4 : 0;
         int floats = 4 + (flat ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
-        if (count > 0) head.bytes = (uint16_t)(12 + 4 * (floats * count + flat));
+        if (head.opcode == DEVICE_VERTICES) {
+            struct device_vertices v = { (uint16_t)(attributes & ~DEVICE_FLAT), (uint16_t)draw(10), (uint16_t)draw(2), (uint16_t)draw(12) };
+            memcpy(at + 4, &v, sizeof v);
+            floats += flat, count = v.count, flat = 0;
+        }
+        if (head.opcode <= DEVICE_VERTICES) head.bytes = (uint16_t)(12 + 4 * (floats * count + flat));
         for (size_t i = 12; i < head.bytes; i += 4) {
             float v = (int)draw(2000) / (draw(2) ? 20.0f : 2000.0f);
             uint32_t bits = draw(30) ? 0 : interesting();

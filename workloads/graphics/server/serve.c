@@ -230,7 +230,7 @@ static int render(struct client *c, const uint8_t *p, size_t n)
         memcpy(&head, p + at, sizeof head);
         if (head.bytes < sizeof head || head.bytes % 4 || head.bytes > n - at) return refuse(c, BAD_LENGTH);
         c->commands++;
-        if (!decode_command(serving->gl, serving->is_direct, head.opcode, p + at + sizeof head, head.bytes - sizeof head))
+        if (!decode_command(serving, head.opcode, p + at + sizeof head, head.bytes - sizeof head))
             return refuse(c, BAD_RENDER_REQUEST);
         at += head.bytes;
     }
@@ -272,7 +272,7 @@ static int render_large(struct client *c, uint32_t tag, const uint8_t *p, size_t
     if (number[0] < number[1]) return 1;
     memcpy(&head, c->large.data, sizeof head);
     int is_right = head.bytes == c->large.used
-        && decode_command(serving->gl, serving->is_direct, head.opcode, c->large.data + sizeof head, head.bytes - sizeof head);
+        && decode_command(serving, head.opcode, c->large.data + sizeof head, head.bytes - sizeof head);
     c->commands++;
     forget_large(c);
     return is_right ? 1 : refuse(c, BAD_RENDER_REQUEST);

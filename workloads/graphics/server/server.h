@@ -37,7 +37,7 @@ long client_execute(struct client *c, const uint8_t *p, size_t n);
 extern const struct rasterizer *server_rasterizer;
 
 /* decode.c: a rendering command with its arguments; 0 if there is none of this opcode and length. */
-int decode_command(struct context *gl, int is_direct, unsigned opcode, const uint8_t *at, size_t bytes);
+int decode_command(struct rendering *r, unsigned opcode, const uint8_t *at, size_t bytes);
 
 /* present.c: windows of an X server; no_windows.c: there are none. */
 int present_open(const char *display);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECONDS = 20, KILLED = 6 };
+enum { SECONDS = 120, KILLED = 6 };
 static unsigned char expected[SCENE_SIZE][SCENE_SIZE][4], found[SCENE_SIZE][SCENE_SIZE][4];
 
 static void fail(const char *what)
