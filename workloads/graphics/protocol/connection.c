@@ -3,6 +3,7 @@
  * is the name of the server's socket. */
 #define _GNU_SOURCE
 #include "protocol.h"
+#include "../xlib/flat.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -105,13 +106,14 @@ static void flush(void)
         if (atomic_load(&r->server_sleeps) && atomic_exchange(&r->server_sleeps, 0)) send_all("", 1);
         wait_for_slot(r);
     }
-    c->used = 0;
+    c->used = c->open = 0;
 }
 
 /* Room for a request that is no rendering request. */
 static uint8_t *room(size_t bytes)
 {
     close_render();
+    connection.open = 0;
     if (connection.used + bytes > BUFFER_BYTES) flush();
     uint8_t *at = connection.buffer + connection.used;
     connection.used += bytes;
@@ -125,6 +127,57 @@ void send_request(unsigned code, const uint32_t *operands, int count)
     uint8_t *at = room(4 + 4 * (size_t)count);
     memcpy(at, &head, sizeof head);
     memcpy(at + 4, operands, 4 * (size_t)count);
+}
+
+/* Begins a request that may grow. Such a one is known by where it ends: the buffer's end. */
+static void begin_growing(struct request head, const uint32_t *operands, int count)
+{
+    head.words = (uint16_t)(1 + count);
+    uint8_t *at = room(4 + 4 * (size_t)count);
+    memcpy(at, &head, sizeof head);
+    memcpy(at + 4, operands, 4 * (size_t)count);
+    connection.open = (size_t)(at - connection.buffer) + 1;
+}
+
+/* Adds bytes to it; 0 if it is another request, or the buffer is full. */
+static uint8_t *grow(struct request head, const uint32_t *operands, int count, size_t bytes)
+{
+    struct connection *c = &connection;
+    if (!c->open || c->context || c->used + bytes > BUFFER_BYTES) return NULL;
+    uint8_t *request = c->buffer + c->open - 1;
+    if (request[0] != head.major || request[1] != head.code || memcmp(request + 4, operands, 4 * (size_t)count)) return NULL;
+    uint8_t *at = c->buffer + c->used;
+    c->used += bytes;
+    head.words = (uint16_t)((size_t)(c->buffer + c->used - request) / 4);
+    memcpy(request, &head, sizeof head);
+    return at;
+}
+
+void send_core_request(unsigned major, const uint32_t *operands, int count, const int16_t *items, size_t bytes)
+{
+    struct request head = { (uint8_t)major, 0, 0 };
+    uint8_t *at = items ? grow(head, operands, count, bytes) : NULL;
+    if (!at) {
+        if (connection.used + 4 + 4 * (size_t)count + bytes > BUFFER_BYTES) flush();
+        begin_growing(head, operands, count);
+        at = items ? grow(head, operands, count, bytes) : NULL;
+    }
+    if (at) memcpy(at, items, bytes);
+}
+
+void send_flat_command(uint32_t drawable, struct flat_command command, const int16_t *items, size_t bytes)
+{
+    struct request head = { GLX_MAJOR, REQUEST_VENDOR_PRIVATE, 0 };
+    uint32_t operands[3] = { VENDOR_DRAW_FLAT, 0, drawable };
+    size_t total = sizeof command + bytes;
+    uint8_t *at = grow(head, operands, 3, total);
+    if (!at) {
+        if (connection.used + 16 + total > BUFFER_BYTES) flush();
+        begin_growing(head, operands, 3);
+        at = grow(head, operands, 3, total);
+    }
+    memcpy(at, &command, sizeof command);
+    memcpy(at + sizeof command, items, bytes);
 }
 
 struct message send_query(unsigned code, const uint32_t *operands, int count, void *to, size_t most)
@@ -164,6 +217,7 @@ void *begin_command_slowly(struct context *gl, unsigned opcode, size_t bytes)
     }
     if (c->used + total + request > BUFFER_BYTES) flush();
     if (c->context != gl) {
+        c->open = 0;
         c->render = c->used;
         memcpy(c->buffer + c->used + 4, &gl->remote->tag, 4);
         c->used += request;

@@ -13,11 +13,14 @@ enum { REQUEST_RENDER = 1, REQUEST_RENDER_LARGE = 2, REQUEST_CREATE_CONTEXT = 3,
     REQUEST_IS_DIRECT = 6, REQUEST_QUERY_VERSION = 7, REQUEST_WAIT_GL = 8, REQUEST_WAIT_X = 9, REQUEST_SWAP_BUFFERS = 11,
     REQUEST_VENDOR_PRIVATE = 16, REQUEST_VENDOR_PRIVATE_WITH_REPLY = 17, REQUEST_CREATE_PBUFFER = 27, REQUEST_DESTROY_PBUFFER = 28,
     REQUEST_GET_DRAWABLE_ATTRIBUTES = 29 };
-/* Codes of vendor-private requests: a ring in shared memory is opened, and the colours of a drawable are read without regard to
- * any state. */
-enum { VENDOR_OPEN_RING = 1, VENDOR_READ_DRAWABLE = 2 };
+/* Codes of vendor-private requests: a ring in shared memory is opened, the colours of a drawable are read without regard to any
+ * state, and commands of the device for two-dimensional drawing (xlib/flat.h) follow. */
+enum { VENDOR_OPEN_RING = 1, VENDOR_READ_DRAWABLE = 2, VENDOR_DRAW_FLAT = 3 };
+/* Requests of X's core protocol that the server takes for its drawables. */
+enum { CORE_CREATE_GC = 55, CORE_CHANGE_GC = 56, CORE_POLY_POINT = 64, CORE_POLY_SEGMENT = 66, CORE_POLY_RECTANGLE = 67,
+    CORE_POLY_FILL_RECTANGLE = 70 };
 /* GLX's errors come after the first one of the extension. */
-enum { BAD_REQUEST = 1, BAD_VALUE = 2, BAD_ALLOC = 11, BAD_LENGTH = 16, BAD_CONTEXT = 160, BAD_DRAWABLE = 162, BAD_CONTEXT_TAG = 164,
+enum { BAD_REQUEST = 1, BAD_VALUE = 2, BAD_GC = 13, BAD_ALLOC = 11, BAD_LENGTH = 16, BAD_CONTEXT = 160, BAD_DRAWABLE = 162, BAD_CONTEXT_TAG = 164,
     BAD_RENDER_REQUEST = 166, BAD_LARGE_REQUEST = 167 };
 enum { MESSAGE_ERROR = 0, MESSAGE_REPLY = 1, MESSAGE_SPACE = 64 };      /* the last one: the ring has room again */
 
@@ -92,6 +95,7 @@ extern struct connection {
     struct ring *ring;
     int socket;
     uint16_t sequence;
+    size_t open;                        /* where a request for two-dimensional drawing begins, which still grows; 0 behind any other */
 } connection;
 void *begin_command_slowly(struct context *gl, unsigned opcode, size_t bytes);
 void send_large_command(struct context *gl);
@@ -115,6 +119,11 @@ static inline void end_command(struct context *gl)
 }
 /* A request with operands; with a reply, its values are written to `to`, at most `most` bytes. Returns the reply's head. */
 void send_request(unsigned code, const uint32_t *operands, int count);
+/* A request of X's core protocol: operands, then items, which go into the request before if that is the same but for its items. */
+void send_core_request(unsigned major, const uint32_t *operands, int count, const int16_t *items, size_t bytes);
+/* A command of the device for two-dimensional drawing, into the request before if that is for the same drawable. */
+struct flat_command;
+void send_flat_command(uint32_t drawable, struct flat_command command, const int16_t *items, size_t bytes);
 struct message send_query(unsigned code, const uint32_t *operands, int count, void *to, size_t most);
 
 extern const struct dispatch encoders, device_commands;

@@ -98,16 +98,12 @@ static decoder *const decoders[MOST_OPCODE] = {
 };
 
 /* Commands of the device. */
-static const float MOST_COORDINATE = 4e6f;
 
 static const uint8_t *take(float *to, const uint8_t *at, size_t count)
 {
     memcpy(to, at, count * sizeof *to);
     return at + count * sizeof *to;
 }
-
-/* Window coordinates that no drawable has are not drawn, as products of them would overflow. */
-static int is_drawable(const struct vertex *v) { return fabsf(v->win[0]) < MOST_COORDINATE && fabsf(v->win[1]) < MOST_COORDINATE; }
 
 static size_t floats_of(unsigned attributes)
 {
@@ -131,10 +127,7 @@ static void draw_primitive(struct context *gl, int count, const struct device_he
     float flat[4];
     const float *color = head->attributes & DEVICE_FLAT ? flat : NULL;
     if (color) at = take(flat, at, 4);
-    for (int i = 0; i < count; i++) {
-        at = take_vertex(&v[i], at, head->attributes);
-        if (!is_drawable(&v[i])) return;
-    }
+    for (int i = 0; i < count; i++) at = take_vertex(&v[i], at, head->attributes);
     if (gl->dirty) validate(gl);
     if (head->attributes & DEVICE_RESET_STIPPLE) gl->stipple_counter = 0;
     if (count == 3) gl->raster->triangle(gl, &v[0], &v[1], &v[2], color, head->offset);
@@ -163,10 +156,7 @@ static int decode_vertices(struct context *gl, const uint8_t *at, size_t bytes)
         return 0;
     if (gl->raster == &null_rasterizer) return 1;
     at += sizeof head;
-    for (int i = 0; i < head.count; i++) {
-        at = take_vertex(&gl->out[i], at, head.attributes);
-        if (!is_drawable(&gl->out[i])) return 1;
-    }
+    for (int i = 0; i < head.count; i++) at = take_vertex(&gl->out[i], at, head.attributes);
     if (gl->dirty) validate(gl);
     if (head.attributes & DEVICE_RESET_STIPPLE) gl->stipple_counter = 0;
     draw_assembled(gl, head.primitive, head.parity, head.count);

@@ -122,8 +122,31 @@ static size_t random_command(uint8_t *at, int is_direct)
     return head.bytes;
 }
 
+/* Two-dimensional drawing, by core requests or by the device's commands. The drawable is 2, the pen 5. */
+static size_t flat_request(uint8_t *at)
+{
+    static const uint8_t majors[] = { CORE_CREATE_GC, CORE_CHANGE_GC, CORE_POLY_POINT, CORE_POLY_SEGMENT, CORE_POLY_RECTANGLE,
+        CORE_POLY_FILL_RECTANGLE };
+    int is_core = draw(2) == 0;
+    uint8_t major = is_core ? majors[draw(sizeof majors)] : GLX_MAJOR;
+    uint32_t w[4] = { 0, draw(10) ? 2 : draw(9), draw(10) ? 5 : draw(9), 4 }, n = draw(30);
+    size_t length = 12;
+    if (major == CORE_CREATE_GC || major == CORE_CHANGE_GC) w[1] = 5, w[2] = major == CORE_CREATE_GC ? 2 : draw(4) ? 4 : draw(256);
+    if (!is_core) w[1] = VENDOR_DRAW_FLAT, w[2] = 0, w[3] = draw(20) ? 2 : draw(9);
+    if (!is_core || major == CORE_CREATE_GC) length = 16;
+    for (uint32_t i = 0; i < n; i++, length += 4) {
+        uint32_t v = draw(3) ? draw(80) | draw(80) << 16 : interesting();
+        if (!is_core && i == 0) v = draw(5) | draw(n) << 16;
+        memcpy(at + length, &v, 4);
+    }
+    memcpy(at, w, length < 16 ? length : 16);
+    memcpy(at, &(struct request){ major, is_core ? 0 : REQUEST_VENDOR_PRIVATE, (uint16_t)(length / 4) }, 4);
+    return length;
+}
+
 static size_t make_request(uint8_t *at, int is_direct)
 {
+    if (draw(8) == 0) return flat_request(at);
     struct request head = { GLX_MAJOR, 0, 0 };
     uint32_t tag = draw(20) ? 1 : draw(20);
     size_t length;

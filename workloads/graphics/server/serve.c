@@ -73,6 +73,12 @@ static int drawable_index(const struct client *c, uint32_t id)
     return -1;
 }
 
+struct drawable *client_drawable(const struct client *c, uint32_t id)
+{
+    int i = drawable_index(c, id);
+    return i < 0 ? NULL : c->drawable[i];
+}
+
 /* Bytes that pixels need, with an accumulation buffer. */
 static size_t pixel_bytes(size_t width, size_t height) { return width * height * 21; }
 
@@ -552,7 +558,15 @@ static int execute(struct client *c, const struct request *head, const uint8_t *
     int count = (int)(bytes / 4) - 1;
     memcpy(w, p + 4, (count < 32 ? (size_t)count : 32) * 4);
     c->sequence++, c->requests++;
-    if (head->major != GLX_MAJOR) return refuse(c, BAD_REQUEST);
+    if (head->major != GLX_MAJOR) {
+        unsigned error = draw_by_core_request(c, head, p, bytes);
+        return c->work_of_turn > MOST_WORK ? 0 : error ? refuse(c, error) : 1;
+    }
+    if (head->code == REQUEST_VENDOR_PRIVATE && count >= 3 && w[0] == VENDOR_DRAW_FLAT) {
+        struct drawable *d = client_drawable(c, w[2]);
+        unsigned error = d ? draw_by_commands(c, d, p + 16, bytes - 16) : BAD_DRAWABLE;
+        return c->work_of_turn > MOST_WORK ? 0 : error ? refuse(c, error) : 1;
+    }
     if (head->code == REQUEST_RENDER || head->code == REQUEST_RENDER_LARGE || answerers[head->code])
         return execute_with_context(c, head->code, p, bytes);
     if (head->code >= sizeof least || count < least[head->code] || count > 32)

@@ -3,13 +3,16 @@
 #define SERVER_H
 #include "../protocol/protocol.h"
 
-enum { CLIENT_CONTEXTS = 16, CLIENT_DRAWABLES = 16, MOST_WIDTH_OF_DRAWABLE = 4096, MOST_MEMORY = 1 << 28, MOST_PENDING = 1 << 18 };
+enum { CLIENT_CONTEXTS = 16, CLIENT_DRAWABLES = 16, CLIENT_PENS = 16, MOST_WIDTH_OF_DRAWABLE = 4096, MOST_MEMORY = 1 << 28, MOST_PENDING = 1 << 18 };
 /* What one request may cost, and the requests of a client before it is another one's turn: in pixels, or what takes as long. */
 static const uint64_t MOST_WORK = 1 << 27, MOST_WORK_OF_TURN = 1 << 22;
 
 /* Pixels that contexts of a client draw to; a window's are shown by present.c. */
 struct drawable { uint32_t id; int is_window; struct framebuffer *fb; void *window; };
 struct rendering { uint32_t id; struct context *gl; int is_direct, is_double; struct drawable *drawable; };
+
+/* A graphics context of X: of it, the server knows the foreground. */
+struct pen { uint32_t id, pixel; };
 
 struct bytes { uint8_t *data; size_t used, capacity; };
 
@@ -19,6 +22,7 @@ struct client {
     uint16_t sequence;
     struct rendering rendering[CLIENT_CONTEXTS];
     struct drawable *drawable[CLIENT_DRAWABLES];
+    struct pen pen[CLIENT_PENS];
     struct bytes out;
     /* A command that comes in several requests. */
     struct bytes large;
@@ -38,6 +42,11 @@ extern const struct rasterizer *server_rasterizer;
 
 /* decode.c: a rendering command with its arguments; 0 if there is none of this opcode and length. */
 int decode_command(struct rendering *r, unsigned opcode, const uint8_t *at, size_t bytes);
+
+/* draw.c: two-dimensional drawing, by core requests and by commands of the device. Returns X's error, or 0. */
+unsigned draw_by_core_request(struct client *c, const struct request *head, const uint8_t *p, size_t bytes);
+unsigned draw_by_commands(struct client *c, struct drawable *d, const uint8_t *p, size_t bytes);
+struct drawable *client_drawable(const struct client *c, uint32_t id);
 
 /* present.c: windows of an X server; no_windows.c: there are none. */
 int present_open(const char *display);

@@ -247,6 +247,26 @@ static void send_noise(void)
     }
 }
 
+/* Vertices that are no numbers: arithmetic with them traps on an Alpha. */
+static void send_no_numbers(void)
+{
+    static const uint32_t bits[] = { 0x7f800000, 0x7fc00000, 0xff800000, 0x7f7fffff, 1, 0x80000001 };
+    int s[6];
+    for (int i = 0; i < 6; i++) {
+        s[i] = drawing_connection(64);
+        uint32_t commands[20] = { 1, 0, GL_TRIANGLES };
+        memcpy(commands + 1, &(struct command_head){ 8, 4 }, 4);
+        for (int k = 0; k < 3; k++) {
+            memcpy(commands + 3 + 4 * k, &(struct command_head){ 16, 70 }, 4);
+            for (int j = 0; j < 3; j++) commands[4 + 4 * k + j] = bits[(i + j * k) % 6];
+        }
+        memcpy(commands + 15, &(struct command_head){ 4, 23 }, 4);
+        put(s[i], REQUEST_RENDER, commands, 16);
+    }
+    check_others("vertices that are no numbers");
+    for (int i = 0; i < 6; i++) close(s[i]);
+}
+
 /* More clients than the server takes, that do nothing. */
 static void connect_too_often(void)
 {
@@ -308,6 +328,7 @@ int main(int argc, char **argv)
     change_the_ring();
     cost_too_much();
     send_noise();
+    send_no_numbers();
     connect_too_often();
     die_while_drawing();
     lose_the_server((pid_t)atol(argv[1]));

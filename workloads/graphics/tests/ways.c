@@ -5,6 +5,7 @@
  *   SCENE  lit       lit, normalized vertices of triangle strips in immediate mode
  *          wire      vertices of line strips
  *          2d        a colour and a line; COUNT is of lines
+ *          xlib      the same by Xlib's calls (xlib/vectored.h)
  *          list      lit, from a display list
  * The device takes everything and draws nothing, unless `software` asks for the rasterizer. The server is started as a child, from the
  * folder that GL_SERVER_PROGRAM or the first argument is in. The last line names all by `name=value`; times are in microseconds of
@@ -22,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "../offscreen.h"
+#include "../xlib/vectored.h"
 
 enum { STRIP = 256, STRIPS = 16, SIDE = 256 };
 static float position[STRIPS][STRIP][3], normal[STRIPS][STRIP][3], color[STRIP][3];
@@ -92,6 +94,19 @@ static void draw_strips(GLenum mode, int is_lit)
     }
 }
 
+static Display *display;
+static Drawable pixmap;
+static GC gc;
+
+static void draw_by_xlib(void)
+{
+    for (int i = 0; i < STRIPS; i++)
+        for (int j = 0; j < STRIP; j++) {
+            XSetForeground(display, gc, (unsigned long)(i * 65536 + j));
+            XDrawLine(display, pixmap, gc, j, i, i, (j * 7 + 3) % STRIP);
+        }
+}
+
 static void draw_lines(void)
 {
     for (int i = 0; i < STRIPS; i++)
@@ -109,9 +124,10 @@ __attribute__((noinline)) void ways_frame(const char *scene)
 {
     if (!strcmp(scene, "wire")) draw_strips(GL_LINE_STRIP, 0);
     else if (!strcmp(scene, "2d")) draw_lines();
+    else if (!strcmp(scene, "xlib")) draw_by_xlib();
     else if (!strcmp(scene, "list")) glCallList(1);
     else draw_strips(GL_TRIANGLE_STRIP, 1);
-    if (strcmp(scene, "2d")) glRotatef(1, 1, 2, 3);
+    if (strcmp(scene, "2d") && strcmp(scene, "xlib")) glRotatef(1, 1, 2, 3);
 }
 
 static long microseconds(struct timeval t) { return t.tv_sec * 1000000L + t.tv_usec; }
@@ -134,6 +150,10 @@ int main(int argc, char **argv)
         draw_strips(GL_TRIANGLE_STRIP, 1);
         glEndList();
     }
+    display = XOpenDisplay(NULL);
+    pixmap = XCreatePixmap(display, 0, SIDE, SIDE, 24);
+    gc = XCreateGC(display, pixmap, 0, NULL);
+    if (!is_software) vectored_draw_nothing();
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (; drawn < count; drawn += STRIPS * STRIP) ways_frame(scene);
