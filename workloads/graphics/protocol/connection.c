@@ -140,12 +140,17 @@ static void begin_growing(struct request head, const uint32_t *operands, int cou
 }
 
 /* Adds bytes to it; 0 if it is another request, or the buffer is full. */
-static uint8_t *grow(struct request head, const uint32_t *operands, int count, size_t bytes)
+static inline uint8_t *grow(struct request head, const uint32_t *operands, int count, size_t bytes)
 {
     struct connection *c = &connection;
     if (!c->open || c->context || c->used + bytes > BUFFER_BYTES) return NULL;
     uint8_t *request = c->buffer + c->open - 1;
-    if (request[0] != head.major || request[1] != head.code || memcmp(request + 4, operands, 4 * (size_t)count)) return NULL;
+    uint32_t word;
+    if (request[0] != head.major || request[1] != head.code) return NULL;
+    for (int i = 0; i < count; i++) {
+        memcpy(&word, request + 4 + 4 * i, 4);
+        if (word != operands[i]) return NULL;
+    }
     uint8_t *at = c->buffer + c->used;
     c->used += bytes;
     head.words = (uint16_t)((size_t)(c->buffer + c->used - request) / 4);

@@ -199,18 +199,20 @@ static int is_ready(struct peer *p)
     return has_slot(p);
 }
 
-static void run(int listening)
+static void run(int listening, const sigset_t *waiting_mask)
 {
     while (!must_end) {
         struct pollfd polled[MOST_CLIENTS + 2] = { { listening, POLLIN, 0 }, { present_connection(), POLLIN, 0 } };
-        int timeout = -1, count = peer_count;
+        int is_busy = 0, count = peer_count;
         for (int i = 0; i < count; i++) {
             int is_full = peers[i].client->out.used > MOST_PENDING;
             polled[2 + i] = (struct pollfd){ peers[i].socket, (is_full && !peers[i].ring ? 0 : POLLIN)
                     | (peers[i].client->out.used ? POLLOUT : 0), 0 };
-            if (is_ready(&peers[i])) timeout = 0;
+            if (is_ready(&peers[i])) is_busy = 1;
         }
-        if (poll(polled, (nfds_t)count + 2, timeout) < 0 && errno != EINTR) return;
+        /* Signals that end the server come here alone: one that came before would not interrupt the wait. */
+        const struct timespec now = { 0, 0 };
+        if (ppoll(polled, (nfds_t)count + 2, is_busy ? &now : NULL, waiting_mask) < 0 && errno != EINTR) return;
         present_events();
         for (int i = count - 1; i >= 0; i--) {
             /* A client that does not read is not watched for its end: it is seen when it is sent to. */
@@ -258,7 +260,12 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &action, NULL);
     action.sa_handler = trap;
     sigaction(SIGFPE, &action, NULL);
-    run(listening);
+    sigset_t ending, before;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGINT);
+    sigprocmask(SIG_BLOCK, &ending, &before);
+    run(listening, &before);
     while (peer_count) drop(0);
     if (trail) fclose(trail);
     unlink(name);

@@ -554,21 +554,21 @@ static int execute(struct client *c, const struct request *head, const uint8_t *
     static const uint8_t least[] = { [REQUEST_CREATE_CONTEXT] = 5, [REQUEST_DESTROY_CONTEXT] = 1, [REQUEST_MAKE_CURRENT] = 3,
         [REQUEST_IS_DIRECT] = 1, [REQUEST_QUERY_VERSION] = 2, [REQUEST_SWAP_BUFFERS] = 2, [REQUEST_VENDOR_PRIVATE_WITH_REPLY] = 2,
         [REQUEST_CREATE_PBUFFER] = 4, [REQUEST_DESTROY_PBUFFER] = 1, [REQUEST_GET_DRAWABLE_ATTRIBUTES] = 1 };
-    uint32_t w[32] = { 0 };
     int count = (int)(bytes / 4) - 1;
-    memcpy(w, p + 4, (count < 32 ? (size_t)count : 32) * 4);
     c->sequence++, c->requests++;
     if (head->major != GLX_MAJOR) {
         unsigned error = draw_by_core_request(c, head, p, bytes);
         return c->work_of_turn > MOST_WORK ? 0 : error ? refuse(c, error) : 1;
     }
+    if (head->code == REQUEST_RENDER || head->code == REQUEST_RENDER_LARGE || answerers[head->code])
+        return execute_with_context(c, head->code, p, bytes);
+    uint32_t w[32] = { 0 };
+    memcpy(w, p + 4, (count < 32 ? (size_t)count : 32) * 4);
     if (head->code == REQUEST_VENDOR_PRIVATE && count >= 3 && w[0] == VENDOR_DRAW_FLAT) {
         struct drawable *d = client_drawable(c, w[2]);
         unsigned error = d ? draw_by_commands(c, d, p + 16, bytes - 16) : BAD_DRAWABLE;
         return c->work_of_turn > MOST_WORK ? 0 : error ? refuse(c, error) : 1;
     }
-    if (head->code == REQUEST_RENDER || head->code == REQUEST_RENDER_LARGE || answerers[head->code])
-        return execute_with_context(c, head->code, p, bytes);
     if (head->code >= sizeof least || count < least[head->code] || count > 32)
         return refuse(c, head->code < sizeof least && least[head->code] ? BAD_LENGTH : BAD_REQUEST);
     struct rendering *r = rendering_of_id(c, w[0]);
