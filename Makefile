@@ -4,7 +4,7 @@ PATHLENGTH = target/release/pathlength
 
 PYTHON = $(CURDIR)/build/python/bin
 
-.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist site setup postgresql-check clients-check sampling-check stress-ng-check network-check system-check conformance clean
+.PHONY: study test test-long test-python fuzz fuzz-inputs lint bench dist test-dist site setup postgresql-check clients-check sampling-check stress-ng-check network-check graphics-check system-check conformance clean
 
 study: setup
 	cargo build --release --locked
@@ -76,6 +76,10 @@ stress-ng-check: setup
 # The TCP/IP stack for long: gigabytes with the host's TCP, and hostile packets; not part of CI, as it takes long.
 network-check: setup
 	checks/network-check
+
+# The graphics server: hostile clients under sanitizers, and windows by every way of rendering; not part of CI, as it takes long.
+graphics-check: setup
+	checks/graphics-server build/graphics-server
 
 # Whole systems: builds the guest's kernel, unless it is there, and checks runs, counts and traces of it; not part of CI, as it takes long.
 system-check:

@@ -18,6 +18,14 @@ static void clear_color(struct context *gl, uint8_t (*target)[4])
     }
 }
 
+/* Counts the pixels that may change; 0 if that is beyond the limit of work. */
+static int has_time_for_box(struct context *gl)
+{
+    const int *box = gl->box;
+    if (box[2] > box[0] && box[3] > box[1]) gl->work += (uint64_t)(box[2] - box[0]) * (box[3] - box[1]);
+    return gl->work <= gl->most_work;
+}
+
 void exec_Clear(struct context *gl, GLbitfield mask)
 {
     if (mask & ~(GLbitfield)(GL_COLOR_BUFFER_BIT | GL_DEPTH_BUFFER_BIT | GL_STENCIL_BUFFER_BIT | GL_ACCUM_BUFFER_BIT)) {
@@ -26,6 +34,7 @@ void exec_Clear(struct context *gl, GLbitfield mask)
     }
     if (gl->render_mode != GL_RENDER) return;
     if (gl->dirty) validate(gl);
+    if (!has_time_for_box(gl)) return;
     struct framebuffer *fb = gl->fb;
     if (mask & GL_COLOR_BUFFER_BIT && gl->target) clear_color(gl, gl->target);
     if (mask & GL_COLOR_BUFFER_BIT && gl->second) clear_color(gl, gl->second);
@@ -57,6 +66,7 @@ void exec_Accum(struct context *gl, GLenum operation, GLfloat value)
     }
     if (gl->render_mode != GL_RENDER) return;
     if (gl->dirty) validate(gl);
+    if (!has_time_for_box(gl)) return;
     struct framebuffer *fb = gl->fb;
     if (!fb->accum) fb->accum = calloc((size_t)fb->width * fb->height + 1, sizeof *fb->accum);
     if (!fb->accum) {
@@ -83,7 +93,6 @@ void exec_Accum(struct context *gl, GLenum operation, GLfloat value)
 /* Allocates pixels of a size; memory that is lacking leaves a buffer of no pixels. */
 void resize_framebuffer(struct framebuffer *fb, int width, int height, void *pixels)
 {
-    int is_double = fb->color[1] != NULL;
     if (!fb->is_foreign) free(fb->color[0]);
     free(fb->color[1]);
     free(fb->depth);
@@ -92,11 +101,11 @@ void resize_framebuffer(struct framebuffer *fb, int width, int height, void *pix
     size_t count = (size_t)width * height + 1;
     fb->color[0] = pixels ? pixels : calloc(count, 4);
     fb->is_foreign = pixels != NULL;
-    fb->color[1] = is_double ? calloc(count, 4) : NULL;
+    fb->color[1] = fb->is_double ? calloc(count, 4) : NULL;
     fb->depth = calloc(count, sizeof *fb->depth);
     fb->stencil = calloc(count, 1);
     fb->accum = NULL;
-    int has_all = fb->color[0] && (fb->color[1] || !is_double) && fb->depth && fb->stencil;
+    int has_all = fb->color[0] && (fb->color[1] || !fb->is_double) && fb->depth && fb->stencil;
     fb->width = has_all ? width : 0, fb->height = has_all ? height : 0;
 }
 
@@ -104,7 +113,7 @@ struct framebuffer *make_framebuffer(int width, int height, void *pixels, int is
 {
     struct framebuffer *fb = calloc(1, sizeof *fb);
     if (!fb) return NULL;
-    if (is_double) fb->color[1] = calloc(1, 4);
+    fb->is_double = is_double;
     resize_framebuffer(fb, width, height, pixels);
     return fb;
 }

@@ -36,7 +36,7 @@ static void interpolate(struct vertex *out, const struct vertex *a, const struct
 static void report_or_raster_line(struct context *gl, struct vertex *a, struct vertex *b, const struct vertex *flat, float offset)
 {
     if (gl->render_mode == GL_RENDER) {
-        raster_line(gl, a, b, flat ? flat->color : NULL, offset);
+        gl->raster->line(gl, a, b, flat ? flat->color : NULL, offset);
     } else if (gl->render_mode == GL_SELECT) {
         report_select(gl, a);
         report_select(gl, b);
@@ -76,7 +76,7 @@ void draw_line(struct context *gl, struct vertex *a, struct vertex *b)
 
 static void point(struct context *gl, const struct vertex *v, const struct vertex *flat, float offset)
 {
-    if (gl->render_mode == GL_RENDER) raster_point(gl, v, flat ? flat->color : NULL, offset);
+    if (gl->render_mode == GL_RENDER) gl->raster->point(gl, v, flat ? flat->color : NULL, offset);
     else if (gl->render_mode == GL_SELECT) report_select(gl, v);
     else report_feedback(gl, GL_POINT_TOKEN, 1, &v);
 }
@@ -120,7 +120,7 @@ static void face(struct context *gl, struct vertex *a, struct vertex *b, struct 
     struct vertex *v[3] = { a, b, c };
     if (mode == GL_FILL) {
         const struct vertex *all[3] = { a, b, c };
-        if (gl->render_mode == GL_RENDER) raster_triangle(gl, a, b, c, provoking ? provoking->color : NULL, offset);
+        if (gl->render_mode == GL_RENDER) gl->raster->triangle(gl, a, b, c, provoking ? provoking->color : NULL, offset);
         else if (gl->render_mode == GL_FEEDBACK) report_feedback(gl, GL_POLYGON_TOKEN, 3, all);
         else
             for (int i = 0; i < 3; i++) report_select(gl, v[i]);

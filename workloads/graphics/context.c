@@ -1,5 +1,6 @@
 /* Contexts: their initial state, and which one a thread draws with. */
 #include "context.h"
+#include <malloc.h>
 
 /* Without a context, commands go to this one, which has no pixels. */
 static struct framebuffer no_pixels;
@@ -86,7 +87,10 @@ static void init_maps(struct context *gl)
 
 static void init_context(struct context *gl, int is_double)
 {
-    gl->dispatch = gl->direct = &outside_commands;
+    gl->dispatch = gl->direct = gl->outside = &outside_commands;
+    gl->queries = &local_queries;
+    gl->raster = &software_rasterizer;
+    gl->most_work = UINT64_MAX, gl->most_memory = SIZE_MAX;
     init_groups(&gl->s, is_double);
     init_maps(gl);
     init_textures(gl);
@@ -105,6 +109,21 @@ static void init_context(struct context *gl, int is_double)
 }
 
 __attribute__((constructor)) static void init_library(void) { init_context(&no_context, 0); }
+
+void *gl_allocate(struct context *gl, void *old, size_t bytes)
+{
+    size_t before = malloc_usable_size(old);
+    if (bytes > gl->most_memory || gl->memory - before > gl->most_memory - bytes) return NULL;
+    void *grown = realloc(old, bytes);
+    if (grown) gl->memory += malloc_usable_size(grown) - before;
+    return grown;
+}
+
+void gl_release(struct context *gl, void *old)
+{
+    gl->memory -= malloc_usable_size(old);
+    free(old);
+}
 
 struct context *make_context(int is_double)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { LIGHTS = 8, PLANES = 6, SHINE_STEPS = 1024, SHINE_TABLES = 8, LEVELS = 12, MAX_SIZE = 2048, MAX_ORDER = 30, BATCH = 96,
-    MATRIX_DEPTH = 32, ATTRIB_DEPTH = 16, NAME_DEPTH = 64, LIST_NESTING = 64, PIXEL_MAP = 256, SPAN = 256, SUBPIXEL_BITS = 8 };
+    MATRIX_DEPTH = 32, ATTRIB_DEPTH = 16, NAME_DEPTH = 64, LIST_NESTING = 64, PIXEL_MAP = 256, MOST_PRIORITIES = 64, SPAN = 256, SUBPIXEL_BITS = 8 };
 
 #define ENABLE(name, groups) EN_##name,
 enum enable {
@@ -119,6 +119,7 @@ struct framebuffer {
     uint8_t *stencil;
     int16_t (*accum)[4];
     int is_foreign;                     /* color[0] belongs to the caller */
+    int is_double;
 };
 
 struct matrix_stack { float top[16]; int depth; float saved[MATRIX_DEPTH][16]; };
@@ -128,10 +129,25 @@ struct eval_map { int order[2]; float domain[4]; float *points; };
 struct context;
 /* A function for each command. Tables of them execute, report errors between glBegin and glEnd, or record display lists. */
 struct dispatch {
-#define COMMAND(name, allowed, parameters, ...) void (*name) CTX_P parameters;
+#define COMMAND(name, allowed, opcode, side, parameters, ...) void (*name) CTX_P parameters;
 #define ARRAY COMMAND
 #define IMAGE COMMAND
 #include "expand.h"
+};
+
+/* The same for functions that return something, or change what is not part of the server's state (queries.def). */
+struct queries {
+#define QUERY(result, name, parameters, arguments) result (*name) parameters;
+#include "queries.def"
+};
+
+/* What draws primitives in window coordinates. vertices is null, or takes the first n of out as they are, if it can: it returns 0 if
+ * they have to come as primitives. */
+struct rasterizer {
+    void (*triangle)(struct context *, const struct vertex *, const struct vertex *, const struct vertex *, const float *flat, float offset);
+    void (*line)(struct context *, const struct vertex *, const struct vertex *, const float *flat, float offset);
+    void (*point)(struct context *, const struct vertex *, const float *flat, float offset);
+    int (*vertices)(struct context *, int n);
 };
 
 struct derived;
@@ -168,6 +184,12 @@ struct span {
 struct context {
     const struct dispatch *dispatch;    /* what entry points call: direct, or the recorder of a display list */
     const struct dispatch *direct;      /* executes: outside of glBegin and glEnd, or between them */
+    const struct dispatch *outside;     /* executes outside of them */
+    const struct queries *queries;
+    const struct rasterizer *raster;
+    struct remote *remote;              /* the server that has the frame buffer; null if it is here */
+    uint64_t work, most_work;           /* in pixels, or what takes as long; beyond the limit nothing is drawn */
+    size_t memory, most_memory;         /* bytes of lists and textures */
     struct groups s;
     struct client_group client;
     struct derived d;
@@ -215,6 +237,7 @@ struct context {
     GLint feedback_size, feedback_count;
     GLenum feedback_type;
     GLboolean feedback_overflow;
+    GLint reported;                     /* words that the last glRenderMode left in the buffer of the mode that it ended */
 
     unsigned stipple_counter;
     struct framebuffer *fb;
@@ -233,6 +256,7 @@ struct context {
 #include "functions.h"
 
 extern const struct dispatch outside_commands, inside_commands, recorders;
+extern const struct queries local_queries;
 extern __thread struct context *current __attribute__((tls_model("initial-exec")));
 extern vertex_path generic_path;
 extern vertex_path *const special_paths[1 << CONDITIONS];
@@ -240,7 +264,7 @@ extern vertex_path *const special_paths[1 << CONDITIONS];
 #define ON(flag) (gl->s.enabled[EN_##flag])
 
 /* Executing functions of all commands. */
-#define COMMAND(name, allowed, parameters, ...) void exec_##name CTX_P parameters;
+#define COMMAND(name, allowed, opcode, side, parameters, ...) void exec_##name CTX_P parameters;
 #define ARRAY COMMAND
 #define IMAGE COMMAND
 #include "expand.h"

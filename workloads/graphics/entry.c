@@ -13,7 +13,7 @@ const struct dispatch outside_commands = {
 #define ILLEGAL_IN(name, parameters)
 #define ILLEGAL_OUT(name, parameters) \
     static void illegal_##name CTX_P parameters { gl_error(gl, GL_INVALID_OPERATION); }
-#define COMMAND(name, allowed, parameters, ...) ILLEGAL_##allowed(name, parameters)
+#define COMMAND(name, allowed, opcode, side, parameters, ...) ILLEGAL_##allowed(name, parameters)
 #define ARRAY COMMAND
 #define IMAGE COMMAND
 #pragma GCC diagnostic push
@@ -31,7 +31,7 @@ const struct dispatch inside_commands = {
 };
 
 /* The exported functions. They have their names by assembler labels, because <GL/gl.h> declares some with other types of pointers. */
-#define COMMAND(name, allowed, parameters, arguments, ...) \
+#define COMMAND(name, allowed, opcode, side, parameters, arguments, ...) \
     __attribute__((visibility("default"))) void entry_##name NO_CTX_P parameters __asm__("gl" #name); \
     void entry_##name NO_CTX_P parameters \
     { \
@@ -41,3 +41,14 @@ const struct dispatch inside_commands = {
 #define ARRAY COMMAND
 #define IMAGE COMMAND
 #include "expand.h"
+
+/* The same for queries: functions of this process have other names for the linker (functions.h). */
+#define QUERY(result, name, parameters, arguments) gl##name,
+const struct queries local_queries = {
+#include "queries.def"
+};
+
+#define QUERY(result, name, parameters, arguments) \
+    __attribute__((visibility("default"))) result query_##name parameters __asm__("gl" #name); \
+    result query_##name parameters { return current->queries->name arguments; }
+#include "queries.def"

@@ -12,6 +12,12 @@ static int wrong_domain(struct context *gl, int target, float a, float b)
     return !target || a == b;
 }
 
+static int wrong_order(struct context *gl, GLint order)
+{
+    if (!map_order(order)) gl_error(gl, GL_INVALID_VALUE);
+    return !map_order(order);
+}
+
 static void set_map(struct context *gl, struct eval_map *m, int count, const GLfloat *v)
 {
     float *points = malloc(count * sizeof *points);
@@ -27,7 +33,7 @@ static void set_map(struct context *gl, struct eval_map *m, int count, const GLf
 void exec_Map1(struct context *gl, GLenum target, GLfloat u1, GLfloat u2, GLint order, const GLfloat *v)
 {
     int k = map_values(target);
-    if (wrong_domain(gl, k && target <= GL_MAP1_VERTEX_4, u1, u2)) return;
+    if (wrong_domain(gl, k && target <= GL_MAP1_VERTEX_4, u1, u2) || wrong_order(gl, order)) return;
     struct eval_map *m = &gl->map1[target - GL_MAP1_COLOR_4];
     set_map(gl, m, order * k, v);
     m->order[0] = order;
@@ -38,7 +44,9 @@ void exec_Map2(struct context *gl, GLenum target, GLfloat u1, GLfloat u2, GLint 
     const GLfloat *v)
 {
     int k = map_values(target);
-    if (wrong_domain(gl, k && target >= GL_MAP2_COLOR_4, u1, u2) || wrong_domain(gl, 1, v1, v2)) return;
+    if (wrong_domain(gl, k && target >= GL_MAP2_COLOR_4, u1, u2) || wrong_domain(gl, 1, v1, v2)
+        || wrong_order(gl, u_order) || wrong_order(gl, v_order))
+        return;
     struct eval_map *m = &gl->map2[target - GL_MAP2_COLOR_4];
     set_map(gl, m, u_order * v_order * k, v);
     m->order[0] = u_order, m->order[1] = v_order;
@@ -159,6 +167,9 @@ void exec_MapGrid2f(struct context *gl, GLint n, GLfloat u1, GLfloat u2, GLint m
     e->grid2[0] = u1, e->grid2[1] = u2, e->grid2[2] = v1, e->grid2[3] = v2;
 }
 
+/* Counts a point of a mesh, as the pixels that take as long; 0 if the limit of work is reached. */
+static int has_time(struct context *gl) { return (gl->work += 32) <= gl->most_work; }
+
 void exec_EvalMesh1(struct context *gl, GLenum mode, GLint i1, GLint i2)
 {
     if (mode != GL_POINT && mode != GL_LINE) {
@@ -166,15 +177,15 @@ void exec_EvalMesh1(struct context *gl, GLenum mode, GLint i1, GLint i2)
         return;
     }
     exec_Begin(gl, mode == GL_POINT ? GL_POINTS : GL_LINE_STRIP);
-    for (GLint i = i1; i <= i2; i++) exec_EvalPoint1(gl, i);
+    for (int64_t i = i1; i <= i2 && has_time(gl); i++) exec_EvalPoint1(gl, i);
     exec_End(gl);
 }
 
 static void mesh_strips(struct context *gl, GLenum primitive, GLint i1, GLint i2, GLint j1, GLint j2)
 {
-    for (GLint j = j1; j < j2; j++) {
+    for (int64_t j = j1; j < j2 && has_time(gl); j++) {
         exec_Begin(gl, primitive);
-        for (GLint i = i1; i <= i2; i++) {
+        for (int64_t i = i1; i <= i2 && has_time(gl); i++) {
             exec_EvalPoint2(gl, i, j);
             exec_EvalPoint2(gl, i, j + 1);
         }
@@ -195,14 +206,14 @@ void exec_EvalMesh2(struct context *gl, GLenum mode, GLint i1, GLint i2, GLint j
         gl_error(gl, GL_INVALID_ENUM);
         return;
     }
-    for (GLint j = j1; j <= j2; j++) {
+    for (int64_t j = j1; j <= j2 && has_time(gl); j++) {
         exec_Begin(gl, mode == GL_POINT ? GL_POINTS : GL_LINE_STRIP);
-        for (GLint i = i1; i <= i2; i++) exec_EvalPoint2(gl, i, j);
+        for (int64_t i = i1; i <= i2 && has_time(gl); i++) exec_EvalPoint2(gl, i, j);
         exec_End(gl);
     }
-    for (GLint i = i1; i <= i2 && mode == GL_LINE; i++) {
+    for (int64_t i = i1; i <= i2 && mode == GL_LINE && has_time(gl); i++) {
         exec_Begin(gl, GL_LINE_STRIP);
-        for (GLint j = j1; j <= j2; j++) exec_EvalPoint2(gl, i, j);
+        for (int64_t j = j1; j <= j2 && has_time(gl); j++) exec_EvalPoint2(gl, i, j);
         exec_End(gl);
     }
 }
@@ -226,6 +237,12 @@ static int map_answer(struct context *gl, GLenum target, GLenum query, float *ou
     case GL_DOMAIN: memcpy(out, m->domain, sizeof m->domain); return is_surface ? 4 : 2;
     default: gl_error(gl, GL_INVALID_ENUM); return 0;
     }
+}
+
+int map_query_values(struct context *gl, GLenum target, GLenum query)
+{
+    float values[MAX_ORDER * MAX_ORDER * 4];
+    return map_answer(gl, target, query, values);
 }
 
 #define GET_MAP(suffix, T, rounding) \

@@ -1,7 +1,7 @@
 /* Expands commands.def: define COMMAND, ARRAY and IMAGE, and include this file.
- *   COMMAND(name, allowed, (parameters), (arguments), fields, assignments, (recorded arguments))
+ *   COMMAND(name, allowed, opcode, side, (parameters), (arguments), fields, assignments, (recorded arguments))
  *   ARRAY(... the same, element type, count)     the array is the last parameter, `v`
- *   IMAGE(... the same, width, height, format, type)    the image is the last parameter, `v`
+ *   IMAGE(... the same, width, height, format, type, gaps)    the image is the last parameter, `v`
  * Parameters lack the context: CTX_P and CTX_A put it in front where it is wanted. */
 #ifndef EXPAND_H
 #define EXPAND_H
@@ -42,33 +42,33 @@
 #define CTX_A(...) (gl __VA_OPT__(,) __VA_ARGS__)
 #define NO_CTX_P(...) (__VA_ARGS__)
 #endif
-#define C0(n, w) COMMAND(n, w, (), (), EMPTY, EMPTY, ())
-#define C1(n, w, A) COMMAND(n, w, (P1(A)), (a), F1(A), S1, (R1))
-#define C2(n, w, A, B) COMMAND(n, w, (P2(A, B)), (a, b), F2(A, B), S2, (R2))
-#define C3(n, w, A, B, C) COMMAND(n, w, (P3(A, B, C)), (a, b, c), F3(A, B, C), S3, (R3))
-#define C4(n, w, A, B, C, D) COMMAND(n, w, (P4(A, B, C, D)), (a, b, c, d), F4(A, B, C, D), S4, (R4))
-#define C5(n, w, A, B, C, D, E) COMMAND(n, w, (P5(A, B, C, D, E)), (a, b, c, d, e), F5(A, B, C, D, E), S5, (R5))
-#define C6(n, w, A, B, C, D, E, F) COMMAND(n, w, (P6(A, B, C, D, E, F)), (a, b, c, d, e, f), F6(A, B, C, D, E, F), S6, (R6))
-#define C7(n, w, A, B, C, D, E, F, G) \
-    COMMAND(n, w, (P7(A, B, C, D, E, F, G)), (a, b, c, d, e, f, g), F7(A, B, C, D, E, F, G), S7, (R7))
-#define C8(n, w, A, B, C, D, E, F, G, H) \
-    COMMAND(n, w, (P8(A, B, C, D, E, F, G, H)), (a, b, c, d, e, f, g, h), F8(A, B, C, D, E, F, G, H), S8, (R8))
-#define V0(n, w, T, N) ARRAY(n, w, (const T *v), (v), EMPTY, EMPTY, (data), T, N)
-#define V1(n, w, A, T, N) ARRAY(n, w, (P1(A), const T *v), (a, v), F1(A), S1, (R1, data), T, N)
-#define V2(n, w, A, B, T, N) ARRAY(n, w, (P2(A, B), const T *v), (a, b, v), F2(A, B), S2, (R2, data), T, N)
-#define V4(n, w, A, B, C, D, T, N) ARRAY(n, w, (P4(A, B, C, D), const T *v), (a, b, c, d, v), F4(A, B, C, D), S4, (R4, data), T, N)
-#define V7(n, w, A, B, C, D, E, F, G, T, N) \
-    ARRAY(n, w, (P7(A, B, C, D, E, F, G), const T *v), (a, b, c, d, e, f, g, v), F7(A, B, C, D, E, F, G), S7, (R7, data), T, N)
-#define I0(n, w, ...) IMAGE(n, w, (const void *v), (v), EMPTY, EMPTY, (data), __VA_ARGS__)
-#define I4(n, w, A, B, C, D, ...) \
-    IMAGE(n, w, (P4(A, B, C, D), const void *v), (a, b, c, d, v), F4(A, B, C, D), S4, (R4, data), __VA_ARGS__)
-#define I6(n, w, A, B, C, D, E, F, ...) \
-    IMAGE(n, w, (P6(A, B, C, D, E, F), const void *v), (a, b, c, d, e, f, v), F6(A, B, C, D, E, F), S6, (R6, data), __VA_ARGS__)
-#define I7(n, w, A, B, C, D, E, F, G, ...) \
-    IMAGE(n, w, (P7(A, B, C, D, E, F, G), const void *v), (a, b, c, d, e, f, g, v), F7(A, B, C, D, E, F, G), S7, (R7, data), \
+#define C0(n, w, o, z) COMMAND(n, w, o, z, (), (), EMPTY, EMPTY, ())
+#define C1(n, w, o, z, A) COMMAND(n, w, o, z, (P1(A)), (a), F1(A), S1, (R1))
+#define C2(n, w, o, z, A, B) COMMAND(n, w, o, z, (P2(A, B)), (a, b), F2(A, B), S2, (R2))
+#define C3(n, w, o, z, A, B, C) COMMAND(n, w, o, z, (P3(A, B, C)), (a, b, c), F3(A, B, C), S3, (R3))
+#define C4(n, w, o, z, A, B, C, D) COMMAND(n, w, o, z, (P4(A, B, C, D)), (a, b, c, d), F4(A, B, C, D), S4, (R4))
+#define C5(n, w, o, z, A, B, C, D, E) COMMAND(n, w, o, z, (P5(A, B, C, D, E)), (a, b, c, d, e), F5(A, B, C, D, E), S5, (R5))
+#define C6(n, w, o, z, A, B, C, D, E, F) COMMAND(n, w, o, z, (P6(A, B, C, D, E, F)), (a, b, c, d, e, f), F6(A, B, C, D, E, F), S6, (R6))
+#define C7(n, w, o, z, A, B, C, D, E, F, G) \
+    COMMAND(n, w, o, z, (P7(A, B, C, D, E, F, G)), (a, b, c, d, e, f, g), F7(A, B, C, D, E, F, G), S7, (R7))
+#define C8(n, w, o, z, A, B, C, D, E, F, G, H) \
+    COMMAND(n, w, o, z, (P8(A, B, C, D, E, F, G, H)), (a, b, c, d, e, f, g, h), F8(A, B, C, D, E, F, G, H), S8, (R8))
+#define V0(n, w, o, z, T, N) ARRAY(n, w, o, z, (const T *v), (v), EMPTY, EMPTY, (data), T, N)
+#define V1(n, w, o, z, A, T, N) ARRAY(n, w, o, z, (P1(A), const T *v), (a, v), F1(A), S1, (R1, data), T, N)
+#define V2(n, w, o, z, A, B, T, N) ARRAY(n, w, o, z, (P2(A, B), const T *v), (a, b, v), F2(A, B), S2, (R2, data), T, N)
+#define V4(n, w, o, z, A, B, C, D, T, N) ARRAY(n, w, o, z, (P4(A, B, C, D), const T *v), (a, b, c, d, v), F4(A, B, C, D), S4, (R4, data), T, N)
+#define V7(n, w, o, z, A, B, C, D, E, F, G, T, N) \
+    ARRAY(n, w, o, z, (P7(A, B, C, D, E, F, G), const T *v), (a, b, c, d, e, f, g, v), F7(A, B, C, D, E, F, G), S7, (R7, data), T, N)
+#define I0(n, w, o, z, ...) IMAGE(n, w, o, z, (const void *v), (v), EMPTY, EMPTY, (data), __VA_ARGS__)
+#define I4(n, w, o, z, A, B, C, D, ...) \
+    IMAGE(n, w, o, z, (P4(A, B, C, D), const void *v), (a, b, c, d, v), F4(A, B, C, D), S4, (R4, data), __VA_ARGS__)
+#define I6(n, w, o, z, A, B, C, D, E, F, ...) \
+    IMAGE(n, w, o, z, (P6(A, B, C, D, E, F), const void *v), (a, b, c, d, e, f, v), F6(A, B, C, D, E, F), S6, (R6, data), __VA_ARGS__)
+#define I7(n, w, o, z, A, B, C, D, E, F, G, ...) \
+    IMAGE(n, w, o, z, (P7(A, B, C, D, E, F, G), const void *v), (a, b, c, d, e, f, g, v), F7(A, B, C, D, E, F, G), S7, (R7, data), \
         __VA_ARGS__)
-#define I8(n, w, A, B, C, D, E, F, G, H, ...) \
-    IMAGE(n, w, (P8(A, B, C, D, E, F, G, H), const void *v), (a, b, c, d, e, f, g, h, v), F8(A, B, C, D, E, F, G, H), S8, \
+#define I8(n, w, o, z, A, B, C, D, E, F, G, H, ...) \
+    IMAGE(n, w, o, z, (P8(A, B, C, D, E, F, G, H), const void *v), (a, b, c, d, e, f, g, h, v), F8(A, B, C, D, E, F, G, H), S8, \
         (R8, data), __VA_ARGS__)
 #include "commands.def"
 #undef C0

@@ -235,7 +235,13 @@ MAP_FORMS(d, GLdouble)
 void APIENTRY glPrioritizeTextures(GLsizei n, const GLuint *names, const GLclampf *priorities)
 {
     if (n < 0) gl_error(current, GL_INVALID_VALUE);
-    for (int i = 0; i < n; i++) CALL(PrioritizeTexture, names[i], priorities[i]);
+    for (int i = 0; i < n; i += MOST_PRIORITIES) {
+        int count = n - i < MOST_PRIORITIES ? n - i : MOST_PRIORITIES;
+        GLuint v[2 * MOST_PRIORITIES];
+        memcpy(v, names + i, count * sizeof *v);
+        memcpy(v + count, priorities + i, count * sizeof *v);
+        CALL(PrioritizeTexturesv, count, v);
+    }
 }
 
 void APIENTRY glPixelStorei(GLenum name, GLint v)

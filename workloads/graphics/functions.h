@@ -1,14 +1,26 @@
 /* Functions of the library's modules that others call. */
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
+/* Functions of queries.def as this process executes them: the entry points call through a context's table (entry.c). */
+#define QUERY(result, name, parameters, arguments) GLAPI result APIENTRY gl##name parameters __asm__("local_" #name);
+#include "queries.def"
+
 void gl_error(struct context *gl, GLenum error);
 void clamp4(float *out, const float *in);
+
+/* Numbers of values that a query writes; 0 if it fails. */
+int variable_values(struct context *gl, GLenum name);
+int map_query_values(struct context *gl, GLenum target, GLenum query);
+int pixel_map_values(const struct context *gl, GLenum map);
+/* Whether a variable is kept where the program runs. */
+int is_client_variable(GLenum name);
 
 /* values.c: numbers of values that an array argument has; 0 for a name that the command refuses. */
 int material_values(GLenum name);
 int light_values(GLenum name);
 int light_model_values(GLenum name);
 int map_values(GLenum target);
+int map_order(GLint order);
 int list_name_size(GLenum type);
 
 /* matrix.c */
@@ -26,6 +38,7 @@ extern int use_special_paths;
 /* vertex.c */
 void push_vertex(struct context *gl, const struct vertex_in *in);
 void flush_vertices(struct context *gl);
+void draw_assembled(struct context *gl, GLenum primitive, int parity, int n);
 void transform_one(struct context *gl, const float *pos, struct vertex *out);
 
 /* clip.c: primitives of vertices as the paths made them */
@@ -38,7 +51,8 @@ void report_select(struct context *gl, const struct vertex *v);
 void report_feedback(struct context *gl, GLenum token, int count, const struct vertex *const *v);
 void report_token(struct context *gl, GLenum token);
 
-/* rasterizers */
+/* rasterizers: the software one, and a device that takes everything and draws nothing */
+extern const struct rasterizer software_rasterizer, null_rasterizer;
 void raster_triangle(struct context *gl, const struct vertex *a, const struct vertex *b, const struct vertex *c,
     const float *flat, float offset);
 void raster_line(struct context *gl, const struct vertex *a, const struct vertex *b, const float *flat, float offset);
@@ -62,6 +76,7 @@ const void *image_row(const struct pixel_store *p, const void *base, int width, 
 int format_components(GLenum format);
 int type_size(GLenum type);
 int check_format(struct context *gl, GLenum format, GLenum type);
+void swap_bytes(uint8_t *bytes, size_t count, int size);
 size_t packed_size(int width, int height, GLenum format, GLenum type);
 void pack_image(const struct pixel_store *p, int width, int height, GLenum format, GLenum type, const void *from, void *to);
 void transfer_rgba(struct context *gl, int width, float (*rgba)[4]);
@@ -70,6 +85,10 @@ void pack_rgba(struct context *gl, int width, GLenum format, GLenum type, float 
 const void *bits_row(const struct pixel_store *p, const void *base, int width, int y);
 int bit_of(const struct pixel_store *p, const uint8_t *row, int x);
 extern const struct pixel_store tight_store;
+
+/* context.c: memory that counts towards a context's limit; null beyond it. Bytes are as realloc leaves them. */
+void *gl_allocate(struct context *gl, void *old, size_t bytes);
+void gl_release(struct context *gl, void *old);
 
 /* lists.c */
 void free_lists(struct context *gl);

@@ -33,7 +33,7 @@ static int computed(struct context *gl, GLenum name, double *v)
     case GL_MODELVIEW_STACK_DEPTH: *v = gl->modelview.depth + 1; return 1;
     case GL_PROJECTION_STACK_DEPTH: *v = gl->projection.depth + 1; return 1;
     case GL_TEXTURE_STACK_DEPTH: *v = gl->texture_stack.depth + 1; return 1;
-    case GL_DOUBLEBUFFER: *v = gl->fb->color[1] != NULL; return 1;
+    case GL_DOUBLEBUFFER: *v = gl->fb->is_double; return 1;
     default: return 0;
     }
 }
@@ -74,6 +74,21 @@ static int answer(struct context *gl, GLenum name, struct answer *a)
     a->v[0] = glIsEnabled(name);
     a->count = 1;
     return gl->error == before;
+}
+
+int variable_values(struct context *gl, GLenum name)
+{
+    struct answer a;
+    return answer(gl, name, &a) ? a.count : 0;
+}
+
+int is_client_variable(GLenum name)
+{
+    size_t from = offsetof(struct context, client), to = from + sizeof(struct client_group);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (variables[i].name == name) return variables[i].offset >= from && variables[i].offset < to;
+    return name == GL_VERTEX_ARRAY || name == GL_NORMAL_ARRAY || name == GL_COLOR_ARRAY || name == GL_INDEX_ARRAY
+        || name == GL_TEXTURE_COORD_ARRAY || name == GL_EDGE_FLAG_ARRAY;
 }
 
 static GLint to_int(double v, int is_normalized)
@@ -232,6 +247,11 @@ void APIENTRY glGetClipPlane(GLenum plane, GLdouble *out)
 {
     if (plane < GL_CLIP_PLANE0 || plane >= GL_CLIP_PLANE0 + PLANES) gl_error(current, GL_INVALID_ENUM);
     else memcpy(out, current->s.transform.plane[plane - GL_CLIP_PLANE0], 4 * sizeof *out);
+}
+
+int pixel_map_values(const struct context *gl, GLenum map)
+{
+    return map < GL_PIXEL_MAP_I_TO_I || map > GL_PIXEL_MAP_A_TO_A ? 0 : gl->map_size[map - GL_PIXEL_MAP_I_TO_I];
 }
 
 #define GET_PIXEL_MAP(suffix, T, convert) \

@@ -73,7 +73,7 @@ size_t packed_size(int width, int height, GLenum format, GLenum type)
     return width > 0 && height > 0 ? row_bytes(&tight_store, width, format, type) * height : 0;
 }
 
-static void swap_bytes(uint8_t *bytes, size_t count, int size)
+void swap_bytes(uint8_t *bytes, size_t count, int size)
 {
     for (; count > 0; count--, bytes += size)
         for (int i = 0; i < size / 2; i++) {

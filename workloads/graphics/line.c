@@ -80,7 +80,7 @@ static void draw_smooth_line(struct context *gl, const struct along *s, const st
 {
     float ax = a->win[0], ay = a->win[1], dx = b->win[0] - ax, dy = b->win[1] - ay, length = sqrtf(dx * dx + dy * dy);
     if (length == 0) return;
-    float half = gl->s.line.width * 0.5f;
+    float half = fminf(gl->s.line.width, MOST_WIDTH) * 0.5f;
     dx /= length, dy /= length;
     float reach = half + 1;
     int y0 = (int)floorf(fminf(ay, b->win[1]) - reach), y1 = (int)floorf(fmaxf(ay, b->win[1]) + reach);
@@ -89,6 +89,9 @@ static void draw_smooth_line(struct context *gl, const struct along *s, const st
     if (x1 >= gl->box[2]) x1 = gl->box[2] - 1;
     if (y0 < gl->box[1]) y0 = gl->box[1];
     if (y1 >= gl->box[3]) y1 = gl->box[3] - 1;
+    if (x1 < x0 || y1 < y0) return;
+    gl->work += (uint64_t)(x1 - x0 + 1) * (y1 - y0 + 1);
+    if (gl->work > gl->most_work) return;
     struct span *span = &gl->span;
     for (int y = y0; y <= y1; y++)
         for (int x = x0; x <= x1; x++) {
@@ -133,9 +136,8 @@ void raster_line(struct context *gl, const struct vertex *a, const struct vertex
         draw_smooth_line(gl, &s, a, b);
         return;
     }
-    int width = (int)(gl->s.line.width + 0.5f);
+    int width = (int)(fminf(gl->s.line.width, MOST_WIDTH) + 0.5f);
     if (width < 1) width = 1;
-    if (width > MOST_WIDTH) width = MOST_WIDTH;
     float dx = ends[1][0] - ends[0][0], dy = ends[1][1] - ends[0][1];
     int is_steep = fabsf(dy) > fabsf(dx), axis = is_steep;
     float from = ends[0][axis], to = ends[1][axis], start = ends[0][!axis], length = to - from;
@@ -145,6 +147,8 @@ void raster_line(struct context *gl, const struct vertex *a, const struct vertex
     if (is_in_diamond(ends[0])) first = (int)floorf(from);
     if (is_in_diamond(ends[1])) end = (int)floorf(to);
     float slope = (is_steep ? dx : dy) / length;
+    gl->work += abs(end - first);
+    if (gl->work > gl->most_work) return;
     for (int major = first; major != end; major += step) {
         if (stippled_out(gl)) continue;
         float t = (major + 0.5f - from) / length;
@@ -158,10 +162,9 @@ void raster_point(struct context *gl, const struct vertex *v, const float *flat,
     if (!is_drawable(v->win)) return;
     set_along(gl, &s, v, v, flat, offset);
     struct span *span = &gl->span;
-    float x = v->win[0], y = v->win[1], size = gl->s.point.size;
+    float x = v->win[0], y = v->win[1], size = fminf(gl->s.point.size, MOST_WIDTH);
     int is_smooth = ON(POINT_SMOOTH), width = (int)(size + 0.5f);
     if (width < 1) width = 1;
-    if (width > MOST_WIDTH) width = MOST_WIDTH;
     float radius = size * 0.5f;
     int x0 = is_smooth ? (int)floorf(x - radius) : (int)floorf(x - (width - 1) * 0.5f), x1 = is_smooth ? (int)floorf(x + radius) : x0 + width - 1;
     int y0 = is_smooth ? (int)floorf(y - radius) : (int)floorf(y - (width - 1) * 0.5f), y1 = is_smooth ? (int)floorf(y + radius) : y0 + width - 1;

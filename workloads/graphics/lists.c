@@ -21,7 +21,7 @@ static void *record(struct context *gl, enum opcode opcode, size_t bytes)
     size_t words = 1 + (bytes + 7) / 8;
     if (l->used + words > l->capacity) {
         size_t capacity = 2 * l->capacity + words + 64;
-        uint64_t *grown = realloc(l->words, capacity * sizeof *grown);
+        uint64_t *grown = gl_allocate(gl, l->words, capacity * sizeof *grown);
         if (!grown) {
             gl_error(gl, GL_OUT_OF_MEMORY);
             return NULL;
@@ -39,7 +39,7 @@ static void *record(struct context *gl, enum opcode opcode, size_t bytes)
     if (gl->list_mode == GL_COMPILE_AND_EXECUTE) gl->direct->name CTX_A arguments
 
 /* Recorders. */
-#define COMMAND(name, allowed, parameters, arguments, fields, assign, recorded) \
+#define COMMAND(name, allowed, opcode, side, parameters, arguments, fields, assign, recorded) \
     struct recorded_##name { fields }; \
     static void record_##name CTX_P parameters \
     { \
@@ -47,7 +47,7 @@ static void *record(struct context *gl, enum opcode opcode, size_t bytes)
         if (p) { assign } \
         EXECUTE(name, arguments); \
     }
-#define ARRAY(name, allowed, parameters, arguments, fields, assign, recorded, type, count) \
+#define ARRAY(name, allowed, opcode, side, parameters, arguments, fields, assign, recorded, type, count) \
     struct recorded_##name { fields long length; }; \
     static void record_##name CTX_P parameters \
     { \
@@ -59,7 +59,7 @@ static void *record(struct context *gl, enum opcode opcode, size_t bytes)
         } \
         EXECUTE(name, arguments); \
     }
-#define IMAGE(name, allowed, parameters, arguments, fields, assign, recorded, width, height, format, type) \
+#define IMAGE(name, allowed, opcode, side, parameters, arguments, fields, assign, recorded, width, height, format, type, gaps) \
     struct recorded_##name { fields long has_image; }; \
     static void record_##name CTX_P parameters \
     { \
@@ -74,21 +74,21 @@ static void *record(struct context *gl, enum opcode opcode, size_t bytes)
 #include "expand.h"
 
 /* Players. Images were unpacked when they were recorded, so that the present layout does not matter. */
-#define COMMAND(name, allowed, parameters, arguments, fields, assign, recorded) \
+#define COMMAND(name, allowed, opcode, side, parameters, arguments, fields, assign, recorded) \
     static void play_##name(struct context *gl, const void *at) \
     { \
         const struct recorded_##name *p = at; \
         (void)p; \
         gl->direct->name CTX_A recorded; \
     }
-#define ARRAY(name, allowed, parameters, arguments, fields, assign, recorded, ...) \
+#define ARRAY(name, allowed, opcode, side, parameters, arguments, fields, assign, recorded, ...) \
     static void play_##name(struct context *gl, const void *at) \
     { \
         const struct recorded_##name *p = at; \
         const void *data = p + 1; \
         gl->direct->name CTX_A recorded; \
     }
-#define IMAGE(name, allowed, parameters, arguments, fields, assign, recorded, ...) \
+#define IMAGE(name, allowed, opcode, side, parameters, arguments, fields, assign, recorded, ...) \
     static void play_##name(struct context *gl, const void *at) \
     { \
         const struct recorded_##name *p = at; \
@@ -119,24 +119,32 @@ static struct list *find(struct context *gl, GLuint name)
     return name && name < gl->list_capacity ? gl->lists[name] : NULL;
 }
 
-static void free_list(struct list *l)
+static void free_list(struct context *gl, struct list *l)
 {
-    if (l) free(l->words);
-    free(l);
+    if (l) gl_release(gl, l->words);
+    gl_release(gl, l);
 }
 
 void free_lists(struct context *gl)
 {
-    for (GLuint i = 0; i < gl->list_capacity; i++) free_list(gl->lists[i]);
-    free(gl->lists);
-    free_list(gl->recording);
+    for (GLuint i = 0; i < gl->list_capacity; i++) free_list(gl, gl->lists[i]);
+    gl_release(gl, gl->lists);
+    free_list(gl, gl->recording);
+}
+
+static struct list *new_list(struct context *gl)
+{
+    struct list *l = gl_allocate(gl, NULL, sizeof *l);
+    if (l) memset(l, 0, sizeof *l);
+    else gl_error(gl, GL_OUT_OF_MEMORY);
+    return l;
 }
 
 static int reserve(struct context *gl, GLuint name)
 {
     if (name < gl->list_capacity) return 1;
     GLuint capacity = name + name / 2 + 64;
-    struct list **grown = name < MOST_LISTS ? realloc(gl->lists, capacity * sizeof *grown) : NULL;
+    struct list **grown = name < MOST_LISTS ? gl_allocate(gl, gl->lists, capacity * sizeof *grown) : NULL;
     if (!grown) {
         gl_error(gl, GL_OUT_OF_MEMORY);
         return 0;
@@ -150,6 +158,8 @@ void exec_CallList(struct context *gl, GLuint name)
 {
     struct list *l = find(gl, name);
     if (!l || gl->list_depth == LIST_NESTING) return;
+    gl->work += 4 * l->used + 16;                      /* in pixels that take as long */
+    if (gl->work > gl->most_work) return;
     gl->list_depth++;
     for (size_t at = 0; at < l->used;) {
         struct head head;
@@ -194,7 +204,7 @@ void APIENTRY glNewList(GLuint name, GLenum mode)
     if (name == 0) gl_error(gl, GL_INVALID_VALUE);
     else if (mode != GL_COMPILE && mode != GL_COMPILE_AND_EXECUTE) gl_error(gl, GL_INVALID_ENUM);
     else if (gl->recording || gl->inside) gl_error(gl, GL_INVALID_OPERATION);
-    else if (reserve(gl, name) && (gl->recording = calloc(1, sizeof *gl->recording))) {
+    else if (reserve(gl, name) && (gl->recording = new_list(gl))) {
         gl->recording_name = name;
         gl->list_mode = mode;
         gl->dispatch = &recorders;
@@ -208,7 +218,7 @@ void APIENTRY glEndList(void)
         gl_error(gl, GL_INVALID_OPERATION);
         return;
     }
-    free_list(gl->lists[gl->recording_name]);
+    free_list(gl, gl->lists[gl->recording_name]);
     gl->lists[gl->recording_name] = gl->recording;
     gl->recording = NULL;
     gl->dispatch = gl->direct;
@@ -217,15 +227,16 @@ void APIENTRY glEndList(void)
 GLuint APIENTRY glGenLists(GLsizei range)
 {
     struct context *gl = current;
-    if (range < 0 || gl->inside) gl_error(gl, range < 0 ? GL_INVALID_VALUE : GL_INVALID_OPERATION);
-    if (range <= 0 || gl->inside) return 0;
+    GLenum error = range < 0 ? GL_INVALID_VALUE : gl->inside ? GL_INVALID_OPERATION : range >= MOST_LISTS ? GL_OUT_OF_MEMORY : GL_NO_ERROR;
+    if (error) gl_error(gl, error);
+    if (error || range == 0) return 0;
     GLuint first = 1, free_names = 0;
     for (GLuint name = 1; free_names < (GLuint)range; name++) {
         if (find(gl, name)) free_names = 0, first = name + 1;
         else free_names++;
     }
     if (!reserve(gl, first + range - 1)) return 0;
-    for (GLuint i = 0; i < (GLuint)range; i++) gl->lists[first + i] = calloc(1, sizeof(struct list));
+    for (GLuint i = 0; i < (GLuint)range; i++) gl->lists[first + i] = new_list(gl);
     return first;
 }
 
@@ -234,7 +245,7 @@ void APIENTRY glDeleteLists(GLuint list, GLsizei range)
     struct context *gl = current;
     if (range < 0) gl_error(gl, GL_INVALID_VALUE);
     for (GLsizei i = 0; i < range && list + i < gl->list_capacity; i++) {
-        free_list(gl->lists[list + i]);
+        free_list(gl, gl->lists[list + i]);
         gl->lists[list + i] = NULL;
     }
 }

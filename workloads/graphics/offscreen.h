@@ -10,4 +10,6 @@ void offscreen_destroy(struct offscreen *o);
 void offscreen_use_special_paths(int use);
 /* The mask of conditions that the last validation found; -1 if the generic path is the only one. */
 int offscreen_conditions(void);
+/* Primitives of the current context, which must be one of this process, are not rasterized: for measurements. */
+void offscreen_draw_nothing(void);
 #endif

@@ -93,7 +93,8 @@ static void zoomed(float origin, float zoom, int i, int *from, int *to)
         float t = a;
         a = b, b = t;
     }
-    *from = (int)ceilf(fmaxf(a, -1) - 0.5f), *to = (int)ceilf(fminf(b, 4 * MAX_SIZE) - 0.5f);
+    /* fmaxf and fminf let no number through that is none */
+    *from = (int)ceilf(fminf(fmaxf(a, -1), 4 * MAX_SIZE) - 0.5f), *to = (int)ceilf(fmaxf(fminf(b, 4 * MAX_SIZE), -1) - 0.5f);
 }
 
 /* Draws a row of colours or depths, zoomed, at the raster position. */
@@ -104,8 +105,11 @@ static void draw_row(struct context *gl, GLenum format, int width, int row, floa
     int y0, y1, x0, x1;
     zoomed(c->raster_position[1], zoom[1], row, &y0, &y1);
     struct span *span = &gl->span;
+    if (y0 < gl->box[1]) y0 = gl->box[1];
+    if (y1 > gl->box[3]) y1 = gl->box[3];
     for (int y = y0; y < y1; y++) {
-        if (y < gl->box[1] || y >= gl->box[3]) continue;
+        gl->work += width;
+        if (gl->work > gl->most_work) return;
         span->n = 0, span->y = y, span->has_coverage = 0, span->no_texture = 0;
         int start = 0, step = zoom[0] < 0 ? -1 : 1, first = step < 0 ? width - 1 : 0;
         for (int i = 0, column = first; i < width; i++, column += step) {
@@ -114,8 +118,9 @@ static void draw_row(struct context *gl, GLenum format, int width, int row, floa
                 write_stencil(gl, x0, x1, y, y + 1, values[column][0]);
                 continue;
             }
+            if (x0 < gl->box[0]) x0 = gl->box[0];
+            if (x1 > gl->box[2]) x1 = gl->box[2];
             for (int x = x0; x < x1; x++) {
-                if (x < gl->box[0] || x >= gl->box[2]) continue;
                 if (span->n == 0) start = x;
                 int at = span->n++;
                 int is_depth = format == GL_DEPTH_COMPONENT;
@@ -148,7 +153,7 @@ void exec_DrawPixels(struct context *gl, GLsizei width, GLsizei height, GLenum f
         gl_error(gl, GL_INVALID_VALUE);
         return;
     }
-    if (!check_format(gl, format, type) || !can_draw(gl)) return;
+    if (!check_format(gl, format, type) || !can_draw(gl) || !v) return;
     float(*row)[4] = malloc((size_t)(width + 1) * sizeof *row);
     for (int y = 0; y < height && row; y++) {
         unpack_rgba(gl, width, format, type, image_row(&gl->client.unpack, v, width, format, type, y), row);
@@ -173,8 +178,11 @@ void exec_CopyPixels(struct context *gl, GLint x, GLint y, GLsizei width, GLsize
     if (!can_draw(gl)) return;
     GLenum format = type == GL_COLOR ? GL_RGBA : type == GL_DEPTH ? GL_DEPTH_COMPONENT : GL_STENCIL_INDEX;
     /* all is read before anything is drawn: source and destination may overlap */
-    float(*rows)[4] = malloc((size_t)(width + 1) * (height + 1) * sizeof *rows);
-    for (int j = 0; j < height && rows; j++) {
+    int has_room = width <= 4 * MAX_SIZE && height <= 4 * MAX_SIZE;
+    float(*rows)[4] = has_room ? gl_allocate(gl, NULL, (size_t)(width + 1) * (height + 1) * sizeof *rows) : NULL;
+    if (!rows) gl_error(gl, GL_OUT_OF_MEMORY);
+    gl->work += rows ? (uint64_t)width * height : 0;
+    for (int j = 0; j < height && rows && gl->work <= gl->most_work; j++) {
         float(*row)[4] = rows + (size_t)j * width;
         if (type == GL_COLOR) {
             read_rgba(gl, x, y + j, width, row);
@@ -185,7 +193,7 @@ void exec_CopyPixels(struct context *gl, GLint x, GLint y, GLsizei width, GLsize
         transfer_other(gl, format, width, row);
     }
     for (int j = 0; j < height && rows; j++) draw_row(gl, format, width, j, rows + (size_t)j * width);
-    free(rows);
+    gl_release(gl, rows);
 }
 
 void exec_Bitmap(struct context *gl, GLsizei width, GLsizei height, GLfloat x_origin, GLfloat y_origin, GLfloat x_move, GLfloat y_move,
@@ -255,6 +263,10 @@ void APIENTRY glGetTexImage(GLenum target, GLint level, GLenum format, GLenum ty
         return;
     }
     if (!check_format(gl, format, type)) return;
+    if (format == GL_COLOR_INDEX || format == GL_STENCIL_INDEX || format == GL_DEPTH_COMPONENT) {
+        gl_error(gl, GL_INVALID_ENUM);
+        return;
+    }
     const struct texture_image *image = &t->level[level];
     float(*row)[4] = malloc((size_t)(image->width + 1) * sizeof *row);
     for (int y = 0; y < image->height && row && image->texels; y++) {
@@ -268,6 +280,7 @@ void APIENTRY glGetTexImage(GLenum target, GLint level, GLenum format, GLenum ty
 
 void exec_PolygonStipple(struct context *gl, const void *v)
 {
+    if (!v) return;
     for (int y = 0; y < 32; y++) {
         const uint8_t *row = bits_row(&gl->client.unpack, v, 32, y);
         uint32_t bits = 0;

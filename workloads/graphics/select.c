@@ -115,8 +115,12 @@ GLint APIENTRY glRenderMode(GLenum mode)
     if (gl->render_mode == GL_SELECT) {
         finish_hit(gl);
         result = gl->select_overflow ? -1 : gl->hits;
+        gl->reported = gl->select_count;
     } else if (gl->render_mode == GL_FEEDBACK) {
         result = gl->feedback_overflow ? -1 : gl->feedback_count;
+        gl->reported = gl->feedback_count;
+    } else {
+        gl->reported = 0;
     }
     gl->select_count = gl->hits = gl->feedback_count = gl->name_depth = 0;
     gl->select_overflow = gl->feedback_overflow = gl->hit = GL_FALSE;

@@ -162,6 +162,7 @@ static int clip_span(const struct context *gl, struct span *span)
 void draw_span(struct context *gl, struct span *span)
 {
     if (!clip_span(gl, span)) return;
+    gl->work += span->n;
     int early = !ON(ALPHA_TEST), tests = ON(STENCIL_TEST) || ON(DEPTH_TEST);
     if (early && tests) stencil_depth_stage(gl, span);
     if (gl->active_texture && !span->no_texture) texture_span(gl, span);
@@ -175,6 +176,23 @@ void draw_span(struct context *gl, struct span *span)
     if (gl->target) color_stage(gl, span, gl->target);
     if (gl->second) color_stage(gl, span, gl->second);
 }
+
+const struct rasterizer software_rasterizer = { raster_triangle, raster_line, raster_point, NULL };
+
+static void no_triangle(struct context *gl, const struct vertex *a, const struct vertex *b, const struct vertex *c, const float *flat,
+    float offset)
+{
+    (void)gl, (void)a, (void)b, (void)c, (void)flat, (void)offset;
+}
+static void no_line(struct context *gl, const struct vertex *a, const struct vertex *b, const float *flat, float offset)
+{
+    (void)gl, (void)a, (void)b, (void)flat, (void)offset;
+}
+static void no_point(struct context *gl, const struct vertex *v, const float *flat, float offset)
+{
+    (void)gl, (void)v, (void)flat, (void)offset;
+}
+const struct rasterizer null_rasterizer = { no_triangle, no_line, no_point, NULL };
 
 /* The rectangle of pixels that may change, the buffers that are drawn to, and whether spans have no stage but depth and colour. */
 void validate_raster(struct context *gl)

@@ -1,9 +1,12 @@
 /* Texture objects and images. Texels are kept as four bytes; the base format says which of them the environment uses. */
-#include "context.h"
+#include "paths.h"
 
-static struct texture *new_texture(GLuint name, GLenum target)
+/* Null if memory is short. */
+static struct texture *new_texture(struct context *gl, GLuint name, GLenum target)
 {
-    struct texture *t = calloc(1, sizeof *t);
+    struct texture *t = gl_allocate(gl, NULL, sizeof *t);
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t);
     t->name = name, t->target = target;
     t->min_filter = GL_NEAREST_MIPMAP_LINEAR, t->mag_filter = GL_LINEAR;
     t->wrap_s = t->wrap_t = GL_REPEAT;
@@ -11,23 +14,23 @@ static struct texture *new_texture(GLuint name, GLenum target)
     return t;
 }
 
-static void free_texture(struct texture *t)
+static void free_texture(struct context *gl, struct texture *t)
 {
     if (!t) return;
-    for (int i = 0; i < LEVELS; i++) free(t->level[i].texels);
-    free(t);
+    for (int i = 0; i < LEVELS; i++) gl_release(gl, t->level[i].texels);
+    gl_release(gl, t);
 }
 
 void init_textures(struct context *gl)
 {
-    for (int i = 0; i < 2; i++) gl->bound[i] = gl->default_texture[i] = new_texture(0, i ? GL_TEXTURE_2D : GL_TEXTURE_1D);
+    for (int i = 0; i < 2; i++) gl->bound[i] = gl->default_texture[i] = new_texture(gl, 0, i ? GL_TEXTURE_2D : GL_TEXTURE_1D);
 }
 
 void free_textures(struct context *gl)
 {
-    for (int i = 0; i < 2; i++) free_texture(gl->default_texture[i]);
-    for (int i = 0; i < gl->texture_capacity; i++) free_texture(gl->textures[i]);
-    free(gl->textures);
+    for (int i = 0; i < 2; i++) free_texture(gl, gl->default_texture[i]);
+    for (int i = 0; i < gl->texture_capacity; i++) free_texture(gl, gl->textures[i]);
+    gl_release(gl, gl->textures);
 }
 
 struct texture *texture_of(struct context *gl, GLenum target)
@@ -43,15 +46,18 @@ static struct texture *find(struct context *gl, GLuint name)
 
 enum { MOST_NAMES = 1 << 20 };
 
+/* Null if memory is short. */
 static struct texture *create(struct context *gl, GLuint name, GLenum target)
 {
     if (name >= (GLuint)gl->texture_capacity) {
         int capacity = name + 64;
-        gl->textures = realloc(gl->textures, capacity * sizeof *gl->textures);
+        struct texture **grown = gl_allocate(gl, gl->textures, capacity * sizeof *grown);
+        if (!grown) return NULL;
+        gl->textures = grown;
         memset(gl->textures + gl->texture_capacity, 0, (capacity - gl->texture_capacity) * sizeof *gl->textures);
         gl->texture_capacity = capacity;
     }
-    return gl->textures[name] = new_texture(name, target);
+    return gl->textures[name] = new_texture(gl, name, target);
 }
 
 void exec_BindTexture(struct context *gl, GLenum target, GLuint name)
@@ -67,6 +73,10 @@ void exec_BindTexture(struct context *gl, GLenum target, GLuint name)
     }
     struct texture *t = name ? find(gl, name) : gl->default_texture[dimension];
     if (!t) t = create(gl, name, target);
+    if (!t) {
+        gl_error(gl, GL_OUT_OF_MEMORY);
+        return;
+    }
     if (!t->target) t->target = target;
     if (t->target != target) {
         gl_error(gl, GL_INVALID_OPERATION);
@@ -102,7 +112,10 @@ void APIENTRY glGenTextures(GLsizei n, GLuint *names)
     GLuint name = 1;
     for (int i = 0; i < n; i++) {
         while (find(gl, name)) name++;
-        create(gl, name, 0);
+        if (name >= MOST_NAMES || !create(gl, name, 0)) {
+            gl_error(gl, GL_OUT_OF_MEMORY);
+            return;
+        }
         names[i] = name++;
     }
 }
@@ -117,7 +130,7 @@ void APIENTRY glDeleteTextures(GLsizei n, const GLuint *names)
         for (int k = 0; k < 2; k++)
             if (gl->bound[k] == t) exec_BindTexture(gl, k ? GL_TEXTURE_2D : GL_TEXTURE_1D, 0);
         gl->textures[names[i]] = NULL;
-        free_texture(t);
+        free_texture(gl, t);
         gl->active_texture = NULL;
         gl->dirty |= DIRTY_ALL;
     }
@@ -140,10 +153,19 @@ GLboolean APIENTRY glAreTexturesResident(GLsizei n, const GLuint *names, GLboole
     return GL_TRUE;
 }
 
-void exec_PrioritizeTexture(struct context *gl, GLuint name, GLfloat priority)
+/* v: names, then priorities, whose bits are those of floating-point numbers. */
+void exec_PrioritizeTexturesv(struct context *gl, GLsizei n, const GLuint *v)
 {
-    struct texture *t = find(gl, name);
-    if (t) t->priority = priority < 0 ? 0 : priority > 1 ? 1 : priority;
+    if (n < 0 || n > MOST_PRIORITIES) {
+        gl_error(gl, GL_INVALID_VALUE);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        struct texture *t = find(gl, v[i]);
+        float priority;
+        memcpy(&priority, v + n + i, sizeof priority);
+        if (t) t->priority = clamp01(priority);
+    }
 }
 
 int base_format(GLint internal)
@@ -172,8 +194,12 @@ void complete_texture(struct texture *t)
     int width = base->width, height = base->height, level = 0;
     while (width > 1 || height > 1) {
         width = width > 1 ? width / 2 : 1, height = height > 1 ? height / 2 : 1;
-        const struct texture_image *next = &t->level[++level];
-        if (level >= LEVELS || !next->texels || next->width != width || next->height != height || next->format != base->format) {
+        if (++level >= LEVELS) {
+            t->last_level = -1;
+            return;
+        }
+        const struct texture_image *next = &t->level[level];
+        if (!next->texels || next->width != width || next->height != height || next->format != base->format) {
             t->last_level = -1;
             return;
         }
@@ -209,14 +235,16 @@ static struct texture_image *define(struct context *gl, GLenum target, GLint lev
     GLint border)
 {
     struct texture_image *image = &texture_of(gl, target)->level[level];
-    free(image->texels);
+    gl_release(gl, image->texels);
     memset(image, 0, sizeof *image);
     gl->dirty |= DIRTY_ALL;
     int down = target == GL_TEXTURE_1D ? 0 : border;
     image->width = width - 2 * border, image->height = height - 2 * down, image->border = border;
     image->format = base_format(internal), image->internal = internal;
     if (image->width <= 0 || image->height <= 0) return NULL;
-    image->texels = calloc((size_t)image->width * image->height, 4);
+    size_t bytes = (size_t)image->width * image->height * 4;
+    image->texels = gl_allocate(gl, NULL, bytes);
+    if (image->texels) memset(image->texels, 0, bytes);
     if (!image->texels) gl_error(gl, GL_OUT_OF_MEMORY);
     return image->texels ? image : NULL;
 }

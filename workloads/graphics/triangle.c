@@ -5,6 +5,9 @@
 
 enum { ONE = 1 << SUBPIXEL_BITS, Z = 0, W = 1, COLOR = 2, COORD = 6, FOG = 9, ATTRIBUTES = 10 };
 
+/* No drawable reaches as far, in subpixels, and products of such coordinates do not overflow. */
+static const int64_t FARTHEST = 1 << 30;
+
 /* An attribute's value at the first vertex, and its change by pixel. */
 struct slope { float start, dx, dy; };
 
@@ -203,8 +206,6 @@ void raster_triangle(struct context *gl, const struct vertex *a, const struct ve
 {
     int64_t x[3] = { subpixels(a->win[0]), subpixels(b->win[0]), subpixels(c->win[0]) };
     int64_t y[3] = { subpixels(a->win[1]), subpixels(b->win[1]), subpixels(c->win[1]) };
-    int64_t area = (x[1] - x[0]) * (y[2] - y[0]) - (x[2] - x[0]) * (y[1] - y[0]);
-    if (area == 0) return;
     int64_t low = y[0], high = y[0];
     int64_t west = x[0], east = x[0];
     for (int i = 1; i < 3; i++) {
@@ -213,6 +214,9 @@ void raster_triangle(struct context *gl, const struct vertex *a, const struct ve
         if (x[i] < west) west = x[i];
         if (x[i] > east) east = x[i];
     }
+    if (low < -FARTHEST || high > FARTHEST || west < -FARTHEST || east > FARTHEST) return;
+    int64_t area = (x[1] - x[0]) * (y[2] - y[0]) - (x[2] - x[0]) * (y[1] - y[0]);
+    if (area == 0) return;
     const int *box = gl->polygon_box;
     /* pixels whose centres are between the extremes */
     int64_t first = (low + ONE / 2 - 1) >> SUBPIXEL_BITS, last = (high - ONE / 2) >> SUBPIXEL_BITS;
@@ -222,6 +226,8 @@ void raster_triangle(struct context *gl, const struct vertex *a, const struct ve
     if (from < box[0]) from = box[0];
     if (to > box[2] - 1) to = box[2] - 1;
     if (first > last || from > to) return;
+    gl->work += (uint64_t)(last - first + 1) * (to - from + 1);
+    if (gl->work > gl->most_work) return;
     int second = area > 0 ? 1 : 2, third = 3 - second;
     struct side side[3] = { side_of(x[0], y[0], x[second], y[second]), side_of(x[second], y[second], x[third], y[third]),
         side_of(x[third], y[third], x[0], y[0]) };

@@ -30,6 +30,7 @@ static const float *shine_table(struct context *gl, float exponent)
     for (int i = 0; i < gl->shine_used; i++)
         if (gl->shine_exponent[i] == exponent) return gl->shine[i];
     int slot = gl->shine_used < SHINE_TABLES ? gl->shine_used++ : gl->shine_next++ % SHINE_TABLES;
+    gl->work += SHINE_STEPS;
     gl->shine_exponent[slot] = exponent;
     for (int i = 0; i <= SHINE_STEPS; i++) {
         double power = exponent == 0 ? 1 : pow(i / (double)SHINE_STEPS, exponent);

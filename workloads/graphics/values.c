@@ -41,6 +41,8 @@ int map_values(GLenum target)
     return 0;
 }
 
+int map_order(GLint order) { return order > 0 && order <= MAX_ORDER ? order : 0; }
+
 int list_name_size(GLenum type)
 {
     return type == GL_2_BYTES ? 2 : type == GL_3_BYTES ? 3 : type == GL_4_BYTES ? 4 : type == GL_DOUBLE ? 0 : type_size(type);

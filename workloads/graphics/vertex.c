@@ -7,6 +7,7 @@ void exec_Begin(struct context *gl, GLenum mode)
         gl_error(gl, GL_INVALID_ENUM);
         return;
     }
+    if (gl->work > gl->most_work) return;
     if (gl->dirty) validate(gl);
     gl->primitive = mode;
     gl->inside = 1;
@@ -79,11 +80,43 @@ static int assemble_fan(struct context *gl, struct vertex *v, int n, int is_end)
     return i;
 }
 
+/* How far assemble goes, for vertices that were drawn all at once; not for primitives that keep their first vertex. */
+static int assembled(struct context *gl, int n)
+{
+    int i = 0;
+    switch (gl->primitive) {
+    case GL_POINTS: return n;
+    case GL_LINES: return n & ~1;
+    case GL_LINE_STRIP: return n > 1 ? n - 1 : 0;
+    case GL_TRIANGLES: return n - n % 3;
+    case GL_TRIANGLE_STRIP:
+        i = n > 2 ? n - 2 : 0;
+        gl->parity ^= i & 1;
+        return i;
+    case GL_QUADS: return n & ~3;
+    case GL_QUAD_STRIP: return n > 3 ? (n - 2) & ~1 : 0;
+    default: return n;
+    }
+}
+
+/* Draws primitives of vertices that need no clipping: the device's part of what draw_vertices of a rasterizer sends. */
+void draw_assembled(struct context *gl, GLenum primitive, int parity, int n)
+{
+    gl->primitive = primitive, gl->parity = parity;
+    assemble(gl, gl->out, n);
+}
+
 static void flush(struct context *gl, int is_end)
 {
     gl->path(&gl->d, gl->batch, gl->batch_count, gl->out + gl->kept);
     int n = gl->kept + gl->batch_count;
     int is_fan = gl->primitive == GL_TRIANGLE_FAN || gl->primitive == GL_POLYGON;
+    if (gl->raster->vertices && gl->primitive != GL_LINE_LOOP && !is_fan && gl->raster->vertices(gl, n)) {
+        int from = assembled(gl, n);
+        gl->kept = n - from, gl->batch_count = 0;
+        if (from) memmove(gl->out, gl->out + from, gl->kept * sizeof *gl->out);
+        return;
+    }
     int from = is_fan ? assemble_fan(gl, gl->out, n, is_end) : assemble(gl, gl->out, n);
     gl->kept = n - from;
     gl->batch_count = 0;
@@ -101,8 +134,8 @@ void exec_End(struct context *gl)
     flush(gl, 1);
     if (gl->primitive == GL_LINE_LOOP && gl->has_first && gl->kept) draw_line(gl, &gl->out[0], &gl->first);
     gl->inside = 0;
-    if (gl->dispatch == gl->direct) gl->dispatch = &outside_commands;
-    gl->direct = &outside_commands;
+    if (gl->dispatch == gl->direct) gl->dispatch = gl->outside;
+    gl->direct = gl->outside;
     if (ON(COLOR_MATERIAL)) gl->dirty |= DIRTY_VERTEX;
 }
 

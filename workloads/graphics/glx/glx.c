@@ -1,8 +1,9 @@
 /* GLX on an X server: contexts draw in the client's memory, and the picture is put into the window when buffers are swapped, or a
- * single buffer is flushed. The server needs no GLX. There is one kind of drawable: windows of the default visual, which must be a
+ * single buffer is flushed. The X server needs no GLX. If GL_RENDERING asks for a graphics server (protocol/), that has the pixels and
+ * shows them in the windows. There is one kind of drawable: windows of the default visual, which must be a
  * TrueColor one of 24 bits. */
 #define GLX_GLXEXT_LEGACY
-#include "../context.h"
+#include "../protocol/protocol.h"
 #include <GL/glx.h>
 #include <X11/Xlib.h>
 #include <X11/Xutil.h>
@@ -98,7 +99,12 @@ static GLXContext create(Display *display, int is_double)
     if (!c) return NULL;
     c->gl = make_context(is_double);
     c->display = display, c->is_double = is_double;
-    if (c->gl) c->gl->flush_window = flush_window, c->gl->follow_size = follow_size;
+    if (!c->gl || (connection_is_wanted() && !remote_open(c->gl, is_double))) {
+        free_context(c->gl);
+        free(c);
+        return NULL;
+    }
+    if (!c->gl->remote) c->gl->flush_window = flush_window, c->gl->follow_size = follow_size;
     return c;
 }
 
@@ -164,6 +170,7 @@ EXPORTED void glXDestroyContext(Display *display, GLXContext c)
 {
     (void)display;
     if (c == current_glx) current_glx = NULL;
+    if (c->gl->remote) remote_close(c->gl);
     free_context(c->gl);
     free(c);
 }
@@ -174,6 +181,13 @@ EXPORTED Bool glXMakeCurrent(Display *display, GLXDrawable drawable, GLXContext 
         make_current(NULL, NULL);
         current_glx = NULL;
         return !c && !drawable;
+    }
+    if (c->gl->remote) {
+        XSync(display, False);          /* the server sees the window by a connection of its own */
+        if (!remote_make_current(c->gl, (uint32_t)drawable)) return False;
+        current_glx = c;
+        make_current(c->gl, &c->gl->remote->shell);
+        return True;
     }
     c->surface = surface_of(display, drawable, c->is_double);
     if (!c->surface) return False;
@@ -191,6 +205,7 @@ EXPORTED Bool glXMakeContextCurrent(Display *display, GLXDrawable draw, GLXDrawa
 
 EXPORTED void glXSwapBuffers(Display *display, GLXDrawable drawable)
 {
+    if (connection_is_wanted()) remote_swap(current_glx ? current_glx->gl : NULL, (uint32_t)drawable);
     for (struct surface *s = surfaces; s; s = s->next) {
         if (s->display != display || s->window != drawable) continue;
         if (s->fb->color[1]) memcpy(s->fb->color[0], s->fb->color[1], (size_t)s->fb->width * s->fb->height * 4);
@@ -249,7 +264,7 @@ EXPORTED Bool glXQueryVersion(Display *display, int *major, int *minor)
 EXPORTED Bool glXIsDirect(Display *display, GLXContext c)
 {
     (void)display, (void)c;
-    return True;
+    return !connection_is_wanted() || connection_is_direct();
 }
 
 EXPORTED const char *glXQueryExtensionsString(Display *display, int screen)
@@ -269,10 +284,17 @@ EXPORTED const char *glXQueryServerString(Display *display, int screen, int name
 }
 
 EXPORTED GLXContext glXGetCurrentContext(void) { return current_glx; }
-EXPORTED GLXDrawable glXGetCurrentDrawable(void) { return current_glx && current_glx->surface ? current_glx->surface->window : None; }
+EXPORTED GLXDrawable glXGetCurrentDrawable(void)
+{
+    if (current_glx && current_glx->gl->remote) return current_glx->gl->remote->drawable;
+    return current_glx && current_glx->surface ? current_glx->surface->window : None;
+}
 EXPORTED Display *glXGetCurrentDisplay(void) { return current_glx ? current_glx->display : NULL; }
 EXPORTED void glXWaitGL(void) { glFinish(); }
-EXPORTED void glXWaitX(void) { }
+EXPORTED void glXWaitX(void)
+{
+    if (current_glx && current_glx->gl->remote) XSync(current_glx->display, False);
+}
 EXPORTED void glXSelectEvent(Display *display, GLXDrawable drawable, unsigned long mask) { (void)display, (void)drawable, (void)mask; }
 
 EXPORTED GLXWindow glXCreateWindow(Display *display, GLXFBConfig config, Window window, const int *list)
