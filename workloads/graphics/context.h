@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { LIGHTS = 8, PLANES = 6, SHINE_STEPS = 1024, SHINE_TABLES = 8, LEVELS = 12, MAX_SIZE = 2048, MAX_ORDER = 30, BATCH = 96,
-    MATRIX_DEPTH = 32, ATTRIB_DEPTH = 16, NAME_DEPTH = 64, LIST_NESTING = 64, PIXEL_MAP = 256, SPAN = 256, SUBPIXEL_BITS = 8 };
+    MATRIX_DEPTH = 32, ATTRIB_DEPTH = 16, NAME_DEPTH = 64, LIST_NESTING = 64, PIXEL_MAP = 256, SPAN = 256, SUBPIXEL_BITS = 8, MOST_LANES = 4, RECENT = 256 };
 
 #define ENABLE(name, groups) EN_##name,
 enum enable {
@@ -135,6 +135,7 @@ struct dispatch {
 };
 
 struct derived;
+/* Both arrays have room for a multiple of MOST_LANES, since a path may take that many vertices at once. */
 typedef void vertex_path(const struct derived *, const struct vertex_in *, int count, struct vertex *);
 
 /* All that the vertex paths read; validate.c derives it from state. */
@@ -181,8 +182,10 @@ struct context {
     int mask;                           /* the conditions of the path; -1 if the generic path is the only one */
     int batch_count, kept, parity, has_first;
     struct vertex_in batch[BATCH];
-    struct vertex out[BATCH + 4], first;
-    struct vertex_in raster_in;
+    struct vertex out[BATCH + MOST_LANES], first;
+    /* Of indexed triangles, where in the batch vertices are that were used in it. */
+    struct recent { GLuint index, batch; uint32_t slot; } recent[RECENT];
+    GLuint batch_number;
 
     struct matrix_stack modelview, projection, texture_stack;
     struct attrib_entry *attribs[ATTRIB_DEPTH];

@@ -24,7 +24,6 @@ void sync_color_material(struct context *gl);
 extern int use_special_paths;
 
 /* vertex.c */
-void push_vertex(struct context *gl, const struct vertex_in *in);
 void flush_vertices(struct context *gl);
 void transform_one(struct context *gl, const float *pos, struct vertex *out);
 

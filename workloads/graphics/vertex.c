@@ -106,12 +106,6 @@ void exec_End(struct context *gl)
     if (ON(COLOR_MATERIAL)) gl->dirty |= DIRTY_VERTEX;
 }
 
-void push_vertex(struct context *gl, const struct vertex_in *in)
-{
-    gl->batch[gl->batch_count++] = *in;
-    if (gl->batch_count == BATCH) flush(gl, 0);
-}
-
 void exec_Vertex4f(struct context *gl, GLfloat x, GLfloat y, GLfloat z, GLfloat w)
 {
     if (!gl->inside) return;
@@ -149,11 +143,12 @@ void exec_EdgeFlag(struct context *gl, GLboolean flag) { gl->s.current.normal[3]
 void transform_one(struct context *gl, const float *pos, struct vertex *out)
 {
     if (gl->dirty) validate(gl);
-    struct vertex_in in;
-    memcpy(in.pos, pos, sizeof in.pos);
-    memcpy(in.normal, gl->s.current.normal, 12 * sizeof(float));
-    memset(out, 0, sizeof *out);
-    gl->path(&gl->d, &in, 1, out);
+    struct vertex_in in[MOST_LANES] = { 0 };
+    struct vertex room[MOST_LANES] = { 0 };
+    memcpy(in->pos, pos, sizeof in->pos);
+    memcpy(in->normal, gl->s.current.normal, 12 * sizeof(float));
+    gl->path(&gl->d, in, 1, room);
+    *out = room[0];
     transform(out->eye, gl->d.modelview, pos);
 }
 
