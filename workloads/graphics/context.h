@@ -20,7 +20,7 @@ enum enable {
 #undef ENABLE
 
 /* The input of a vertex path: the current values when glVertex was called. normal[3] is the edge flag. */
-struct vertex_in { float pos[4], normal[4], color[4], coord[4]; };
+struct vertex_in { _Alignas(8) float pos[4]; float normal[4], color[4], coord[4]; };
 
 /* The output of a vertex path. win is valid if no plane is in outside: x, y, z, and 1/w. Bits of outside: FRUSTUM's six, then
  * user planes. Only what later stages need under the present state is written. */
@@ -52,7 +52,8 @@ struct texture {
 
 /* Attribute groups: glPushAttrib copies one struct a bit. */
 struct current_group {
-    float normal[4], color[4], coord[4], index;         /* in this order, as struct vertex_in has them */
+    _Alignas(8) float normal[4];
+    float color[4], coord[4], index;                    /* in this order, as struct vertex_in has them */
     float raster_position[4], raster_color[4], raster_coord[4], raster_distance, raster_index;
     GLboolean raster_valid;
 };
@@ -237,6 +238,18 @@ struct context {
 
 extern const struct dispatch outside_commands, inside_commands, recorders;
 extern __thread struct context *current __attribute__((tls_model("initial-exec")));
+/* The current context of the program's only thread that has had one; null if several have. */
+extern struct context *only_current;
+
+/* For commands that programs call often: on Alpha, to find a thread's variables takes a call of PALcode. */
+static inline struct context *current_fast(void)
+{
+#ifdef __alpha__
+    struct context *gl = __atomic_load_n(&only_current, __ATOMIC_RELAXED);
+    if (__builtin_expect(gl != NULL, 1)) return gl;
+#endif
+    return current;
+}
 extern vertex_path generic_path;
 extern vertex_path *const special_paths[1 << CONDITIONS];
 
