@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use report::Page;
 use studies::spike::SpikeStudyProgress;
 use studies::strides::StridesStudyProgress;
-use studies::{StudyProgress, byteword, network, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm};
+use studies::{
+    StudyProgress, byteword, graphics, network, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm,
+};
 use table::Table;
 use workloads::build::BuildProgress;
 
@@ -65,6 +67,7 @@ fn study(command: &StudyCommand, steps: &Steps) -> anyhow::Result<Results> {
             let study = system::study(&options.settings(), &show)?;
             (system::summary(&study), system::tables(&study), system::page(&study)?)
         }
+        StudyCommand::Graphics(options) => results!(graphics::graphics(&options.settings(), &show)),
         StudyCommand::Network(options) => {
             results!(network::network(&options.settings(), &|step| steps.message(step.into())))
         }
