@@ -46,7 +46,7 @@ pub(super) struct FrameCycles {
 
 /// What was found of a test.
 #[derive(Clone, Debug)]
-pub(super) struct TestResult {
+pub(super) struct ViewerResult {
     pub(super) work: FrameWork,
     /// Vertices by their masks of conditions.
     pub(super) masks: Vec<(u32, u64)>,
@@ -58,7 +58,7 @@ pub(super) struct TestResult {
 }
 
 /// Runs all tests.
-pub(super) fn tests(runner: &GraphicsRunner) -> Result<Vec<TestResult>, Error> {
+pub(super) fn tests(runner: &GraphicsRunner) -> Result<Vec<ViewerResult>, Error> {
     let folder = tempfile::tempdir()
         .map_err(|error| Error::Program { program: "viewer".into(), reason: error.to_string() })?;
     let mut jobs = Vec::new();
@@ -91,7 +91,7 @@ fn result(
     test: &ViewerTest,
     costs: &[super::runs::FrameCost],
     folder: &std::path::Path,
-) -> Result<TestResult, Error> {
+) -> Result<ViewerResult, Error> {
     let path = folder.join(format!("{}.ppm", test.name));
     let file = path.display().to_string();
     let job = FrameJob {
@@ -123,7 +123,7 @@ fn result(
     const FRAMES: u32 = 20;
     let seconds = runner.native_seconds("viewer", &[test.name, &FRAMES.to_string()], FRAMES)?;
     let bytes = std::fs::read(&path).map_err(|error| failed(&error.to_string()))?;
-    Ok(TestResult {
+    Ok(ViewerResult {
         work,
         masks: masks.chunks_exact(2).map(|pair| (pair[0] as u32, pair[1])).collect(),
         cycles: cycles.collect(),
@@ -139,7 +139,7 @@ pub(super) fn composite(rates: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// The masks of all tests, with their vertices.
-pub(super) fn used_masks(results: &[TestResult]) -> Vec<(u32, u64)> {
+pub(super) fn used_masks(results: &[ViewerResult]) -> Vec<(u32, u64)> {
     let mut sums = std::collections::BTreeMap::new();
     for (mask, vertices) in results.iter().flat_map(|result| &result.masks) {
         *sums.entry(*mask).or_insert(0) += vertices;

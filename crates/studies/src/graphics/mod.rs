@@ -17,7 +17,7 @@ use workloads::build::{Build, BuildFolders, Error as BuildError, build};
 use workloads::toolchain::NATIVE;
 use workloads::workload::Workload;
 
-use composite::TestResult;
+use composite::ViewerResult;
 pub use error::Error;
 use growth::LibrarySize;
 use runs::GraphicsRunner;
@@ -44,7 +44,7 @@ pub struct GraphicsStudy {
     variants: Vec<VariantCost>,
     clocks: Vec<ClockRate>,
     sizes: Vec<LibrarySize>,
-    tests: Vec<TestResult>,
+    tests: Vec<ViewerResult>,
     stages: Vec<StageTimes>,
     composites: Vec<CompositeRate>,
     builds: Vec<Build>,

@@ -18,18 +18,18 @@ use crate::environment::repeatable;
 use crate::models::Models;
 
 /// A machine of the nineties, and the build of the library for it.
-pub(super) struct AlphaSystem {
+pub(super) struct GraphicsSystem {
     pub(super) label: &'static str,
     pub(super) machine: &'static str,
     pub(super) build: &'static str,
 }
 
-pub(super) const SYSTEMS: [AlphaSystem; 2] = [
-    AlphaSystem { label: "21164, 400 MHz", machine: "alphastation500-ev5", build: "original" },
-    AlphaSystem { label: "21264, 500 MHz", machine: "alpha21264", build: "ev6" },
+pub(super) const SYSTEMS: [GraphicsSystem; 2] = [
+    GraphicsSystem { label: "21164, 400 MHz", machine: "alphastation500-ev5", build: "original" },
+    GraphicsSystem { label: "21264, 500 MHz", machine: "alpha21264", build: "ev6" },
 ];
 
-impl AlphaSystem {
+impl GraphicsSystem {
     /// Its machine, at another clock if one is given. Caches outside of the processor and memory keep their time.
     pub(super) fn machine(&self, clock_mhz: Option<u32>) -> Machine {
         let setting = clock_mhz.map(|mhz| format!("processor.clock_mhz={mhz}"));

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::composite::{FrameWork, TESTS, TestResult, composite};
+use super::composite::{FrameWork, TESTS, ViewerResult, composite};
 use super::error::Error;
 use super::runs::SYSTEMS;
 
@@ -78,7 +78,7 @@ impl StageTimes {
 }
 
 /// Every test on every machine, with every device, by both paths.
-pub(super) fn stages(results: &[TestResult]) -> Result<Vec<StageTimes>, Error> {
+pub(super) fn stages(results: &[ViewerResult]) -> Result<Vec<StageTimes>, Error> {
     let mut all = Vec::new();
     for device in devices()? {
         for (number, system) in SYSTEMS.iter().enumerate() {
@@ -116,7 +116,7 @@ pub(super) struct CompositeRate {
 }
 
 /// Composites with each device, and with the rasterizer in software, on the machines and on the host.
-pub(super) fn composites(results: &[TestResult], stages: &[StageTimes]) -> Vec<CompositeRate> {
+pub(super) fn composites(results: &[ViewerResult], stages: &[StageTimes]) -> Vec<CompositeRate> {
     const SOFTWARE: &str = "none: drawn in software";
     let mut all: Vec<CompositeRate> = stages
         .chunks(TESTS.len())

@@ -2,7 +2,7 @@
 
 use table::{Kind, Table, Value};
 
-use super::composite::{TESTS, TestResult};
+use super::composite::{TESTS, ViewerResult};
 use super::growth::{CONDITION_NAMES, LibrarySize};
 use super::runs::SYSTEMS;
 use super::stages::{self, CompositeRate, StageTimes};
@@ -255,7 +255,7 @@ pub(super) fn sizes(all: &[LibrarySize]) -> Table {
 }
 
 /// The viewer's tests.
-pub(super) fn tests(all: &[TestResult]) -> Table {
+pub(super) fn tests(all: &[ViewerResult]) -> Table {
     let machine_columns: Vec<String> = SYSTEMS
         .iter()
         .flat_map(|system| {
