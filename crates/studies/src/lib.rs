@@ -5,6 +5,7 @@ pub mod byteword;
 mod database;
 mod environment;
 mod error;
+pub mod graphics;
 mod models;
 pub mod network;
 pub mod numa;

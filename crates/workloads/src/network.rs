@@ -1,5 +1,6 @@
 //! The TCP/IP stack of `workloads/network`, and its peer lwIP, as workloads.
 
+use crate::toolchain::USUAL;
 use crate::workload::{BuildTarget, EditableSources, Recipe, Script, Source, Workload};
 
 /// A file of the TCP/IP stack.
@@ -127,6 +128,7 @@ pub const NETWORK: Workload = Workload {
     program: "transfer",
     unit: "sosend",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 /// lwIP, from Debian's sources, with the work of [`NETWORK`]'s `transfer`: what the stack's counts are compared with. Debian's library is not
@@ -167,4 +169,5 @@ pub const LWIP: Workload = Workload {
     program: "lwip_transfer",
     unit: "tcp_write",
     gauges: &[],
+    toolchains: USUAL,
 };

@@ -1,6 +1,8 @@
 //! The workloads, as a table: to add one is to add an entry and its source.
 
+use crate::graphics::GRAPHICS;
 use crate::network::{LWIP, NETWORK};
+use crate::toolchain::{Toolchain, USUAL};
 
 /// A program to study: its sources, its build, and its unit of work.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +21,8 @@ pub struct Workload {
     pub unit: &'static str,
     /// Variables to read at the end of each unit: cumulative page-cache hits, then misses; or none.
     pub gauges: &'static [&'static str],
+    /// The compilers that `pathlength build` builds it with.
+    pub toolchains: &'static [Toolchain],
 }
 
 /// Where source files come from.
@@ -144,6 +148,7 @@ const TPCB: Workload = Workload {
     program: "tpcb",
     unit: "tpcb_transaction",
     gauges: &["tpcb_page_hits", "tpcb_page_misses"],
+    toolchains: USUAL,
 };
 
 /// Order entry with planted mistakes, for the study of a database's tuning. Loading is a unit of work, too: orders_load.
@@ -167,6 +172,7 @@ const ORDERS: Workload = Workload {
     program: "orders",
     unit: "orders_transaction",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 /// A file of TPC-C, which is several.
@@ -213,6 +219,7 @@ const TPCC: Workload = Workload {
     program: "tpcc",
     unit: "tpcc_new_order",
     gauges: &["tpcc_page_hits", "tpcc_page_misses"],
+    toolchains: USUAL,
 };
 
 /// A file of TPC-H.
@@ -239,6 +246,7 @@ const TPCH: Workload = Workload {
     program: "tpch",
     unit: "tpch_query",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 /// PostgreSQL, with its regression tests. It finds its files relative to its programs, wherever its
@@ -255,6 +263,7 @@ pub const POSTGRESQL: Workload = Workload {
     // Statements that drivers prepare never come to exec_simple_query.
     unit: "PortalRun",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 const POSTGRESQL_SOURCE: Source = Source::Debian {
@@ -323,6 +332,7 @@ const SPMV: Workload = Workload {
     program: "spmv",
     unit: "spmv_original_",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 const fn spmv(image: &'static str, flags: &'static [&'static str]) -> BuildTarget {
@@ -347,10 +357,12 @@ const TECHNICAL: Workload = Workload {
     program: "technical",
     unit: "iteration",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 /// Every workload.
-pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, TPCH, ORDERS, POSTGRESQL, SPMV, TECHNICAL, NETWORK, LWIP];
+pub const WORKLOADS: &[Workload] =
+    &[TPCB, TPCC, TPCH, ORDERS, POSTGRESQL, SPMV, TECHNICAL, NETWORK, LWIP, GRAPHICS];
 
 /// The names of all workloads.
 pub fn names() -> Vec<&'static str> {

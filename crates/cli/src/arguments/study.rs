@@ -6,6 +6,7 @@ use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
 use session::machines::SelectedMachines;
 use studies::byteword::{self, MODES, Mode, StudySettings};
+use studies::graphics::GraphicsStudySettings;
 use studies::network::NetworkStudySettings;
 use studies::numa::{self, NumaBenchmark, NumaStudySettings};
 use studies::rdb::RdbStudySettings;
@@ -87,6 +88,9 @@ Examples:
     /// What the network adapter DART saves on the way of a byte between two programs, beside adapters of other kinds.
     #[command(after_help = "Example: pathlength study network")]
     Network(NetworkStudyOptions),
+    /// What a vertex costs by generic and special paths of a library for OpenGL, and which part of a workstation limits a viewer.
+    #[command(after_help = "Example: pathlength study graphics")]
+    Graphics(GraphicsStudyOptions),
 }
 
 impl StudyCommand {
@@ -104,6 +108,7 @@ impl StudyCommand {
             StudyCommand::Spike(options) => ("spike", &options.common.report),
             StudyCommand::System(options) => ("system", &options.common.report),
             StudyCommand::Network(options) => ("network", &options.report),
+            StudyCommand::Graphics(options) => ("graphics", &options.common.report),
         };
         report.output.clone().unwrap_or_else(|| Path::new("study").join(name))
     }
@@ -497,5 +502,19 @@ impl NetworkStudyOptions {
     /// The settings.
     pub fn settings(&self) -> NetworkStudySettings {
         NetworkStudySettings { packets: self.packets }
+    }
+}
+
+/// Options of `study graphics`.
+#[derive(Debug, Args)]
+pub struct GraphicsStudyOptions {
+    #[command(flatten)]
+    common: StudyOptions,
+}
+
+impl GraphicsStudyOptions {
+    /// The settings.
+    pub fn settings(&self) -> GraphicsStudySettings {
+        GraphicsStudySettings { build: builds(None), sysroot: self.common.sysroot.clone() }
     }
 }

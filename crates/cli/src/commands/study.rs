@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use studies::spike::SpikeStudyProgress;
 use studies::strides::StridesStudyProgress;
 use studies::{
-    StudyProgress, StudyReport, byteword, network, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm,
+    StudyProgress, StudyReport, byteword, graphics, network, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm,
 };
 use workloads::build::BuildProgress;
 
@@ -50,6 +50,7 @@ fn study(command: &StudyCommand, steps: &Steps) -> anyhow::Result<StudyReport> {
             spike::spike(&options.settings(), &|step| show_spike(steps, step))?.report()?
         }
         StudyCommand::System(options) => system::study(&options.settings(), &show)?.report()?,
+        StudyCommand::Graphics(options) => graphics::graphics(&options.settings(), &show)?.report()?,
         StudyCommand::Network(options) => {
             network::network(&options.settings(), &|step| steps.message(step.into()))?.report()?
         }

@@ -152,6 +152,7 @@ fn programs_that_cannot_be_studied_are_named() {
             &["spike", "--programs", "lua", "--sysroot", "/nonexistent"],
             "there is no C library for Alpha at /nonexistent",
         ),
+        (&["graphics", "--sysroot", "/nonexistent"], "there is no C library for Alpha at /nonexistent"),
         (&["tpcc", "--machine", "qemu"], "the machine"),
         (&["byteword", "--transactions", "5"], "--transactions is for --database postgresql"),
         (&["byteword", "--database", "postgresql", "--mode", "cached"], "--mode is for SQLite"),
@@ -178,6 +179,7 @@ fn options_of_other_studies_do_not_exist() {
         ("vlm", "--sysroot /"),
         ("rdb", "--database postgresql"),
         ("strides", "--sources ."),
+        ("graphics", "--packets 5"),
     ] {
         let outcome = run(&format!("study {study} {option}"));
         let name = option.split(' ').next().unwrap();

@@ -12,6 +12,7 @@ use pathlength_studies::spike::{
 use spike::hot_cold::HotColdCategory;
 use spike::statistics::{self, ProcedureStatistics};
 use workloads::build::BuildFolders;
+use workloads::toolchain::USUAL;
 use workloads::workload::{BuildTarget, Recipe, Source, Workload};
 
 const SOURCE: Source = Source::Embedded { name: "small.c", text: include_str!("small.c") };
@@ -28,6 +29,7 @@ const SMALL: StudyProgram = StudyProgram {
         program: "small",
         unit: "main",
         gauges: &[],
+        toolchains: USUAL,
     },
     kind: "test",
     prepare: Some("sort \"$INPUTS/test.txt\" >\"$PREPARED\""),
