@@ -245,6 +245,7 @@ static void set_up(struct ifnet *ifp) {
     struct network_parameters wanted = {.slow_ms = argument("slow"), .minimum_rto_ms = 2 * argument("slow"), .seed = argument("seed"), .msl_ms = 100};
     wanted.no_dart = argument("nodart");
     wanted.fast_ms = argument("slow") < 40 ? 40 : 200;
+    device_transfers = getenv("DEVICE_TRANSFERS") != NULL;
     expect("a network of its own", namespace_enter());
     network_initialize(&wanted);
     struct dart_options adapter = {

@@ -24,10 +24,13 @@ pub use description::{
 pub use memory::caches::{Caches, Structure, UnitMisses};
 pub use memory::coherence::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceCheck, CoherenceState, CoherentMemory,
-    CopyLosses, DataTlbs, Decision, Directory, Exchange, InterconnectOperation, NodeCounts, NodeMemory,
-    ProcessorRequest, Protocol, RequestStates, SharingClass, StateCounts, TransitionCause,
+    CopyLosses, DataTlbs, Decision, DeviceCounts, DeviceEvent, Directory, Exchange, InterconnectOperation,
+    NodeCounts, NodeMemory, ProcessorRequest, Protocol, RequestStates, SharingClass, StateCounts,
+    TransitionCause,
 };
-pub use memory::hierarchy::{CacheCounts, Hierarchy, MissClass, Prefetch, Replacement, Request, Served};
+pub use memory::hierarchy::{
+    CacheCounts, Hierarchy, LineTraffic, MissClass, Prefetch, Replacement, Request, Served,
+};
 pub use memory::mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use multiprocessor::{
     BusClock, BusUse, InterconnectClock, InterconnectUse, Multiprocessor, NextStep, ProcessorCause,

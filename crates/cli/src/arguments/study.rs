@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use session::machines::SelectedMachines;
 use studies::byteword::{self, MODES, Mode, StudySettings};
 use studies::graphics::GraphicsStudySettings;
-use studies::network::NetworkStudySettings;
+use studies::network::{NetworkStudySettings, PathSettings};
 use studies::numa::{self, NumaBenchmark, NumaStudySettings};
 use studies::rdb::RdbStudySettings;
 use studies::smp::SmpStudySettings;
@@ -107,7 +107,7 @@ impl StudyCommand {
             StudyCommand::Numa(options) => ("numa", &options.common.report),
             StudyCommand::Spike(options) => ("spike", &options.common.report),
             StudyCommand::System(options) => ("system", &options.common.report),
-            StudyCommand::Network(options) => ("network", &options.report),
+            StudyCommand::Network(options) => ("network", &options.common.report),
             StudyCommand::Graphics(options) => ("graphics", &options.common.report),
         };
         report.output.clone().unwrap_or_else(|| Path::new("study").join(name))
@@ -492,16 +492,24 @@ impl SystemStudyOptions {
 #[derive(Debug, Args)]
 pub struct NetworkStudyOptions {
     #[command(flatten)]
-    report: ReportOptions,
+    common: StudyOptions,
+    /// The bytes that each counted run of the TCP/IP stack sends or receives.
+    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    bytes: u64,
     /// The packets of each simulated run.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..))]
     packets: u32,
+    /// Replay a driver's log on DART, too: a file that the network workload writes with DART_LOG=FILE. Can be given several times.
+    #[arg(long = "log", value_name = "FILE")]
+    logs: Vec<PathBuf>,
 }
 
 impl NetworkStudyOptions {
     /// The settings.
     pub fn settings(&self) -> NetworkStudySettings {
-        NetworkStudySettings { packets: self.packets }
+        let paths =
+            PathSettings { bytes: self.bytes, build: builds(None), sysroot: self.common.sysroot.clone() };
+        NetworkStudySettings { packets: self.packets, logs: self.logs.clone(), paths }
     }
 }
 

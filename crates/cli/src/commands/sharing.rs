@@ -86,8 +86,16 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     if options.check {
         model.check_coherence();
     }
+    if coherence.nodes.is_some() && !(options.device_reads.is_empty() && options.device_writes.is_empty()) {
+        bail!(
+            "the machine {} has nodes, and devices are simulated on machines with one bus",
+            options.machine
+        );
+    }
+    model.set_devices(&options.device_reads, &options.device_writes);
     let mut simulated = simulation.replay_recorded(recorded, order, model)?;
     simulated.model.end();
+    simulated.model.check_devices()?;
     if let Some(checked) = simulated.model.checked() {
         let checked = checked.map_err(|error| anyhow!("the simulated caches are not coherent: {error}"))?;
         let count = separated(&checked.to_string());

@@ -58,6 +58,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "requests.c", "requests", &["-pthread"]);
         compile(&folder, switches, "sampled.c", "sampled", &["-O1"]);
         compile(&folder, switches, "shared.c", "shared", &["-pthread"]);
+        compile(&folder, switches, "transfers.c", "transfers", &[]);
         compile(&folder, switches, "shares.c", "shares", &[]);
         compile(&folder, switches, "shmem_index.c dynahash.c", "postgres", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);

@@ -106,6 +106,12 @@ impl PrivateCaches {
         CacheAccess { is_first_hit: false, ..served }
     }
 
+    /// Fills the line at an address, which no cache has, into the outermost cache. Returns the line that it evicts.
+    pub fn place(&mut self, address: u64) -> Option<u64> {
+        self.now += 1;
+        self.access_from(self.levels.len() - 1, address).evicted
+    }
+
     /// Uses the line at an address in the caches from this one on, and fills it where it is missing.
     fn access_from(&mut self, first: usize, address: u64) -> CacheAccess {
         let now = self.now;
