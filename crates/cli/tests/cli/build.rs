@@ -31,7 +31,7 @@ fn unknown_workloads_are_answered_by_the_known_ones() {
     assert!(
         outcome
             .stderr
-            .contains("[possible values: tpcb, tpcc, tpch, orders, postgresql, spmv, technical, network]"),
+            .contains("[possible values: tpcb, tpcc, tpch, orders, postgresql, spmv, technical, network, lwip]"),
         "{}",
         outcome.stderr
     );
