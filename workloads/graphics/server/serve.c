@@ -156,7 +156,7 @@ static int create_context(struct client *c, const uint32_t *w)
     if (!r->gl) return refuse(c, BAD_ALLOC);
     r->id = w[0], r->is_double = w[1] == 1, r->is_direct = w[4] & 1, r->drawable = NULL;
     r->gl->raster = server_rasterizer;
-    r->gl->most_work = MOST_WORK, r->gl->most_memory = MOST_MEMORY;
+    r->gl->most_work = MOST_WORK;
     r->gl->follow_size = follow_size;
     return 1;
 }
@@ -522,6 +522,15 @@ static answerer *const answerers[256] = {
 
 /* ---- requests */
 
+/* What the other contexts of a client leave to one. */
+static size_t memory_left(const struct client *c, const struct rendering *r)
+{
+    size_t used = 0;
+    for (int i = 0; i < CLIENT_CONTEXTS; i++)
+        if (c->rendering[i].gl && &c->rendering[i] != r) used += c->rendering[i].gl->memory;
+    return used < MOST_MEMORY ? MOST_MEMORY - used : 0;
+}
+
 /* Requests that name a context by its tag. */
 static int execute_with_context(struct client *c, unsigned code, const uint8_t *p, size_t bytes)
 {
@@ -532,6 +541,7 @@ static int execute_with_context(struct client *c, unsigned code, const uint8_t *
     if (!r) return refuse(c, BAD_CONTEXT_TAG);
     serving = r, serving_client = c, current = r->gl;
     r->gl->work = 0;
+    r->gl->most_memory = memory_left(c, r);
     int is_answered;
     if (code == REQUEST_RENDER) is_answered = render(c, p + 8, bytes - 8);
     else if (code == REQUEST_RENDER_LARGE) is_answered = render_large(c, tag, p + 8, bytes - 8);
