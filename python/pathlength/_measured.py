@@ -242,7 +242,7 @@ def compare(
     *,
     unit: Optional[str] = None,
     units: Optional[int] = None,
-    window: Optional[int] = None,
+    batch: Optional[int] = None,
     top: Optional[int] = None,
     cpu: Optional[str] = None,
     sysroot: Optional[StrPath] = None,
@@ -261,7 +261,7 @@ def compare(
     ['images', 'groups', 'instructions', 'functions']
     """
     streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
-    options = as_options(unit=unit, units=units, window=window, top=top, cpu=cpu, sysroot=sysroot)
+    options = as_options(unit=unit, units=units, batch=batch, top=top, cpu=cpu, sysroot=sysroot)
     return _received(["compare", *options, a, b, "--", *listed(args)], f"{os.fspath(a)}, {os.fspath(b)}", streams)
 
 

@@ -43,7 +43,7 @@ def count(
     *,
     unit: Optional[str] = None,
     units: Optional[int] = None,
-    window: Optional[int] = None,
+    batch: Optional[int] = None,
     cache: Optional[Sequence[str]] = None,
     save: Optional[StrPath] = None,
     cpu: Optional[str] = None,
@@ -56,14 +56,14 @@ def count(
     """Runs a program with its arguments, one or several, and counts its instructions.
 
     With `unit`, each call of that function is counted apart, everything it calls included; `units` of them are
-    measured once three successive windows of `window` calls have mean path lengths within 1 %. `cache` names two
+    measured once three successive batches of `batch` calls have mean path lengths within 1 %. `cache` names two
     variables that count cache hits and misses: then 95 % of the accesses must hit, too.
 
     `save` names a file, NAME.counts, for the counts, which `compare` reads.
 
     `progress` is called with the number of units so far.
 
-    >>> counts = pathlength.count("./hello", unit="greet", units=3, window=2)
+    >>> counts = pathlength.count("./hello", unit="greet", units=3, batch=2)
     >>> counts.units.num_rows
     3
     >>> "greet" in counts.functions["function"].to_pylist()
@@ -71,7 +71,7 @@ def count(
     """
     if save is not None and not os.fspath(save).endswith(".counts"):
         raise ValueError(f"save={os.fspath(save)!r}: the name must end with .counts")
-    options = as_options(cpu=cpu, sysroot=sysroot, unit=unit, units=units, window=window, output=save)
+    options = as_options(cpu=cpu, sysroot=sysroot, unit=unit, units=units, batch=batch, output=save)
     if cache is not None:
         hits, misses = _two(cache)
         options += ["--cache", hits, misses]

@@ -76,9 +76,9 @@ def test_two_builds_are_compared(hello):
     subprocess.run(["alpha-linux-gnu-gcc", "-O2", "-mcpu=ev56", "-mbwx", source, "-o", "other"], check=True)
     tables = pathlength.compare(hello, "./other", top=3, **QUIET)
     assert tables["functions"].num_rows <= 3 and tables["functions"].column_names[2:4] == ["hello", "other"]
-    counts = pathlength.count(hello, save="hello.counts", unit="greet", units=3, window=2, **QUIET)
+    counts = pathlength.count(hello, save="hello.counts", unit="greet", units=3, batch=2, **QUIET)
     assert counts.units.num_rows == 3
-    tables = pathlength.compare("hello.counts", hello, unit="greet", units=3, window=2, **QUIET)
+    tables = pathlength.compare("hello.counts", hello, unit="greet", units=3, batch=2, **QUIET)
     assert tables["path_length"].num_rows == 2 and tables["functions"].num_rows == 0
     with pytest.raises(ValueError, match="end with .counts"):
         pathlength.count(hello, save="hello.json")

@@ -59,7 +59,7 @@ def test_tables_agree(hello):
 
 
 def test_units(hello):
-    counts = pathlength.count(hello, unit="greet", units=5, window=4, stdout=subprocess.DEVNULL)
+    counts = pathlength.count(hello, unit="greet", units=5, batch=4, stdout=subprocess.DEVNULL)
     units = counts.units.to_pandas()
     assert len(units) == 5 and counts.is_steady
     mean = sum(counts.functions["instructions"].to_pylist())
@@ -122,7 +122,7 @@ def test_processes_left_behind_are_not_waited_for(hello):
 
 def test_progress_is_heard(hello):
     numbers = []
-    pathlength.count(hello, unit="greet", units=30, window=2, progress=numbers.append, stdout=subprocess.DEVNULL)
+    pathlength.count(hello, unit="greet", units=30, batch=2, progress=numbers.append, stdout=subprocess.DEVNULL)
     assert numbers == sorted(numbers) and numbers
     numbers.clear()
     pathlength.trace(hello, output="x.trace", progress=numbers.append, stdout=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
 /* Vertex arrays. A display list records what they hold; otherwise elements go to the batch at once. */
-#include "context.h"
+#include "elements.h"
 
 static int size_of(GLenum type) { return type_size(type); }
 
@@ -60,23 +60,28 @@ void APIENTRY glArrayElement(GLint i)
     }
 }
 
-/* Copies an element of floating-point arrays to the batch: the common layout, without a call by attribute. */
-static void push_floats(struct context *gl, GLint i)
+/* Floating-point arrays, the common layout: the values of those that are disabled, and the defaults of components that are missing. */
+struct float_arrays { const struct array *array; struct vertex_in values; };
+
+static inline void copy_floats(const struct array *a, GLuint i, float *to)
 {
-    const struct array *a = gl->client.array;
-    struct current_group *c = &gl->s.current;
-    if (a[NORMAL_ARRAY].enabled) memcpy(c->normal, a[NORMAL_ARRAY].pointer + (ptrdiff_t)i * a[NORMAL_ARRAY].stride, 12);
-    if (a[COLOR_ARRAY].enabled) {
-        c->color[3] = 1;
-        memcpy(c->color, a[COLOR_ARRAY].pointer + (ptrdiff_t)i * a[COLOR_ARRAY].stride, a[COLOR_ARRAY].size * sizeof(float));
-    }
-    if (a[COORD_ARRAY].enabled) {
-        c->coord[0] = c->coord[1] = c->coord[2] = 0, c->coord[3] = 1;
-        memcpy(c->coord, a[COORD_ARRAY].pointer + (ptrdiff_t)i * a[COORD_ARRAY].stride, a[COORD_ARRAY].size * sizeof(float));
-    }
-    float v[4] = { 0, 0, 0, 1 };
-    memcpy(v, a[VERTEX_ARRAY].pointer + (ptrdiff_t)i * a[VERTEX_ARRAY].stride, a[VERTEX_ARRAY].size * sizeof(float));
-    exec_Vertex4f(gl, v[0], v[1], v[2], v[3]);
+    const uint8_t *from = a->pointer + (ptrdiff_t)(GLint)i * a->stride;
+    memcpy(to, from, 4);
+    if (a->size > 1) memcpy(to + 1, from + 4, 4);
+    if (a->size > 2) memcpy(to + 2, from + 8, 4);
+    if (a->size > 3) memcpy(to + 3, from + 12, 4);
+}
+
+static void fetch_floats(struct context *gl, const struct elements *e, GLuint i, struct vertex_in *to)
+{
+    (void)gl;
+    const struct float_arrays *arrays = e->source;
+    const struct array *a = arrays->array;
+    *to = arrays->values;
+    copy_floats(&a[VERTEX_ARRAY], i, to->pos);
+    if (a[NORMAL_ARRAY].enabled) copy_floats(&a[NORMAL_ARRAY], i, to->normal);
+    if (a[COLOR_ARRAY].enabled) copy_floats(&a[COLOR_ARRAY], i, to->color);
+    if (a[COORD_ARRAY].enabled) copy_floats(&a[COORD_ARRAY], i, to->coord);
 }
 
 static int has_floats_alone(const struct context *gl)
@@ -88,48 +93,42 @@ static int has_floats_alone(const struct context *gl)
     return 1;
 }
 
-typedef void push_element(struct context *, GLint);
-static void push_any(struct context *gl, GLint i)
+/* Draws elements that are consecutive, or in the order of indices. */
+static void draw(struct context *gl, GLenum mode, struct elements e)
 {
-    (void)gl;
-    glArrayElement(i);
-}
-
-/* Begins what glDrawArrays and glDrawElements share; null after an error. */
-static push_element *begin(struct context *gl, GLenum mode, GLsizei count)
-{
-    GLenum error = gl->inside ? GL_INVALID_OPERATION : mode > GL_POLYGON ? GL_INVALID_ENUM : count < 0 ? GL_INVALID_VALUE : GL_NO_ERROR;
+    GLenum error = gl->inside ? GL_INVALID_OPERATION : mode > GL_POLYGON ? GL_INVALID_ENUM : e.count < 0 ? GL_INVALID_VALUE : GL_NO_ERROR;
     if (error) {
         gl_error(gl, error);
-        return NULL;
+        return;
     }
-    push_element *push = is_drawing_directly(gl) && has_floats_alone(gl) ? push_floats : push_any;
+    int is_fast = is_drawing_directly(gl) && has_floats_alone(gl);
     gl->dispatch->Begin(gl, mode);
-    return push;
+    if (is_fast && e.count > 0) {
+        struct float_arrays arrays = { gl->client.array, { { 0, 0, 0, 1 }, { 0 }, { 0 }, { 0 } } };
+        struct vertex_in *values = &arrays.values, last;
+        memcpy(values->normal, gl->s.current.normal, 12 * sizeof(float));
+        if (gl->client.array[COLOR_ARRAY].enabled) values->color[3] = 1;
+        if (gl->client.array[COORD_ARRAY].enabled) memcpy(values->coord, (const float[4]){ 0, 0, 0, 1 }, sizeof values->coord);
+        e.fetch = fetch_floats, e.source = &arrays;
+        draw_elements(gl, &e);
+        /* The current values are those of the last element, as after glArrayElement. */
+        fetch_floats(gl, &e, element_index(&e, e.count - 1), &last);
+        memcpy(gl->s.current.normal, last.normal, 12 * sizeof(float));
+    } else
+        for (GLsizei i = 0; i < e.count; i++) glArrayElement((GLint)element_index(&e, i));
+    gl->dispatch->End(gl);
 }
 
 void APIENTRY glDrawArrays(GLenum mode, GLint first, GLsizei count)
 {
-    struct context *gl = current;
-    push_element *push = begin(gl, mode, count);
-    if (!push) return;
-    for (GLsizei i = 0; i < count; i++) push(gl, first + i);
-    gl->dispatch->End(gl);
+    draw(current, mode, (struct elements){ .first = first, .count = count });
 }
 
 void APIENTRY glDrawElements(GLenum mode, GLsizei count, GLenum type, const void *indices)
 {
     struct context *gl = current;
-    if (type != GL_UNSIGNED_BYTE && type != GL_UNSIGNED_SHORT && type != GL_UNSIGNED_INT) {
-        gl_error(gl, GL_INVALID_ENUM);
-        return;
-    }
-    push_element *push = begin(gl, mode, count);
-    if (!push) return;
-    for (GLsizei i = 0; i < count; i++)
-        push(gl, type == GL_UNSIGNED_BYTE ? ((const GLubyte *)indices)[i] : type == GL_UNSIGNED_SHORT ? ((const GLushort *)indices)[i]
-                : (GLint)((const GLuint *)indices)[i]);
-    gl->dispatch->End(gl);
+    if (type != GL_UNSIGNED_BYTE && type != GL_UNSIGNED_SHORT && type != GL_UNSIGNED_INT) gl_error(gl, GL_INVALID_ENUM);
+    else draw(gl, mode, (struct elements){ .order = indices, .type = type, .count = count });
 }
 
 static void set_array(int which, GLint size, int least, int most, GLenum type, GLsizei stride, const void *pointer)

@@ -6,6 +6,19 @@
 static struct framebuffer no_pixels;
 static struct context no_context;
 __thread struct context *current __attribute__((tls_model("initial-exec"))) = &no_context;
+struct context *only_current;
+
+/* The first thread's context is the only one until another thread has one. */
+static void set_current(struct context *gl)
+{
+    static struct context **first;
+    struct context **expected = NULL;
+    int is_first = __atomic_compare_exchange_n(&first, &expected, &current, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) || expected == &current;
+    static int has_others;
+    if (!is_first) __atomic_store_n(&has_others, 1, __ATOMIC_RELAXED);
+    current = gl;
+    __atomic_store_n(&only_current, __atomic_load_n(&has_others, __ATOMIC_RELAXED) ? NULL : gl, __ATOMIC_RELAXED);
+}
 
 static void set4(float *v, float a, float b, float c, float d) { v[0] = a, v[1] = b, v[2] = c, v[3] = d; }
 
@@ -135,7 +148,7 @@ struct context *make_context(int is_double)
 void free_context(struct context *gl)
 {
     if (!gl) return;
-    if (current == gl) current = &no_context;
+    if (current == gl) set_current(&no_context);
     free_textures(gl);
     free_lists(gl);
     for (int i = 0; i < 9; i++) free(gl->map1[i].points), free(gl->map2[i].points);
@@ -145,7 +158,7 @@ void free_context(struct context *gl)
 
 void make_current(struct context *gl, struct framebuffer *fb)
 {
-    current = gl ? gl : &no_context;
+    set_current(gl ? gl : &no_context);
     if (!gl) return;
     int is_first = gl->fb == &no_pixels;
     gl->fb = fb ? fb : &no_pixels;

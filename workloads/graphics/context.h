@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum { LIGHTS = 8, PLANES = 6, SHINE_STEPS = 1024, SHINE_TABLES = 8, LEVELS = 12, MAX_SIZE = 2048, MAX_ORDER = 30, BATCH = 96,
-    MATRIX_DEPTH = 32, ATTRIB_DEPTH = 16, NAME_DEPTH = 64, LIST_NESTING = 64, PIXEL_MAP = 256, MOST_PRIORITIES = 64, SPAN = 256, SUBPIXEL_BITS = 8 };
+    MATRIX_DEPTH = 32, ATTRIB_DEPTH = 16, NAME_DEPTH = 64, LIST_NESTING = 64, PIXEL_MAP = 256, MOST_PRIORITIES = 64, SPAN = 256, SUBPIXEL_BITS = 8,
+    MOST_LANES = 4, RECENT = 256 };
 
 #define ENABLE(name, groups) EN_##name,
 enum enable {
@@ -20,7 +21,7 @@ enum enable {
 #undef ENABLE
 
 /* The input of a vertex path: the current values when glVertex was called. normal[3] is the edge flag. */
-struct vertex_in { float pos[4], normal[4], color[4], coord[4]; };
+struct vertex_in { _Alignas(8) float pos[4]; float normal[4], color[4], coord[4]; };
 
 /* The output of a vertex path. win is valid if no plane is in outside: x, y, z, and 1/w. Bits of outside: FRUSTUM's six, then
  * user planes. Only what later stages need under the present state is written. */
@@ -52,7 +53,8 @@ struct texture {
 
 /* Attribute groups: glPushAttrib copies one struct a bit. */
 struct current_group {
-    float normal[4], color[4], coord[4], index;         /* in this order, as struct vertex_in has them */
+    _Alignas(8) float normal[4];
+    float color[4], coord[4], index;                    /* in this order, as struct vertex_in has them */
     float raster_position[4], raster_color[4], raster_coord[4], raster_distance, raster_index;
     GLboolean raster_valid;
 };
@@ -151,6 +153,7 @@ struct rasterizer {
 };
 
 struct derived;
+/* Both arrays have room for a multiple of MOST_LANES, since a path may take that many vertices at once. */
 typedef void vertex_path(const struct derived *, const struct vertex_in *, int count, struct vertex *);
 
 /* All that the vertex paths read; validate.c derives it from state. */
@@ -203,8 +206,10 @@ struct context {
     int mask;                           /* the conditions of the path; -1 if the generic path is the only one */
     int batch_count, kept, parity, has_first;
     struct vertex_in batch[BATCH];
-    struct vertex out[BATCH + 4], first;
-    struct vertex_in raster_in;
+    struct vertex out[BATCH + MOST_LANES], first;
+    /* Of indexed triangles, where in the batch vertices are that were used in it. */
+    struct recent { GLuint index, batch; uint32_t slot; } recent[RECENT];
+    GLuint batch_number;
 
     struct matrix_stack modelview, projection, texture_stack;
     struct attrib_entry *attribs[ATTRIB_DEPTH];
@@ -258,6 +263,18 @@ struct context {
 extern const struct dispatch outside_commands, inside_commands, recorders;
 extern const struct queries local_queries;
 extern __thread struct context *current __attribute__((tls_model("initial-exec")));
+/* The current context of the program's only thread that has had one; null if several have. */
+extern struct context *only_current;
+
+/* For commands that programs call often: on Alpha, to find a thread's variables takes a call of PALcode. */
+static inline struct context *current_fast(void)
+{
+#ifdef __alpha__
+    struct context *gl = __atomic_load_n(&only_current, __ATOMIC_RELAXED);
+    if (__builtin_expect(gl != NULL, 1)) return gl;
+#endif
+    return current;
+}
 extern vertex_path generic_path;
 extern vertex_path *const special_paths[1 << CONDITIONS];
 

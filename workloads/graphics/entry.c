@@ -35,7 +35,7 @@ const struct dispatch inside_commands = {
     __attribute__((visibility("default"))) void entry_##name NO_CTX_P parameters __asm__("gl" #name); \
     void entry_##name NO_CTX_P parameters \
     { \
-        struct context *gl = current; \
+        struct context *gl = current_fast(); \
         gl->dispatch->name CTX_A arguments; \
     }
 #define ARRAY COMMAND

@@ -3,7 +3,7 @@
 
 #define CALL(name, ...) \
     do { \
-        struct context *gl = current; \
+        struct context *gl = current_fast(); \
         gl->dispatch->name(gl, __VA_ARGS__); \
     } while (0)
 

@@ -36,7 +36,6 @@ void sync_color_material(struct context *gl);
 extern int use_special_paths;
 
 /* vertex.c */
-void push_vertex(struct context *gl, const struct vertex_in *in);
 void flush_vertices(struct context *gl);
 void draw_assembled(struct context *gl, GLenum primitive, int parity, int n);
 void transform_one(struct context *gl, const float *pos, struct vertex *out);

@@ -1,11 +1,12 @@
 /* Display lists: every command of commands.def is an opcode, with a recorder and a player that are expanded from its line. */
-#include "context.h"
+#include "elements.h"
 
 #define COMMAND(name, ...) OP_##name,
 #define ARRAY COMMAND
 #define IMAGE COMMAND
 enum opcode {
 #include "expand.h"
+    OP_PRIMITIVE,                       /* glBegin to glEnd, compiled to arrays */
     OPCODES
 };
 
@@ -14,24 +15,27 @@ struct list { uint64_t *words; size_t used, capacity; };
 struct head { uint32_t opcode, words; };
 enum { MOST_LISTS = 1 << 22 };
 
-/* Room for a command's arguments; null if memory is short. */
-static void *record(struct context *gl, enum opcode opcode, size_t bytes)
+/* Room for a command's arguments at the end of a list; null if memory is short. */
+static void *append(struct context *gl, struct list *l, enum opcode opcode, size_t bytes)
 {
-    struct list *l = gl->recording;
     size_t words = 1 + (bytes + 7) / 8;
     if (l->used + words > l->capacity) {
         size_t capacity = 2 * l->capacity + words + 64;
         uint64_t *grown = gl_allocate(gl, l->words, capacity * sizeof *grown);
-        if (!grown) {
-            gl_error(gl, GL_OUT_OF_MEMORY);
-            return NULL;
-        }
+        if (!grown) return NULL;
         l->words = grown, l->capacity = capacity;
     }
     struct head head = { opcode, (uint32_t)words };
     memcpy(l->words + l->used, &head, sizeof head);
     void *at = l->words + l->used + 1;
     l->used += words;
+    return at;
+}
+
+static void *record(struct context *gl, enum opcode opcode, size_t bytes)
+{
+    void *at = append(gl, gl->recording, opcode, bytes);
+    if (!at) gl_error(gl, GL_OUT_OF_MEMORY);
     return at;
 }
 
@@ -105,6 +109,7 @@ static void *record(struct context *gl, enum opcode opcode, size_t bytes)
 #define IMAGE COMMAND
 static void (*const players[OPCODES])(struct context *, const void *) = {
 #include "expand.h"
+    play_primitive,
 };
 
 #define COMMAND(name, ...) record_##name,
@@ -113,6 +118,80 @@ static void (*const players[OPCODES])(struct context *, const void *) = {
 const struct dispatch recorders = {
 #include "expand.h"
 };
+
+/* Vertices of a primitive that is compiled. */
+struct vertices { struct vertex_in *vertex; uint32_t count, capacity; };
+
+static int add_vertex(struct context *gl, struct vertices *all, const float *position, int n, const float *values)
+{
+    if (all->count == all->capacity) {
+        uint32_t capacity = 2 * all->capacity + 64;
+        struct vertex_in *grown = capacity < 1u << 24 ? gl_allocate(gl, all->vertex, capacity * sizeof *grown) : NULL;
+        if (!grown) return 0;
+        all->vertex = grown, all->capacity = capacity;
+    }
+    struct vertex_in *v = &all->vertex[all->count++];
+    v->pos[3] = 1;
+    memcpy(v->pos, position, n * sizeof(float));
+    memcpy(v->normal, values, 12 * sizeof(float));
+    return 1;
+}
+
+/* Compiles what follows glBegin to one primitive, and returns where it ends. 0 if it cannot be one: it has other commands than vertices,
+ * normals, colours and texture coordinates, or a value is set after a vertex without it. */
+static size_t compile_primitive(struct context *gl, const struct list *l, size_t at, struct vertices *all, struct primitive **compiled)
+{
+    float values[12] = { 0 };
+    unsigned set = 0;
+    struct head head;
+    memcpy(&head, l->words + at, sizeof head);
+    const struct recorded_Begin *begin = (const void *)(l->words + at + 1);
+    if (begin->a > GL_POLYGON) return 0;
+    all->count = 0;
+    for (at += head.words; at < l->used; at += head.words) {
+        memcpy(&head, l->words + at, sizeof head);
+        const float *argument = (const float *)(l->words + at + 1);
+        unsigned sets = 0;
+        switch (head.opcode) {
+        case OP_Vertex3f: if (!add_vertex(gl, all, argument, 3, values)) return 0; break;
+        case OP_Vertex4f: if (!add_vertex(gl, all, argument, 4, values)) return 0; break;
+        case OP_Normal3f: sets = SETS_NORMAL; memcpy(values, argument, 3 * sizeof(float)); break;
+        case OP_Color4f: sets = SETS_COLOR; memcpy(values + 4, argument, 4 * sizeof(float)); break;
+        case OP_TexCoord4f: sets = SETS_COORD; memcpy(values + 8, argument, 4 * sizeof(float)); break;
+        case OP_End:
+            *compiled = make_primitive(begin->a, set, values, all->vertex, all->count);
+            return *compiled ? at + head.words : 0;
+        default: return 0;
+        }
+        if (all->count > 0 && (sets & ~set)) return 0;
+        set |= sets;
+    }
+    return 0;
+}
+
+/* Replaces primitives by arrays; the list stays as it is if memory is short. */
+static void compile(struct context *gl, struct list *l)
+{
+    struct list to = { 0 };
+    struct vertices all = { 0 };
+    int is_complete = 1;
+    for (size_t at = 0; at < l->used && is_complete;) {
+        struct head head;
+        struct primitive *p = NULL;
+        memcpy(&head, l->words + at, sizeof head);
+        size_t end = head.opcode == OP_Begin ? compile_primitive(gl, l, at, &all, &p) : 0;
+        size_t bytes = p ? primitive_bytes(p) : (head.words - 1) * sizeof *l->words;
+        void *place = append(gl, &to, p ? OP_PRIMITIVE : (enum opcode)head.opcode, bytes);
+        if (place && p) memcpy(place, p, bytes);
+        else if (place) memcpy(place, l->words + at + 1, bytes);
+        is_complete = place != NULL;
+        at = p ? end : at + head.words;
+        free(p);
+    }
+    gl_release(gl, all.vertex);
+    gl_release(gl, is_complete ? l->words : to.words);
+    if (is_complete) *l = to;
+}
 
 static struct list *find(struct context *gl, GLuint name)
 {
@@ -218,6 +297,7 @@ void APIENTRY glEndList(void)
         gl_error(gl, GL_INVALID_OPERATION);
         return;
     }
+    compile(gl, gl->recording);
     free_list(gl, gl->lists[gl->recording_name]);
     gl->lists[gl->recording_name] = gl->recording;
     gl->recording = NULL;

@@ -139,10 +139,10 @@ void exec_End(struct context *gl)
     if (ON(COLOR_MATERIAL)) gl->dirty |= DIRTY_VERTEX;
 }
 
-void push_vertex(struct context *gl, const struct vertex_in *in)
+/* Copies the current values to a vertex; both are aligned for copies of 8 bytes. */
+static inline void copy_current(struct context *gl, struct vertex_in *in)
 {
-    gl->batch[gl->batch_count++] = *in;
-    if (gl->batch_count == BATCH) flush(gl, 0);
+    memcpy(__builtin_assume_aligned(in->normal, 8), __builtin_assume_aligned(gl->s.current.normal, 8), 12 * sizeof(float));
 }
 
 void exec_Vertex4f(struct context *gl, GLfloat x, GLfloat y, GLfloat z, GLfloat w)
@@ -150,7 +150,7 @@ void exec_Vertex4f(struct context *gl, GLfloat x, GLfloat y, GLfloat z, GLfloat 
     if (!gl->inside) return;
     struct vertex_in *in = &gl->batch[gl->batch_count];
     in->pos[0] = x, in->pos[1] = y, in->pos[2] = z, in->pos[3] = w;
-    memcpy(in->normal, gl->s.current.normal, 12 * sizeof(float));
+    copy_current(gl, in);
     if (++gl->batch_count == BATCH) flush(gl, 0);
 }
 
@@ -182,11 +182,12 @@ void exec_EdgeFlag(struct context *gl, GLboolean flag) { gl->s.current.normal[3]
 void transform_one(struct context *gl, const float *pos, struct vertex *out)
 {
     if (gl->dirty) validate(gl);
-    struct vertex_in in;
-    memcpy(in.pos, pos, sizeof in.pos);
-    memcpy(in.normal, gl->s.current.normal, 12 * sizeof(float));
-    memset(out, 0, sizeof *out);
-    gl->path(&gl->d, &in, 1, out);
+    struct vertex_in in[MOST_LANES] = { 0 };
+    struct vertex room[MOST_LANES] = { 0 };
+    memcpy(in->pos, pos, sizeof in->pos);
+    copy_current(gl, in);
+    gl->path(&gl->d, in, 1, room);
+    *out = room[0];
     transform(out->eye, gl->d.modelview, pos);
 }
 

@@ -141,8 +141,10 @@ static int move(const struct dart_softc *dart, uint32_t place, int length, struc
             ranges[count].iov_len = MINIMUM(ranges[count].iov_len, (size_t)(length - part));
             part += (int)ranges[count].iov_len;
         }
+        if (uio->uio_rw == UIO_WRITE) device_moves(ranges, count, part, UIO_WRITE);
         ssize_t done = uio->uio_rw == UIO_READ ? preadv(dart->memory, ranges, count, place) : pwritev(dart->memory, ranges, count, place);
         if (done <= 0) return done < 0 ? errno : EFAULT;
+        if (uio->uio_rw == UIO_READ) device_moves(ranges, count, done, UIO_READ);
         uio_advance(uio, done);
         place += (uint32_t)done;
         length -= (int)done;
@@ -341,6 +343,7 @@ static struct mbuf *copy(const struct dart_softc *dart, const struct dart_summar
         m->m_len = MINIMUM(left, MCLBYTES - ETHER_ALIGN);
         if (left == (int)summary->length && left <= DART_FIRST) memcpy(m->m_data, summary->first, left);
         else if (pread(dart->memory, m->m_data, m->m_len, place) != m->m_len) abort();
+        else device_moves(&(struct iovec){m->m_data, m->m_len}, 1, m->m_len, UIO_READ);
         place += m->m_len;
         left -= m->m_len;
     }

@@ -93,8 +93,18 @@ static bool is_due(uint64_t *timer, unsigned period) {
     return true;
 }
 
+/* Gives up what waits for other packets, once memory has run out: those packets could not be received otherwise. */
+static void drain_if_exhausted(void) {
+    static uint64_t seen;
+    if (statistics.no_memory == seen) return;
+    seen = statistics.no_memory;
+    tcp_drain();
+    ip_reassembly_timer(true);
+}
+
 void network_run_timers(void) {
     update_clock();
+    drain_if_exhausted();
     if (is_due(&next_fast, parameters.fast_ms)) tcp_fast_timer();
     if (is_due(&next_slow, parameters.slow_ms)) tcp_slow_timer();
     if (is_due(&next_second, 1000)) {
@@ -103,8 +113,7 @@ void network_run_timers(void) {
     }
 }
 
-/* Milliseconds until something is due, at most `timeout` unless that is negative. */
-static int time_to_wait(int timeout) {
+int network_timeout(int timeout) {
     uint64_t next = MINIMUM(MINIMUM(next_fast, next_slow), next_second);
     int wait = next > now_ms ? (int)(next - now_ms) : 0;
     for (const struct ifnet *ifp = ifnet_list; ifp; ifp = ifp->if_next) {
@@ -133,7 +142,7 @@ void network_poll(int timeout_ms) {
     nfds_t count = 0;
     for (const struct ifnet *ifp = ifnet_list; ifp && count < LARGEST_POLL; ifp = ifp->if_next)
         if (ifp->if_fd >= 0) entries[count++] = (struct pollfd){ifp->if_fd, POLLIN, 0};
-    int wait = time_to_wait(timeout_ms);
+    int wait = network_timeout(timeout_ms);
     if (wait > 0) poll(entries, count, wait);
     network_run_timers();
     read_drivers();

@@ -59,6 +59,9 @@ void network_shutdown(void);
 /* Reads all drivers, runs the timers that are due, and waits up to `timeout_ms` for something to do (-1: until the next timer). */
 void network_poll(int timeout_ms);
 
+/* Milliseconds until network_poll() has something to do without a packet, at most `timeout_ms` (-1: without a limit). */
+int network_timeout(int timeout_ms);
+
 /* Runs the timers that are due. */
 void network_run_timers(void);
 

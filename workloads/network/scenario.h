@@ -18,6 +18,7 @@
 struct scenario_settings {
     bool no_timestamps, no_scaling;
     unsigned buffer; /* Bytes of each socket buffer; 0: the subject's own. */
+    unsigned mbufs;  /* Of the stack; 0: its own number. */
     int mtu;         /* 0: 1500. */
 };
 

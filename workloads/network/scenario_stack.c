@@ -39,6 +39,7 @@ static void begin(const struct scenario_settings *settings) {
                                         .keep_interval_ms = 1000,
                                         .keep_count = 3,
                                         .socket_buffer = settings->buffer,
+                                        .maximum_mbufs = settings->mbufs,
                                         .initial_segments = 10,
                                         .seed = 7,
                                         .no_timestamps = settings->no_timestamps,
@@ -78,6 +79,7 @@ static void end(void) {
 
 static void inject(unsigned char *packet, int length) {
     struct mbuf *head = m_getcl(M_PKTHDR), *tail = head;
+    if (!head) return; /* As a driver without memory. */
     for (int at = 0; at < length;) {
         if (at > 0) tail = tail->m_next = m_getcl(0);
         tail->m_len = MINIMUM(MCLBYTES, length - at);

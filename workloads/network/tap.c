@@ -64,6 +64,7 @@ static int tap_start(struct ifnet *ifp, struct mbuf *m) {
         if (count == RANGES) error = EMSGSIZE;
         else ranges[count++] = (struct iovec){one->m_data, one->m_len};
     }
+    if (!error) device_moves(ranges, count, SIZE_MAX, UIO_WRITE);
     if (!error && writev(tap->descriptor, ranges, count) < 0) error = errno == EAGAIN ? ENOBUFS : errno;
     m_freem(m);
     return error == EIO ? ENOBUFS : error;
@@ -110,6 +111,7 @@ static bool read_frame(struct ifnet *ifp) {
     ssize_t got = readv(tap->descriptor, ranges, count);
     int length = (int)got - (tap->has_header ? (int)sizeof header : 0);
     if (length <= 0) return false;
+    device_moves(ranges, count, (size_t)got, UIO_READ);
     struct mbuf *m = take(tap, length);
     if (header.flags & (NEEDS_CSUM | DATA_VALID)) m->m_pkthdr.csum_flags = CSUM_VALID;
     driver_input(ifp, m);

@@ -144,6 +144,8 @@ void tcp_set_rto(struct tcpcb *tp);
 /* tcp_data.c: data and FIN in order or not; takes segment->m. */
 void tcp_take_data(struct tcpcb *tp, struct tcp_segment *segment);
 void tcp_free_queue(struct tcpcb *tp);
+/* Frees the early segments of all connections, which their peers send again: memory has run out. */
+void tcp_drain(void);
 
 /* tcp_output.c: sends what may be sent now, at least what flags ask for. 0 or an errno value. */
 int tcp_output(struct tcpcb *tp);

@@ -14,6 +14,14 @@ void tcp_free_queue(struct tcpcb *tp) {
     tp->t_segq_length = 0;
 }
 
+static void drain(struct inpcb *inp) {
+    tcp_free_queue(inp->inp_ppcb);
+}
+
+void tcp_drain(void) {
+    in_pcbeach(&tcp_blocks, drain);
+}
+
 /* The peer's FIN has come in order. */
 static void take_fin(struct tcpcb *tp) {
     tp->rcv_nxt++;
@@ -68,7 +76,9 @@ static void enqueue(struct tcpcb *tp, struct tcp_segment *segment) {
         has_fin = false;
     }
     struct tcp_segment_queued *new = NULL;
-    if ((segment->length > 0 || has_fin) && tp->t_segq_length < TCP_REASSEMBLY) new = malloc(sizeof *new);
+    /* A full queue still takes what it waits for: it would never become shorter otherwise. */
+    bool has_place = tp->t_segq_length < TCP_REASSEMBLY || segment->seq == tp->rcv_nxt;
+    if ((segment->length > 0 || has_fin) && has_place) new = malloc(sizeof *new);
     if (!new) return;
     *new = (struct tcp_segment_queued){one, segment->seq, segment->length, has_fin, segment->m};
     segment->m = NULL;

@@ -26,6 +26,8 @@
 #include "transfer.h"
 
 #define BUFFER 65536
+#define SMALLEST_MTU 576
+#define LARGEST_MTU 9216
 
 /* The arguments, by their names. */
 static struct {
@@ -46,10 +48,21 @@ static bool set_argument(const char *text) {
     for (size_t i = 0; value && i < sizeof arguments / sizeof *arguments; i++) {
         size_t length = strlen(arguments[i].name);
         if (length != (size_t)(value - text) || strncmp(arguments[i].name, text, length) != 0) continue;
-        arguments[i].value = strtoull(value + 1, NULL, 10);
-        return true;
+        return parse_number(value + 1, &arguments[i].value);
     }
     return false;
+}
+
+static bool has_work(void) {
+    return argument("send") || argument("receive") || argument("echo") || argument("datagrams") || argument("probe");
+}
+
+static void print_usage(const char *wrong) {
+    if (wrong) fprintf(stderr, "transfer: %s is no argument with a number\n", wrong);
+    fprintf(stderr, "usage: transfer NAME=NUMBER ..., with these names:");
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) fprintf(stderr, " %s", arguments[i].name);
+    fprintf(stderr, "\nexample: transfer send=1000000 receive=1000000 loss=1000\n");
+    exit(2);
 }
 
 /* Ends the program with what went wrong. */
@@ -232,6 +245,7 @@ static void set_up(struct ifnet *ifp) {
     struct network_parameters wanted = {.slow_ms = argument("slow"), .minimum_rto_ms = 2 * argument("slow"), .seed = argument("seed"), .msl_ms = 100};
     wanted.no_dart = argument("nodart");
     wanted.fast_ms = argument("slow") < 40 ? 40 : 200;
+    device_transfers = getenv("DEVICE_TRANSFERS") != NULL;
     expect("a network of its own", namespace_enter());
     network_initialize(&wanted);
     struct dart_options adapter = {
@@ -248,7 +262,9 @@ static void set_up(struct ifnet *ifp) {
 int main(int count, char **texts) {
     struct ifnet interface;
     for (int i = 1; i < count; i++)
-        if (!set_argument(texts[i])) fail(texts[i], EINVAL);
+        if (!set_argument(texts[i])) print_usage(texts[i]);
+    if (!has_work()) print_usage(NULL);
+    if (argument("mtu") < SMALLEST_MTU || argument("mtu") > LARGEST_MTU || !argument("slow")) fail("mtu is 576 to 9216, slow at least 1", EINVAL);
     set_up(&interface);
     uint64_t seed = argument("seed");
     struct socket *listener;

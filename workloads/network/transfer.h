@@ -2,7 +2,10 @@
 #ifndef NETWORK_TRANSFER_H
 #define NETWORK_TRANSFER_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define HOST_ADDRESS 0x0a630001  /* 10.99.0.1 */
 #define STACK_ADDRESS 0x0a630002 /* 10.99.0.2 */
@@ -22,5 +25,13 @@ void host_peer(uint64_t received, uint64_t seed);
 
 /* Asks the stack for an echo by ICMP, and a closed port of it for its error. 0 if both came; used in the peer's process. */
 int host_probe(void);
+
+/* A number that is written in decimal digits alone, up to 10^18. */
+static inline bool parse_number(const char *text, uint64_t *value) {
+    size_t length = strlen(text);
+    if (length == 0 || length > 18 || strspn(text, "0123456789") != length) return false;
+    *value = strtoull(text, NULL, 10);
+    return true;
+}
 
 #endif

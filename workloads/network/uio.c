@@ -40,6 +40,32 @@ int uiomove(void *data, size_t length, struct uio *uio) {
     return 0;
 }
 
+bool device_transfers;
+
+#define LINE 32
+
+/* The arguments are in registers: all other accesses would be taken for the device's, too. */
+__attribute__((noinline)) void device_reads(uintptr_t at, uintptr_t end) {
+    for (at = (at + 7) & ~(uintptr_t)7; at + 8 <= end; at = (at | (LINE - 1)) + 1) (void)*(const volatile uint64_t *)at;
+}
+
+__attribute__((noinline)) void device_writes(uintptr_t at, uintptr_t end) {
+    for (at = (at + 7) & ~(uintptr_t)7; at + 8 <= end; at = (at | (LINE - 1)) + 1) {
+        volatile uint64_t *word = (volatile uint64_t *)at;
+        *word = *word;
+    }
+}
+
+void device_moves(const struct iovec *ranges, int count, size_t length, enum uio_rw direction) {
+    for (int i = 0; device_transfers && i < count && length > 0; i++) {
+        uintptr_t at = (uintptr_t)ranges[i].iov_base;
+        size_t part = MINIMUM(length, ranges[i].iov_len);
+        if (direction == UIO_READ) device_writes(at, at + part);
+        else device_reads(at, at + part);
+        length -= part;
+    }
+}
+
 void uio_of(struct uio *uio, struct iovec *range, void *data, size_t length, enum uio_rw direction) {
     *range = (struct iovec){data, length};
     *uio = (struct uio){range, 1, length, direction};

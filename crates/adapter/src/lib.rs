@@ -14,8 +14,8 @@ pub mod interconnect;
 
 pub use clock::{HardwareClock, Picoseconds};
 pub use description::{
-    AdapterDescription, Buffering, BusDescription, BusKind, ControlMemoryDescription, CreditDescription,
-    DataMemoryDescription, DescriptionError, DmaDescription, DriverDescription, FieldSetting, Framing,
+    AdapterDescription, AdapterSetting, Buffering, BusDescription, BusKind, ControlMemoryDescription,
+    CreditDescription, DataMemoryDescription, DescriptionError, DmaDescription, DriverDescription, Framing,
     HostDescription, InterruptDescription, LinkDescription, Mover, ReceiveDescription, TargetDescription,
     names,
 };

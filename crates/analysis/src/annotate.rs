@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use events::BlockId;
 use image::{SourceLocation, SymbolPattern};
-use isa::InstructionSet;
 use trace::Trace;
 
 use crate::models::InstructionResults;
@@ -26,13 +25,28 @@ pub struct AnnotateRequest {
 }
 
 /// The results of an execution's instructions.
-struct AnnotatedCosts {
-    /// By image and run-time address: the instruction's word, and its results.
-    instructions: HashMap<(Option<u32>, u64), (u32, Vec<u64>)>,
+struct AnnotatedCosts<'t> {
+    trace: &'t Trace,
+    /// By image and run-time address.
+    instructions: HashMap<(Option<u32>, u64), ExecutedInstruction>,
     /// The functions that were executed, the most expensive first.
     functions: Vec<ExecutedFunction>,
     total: u64,
-    instruction_set: &'static dyn InstructionSet,
+}
+
+/// An instruction that was executed.
+struct ExecutedInstruction {
+    /// One of the blocks that it is in.
+    block: BlockId,
+    word: u32,
+    results: Vec<u64>,
+}
+
+/// An instruction of a function, executed or not.
+struct AnnotatedInstruction {
+    address: u64,
+    text: String,
+    results: Vec<u64>,
 }
 
 /// A function that was executed.
@@ -117,23 +131,23 @@ fn add_values(sum: &mut [Value], more: &[Value]) {
     }
 }
 
-impl AnnotatedCosts {
-    fn new<R: InstructionResults>(results: &R, trace: &Trace, names: &Names) -> AnnotatedCosts {
-        let mut instructions: HashMap<(Option<u32>, u64), (u32, Vec<u64>)> = HashMap::new();
+impl<'t> AnnotatedCosts<'t> {
+    fn new<R: InstructionResults>(results: &R, trace: &'t Trace, names: &Names) -> AnnotatedCosts<'t> {
+        let mut instructions: HashMap<(Option<u32>, u64), ExecutedInstruction> = HashMap::new();
         let width = results.columns().len();
         for (id, block) in trace.blocks().iter().enumerate() {
             let rows = results.rows(id as BlockId).into_iter().flatten();
             for ((address, &word), row) in block.addresses().zip(&block.words).zip(rows) {
-                let (_, sum) =
-                    instructions.entry((block.image, address)).or_insert_with(|| (word, vec![0; width]));
-                add(sum, &row);
+                let new = || ExecutedInstruction { block: id as BlockId, word, results: vec![0; width] };
+                let instruction = instructions.entry((block.image, address)).or_insert_with(new);
+                add(&mut instruction.results, &row);
             }
         }
         let mut functions: HashMap<Arc<FunctionName>, ExecutedFunction> = HashMap::new();
         let mut total = 0;
-        for (&(image, address), (_, row)) in &instructions {
+        for (&(image, address), instruction) in &instructions {
             let name = names.name(image, address);
-            let weight = results.weight(row);
+            let weight = results.weight(&instruction.results);
             total += weight;
             let new = || ExecutedFunction { name: name.clone(), image, address, weight: 0 };
             let function = functions.entry(name.clone()).or_insert_with(new);
@@ -143,24 +157,29 @@ impl AnnotatedCosts {
         }
         let mut functions: Vec<ExecutedFunction> = functions.into_values().collect();
         functions.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name)));
-        AnnotatedCosts { instructions, functions, total, instruction_set: trace.instruction_set() }
+        AnnotatedCosts { trace, instructions, functions, total }
     }
 
     /// The instructions of a function, executed or not, with their results.
-    fn of(&self, function: &ExecutedFunction, names: &Names, width: usize) -> Vec<(u64, u32, Vec<u64>)> {
+    fn of(&self, function: &ExecutedFunction, names: &Names, width: usize) -> Vec<AnnotatedInstruction> {
         let all = names.instructions(function.image, function.address).unwrap_or_else(|| {
             let executed = self.instructions.iter().filter(|((image, address), _)| {
                 *image == function.image && names.name(*image, *address) == function.name
             });
             let mut executed: Vec<(u64, u32)> =
-                executed.map(|(&(_, address), &(word, _))| (address, word)).collect();
+                executed.map(|(&(_, address), instruction)| (address, instruction.word)).collect();
             executed.sort_unstable();
             executed
         });
-        let row = |address| self.instructions.get(&(function.image, address));
-        let of = |(address, word)| match row(address) {
-            Some((word, row)) => (address, *word, row.clone()),
-            None => (address, word, vec![0; width]),
+        let of = |(address, word)| {
+            let executed = self.instructions.get(&(function.image, address));
+            let text = match executed {
+                Some(one) => self.trace.blocks()[one.block as usize].disassemble(one.word, address),
+                None => self.trace.instruction_set().disassemble(word, address),
+            };
+            let text = text.unwrap_or_else(|| format!(".long {word:#010x}"));
+            let results = executed.map_or_else(|| vec![0; width], |one| one.results.clone());
+            AnnotatedInstruction { address, text, results }
         };
         all.into_iter().map(of).collect()
     }
@@ -192,19 +211,17 @@ fn table<R: InstructionResults>(
     let instructions = costs.of(function, names, width);
     let location = |address| names.location(function.image, address);
     let mut total = vec![0; width];
-    for run in instructions.chunk_by(|(a, ..), (b, ..)| location(*a) == location(*b)) {
+    for run in instructions.chunk_by(|a, b| location(a.address) == location(b.address)) {
         let mut sum = vec![0; width];
-        run.iter().for_each(|(.., row)| add(&mut sum, row));
+        run.iter().for_each(|instruction| add(&mut sum, &instruction.results));
         add(&mut total, &sum);
-        let first = run.first().and_then(|(address, ..)| location(*address));
+        let first = run.first().and_then(|instruction| location(instruction.address));
         if let Some(SourceLocation { file, line: Some(line) }) = first {
             let location = format!("{}:{line}", file.rsplit('/').next().unwrap_or(&file));
             table.row(cells(Some(location), None, &sum, files.line(&file, line)));
         }
-        for (address, word, row) in run {
-            let text = costs.instruction_set.disassemble(*word, *address);
-            let text = text.unwrap_or_else(|| format!(".long {word:#010x}"));
-            table.row(cells(None, Some(*address), row, Some(format!("    {text}"))));
+        for AnnotatedInstruction { address, text, results } in run {
+            table.row(cells(None, Some(*address), results, Some(format!("    {text}"))));
         }
     }
     table.total_row(cells(Some("total".into()), None, &total, None));

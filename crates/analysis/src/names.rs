@@ -161,11 +161,11 @@ impl Names {
     }
 
     /// The instructions of the function at a run-time address: their addresses and words, executed or not. None if the
-    /// image's file is not there, or another one.
+    /// image's file is not there, or another one, or if only an emulator knows its instructions.
     pub fn instructions(&self, image: Option<u32>, address: u64) -> Option<Vec<(u64, u32)>> {
         let index = image?;
         let bias = self.images.get(index as usize)?.image.bias;
-        let file = self.file(index)?.as_ref()?;
+        let file = self.file(index)?.as_ref().filter(|file| !file.instruction_set().describes())?;
         let link_address = address.wrapping_sub(bias);
         let function = file.function_at(link_address)?;
         let section = file.code().iter().find(|code| (code.address..code.end()).contains(&link_address))?;
@@ -194,7 +194,7 @@ impl Names {
         let open = || {
             let same = |other: &&LoadedNames| other.image.path == loaded.image.path;
             let shared = self.images.iter().filter(same).find_map(|other| other.file.get()?.clone());
-            let file = shared.or_else(|| Image::open(&loaded.image.path).ok().map(Arc::new))?;
+            let file = shared.or_else(|| Image::open_of_any_set(&loaded.image.path).ok().map(Arc::new))?;
             let loaded_id = loaded.build_id.as_deref();
             loaded_id.is_none_or(|id| id == file.build_id().unwrap_or_default()).then_some(file)
         };

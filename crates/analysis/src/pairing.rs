@@ -38,7 +38,7 @@ impl ImageIdentity {
         for image in images {
             let file_name = file_name(&image.path);
             if all.iter().all(|known| known.file_name != file_name) {
-                let file = Image::open(&image.path).ok();
+                let file = Image::open_of_any_set(&image.path).ok();
                 let soname = file.as_ref().and_then(|file| file.soname().map(String::from));
                 let exported = file.map(|file| file.exported().map(String::from).collect());
                 all.push(ImageIdentity { file_name, soname, exported: exported.unwrap_or_default() });

@@ -96,6 +96,11 @@ impl Attribution {
         Attribution { blocks, sources: Arc::new(lowest.into_iter().filter_map(source).collect()) }
     }
 
+    /// The number of blocks.
+    pub(crate) fn block_count(&self) -> BlockId {
+        self.blocks.len() as BlockId
+    }
+
     /// The functions in which the instructions of a block lie.
     pub fn functions(&self, block: BlockId) -> impl Iterator<Item = &FunctionName> {
         self.blocks[block as usize].functions.iter().map(|(name, _)| &**name)

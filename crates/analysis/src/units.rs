@@ -10,13 +10,13 @@ use table::{Kind, Table, Value};
 /// How steady state is recognised and how much is measured then.
 #[derive(Clone, Debug)]
 pub struct SteadyRules {
-    /// Units in a window.
-    pub window: usize,
-    /// How many successive windows must agree.
-    pub windows: usize,
+    /// Units in a batch.
+    pub batch: usize,
+    /// How many successive batches must agree.
+    pub batches: usize,
     /// By how much their mean path lengths may differ, relative to the smallest.
     pub tolerance: f64,
-    /// The cache-hit ratio that the last window must reach, if the units carry gauges of hits and
+    /// The cache-hit ratio that the last batch must reach, if the units carry gauges of hits and
     /// misses (the first two).
     pub hit_ratio: Option<f64>,
     /// How many units to measure then.
@@ -25,7 +25,7 @@ pub struct SteadyRules {
 
 impl Default for SteadyRules {
     fn default() -> SteadyRules {
-        SteadyRules { window: 50, windows: 3, tolerance: 0.01, hit_ratio: None, measure: 100 }
+        SteadyRules { batch: 50, batches: 3, tolerance: 0.01, hit_ratio: None, measure: 100 }
     }
 }
 
@@ -40,9 +40,9 @@ pub enum Phase {
     Done,
 }
 
-/// A window's figures.
+/// A batch's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Window {
+pub struct UnitBatch {
     /// Mean path length, in instructions.
     pub mean: f64,
     /// Share of cache accesses that hit, if known.
@@ -54,9 +54,9 @@ pub struct Window {
 pub struct SteadyState {
     rules: SteadyRules,
     current: Vec<u64>,
-    /// Gauges of hits and misses where the current window began.
-    window_start: Option<(u64, u64)>,
-    windows: VecDeque<Window>,
+    /// Gauges of hits and misses where the current batch began.
+    batch_start: Option<(u64, u64)>,
+    batches: VecDeque<UnitBatch>,
     /// The last units before the steady state, in case it never comes.
     recent: VecDeque<Unit>,
     measured: Vec<Unit>,
@@ -70,8 +70,8 @@ impl SteadyState {
         SteadyState {
             rules,
             current: Vec::new(),
-            window_start: None,
-            windows: VecDeque::new(),
+            batch_start: None,
+            batches: VecDeque::new(),
             recent: VecDeque::new(),
             measured: Vec::new(),
             seen: 0,
@@ -90,19 +90,19 @@ impl SteadyState {
         self.seen += 1;
         self.current.push(unit.instructions);
         let gauges = (unit.gauges.len() >= 2).then(|| (unit.gauges[0], unit.gauges[1]));
-        let start = *self.window_start.get_or_insert(gauges.unwrap_or_default());
+        let start = *self.batch_start.get_or_insert(gauges.unwrap_or_default());
         if self.recent.len() == self.rules.measure {
             self.recent.pop_front();
         }
         self.recent.push_back(unit);
-        if self.current.len() == self.rules.window {
-            let mean = self.current.iter().sum::<u64>() as f64 / self.rules.window as f64;
+        if self.current.len() == self.rules.batch {
+            let mean = self.current.iter().sum::<u64>() as f64 / self.rules.batch as f64;
             let hit_ratio = gauges.and_then(|end| hit_ratio(start, end));
             self.current.clear();
-            self.window_start = gauges;
-            self.windows.push_back(Window { mean, hit_ratio });
-            if self.windows.len() > self.rules.windows {
-                self.windows.pop_front();
+            self.batch_start = gauges;
+            self.batches.push_back(UnitBatch { mean, hit_ratio });
+            if self.batches.len() > self.rules.batches {
+                self.batches.pop_front();
             }
             if self.is_steady() {
                 self.steady_after = Some(self.seen);
@@ -112,24 +112,24 @@ impl SteadyState {
     }
 
     fn is_steady(&self) -> bool {
-        let means = || self.windows.iter().map(|window| window.mean);
+        let means = || self.batches.iter().map(|batch| batch.mean);
         let (low, high) = (means().fold(f64::MAX, f64::min), means().fold(0.0, f64::max));
         let warm = match self.rules.hit_ratio {
             Some(required) => {
-                self.windows.back().and_then(|w| w.hit_ratio).is_none_or(|ratio| ratio >= required)
+                self.batches.back().and_then(|batch| batch.hit_ratio).is_none_or(|ratio| ratio >= required)
             }
             None => true,
         };
-        self.windows.len() == self.rules.windows && high - low <= self.rules.tolerance * low && warm
+        self.batches.len() == self.rules.batches && high - low <= self.rules.tolerance * low && warm
     }
 
     /// The outcome: the measured units, or the last ones seen if the steady state never came.
     pub fn finish(self) -> Measurement {
-        let last_window = self.windows.back().copied();
+        let last_batch = self.batches.back().copied();
         // A steady state with nothing after it to measure is of no use.
         let steady = !self.measured.is_empty();
         let units = if steady { self.measured } else { self.recent.into() };
-        Measurement { units, warm_up: self.seen, steady, last_window }
+        Measurement { units, warm_up: self.seen, steady, last_batch }
     }
 }
 
@@ -148,8 +148,8 @@ pub struct Measurement {
     pub warm_up: u64,
     /// Whether the steady state was reached.
     pub steady: bool,
-    /// The last window before the measurement.
-    pub last_window: Option<Window>,
+    /// The last batch before the measurement.
+    pub last_batch: Option<UnitBatch>,
 }
 
 /// Statistics of path lengths, in instructions.
@@ -223,7 +223,7 @@ pub fn path_lengths(name: &str, title: &str, measurements: &[(&str, &Measurement
     );
     for (label, measurement) in measurements {
         let Some(length) = PathLength::of(&measurement.units) else { continue };
-        let hits = measurement.last_window.and_then(|window| window.hit_ratio).map(|ratio| 100.0 * ratio);
+        let hits = measurement.last_batch.and_then(|batch| batch.hit_ratio).map(|ratio| 100.0 * ratio);
         table.row(vec![
             (*label).into(),
             (length.units as u64).into(),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     fn rules() -> SteadyRules {
-        SteadyRules { window: 10, windows: 3, tolerance: 0.01, hit_ratio: Some(0.95), measure: 30 }
+        SteadyRules { batch: 10, batches: 3, tolerance: 0.01, hit_ratio: Some(0.95), measure: 30 }
     }
 
     /// Pushes units whose lengths and cumulative hit and miss counts are given until done.
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_must_be_warm_in_the_last_window_not_on_the_whole() {
+    fn the_cache_must_be_warm_in_the_last_batch_not_on_the_whole() {
         // All misses for 200 units, then none: steady soon after, long before the sum is at 95 %.
         let measurement = run((0..500u64).map(|i| (1000, 10 * i.saturating_sub(200), 10 * i.min(200))));
         assert!(measurement.steady);

@@ -4,14 +4,14 @@ use pathlength_analysis::{mix, paper};
 use std::collections::{BTreeMap, BTreeSet};
 use table::{Kind, Table, Value};
 
-const TABLE_7: &str = include_str!("../paper/table07_byte_word_images.csv");
-const TABLE_8: &str = include_str!("../paper/table08_original_images.csv");
-const TABLE_9: &str = include_str!("../paper/table09_differences.csv");
-const TABLE_10: &str = include_str!("../paper/table10_changes.csv");
-const TABLE_11: &str = include_str!("../paper/table11_scaled_transaction.csv");
-const TABLE_12: &str = include_str!("../paper/table12_cached_transaction.csv");
-const TABLE_13: &str = include_str!("../paper/table13_groups.csv");
-const TABLE_14: &str = include_str!("../paper/table14_scaled_minus_cached.csv");
+/// The file of the printed table with this number.
+fn printed(number: u32) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/paper");
+    let mut files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let prefix = format!("table{number:02}_");
+    let path = files.find(|path| path.file_name().unwrap().to_string_lossy().starts_with(&prefix)).unwrap();
+    std::fs::read_to_string(path).unwrap()
+}
 
 fn rows(csv: &str) -> Vec<Vec<&str>> {
     let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
@@ -46,9 +46,9 @@ fn real(value: &Value) -> Option<f64> {
 
 #[test]
 fn tables_7_and_8_are_reproduced_with_their_shares() {
-    for (name, csv) in [("paper-table-7", TABLE_7), ("paper-table-8", TABLE_8)] {
+    for (name, number) in [("paper-table-7", 7), ("paper-table-8", 8)] {
         let table = table(name);
-        for printed in rows(csv) {
+        for printed in rows(&printed(number)) {
             let ours = image_row(&table, printed[0]);
             assert_eq!(ours.len(), printed.len());
             for (ours, printed) in ours[1..].iter().zip(&printed[1..]) {
@@ -67,7 +67,7 @@ fn tables_7_and_8_are_reproduced_with_their_shares() {
 #[test]
 fn table_9_follows_from_7_and_8() {
     let table = table("paper-table-9");
-    for printed in rows(TABLE_9) {
+    for printed in rows(&printed(9)) {
         for (ours, printed) in image_row(&table, printed[0])[1..].iter().zip(&printed[1..]) {
             let ours = match real(ours).unwrap().round() {
                 0.0 => "0".into(),
@@ -81,7 +81,7 @@ fn table_9_follows_from_7_and_8() {
 #[test]
 fn table_10_follows_from_7_and_8() {
     let table = table("paper-table-10");
-    for printed in rows(TABLE_10) {
+    for printed in rows(&printed(10)) {
         for (ours, printed) in image_row(&table, printed[0])[1..].iter().zip(&printed[1..]) {
             let ours = match real(ours) {
                 None => "N/A".into(),
@@ -101,7 +101,7 @@ fn table_6_has_its_readable_cells_and_the_others_missing() {
     let names: Vec<_> = missing.iter().map(|row| row[0].clone()).collect();
     assert_eq!(names, ["ldah", "insll", "cmpult", "cmpule"].map(Value::from));
     // Its byte/word rows are those of Table 9.
-    for printed in rows(TABLE_9) {
+    for printed in rows(&printed(9)) {
         let column = table.columns.iter().position(|column| column.name == printed[0]).unwrap();
         for (name, at) in [("ldbu", 7), ("ldwu", 9), ("stb", 11), ("stw", 13)] {
             let row = table.rows.iter().find(|row| row[0] == name.into()).unwrap();
@@ -112,12 +112,12 @@ fn table_6_has_its_readable_cells_and_the_others_missing() {
 
 /// Rows of a printed transaction whose delta or percentage is not ours, the sign of the delta
 /// apart.
-fn misprints(name: &str, csv: &str) -> Vec<String> {
+fn misprints(name: &str, number: u32) -> Vec<String> {
     let table = table(name);
     let ours: BTreeMap<String, &Vec<Value>> =
         table.rows.iter().map(|row| (format!("{:?}", row[0]), row)).collect();
     let mut misprints = Vec::new();
-    for printed in rows(csv) {
+    for printed in rows(&printed(number)) {
         let ours = ours[&format!("{:?}", Value::from(printed[0]))];
         let change = real(&ours[4]).map_or("N/A".into(), |change| format!("{:.0}%", change.round() + 0.0));
         let agree = ours[1] == Value::Integer(printed[1].parse().unwrap())
@@ -133,8 +133,8 @@ fn misprints(name: &str, csv: &str) -> Vec<String> {
 
 #[test]
 fn tables_11_and_12_follow_but_for_their_misprints() {
-    assert_eq!(misprints("paper-table-11", TABLE_11), ["ldq", "total"]);
-    assert_eq!(misprints("paper-table-12", TABLE_12), ["total"]);
+    assert_eq!(misprints("paper-table-11", 11), ["ldq", "total"]);
+    assert_eq!(misprints("paper-table-12", 12), ["total"]);
     assert_eq!(paper::scaled().map(|mix| mix::total(&mix)), [115_895, 107_855]);
     assert_eq!(paper::cached().map(|mix| mix::total(&mix)), [111_299, 106_521]);
 }
@@ -142,7 +142,8 @@ fn tables_11_and_12_follow_but_for_their_misprints() {
 #[test]
 fn table_14_follows_from_11_and_12_with_the_sign_reversed() {
     let table = table("paper-table-14");
-    let printed = rows(TABLE_14);
+    let printed = printed(14);
+    let printed = rows(&printed);
     assert_eq!(table.rows.len(), printed.len());
     for printed in printed {
         let ours = table.rows.iter().find(|row| row[0] == printed[0].into()).unwrap();
@@ -154,7 +155,8 @@ fn table_14_follows_from_11_and_12_with_the_sign_reversed() {
 #[test]
 fn groups_are_those_of_table_13() {
     let mut listed = Vec::new();
-    for row in rows(TABLE_13) {
+    let table_13 = printed(13);
+    for row in rows(&table_13) {
         let (group, members) = (row[0], row[1]);
         // mskhl is a misprint of msklh.
         for member in members.split(' ').filter(|&member| member != "mskhl") {
@@ -166,7 +168,7 @@ fn groups_are_those_of_table_13() {
     assert!(mix.keys().all(|name| listed.contains(name)));
     let table = table("paper-figure-4");
     for row in &table.rows[..7] {
-        let printed = rows(TABLE_13).into_iter().find(|printed| row[0] == printed[0].into()).unwrap();
+        let printed = rows(&table_13).into_iter().find(|printed| row[0] == printed[0].into()).unwrap();
         let members: BTreeSet<&str> = printed[1].split(' ').collect();
         let count: u64 = members.iter().filter_map(|name| mix.get(name)).sum();
         let share = 100.0 * count as f64 / 115_895.0;

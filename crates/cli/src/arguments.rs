@@ -51,7 +51,7 @@ pub use models::{
     TimeOptions,
 };
 pub use objects::{ObjectLayout, ObjectsOptions};
-pub use output::{OutputOptions, RowOptions};
+pub use output::{OutputOptions, RowOptions, TableOptions};
 pub use qemu::QemuOptions;
 pub use questions::{QUESTIONS, command_line};
 pub use sample::SampleOptions;
@@ -132,7 +132,7 @@ standard error. With -o NAME.counts the counts themselves are \
 saved: pathlength count NAME.counts shows them again, and pathlength compare takes them.
 
 With --unit, each call of the function is counted separately, everything it calls included. The tables \
-show the mean of the units measured once the path length is steady (three windows of 50 units within 1 %)."
+show the mean of the units measured once the path length is steady (three batches of 50 units within 1 %)."
     )]
     Count(CountOptions),
     /// Count the instructions in images, and compare those of two builds.
@@ -524,6 +524,15 @@ impl EndingOptions {
     pub fn expected(&self) -> ExpectedEnding {
         ExpectedEnding { statuses: self.statuses.clone(), is_judged_by_caller: messages::is_connected() }
     }
+}
+
+/// A program that is run and observed, and how it is to end.
+#[derive(Clone, Debug, Args)]
+pub struct ExecutionOptions {
+    #[command(flatten)]
+    pub engine: EngineOptions,
+    #[command(flatten)]
+    pub ending: EndingOptions,
 }
 
 /// Options of `run`.

@@ -11,7 +11,7 @@ use session::console::{Console, ReplayProgress, RunProgress};
 use session::measure::Counted;
 use table::Table;
 
-use crate::arguments::{OutputOptions, RowOptions};
+use crate::arguments::{OutputOptions, RowOptions, TableOptions};
 use crate::messages::{self, Message};
 use crate::progress::{LiveProgress, Replaying};
 
@@ -25,9 +25,14 @@ pub struct CommandConsole<'a> {
 }
 
 impl<'a> CommandConsole<'a> {
-    /// With these rows of tables, or all.
-    pub fn new(output: &'a OutputOptions, rows: Option<&'a RowOptions>) -> CommandConsole<'a> {
-        CommandConsole { output, rows }
+    /// With all rows of tables.
+    pub fn new(output: &'a OutputOptions) -> CommandConsole<'a> {
+        CommandConsole { output, rows: None }
+    }
+
+    /// With the rows of tables that the options say.
+    pub fn of_tables(options: &'a TableOptions) -> CommandConsole<'a> {
+        CommandConsole { output: &options.output, rows: Some(&options.rows) }
     }
 }
 

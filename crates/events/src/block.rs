@@ -48,6 +48,15 @@ impl Block {
         self.words.iter().take(index).map(length).fold(self.address, u64::wrapping_add)
     }
 
+    /// The text of an instruction of the block: of its code if there is any, and otherwise of its word.
+    pub fn disassemble(&self, word: u32, address: u64) -> Option<String> {
+        let start = usize::try_from(address.wrapping_sub(self.address)).ok();
+        let length = self.instruction_set.length(word) as usize;
+        let code = start.and_then(|start| self.code.get(start..start.checked_add(length)?));
+        let text = code.and_then(|code| self.instruction_set.disassemble_code(code, address));
+        text.or_else(|| self.instruction_set.disassemble(word, address))
+    }
+
     /// The address after the last instruction.
     pub fn end(&self) -> u64 {
         self.address_of(self.words.len())

@@ -28,11 +28,12 @@ impl CodeSection {
     }
 }
 
-/// The sections that hold instructions; without section headers, the segments.
+/// The sections that hold instructions, at multiples of `alignment`; without section headers, the segments.
 pub fn code_sections(
     file: &ElfFile64<LE>,
     segments: &[Segment],
     length: usize,
+    alignment: u64,
 ) -> Result<Vec<CodeSection>, ImageProblem> {
     let table = file.elf_section_table();
     let mut code = Vec::new();
@@ -46,7 +47,7 @@ pub fn code_sections(
         }
         let name = text(table.section_name(LE, section)?).into_owned();
         let (address, size) = (section.sh_addr(LE), section.sh_size(LE));
-        if !segments::is_possible(address, size) || address % 4 != 0 {
+        if !segments::is_possible(address, size) || !address.is_multiple_of(alignment) {
             return Err(ImageProblem::Damaged(format!(
                 "section {name} at the impossible address {address:#x}"
             )));

@@ -117,9 +117,15 @@ const SIGNATURES: &[(&[u8], &str)] = &[
 /// The number of bytes of a file that [`identify`] needs.
 pub(crate) const IDENTIFICATION: usize = 64;
 
+/// Finds the instruction set of the images with a machine in their ELF headers.
+pub(crate) type SetOfMachine = fn(u16) -> Option<&'static dyn InstructionSet>;
+
 /// Accepts the first bytes of a 64-bit little-endian executable or shared object for a known instruction set, and
 /// returns the set. The machine is judged first: that a program is for another one matters more than its word size.
-pub(crate) fn identify(start: &[u8]) -> Result<&'static dyn InstructionSet, ImageProblem> {
+pub(crate) fn identify(
+    start: &[u8],
+    set_of: SetOfMachine,
+) -> Result<&'static dyn InstructionSet, ImageProblem> {
     if !start.starts_with(b"\x7fELF") {
         return Err(ImageProblem::NotElf(appearance(start)));
     }
@@ -134,7 +140,7 @@ pub(crate) fn identify(start: &[u8]) -> Result<&'static dyn InstructionSet, Imag
         if encoding == 2 { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     };
     let machine = half(18);
-    let set = isa::of_elf_machine(machine).ok_or_else(|| {
+    let set = set_of(machine).ok_or_else(|| {
         let known = MACHINES.iter().find(|(number, _)| *number == machine);
         let name = known.map_or_else(|| format!("machine-{machine}"), |(_, name)| (*name).into());
         let is_emulated = isa::DESCRIBED_SETS.iter().any(|set| set.elf_machine() == machine);

@@ -1,5 +1,4 @@
-//! ELF images of Alpha programs: their segments, their functions, and where each
-//! instruction came from.
+//! ELF images of programs: their segments, their functions, and where each instruction came from.
 //!
 //! ```no_run
 //! let image = pathlength_image::Image::open("/usr/alpha-linux-gnu/lib/libc.so.6.1")?;
@@ -44,6 +43,7 @@ pub use variables::{Element, StructureMember, Variable};
 
 use code::code_sections;
 use dynamic::Dynamic;
+use error::SetOfMachine;
 use isa::InstructionSet;
 use lines::Lines;
 use object::elf::{self, FileHeader64};
@@ -97,15 +97,27 @@ pub struct Image {
 impl Image {
     /// Reads an image from a file.
     pub fn open(path: impl AsRef<Path>) -> Result<Image, Error> {
-        let path = path.as_ref();
-        let bytes = read(path).map_err(|problem| Error { path: path.into(), problem })?;
-        Image::parse(path, bytes)
+        Image::open_of(path.as_ref(), isa::of_elf_machine)
+    }
+
+    /// The same of any instruction set that traces are recorded of. Of those that only an emulator knows the image has functions,
+    /// lines and variables, but no [instructions](Image::instructions).
+    pub fn open_of_any_set(path: impl AsRef<Path>) -> Result<Image, Error> {
+        Image::open_of(path.as_ref(), isa::any_of_elf_machine)
+    }
+
+    fn open_of(path: &Path, set_of: SetOfMachine) -> Result<Image, Error> {
+        let bytes = read(path, set_of).map_err(|problem| Error { path: path.into(), problem })?;
+        Image::parse_of(path.into(), bytes, set_of)
     }
 
     /// Reads an image from memory; `path` only names it.
     pub fn parse(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Result<Image, Error> {
-        let path = path.into();
-        let parsed = error::identify(&bytes).and_then(|set| {
+        Image::parse_of(path.into(), bytes, isa::of_elf_machine)
+    }
+
+    fn parse_of(path: PathBuf, bytes: Vec<u8>, set_of: SetOfMachine) -> Result<Image, Error> {
+        let parsed = error::identify(&bytes, set_of).and_then(|set| {
             let whole = Image::parse_elf(&path, &bytes, set);
             whole.or_else(|problem| {
                 // What runs a program needs the program headers alone.
@@ -144,7 +156,8 @@ impl Image {
         let header = file.elf_header();
         let program_headers = file.elf_program_headers();
         let segments = segments::read(program_headers, bytes.len())?;
-        let code = code_sections(&file, &segments, bytes.len())?;
+        let alignment = instruction_set.code_alignment();
+        let code = code_sections(&file, &segments, bytes.len(), alignment)?;
         let mut symbols = symbols::read(&file, &code, bytes.len())?;
         let stripped = file.elf_symbol_table().is_empty();
         let debug_file = OnceLock::new();
@@ -158,7 +171,7 @@ impl Image {
         }
         let frames = section(&file, ".eh_frame").filter(|_| stripped);
         let frames = frames.map_or(Vec::new(), |(address, bytes)| symbols::unwind_extents(bytes, address));
-        let functions = symbols::functions(&symbols, &code, frames);
+        let functions = symbols::functions(&symbols, &code, frames, alignment);
         symbols::add_unnamed(&mut symbols, &functions);
         let interpreter = program_headers.iter().find_map(|header| header.interpreter(LE, bytes).transpose());
         let dynamic = Dynamic::read(program_headers, &segments, bytes)?;
@@ -171,7 +184,7 @@ impl Image {
         let executable = |address| {
             segments.iter().any(|segment| segment.executable && segment.addresses().contains(&address))
         };
-        if kind == ImageKind::Executable && !(entry.is_multiple_of(4) && executable(entry)) {
+        if kind == ImageKind::Executable && !(entry.is_multiple_of(alignment) && executable(entry)) {
             return Err(ImageProblem::Damaged(format!("entry point {entry:#x} is not in executable code")));
         }
         Ok(Image {
@@ -292,14 +305,15 @@ impl Image {
         self.instruction_set
     }
 
-    /// The instructions of a section with their addresses.
+    /// The instructions of a section with their addresses; none if only an emulator knows them.
     pub fn instructions(&self, code: &CodeSection) -> impl Iterator<Item = (u64, u32)> {
         self.instructions_from(code, code.address)
     }
 
     /// The instructions of a section from an address on.
     pub fn instructions_from(&self, code: &CodeSection, first: u64) -> impl Iterator<Item = (u64, u32)> {
-        let bytes = self.bytes.get(code.file.clone()).unwrap_or_default();
+        let known = Some(code.file.clone()).filter(|_| !self.instruction_set.describes());
+        let bytes = known.and_then(|range| self.bytes.get(range)).unwrap_or_default();
         let mut rest = bytes.get(first.wrapping_sub(code.address) as usize..).unwrap_or_default();
         let mut next = first;
         std::iter::from_fn(move || {
@@ -340,13 +354,18 @@ impl Image {
     }
 
     fn recovered(&self) -> &HashMap<u64, String> {
-        let recover = || archive::beside(&self.path).map(|archive| archive::names(self, &archive));
+        let recover = || self.static_library().map(|archive| archive::names(self, &archive));
         self.recovered.get_or_init(|| recover().unwrap_or_default())
+    }
+
+    /// The static library of the same build, whose instructions can be compared.
+    fn static_library(&self) -> Option<PathBuf> {
+        archive::beside(&self.path).filter(|_| !self.instruction_set.describes())
     }
 
     /// The functions without a symbol that a user names as the static library does.
     fn find_recovered(&self, pattern: &SymbolPattern) -> Vec<&Symbol> {
-        let Some(archive) = archive::beside(&self.path) else { return Vec::new() };
+        let Some(archive) = self.static_library() else { return Vec::new() };
         if self.functions.iter().all(|function| function.is_named)
             || !archive::mentions(&archive, pattern.name())
         {
@@ -430,8 +449,8 @@ impl std::fmt::Debug for Image {
 /// included.
 const LARGEST: u64 = 4 << 30;
 
-/// Reads a whole file, but only after its first bytes have been found to be an Alpha image's.
-fn read(path: &Path) -> Result<Vec<u8>, ImageProblem> {
+/// Reads a whole file, but only after its first bytes have been found to be an image's.
+fn read(path: &Path, set_of: SetOfMachine) -> Result<Vec<u8>, ImageProblem> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ImageProblem::Missing,
         _ => ImageProblem::Read(error),
@@ -445,7 +464,7 @@ fn read(path: &Path) -> Result<Vec<u8>, ImageProblem> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
     file.by_ref().take(error::IDENTIFICATION as u64).read_to_end(&mut bytes)?;
-    error::identify(&bytes)?;
+    error::identify(&bytes, set_of)?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }

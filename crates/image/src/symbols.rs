@@ -64,7 +64,7 @@ pub(crate) fn read(
     let mut bytes = 0;
     for entry in table.iter().filter(|entry| wanted(entry)) {
         let name = name(table, entry)?;
-        if name.is_empty() {
+        if name.is_empty() || is_mapping_symbol(&name) {
             continue;
         }
         // Names can overlap in the file; a damaged one could make each as long as the table.
@@ -132,6 +132,12 @@ fn name<'data>(
     Ok(text(name.split(|&byte| byte == b'@').next().unwrap_or(name)))
 }
 
+/// Whether a name only says that code, or data, begin here (ELF for the Arm 64-bit Architecture, "Mapping symbols").
+fn is_mapping_symbol(name: &str) -> bool {
+    let kind = name.split('.').next().unwrap_or(name);
+    matches!(kind, "$x" | "$d" | "$a" | "$t")
+}
+
 /// The functions by address, one for each first instruction.
 ///
 /// A function without a size reaches to the next one or to the end of its section.
@@ -139,14 +145,15 @@ pub(crate) fn functions(
     symbols: &[Symbol],
     code: &[CodeSection],
     frames: Vec<FunctionSymbol>,
+    alignment: u64,
 ) -> Vec<FunctionSymbol> {
     let (labels, typed): (Vec<&Symbol>, Vec<&Symbol>) =
         symbols.iter().filter(|symbol| symbol.function).partition(|symbol| symbol.untyped);
     let mut functions = merge(by_address(typed), frames);
-    bound(&mut functions, code);
+    bound(&mut functions, code, alignment);
     // A label within a function is the target of a branch; elsewhere it is all that names the code.
     let mut functions = merge(functions, by_address(labels));
-    bound(&mut functions, code);
+    bound(&mut functions, code, alignment);
     functions
 }
 
@@ -169,9 +176,9 @@ fn by_address(mut symbols: Vec<&Symbol>) -> Vec<FunctionSymbol> {
 }
 
 /// Gives functions without a size one, and keeps all of them within their sections.
-fn bound(functions: &mut Vec<FunctionSymbol>, code: &[CodeSection]) {
+fn bound(functions: &mut Vec<FunctionSymbol>, code: &[CodeSection], alignment: u64) {
     let mut next = u64::MAX;
-    functions.retain(|function| function.address % 4 == 0);
+    functions.retain(|function| function.address.is_multiple_of(alignment));
     for function in functions.iter_mut().rev() {
         let room = section_of(code, function.address).map_or(0, |code| code.end() - function.address);
         let until_next = next - function.address;

@@ -42,6 +42,11 @@ pub trait InstructionSet: Debug + Sync {
     /// `None` if there is no such instruction.
     fn disassemble(&self, word: u32, address: u64) -> Option<String>;
 
+    /// The instruction of a word that only describes it, by its code; none if nobody here reads that.
+    fn disassemble_code(&self, _code: &[u8], _address: u64) -> Option<String> {
+        None
+    }
+
     /// The name of a register in the calling convention.
     fn register_name(&self, register: Register) -> &'static str;
 

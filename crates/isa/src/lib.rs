@@ -58,7 +58,12 @@ pub static INSTRUCTION_SETS: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = {
     all
 };
 
-/// The instruction set of the images with this machine in their ELF headers.
+/// The instruction set of the images with this machine in their ELF headers, if its words are the instructions.
 pub fn of_elf_machine(machine: u16) -> Option<&'static dyn InstructionSet> {
-    INSTRUCTION_SETS.into_iter().find(|set| set.elf_machine() == machine && !set.describes())
+    any_of_elf_machine(machine).filter(|set| !set.describes())
+}
+
+/// The same, also if only an emulator knows the instructions.
+pub fn any_of_elf_machine(machine: u16) -> Option<&'static dyn InstructionSet> {
+    INSTRUCTION_SETS.into_iter().find(|set| set.elf_machine() == machine)
 }

@@ -17,17 +17,20 @@ pub use core::pipeline::{
 };
 pub use core::predictor::Predictions;
 pub use description::{
-    Bus, BusProcessor, Cache, Coherence, Crossing, Error, FarCache, HintedRegion, HintedRegions, Holds,
-    Machine, MachineSetting, MainMemory, Nodes, Placement, Processor, Sweep, TranslationBuffer, WriteBuffer,
-    WritePolicy, names,
+    Bus, BusProcessor, Cache, Coherence, Crossing, DescriptionError, FarCache, HintedRegion, HintedRegions,
+    Holds, Machine, MachineSetting, MainMemory, Nodes, Placement, Processor, Sweep, TranslationBuffer,
+    WriteBuffer, WritePolicy, names,
 };
 pub use memory::caches::{Caches, Structure, UnitMisses};
 pub use memory::coherence::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, CoherenceCheck, CoherenceState, CoherentMemory,
-    CopyLosses, DataTlbs, Decision, Directory, Exchange, InterconnectOperation, NodeCounts, NodeMemory,
-    ProcessorRequest, Protocol, RequestStates, SharingClass, StateCounts, TransitionCause,
+    CopyLosses, DataTlbs, Decision, DeviceCounts, DeviceEvent, Directory, Exchange, InterconnectOperation,
+    NodeCounts, NodeMemory, ProcessorRequest, Protocol, RequestStates, SharingClass, StateCounts,
+    TransitionCause,
 };
-pub use memory::hierarchy::{CacheCounts, Hierarchy, MissClass, Prefetch, Replacement, Request, Served};
+pub use memory::hierarchy::{
+    CacheCounts, Hierarchy, LineTraffic, MissClass, Prefetch, Replacement, Request, Served,
+};
 pub use memory::mrc::{CurvePoint, MissRatioCurve, MissRatioCurves};
 pub use multiprocessor::{
     BusClock, BusUse, InterconnectClock, InterconnectUse, Multiprocessor, NextStep, ProcessorCause,
@@ -39,5 +42,5 @@ pub use observe::per_process::{MergeableModel, PerProcess};
 pub use observe::per_thread::{PerThread, Sums};
 pub use observe::sample_parts::SampleOwner;
 pub use observe::sampling::{Estimate, SamplingPlan, WindowSums};
-pub use observe::warm_up::{Model, WarmUp};
+pub use observe::warm_up::{Model, ModelNeeds, WarmUp};
 pub use throughput::{Demand, Storage, Throughput};

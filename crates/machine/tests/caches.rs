@@ -5,7 +5,7 @@ mod plain;
 use events::record::{Event, Mark};
 use events::{Block, Consumer, Thread};
 use pathlength_machine::{
-    Cache, Caches, Crossing, CurvePoint, Hierarchy, HintedRegions, Holds, Machine, MissClass,
+    Cache, Caches, Crossing, CurvePoint, Hierarchy, HintedRegions, Holds, LineTraffic, Machine, MissClass,
     MissRatioCurves, Model, Prefetch, Replacement, Request, TranslationBuffer, WarmUp, WritePolicy,
 };
 use plain::{Plain, PlainServed, Sets, pages_of_entry};
@@ -14,7 +14,7 @@ use testing::sample;
 
 /// A random machine in TOML, so small that every event happens.
 fn machine() -> impl Strategy<Value = String> {
-    let replacement = || prop::sample::select(&["lru", "fifo", "random", "not-last-used"]);
+    let replacement = || prop::sample::select(Replacement::names());
     let cache = move |lines: u32| {
         let write = prop::sample::select(&["back", "through", "ignored"]);
         let prefetch = prop::sample::select(&["", "", "prefetch.next-lines = 2", "prefetch.stream = 3"]);
@@ -148,6 +148,7 @@ fn same_as_plain(text: &str, hierarchy: &mut Hierarchy, accesses: &[(u8, u64, u8
     for (counts, tally) in hierarchy.counts().zip(plain.tallies()) {
         assert_eq!(counts.requests, tally.requests, "{text}");
         assert_eq!(counts.misses, tally.misses, "{text}");
+        assert_eq!(counts.traffic(), tally.traffic(), "{text}");
         let others = (counts.written_back, counts.from_victims, counts.from_stream, counts.merged);
         assert_eq!(
             others,
@@ -241,6 +242,56 @@ fn write_through_stores_use_lines_in_program_order() {
     assert_eq!((l2.accesses, l2.misses), (6, 5));
 }
 
+/// 256 lines are copied through L1 of 16 sets and L2 of 64, both with two ways: a set always has the last line of the source and the
+/// last one of the destination. Lines filled for loads, filled for stores and written back by L1 and L2 follow from their policies.
+#[test]
+fn a_copy_moves_the_lines_worked_out_by_hand() {
+    const LINES: u64 = 256;
+    let back = "write = \"back\"\nallocate_on_write = true\n";
+    let through = "write = \"through\"\nallocate_on_write = false\n";
+    let buffered = "write = \"through\"\nallocate_on_write = false\nwrite_buffer.entries = 4\n";
+    let around = "write = \"back\"\nallocate_on_write = false\n";
+    let ignored = "write = \"ignored\"\nallocate_on_write = true\n";
+    for (l1, l2, expected) in [
+        (back, back, [[256, 256, 240], [256, 256, 192]]),
+        (through, back, [[256, 0, 0], [256, 256, 192]]),
+        // Four lines are still in the write buffer.
+        (buffered, back, [[256, 0, 0], [256, 252, 188]]),
+        (around, back, [[256, 0, 0], [256, 256, 192]]),
+        (back, around, [[256, 256, 240], [256, 256, 192]]),
+        (through, around, [[256, 0, 0], [256, 0, 0]]),
+        (through, through, [[256, 0, 0], [256, 0, 0]]),
+        (ignored, ignored, [[256, 256, 0], [256, 256, 0]]),
+    ] {
+        let common = "holds = \"data\"\nline = 32\nways = 2\nlatency = 1";
+        let text = format!(
+            "title = \"\"\n[processor]\nname = \"\"\nclock_mhz = 1\n[memory]\nlatency_ns = 1000\n\
+             [caches.i]\nlevel = 1\nholds = \"instructions\"\nline = 32\nsize = 1024\nways = 1\nlatency = 1\n\
+             [caches.d]\nlevel = 1\nsize = 1024\n{common}\n{l1}\
+             [caches.l2]\nlevel = 2\nsize = 4096\n{common}\n{l2}"
+        );
+        let mut caches = Caches::new(&Machine::from_toml(&text).expect(&text));
+        // ldq t0,0(a0); stq t0,0(a1)
+        caches.define(&Block::new(&isa::Alpha, 0x1_2000_0000, &[0xa430_0000, 0xb431_0000][..]));
+        let words = |word: u64| [!0, 0x10_0000 + 8 * word, 0x20_0000 + 8 * word];
+        let records: Vec<u64> = [Event::Mark(Mark::UnitBegins(7)).word()]
+            .into_iter()
+            .chain((0..4 * LINES).flat_map(words))
+            .chain([Event::Mark(Mark::UnitEnds(7)).word()])
+            .collect();
+        caches.executed(thread(0), &records);
+        let found: Vec<_> = caches.structures().iter().filter_map(|one| one.traffic).collect();
+        assert_eq!(found, expected, "{l1}{l2}");
+        assert_eq!(caches.units()[0].traffic, expected.concat(), "{l1}{l2}");
+        // Loads fill for the load, and a line is written back when a store needs its place.
+        for (&cache, expected) in caches.data_caches().iter().zip(expected) {
+            let of = |traffic| caches.traffic_of(cache, traffic, 0).collect::<Vec<_>>();
+            let found = LineTraffic::ALL.map(of);
+            assert_eq!(found, [vec![expected[0], 0], vec![0, expected[1]], vec![0, expected[2]]], "{l1}{l2}");
+        }
+    }
+}
+
 /// Wrong paths of out-of-order cores access any address.
 #[test]
 fn the_last_line_of_the_address_space_is_back_invalidated() {
@@ -310,6 +361,10 @@ proptest! {
         let structures = machine.caches.len() + machine.translation_buffers.len();
         let mut expected: Vec<Vec<Vec<u64>>> =
             vec![blocks.iter().map(|(_, words)| vec![0; words.len()]).collect(); structures];
+        // Of each instruction and cache, lines filled for loads, filled for stores, and written back.
+        let mut moved: Vec<Vec<Vec<[u64; 3]>>> =
+            vec![blocks.iter().map(|(_, words)| vec![[0; 3]; words.len()]).collect(); machine.caches.len()];
+        let mut before = vec![[0; 3]; machine.caches.len()];
         let mut instructions = 0;
         let note = |expected: &mut Vec<Vec<Vec<u64>>>, is_fetch: bool, way: PlainServed, block: usize, position: usize| {
             let missed = path(is_fetch).into_iter().take(way.0.into());
@@ -339,6 +394,11 @@ proptest! {
                         note(&mut expected, false, way, block, position);
                     }
                 }
+                for ((moved, before), now) in moved.iter_mut().zip(&mut before).zip(plain.tallies()) {
+                    let own = &mut moved[block][position];
+                    *own = std::array::from_fn(|kind| own[kind] + now.traffic()[kind] - before[kind]);
+                    *before = now.traffic();
+                }
                 instructions += 1;
             }
         });
@@ -347,6 +407,15 @@ proptest! {
             for (block, expected) in by_block.iter().enumerate() {
                 let found: Vec<u64> = caches.misses_of(structure, MissClass::Unknown, block as u32).collect();
                 prop_assert_eq!(&found, expected, "structure {} block {} of\n{}", structure, block, text);
+            }
+        }
+        for &cache in caches.data_caches() {
+            for (block, expected) in moved[cache].iter().enumerate() {
+                for (kind, traffic) in LineTraffic::ALL.into_iter().enumerate() {
+                    let found: Vec<u64> = caches.traffic_of(cache, traffic, block as u32).collect();
+                    let expected: Vec<u64> = expected.iter().map(|moved| moved[kind]).collect();
+                    prop_assert_eq!(found, expected, "{:?} of {} block {} of\n{}", traffic, cache, block, text);
+                }
             }
         }
         let found = caches.structures();

@@ -80,6 +80,10 @@ fn misses_are_the_sums_of_all_processes() {
         for (index, one) in merged.structures().into_iter().enumerate() {
             assert_eq!(one.accesses, sum(&|caches| caches.structures()[index].accesses), "{}", one.name);
             assert_eq!(one.misses, sum(&|caches| caches.structures()[index].misses), "{}", one.name);
+            for (kind, lines) in one.traffic.into_iter().flatten().enumerate() {
+                let of = |caches: &Caches| caches.structures()[index].traffic.unwrap()[kind];
+                assert_eq!(lines, sum(&of), "{}", one.name);
+            }
             for block in 0..100 {
                 let misses = |caches: &Caches| {
                     MissClass::ALL

@@ -33,6 +33,7 @@ mod markdown;
 mod names;
 mod page;
 mod parquet;
+mod picture;
 mod stream;
 mod table_writer;
 pub mod terminal;
@@ -45,6 +46,7 @@ pub use folder::TableFolder;
 pub use form::FileForm;
 pub use instructions::InstructionTable;
 pub use page::{Page, PageBlock, PageFigure, PageSection};
+pub use picture::Picture;
 pub use stream::{PagedStream, StandardStream, open_stream};
 pub use table_writer::TableWriter;
 

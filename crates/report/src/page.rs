@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use table::{Column, Kind, Table, Value};
 
 use crate::names::{slug, unused};
-use crate::{Chart, Error, cells, comma};
+use crate::{Chart, Error, Picture, cells, comma};
 
 /// The contents of a page, in order.
 ///
@@ -61,6 +61,8 @@ pub enum PageBlock {
     Chart(Chart),
     /// Text in a fixed-width face, line by line: commands, listings.
     Code(String),
+    /// Pictures side by side.
+    Pictures(Vec<Picture>),
 }
 
 /// The libraries that draw the charts; see assets/README.md.
@@ -181,6 +183,7 @@ impl PageSection {
                 PageBlock::Code(text) => {
                     html! { pre tabindex="0" { code { (text::printable_lines(text)) } } }
                 }
+                PageBlock::Pictures(pictures) => gallery(pictures)?,
                 PageBlock::Chart(chart) => data.chart(chart),
                 PageBlock::Table(table) => data.table(table)?,
             })
@@ -193,6 +196,21 @@ impl PageSection {
             }
         })
     }
+}
+
+/// Pictures side by side, each with its title.
+fn gallery(pictures: &[Picture]) -> io::Result<Markup> {
+    let urls = pictures.iter().map(Picture::data_url).collect::<io::Result<Vec<_>>>()?;
+    Ok(html! {
+        div.pictures {
+            @for (picture, url) in pictures.iter().zip(urls) {
+                figure {
+                    img src=(url) width=(picture.width) height=(picture.height()) alt=(text::printable(&picture.title));
+                    figcaption { (Prose(&picture.title)) }
+                }
+            }
+        }
+    })
 }
 
 /// The data of the page's script: specifications of charts, and CSV files to save, by the

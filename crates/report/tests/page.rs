@@ -1,7 +1,7 @@
 //! A page is one file, needs no network, and shows names unchanged.
 
 use pathlength_report::{
-    Arrangement, Chart, Error, Format, Page, PageBlock, PageFigure, PageSection, bars, differences,
+    Arrangement, Chart, Error, Format, Page, PageBlock, PageFigure, PageSection, Picture, bars, differences,
     histograms, lines, render, shares, sizes, strip,
 };
 use serde_json::json;
@@ -32,6 +32,7 @@ fn charts(table: &Table) -> Vec<Chart> {
 fn page() -> String {
     let text = || HOSTILE.to_string();
     let mut blocks = vec![PageBlock::Paragraph(text()), PageBlock::Code(text()), PageBlock::Table(table())];
+    blocks.push(PageBlock::Pictures(vec![Picture { title: text(), width: 1, rgb: vec![1, 2, 3] }]));
     blocks.extend(charts(&table()).into_iter().map(PageBlock::Chart));
     let page = Page {
         title: text(),

@@ -5,19 +5,15 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
-use engine::{
-    AttachError, AttachTarget, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder,
-};
+use engine::{AttachError, Attached, Configuration, Missing, Plan, Process, Recorded, Recorder};
 use output_files::PendingName;
 use trace::{EnvironmentSummary, Header, Trace, Writer};
 
-use crate::attached_program::AttachedProgram;
+use crate::attached_program::{AttachedProgram, ObservationEnd};
 use crate::descriptors;
 use crate::measure::{self, Ending, Error};
 use crate::objects::ObjectRules;
-use host::interrupt::InterruptGuard;
 
 /// A finished recording.
 #[derive(Clone, Debug)]
@@ -101,10 +97,8 @@ fn create(path: &Path) -> Result<(File, PendingName), Error> {
 /// Records a running process of the engine into a file: until Ctrl-C, its end, the end of the plan, or for a duration. The file
 /// replaces an existing one as soon as it has records.
 pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<Attached, AttachFailure> {
-    let &AttachedProgram { process, children, duration } = attached;
     let (file, name) = create(path)?;
-    let caught = InterruptGuard::new();
-    let began = Cell::new(None);
+    let end = ObservationEnd::of(attached);
     let has_records = || Trace::open(&name.written_path()).is_ok_and(|trace| !trace.chunks().is_empty());
     let is_named = Cell::new(!name.is_pending());
     let is_enough = |has_begun: bool| {
@@ -112,16 +106,10 @@ pub fn attach(attached: &AttachedProgram, plan: &Plan, path: &Path) -> Result<At
             // If that fails, it will again at the end.
             is_named.set(name.commit().is_ok());
         }
-        // The time begins when all are recorded.
-        if has_begun && began.get().is_none() {
-            began.set(Some(Instant::now()));
-        }
-        let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
-        caught.is_interrupted() || began.get().is_some_and(is_over)
+        end.has_come(has_begun)
     };
-    let plan = ObjectRules::plan_of_process(process, plan);
-    let target = AttachTarget { process, with_children: children };
-    let attached = target.record(&plan, &file, &is_enough);
+    let plan = ObjectRules::plan_of_process(attached.process, plan);
+    let attached = attached.target().record(&plan, &file, &is_enough);
     let attached = attached.map_err(|error| match error {
         AttachError::Failed(..) => AttachFailure::from(not_written(path, io::Error::other(error))),
         error => error.into(),

@@ -23,7 +23,7 @@ use crate::program::{
 };
 use crate::simulation::{is_parallel, process_notes};
 use crate::startup::RequestedNames;
-use crate::views::{replay_selected, report_damage};
+use crate::views::{replay_selected, replay_to, report_damage};
 use crate::{live, process_tree};
 
 /// Rows of the short table on a terminal, and charts of a page.
@@ -84,24 +84,22 @@ impl StridesRequest<'_> {
 
     /// Counts the strides of a trace. Parts that cannot be read are reported, and make the exit status 1.
     fn of_trace(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        if !self.units.is_empty() || self.has_classes() {
+        let file = path.display();
+        if !self.units.is_empty() || !self.class_rules.is_empty() {
             bail!(
-                "{} is a trace: --unit, --class and --by class are for a program that is run",
-                path.display()
+                "{file} is a trace, whose units and classes are those of its recording: leave out --unit and --class"
             );
         }
         let trace = Trace::open(path)?;
+        if self.by_class && trace.unit_classes().is_empty() {
+            bail!(
+                "{file} is a trace without classes of units: record it with several --unit, or with --class"
+            );
+        }
+        self.check_advice()?;
         protect_images(trace.images().iter().map(|image| image.path.as_path()));
         let written = Replay::of_part(&trace, &self.selection, ReplayOrder::Time, |replay| {
-            let counted = self.counted().into_iter();
-            let patterns =
-                counted.map(|(by, arrays, settings)| Patterns::new(replay.dictionary, by, arrays, settings));
-            let mut all: Vec<Patterns> = patterns.collect();
-            let mut is_whole = true;
-            for patterns in &mut all {
-                let has_units = self.selection.units.is_some();
-                is_whole &= replay_selected(self.console, replay, has_units, patterns, true)?;
-            }
+            let (all, is_whole) = self.patterns_of(replay)?;
             self.write_patterns(&all, Vec::new(), false)?;
             anyhow::Ok(is_whole)
         });
@@ -109,6 +107,27 @@ impl StridesRequest<'_> {
         report_damage(self.console, &trace, path);
         let is_whole = is_whole && trace.problems().is_empty();
         Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// The strides of a replay, and whether all of it could be read. By class, those are counted as of a program that runs.
+    fn patterns_of<'a>(&self, replay: &Replay<'a>) -> anyhow::Result<(Vec<Patterns<'a>>, bool)> {
+        let counted = self.counted().into_iter();
+        if self.by_class {
+            let of_classes = |(by, arrays, settings)| LiveStrides::new(by, arrays, settings).with_classes();
+            let mut strides: Vec<LiveStrides> = counted.map(of_classes).collect();
+            let is_whole = replay_to(self.console, replay, &mut strides);
+            let patterns = strides.into_iter().map(|one| Patterns::of_program(replay.dictionary, one));
+            return Ok((patterns.collect(), is_whole));
+        }
+        let patterns =
+            counted.map(|(by, arrays, settings)| Patterns::new(replay.dictionary, by, arrays, settings));
+        let mut all: Vec<Patterns> = patterns.collect();
+        let mut is_whole = true;
+        for patterns in &mut all {
+            let has_units = self.selection.units.is_some();
+            is_whole &= replay_selected(self.console, replay, has_units, patterns, true)?;
+        }
+        Ok((all, is_whole))
     }
 
     /// Counts the strides of a program while it runs.
@@ -202,14 +221,20 @@ impl StridesRequest<'_> {
         self.by_class || !self.class_rules.is_empty() || self.units.len() > 1
     }
 
+    /// Whether advice is asked for of what can have it.
+    fn check_advice(&self) -> anyhow::Result<()> {
+        if self.has_classes() && self.advice.is_some() {
+            bail!(
+                "--advice is on a whole program: leave out --class, and name at most one function with --unit"
+            );
+        }
+        Ok(())
+    }
+
     /// The units of work that are counted, or whose classes are wanted.
     fn plan(&self) -> anyhow::Result<Plan> {
+        self.check_advice()?;
         if self.has_classes() {
-            if self.advice.is_some() {
-                bail!(
-                    "--advice is on a whole program: leave out --class, and name at most one function with --unit"
-                );
-            }
             if self.units.is_empty() {
                 bail!("classes are those of units of work: name their function with --unit FUNCTION");
             }

@@ -1,5 +1,6 @@
 //! Views of traces: replays with progress, and reports of parts that cannot be read.
 
+use std::convert::Infallible;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use analysis::replay::{
     Accesses, Dictionary, Executed, Filter, Replay, ReplayOrder, SelectedInstructions, Selection, Visitor,
 };
 use anyhow::Context;
+use events::Consumer;
 use events::record::Mark;
 use table::Table;
 use trace::{RecordTimes, Trace};
@@ -69,17 +71,37 @@ pub fn replay_into(
     visitor: &mut impl Visitor,
     is_quiet: bool,
 ) -> io::Result<bool> {
-    let chunks = replay.dictionary.trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
-    let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
-    let progress = console.begin_replay(instructions, is_quiet || !io::stdout().is_terminal());
+    let is_shown = is_quiet || !io::stdout().is_terminal();
+    let progress = console.begin_replay(selected_instructions(replay), is_shown);
     let problems = replay.run(visitor, &mut |instructions| progress.advance(instructions));
     drop(progress);
-    let problems = problems?;
+    Ok(report_unread(console, problems?))
+}
+
+/// Replays the trace to a consumer, and reports parts that cannot be read. Returns whether there were none.
+pub fn replay_to(console: &dyn Console, replay: &Replay, consumer: &mut dyn Consumer) -> bool {
+    let progress = console.begin_replay(selected_instructions(replay), true);
+    let Ok(problems) = replay.run_consumer(consumer, &mut |instructions| {
+        progress.advance(instructions);
+        Ok::<(), Infallible>(())
+    });
+    drop(progress);
+    report_unread(console, problems)
+}
+
+/// The instructions of the selected chunks.
+pub(crate) fn selected_instructions(replay: &Replay) -> u64 {
+    let chunks = replay.dictionary.trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
+    chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add)
+}
+
+/// Reports parts of a trace that could not be read. Returns whether there were none.
+pub(crate) fn report_unread(console: &dyn Console, problems: Vec<trace::Error>) -> bool {
     let is_whole = problems.is_empty();
     for problem in problems {
         console.report_problem(&format!("{:#}", anyhow::Error::from(problem)));
     }
-    Ok(is_whole)
+    is_whole
 }
 
 /// Reports parts of a trace's file that could not be read when it was opened.

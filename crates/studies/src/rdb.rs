@@ -12,6 +12,7 @@ use engine::{Configuration, Plan, Sampling, UnitOfWork};
 use report::{Arrangement, Page, PageBlock, PageFigure, PageSection};
 use table::{Kind, Table, Value};
 
+use crate::StudyReport;
 use crate::database::{StudyProgress, lock};
 use crate::environment::{LIBRARY, check_library, processor, repeatable};
 use crate::error::Error;
@@ -283,18 +284,18 @@ fn findings(measured: &[RdbStepResult]) -> Vec<Table> {
 }
 
 impl RdbStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.summary(), tables: self.summary(), page: self.page()? })
+    }
+
     /// The answer, for the terminal.
-    pub fn summary(&self) -> Vec<Table> {
+    fn summary(&self) -> Vec<Table> {
         std::iter::once(&self.steps).chain(&self.findings).cloned().collect()
     }
 
-    /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
-        self.summary()
-    }
-
     /// The report as a page.
-    pub fn page(&self) -> Result<Page, report::Error> {
+    fn page(&self) -> Result<Page, report::Error> {
         let chart = report::bars(&self.steps, "program", &["with fix-ups"], Arrangement::Grouped)?;
         let [found, left] = self.transaction;
         let mut sections = vec![PageSection {

@@ -18,6 +18,7 @@ use report::{Arrangement, Page, PageBlock, PageSection};
 use table::{Kind, Table};
 
 use self::machines::OnMachine;
+use crate::StudyReport;
 use crate::database::{DatabaseBuilds, StudyProgress, check_success};
 use crate::error::Error;
 use crate::provenance::sqlite_provenance;
@@ -284,19 +285,24 @@ fn details(builds: &[Build], counted: &[CountedRun; 2]) -> Vec<Table> {
 }
 
 impl TpccStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.summary(), tables: self.tables(), page: self.page()? })
+    }
+
     /// The answer, for the terminal.
-    pub fn summary(&self) -> Vec<Table> {
+    fn summary(&self) -> Vec<Table> {
         let components = self.details.iter().find(|table| table.name == "components-byte-word");
         self.summary.iter().chain(components).chain(&self.on_machines).cloned().collect()
     }
 
     /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
+    fn tables(&self) -> Vec<Table> {
         self.summary.iter().chain(&self.on_machines).chain(&self.details).cloned().collect()
     }
 
     /// The report as a page.
-    pub fn page(&self) -> Result<Page, report::Error> {
+    fn page(&self) -> Result<Page, report::Error> {
         let transactions =
             report::bars(&self.summary[0], "transaction", &["original", "byte-word"], Arrangement::Grouped)?;
         let names: Vec<&str> = CLASSES.iter().map(|(_, name)| *name).collect();

@@ -14,8 +14,6 @@ mod statements;
 mod tables;
 
 use machine::Machine;
-use report::Page;
-use table::Table;
 
 use self::data::TableFiles;
 use self::database::{Answered, TpchDatabase};
@@ -27,6 +25,7 @@ use self::result::{MACHINES, PathCosts, QueryCost, ScaleCosts};
 use self::sqlite::SqliteDatabase;
 pub use self::statements::numbers;
 use self::statements::{DAYS, Statement, query, shipments};
+use crate::StudyReport;
 use crate::database::StudyProgress;
 use crate::environment::LIBRARY;
 use crate::error::Error;
@@ -198,19 +197,9 @@ fn provenance<D: TpchDatabase>(settings: &TpchStudySettings, database: &D) -> Ve
 }
 
 impl TpchStudy {
-    /// The answer, for the terminal.
-    pub fn summary(&self) -> Vec<Table> {
-        tables::summary(self)
-    }
-
-    /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
-        tables::all(self)
-    }
-
-    /// The report as a page.
-    pub fn page(&self) -> Result<Page, report::Error> {
-        page::page(self)
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: tables::summary(self), tables: tables::all(self), page: page::page(self)? })
     }
 }
 

@@ -15,7 +15,8 @@ fn options(sysroot: &str) -> StridesStudySettings {
 fn from_sources_to_the_page() {
     let study = strides(&options("/usr/alpha-linux-gnu"), &|_| {}).unwrap();
     let elements = 511_350 * 4;
-    assert!(study.seen.len() >= 2 && !study.tables().is_empty());
+    let report = study.report().unwrap();
+    assert!(study.seen.len() >= 2 && !report.tables.is_empty());
     for seen in &study.seen {
         let walk = |array, is_store| seen.walk(array, is_store).unwrap();
         // The number of references in the source, independent of loop transformations: 4 stripes with 14000 columns,
@@ -41,12 +42,12 @@ fn from_sources_to_the_page() {
         assert!(walk("p", false).share(2, 0, None) > 80.0, "most strides are 128 bytes and more");
     }
     let mut page = Vec::new();
-    study.page().unwrap().write(&mut page).unwrap();
+    report.page.write(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     for number in (2..=9).chain(11..=16) {
         assert!(page.contains(&format!("Figure {number}: ")), "{number}");
     }
-    assert!(study.tables().iter().all(|table| !table.rows.is_empty()));
+    assert!(report.tables.iter().all(|table| !table.rows.is_empty()));
 }
 
 #[test]

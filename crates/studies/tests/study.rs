@@ -42,14 +42,15 @@ fn from_sources_to_the_page() {
             assert_eq!(time.emulated, expected, "{}", scheme.name);
         }
     }
-    let tables = study.tables();
+    let report = study.report().unwrap();
+    let tables = report.tables;
     let names: HashSet<_> = tables.iter().map(|table| table.name.as_str()).collect();
     assert_eq!(names.len(), tables.len(), "two tables would be one file");
     let mut page = Vec::new();
-    study.page().unwrap().write(&mut page).unwrap();
+    report.page.write(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert!(tables.len() > 10, "{names:?}");
-    assert!(tables.iter().chain(&study.summary()).all(|table| !table.rows.is_empty()));
+    assert!(tables.iter().chain(&report.summary).all(|table| !table.rows.is_empty()));
     assert!(page.contains("1997") && page.contains("SQLite") && page.contains("-mno-bwx"));
     for outside in ["<script src", "<img src=\"http", "href=\"http", "url(http", "@import", "<link"] {
         assert!(!page.contains(outside), "{outside}: the page needs the network or another file");

@@ -80,10 +80,17 @@ impl Table {
     /// Appends a row.
     ///
     /// # Panics
-    /// If the row is not as long as the table is wide: a mistake of the caller.
+    /// If the row is not as long as the table is wide: a mistake of the caller. So are two columns of one name, which development
+    /// builds find: nobody could ask for the second one by its name.
     pub fn row(&mut self, values: Vec<Value>) {
         assert_eq!(values.len(), self.columns.len(), "row of table {}", self.name);
+        debug_assert!(!self.rows.is_empty() || self.has_distinct_columns(), "columns of {}", self.name);
         self.rows.push(values);
+    }
+
+    fn has_distinct_columns(&self) -> bool {
+        let names: std::collections::HashSet<&str> = self.columns.iter().map(|column| &*column.name).collect();
+        names.len() == self.columns.len()
     }
 
     /// Appends a last row that is a total of the others.

@@ -9,7 +9,18 @@ use serde_json::Value;
 const LAYERS: [(&str, &[&str]); 8] = [
     (
         "vocabulary",
-        &["isa", "image", "events", "trace", "table", "text", "output-files", "preload-build", "testing"],
+        &[
+            "isa",
+            "image",
+            "events",
+            "trace",
+            "table",
+            "text",
+            "output-files",
+            "descriptions",
+            "preload-build",
+            "testing",
+        ],
     ),
     (
         "execute",

@@ -4,6 +4,8 @@ pub mod build;
 pub mod build_options;
 pub mod debian;
 pub mod feedback;
+mod graphics;
+mod network;
 mod source;
 pub mod steps;
 pub mod toolchain;

@@ -32,9 +32,19 @@ pub const ORIGINAL: Toolchain = Toolchain {
 /// Alpha with the byte and word instructions, otherwise the same.
 pub const BYTE_WORD: Toolchain = Toolchain { name: "byte-word", flags: &["-mcpu=ev56", "-mbwx"], ..ORIGINAL };
 
+/// Alpha whose floating-point traps are exact, as Debian's compiler makes code by default: a barrier follows most operations.
+pub const EXACT_TRAPS: Toolchain =
+    Toolchain { name: "exact-traps", flags: &["-mcpu=ev5", "-mno-bwx", "-mieee"], ..ORIGINAL };
+
+/// The 21264, which has square roots.
+pub const EV6: Toolchain = Toolchain { name: "ev6", flags: &["-mcpu=ev6"], ..ORIGINAL };
+
 /// The host's own instruction set: prepares data, and is a peer in benchmarks.
 pub const NATIVE: Toolchain =
     Toolchain { name: "native", compiler: "cc", package: "gcc", flags: &[], make: "" };
+
+/// Both of Alpha's instruction sets, and the host's: what most workloads are built for.
+pub const USUAL: &[Toolchain] = &[ORIGINAL, BYTE_WORD, NATIVE];
 
 /// The switches of every build: optimized, with line numbers, and with the relocations that a
 /// rewriter of images needs.

@@ -1,5 +1,9 @@
 //! The workloads, as a table: to add one is to add an entry and its source.
 
+use crate::graphics::GRAPHICS;
+use crate::network::{LWIP, NETWORK};
+use crate::toolchain::{Toolchain, USUAL};
+
 /// A program to study: its sources, its build, and its unit of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
@@ -17,6 +21,8 @@ pub struct Workload {
     pub unit: &'static str,
     /// Variables to read at the end of each unit: cumulative page-cache hits, then misses; or none.
     pub gauges: &'static [&'static str],
+    /// The compilers that `pathlength build` builds it with.
+    pub toolchains: &'static [Toolchain],
 }
 
 /// Where source files come from.
@@ -142,6 +148,7 @@ const TPCB: Workload = Workload {
     program: "tpcb",
     unit: "tpcb_transaction",
     gauges: &["tpcb_page_hits", "tpcb_page_misses"],
+    toolchains: USUAL,
 };
 
 /// Order entry with planted mistakes, for the study of a database's tuning. Loading is a unit of work, too: orders_load.
@@ -165,6 +172,7 @@ const ORDERS: Workload = Workload {
     program: "orders",
     unit: "orders_transaction",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 /// A file of TPC-C, which is several.
@@ -211,6 +219,7 @@ const TPCC: Workload = Workload {
     program: "tpcc",
     unit: "tpcc_new_order",
     gauges: &["tpcc_page_hits", "tpcc_page_misses"],
+    toolchains: USUAL,
 };
 
 /// A file of TPC-H.
@@ -237,6 +246,7 @@ const TPCH: Workload = Workload {
     program: "tpch",
     unit: "tpch_query",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 /// PostgreSQL, with its regression tests. It finds its files relative to its programs, wherever its
@@ -253,6 +263,7 @@ pub const POSTGRESQL: Workload = Workload {
     // Statements that drivers prepare never come to exec_simple_query.
     unit: "PortalRun",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 const POSTGRESQL_SOURCE: Source = Source::Debian {
@@ -321,6 +332,7 @@ const SPMV: Workload = Workload {
     program: "spmv",
     unit: "spmv_original_",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 const fn spmv(image: &'static str, flags: &'static [&'static str]) -> BuildTarget {
@@ -345,117 +357,12 @@ const TECHNICAL: Workload = Workload {
     program: "technical",
     unit: "iteration",
     gauges: &[],
-};
-
-/// A file of the TCP/IP stack.
-macro_rules! network_source {
-    ($name:literal) => {
-        Source::Embedded { name: $name, text: include_str!(concat!("../../../workloads/network/", $name)) }
-    };
-}
-
-/// A TCP/IP stack in BSD's structure, with real traffic through a TAP device, which it makes in a network of its own.
-const NETWORK: Workload = Workload {
-    name: "network",
-    title: "A TCP/IP stack, traditional and with adapter buffers",
-    sources: &[
-        network_source!("checksum.h"),
-        network_source!("dart.h"),
-        network_source!("driver.h"),
-        network_source!("ether.h"),
-        network_source!("ifnet.h"),
-        network_source!("ip.h"),
-        network_source!("mbuf.h"),
-        network_source!("network.h"),
-        network_source!("pattern.h"),
-        network_source!("pcb.h"),
-        network_source!("socket.h"),
-        network_source!("tcp.h"),
-        network_source!("transfer.h"),
-        network_source!("udp.h"),
-        network_source!("uio.h"),
-        network_source!("checksum.c"),
-        network_source!("uio.c"),
-        network_source!("mbuf.c"),
-        network_source!("mbuf_chain.c"),
-        network_source!("ifnet.c"),
-        network_source!("ether.c"),
-        network_source!("arp.c"),
-        network_source!("ip_input.c"),
-        network_source!("ip_output.c"),
-        network_source!("ip_reassembly.c"),
-        network_source!("icmp.c"),
-        network_source!("pcb.c"),
-        network_source!("udp.c"),
-        network_source!("tcp_ack.c"),
-        network_source!("tcp_data.c"),
-        network_source!("tcp_input.c"),
-        network_source!("tcp_options.c"),
-        network_source!("tcp_output.c"),
-        network_source!("tcp_states.c"),
-        network_source!("tcp_subr.c"),
-        network_source!("tcp_timer.c"),
-        network_source!("sockbuf.c"),
-        network_source!("socket.c"),
-        network_source!("socket_transfer.c"),
-        network_source!("network.c"),
-        network_source!("loopback.c"),
-        network_source!("impairment.c"),
-        network_source!("tap.c"),
-        network_source!("namespace.c"),
-        network_source!("dart.c"),
-        network_source!("dart_adapter.c"),
-        network_source!("transfer.c"),
-        network_source!("host_peer.c"),
-    ],
-    recipe: Recipe::Compile(&[BuildTarget {
-        image: "transfer",
-        sources: &[
-            "checksum.c",
-            "uio.c",
-            "mbuf.c",
-            "mbuf_chain.c",
-            "ifnet.c",
-            "ether.c",
-            "arp.c",
-            "ip_input.c",
-            "ip_output.c",
-            "ip_reassembly.c",
-            "icmp.c",
-            "pcb.c",
-            "udp.c",
-            "tcp_ack.c",
-            "tcp_data.c",
-            "tcp_input.c",
-            "tcp_options.c",
-            "tcp_output.c",
-            "tcp_states.c",
-            "tcp_subr.c",
-            "tcp_timer.c",
-            "sockbuf.c",
-            "socket.c",
-            "socket_transfer.c",
-            "network.c",
-            "loopback.c",
-            "impairment.c",
-            "tap.c",
-            "namespace.c",
-            "dart.c",
-            "dart_adapter.c",
-            "transfer.c",
-            "host_peer.c",
-        ],
-        flags: &["-std=gnu11"],
-        libraries: &[],
-        is_shared: false,
-    }]),
-    program: "transfer",
-    unit: "sosend",
-    gauges: &[],
+    toolchains: USUAL,
 };
 
 /// Every workload.
-pub const WORKLOADS: &[Workload] = &[TPCB, TPCC, TPCH, ORDERS, POSTGRESQL, SPMV, TECHNICAL, NETWORK];
+pub const WORKLOADS: &[Workload] =
+    &[TPCB, TPCC, TPCH, ORDERS, POSTGRESQL, SPMV, TECHNICAL, NETWORK, LWIP, GRAPHICS];
 
 /// The names of all workloads.
 pub fn names() -> Vec<&'static str> {

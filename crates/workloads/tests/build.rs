@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use pathlength_workloads::build::{Build, BuildFolders, BuildProgress, Error, build, build_patched};
-use pathlength_workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
+use pathlength_workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain, USUAL};
 use pathlength_workloads::workload::{BuildTarget, EditableSources, Recipe, Script, Source, Workload};
 
 const LIBRARY: &str = "int half(short *p) { return *p / 2; }\n";
@@ -41,6 +41,7 @@ const SMALL: Workload = Workload {
     program: "small",
     unit: "half",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 fn options(folder: &Path) -> BuildFolders {

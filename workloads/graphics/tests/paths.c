@@ -1,12 +1,13 @@
 /* Checks that special vertex paths equal the generic one bit for bit: `paths SEQUENCES SEED`.
  * First every compiled path, on random vertices under a random state that its conditions describe; then random sequences of state
- * changes, also within primitives, drawn once by generic paths alone and once with special ones: frame buffers, depths and
- * feedback must be the same. Prints what was covered; exits with 1 at the first difference. */
+ * changes, also within primitives, drawn once by generic paths alone and once with special ones, then once by calls and once from
+ * display lists and arrays: frame buffers, depths and feedback must be the same. Prints what was covered; exits with 1 at the first
+ * difference. */
 #include "../context.h"
 #include "../offscreen.h"
 #include <stdio.h>
 
-enum { VERTICES = 200, SIZE = 48, FEEDBACK = 1 << 16, STEPS = 12 };
+enum { VERTICES = 200, ODD = 3, SIZE = 48, FEEDBACK = 1 << 16, STEPS = 12 };
 
 static uint64_t state;
 static uint32_t next(void)
@@ -102,9 +103,10 @@ static int check_path(int mask)
         vector(in[i].coord, 4, -2, 2);
     }
     memset(out, 0, sizeof out);
-    generic_path(&gl->d, in, VERTICES, out[0]);
-    special_paths[mask](&gl->d, in, VERTICES, out[1]);
-    if (memcmp(out[0], out[1], sizeof out[0]) == 0) return 0;
+    /* Not a multiple of what paths take at once. */
+    generic_path(&gl->d, in, VERTICES - ODD, out[0]);
+    special_paths[mask](&gl->d, in, VERTICES - ODD, out[1]);
+    if (memcmp(out[0], out[1], (VERTICES - ODD) * sizeof out[0][0]) == 0) return 0;
     printf("the path of conditions %d differs from the generic one\n", mask);
     return 1;
 }
@@ -114,16 +116,20 @@ static long specials, generics, nets;
 static int masks[1 << CONDITIONS];
 static int usable[1 << CONDITIONS], usable_count;
 
+/* How primitives are drawn: as a sequence comes, by calls alone, or from lists and arrays alone. */
+static enum { MIXED, CALLS, STORED } route;
+
 static void primitive(void)
 {
     float v[4];
     struct context *gl = current;
+    int first = below(2) ? 4 : 0;               /* half of them have vertices' values alone, and can be compiled to arrays */
     glBegin((GLenum)below(10));
     vertex_path *chosen = gl->path;
     if (gl->inside && chosen == generic_path) generics++;
     if (gl->inside && chosen != generic_path) specials++, masks[gl->mask]++;
     for (int i = below(60); i >= 0; i--) {
-        switch (below(14)) {
+        switch (first + below(14 - first)) {
         case 0: vector(v, 4, 0, 1); glMaterialfv(GL_FRONT_AND_BACK, GL_DIFFUSE, v); break;
         case 1: vector(v, 4, 0, below(2)); glMaterialfv(GL_FRONT, GL_SPECULAR, v); break;
         case 2: glMaterialf(GL_FRONT_AND_BACK, GL_SHININESS, below(100)); break;
@@ -137,6 +143,34 @@ static void primitive(void)
     }
     nets += gl->inside && chosen != generic_path && gl->path == generic_path;
     glEnd();
+}
+
+/* Elements of arrays with many vertices in common. */
+static void elements(void)
+{
+    enum { POINTS = 40, MOST = 120 };
+    static float position[POINTS][4], normal[POINTS][3], color[POINTS][4], coord[POINTS][2];
+    GLushort order[MOST];
+    GLenum mode = below(2) ? GL_TRIANGLES : (GLenum)below(10);
+    int count = below(MOST), size = 2 + below(3);
+    vector(position[0], POINTS * 4, -1.5f, 1.5f);
+    vector(normal[0], POINTS * 3, -1, 1);
+    vector(color[0], POINTS * 4, 0, 1);
+    vector(coord[0], POINTS * 2, -1, 2);
+    for (int i = 0; i < POINTS; i++) position[i][3] = 1;
+    for (int i = 0; i < count; i++) order[i] = (GLushort)below(POINTS);
+    glVertexPointer(size, GL_FLOAT, sizeof *position, position);
+    glNormalPointer(GL_FLOAT, 0, normal);
+    glColorPointer(3 + below(2), GL_FLOAT, sizeof *color, color);
+    glTexCoordPointer(2, GL_FLOAT, 0, coord);
+    static const GLenum arrays[4] = { GL_VERTEX_ARRAY, GL_NORMAL_ARRAY, GL_COLOR_ARRAY, GL_TEXTURE_COORD_ARRAY };
+    for (int i = 0; i < 4; i++) (i == 0 || below(2) ? glEnableClientState : glDisableClientState)(arrays[i]);
+    if (route == CALLS) {
+        glBegin(mode);
+        for (int i = 0; i < count; i++) glArrayElement(order[i]);
+        glEnd();
+    } else
+        glDrawElements(mode, count, GL_UNSIGNED_SHORT, order);
 }
 
 /* States that no special path covers. */
@@ -153,8 +187,9 @@ static void unusual(void)
 }
 
 /* Draws a sequence; a hash of everything that it left. */
-static uint64_t draw(uint64_t seed, int use_special)
+static uint64_t draw(uint64_t seed, int use_special, int by)
 {
+    route = by;
     static GLubyte pixels[SIZE * SIZE * 4];
     static GLfloat feedback[FEEDBACK], depth[SIZE * SIZE];
     memset(pixels, 0, sizeof pixels);
@@ -171,9 +206,11 @@ static uint64_t draw(uint64_t seed, int use_special)
         if (below(3) == 0) glRenderMode(below(2) ? GL_FEEDBACK : GL_RENDER);
         set_conditions(usable[below(usable_count)]);
         if (below(4) == 0) unusual();
-        if (below(5) == 0) {
+        if (below(4) == 0) elements();
+        int is_listed = below(5) == 0;
+        if (route == STORED || (route == MIXED && is_listed)) {
             if (!list) list = glGenLists(1);
-            glNewList(list, below(2) ? GL_COMPILE : GL_COMPILE_AND_EXECUTE);
+            glNewList(list, route == STORED || below(2) ? GL_COMPILE : GL_COMPILE_AND_EXECUTE);
             primitive();
             glEndList();
             glCallList(list);
@@ -242,10 +279,14 @@ int main(int argc, char **argv)
     for (int i = 0; i < sequences; i++) {
         uint64_t at = seed + 1000003u * (unsigned)i;
         long before[2] = { specials, generics };
-        uint64_t generic = draw(at, 0);
+        uint64_t generic = draw(at, 0, MIXED);
         specials = before[0], generics = before[1];
-        if (draw(at, 1) != generic) {
-            printf("sequence %d of seed %llu differs\n", i, (unsigned long long)seed);
+        if (draw(at, 1, MIXED) != generic) {
+            printf("sequence %d of seed %llu differs between paths\n", i, (unsigned long long)seed);
+            return 1;
+        }
+        if (draw(at, 1, CALLS) != draw(at, 1, STORED)) {
+            printf("sequence %d of seed %llu differs between calls and lists or arrays\n", i, (unsigned long long)seed);
             return 1;
         }
     }

@@ -1,19 +1,27 @@
-/* Vertices under given conditions, for counts of instructions: `vertices MASK MODE FRAMES [generic]`.
- * A torus of 3,840 triangles is drawn FRAMES times under the conditions of MASK, by MODE: immediate, array or list. All triangles
- * are culled, so that the cost is that of vertices. Prints the number of vertices: the difference of two lengths, divided by the
- * difference of their vertices, is the cost of one. */
+/* Vertices under given conditions, for measurements: `vertices MASK[,MASK...] MODE FRAMES [generic]`.
+ * A torus of 1,280 triangles is drawn FRAMES times under the conditions of MASK, by MODE: immediate, array or list. All triangles
+ * are culled, so that the cost is that of vertices. EVERY=N changes state after N vertices (immediate mode alone): the material, or
+ * to the conditions of the next MASK. TIMED=1 also prints the processor time of the frames in microseconds. Prints the number of
+ * vertices; a call of vertices_frame is a frame. */
 #include <GL/gl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#ifdef OSMESA                                   /* Mesa's off-screen library, for comparison */
+#include <GL/osmesa.h>
+#else
 #include "../offscreen.h"
+#endif
 
-enum { ROWS = 60, COLUMNS = 32, LIGHTING = 1, NORMALIZE = 2, TEXTURE = 4, FOG = 8, LIGHT1 = 16, SPECULAR = 32, COLOR_MATERIAL = 64,
-    POSITIONAL = 128, TEXGEN = 256, USER_CLIP = 512 };
+enum { ROWS = 20, COLUMNS = 32, MOST_MASKS = 512, LIGHTING = 1, NORMALIZE = 2, TEXTURE = 4, FOG = 8, LIGHT1 = 16, SPECULAR = 32,
+    COLOR_MATERIAL = 64, POSITIONAL = 128, TEXGEN = 256, USER_CLIP = 512 };
 static struct { float coord[2], normal[3], position[3]; } vertex[ROWS + 1][COLUMNS + 1];
 static GLushort order[ROWS * COLUMNS * 6];
-static int count;
+static int count, masks[MOST_MASKS], mask_count, every;
+static const char *mode;
+static const float white[4] = { 0.9f, 0.9f, 0.9f, 1 }, grey[4] = { 0.7f, 0.7f, 0.7f, 1 }, black[4] = { 0, 0, 0, 1 };
 
 static void build(void)
 {
@@ -36,75 +44,123 @@ static void build(void)
 
 static void set(GLenum name, int on) { (on ? glEnable : glDisable)(name); }
 
-static void conditions(int mask)
+/* What every mask has. */
+static void prepare(void)
 {
-    static const float white[4] = { 0.9f, 0.9f, 0.9f, 1 }, black[4] = { 0, 0, 0, 1 }, plane[4] = { 1, 0.5f, 0, 0 };
+    static const float plane[4] = { 1, 0.5f, 0, 0 };
     static const double clip[4] = { 0, 0, 0, 1 };
+    static const GLubyte texel[4] = { 255, 255, 255, 255 };
     glMatrixMode(GL_PROJECTION);
     glFrustum(-1, 1, -1, 1, 2, 20);
     glMatrixMode(GL_MODELVIEW);
     glTranslatef(0, 0, -4);
-    set(GL_LIGHTING, mask & LIGHTING), set(GL_NORMALIZE, mask & NORMALIZE), set(GL_FOG, mask & FOG);
-    set(GL_TEXTURE_2D, mask & TEXTURE), set(GL_COLOR_MATERIAL, mask & COLOR_MATERIAL);
-    set(GL_TEXTURE_GEN_S, mask & TEXGEN), set(GL_TEXTURE_GEN_T, mask & TEXGEN);
-    set(GL_CLIP_PLANE0, mask & USER_CLIP), set(GL_LIGHT0, 1), set(GL_LIGHT1, mask & LIGHT1);
-    for (int i = 0; i < 2; i++) {
-        const float position[4] = { i - 0.5f, 2, 3, mask & POSITIONAL ? 1 : 0 };
-        glLightfv(GL_LIGHT0 + i, GL_POSITION, position);
-        glLightfv(GL_LIGHT0 + i, GL_DIFFUSE, white);
-        glLightfv(GL_LIGHT0 + i, GL_SPECULAR, mask & SPECULAR ? white : black);
-    }
+    for (int i = 0; i < 2; i++) glLightfv(GL_LIGHT0 + i, GL_DIFFUSE, white);
     glMaterialfv(GL_FRONT_AND_BACK, GL_SPECULAR, white);
     glMaterialf(GL_FRONT_AND_BACK, GL_SHININESS, 20);
     glTexGenfv(GL_S, GL_EYE_PLANE, plane);
     glClipPlane(GL_CLIP_PLANE0, clip);
-    GLubyte texel[4] = { 255, 255, 255, 255 };
     glTexImage2D(GL_TEXTURE_2D, 0, GL_RGBA, 1, 1, 0, GL_RGBA, GL_UNSIGNED_BYTE, texel);
     glEnable(GL_CULL_FACE);
     glCullFace(GL_FRONT_AND_BACK);
+    glEnable(GL_LIGHT0);
 }
 
-static void draw(const char *mode, int has_coord)
+static void conditions(int mask)
 {
-    if (!strcmp(mode, "array")) {
-        glDrawElements(GL_TRIANGLES, count, GL_UNSIGNED_SHORT, order);
-        return;
+    set(GL_LIGHTING, mask & LIGHTING), set(GL_NORMALIZE, mask & NORMALIZE), set(GL_FOG, mask & FOG);
+    set(GL_TEXTURE_2D, mask & TEXTURE), set(GL_COLOR_MATERIAL, mask & COLOR_MATERIAL);
+    set(GL_TEXTURE_GEN_S, mask & TEXGEN), set(GL_TEXTURE_GEN_T, mask & TEXGEN);
+    set(GL_CLIP_PLANE0, mask & USER_CLIP), set(GL_LIGHT1, mask & LIGHT1);
+    for (int i = 0; i < 2; i++) {
+        const float position[4] = { i - 0.5f, 2, 3, mask & POSITIONAL ? 1 : 0 };
+        glLightfv(GL_LIGHT0 + i, GL_POSITION, position);
+        glLightfv(GL_LIGHT0 + i, GL_SPECULAR, mask & SPECULAR ? white : black);
     }
+}
+
+static int has_coord(int mask) { return (mask & (TEXTURE | TEXGEN)) == TEXTURE; }
+
+static void draw_range(int from, int to, int with_coord)
+{
     glBegin(GL_TRIANGLES);
-    for (int i = 0; i < count; i++) {
-        if (has_coord) glTexCoord2fv(vertex[0][order[i]].coord);
+    for (int i = from; i < to; i++) {
+        if (with_coord) glTexCoord2fv(vertex[0][order[i]].coord);
         glNormal3fv(vertex[0][order[i]].normal);
         glVertex3fv(vertex[0][order[i]].position);
     }
     glEnd();
 }
 
+/* A change of state after each EVERY vertices. */
+static void draw_with_changes(void)
+{
+    static int change;
+    for (int i = 0; i < count; i += every, change++) {
+        if (mask_count > 1) conditions(masks[change % mask_count]);
+        else glMaterialfv(GL_FRONT, GL_DIFFUSE, change % 2 ? white : grey);
+        draw_range(i, i + every < count ? i + every : count, has_coord(masks[change % mask_count]));
+    }
+}
+
+/* A frame: the unit of work. */
+__attribute__((noinline)) void vertices_frame(void)
+{
+    glRotatef(1, 1, 2, 3);
+    if (!strcmp(mode, "list")) glCallList(1);
+    else if (!strcmp(mode, "array")) glDrawElements(GL_TRIANGLES, count, GL_UNSIGNED_SHORT, order);
+    else if (every) draw_with_changes();
+    else draw_range(0, count, has_coord(masks[0]));
+}
+
+/* Makes a context, whose vertices take special paths or not. */
+static void make_context(int use_special_paths)
+{
+    static unsigned char pixels[64 * 64 * 4];
+#ifdef OSMESA
+    (void)use_special_paths;
+    OSMesaMakeCurrent(OSMesaCreateContextExt(OSMESA_RGBA, 24, 0, 0, NULL), pixels, GL_UNSIGNED_BYTE, 64, 64);
+#else
+    offscreen_make_current(offscreen_create(pixels, 64, 64));
+    offscreen_use_special_paths(use_special_paths);
+#endif
+}
+
+/* Whether the first mask's conditions were validated. */
+static int has_conditions(void)
+{
+#ifndef OSMESA
+    if (mask_count == 1 && offscreen_conditions() != masks[0]) {
+        fprintf(stderr, "vertices: conditions %d were validated as %d\n", masks[0], offscreen_conditions());
+        return 0;
+    }
+#endif
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 4) return 2;
-    int mask = atoi(argv[1]), frames = atoi(argv[3]), has_coord = (mask & (TEXTURE | TEXGEN)) == TEXTURE;
-    const char *mode = argv[2];
-    static unsigned char pixels[64 * 64 * 4];
-    offscreen_make_current(offscreen_create(pixels, 64, 64));
-    offscreen_use_special_paths(argc <= 4);
+    for (char *word = strtok(argv[1], ","); word && mask_count < MOST_MASKS; word = strtok(NULL, ",")) masks[mask_count++] = atoi(word);
+    mode = argv[2];
+    int frames = atoi(argv[3]);
+    every = getenv("EVERY") ? atoi(getenv("EVERY")) / 3 * 3 : 0;
+    make_context(argc <= 4);
     build();
-    conditions(mask);
+    prepare();
+    conditions(masks[0]);
     glInterleavedArrays(GL_T2F_N3F_V3F, 0, vertex);
-    if (!has_coord) glDisableClientState(GL_TEXTURE_COORD_ARRAY);
+    if (!has_coord(masks[0])) glDisableClientState(GL_TEXTURE_COORD_ARRAY);
     if (!strcmp(mode, "list")) {
         glNewList(1, GL_COMPILE);
-        draw("immediate", has_coord);
+        draw_range(0, count, has_coord(masks[0]));
         glEndList();
     }
-    for (int i = 0; i < frames; i++) {
-        glRotatef(1, 1, 2, 3);
-        if (!strcmp(mode, "list")) glCallList(1);
-        else draw(mode, has_coord);
-    }
-    if (offscreen_conditions() != mask) {
-        fprintf(stderr, "vertices: conditions %d were validated as %d\n", mask, offscreen_conditions());
-        return 1;
-    }
+    clock_t begin = clock();
+    for (int i = 0; i < frames; i++) vertices_frame();
+    glFinish();
+    clock_t end = clock();
+    if (frames && !has_conditions()) return 1;
     printf("%ld\n", (long)count * frames);
+    if (getenv("TIMED")) printf("%ld\n", (long)((end - begin) * 1000000 / CLOCKS_PER_SEC));
     return 0;
 }

@@ -1,13 +1,12 @@
 //! Descriptions of adapters in TOML, as `data/adapters/` has them.
 
 mod check;
-mod error;
 mod reading;
 
+pub use descriptions::DescriptionError;
 use serde::Deserialize;
 
-pub use error::DescriptionError;
-pub use reading::{FieldSetting, names};
+pub use reading::{AdapterSetting, names};
 
 /// An adapter, its bus and its driver.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

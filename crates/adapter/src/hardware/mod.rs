@@ -284,17 +284,6 @@ impl Hardware {
         self.remote = CellSource::new(&self.description.link, quota);
         self.receiver = Receiver::new(&self.description);
         self.interrupts = [InterruptLine::default(); 2];
-        for actor in [
-            Actor::Ready,
-            Actor::Slot,
-            Actor::Arrival,
-            Actor::Credit,
-            Actor::Remote,
-            Actor::Fetched,
-            Actor::FirstInterrupt,
-            Actor::SecondInterrupt,
-        ] {
-            self.agenda.set(actor, crate::clock::NEVER);
-        }
+        self.agenda.clear_adapter();
     }
 }

@@ -1,9 +1,9 @@
 //! Descriptions of adapters: those that come with the crate, and what is refused.
 
-use pathlength_adapter::{AdapterDescription, FieldSetting, Traffic, TrafficDirection, TrafficSettings};
+use pathlength_adapter::{AdapterDescription, AdapterSetting, Traffic, TrafficDirection, TrafficSettings};
 
 fn refused(settings: &[&str]) -> String {
-    let settings: Vec<FieldSetting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let settings: Vec<AdapterSetting> = settings.iter().map(|text| text.parse().unwrap()).collect();
     AdapterDescription::find_with("dart", &settings).unwrap_err().to_string()
 }
 
@@ -52,7 +52,7 @@ fn impossible_adapters_are_refused() {
     }
     for text in ["", "bits", "=3", "bus.=3", "bus.bits="] {
         assert_eq!(
-            text.parse::<FieldSetting>().unwrap_err(),
+            text.parse::<AdapterSetting>().unwrap_err(),
             "give SECTION.FIELD=VALUE, such as bus.bits=64"
         );
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use events::record::{Entries, Entry, Execution, Mark, RecordShape, address_of_word};
 use events::{Block, BlockId, Consumer, MappedImage, Thread};
-use machine::Model;
+use machine::{Model, ModelNeeds};
 
 use crate::memory_layout::MemoryLayout;
 use crate::models::{Addable, ClassSums, ExecutionPart, UnitClasses};
@@ -180,7 +180,7 @@ impl Model for AlignmentFaults {
         self.rates = FaultRates::default();
     }
 
-    fn wants_heap(&self) -> bool {
-        true
+    fn needs(&self) -> ModelNeeds {
+        ModelNeeds { heap: true, ..ModelNeeds::default() }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use events::record::{Entries, Entry, Event, Execution, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, LABELS, MappedImage, Object, Thread};
-use machine::Model;
+use machine::{Model, ModelNeeds};
 use trace::Header;
 
 use super::entries::EntryNodes;
@@ -388,11 +388,7 @@ impl<M: Model> Model for WithCallTree<M> {
         self.model.use_worker_thread()
     }
 
-    fn wants_heap(&self) -> bool {
-        self.model.wants_heap()
-    }
-
-    fn wants_pipelines(&self) -> bool {
-        self.model.wants_pipelines()
+    fn needs(&self) -> ModelNeeds {
+        self.model.needs()
     }
 }

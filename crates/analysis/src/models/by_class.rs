@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use events::{Block, Consumer, MappedImage, Object, Thread};
-use machine::{MergeableModel, Model};
+use machine::{MergeableModel, Model, ModelNeeds};
 
 use super::{ExecutionPart, InstructionResults, SummedOverProcesses, named};
 use crate::run_counts::OUTSIDE_UNITS;
@@ -115,12 +115,8 @@ impl<M: Model> Model for WithClasses<M> {
         self.model.use_worker_thread()
     }
 
-    fn wants_heap(&self) -> bool {
-        self.model.wants_heap()
-    }
-
-    fn wants_pipelines(&self) -> bool {
-        self.model.wants_pipelines()
+    fn needs(&self) -> ModelNeeds {
+        self.model.needs()
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 
 use events::record::{Entries, Entry, Event, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, MappedImage, Thread};
-use machine::{MergeableModel, Model, PerProcess};
+use machine::{MergeableModel, Model, ModelNeeds, PerProcess};
 
 use super::{ExecutionPart, InstructionResults, SummedOverProcesses, UnitClasses, UnitResults};
 use crate::run_counts::OUTSIDE_UNITS;
@@ -303,12 +303,8 @@ impl<M: InstructionResults + MergeableModel> Model for DividedByClass<M> {
         self.models.use_worker_thread()
     }
 
-    fn wants_heap(&self) -> bool {
-        self.models.wants_heap()
-    }
-
-    fn wants_pipelines(&self) -> bool {
-        self.models.wants_pipelines()
+    fn needs(&self) -> ModelNeeds {
+        self.models.needs()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Accesses and misses of caches and TLBs.
 
 use events::BlockId;
-use machine::{Caches, MissClass, UnitMisses};
+use machine::{Caches, LineTraffic, MissClass, UnitMisses};
 
 use super::{InstructionResults, SummedOverProcesses, UnitResults, file_stem, per_thousand};
 use crate::units::sorted_by_number;
@@ -13,6 +13,9 @@ const CLASSES: [(MissClass, &str); 3] = [
     (MissClass::Capacity, "capacity"),
     (MissClass::Conflict, "conflict"),
 ];
+
+/// The kinds of lines that caches of data move, in columns.
+const TRAFFIC: [&str; LineTraffic::COUNT] = ["load fills", "store fills", "write-backs"];
 
 /// One row for each cache and TLB of each machine; with the classes of its misses if the models are classified.
 pub fn structures(machines: &[(&str, SummedOverProcesses<Caches>)], has_classes: bool) -> Table {
@@ -31,10 +34,15 @@ pub fn structures(machines: &[(&str, SummedOverProcesses<Caches>)], has_classes:
     if has_classes {
         columns.extend(CLASSES.map(|(_, name)| (name, Kind::Count)));
     }
+    columns.extend(TRAFFIC.map(|name| (name, Kind::Count)));
     let mut table = Table::new("structures", "Caches and TLBs (translation buffers)", &columns);
     for (name, caches) in machines {
         let executed = caches.instructions();
         for (index, one) in caches.structures().into_iter().enumerate() {
+            let traffic = match one.traffic {
+                Some(lines) => lines.map(Value::from),
+                None => [const { Value::Missing }; LineTraffic::COUNT],
+            };
             let mut row = vec![
                 file_stem(name).into(),
                 one.name.into(),
@@ -50,16 +58,26 @@ pub fn structures(machines: &[(&str, SummedOverProcesses<Caches>)], has_classes:
             if has_classes {
                 row.extend(CLASSES.map(|(class, _)| Value::from(one.classes[class as usize])));
             }
+            row.extend(traffic);
             table.row(row);
         }
     }
     table
 }
 
-/// The misses of each structure.
+/// The misses of each structure, and the lines that each cache of data moved.
 fn columns(caches: &Caches) -> impl Iterator<Item = Column> {
-    let structures = caches.structures().into_iter();
-    structures.map(|one| Column { name: format!("{} misses", one.name), kind: Kind::Count })
+    let structures = caches.structures();
+    let misses = structures.iter().map(|one| format!("{} misses", one.name));
+    let data = structures.iter().filter(|one| one.traffic.is_some());
+    let traffic = data.flat_map(|one| TRAFFIC.map(|traffic| format!("{} {traffic}", one.name)));
+    let names: Vec<_> = misses.chain(traffic).collect();
+    names.into_iter().map(|name| Column { name, kind: Kind::Count })
+}
+
+/// All that a unit of work has of the columns.
+fn numbers(unit: &UnitMisses) -> impl Iterator<Item = u64> {
+    unit.misses.iter().chain(&unit.traffic).copied()
 }
 
 impl InstructionResults for Caches {
@@ -70,7 +88,7 @@ impl InstructionResults for Caches {
         let results = |unit: &UnitMisses| UnitResults {
             number: unit.number,
             thread: unit.thread,
-            row: std::iter::once(unit.instructions).chain(unit.misses.iter().copied()).collect(),
+            row: std::iter::once(unit.instructions).chain(numbers(unit)).collect(),
         };
         self.units().iter().map(results).collect()
     }
@@ -84,7 +102,7 @@ impl InstructionResults for Caches {
         table.columns.extend(columns(self));
         for unit in sorted_by_number(self.units(), |unit| unit.number) {
             let mut row = vec![unit.number.into(), unit.instructions.into(), unit.accesses.into()];
-            row.extend(unit.misses.iter().map(|&misses| Value::from(misses)));
+            row.extend(numbers(unit).map(Value::from));
             table.row(row);
         }
         table
@@ -96,21 +114,29 @@ impl InstructionResults for Caches {
     }
 
     fn weight(&self, row: &[u64]) -> u64 {
-        row[1..].iter().sum()
+        row[1..=self.structure_count()].iter().sum()
     }
 
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
         let executed = Some(self.executions(block)).filter(|&times| times > 0)?;
+        let data_caches = self.data_caches();
+        let columns = 1 + self.structure_count() + LineTraffic::COUNT * data_caches.len();
         let mut rows: Vec<Vec<u64>> = Vec::new();
         for structure in 0..self.structure_count() {
             for class in MissClass::ALL {
                 for (index, misses) in self.misses_of(structure, class, block).enumerate() {
                     if rows.len() == index {
-                        rows.push(vec![executed]);
+                        rows.push(vec![0; columns]);
+                        rows[index][0] = executed;
                     }
-                    rows[index].resize(structure + 2, 0);
                     rows[index][structure + 1] += misses;
                 }
+            }
+        }
+        let kinds = data_caches.iter().flat_map(|&cache| LineTraffic::ALL.map(|kind| (cache, kind)));
+        for ((cache, kind), column) in kinds.zip(1 + self.structure_count()..) {
+            for (row, lines) in rows.iter_mut().zip(self.traffic_of(cache, kind, block)) {
+                row[column] = lines;
             }
         }
         Some(rows)

@@ -69,11 +69,15 @@ pub trait InstructionResults {
         ExecutionPart::Whole
     }
 
-    /// The results of each unit of work, in the order of their ends.
-    fn unit_results(&self) -> Vec<UnitResults>;
+    /// The results of each unit of work, in the order of their ends; none if the model does not know units.
+    fn unit_results(&self) -> Vec<UnitResults> {
+        Vec::new()
+    }
 
     /// A row for each unit of work.
-    fn units(&self, name: &str, title: &str) -> Table;
+    fn units(&self, name: &str, title: &str) -> Table {
+        Table::new(name, title, &[])
+    }
 
     /// The columns of [`InstructionResults::rows`], whose values can be added up.
     fn columns(&self) -> Vec<Column>;
@@ -298,7 +302,7 @@ pub(crate) fn cells(
             vec![location.into(), name.function.clone().into(), name.image.clone().into()]
         }
         &RowKey::Instruction(address, word, block) => {
-            let text = blocks[block as usize].instruction_set.disassemble(word, address);
+            let text = blocks[block as usize].disassemble(word, address);
             vec![address.into(), text.into(), label(block, address).into()]
         }
     }

@@ -99,6 +99,8 @@ impl SummedOverProcesses<'_, Caches> {
             for (sum, one) in sums.iter_mut().zip(more) {
                 sum.accesses += one.accesses;
                 sum.misses += one.misses;
+                let traffic = sum.traffic.iter_mut().flatten().zip(one.traffic.into_iter().flatten());
+                traffic.for_each(|(sum, lines)| *sum += lines);
                 sum.classes.iter_mut().zip(one.classes).for_each(|(sum, misses)| *sum += misses);
             }
             sums

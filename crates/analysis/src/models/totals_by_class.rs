@@ -4,7 +4,7 @@ use std::io;
 
 use events::record::{Entries, Entry, Mark, RecordShape};
 use events::{Block, Consumer, MappedImage, Thread};
-use machine::{MergeableModel, Model, PerProcess};
+use machine::{MergeableModel, Model, ModelNeeds, PerProcess};
 
 use super::{Addable, ClassSums, UnitClasses};
 
@@ -112,11 +112,7 @@ impl<M: MergeableModel> Model for TotalsByClass<M> {
         Ok(false)
     }
 
-    fn wants_heap(&self) -> bool {
-        self.models.wants_heap()
-    }
-
-    fn wants_pipelines(&self) -> bool {
-        self.models.wants_pipelines()
+    fn needs(&self) -> ModelNeeds {
+        self.models.needs()
     }
 }

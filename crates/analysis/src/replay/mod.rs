@@ -29,7 +29,6 @@ pub use source::ReplayOrder;
 pub use stack::CallStack;
 
 use std::io;
-use std::sync::mpsc::Receiver;
 use std::thread::Scope;
 
 use events::record::{Entries, Entry, Execution, Mark};
@@ -114,14 +113,7 @@ impl Replay<'_> {
         let follows_heap = visitor.follows_heap();
         let mut problems = Vec::new();
         std::thread::scope(|scope| {
-            for batch in self.batches(scope, follows_heap) {
-                let batch = match batch {
-                    Ok(batch) => batch,
-                    Err(error) => {
-                        problems.push(error);
-                        continue;
-                    }
-                };
+            for batch in self.batches(scope, follows_heap, &mut problems) {
                 for (slice, words) in batch.slices() {
                     if follows_heap && !self.filter.chunk(&trace.chunks()[slice.chunk]) {
                         self.heap(slice, words, visitor)?;
@@ -151,14 +143,17 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The records of the selected chunks, or of all chunks, in order, or the errors of chunks that cannot be read.
+    /// The records of the selected chunks, or of all chunks, in order. Errors of chunks that cannot be read go to `problems`.
     fn batches<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         all: bool,
-    ) -> Receiver<Result<RecordBatch, trace::Error>> {
+        problems: &mut Vec<trace::Error>,
+    ) -> impl Iterator<Item = RecordBatch> {
         let filter = self.filter;
-        source::read(scope, self.dictionary.trace, self.order, move |chunk| all || filter.chunk(chunk))
+        let is_selected = move |chunk: &Chunk| all || filter.chunk(chunk);
+        let batches = source::read(scope, self.dictionary.trace, self.order, is_selected);
+        batches.into_iter().filter_map(move |batch| batch.map_err(|error| problems.push(error)).ok())
     }
 
     /// Moves to the beginning of a chunk. Instructions that were skipped before it, or lost, are marked as a gap.

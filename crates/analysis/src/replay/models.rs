@@ -43,14 +43,7 @@ impl Replay<'_> {
         let mut selected = Vec::new();
         let mut problems = Vec::new();
         std::thread::scope(|scope| {
-            for batch in self.batches(scope, false) {
-                let batch = match batch {
-                    Ok(batch) => batch,
-                    Err(error) => {
-                        problems.push(error);
-                        continue;
-                    }
-                };
+            for batch in self.batches(scope, false, &mut problems) {
                 for (slice, words) in batch.slices() {
                     if !std::mem::replace(&mut has_begun[slice.chunk], true) {
                         progress(trace.chunks()[slice.chunk].instructions)?;

@@ -1,6 +1,6 @@
 //! The counts of a trace.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use events::record::Mark;
@@ -10,9 +10,11 @@ use trace::Trace;
 use super::{RunCounts, RunDescription};
 use crate::names::Names;
 use crate::pairing::ImageIdentity;
+use crate::profile::Attribution;
 use crate::replay::{
     Accesses, Dictionary, Executed, Filter, NotInTrace, Replay, ReplayOrder, Selection, Visitor,
 };
+use crate::unit_class::UnitClass;
 use crate::units::Measurement;
 
 /// Counts the executions of blocks, in all and by unit of work.
@@ -71,6 +73,19 @@ impl Visitor for TraceCounter<'_> {
     }
 }
 
+/// The units of each class, the classes in the order of the instructions in them.
+fn classes(trace: &Trace, units: &[Unit]) -> Vec<UnitClass> {
+    let mut classes: BTreeMap<&str, UnitClass> = BTreeMap::new();
+    for unit in units {
+        if let Some(class) = trace.unit_classes().get(&unit.number) {
+            classes.entry(class).or_insert_with(|| UnitClass::new(class)).add(unit);
+        }
+    }
+    let mut classes: Vec<UnitClass> = classes.into_values().collect();
+    classes.sort_by_key(|class| std::cmp::Reverse(class.instructions()));
+    classes
+}
+
 /// The counts of all that a trace recorded, and the errors of its parts that cannot be read.
 pub fn of_trace(trace: &Trace) -> Result<(RunCounts, Vec<trace::Error>), NotInTrace> {
     let names = Names::of_trace(trace);
@@ -100,9 +115,16 @@ pub fn of_trace(trace: &Trace) -> Result<(RunCounts, Vec<trace::Error>), NotInTr
         bias: image.bias,
     };
     let images: Vec<LoadedImage> = trace.images().iter().map(loaded).collect();
-    let measurement = Measurement { units: counter.units, warm_up: 0, steady: true, last_window: None };
+    let images = ImageIdentity::of_images(&images);
+    if !trace.unit_classes().is_empty() {
+        let attribution = &Attribution::of(trace.blocks(), &names);
+        let classes = classes(trace, &counter.units);
+        let counted = (attribution, &counter.executions[..]);
+        let counts = RunCounts::of_attributed(description, images, counted, &classes, Vec::new(), None);
+        return Ok((counts, problems));
+    }
+    let measurement = Measurement { units: counter.units, warm_up: 0, steady: true, last_batch: None };
     let unit = header.unit.as_deref().map(|function| (function, measurement));
     let executions = (0..).zip(counter.executions);
-    let images = ImageIdentity::of_images(&images);
     Ok((RunCounts::of(description, images, trace.blocks(), &names, executions, unit), problems))
 }

@@ -69,9 +69,29 @@ impl RunCounts {
         processes: Vec<ProcessWork>,
         rules: Option<&Components>,
     ) -> RunCounts {
-        let attribution = Attribution::of(&counts.blocks, &Names::of_counts(counts));
-        let executions = (0..).zip(counts.executions.iter().copied()).filter(|(_, n)| *n != 0);
-        let run = InstructionSums::of(&attribution, executions.clone());
+        let attribution = &Attribution::of(&counts.blocks, &Names::of_counts(counts));
+        let images = ImageIdentity::of_images(&counts.images);
+        RunCounts::of_attributed(
+            description,
+            images,
+            (attribution, &counts.executions[..]),
+            classes,
+            processes,
+            rules,
+        )
+    }
+
+    /// The same of executions of blocks whose functions and images are known.
+    pub(super) fn of_attributed(
+        description: RunDescription,
+        images: Vec<ImageIdentity>,
+        (attribution, executions): (&Attribution, &[u64]),
+        classes: &[UnitClass],
+        processes: Vec<ProcessWork>,
+        rules: Option<&Components>,
+    ) -> RunCounts {
+        let executions = (0..).zip(executions.iter().copied()).filter(|(_, n)| *n != 0);
+        let run = InstructionSums::of(attribution, executions.clone());
         let built_in;
         let rules = match rules {
             Some(rules) => rules,
@@ -82,7 +102,7 @@ impl RunCounts {
         };
         let sums = |executions: &mut dyn Iterator<Item = (BlockId, u64)>| {
             // The run has the files of source.
-            InstructionSums { sources: BTreeMap::new(), ..InstructionSums::of(&attribution, executions) }
+            InstructionSums { sources: BTreeMap::new(), ..InstructionSums::of(attribution, executions) }
         };
         let class = |class: &UnitClass| ClassTotals {
             name: class.name.clone(),
@@ -93,7 +113,7 @@ impl RunCounts {
         // By block, since a server has thousands of processes that executed the same ones.
         let rule =
             |block| attribution.functions(block).filter_map(|function| rules.process_rule(function)).min();
-        let rules_of_blocks: Vec<Option<usize>> = (0..counts.blocks.len() as BlockId).map(rule).collect();
+        let rules_of_blocks: Vec<Option<usize>> = (0..attribution.block_count()).map(rule).collect();
         let mut outside: Vec<(String, u64, BTreeMap<BlockId, u64>)> = Vec::new();
         let mut process_sums = Vec::new();
         for process in processes {
@@ -125,14 +145,7 @@ impl RunCounts {
             })
             .collect();
         owners.outside.sort_by_key(|it| std::cmp::Reverse(it.sums.total()));
-        RunCounts {
-            description,
-            images: ImageIdentity::of_images(&counts.images),
-            run,
-            unit: None,
-            processes: process_sums,
-            owners,
-        }
+        RunCounts { description, images, run, unit: None, processes: process_sums, owners }
     }
 
     /// Whether there are classes of units.

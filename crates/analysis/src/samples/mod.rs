@@ -12,8 +12,8 @@ pub use error::{interval, standard_error};
 pub use tables::{SampleSummary, summary, system_calls, with_errors, without_calls};
 
 use crate::call_tree::WithCallTree;
-use crate::models::{InstructionResults, UnitResults};
-use table::{Column, Kind, Table};
+use crate::models::InstructionResults;
+use table::{Column, Kind};
 
 /// Counts samples by chain of calls. Its blocks are those of single instructions.
 #[derive(Debug, Default)]
@@ -45,14 +45,6 @@ const SAMPLES: &str = "samples";
 
 impl InstructionResults for SampleCounts {
     const WHAT: &str = "Samples";
-
-    fn unit_results(&self) -> Vec<UnitResults> {
-        Vec::new()
-    }
-
-    fn units(&self, name: &str, title: &str) -> Table {
-        Table::new(name, title, &[])
-    }
 
     fn columns(&self) -> Vec<Column> {
         vec![Column { name: SAMPLES.into(), kind: Kind::Count }]
@@ -103,14 +95,6 @@ const INSTRUCTIONS: &str = "instructions";
 
 impl InstructionResults for SampledInstructions {
     const WHAT: &str = "Samples";
-
-    fn unit_results(&self) -> Vec<UnitResults> {
-        Vec::new()
-    }
-
-    fn units(&self, name: &str, title: &str) -> Table {
-        Table::new(name, title, &[])
-    }
 
     fn columns(&self) -> Vec<Column> {
         let names: &[&str] = if self.is_counted() { &[SAMPLES, INSTRUCTIONS] } else { &[SAMPLES] };

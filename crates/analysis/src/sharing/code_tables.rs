@@ -14,19 +14,21 @@ use crate::replay::Dictionary;
 use table::{Column, Kind, Table, Value};
 
 /// The counts of a row.
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 11] = [
     "operations",
     "cold",
     "capacity and conflict",
     "true sharing",
     "false sharing",
+    "reads",
     "reads for ownership",
     "upgrades",
+    "write-backs",
     "transfers",
     "avoidable",
 ];
 
-fn numbers(counts: &SharingCounts) -> [u64; 9] {
+fn numbers(counts: &SharingCounts) -> [u64; 11] {
     let of = |class: SharingClass| counts.misses[class as usize];
     [
         counts.operations(),
@@ -34,8 +36,10 @@ fn numbers(counts: &SharingCounts) -> [u64; 9] {
         of(SharingClass::Replacement),
         of(SharingClass::True),
         of(SharingClass::False),
+        counts.reads,
         counts.reads_for_ownership,
         counts.upgrades,
+        counts.write_backs,
         counts.transfers,
         counts.needless(),
     ]

@@ -3,6 +3,7 @@
 mod advice;
 mod code_tables;
 mod data_tables;
+mod devices;
 mod groups;
 mod node_tables;
 mod partners;
@@ -14,7 +15,7 @@ use events::record::{Entries, Entry, Execution, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, MappedImage, Thread};
 use machine::{
     AddressSpaces, BusCounts, BusEvent, BusOperation, Coherence, CoherenceCheck, CoherentMemory, DataTlbs,
-    Machine, Model, NodeMemory, SharingClass,
+    Machine, Model, ModelNeeds, NodeMemory, SharingClass,
 };
 
 use crate::memory_layout::MemoryLayout;
@@ -22,6 +23,7 @@ use crate::models::{ExecutionPart, UnitClasses};
 use crate::names::Names;
 pub use code_tables::{by_class, by_code};
 pub use data_tables::{by_cache_line, by_data, by_thread};
+use devices::DeviceFunctions;
 pub use node_tables::{by_interconnect_operation, by_node, interconnect_operation_name};
 pub use partners::by_partner;
 pub use tables::{state_changes, summary};
@@ -63,6 +65,9 @@ pub struct SharingAnalysis {
     not_attributed: u64,
     /// Checks each access, if that is wanted.
     check: Option<CoherenceCheck>,
+    devices: DeviceFunctions,
+    /// The line that a device moved last, and whether it wrote it.
+    last_transfer: Option<(u64, bool)>,
 }
 
 /// A block, as far as its accesses are concerned.
@@ -73,6 +78,8 @@ struct AccessedBlock {
     accesses: Box<[CodeAccess]>,
     /// The number of an access by the stack pointer.
     stack: Option<usize>,
+    /// Whether its loads, and its stores, are a device's.
+    is_device: Option<[bool; 2]>,
 }
 
 /// A load or a store of a block.
@@ -97,6 +104,8 @@ struct SharingCounts {
     /// Upgrades that invalidated only copies of false sharing misses.
     needless_upgrades: u64,
     transfers: u64,
+    /// Dirty lines that were evicted for them.
+    write_backs: u64,
     /// By [`InterconnectOperation`](machine::InterconnectOperation).
     interconnect: [u64; 7],
 }
@@ -153,6 +162,7 @@ impl SharingCounts {
             }
         }
         self.transfers += u64::from(event.supplier.is_some());
+        self.write_backs += u64::from(event.write_backs);
         let exchanged = self.interconnect.iter_mut().zip(event.exchange.operations);
         exchanged.for_each(|(sum, count)| *sum += u64::from(count));
         if let Some(class) = event.class {
@@ -167,6 +177,7 @@ impl SharingCounts {
         self.upgrades += other.upgrades;
         self.needless_upgrades += other.needless_upgrades;
         self.transfers += other.transfers;
+        self.write_backs += other.write_backs;
         self.interconnect.iter_mut().zip(other.interconnect).for_each(|(sum, more)| *sum += more);
     }
 
@@ -219,6 +230,8 @@ impl SharingAnalysis {
             partners: partners::Partners::default(),
             not_attributed: 0,
             check: None,
+            devices: DeviceFunctions::default(),
+            last_transfer: None,
         }
     }
 
@@ -311,6 +324,9 @@ impl SharingAnalysis {
 
     fn execution(&mut self, thread: Thread, processor: u8, execution: &Execution) {
         let block = &self.blocks[execution.block as usize];
+        if let Some(is_device) = block.is_device {
+            return self.transfer(thread, processor, execution, is_device);
+        }
         self.executions[execution.block as usize] += 1;
         self.instructions += block.instructions;
         self.layout.block(thread.process, block.image, &self.names);
@@ -472,7 +488,8 @@ impl Consumer for SharingAnalysis {
             .collect();
         let stack = accesses.iter().position(|access| access.base == set.stack_pointer());
         let instructions = block.words.len() as u64;
-        self.blocks.push(AccessedBlock { image: block.image, instructions, accesses, stack });
+        let is_device = self.devices.of(&self.names, block);
+        self.blocks.push(AccessedBlock { image: block.image, instructions, accesses, stack, is_device });
         self.executions.push(0);
     }
 
@@ -515,7 +532,7 @@ impl Model for SharingAnalysis {
         self.partners.reset_counts();
     }
 
-    fn wants_heap(&self) -> bool {
-        true
+    fn needs(&self) -> ModelNeeds {
+        ModelNeeds { heap: true, ..ModelNeeds::default() }
     }
 }

@@ -1,6 +1,6 @@
 //! The counts of the whole machine as tables.
 
-use machine::{CoherenceState, SharingClass, TransitionCause};
+use machine::{CoherenceState, DeviceCounts, SharingClass, TransitionCause};
 
 use super::SharingAnalysis;
 use table::{Kind, Table, Value};
@@ -48,7 +48,18 @@ pub fn summary(sharing: &SharingAnalysis) -> Table {
             ("requests to the node's own memory", counts.local.iter().sum()),
         ]
     });
-    let counted = rows.into_iter().chain(on_nodes.into_iter().flatten());
+    let devices = sharing.devices();
+    let of_devices = (*devices != DeviceCounts::default()).then(|| {
+        [
+            ("lines read by devices", devices.reads),
+            ("of these supplied by caches", devices.supplied),
+            ("lines written by devices", devices.writes),
+            ("of these put into caches", devices.placed),
+            ("copies that they invalidated", devices.invalidated),
+        ]
+    });
+    let counted =
+        rows.into_iter().chain(on_nodes.into_iter().flatten()).chain(of_devices.into_iter().flatten());
     let counted = counted.map(|(what, count)| (what.to_string(), count));
     let of_tlbs = sharing.tlbs.misses().map(|(name, misses)| (format!("TLB misses of {name}"), misses));
     for (what, count) in counted.chain(of_tlbs) {

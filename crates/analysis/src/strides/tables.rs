@@ -172,7 +172,7 @@ impl Patterns<'_> {
         let function = self.dictionary.names.name(block.image, address);
         match self.by() {
             StrideRows::Instruction => {
-                let text = block.instruction_set.disassemble(block.words[index], address);
+                let text = block.disassemble(block.words[index], address);
                 let label = self.dictionary.label(self.dictionary.facts(id).region, address);
                 vec![address.into(), text.into(), label.into()]
             }

@@ -11,7 +11,7 @@ use std::io;
 
 use events::record::{Entries, Entry, Mark, RecordShape};
 use events::{Block, BlockId, Consumer, MappedImage, Thread};
-use machine::Model;
+use machine::{Model, ModelNeeds};
 
 pub use kept::{KeptUnits, NoSuchUnit, UnitBlocks};
 pub use tables::{ComparedUnits, UnitChoice, difference_tables};
@@ -146,7 +146,7 @@ impl<M: Model> Model for WithUnitBlocks<M> {
         self.model.use_worker_thread()
     }
 
-    fn wants_pipelines(&self) -> bool {
-        self.model.wants_pipelines()
+    fn needs(&self) -> ModelNeeds {
+        self.model.needs()
     }
 }

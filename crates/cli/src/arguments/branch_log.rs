@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use spike::tables::LoggedRows;
 
-use super::{InputFile, OutputOptions, RowOptions};
+use super::{InputFile, TableOptions};
 
 /// What `branch-log` does.
 #[derive(Debug, Subcommand)]
@@ -121,7 +121,5 @@ pub struct ReconstructOptions {
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
     #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
+    pub show: TableOptions,
 }

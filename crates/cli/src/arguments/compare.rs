@@ -3,21 +3,17 @@
 use clap::Args;
 use session::comparison::{Gate, Threshold};
 
-use super::{EndingOptions, EngineOptions, InputFile, OutputOptions, RowOptions, UnitOptions};
+use super::{ExecutionOptions, InputFile, TableOptions, UnitOptions};
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareOptions {
     #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub ending: EndingOptions,
+    pub execution: ExecutionOptions,
     #[command(flatten)]
     pub unit: UnitOptions,
     #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
+    pub show: TableOptions,
     #[command(flatten)]
     pub gate: GateOptions,
     /// The program of one build; or saved counts; or a trace.

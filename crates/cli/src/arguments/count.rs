@@ -5,9 +5,9 @@ use analysis::units::SteadyRules;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use engine::{ClassRule, UnitOfWork};
-use session::counting::CountRows;
+use session::counting::{CountRows, ProfileRows};
 
-use super::{EndingOptions, EngineOptions, InputFile, InputOptions, OutputOptions, RowOptions};
+use super::{ExecutionOptions, InputFile, InputOptions, TableOptions};
 
 /// The unit of work.
 #[derive(Clone, Debug, Args)]
@@ -20,12 +20,12 @@ pub struct UnitOptions {
     /// Units to measure once the state is steady.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
     pub units: u32,
-    /// Units in a window: the state is steady when the means of three successive windows differ by 1 % or
+    /// Units in a batch: the state is steady when the means of three successive batches differ by 1 % or
     /// less. For periodic programs, the number of units in a period.
     #[arg(long, value_name = "N", default_value_t = 50, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
-    pub window: u32,
+    pub batch: u32,
     /// Two variables of the program, 8 bytes each, that count hits and misses of its own cache: the state is
-    /// steady only when 95 % of the accesses in a window hit.
+    /// steady only when 95 % of the accesses in a batch hit.
     #[arg(long, value_names = ["HITS", "MISSES"], num_args = 2, requires = "unit")]
     pub cache: Option<Vec<String>>,
 }
@@ -39,7 +39,7 @@ impl UnitOptions {
         let gauges = self.cache.clone().unwrap_or_default();
         let hit_ratio = (!gauges.is_empty()).then_some(0.95);
         let rules = SteadyRules {
-            window: self.window as usize,
+            batch: self.batch as usize,
             measure: self.units as usize,
             hit_ratio,
             ..SteadyRules::default()
@@ -78,13 +78,13 @@ pub enum By {
 impl From<By> for CountRows {
     fn from(by: By) -> CountRows {
         match by {
-            By::Mnemonic => CountRows::Mnemonic,
-            By::Group => CountRows::Group,
-            By::Function => CountRows::Function,
+            By::Mnemonic => CountRows::Profile(ProfileRows::Mnemonic),
+            By::Group => CountRows::Profile(ProfileRows::Group),
+            By::Function => CountRows::Profile(ProfileRows::Function),
             By::Line => CountRows::Code(CodeRows::Line),
             By::Instruction => CountRows::Code(CodeRows::Instruction),
-            By::Image => CountRows::Image,
-            By::Component => CountRows::Component,
+            By::Image => CountRows::Profile(ProfileRows::Image),
+            By::Component => CountRows::Profile(ProfileRows::Component),
             By::Unit => CountRows::Unit,
             By::Process => CountRows::Process,
             By::Owner => CountRows::Owner,
@@ -96,9 +96,7 @@ impl From<By> for CountRows {
 #[derive(Debug, Args)]
 pub struct CountOptions {
     #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub ending: EndingOptions,
+    pub execution: ExecutionOptions,
     #[command(flatten)]
     pub unit: UnitOptions,
     /// Take a unit's class from the first call of a function in it that names one: FUNCTION($1) for the text that its first
@@ -118,9 +116,7 @@ pub struct CountOptions {
     #[arg(long, value_name = "NAME|FILE")]
     pub components: Option<InputFile>,
     #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
+    pub show: TableOptions,
     #[command(flatten)]
     pub input: InputOptions,
 }
@@ -135,7 +131,5 @@ pub struct StaticOptions {
     #[arg(long, num_args = 1.., value_name = "IMAGE")]
     pub against: Vec<InputFile>,
     #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
+    pub show: TableOptions,
 }

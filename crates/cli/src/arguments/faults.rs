@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use session::tables::ResultRows;
 
-use super::ResultOptions;
 use super::models::Rows;
+use super::{CallOptions, ResultOptions};
 
 /// The rows of a table of alignment faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -59,6 +59,8 @@ pub struct FaultsOptions {
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     pub inclusive: bool,
+    #[command(flatten)]
+    pub calls: CallOptions,
     #[command(flatten)]
     pub results: ResultOptions,
 }

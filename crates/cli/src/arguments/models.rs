@@ -15,7 +15,7 @@ use session::tables::{CallsRequest, ResultRows};
 
 use super::{
     EndingOptions, EnvironmentOptions, InputOptions, MachineName, ModeName, OutputOptions, PlanOptions,
-    RowOptions,
+    TableOptions,
 };
 use crate::console::CommandConsole;
 use crate::ranges;
@@ -73,8 +73,10 @@ impl SimulationOptions {
             (self.host_processors.is_some(), "--host-processors"),
         ];
         let processes = self.processes.iter().map(|&process| (process, None));
+        let input = self.input.resolve()?;
         Ok(Simulation {
-            input: self.input.resolve()?,
+            is_recorded_with_classes: input.has_unit_classes(),
+            input,
             program: ProgramSettings {
                 cpu: isa::CpuModel::Ev67,
                 sysroot: self.sysroot.clone(),
@@ -261,17 +263,13 @@ pub struct ClassOptions {
     pub classes: Vec<engine::ClassRule>,
 }
 
-/// The results that are shown of an execution: by class of units of work or not, of calls, which rows, and where.
+/// The results that are shown of an execution: by class of units of work or not, which rows, and where.
 #[derive(Clone, Debug, Args)]
 pub struct ResultOptions {
     #[command(flatten)]
     pub classes: ClassOptions,
     #[command(flatten)]
-    pub calls: CallOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
+    pub show: TableOptions,
     #[command(flatten)]
     pub input: SimulationOptions,
 }
@@ -279,7 +277,7 @@ pub struct ResultOptions {
 impl ResultOptions {
     /// Where tables and progress go.
     pub fn console(&self) -> CommandConsole<'_> {
-        CommandConsole::new(&self.output, Some(&self.rows))
+        CommandConsole::of_tables(&self.show)
     }
 
     /// The execution, on these machines.
@@ -306,6 +304,8 @@ pub struct ModelOptions {
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
     inclusive: bool,
+    #[command(flatten)]
+    pub calls: CallOptions,
     #[command(flatten)]
     pub results: ResultOptions,
 }
@@ -345,6 +345,8 @@ pub struct CallsOptions {
     /// One table with a row for each of these, instead of the most expensive functions and the call tree.
     #[arg(long, value_name = "ROWS")]
     pub by: Option<Rows>,
+    #[command(flatten)]
+    pub calls: CallOptions,
     #[command(flatten)]
     pub results: ResultOptions,
 }

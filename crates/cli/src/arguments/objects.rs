@@ -4,7 +4,7 @@ use analysis::call_tree::{LockRows, ObjectRows};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
-use super::{ClassOptions, EventOptions, InputFile, OutputOptions, RowOptions, SimulationOptions};
+use super::{EventOptions, InputFile, ResultOptions};
 
 /// Options of `objects`.
 #[derive(Clone, Debug, Args)]
@@ -21,13 +21,7 @@ pub struct ObjectsOptions {
     #[command(flatten)]
     pub events: EventOptions,
     #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub row_options: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub results: ResultOptions,
 }
 
 /// What the rows of a table of objects are.

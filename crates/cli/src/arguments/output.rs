@@ -80,6 +80,15 @@ impl OutputOptions {
     }
 }
 
+/// Tables: which of their rows are shown, and where they go.
+#[derive(Clone, Debug, Args)]
+pub struct TableOptions {
+    #[command(flatten)]
+    pub rows: RowOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
 /// The rows of tables.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RowOptions {

@@ -5,7 +5,7 @@ use engine::Sampling;
 use session::sampled_tables::SampledRows;
 
 use super::models::Rows;
-use super::{CallOptions, EndingOptions, EngineOptions, ObservedProgramOptions, OutputOptions, RowOptions};
+use super::{CallOptions, ExecutionOptions, ObservedProgramOptions, TableOptions};
 
 /// The rows of a table of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -66,15 +66,11 @@ pub struct SampleOptions {
     #[arg(long, requires = "by")]
     pub inclusive: bool,
     #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub ending: EndingOptions,
+    pub execution: ExecutionOptions,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
+    pub show: TableOptions,
     #[command(flatten)]
     pub program: ObservedProgramOptions,
 }

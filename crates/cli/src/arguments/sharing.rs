@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use machine::{CoherentMemory, MachineSetting};
 use trace::interleave::{Assignment, Schedule};
 
-use super::{ClassOptions, MachineName, OutputOptions, RowOptions, SimulationOptions};
+use super::{MachineName, ResultOptions};
 
 /// The rows of a table of shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -117,15 +117,16 @@ pub struct SharingOptions {
     /// several times as long.
     #[arg(long, conflicts_with_all = ["time", "scaling", "sample"])]
     pub check: bool,
+    /// The loads of this function are a device's, by DMA: each reads a line, and snoops. Can be given several times.
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["time", "scaling", "sample"])]
+    pub device_reads: Vec<String>,
+    /// The stores of this function are a device's, by DMA: each writes a line, and invalidates copies, or with
+    /// coherence.direct_cache_access puts it into the processor's cache. Can be given several times.
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["time", "scaling", "sample"])]
+    pub device_writes: Vec<String>,
     /// How many instructions a thread executes before another one has its processor, with affinity and round-robin.
     #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]
     pub time_slice: u64,
     #[command(flatten)]
-    pub classes: ClassOptions,
-    #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub input: SimulationOptions,
+    pub results: ResultOptions,
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use clap::{Args, ValueEnum};
 use trace::ExecutionMode;
 
-use super::{InputFile, OutputOptions, RowOptions};
+use super::{InputFile, OutputOptions, TableOptions};
 use crate::ranges;
 
 /// A view of a trace.
@@ -64,9 +64,7 @@ pub struct ShowOptions {
     #[command(flatten)]
     pub selection: SelectionOptions,
     #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
+    pub show: TableOptions,
 }
 
 /// Options of the summary.

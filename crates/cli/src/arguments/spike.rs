@@ -9,15 +9,13 @@ use super::spike_environment::{
     CollectOptions, DatabaseOptions, ListOptions, ManagerOptions, RegisterOptions, RemoveOptions,
     SpikeExportOptions, SpikeRunOptions, UseOptions,
 };
-use super::{EndingOptions, EngineOptions, InputFile, OutputOptions, RecordedOrRunOptions};
+use super::{ExecutionOptions, InputFile, OutputOptions, RecordedOrRunOptions};
 
 /// Options of `spike profile`.
 #[derive(Debug, Args)]
 pub struct ProfileOptions {
     #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub ending: EndingOptions,
+    pub execution: ExecutionOptions,
     /// Replace an existing profile.
     #[arg(long)]
     pub replace: bool,
@@ -273,7 +271,7 @@ pub struct CheckImagesOptions {
     pub original: InputFile,
     /// The image that spike made of it.
     pub optimized: InputFile,
-    /// Show these rows instead of the summary: procedure, with what could not be proved, and on which path.
+    /// Show these rows instead of the summary. A procedure's row says what could not be proved, and on which path.
     #[arg(long)]
     pub by: Option<ReportRows>,
     /// The format of the report: table, csv, json, parquet or markdown.

@@ -2,10 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{
-    ClassOptions, EndingOptions, EngineOptions, InputOptions, MachineName, OutputOptions, RowOptions,
-    SelectionOptions,
-};
+use super::{ClassOptions, ExecutionOptions, InputOptions, MachineName, SelectionOptions, TableOptions};
 
 /// The series of references that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -59,13 +56,9 @@ pub struct StridesOptions {
     #[command(flatten)]
     pub selection: SelectionOptions,
     #[command(flatten)]
-    pub rows: RowOptions,
+    pub show: TableOptions,
     #[command(flatten)]
-    pub output: OutputOptions,
-    #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub ending: EndingOptions,
+    pub execution: ExecutionOptions,
     /// Of a program, only the calls of this function: NAME or IMAGE!NAME. With --class or --by class, the function of units of work,
     /// by whose classes all of the program is divided. Given several times, each function is a class.
     #[arg(long, value_name = "FUNCTION")]

@@ -6,7 +6,8 @@ use anyhow::ensure;
 use clap::{Args, Subcommand, ValueEnum};
 use session::machines::SelectedMachines;
 use studies::byteword::{self, MODES, Mode, StudySettings};
-use studies::network::NetworkStudySettings;
+use studies::graphics::GraphicsStudySettings;
+use studies::network::{NetworkStudySettings, PathSettings};
 use studies::numa::{self, NumaBenchmark, NumaStudySettings};
 use studies::rdb::RdbStudySettings;
 use studies::smp::SmpStudySettings;
@@ -87,6 +88,9 @@ Examples:
     /// What the network adapter DART saves on the way of a byte between two programs, beside adapters of other kinds.
     #[command(after_help = "Example: pathlength study network")]
     Network(NetworkStudyOptions),
+    /// What a vertex costs by generic and special paths of a library for OpenGL, and which part of a workstation limits a viewer.
+    #[command(after_help = "Example: pathlength study graphics")]
+    Graphics(GraphicsStudyOptions),
 }
 
 impl StudyCommand {
@@ -103,7 +107,8 @@ impl StudyCommand {
             StudyCommand::Numa(options) => ("numa", &options.common.report),
             StudyCommand::Spike(options) => ("spike", &options.common.report),
             StudyCommand::System(options) => ("system", &options.common.report),
-            StudyCommand::Network(options) => ("network", &options.report),
+            StudyCommand::Network(options) => ("network", &options.common.report),
+            StudyCommand::Graphics(options) => ("graphics", &options.common.report),
         };
         report.output.clone().unwrap_or_else(|| Path::new("study").join(name))
     }
@@ -487,15 +492,37 @@ impl SystemStudyOptions {
 #[derive(Debug, Args)]
 pub struct NetworkStudyOptions {
     #[command(flatten)]
-    report: ReportOptions,
+    common: StudyOptions,
+    /// The bytes that each counted run of the TCP/IP stack sends or receives.
+    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    bytes: u64,
     /// The packets of each simulated run.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..))]
     packets: u32,
+    /// Replay a driver's log on DART, too: a file that the network workload writes with DART_LOG=FILE. Can be given several times.
+    #[arg(long = "log", value_name = "FILE")]
+    logs: Vec<PathBuf>,
 }
 
 impl NetworkStudyOptions {
     /// The settings.
     pub fn settings(&self) -> NetworkStudySettings {
-        NetworkStudySettings { packets: self.packets }
+        let paths =
+            PathSettings { bytes: self.bytes, build: builds(None), sysroot: self.common.sysroot.clone() };
+        NetworkStudySettings { packets: self.packets, logs: self.logs.clone(), paths }
+    }
+}
+
+/// Options of `study graphics`.
+#[derive(Debug, Args)]
+pub struct GraphicsStudyOptions {
+    #[command(flatten)]
+    common: StudyOptions,
+}
+
+impl GraphicsStudyOptions {
+    /// The settings.
+    pub fn settings(&self) -> GraphicsStudySettings {
+        GraphicsStudySettings { build: builds(None), sysroot: self.common.sysroot.clone() }
     }
 }

@@ -8,7 +8,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use system::job::{AwaitedFile, SharedFile};
 
-use super::{EnvironmentOptions, OutputOptions, PlanOptions, ProgramOptions, RowOptions};
+use super::{EnvironmentOptions, OutputOptions, PlanOptions, ProgramOptions, TableOptions};
 use crate::ranges;
 
 /// What `system` does.
@@ -173,9 +173,7 @@ pub struct SystemCountOptions {
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]
-    pub rows: RowOptions,
-    #[command(flatten)]
-    pub output: OutputOptions,
+    pub show: TableOptions,
     #[command(flatten)]
     pub guest: GuestOptions,
     #[command(flatten)]

@@ -7,16 +7,14 @@ use clap::builder::NonEmptyStringValueParser;
 use engine::Plan;
 use session::simulation::PlannedPart;
 
-use super::{EndingOptions, EngineOptions, ObservedProgramOptions};
+use super::{ExecutionOptions, ObservedProgramOptions};
 use crate::ranges;
 
 /// Options of `trace`.
 #[derive(Debug, Args)]
 pub struct TraceOptions {
     #[command(flatten)]
-    pub engine: EngineOptions,
-    #[command(flatten)]
-    pub ending: EndingOptions,
+    pub execution: ExecutionOptions,
     #[command(flatten)]
     pub plan: PlanOptions,
     #[command(flatten)]

@@ -20,7 +20,7 @@ const LINES: usize = 15;
 
 /// Runs the program, or reads the trace, and writes a table for each function.
 pub fn run(options: &AnnotateOptions) -> anyhow::Result<ExitCode> {
-    let console = CommandConsole::new(&options.output, None);
+    let console = CommandConsole::new(&options.output);
     check_output(&console, options.functions.len() != 1)?;
     let (event, machines) = options.events.selected()?;
     let simulation = &options.input.simulation(&ClassOptions::default(), machines, &console)?;

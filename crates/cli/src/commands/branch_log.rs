@@ -81,7 +81,7 @@ fn put(log: &Path, offset: usize, value: u64) -> anyhow::Result<()> {
 }
 
 fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
-    options.output.check(false)?;
+    options.show.output.check(false)?;
     let log = LogFile::open(&options.log)?;
     let mut images = log.images(&options.images)?;
     let names: Vec<String> = options.images.iter().map(|path| image_name(path)).collect();
@@ -103,8 +103,8 @@ fn show(options: &ReconstructOptions) -> anyhow::Result<()> {
         listing.failed.map_or_else(|| listing.out.flush(), Err)?;
     } else {
         let mut tables = [instructions.table(&images, &names, &found, log.header.state(&log.bytes))];
-        let sorted = options.rows.apply(&mut tables);
-        crate::console::write(&tables, &options.output)?;
+        let sorted = options.show.rows.apply(&mut tables);
+        crate::console::write(&tables, &options.show.output)?;
         sorted?;
     }
     if let Some(path) = &options.profile {

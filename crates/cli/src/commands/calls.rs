@@ -14,7 +14,7 @@ use crate::arguments::CallsOptions;
 
 /// Counts calls in the trace or the program, and writes the tables.
 pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
-    let calls = options.results.calls.request();
+    let calls = options.calls.request();
     let console = options.results.console();
     let simulation = options.results.simulation(SelectedMachines::default(), &console)?;
     let rows = options.by.map(|by| by.results(true));

@@ -25,7 +25,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let found = trace::check::check(&trace);
     let tables = check::tables(&Dictionary::new(&trace, &names), &found);
     crate::console::write(&tables, output)?;
-    report_damage(&CommandConsole::new(output, None), &trace, &options.trace);
+    report_damage(&CommandConsole::new(output), &trace, &options.trace);
     let is_right = found.violations == 0 && trace.problems().is_empty();
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

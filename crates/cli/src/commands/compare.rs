@@ -14,11 +14,11 @@ use crate::console::CommandConsole;
 pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
     let comparison = Comparison {
         sides: [input(options, &options.program_a)?, input(options, &options.program_b)?],
-        program: options.engine.program(),
+        program: options.execution.engine.program(),
         unit: options.unit.work(&[]),
-        expected: options.ending.expected(),
+        expected: options.execution.ending.expected(),
         gate: options.gate.gate(),
-        console: &CommandConsole::new(&options.output, Some(&options.rows)),
+        console: &CommandConsole::of_tables(&options.show),
     };
     comparison.write()
 }

@@ -12,15 +12,15 @@ use crate::console::CommandConsole;
 pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
     let counting = Counting {
         input: options.input.resolve()?,
-        program: options.engine.program(),
+        program: options.execution.engine.program(),
         dilation: options.time_dilation,
         unit: options.unit.work(&options.classes),
         all_processes: options.input.children,
         rows: options.by.map(Into::into),
         // Errors of the rules are reported before the program runs.
         components: options.components.as_deref().map(Components::find).transpose()?,
-        expected: options.ending.expected(),
-        console: &CommandConsole::new(&options.output, Some(&options.rows)),
+        expected: options.execution.ending.expected(),
+        console: &CommandConsole::of_tables(&options.show),
     };
     counting.write()
 }

@@ -16,7 +16,7 @@ pub fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         trace: &options.trace,
         selection: &selection(&options.selection),
         form: options.form,
-        console: &CommandConsole::new(&output, None),
+        console: &CommandConsole::new(&output),
     };
     Ok(if export.write()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -27,7 +27,7 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let simulation = &options.results.simulation(SelectedMachines::default(), &console)?;
     let has_classes = options.by == Some(FaultRows::Class) || simulation.has_classes();
     let rows = options.by.and_then(|by| by.results(options.inclusive, has_classes));
-    let calls = &options.results.calls.request();
+    let calls = &options.calls.request();
     let is_tree = rows == Some(ResultRows::Calls(CallRows::Tree));
     check_chain_output(&console, options.by.is_none(), is_tree)?;
     calls.check_rows(rows)?;

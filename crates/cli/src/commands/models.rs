@@ -21,12 +21,7 @@ impl<'a> ModelCommand<'a> {
     /// With the machines that the options name.
     pub fn new(options: &'a ModelOptions) -> anyhow::Result<ModelCommand<'a>> {
         let machines = SelectedMachines::find(&options.machines, &options.settings.settings)?;
-        Ok(ModelCommand {
-            options,
-            rows: options.result_rows(),
-            calls: options.results.calls.request(),
-            machines,
-        })
+        Ok(ModelCommand { options, rows: options.result_rows(), calls: options.calls.request(), machines })
     }
 
     /// Where tables go.

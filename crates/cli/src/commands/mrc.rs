@@ -19,7 +19,7 @@ pub fn run(options: &MrcOptions) -> anyhow::Result<ExitCode> {
         largest: *largest,
         hinted: granularity_hints.clone(),
     };
-    let console = CommandConsole::new(&options.output, None);
+    let console = CommandConsole::new(&options.output);
     let simulation = options.input.simulation(&options.classes, SelectedMachines::default(), &console)?;
     request.write(&simulation)
 }

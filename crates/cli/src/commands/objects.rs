@@ -15,14 +15,13 @@ use session::tables::{ModelSet, write_divided};
 
 use super::models::models_of;
 use crate::arguments::{MeasuredEvent, ObjectLayout, ObjectsOptions};
-use crate::console::CommandConsole;
 
 /// Runs the program, and writes the table.
 pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
-    options.output.check(false)?;
+    options.results.show.output.check(false)?;
     let (event, machines) = options.events.selected()?;
-    let console = CommandConsole::new(&options.output, Some(&options.row_options));
-    let simulation = &options.input.simulation(&options.classes, machines, &console)?;
+    let console = options.results.console();
+    let simulation = &options.results.simulation(machines, &console)?;
     if simulation.input.is_trace() {
         bail!("{} is a trace, which has no objects: name the program", simulation.input);
     }
@@ -132,7 +131,7 @@ fn find_rules(
 
 /// Who reads the table.
 fn reader(options: &ObjectsOptions) -> ObjectReader {
-    match options.output.format() {
+    match options.results.show.output.format() {
         Format::Csv | Format::Json | Format::Parquet => ObjectReader::Program,
         _ => ObjectReader::Person,
     }

@@ -28,14 +28,13 @@ use crate::console::{CommandConsole, SeparatedOutput};
 
 /// Samples the program, and writes what the options say.
 pub fn run(options: &SampleOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.output;
     let rows = options.by.map(|by| by.results(options.inclusive));
     let results = match rows {
         Some(SampledRows::Results(rows)) => Some(rows),
         _ => None,
     };
     let columns = SampleCounts::default().columns();
-    let (calls, console) = (options.calls.request(), CommandConsole::new(output, Some(&options.rows)));
+    let (calls, console) = (options.calls.request(), CommandConsole::of_tables(&options.show));
     let is_tree = results == Some(ResultRows::Calls(CallRows::Tree));
     // The Firefox Profiler reads JSON: tables in JSON have an explicit format.
     let is_explicit = console.explicit_format().is_some();
@@ -75,7 +74,7 @@ pub fn run(options: &SampleOptions) -> anyhow::Result<ExitCode> {
     }
     match (&simulated.ending, &program) {
         (Some(ending), ObservedProgram::Started { path, .. }) => {
-            check_ending(ending, path, &options.ending.expected())
+            check_ending(ending, path, &options.execution.ending.expected())
         }
         _ => Ok(ExitCode::SUCCESS),
     }
@@ -112,8 +111,8 @@ fn sample(options: &SampleOptions, program: &ObservedProgram) -> anyhow::Result<
     };
     // Counts repeat if clock and random numbers do; samples by time never do.
     let repeats = matches!(sampling, Sampling::Instructions(_));
-    let configuration = options.engine.program().configuration(path, arguments, repeats);
-    let separated = SeparatedOutput::begin(&options.output);
+    let configuration = options.execution.engine.program().configuration(path, arguments, repeats);
+    let separated = SeparatedOutput::begin(&options.show.output);
     let sampled = sampling::sample(&configuration, request, &folder, &mut show);
     drop(separated);
     let (profile, ending) = sampled?;

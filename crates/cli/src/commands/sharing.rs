@@ -16,20 +16,19 @@ use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
 
 use crate::arguments::{SharingOptions, SharingRows};
-use crate::console::CommandConsole;
 
 /// Cache lines in the short table.
 const LINES: usize = 10;
 
 /// Simulates the coherent caches of several processors on a trace or a program, and writes the tables.
 pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.output;
+    let output = &options.results.show.output;
     output.check(options.by.is_none() && options.scaling.is_empty() && options.sample.is_none())?;
     let machines = SelectedMachines::find([&options.machine], &options.settings)?;
     let machine = machines.machines[0].clone();
-    let console = CommandConsole::new(output, Some(&options.rows));
-    let simulation = &options.input.simulation(&options.classes, machines, &console)?;
-    if options.input.input.children && simulation.input.attached().is_none() {
+    let console = options.results.console();
+    let simulation = &options.results.simulation(machines, &console)?;
+    if options.results.input.input.children && simulation.input.attached().is_none() {
         bail!("--children goes with --attach: of a program that is run, all processes are observed");
     }
     let Some(coherence) = &machine.coherence else {
@@ -87,8 +86,16 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
     if options.check {
         model.check_coherence();
     }
+    if coherence.nodes.is_some() && !(options.device_reads.is_empty() && options.device_writes.is_empty()) {
+        bail!(
+            "the machine {} has nodes, and devices are simulated on machines with one bus",
+            options.machine
+        );
+    }
+    model.set_devices(&options.device_reads, &options.device_writes);
     let mut simulated = simulation.replay_recorded(recorded, order, model)?;
     simulated.model.end();
+    simulated.model.check_devices()?;
     if let Some(checked) = simulated.model.checked() {
         let checked = checked.map_err(|error| anyhow!("the simulated caches are not coherent: {error}"))?;
         let count = separated(&checked.to_string());

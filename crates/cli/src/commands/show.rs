@@ -23,7 +23,7 @@ const ROWS: usize = 20;
 
 /// Shows the trace. Parts that cannot be read are reported, and make the exit status 1.
 pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
-    let console = CommandConsole::new(&options.output, Some(&options.rows));
+    let console = CommandConsole::of_tables(&options.show);
     let selects_units = options.selection.unit_number.is_some();
     let trace = Trace::open(&options.trace)?;
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
@@ -51,18 +51,18 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
             is_whole
         }
         View::Summary => {
-            options.output.check(options.summary.tables.len() != 1)?;
+            options.show.output.check(options.summary.tables.len() != 1)?;
             let mut summary = Summary::new(&dictionary, &accesses, summary_options(&options.summary, &trace));
             let is_whole = replay_selected(&console, &replay, selects_units, &mut summary, true)?;
             let mut tables = selected_tables(summary.tables(&system_call), &options.summary.tables)?;
-            let sorted = options.rows.sort(&mut tables);
+            let sorted = options.show.rows.sort(&mut tables);
             let is_summary = options.summary.tables.is_empty();
             for table in &mut tables {
                 let all = format!("--table {} shows all", table.name);
                 let usual = console.summary_rows(ROWS).filter(|_| is_summary);
-                options.rows.shorten(table, usual, &all);
+                options.show.rows.shorten(table, usual, &all);
             }
-            crate::console::write(&tables, &options.output)?;
+            crate::console::write(&tables, &options.show.output)?;
             sorted?;
             is_whole
         }
@@ -74,12 +74,12 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
 
 /// Standard output, with a pager on a terminal.
 fn stdout(options: &ShowOptions) -> io::Result<PagedStream> {
-    report::open_stream(StandardStream::Output, options.output.destination().is_paged)
+    report::open_stream(StandardStream::Output, options.show.output.destination().is_paged)
 }
 
 /// Writes all addresses, part by part. Returns whether the trace could be read as a whole.
 fn addresses(console: &CommandConsole, replay: &Replay, options: &ShowOptions) -> anyhow::Result<bool> {
-    let (format, destination) = (options.output.format(), options.output.destination());
+    let (format, destination) = (options.show.output.format(), options.show.output.destination());
     let selects_units = options.selection.unit_number.is_some();
     let is_quiet = destination.path.is_some();
     let mut is_whole = true;

@@ -38,7 +38,9 @@ pub fn run(options: &ProfileOptions) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{}: no image that was executed can be optimized", path.display());
     }
     write(options, earlier, profile)?;
-    ending.map_or(Ok(ExitCode::SUCCESS), |ending| check_ending(&ending, path, &options.ending.expected()))
+    ending.map_or(Ok(ExitCode::SUCCESS), |ending| {
+        check_ending(&ending, path, &options.execution.ending.expected())
+    })
 }
 
 /// The profile that new counts are added to.
@@ -65,7 +67,7 @@ fn count(
     path: &Path,
     arguments: &[OsString],
 ) -> anyhow::Result<(EdgeCounts, Ending)> {
-    let configuration = options.engine.program().configuration(path, arguments, true);
+    let configuration = options.execution.engine.program().configuration(path, arguments, true);
     let counted = edges::count(&configuration, is_parallel(None))?;
     if counted.lost > 0 {
         let [lost, forked] = [counted.lost, counted.forked].map(|number| separated(&number.to_string()));

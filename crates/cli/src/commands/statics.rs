@@ -10,7 +10,7 @@ use crate::arguments::{InputFile, StaticOptions};
 
 /// Writes the tables of the images named.
 pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
-    options.output.check(!options.against.is_empty())?;
+    options.show.output.check(!options.against.is_empty())?;
     let build = read(&options.images)?;
     let mut tables = if options.against.is_empty() {
         vec![statics::images("images", "Images", &build)]
@@ -18,8 +18,8 @@ pub fn run(options: &StaticOptions) -> anyhow::Result<ExitCode> {
         let baseline = read(&options.against)?;
         statics::comparison(baseline, build).context("--against names the same images of another build")?
     };
-    let sorted = options.rows.apply(&mut tables);
-    crate::console::write(&tables, &options.output)?;
+    let sorted = options.show.rows.apply(&mut tables);
+    crate::console::write(&tables, &options.show.output)?;
     sorted?;
     Ok(ExitCode::SUCCESS)
 }

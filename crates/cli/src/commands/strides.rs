@@ -20,8 +20,8 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
     };
     let request = StridesRequest {
         input: options.input.resolve()?,
-        program: options.engine.program(),
-        expected: options.ending.expected(),
+        program: options.execution.engine.program(),
+        expected: options.execution.ending.expected(),
         all_processes: options.input.has_all_processes(),
         selection: selection(&options.selection),
         units: &options.unit,
@@ -32,7 +32,7 @@ pub fn run(options: &StridesOptions) -> anyhow::Result<ExitCode> {
         settings,
         are_histograms: options.histograms,
         advice: machines.and_then(|selected| selected.machines.into_iter().next()),
-        console: &CommandConsole::new(&options.output, Some(&options.rows)),
+        console: &CommandConsole::of_tables(&options.show),
     };
     request.write()
 }

@@ -3,26 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use report::Page;
 use studies::spike::SpikeStudyProgress;
 use studies::strides::StridesStudyProgress;
-use studies::{StudyProgress, byteword, network, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm};
-use table::Table;
+use studies::{
+    StudyProgress, StudyReport, byteword, graphics, network, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm,
+};
 use workloads::build::BuildProgress;
 
 use crate::arguments::{BytewordSettings, StudyCommand};
 use crate::progress::Steps;
-
-/// The results of a study: a summary for the terminal, all tables, and the report.
-type Results = (Vec<Table>, Vec<Table>, Page);
-
-/// The results of a study that has all three.
-macro_rules! results {
-    ($study:expr) => {{
-        let study = $study?;
-        (study.summary(), study.tables(), study.page()?)
-    }};
-}
 
 /// Studies, prints the summary, writes the report and its tables.
 pub fn run(command: &StudyCommand) -> anyhow::Result<ExitCode> {
@@ -30,43 +19,40 @@ pub fn run(command: &StudyCommand) -> anyhow::Result<ExitCode> {
     // Before minutes of work, check that its results can be written.
     report::check(true, report::Format::Csv, Some(&folder))?;
     let steps = Steps::new();
-    let results = study(command, &steps);
+    let found = study(command, &steps);
     steps.clear();
-    let (summary, tables, page) = results?;
-    let page = write(&tables, &page, &folder)?;
-    report::write_all(&summary, report::Format::Table, None)?;
+    let found = found?;
+    let page = write(&found, &folder)?;
+    report::write_all(&found.summary, report::Format::Table, None)?;
     text::message!("the report is {}", page.display());
     Ok(ExitCode::SUCCESS)
 }
 
-fn study(command: &StudyCommand, steps: &Steps) -> anyhow::Result<Results> {
+fn study(command: &StudyCommand, steps: &Steps) -> anyhow::Result<StudyReport> {
     let show = |step: StudyProgress| steps.show(&step);
     Ok(match command {
         StudyCommand::Byteword(options) => match options.settings()? {
-            BytewordSettings::Embedded(settings) => results!(byteword::byteword(&settings, &show)),
-            BytewordSettings::Server(settings) => results!(byteword::byteword_server(&settings, &show)),
+            BytewordSettings::Embedded(settings) => byteword::byteword(&settings, &show)?.report()?,
+            BytewordSettings::Server(settings) => byteword::byteword_server(&settings, &show)?.report()?,
         },
         StudyCommand::Strides(options) => {
-            let study = strides::strides(&options.settings(), &|step| show_strides(steps, step))?;
-            (study.tables(), study.tables(), study.page()?)
+            strides::strides(&options.settings(), &|step| show_strides(steps, step))?.report()?
         }
-        StudyCommand::Tpcc(options) => results!(tpcc::tpcc(&options.settings()?, &show)),
-        StudyCommand::Tpch(options) => results!(tpch::tpch(&options.settings(), &show)),
+        StudyCommand::Tpcc(options) => tpcc::tpcc(&options.settings()?, &show)?.report()?,
+        StudyCommand::Tpch(options) => tpch::tpch(&options.settings(), &show)?.report()?,
         StudyCommand::Vlm(options) => {
-            results!(vlm::vlm(&options.settings()?, &|step| steps.message(step)))
+            vlm::vlm(&options.settings()?, &|step| steps.message(step))?.report()?
         }
-        StudyCommand::Rdb(options) => results!(rdb::rdb(&options.settings(), &show)),
-        StudyCommand::Smp(options) => results!(smp::smp(&options.settings(), &show)),
-        StudyCommand::Numa(options) => results!(numa::numa(&options.settings(), &show)),
+        StudyCommand::Rdb(options) => rdb::rdb(&options.settings(), &show)?.report()?,
+        StudyCommand::Smp(options) => smp::smp(&options.settings(), &show)?.report()?,
+        StudyCommand::Numa(options) => numa::numa(&options.settings(), &show)?.report()?,
         StudyCommand::Spike(options) => {
-            results!(spike::spike(&options.settings(), &|step| show_spike(steps, step)))
+            spike::spike(&options.settings(), &|step| show_spike(steps, step))?.report()?
         }
-        StudyCommand::System(options) => {
-            let study = system::study(&options.settings(), &show)?;
-            (system::summary(&study), system::tables(&study), system::page(&study)?)
-        }
+        StudyCommand::System(options) => system::study(&options.settings(), &show)?.report()?,
+        StudyCommand::Graphics(options) => graphics::graphics(&options.settings(), &show)?.report()?,
         StudyCommand::Network(options) => {
-            results!(network::network(&options.settings(), &|step| steps.message(step.into())))
+            network::network(&options.settings(), &|step| steps.message(step.into()))?.report()?
         }
     })
 }
@@ -95,11 +81,11 @@ fn show_spike(steps: &Steps, step: SpikeStudyProgress) {
 }
 
 /// Writes the page, and every table as CSV, JSON and Parquet in the same folder. Returns the page's path.
-fn write(tables: &[Table], page: &Page, folder: &Path) -> anyhow::Result<PathBuf> {
+fn write(found: &StudyReport, folder: &Path) -> anyhow::Result<PathBuf> {
     for format in [report::Format::Csv, report::Format::Json, report::Format::Parquet] {
-        report::write_all(tables, format, Some(&folder.join(format.to_string())))?;
+        report::write_all(&found.tables, format, Some(&folder.join(format.to_string())))?;
     }
     let path = folder.join("index.html");
-    report::write_file(&path, |out| page.write(out))?;
+    report::write_file(&path, |out| found.page.write(out))?;
     Ok(path)
 }

@@ -91,7 +91,7 @@ fn trace(options: &SystemTraceOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
-    options.output.check(options.tables.len() != 1)?;
+    options.show.output.check(options.tables.len() != 1)?;
     let plan = options.plan.part().plan()?;
     let guest = prepare(&options.guest, &options.program)?;
     guest.check_names(&plan)?;
@@ -104,23 +104,23 @@ fn count(options: &SystemCountOptions) -> anyhow::Result<ExitCode> {
         given => given.iter().map(String::as_str).collect(),
     };
     let is_light = counts_suffice(&plan, options.guest.kernel.processors, &names);
-    let separated = SeparatedOutput::begin(&options.output);
+    let separated = SeparatedOutput::begin(&options.show.output);
     let recorded =
         if is_light { guest.count(&path, &mut pass_on) } else { guest.trace(&plan, &path, &mut pass_on) };
     drop(separated);
     let (result, mut converted) = recorded?;
     take_out(&result, &options.guest.taken)?;
     let times = is_light.then(|| std::mem::take(&mut converted.times));
-    let console = CommandConsole::new(&options.output, None);
+    let console = CommandConsole::new(&options.show.output);
     let tables = summary_tables(&console, &path, times)?;
     let mut tables = selected_tables(tables, &names.iter().map(|&name| name.into()).collect::<Vec<_>>())?;
-    let sorted = options.rows.sort(&mut tables);
+    let sorted = options.show.rows.sort(&mut tables);
     for table in &mut tables {
         let all = format!("--table {} shows all", table.name);
         let usual = console.summary_rows(ROWS).filter(|_| options.tables.is_empty());
-        options.rows.shorten(table, usual, &all);
+        options.show.rows.shorten(table, usual, &all);
     }
-    crate::console::write_after_run(&tables, &options.output)?;
+    crate::console::write_after_run(&tables, &options.show.output)?;
     sorted?;
     note_conversion(&converted, &plan);
     Ok(exit_code(result.status))

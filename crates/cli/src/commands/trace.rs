@@ -32,7 +32,7 @@ fn record(
     arguments: &[OsString],
     plan: &engine::Plan,
 ) -> anyhow::Result<ExitCode> {
-    let mut configuration = options.engine.program().configuration(program, arguments, true);
+    let mut configuration = options.execution.engine.program().configuration(program, arguments, true);
     if options.output.is_file() {
         let images = startup::images(&configuration).unwrap_or_default();
         protect_images(images.iter().map(|image| image.path.as_path()));
@@ -43,7 +43,7 @@ fn record(
     let recording = record::record(&configuration, plan, &options.output);
     drop(progress);
     let recording = recording?;
-    let status = check_ending(&recording.ending, program, &options.ending.expected())?;
+    let status = check_ending(&recording.ending, program, &options.execution.ending.expected())?;
     report_size(&options.output, recording.recorded.instructions, recording.recorded.units);
     Ok(status)
 }

@@ -23,7 +23,7 @@ const NEEDS: Needs = Needs { units: true, functions: &[] };
 
 /// Runs the program, or reads the trace, and writes the tables.
 pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {
-    let console = CommandConsole::new(&options.output, None);
+    let console = CommandConsole::new(&options.output);
     check_output(&console, true)?;
     let (event, machines) = options.events.selected()?;
     let simulation = &options.input.simulation(&ClassOptions::default(), machines, &console)?;

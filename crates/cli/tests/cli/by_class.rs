@@ -551,6 +551,9 @@ fn classes_of_a_trace_are_those_of_the_program() {
         "faults --by data",
         "mrc --streams data",
         "sharing --by class",
+        "strides --by class",
+        "count --by function",
+        "count --by mnemonic",
         "calls --by unit",
     ] {
         let words: Vec<&str> = words.split(' ').collect();
@@ -567,6 +570,9 @@ fn classes_of_a_trace_are_those_of_the_program() {
         (&["caches", "--by", "class"][..], &plain, "is a trace without classes of units: record it"),
         (&["time", "--by", "class", "--unit", "statement"], &trace, "leave out --unit and --class"),
         (&["mrc", "--class", "statement($1)"], &trace, "leave out --unit and --class"),
+        (&["strides", "--by", "class"], &plain, "is a trace without classes of units: record it"),
+        (&["strides", "--unit", "statement"], &trace, "leave out --unit and --class"),
+        (&["units"], &trace, "have classes"),
         (&["caches", "--skip", "1"], &trace, "leave out --skip"),
     ] {
         let mut command = pathlength(words);

@@ -92,6 +92,14 @@ fn every_instruction_is_fetched_and_every_table_adds_up() {
     assert_eq!(*fetched, instructions.to_string());
     for by in ["function", "line", "instruction"] {
         let rows = folder.caches(&format!("--machine dec3000 --by {by} :ev5/modes work"));
+        for (at, name) in structures[0].iter().enumerate().skip(6) {
+            for structure in structures[1..].iter().filter(|structure| !structure[at].is_empty()) {
+                let lines = column(&rows, &format!("{} {name}", structure[1]));
+                let (total, places) = lines.split_last().unwrap();
+                assert_eq!(total.to_string(), structure[at], "{by}, {} {name}", structure[1]);
+                assert_eq!(places.iter().sum::<u64>(), *total, "{by}, {} {name}", structure[1]);
+            }
+        }
         for structure in &structures[1..] {
             let misses = column(&rows, &format!("{} misses", structure[1]));
             let (total, places) = misses.split_last().unwrap();
@@ -104,7 +112,7 @@ fn every_instruction_is_fetched_and_every_table_adds_up() {
     let classes = folder.caches("--machine dec3000 --classify :ev5/modes work");
     for (row, plain) in classes[1..].iter().zip(&structures[1..]) {
         assert_eq!(row[..6], plain[..6]);
-        let classes: u64 = row[6..].iter().map(|count| count.parse::<u64>().unwrap()).sum();
+        let classes: u64 = row[6..9].iter().map(|count| count.parse::<u64>().unwrap()).sum();
         assert_eq!(classes.to_string(), row[3]);
     }
 }

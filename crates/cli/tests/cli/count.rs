@@ -81,7 +81,7 @@ fn each_call_of_a_function_that_always_does_the_same_has_the_same_length() {
     let units = table("--unit work --units 40 --by unit :ev5/modes work");
     let at = column(&units, "instructions");
     assert_eq!(units.len(), 1 + 40);
-    // Three windows of 50 units make the steady state.
+    // Three batches of 50 units make the steady state.
     assert_eq!(units[1][0], "150");
     let length: u64 = units[1][at].parse().unwrap();
     assert!(units[1..].iter().all(|unit| unit[at] == units[1][at]));

@@ -371,16 +371,8 @@ fn damaged_traces_are_exported_as_far_as_they_can_be_read() {
     let whole = fs::read(recorded.path()).unwrap();
     let damaged = recorded.folder.path().join("damaged.trace");
     let output = recorded.folder.path().join("output");
-    let mut seed = 11_u64;
-    for form in ["firefox", "callgrind", "pprof", "din", "champsim"].into_iter().cycle().take(40) {
-        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let mut bytes = whole.clone();
-        let at = (seed >> 33) as usize % bytes.len();
-        match seed >> 32 & 3 {
-            0 => bytes.truncate(at),
-            1 => bytes[at..].iter_mut().take(8).for_each(|byte| *byte = 0xff),
-            _ => bytes[at] ^= 1 << (seed >> 60 & 7),
-        }
+    let forms = ["firefox", "callgrind", "pprof", "din", "champsim"].into_iter().cycle();
+    for (form, bytes) in forms.zip(crate::support::damaged(&whole, 11)).take(40) {
         fs::write(&damaged, bytes).unwrap();
         let outcome = run(&format!("export {} --to {form} -o {}", damaged.display(), output.display()));
         assert!(matches!(outcome.code(), 0 | 1), "{}: {}", outcome.code(), outcome.stderr);

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use events::Consumer;
-use machine::{Caches, Machine};
+use machine::{Caches, Machine, Replacement};
 use testing::sample;
 
 use crate::caches::Folder;
@@ -31,8 +31,8 @@ fn machine(random: &mut fastrand::Rng, is_like_most: bool) -> String {
         let lines = if is_like_most && cache != "l2" { &lines[1..] } else { lines };
         let (size, line) = (any(random, &sizes), any(random, lines));
         let ways = if is_like_most { "8" } else { any(random, &["1", "2", "4", "8"]) };
-        let replacements = ["lru", "lru", "fifo", "random", "not-last-used"];
-        let replacement = any(random, &replacements[..if is_like_most || ways == "1" { 1 } else { 5 }]);
+        let is_lru = is_like_most || ways == "1" || random.u8(..3) == 0;
+        let replacement = if is_lru { "lru" } else { any(random, &Replacement::names()) };
         text += &format!("caches.{cache}.size = \"{size}\"\ncaches.{cache}.line = {line}\n");
         text += &format!("caches.{cache}.ways = {ways}\ncaches.{cache}.replacement = \"{replacement}\"\n");
         if cache == "dcache" {
@@ -46,7 +46,7 @@ fn machine(random: &mut fastrand::Rng, is_like_most: bool) -> String {
     for side in ["instructions", "data"] {
         if random.bool() {
             let (entries, page) = (any(random, &["4", "16", "64"]), any(random, &["512", "8K"]));
-            let replacement = any(random, &["lru", "not-last-used"]);
+            let replacement = any(random, &Replacement::names());
             text += &format!("[translation_buffers.{side}]\nholds = \"{side}\"\nentries = {entries}\n");
             text += &format!("page = \"{page}\"\nreplacement = \"{replacement}\"\nmiss_cycles = 30\n");
         }

@@ -60,7 +60,7 @@ fn what_is_loaded_later_may_be_named() {
 /// The libraries of a program that was not started are those that it is linked with.
 #[test]
 fn functions_of_libraries_are_found() {
-    let counted = run("count --unit half --by unit --format csv --units 2 --window 2 :ev5/halves");
+    let counted = run("count --unit half --by unit --format csv --units 2 --batch 2 :ev5/halves");
     assert_eq!((counted.code(), counted.stderr.as_str()), (0, ""), "{}", counted.stdout);
     let failure = run("count --unit hafl :ev5/halves").failure();
     assert!(failure.contains("libhalf.so") && failure.ends_with("; did you mean half?"), "{failure}");
@@ -70,7 +70,7 @@ fn functions_of_libraries_are_found() {
 fn numbers_that_make_no_sense_are_refused() {
     for (words, problem) in [
         ("count --unit work --units 0 :ev5/modes work", "0 is not in 1.."),
-        ("count --unit work --window 0 :ev5/modes work", "0 is not in 1.."),
+        ("count --unit work --batch 0 :ev5/modes work", "0 is not in 1.."),
         ("count --unit= :ev5/modes work", "a value is required for '--unit"),
         ("trace -o x --unit work --units 0 :ev5/modes work", "0 is not in 1.."),
         ("trace -o x --until 0 :ev5/modes work", "this records nothing: give 1 or more"),

@@ -21,8 +21,15 @@ fn traces_of_other_instruction_sets_are_read() {
     let [source, program, trace] =
         ["program.c", "program", "program.trace"].map(|name| folder.path().join(name));
     fs::write(&source, SOURCE).unwrap();
-    let options =
-        ["-O1", "-static", "-nostdlib", "-ffreestanding", "-fcf-protection=none", "-fno-stack-protector"];
+    let options = [
+        "-O1",
+        "-g",
+        "-static",
+        "-nostdlib",
+        "-ffreestanding",
+        "-fcf-protection=none",
+        "-fno-stack-protector",
+    ];
     let compiled = Command::new("cc").args(options).arg("-o").arg(&program).arg(&source).status();
     assert!(compiled.unwrap().success());
     let [program, trace] = [program, trace].map(|path| path.to_str().unwrap().to_owned());
@@ -34,6 +41,15 @@ fn traces_of_other_instruction_sets_are_read() {
     // Models name functions as the trace does.
     let calls = csv("calls --by caller --function fill");
     assert!(calls.lines().any(|line| line.starts_with("fill,_start,program,1,")), "{calls}");
+    // Lines of source and variables are those of the file's debug information.
+    let lines = csv("caches --by line");
+    assert!(lines.contains("program.c:3"), "{lines}");
+    let source = csv("annotate --function fill");
+    assert!(source.contains("static void fill(void)"), "{source}");
+    // Instructions are disassembled from their code.
+    assert!(source.lines().any(|line| line.contains("    ret")), "{source}");
+    let arrays = csv("strides --by array");
+    assert!(arrays.contains("numbers,"), "{arrays}");
     // The stores are those of the loop and of the call.
     let kinds = csv("show --table kinds");
     assert!(kinds.lines().any(|line| line.starts_with("stores,513,")), "{kinds}");

@@ -76,6 +76,31 @@ fn a_mutex_is_moved_as_a_whole() {
     }
 }
 
+/// A device reads 64 lines that are dirty in the processor's cache, and then writes them.
+#[test]
+fn devices_read_and_write_lines() {
+    let folder = Folder::new();
+    let devices = "--device-reads device_reads --device-writes device_writes";
+    for (settings, placed) in [("", 0), ("--set coherence.direct_cache_access=true", 64)] {
+        let output = folder.path(&format!("tables-{placed}"));
+        let words = format!("sharing --check {devices} {settings} --format csv -o {}", output.display());
+        run(&format!("{words} :ev56/transfers")).noted_success();
+        let summary = csv(&std::fs::read_to_string(output.join("summary.csv")).unwrap());
+        let of = |what: &str| {
+            let row = summary.iter().position(|row| row[0] == what).unwrap_or_else(|| panic!("{summary:?}"));
+            cell(&summary, row, "count") as u64
+        };
+        let names = ["read by devices", "written by devices"].map(|name| of(&format!("lines {name}")));
+        assert_eq!(names, [64, 64], "{summary:?}");
+        assert_eq!(of("of these supplied by caches"), 64, "{summary:?}");
+        assert_eq!((of("copies that they invalidated"), of("of these put into caches")), (64, placed));
+        // The processor reads what the device wrote.
+        assert_eq!(of("true sharing misses"), 64 - placed, "{summary:?}");
+    }
+    let wrong = run("sharing --device-reads device_read :ev56/transfers").failure();
+    assert!(wrong.contains("no function 'device_read' was executed"), "{wrong}");
+}
+
 /// The row of a class of units of work.
 fn of_class(rows: &[Vec<String>], class: &str) -> usize {
     rows.iter().position(|row| row[0] == class).unwrap_or_else(|| panic!("{class}: {rows:?}"))

@@ -209,16 +209,8 @@ fn damaged_traces_are_shown_as_far_as_they_can_be_read() {
     let outcome = show(&flipped, "summary");
     assert_eq!(outcome.code(), 1);
     assert!(outcome.stderr.starts_with("pathlength: ") && outcome.stdout.contains("The trace"));
-    let mut seed = 7_u64;
-    for view in ["summary", "instructions", "functions", "addresses"].into_iter().cycle().take(40) {
-        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let mut bytes = whole.clone();
-        let at = (seed >> 33) as usize % bytes.len();
-        match seed >> 32 & 3 {
-            0 => bytes.truncate(at),
-            1 => bytes[at..].iter_mut().take(8).for_each(|byte| *byte = 0xff),
-            _ => bytes[at] ^= 1 << (seed >> 60 & 7),
-        }
+    let views = ["summary", "instructions", "functions", "addresses"].into_iter().cycle();
+    for (view, bytes) in views.zip(crate::support::damaged(&whole, 7)).take(40) {
         let outcome = show(&bytes, view);
         assert!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
         assert_eq!(outcome.code() == 0, outcome.stderr.is_empty(), "{}", outcome.stderr);

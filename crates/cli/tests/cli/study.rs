@@ -101,11 +101,17 @@ fn very_large_memory_without_means_is_an_error_that_says_so() {
     assert_eq!((studied.code(), studied.stderr.contains(problem)), (1, true), "{}", studied.stderr);
 }
 
-/// The study of adapters needs no programs. What it finds with few packets has the order that it has with many.
+/// A log of a driver that receives a packet of 1,000 bytes: 21 cells.
+const DRIVERS_LOG: &str = "pathlength-adapter-log 1\narrive 3 1000\nawait summaries 1\ncommand 0 copy-to-host 0 0 65536 1000\n\
+    command 1 recycle 0\nwrite command-producer 2\nawait executed 2\n";
+
+/// What the study finds with few packets and bytes has the order that it has with many.
 #[test]
-fn network_adapters_are_studied() {
+fn networking_is_studied() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = pathlength(["study", "network", "--packets", "40"]);
+    std::fs::write(folder.path().join("driver.log"), DRIVERS_LOG).unwrap();
+    let mut command =
+        pathlength(["study", "network", "--packets", "40", "--bytes", "100000", "--log", "driver.log"]);
     command.current_dir(&folder);
     let studied = outcome(command);
     assert_eq!(studied.code(), 0, "{}", studied.stderr);
@@ -121,9 +127,64 @@ fn network_adapters_are_studied() {
     };
     assert!(mbps("dart", "send") > 1.05 * mbps("traditional", "send"));
     assert!(mbps("dart", "receive") > 5.0 * mbps("witless", "receive"));
+    let paths = table("paths");
+    let instructions = |form: &str, step: &str| -> f64 {
+        let is_row = |row: &&Vec<String>| row[0] == "send" && row[1] == form && row[2] == step;
+        paths.iter().find(is_row).unwrap_or_else(|| panic!("{form}, {step}: {}", studied.stdout))[3]
+            .parse()
+            .unwrap()
+    };
+    for step in ["copy", "checksum"] {
+        let [traditional, dart] = ["traditional", "DART"].map(|form| instructions(form, step));
+        assert!(dart < 0.7 * traditional, "{step}: {dart}, {traditional}");
+    }
+    assert!(
+        instructions("checksums by hardware", "checksum") < 0.2 * instructions("traditional", "checksum")
+    );
+    let logs = table("logs");
+    assert_eq!(
+        (logs.len(), &logs[1][0], &logs[1][4], &logs[1][8]),
+        (3, &"driver.log".into(), &"1".into(), &"0".into())
+    );
     let page = std::fs::read_to_string(folder.path().join("study/network/index.html")).unwrap();
-    for heading in ["Figure 7", "Table 3", "DMA or programmed I/O", "Errors of the print"] {
+    for heading in [
+        "Memory operations, two ways",
+        "Figure 7",
+        "Table 3",
+        "Logs of drivers",
+        "DMA or programmed I/O",
+        "Errors of the print",
+    ] {
         assert!(page.contains(heading), "{heading}");
+    }
+}
+
+/// A log that is none, is empty, missing, cut, or waits for ever is named with what is wrong, before anything is simulated.
+#[test]
+fn logs_that_cannot_be_replayed_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = &DRIVERS_LOG[..DRIVERS_LOG.len() - 3];
+    let first = DRIVERS_LOG.lines().next().unwrap();
+    for (name, contents, problem) in [
+        ("missing", None, "missing: cannot read the adapter's log: No such file or directory"),
+        ("empty", Some(String::new()), "empty: line 1: this is no adapter's log; its first line must be"),
+        ("other", Some("PNG\n".into()), "other: line 1: this is no adapter's log; its first line must be"),
+        ("bare", Some(format!("{first}\n")), "bare: the log has no records after its first line"),
+        ("cut", Some(cut.into()), "cut: line 7: its end is missing: the log was cut"),
+        (
+            "wrong",
+            Some(format!("{first}\ndelay -1\n")),
+            "wrong: line 2: the time is \"-1\", which is no number that fits",
+        ),
+    ] {
+        if let Some(contents) = contents {
+            std::fs::write(folder.path().join(name), contents).unwrap();
+        }
+        let mut command = pathlength(["study", "network", "--log", name]);
+        command.current_dir(&folder);
+        let sentence = outcome(command).failure();
+        assert!(sentence.contains(problem), "{name}: {sentence}");
+        assert!(!folder.path().join("study").exists() && !folder.path().join("build").exists());
     }
 }
 
@@ -152,6 +213,7 @@ fn programs_that_cannot_be_studied_are_named() {
             &["spike", "--programs", "lua", "--sysroot", "/nonexistent"],
             "there is no C library for Alpha at /nonexistent",
         ),
+        (&["graphics", "--sysroot", "/nonexistent"], "there is no C library for Alpha at /nonexistent"),
         (&["tpcc", "--machine", "qemu"], "the machine"),
         (&["byteword", "--transactions", "5"], "--transactions is for --database postgresql"),
         (&["byteword", "--database", "postgresql", "--mode", "cached"], "--mode is for SQLite"),
@@ -178,6 +240,7 @@ fn options_of_other_studies_do_not_exist() {
         ("vlm", "--sysroot /"),
         ("rdb", "--database postgresql"),
         ("strides", "--sources ."),
+        ("graphics", "--packets 5"),
     ] {
         let outcome = run(&format!("study {study} {option}"));
         let name = option.split(' ').next().unwrap();

@@ -58,6 +58,7 @@ fn make_guests() -> PathBuf {
         compile(&folder, switches, "requests.c", "requests", &["-pthread"]);
         compile(&folder, switches, "sampled.c", "sampled", &["-O1"]);
         compile(&folder, switches, "shared.c", "shared", &["-pthread"]);
+        compile(&folder, switches, "transfers.c", "transfers", &[]);
         compile(&folder, switches, "shares.c", "shares", &[]);
         compile(&folder, switches, "shmem_index.c dynahash.c", "postgres", &[]);
         compile(&folder, switches, "skips.c", "skips", &[]);
@@ -300,4 +301,19 @@ pub fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// The same bytes with a missing end, some bytes set or a bit flipped, again and again.
+pub fn damaged(whole: &[u8], mut seed: u64) -> impl Iterator<Item = Vec<u8>> {
+    std::iter::repeat_with(move || {
+        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let mut bytes = whole.to_vec();
+        let at = (seed >> 33) as usize % bytes.len();
+        match seed >> 32 & 3 {
+            0 => bytes.truncate(at),
+            1 => bytes[at..].iter_mut().take(8).for_each(|byte| *byte = 0xff),
+            _ => bytes[at] ^= 1 << (seed >> 60 & 7),
+        }
+        bytes
+    })
 }

@@ -77,7 +77,7 @@ fn units_of_threads_have_their_own_instructions() {
         }
         // Without a steady state all units are listed.
         let counted =
-            folder.table(&format!("count --by unit --unit work --units 1000 --window 1000 {program}"));
+            folder.table(&format!("count --by unit --unit work --units 1000 --batch 1000 {program}"));
         assert_eq!(column(&counted, "unit"), (0..60 * threads).collect::<Vec<_>>());
         assert_eq!(lengths(&listed(&counted)), lengths(&expected));
         run(&format!("check {path}")).quiet_success();

@@ -1,7 +1,11 @@
 //! The machines that come with the crate.
 
+use descriptions::Descriptions;
+
 /// The machines that come with the crate: their names, and their files.
-pub(super) const KNOWN: [(&str, &str); 16] = [
+pub(super) const MACHINES: Descriptions = Descriptions { kind: "machine", files: &KNOWN };
+
+const KNOWN: [(&str, &str); 16] = [
     ("alpha21264", include_str!("../../../../data/machines/alpha21264.toml")),
     ("alphaserver4100", include_str!("../../../../data/machines/alphaserver4100.toml")),
     ("alphaserver8400", include_str!("../../../../data/machines/alphaserver8400.toml")),
@@ -22,5 +26,5 @@ pub(super) const KNOWN: [(&str, &str); 16] = [
 
 /// The names of the machines that come with the crate.
 pub fn names() -> String {
-    KNOWN.map(|(name, _)| name).join(", ")
+    MACHINES.names()
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::{CheckResult, require};
+use descriptions::{CheckResult, require};
 
 /// A bus with split transactions: after its address a transaction leaves the bus to others until its data come. Addresses
 /// are served in the order of requests, and data come in the order of addresses. Times are cycles of the bus.

@@ -1,12 +1,12 @@
 //! Checks that a described machine is possible.
 
-use super::error::{CheckResult, require};
 use super::{Cache, Holds, Machine, TranslationBuffer, WritePolicy};
 use crate::core::out_of_order::OutOfOrder;
 use crate::core::pipeline::{Emulation, Pipeline};
 use crate::core::predictor::Predictor;
 use crate::memory::hierarchy::{Prefetch, Replacement};
 use crate::throughput::Storage;
+use descriptions::{CheckResult, require};
 
 /// The greatest number of lines or entries of a structure.
 const MOST_LINES: u64 = 1 << 24;
@@ -60,6 +60,12 @@ pub(super) fn check(machine: &Machine) -> CheckResult {
     require(machine.caches.is_empty() || cycles >= last, "memory.latency_ns", reason)
 }
 
+/// Whether a replacement policy can choose among so many ways.
+pub(super) fn has_choice(replacement: Replacement, ways: u32, field: String) -> CheckResult {
+    let reason = "with one way there is nothing to choose: not-last-used needs two";
+    require(ways > 1 || !replacement.has_victim_pointer(), field, reason)
+}
+
 fn power_of_two(field: String, number: u64, what: &str) -> CheckResult {
     require(number.is_power_of_two(), field, format!("{number}{what} is not a power of two"))
 }
@@ -82,11 +88,7 @@ fn cache_alone(cache: &Cache) -> CheckResult {
     let reason = format!("{size} bytes are not a number of sets of {ways} lines of {line} bytes");
     require(size.is_multiple_of(set) && size > 0, field("size"), reason)?;
     power_of_two(field("size"), size / set, " (the number of sets)")?;
-    require(
-        cache.replacement != Replacement::NotLastUsed || ways > 1,
-        field("replacement"),
-        "with one way there is nothing to choose: not-last-used needs two",
-    )?;
+    has_choice(cache.replacement, ways, field("replacement"))?;
     if let Some(buffer) = cache.write_buffer {
         let entries = buffer.entries;
         require(
@@ -126,11 +128,7 @@ fn buffer_alone(buffer: &TranslationBuffer) -> CheckResult {
         field("page"),
         format!("{page} is not between 512 bytes and 4G"),
     )?;
-    require(
-        buffer.replacement != Replacement::NotLastUsed || ways > 1,
-        field("replacement"),
-        "with one way there is nothing to choose: not-last-used needs two",
-    )?;
+    has_choice(buffer.replacement, ways, field("replacement"))?;
     granularity_hints(buffer)?;
     let cycles = buffer.miss_cycles;
     require(

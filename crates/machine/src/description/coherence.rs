@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use super::error::{CheckResult, require};
 use super::{Bus, BusProcessor, Cache, Nodes, TranslationBuffer, WritePolicy};
 use crate::memory::coherence::Protocol;
+use descriptions::{CheckResult, require};
 
 /// How the private caches of several processors are kept coherent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -18,6 +18,9 @@ pub struct Coherence {
     /// Caches before it, and TLBs of data, that a context switch to another process empties.
     #[serde(default)]
     pub flushes: Vec<String>,
+    /// Whether a device's writes put lines into the outermost private cache of the processor that they are for, instead of memory.
+    #[serde(default)]
+    pub direct_cache_access: bool,
     /// The bus, if its time is described.
     pub bus: Option<Bus>,
     /// The behaviour of processors until the bus has served them.

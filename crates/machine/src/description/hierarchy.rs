@@ -125,7 +125,7 @@ pub enum WritePolicy {
 /// A write buffer to the next level. Stores to a block that is in the buffer are merged. The oldest block is written
 /// when a new one finds the buffer full, and blocks are written before a load of their line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "{ entries = NUMBER }")]
 pub struct WriteBuffer {
     /// Blocks, each of the size of a line.
     pub entries: u32,

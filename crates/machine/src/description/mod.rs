@@ -5,14 +5,12 @@ mod bus;
 mod check;
 pub(crate) mod choice;
 mod coherence;
-mod error;
 mod granularity;
 mod hierarchy;
 mod nodes;
 mod setting;
 
-use std::path::Path;
-
+pub use descriptions::DescriptionError;
 use serde::Deserialize;
 
 use crate::core::out_of_order::OutOfOrder;
@@ -20,16 +18,14 @@ use crate::core::pipeline::{Emulation, Pipeline};
 use crate::core::predictor::Predictor;
 use crate::throughput::Storage;
 
-use built_in::KNOWN;
+use built_in::MACHINES;
 pub use built_in::names;
 pub use bus::{Bus, BusProcessor};
 pub use coherence::Coherence;
-pub use error::Error;
-pub(crate) use error::{CheckResult, require};
+pub(crate) use descriptions::{CheckResult, require};
 pub use granularity::{HintedRegion, HintedRegions};
 pub use hierarchy::{Cache, Crossing, Holds, MainMemory, TranslationBuffer, WriteBuffer, WritePolicy};
 pub use nodes::{FarCache, Nodes, Placement};
-use setting::NONE;
 pub use setting::{MachineSetting, Sweep};
 
 /// A machine.
@@ -78,18 +74,6 @@ pub struct Processor {
     pub crossing: Crossing,
 }
 
-/// Reads a description's file, up to a limit: a pipe may never end.
-fn read(path: &str) -> std::io::Result<String> {
-    /// Far more than any description needs.
-    const LARGEST: u64 = 1 << 20;
-    let refused = |what: &str| Err(std::io::Error::other(what));
-    match std::fs::metadata(path)? {
-        file if !file.is_file() => refused("it is not a regular file"),
-        file if file.len() > LARGEST => refused("no description is larger than 1 MiB"),
-        _ => std::fs::read_to_string(path),
-    }
-}
-
 impl Machine {
     /// A machine that comes with the crate, or one in a file.
     ///
@@ -99,8 +83,8 @@ impl Machine {
     /// assert_eq!(machine.processor.clock_mhz, 400.0);
     /// assert_eq!(machine.caches[0].name, "icache");
     /// ```
-    pub fn find(name_or_path: &str) -> Result<Machine, Error> {
-        Machine::from_toml(&text_of(name_or_path)?)
+    pub fn find(name_or_path: &str) -> Result<Machine, DescriptionError> {
+        Machine::from_toml(&MACHINES.text_of(name_or_path)?)
     }
 
     /// The same machine with some fields changed, in the order of the settings. Whether the machine is possible is checked
@@ -114,11 +98,11 @@ impl Machine {
     /// let error = Machine::find_with("alphastation500", &settings[..1]).unwrap_err();
     /// assert!(error.to_string().starts_with("caches.dcache.size: 768 (the number of sets) is not a power of two"));
     /// ```
-    pub fn find_with(name_or_path: &str, settings: &[MachineSetting]) -> Result<Machine, Error> {
+    pub fn find_with(name_or_path: &str, settings: &[MachineSetting]) -> Result<Machine, DescriptionError> {
         if settings.is_empty() {
             return Machine::find(name_or_path);
         }
-        let mut description = with_base(&text_of(name_or_path)?)?;
+        let mut description = MACHINES.with_base(&MACHINES.text_of(name_or_path)?)?;
         settings.iter().try_for_each(|setting| setting.apply(&mut description))?;
         let machine: Machine = description.try_into()?;
         check::check(&machine)?;
@@ -139,67 +123,15 @@ impl Machine {
 
     /// All machines that come with the crate, by name.
     pub fn all() -> impl Iterator<Item = (&'static str, Machine)> {
-        KNOWN.into_iter().map(|(name, text)| {
+        MACHINES.files.iter().map(|&(name, text)| {
             (name, Machine::from_toml(text).expect("a test reads the machines that come with the crate"))
         })
     }
 
     /// Reads a description, and checks it. One that says `base = "alphastation500"` changes that machine.
-    pub fn from_toml(text: &str) -> Result<Machine, Error> {
-        let machine: Machine = match toml::from_str::<Based>(text) {
-            Ok(Based { base: Some(_) }) => with_base(text)?.try_into()?,
-            // Errors name lines.
-            _ => toml::from_str(text)?,
-        };
+    pub fn from_toml(text: &str) -> Result<Machine, DescriptionError> {
+        let machine: Machine = MACHINES.parse(text)?;
         check::check(&machine)?;
         Ok(machine)
-    }
-}
-
-/// The fields that are read before the others.
-#[derive(Deserialize)]
-struct Based {
-    base: Option<String>,
-}
-
-fn built_in(wanted: &str) -> Option<&'static str> {
-    KNOWN.iter().find(|(name, _)| *name == wanted).map(|(_, text)| *text)
-}
-
-/// The text of a description: of a machine that comes with the crate, or of a file.
-fn text_of(name_or_path: &str) -> Result<String, Error> {
-    if let Some(text) = built_in(name_or_path) {
-        return Ok(text.into());
-    }
-    if !name_or_path.ends_with(".toml") && !Path::new(name_or_path).exists() {
-        return Err(Error::Unknown(name_or_path.into()));
-    }
-    read(name_or_path).map_err(|error| Error::Unreadable { path: name_or_path.into(), error })
-}
-
-/// A description with its base, a machine that comes with the crate, applied.
-fn with_base(text: &str) -> Result<toml::Table, Error> {
-    let mut changes: toml::Table = toml::from_str(text)?;
-    let base = match changes.remove("base") {
-        None => return Ok(changes),
-        Some(toml::Value::String(base)) => base,
-        Some(_) => String::new(),
-    };
-    let text = built_in(&base).ok_or_else(|| Error::Impossible {
-        field: "base".into(),
-        reason: format!("no machine is called {base:?}: use {}", names()),
-    })?;
-    let mut whole = with_base(text)?;
-    merge(&mut whole, changes);
-    Ok(whole)
-}
-
-fn merge(whole: &mut toml::Table, changes: toml::Table) {
-    for (key, change) in changes {
-        match (whole.get_mut(&key), change) {
-            (Some(toml::Value::Table(part)), toml::Value::Table(changes)) => merge(part, changes),
-            (_, toml::Value::String(none)) if none == NONE => drop(whole.remove(&key)),
-            (_, change) => drop(whole.insert(key, change)),
-        }
     }
 }

@@ -3,10 +3,11 @@
 use serde::Deserialize;
 
 use super::Cache;
-use super::error::{CheckResult, require};
+use super::check::has_choice;
 use super::hierarchy::bytes;
 use crate::memory::coherence::{Directory, Protocol};
 use crate::memory::hierarchy::Replacement;
+use descriptions::{CheckResult, require};
 
 /// Nodes with processors on a bus, a part of the memory, and a cache of the other nodes' memory. A directory at each line's
 /// home node keeps the nodes coherent.
@@ -82,9 +83,7 @@ impl FarCache {
         require(size.is_multiple_of(set) && (size / set).is_power_of_two(), field("size"), reason)?;
         let reason = format!("{size} bytes are more than {MOST_LINES} lines");
         require(size / line <= MOST_LINES, field("size"), reason)?;
-        let reason = "with one way there is nothing to choose: not-last-used needs two";
-        let has_choice = self.replacement != Replacement::NotLastUsed || ways > 1;
-        require(has_choice, field("replacement"), reason)
+        has_choice(self.replacement, ways, field("replacement"))
     }
 }
 

@@ -21,7 +21,7 @@ pub use self::sampling::SampledTime;
 use self::sampling::{ProcessorSampler, WARMING_TURN};
 use self::unit_counts::ProcessorUnitCounts;
 use crate::description::{Bus, BusProcessor, Coherence, Machine};
-use crate::memory::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, Exchange, NodeMemory};
+use crate::memory::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, NodeMemory};
 use crate::observe::sampling::SamplingPlan;
 
 /// A block, as far as time is concerned.
@@ -315,7 +315,6 @@ impl Multiprocessor {
             return false;
         }
         let physical = self.spaces.physical_address(processor.thread.process, line << shift, false);
-        let before = self.memory.counts().write_backs;
         let size = (1u64 << shift).min(128) as u8;
         let Some(event) = self.memory.fetch(number as u8, physical, size) else { return false };
         self.memory.take_decisions();
@@ -323,7 +322,6 @@ impl Multiprocessor {
             self.processors[number].spend(stall, ProcessorCause::Instructions);
             return false;
         }
-        let has_written_back = self.memory.counts().write_backs > before;
         // Instructions are clean, unless the program has just written them.
         let transaction = match event.supplier {
             _ if event.exchange.hops > 0 => Transaction::Remote,
@@ -332,7 +330,7 @@ impl Multiprocessor {
         };
         let line = physical / self.memory.line_size();
         self.processors[number].admit(self.core.outstanding);
-        let end = self.request(number, transaction, line, &event.exchange, has_written_back);
+        let end = self.request(number, transaction, line, &event);
         self.processors[number].fetch(end);
         true
     }
@@ -345,23 +343,14 @@ impl Multiprocessor {
         while at < end {
             let part = (end - at).min(line - at % line) as u8;
             let physical = self.spaces.physical_address(process, at, is_store);
-            let before = (self.memory.counts().write_backs, self.memory.counts().memory_updates);
+            let updates = self.memory.counts().memory_updates;
             if let Some(event) = self.memory.access(number as u8, physical, part, is_store) {
                 self.memory.take_decisions();
                 if let Some(stall) = self.warming_stall() {
                     self.processors[number].spend(stall, ProcessorCause::Memory);
                 } else {
-                    let counts = self.memory.counts();
-                    let has_written_back = counts.write_backs > before.0;
-                    let has_updated = counts.memory_updates > before.1;
-                    self.transaction(
-                        number,
-                        physical / line,
-                        &event,
-                        has_updated,
-                        has_written_back,
-                        is_store,
-                    );
+                    let has_updated = self.memory.counts().memory_updates > updates;
+                    self.transaction(number, physical / line, &event, has_updated, is_store);
                     used_bus = true;
                 }
             }
@@ -372,15 +361,7 @@ impl Multiprocessor {
 
     /// The transaction that an access needs. A line that is evicted for it has the same bank: lines that evict each other are a
     /// multiple of the sets of a cache apart.
-    fn transaction(
-        &mut self,
-        number: usize,
-        line: u64,
-        event: &BusEvent,
-        has_updated: bool,
-        has_written_back: bool,
-        is_store: bool,
-    ) {
+    fn transaction(&mut self, number: usize, line: u64, event: &BusEvent, has_updated: bool, is_store: bool) {
         let transaction = match (event.operation, event.supplier) {
             _ if event.exchange.hops > 0 => Transaction::Remote,
             (BusOperation::Upgrade, _) => Transaction::Upgrade,
@@ -390,30 +371,23 @@ impl Multiprocessor {
         };
         let BusProcessor { outstanding, window, .. } = self.core;
         self.processors[number].admit(outstanding);
-        let end = self.request(number, transaction, line, &event.exchange, has_written_back);
+        let end = self.request(number, transaction, line, event);
         self.processors[number].begin(end, transaction, !is_store, window);
     }
 
     /// Requests the bus of a processor's node, and the interconnect, also for a line that was evicted for it. Returns when the
     /// processor can continue.
-    fn request(
-        &mut self,
-        number: usize,
-        transaction: Transaction,
-        line: u64,
-        exchange: &Exchange,
-        has_written_back: bool,
-    ) -> u64 {
+    fn request(&mut self, number: usize, transaction: Transaction, line: u64, event: &BusEvent) -> u64 {
         let now = self.processors[number].time;
         let node = self.memory.nodes().map_or(0, |nodes| usize::from(nodes.node_of(number as u8)));
         let bus = &mut self.buses[node];
         let end = match (&mut self.interconnect, transaction) {
             (Some(interconnect), Transaction::Remote) => {
-                bus.request_remote(now, node, exchange, interconnect)
+                bus.request_remote(now, node, &event.exchange, interconnect)
             }
             _ => bus.request(now, transaction, line),
         };
-        if has_written_back {
+        if event.write_backs > 0 {
             bus.request(now, Transaction::WriteBack, line);
         }
         end

@@ -6,7 +6,7 @@ use events::{Block, Consumer, MappedImage, Thread};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::Model;
+use crate::{Model, ModelNeeds};
 
 /// Words of records in a batch: enough that threads rarely wait for each other.
 const BATCH_WORDS: usize = 64 << 10;
@@ -95,7 +95,7 @@ impl<M: Model> Model for ParallelModels<M> {
         Ok(true)
     }
 
-    fn wants_pipelines(&self) -> bool {
-        self.models.iter().any(M::wants_pipelines)
+    fn needs(&self) -> ModelNeeds {
+        ModelNeeds::of_all(&self.models)
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use events::{Block, Consumer, MappedImage, Thread};
 
-use crate::Model;
+use crate::{Model, ModelNeeds};
 
 /// A model whose counts can be added to those of another one, of the same machine and with the same blocks.
 pub trait MergeableModel: Model {
@@ -206,11 +206,7 @@ impl<M: Model> Model for PerProcess<M> {
         self.models.values_mut().try_fold(false, |has_thread, one| Ok(one.use_worker_thread()? | has_thread))
     }
 
-    fn wants_heap(&self) -> bool {
-        (self.make)().wants_heap()
-    }
-
-    fn wants_pipelines(&self) -> bool {
-        (self.make)().wants_pipelines()
+    fn needs(&self) -> ModelNeeds {
+        (self.make)().needs()
     }
 }

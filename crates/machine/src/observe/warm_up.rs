@@ -18,14 +18,28 @@ pub trait Model: Consumer {
         Ok(false)
     }
 
-    /// Whether it needs marks of the heap.
-    fn wants_heap(&self) -> bool {
-        false
+    /// What it needs beside records.
+    fn needs(&self) -> ModelNeeds {
+        ModelNeeds::default()
     }
+}
 
-    /// Whether it needs to know registers and classes of instructions ([`isa::InstructionSet::pipeline_summary`]).
-    fn wants_pipelines(&self) -> bool {
-        false
+/// What a model needs beside records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelNeeds {
+    /// Marks of the heap.
+    pub heap: bool,
+    /// Registers and classes of instructions ([`isa::InstructionSet::pipeline_summary`]).
+    pub pipelines: bool,
+}
+
+impl ModelNeeds {
+    /// What all of these models need together.
+    pub fn of_all<M: Model>(models: &[M]) -> ModelNeeds {
+        models.iter().map(M::needs).fold(ModelNeeds::default(), |all, one| ModelNeeds {
+            heap: all.heap || one.heap,
+            pipelines: all.pipelines || one.pipelines,
+        })
     }
 }
 
@@ -38,12 +52,8 @@ impl<M: Model> Model for Vec<M> {
         self.iter_mut().try_fold(false, |has_thread, one| Ok(one.use_worker_thread()? | has_thread))
     }
 
-    fn wants_heap(&self) -> bool {
-        self.iter().any(M::wants_heap)
-    }
-
-    fn wants_pipelines(&self) -> bool {
-        self.iter().any(M::wants_pipelines)
+    fn needs(&self) -> ModelNeeds {
+        ModelNeeds::of_all(self)
     }
 }
 

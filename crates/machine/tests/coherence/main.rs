@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use pathlength_machine::{
-    BusOperation, CoherenceCheck, CoherenceState, CoherentMemory, Machine, ProcessorRequest, SharingClass,
-    TransitionCause,
+    BusOperation, CoherenceCheck, CoherenceState, CoherentMemory, DeviceCounts, Machine, ProcessorRequest,
+    SharingClass, TransitionCause,
 };
 use plain::{Plain, PlainEvent, PlainMiss};
 use plain_cache::PlainCache;
@@ -64,12 +64,13 @@ fn random_programs_have_the_states_misses_and_classes_of_the_plain_model() {
         // By miss: the class, when it is known.
         let mut classes: Vec<Option<SharingClass>> = Vec::new();
         let stores = rng.u32(1..10);
-        let mut check = CoherenceCheck::new();
+        let (mut check, mut write_backs) = (CoherenceCheck::new(), 0);
         for step in 0..3000 {
             let (processor, at, size) = random_access(&mut rng, processors, memory.line_size());
             let is_store = rng.u32(0..10) < stores;
             let event = memory.access(processor as u8, at, size as u8, is_store);
             hits += u64::from(event.is_none());
+            write_backs += event.map_or(0, |event| u64::from(event.write_backs));
             check.accessed(&mut memory, (processor as u8, at, is_store), event.as_ref());
             if let Some(event) = event.filter(|event| event.operation != BusOperation::Upgrade) {
                 if event.is_undecided() {
@@ -110,6 +111,7 @@ fn random_programs_have_the_states_misses_and_classes_of_the_plain_model() {
             plain.misses.iter().map(|miss| miss.class.or(Some(SharingClass::False))).collect();
         assert_eq!(classes, expected, "seed {seed}");
         compare_counts(&memory, &plain);
+        assert_eq!(write_backs, plain.write_backs, "seed {seed}");
         for class in classes.into_iter().flatten() {
             *seen.entry(class).or_insert(0u64) += 1;
         }
@@ -267,6 +269,107 @@ fn what_is_used_later_makes_a_miss_true() {
     assert_eq!((counts.misses_of(SharingClass::True), counts.misses_of(SharingClass::False)), (1, 0));
     let counts = counts_of("mesi", &accesses[..3]);
     assert_eq!((counts.misses_of(SharingClass::True), counts.misses_of(SharingClass::False)), (0, 1));
+}
+
+/// Uses eight bytes. Returns whether that needed the bus.
+fn used_bus(memory: &mut CoherentMemory, processor: u8, address: u64, is_store: bool) -> bool {
+    memory.access(processor, address, 8, is_store).is_some()
+}
+
+/// A device reads what a processor has stored, then writes the line, and the processors read it.
+#[test]
+fn devices_snoop_and_invalidate_as_worked_out_by_hand() {
+    for (protocol, after_read, updates) in [
+        ("msi", CoherenceState::Shared, 1),
+        ("mesi", CoherenceState::Shared, 1),
+        ("moesi", CoherenceState::Owned, 0),
+    ] {
+        let machine = small(protocol);
+        let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
+        let line = memory.line_size();
+        used_bus(&mut memory, 0, 0x1000, true);
+        let read = memory.device_read(0x1000);
+        assert_eq!((read.supplier, memory.state(0, 0x1000)), (Some(0), after_read), "{protocol}");
+        // The copy is not dirty any more, or is supplied again.
+        assert_eq!(memory.device_read(0x1008).supplier.is_some(), protocol == "moesi");
+        used_bus(&mut memory, 1, 0x1000, false);
+        // The whole line: both copies are lost, and none is written back.
+        let write = memory.device_write(0, 0x1000, line as u16);
+        assert_eq!((write.invalidated, write.placed), (0b11, None), "{protocol}");
+        // A part of a line of which a processor has a dirty copy: that is merged first.
+        used_bus(&mut memory, 1, 0x2000, true);
+        memory.device_write(0, 0x2008, 8);
+        // Both processors use what the device wrote: true sharing, also of the line that one alone has used.
+        for (processor, address) in [(0, 0x1000), (1, 0x1000), (1, 0x2008)] {
+            assert!(used_bus(&mut memory, processor, address, false), "{protocol}");
+        }
+        memory.end();
+        let supplied = if protocol == "moesi" { 2 } else { 1 };
+        let expected = DeviceCounts { reads: 2, supplied, writes: 2, merged: 1, invalidated: 3, placed: 0 };
+        assert_eq!(memory.devices(), &expected, "{protocol}");
+        let counts = memory.counts();
+        assert_eq!((counts.misses_of(SharingClass::Cold), counts.misses_of(SharingClass::True)), (3, 3));
+        assert_eq!((counts.write_backs, counts.transfers), (0, if protocol == "moesi" { 1 } else { 0 }));
+        assert_eq!(counts.memory_updates, updates, "{protocol}");
+        for address in [0x1000, 0x2000] {
+            memory.check(address).unwrap();
+        }
+    }
+}
+
+/// With direct cache access a processor finds in its cache what the device wrote, and the cache writes it back.
+#[test]
+fn direct_cache_access_puts_lines_into_a_cache() {
+    let mut machine = small("mesi");
+    machine.coherence.as_mut().unwrap().direct_cache_access = true;
+    let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
+    let line = memory.line_size();
+    used_bus(&mut memory, 1, 0x1000, false);
+    let write = memory.device_write(0, 0x1000, line as u16);
+    assert_eq!((write.invalidated, write.placed), (0b10, Some(0)));
+    assert_eq!(memory.state(0, 0x1000), CoherenceState::Modified);
+    assert!(!used_bus(&mut memory, 0, 0x1000, false), "it is there");
+    // The other one misses, and gets it from there.
+    assert!(used_bus(&mut memory, 1, 0x1000, false));
+    assert_eq!((memory.counts().transfers, memory.counts().misses_of(SharingClass::True)), (1, 1));
+    memory.check(0x1000).unwrap();
+}
+
+/// Processors and devices at random: each access finds what was stored or written last.
+#[test]
+fn devices_keep_memory_coherent() {
+    let mut placed = 0;
+    for seed in 0..testing::sample(30, 1000) {
+        let mut rng = Rng::with_seed(seed);
+        let mut machine = random_machine(&mut rng);
+        machine.coherence.as_mut().unwrap().direct_cache_access = seed % 2 == 0;
+        let processors = rng.usize(1..=6);
+        let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), processors);
+        let line = memory.line_size();
+        let mut check = CoherenceCheck::new();
+        for _ in 0..3000 {
+            let (processor, at, size) = random_access(&mut rng, processors, line);
+            match rng.u32(0..8) {
+                0 => {
+                    let event = memory.device_read(at);
+                    check.device_accessed(&mut memory, (at, false), &event);
+                }
+                1 => {
+                    let (at, size) = if rng.bool() { (at, size) } else { (at - at % line, line) };
+                    let event = memory.device_write(processor as u8, at, size as u16);
+                    check.device_accessed(&mut memory, (at, true), &event);
+                }
+                kind => {
+                    let event = memory.access(processor as u8, at, size as u8, kind < 5);
+                    check.accessed(&mut memory, (processor as u8, at, kind < 5), event.as_ref());
+                }
+            }
+            memory.check(at).unwrap();
+        }
+        assert_eq!(check.result(), Ok(3000), "seed {seed}: {machine:?}");
+        placed += memory.devices().placed;
+    }
+    assert!(placed > 1000, "{placed}");
 }
 
 #[test]

@@ -115,10 +115,20 @@ impl Sets {
 pub struct Tally {
     pub requests: [u64; 5],
     pub misses: [u64; 5],
+    /// Lines read from the next level, by the kind of request.
+    pub fills: [u64; 5],
     pub written_back: u64,
     pub from_victims: u64,
     pub from_stream: u64,
     pub merged: u64,
+}
+
+impl Tally {
+    /// Lines filled for loads, filled for stores, and written back.
+    pub fn traffic(&self) -> [u64; 3] {
+        let fills = |request: Request| self.fills[request as usize];
+        [fills(Request::Load), fills(Request::Store) + fills(Request::Write), self.written_back]
+    }
 }
 
 struct Level {
@@ -326,6 +336,7 @@ impl Plain {
         let index = path[depth];
         let size = self.levels[index].described.line;
         let line = address / size;
+        self.levels[index].tally.fills[request as usize] += 1;
         if self.levels[index].writes.contains(&line) {
             while self.drain_one_write(path, depth) != line {}
         }

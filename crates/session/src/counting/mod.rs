@@ -31,24 +31,31 @@ use crate::views::report_damage;
 /// The rows of a table of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountRows {
-    /// Mnemonics.
-    Mnemonic,
-    /// Groups of instructions.
-    Group,
-    /// Functions.
-    Function,
+    /// Rows of a profile.
+    Profile(ProfileRows),
     /// Lines of source, or single instructions.
     Code(CodeRows),
-    /// Executables and shared libraries.
-    Image,
-    /// Parts of the program that functions belong to, by rules.
-    Component,
     /// Units of work.
     Unit,
     /// Processes.
     Process,
     /// Components, in columns for who executed them.
     Owner,
+}
+
+/// The rows of a profile, of everything or in columns for classes of units of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileRows {
+    /// Mnemonics.
+    Mnemonic,
+    /// Groups of instructions.
+    Group,
+    /// Functions.
+    Function,
+    /// Executables and shared libraries.
+    Image,
+    /// Parts of the program that functions belong to, by rules.
+    Component,
 }
 
 /// What is counted, and which tables are written.

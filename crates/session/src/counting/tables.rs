@@ -8,7 +8,7 @@ use analysis::run_counts::{RunCounts, process_table};
 use analysis::units::{Measurement, each_unit, path_lengths, unsteady_note};
 use table::Table;
 
-use super::{CountRows, Counting};
+use super::{CountRows, Counting, ProfileRows};
 use crate::console::SUMMARY_FUNCTIONS;
 
 impl Counting<'_> {
@@ -44,12 +44,12 @@ impl Counting<'_> {
                 counts.measurement().map(each_unit).into_iter().collect()
             }
             Some(CountRows::Unit | CountRows::Code(_)) => code.into_iter().collect(),
-            rows if counts.has_classes() => of_classes(rows, &ClassProfiles::new(counts), &components()),
-            Some(CountRows::Component) => {
-                let title = format!("Components of {}", counts.span());
-                vec![component_shares("components", &title, &profile, &components())]
-            }
-            rows => of_profile(rows, &profile, counts.span(), counts.measurement()),
+            Some(CountRows::Profile(rows)) => vec![match counts.has_classes() {
+                true => of_classes(rows, &ClassProfiles::new(counts), &components()),
+                false => of_profile(rows, &profile, counts.span(), &components()),
+            }],
+            None if counts.has_classes() => summary_of_classes(&ClassProfiles::new(counts), &components()),
+            None => summary(&profile, counts.span(), counts.measurement()),
         };
         if self.rows.is_none() && !counts.processes().is_empty() {
             tables.insert(if counts.has_classes() { 2 } else { 0 }, process_table(counts.processes()));
@@ -68,49 +68,49 @@ impl Counting<'_> {
     }
 }
 
-/// Tables of mnemonics, groups, images and functions, or a summary.
-fn of_profile(
-    rows: Option<CountRows>,
-    profile: &Profile,
-    span: &str,
-    measurement: Option<&Measurement>,
-) -> Vec<Table> {
+/// The tables of a summary.
+fn summary(profile: &Profile, span: &str, measurement: Option<&Measurement>) -> Vec<Table> {
+    let title = "Path length: instructions a unit of work";
+    let lengths =
+        measurement.map(|measurement| path_lengths("path-length", title, &[("the units", measurement)]));
+    let rows = [ProfileRows::Image, ProfileRows::Group, ProfileRows::Function];
+    let tables = rows.map(|rows| of_profile(rows, profile, span, &Components::default()));
+    lengths.into_iter().chain(tables).collect()
+}
+
+/// The table with these rows of a profile.
+fn of_profile(rows: ProfileRows, profile: &Profile, span: &str, components: &Components) -> Table {
     let mix = profile.mix();
-    let groups = || mix::group_shares("groups", &format!("Instruction groups of {span}"), &[("share", &mix)]);
-    let images = || image_shares("images", &format!("Images in {span}"), &[("instructions", profile)]);
-    let by_function = || functions("functions", &format!("Functions of {span}"), profile);
     match rows {
-        Some(CountRows::Mnemonic) => {
-            vec![mix::single("instructions", &format!("Instructions of {span}"), &mix)]
+        ProfileRows::Mnemonic => mix::single("instructions", &format!("Instructions of {span}"), &mix),
+        ProfileRows::Group => {
+            mix::group_shares("groups", &format!("Instruction groups of {span}"), &[("share", &mix)])
         }
-        Some(CountRows::Group) => vec![groups()],
-        Some(CountRows::Image) => vec![images()],
-        Some(_) => vec![by_function()],
-        None => {
-            let title = "Path length: instructions a unit of work";
-            let lengths = measurement
-                .map(|measurement| path_lengths("path-length", title, &[("the units", measurement)]));
-            lengths.into_iter().chain([images(), groups(), by_function()]).collect()
+        ProfileRows::Function => functions("functions", &format!("Functions of {span}"), profile),
+        ProfileRows::Image => {
+            image_shares("images", &format!("Images in {span}"), &[("instructions", profile)])
+        }
+        ProfileRows::Component => {
+            component_shares("components", &format!("Components of {span}"), profile, components)
         }
     }
 }
 
 /// The same with a column for each class of units of work.
-fn of_classes(rows: Option<CountRows>, profiles: &ClassProfiles, components: &Components) -> Vec<Table> {
+fn of_classes(rows: ProfileRows, profiles: &ClassProfiles, components: &Components) -> Table {
     match rows {
-        Some(CountRows::Function) => vec![profiles.functions()],
-        Some(CountRows::Image) => vec![profiles.images()],
-        Some(CountRows::Component) => vec![profiles.components(components)],
-        Some(CountRows::Mnemonic) => vec![profiles.instructions()],
-        Some(CountRows::Group) => vec![profiles.groups()],
-        _ => {
-            let mut tables = vec![profiles.path_lengths(), profiles.shares(), profiles.images()];
-            // Without rules, components are images.
-            if *components != Components::default() {
-                tables.push(profiles.components(components));
-            }
-            tables.push(profiles.functions());
-            tables
-        }
+        ProfileRows::Mnemonic => profiles.instructions(),
+        ProfileRows::Group => profiles.groups(),
+        ProfileRows::Function => profiles.functions(),
+        ProfileRows::Image => profiles.images(),
+        ProfileRows::Component => profiles.components(components),
     }
+}
+
+/// The summary of classes. Without rules, components are images.
+fn summary_of_classes(profiles: &ClassProfiles, components: &Components) -> Vec<Table> {
+    let has_rules = *components != Components::default();
+    let by_component = has_rules.then(|| profiles.components(components));
+    let first = [profiles.path_lengths(), profiles.shares(), profiles.images()];
+    first.into_iter().chain(by_component).chain([profiles.functions()]).collect()
 }

@@ -1,30 +1,28 @@
 //! Counts all processes of a program. This process waits until all have ended, and reads what they counted, however they or
 //! the program ended.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use analysis::classes::UnitClass;
 use analysis::components::Components;
 use analysis::run_counts::{ProcessSums, ProcessWork, RunCounts, RunDescription};
 use engine::{
-    AttachTarget, Configuration, CountedProcess, Process, ProcessNumber, ProcessTreeCounter,
-    ProcessTreeCounts, UnitOfWork,
+    Configuration, CountedProcess, Process, ProcessNumber, ProcessTreeCounter, ProcessTreeCounts, UnitOfWork,
 };
 use output_files::ScratchFolder;
 use serde::Serialize;
 
 use super::forked_tree::ForkedTree;
 use super::{describe, file_name};
-use crate::attached_program::AttachedProgram;
+use crate::attached_program::{AttachedProgram, ObservationEnd};
 use crate::measure::{self, Ending, Error};
 use crate::record::AttachFailure;
 use crate::scratch::temporary_folder;
-use host::interrupt::InterruptGuard;
 
 /// What was counted in all processes of a program.
 #[derive(Debug)]
@@ -91,25 +89,19 @@ pub fn attach_watched(
     folder: &Path,
     watch: &mut dyn FnMut(),
 ) -> Result<(), AttachFailure> {
-    let &AttachedProgram { process, children, duration } = attached;
     let open = || {
         // The program's user writes there.
-        let user = fs::metadata(Path::new("/proc").join(process.to_string()));
+        let user = fs::metadata(Path::new("/proc").join(attached.process.to_string()));
         user.and_then(|user| std::os::unix::fs::chown(folder, Some(user.uid()), None)).ok();
         File::open(folder)
     };
     let opened = open().map_err(Error::Simulation)?;
-    let (caught, began, watch) = (InterruptGuard::new(), Cell::new(None), RefCell::new(watch));
+    let (end, watch) = (ObservationEnd::of(attached), RefCell::new(watch));
     let is_enough = |has_begun| {
-        // The time begins when all count.
-        if has_begun && began.get().is_none() {
-            began.set(Some(Instant::now()));
-        }
         watch.borrow_mut()();
-        let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
-        caught.is_interrupted() || began.get().is_some_and(is_over)
+        end.has_come(has_begun)
     };
-    AttachTarget { process, with_children: children }.count(work, &opened, &is_enough)?;
+    attached.target().count(work, &opened, &is_enough)?;
     Ok(())
 }
 

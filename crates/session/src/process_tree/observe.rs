@@ -1,7 +1,6 @@
 //! Models observe all processes of a program. They run in this process, which gets what the program's processes execute through
 //! memory that it shares with them, so that a process that is killed takes no results with it.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{AttachTarget, Configuration, Plan, ProcessNumber, ProcessState};
+use engine::{Configuration, Plan, ProcessNumber, ProcessState};
 use events::record::{Event, Mark};
 use events::{BlockId, Consumer, LABELS, Object, Thread};
 use rustix::fs::MemfdFlags;
@@ -20,12 +19,11 @@ use super::forked_tree::ForkedTree;
 use super::messages::{self, ProcessEvent, RingConsumer, RingConsumers, RingMessage};
 use super::rings::Rings;
 use super::{file_name, is_alive};
-use crate::attached_program::AttachedProgram;
+use crate::attached_program::{AttachedProgram, ObservationEnd};
 use crate::measure::{Ending, Error};
 use crate::objects::ObjectRules;
 use crate::record::AttachFailure;
 use crate::{live, record};
-use host::interrupt::InterruptGuard;
 
 /// A program that was observed with all of its processes.
 #[derive(Debug)]
@@ -92,27 +90,15 @@ pub fn observe_running<M: Consumer>(
     begin: impl FnOnce(&mut M),
 ) -> Result<Observed<M>, AttachFailure> {
     let plan = &ObjectRules::plan_of_process(attached.process, plan);
-    let &AttachedProgram { process, children, duration } = attached;
     let (rings, file) = Rings::new().map_err(Error::Simulation)?;
-    let program = PathBuf::from(format!("process {process}"));
+    let program = PathBuf::from(format!("process {}", attached.process));
     let header = plan.header(program.clone(), Vec::new(), isa::CpuModel::Ev67);
     let dictionary = dictionary(&header).map_err(Error::Simulation)?;
     begin(&mut model);
     let mut collector = Collector::new(rings, model, dictionary);
-    let caught = InterruptGuard::new();
+    let end = ObservationEnd::of(attached);
     // The connection is served by another thread: processes wait for room in their rings before they say that they have ended.
-    let client = || {
-        let began = Cell::new(None);
-        let is_enough = |has_begun: bool| {
-            // The time begins when all are observed.
-            if has_begun && began.get().is_none() {
-                began.set(Some(Instant::now()));
-            }
-            let is_over = |began: Instant| duration.is_some_and(|duration| began.elapsed() >= duration);
-            caught.is_interrupted() || began.get().is_some_and(is_over)
-        };
-        AttachTarget { process, with_children: children }.observe(plan, &file, &is_enough)
-    };
+    let client = || attached.target().observe(plan, &file, &|has_begun| end.has_come(has_begun));
     let (attached, collected) = std::thread::scope(|scope| {
         let client = scope.spawn(client);
         let collected = collector.collect_until(|| client.is_finished());

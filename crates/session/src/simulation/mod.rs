@@ -25,13 +25,15 @@ use crate::live;
 use crate::machines::SelectedMachines;
 use crate::measure::Ending;
 use crate::program::{ExpectedEnding, ProgramSettings, check_ending, check_names, left_out, names_in, until};
-use crate::views::report_damage;
+use crate::views::{report_damage, report_unread, selected_instructions};
 
 /// An execution to simulate, and how.
 #[derive(Clone)]
 pub struct Simulation<'a> {
     /// The execution.
     pub input: Input,
+    /// Whether it is a trace whose units of work have classes ([`Input::has_unit_classes`]).
+    pub is_recorded_with_classes: bool,
     /// The surroundings of a program.
     pub program: ProgramSettings,
     /// The processor that a program runs on, if not the newest of the machines'.
@@ -187,7 +189,7 @@ impl Simulation<'_> {
         (configuration, plan): PlannedRun,
         model: M,
     ) -> anyhow::Result<Simulated<M>> {
-        let planned = (configuration, Plan { heap: model.wants_heap(), ..plan });
+        let planned = (configuration, Plan { heap: model.needs().heap, ..plan });
         match self.all_processes {
             true => self.observe_processes(planned, model),
             false => self.observe_first_process(planned, model),
@@ -228,15 +230,14 @@ impl Simulation<'_> {
         model: M,
     ) -> anyhow::Result<Simulated<M>> {
         let (set, file) = (trace.instruction_set(), &self.input);
-        if model.wants_pipelines() && set.describes() {
+        if model.needs().pipelines && set.describes() {
             bail!(
                 "{file}: a trace of {} has no registers, so that pipelines cannot be simulated; pathlength caches and mrc can",
                 set.name()
             );
         }
         let simulated = Replay::of_part(&trace, selection, order, |replay| {
-            let chunks = trace.chunks().iter().filter(|chunk| replay.filter.chunk(chunk));
-            let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
+            let instructions = selected_instructions(replay);
             if instructions == 0 {
                 bail!("{file}: there are no instructions to simulate in this trace");
             }
@@ -257,10 +258,7 @@ impl Simulation<'_> {
 
     /// Reports parts of a trace that could not be read. Returns whether there were none.
     pub(crate) fn report_problems(&self, trace: &Trace, problems: Vec<trace::Error>) -> bool {
-        let is_whole = problems.is_empty() && trace.problems().is_empty();
-        for problem in problems {
-            self.console.report_problem(&format!("{:#}", anyhow::Error::from(problem)));
-        }
+        let is_whole = report_unread(self.console, problems) && trace.problems().is_empty();
         if let Some(path) = self.input.path() {
             report_damage(self.console, trace, path);
         }

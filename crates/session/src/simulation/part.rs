@@ -122,7 +122,7 @@ impl Simulation<'_> {
 
     /// Whether units of work have classes: by the options, or as a trace was recorded.
     pub fn has_classes(&self) -> bool {
-        self.asks_for_classes() || self.input.has_unit_classes()
+        self.asks_for_classes() || self.is_recorded_with_classes
     }
 
     /// Whether the options of classes fit together, and the input has some. Only tables with a row for each class are made of several
@@ -135,7 +135,7 @@ impl Simulation<'_> {
                     "{file} is a trace, whose classes are those of its recording: leave out --unit and --class"
                 );
             }
-            if !file.has_unit_classes() {
+            if !self.is_recorded_with_classes {
                 bail!(
                     "{file} is a trace without classes of units: record it with several --unit, or with --class"
                 );
@@ -169,6 +169,11 @@ impl Simulation<'_> {
         }
         // The function of a trace's units is named in the trace.
         let chooses_units = !plan.unit.is_empty() || plan.counts_units() || part.warm_up > 0;
+        if unit.is_none() && (chooses_units || needs_units) && self.is_recorded_with_classes {
+            bail!(
+                "the units of work in {file} have classes: see those of each by count, or by caches, time or calls --by unit"
+            );
+        }
         if unit.is_none() && (chooses_units || needs_units) {
             bail!("{file} has no units of work: record it with --unit FUNCTION");
         }

@@ -46,7 +46,7 @@ impl CurvesRequest {
         });
         let make = move || {
             let curves = MissRatioCurves::new(line_size, largest, &holds)?;
-            Ok::<_, machine::Error>(match &hinted {
+            Ok::<_, machine::DescriptionError>(match &hinted {
                 Some(hinted) => curves.with_granularity_hints(&BLOCKS, hinted),
                 None => curves,
             })
@@ -101,7 +101,7 @@ impl Curves {
 fn by_class(
     simulation: &Simulation,
     line_size: u64,
-    make: impl Fn() -> Result<MissRatioCurves, machine::Error> + Send + 'static,
+    make: impl Fn() -> Result<MissRatioCurves, machine::DescriptionError> + Send + 'static,
 ) -> anyhow::Result<(Simulated<()>, Curves)> {
     simulation.check_classes(true)?;
     make()?;
@@ -118,7 +118,7 @@ fn by_class(
 /// Simulates the model that `make` makes, or one for each process, whose counts are added up.
 fn of_all(
     simulation: &Simulation,
-    make: impl Fn() -> Result<MissRatioCurves, machine::Error> + Send + 'static,
+    make: impl Fn() -> Result<MissRatioCurves, machine::DescriptionError> + Send + 'static,
 ) -> anyhow::Result<(Simulated<()>, MissRatioCurves)> {
     make()?;
     let model = simulation.process_models(move || make().expect("it was possible before"));

@@ -10,7 +10,6 @@ mod tables;
 
 use analysis::statics::ImageStatics;
 use image::Image;
-use table::Table;
 use workloads::build::Build;
 
 pub use self::result::{Mode, ModeResult, Study, StudyRun};
@@ -19,6 +18,7 @@ pub use self::server::{ServerStudy, ServerStudySettings, byteword_server};
 use self::setting::BytewordSetting;
 pub use self::setting::StudySettings;
 use crate::Error;
+use crate::StudyReport;
 use crate::database::{DatabaseBuilds, StudyProgress};
 use crate::provenance::sqlite_provenance;
 
@@ -37,19 +37,9 @@ pub const MODES: [Mode; 2] = [
 ];
 
 impl Study {
-    /// The tables for the terminal: the answer and little more.
-    pub fn summary(&self) -> Vec<Table> {
-        tables::summary(self)
-    }
-
-    /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
-        tables::all(self)
-    }
-
-    /// The report as a page.
-    pub fn page(&self) -> Result<report::Page, report::Error> {
-        page::page(self)
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: tables::summary(self), tables: tables::all(self), page: page::page(self)? })
     }
 }
 

@@ -124,8 +124,8 @@ fn path_lengths(study: &Study) -> Result<PageSection, Error> {
         blocks.push(paragraph(format!("**{}**: {}.", result.mode.name, result.mode.meaning)));
     }
     blocks.push(paragraph(
-        "Transactions were measured in the *steady state*: when three successive windows of 250 transactions had mean \
-         path lengths within 1 %, and 95 % or more of the page-cache accesses in the last window were hits. At the \
+        "Transactions were measured in the *steady state*: when three successive batches of 250 transactions had mean \
+         path lengths within 1 %, and 95 % or more of the page-cache accesses in the last batch were hits. At the \
          end of each run the program checked that the balances of accounts, tellers and branches and the history \
          agree.",
     ));

@@ -15,6 +15,7 @@ use report::{Page, PageBlock, PageSection};
 use table::{Kind, Table, Value};
 
 use super::page::paper_tables;
+use crate::StudyReport;
 use crate::database::StudyProgress;
 use crate::error::Error;
 use crate::provenance::provenance_of;
@@ -255,19 +256,24 @@ fn path_lengths(benchmarks: &[Benchmark]) -> Table {
 }
 
 impl ServerStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.summary(), tables: self.tables(), page: self.page()? })
+    }
+
     /// The answer, for the terminal.
-    pub fn summary(&self) -> Vec<Table> {
+    fn summary(&self) -> Vec<Table> {
         let components = self.tables.iter().filter(|table| table.name.ends_with("-components"));
         self.tables.iter().take(2).chain(components).cloned().collect()
     }
 
     /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
+    fn tables(&self) -> Vec<Table> {
         self.tables.clone()
     }
 
     /// The report as a page.
-    pub fn page(&self) -> Result<Page, report::Error> {
+    fn page(&self) -> Result<Page, report::Error> {
         let section = |table: &Table| PageSection {
             heading: table.title.clone(),
             blocks: vec![PageBlock::Table(crate::tpcc::top(table))],

@@ -15,9 +15,9 @@ use super::result::{Mode, StudyRun};
 use crate::database::{DatabaseBuilds, StudyProgress, check_success};
 use crate::error::Error;
 
-/// Transactions in a window: as many as lie between two checkpoints, for a transaction gets longer as
+/// Transactions in a batch: as many as lie between two checkpoints, for a transaction gets longer as
 /// the log does.
-const WINDOW: usize = 250;
+const BATCH: usize = 250;
 
 /// Transactions measured in the steady state: two checkpoints' worth.
 const MEASURED: usize = 500;
@@ -53,7 +53,7 @@ impl BytewordSetting<'_> {
                 ..UnitOfWork::default()
             };
             let rules = SteadyRules {
-                window: WINDOW,
+                batch: BATCH,
                 measure: MEASURED,
                 hit_ratio: Some(HIT_RATIO),
                 ..SteadyRules::default()

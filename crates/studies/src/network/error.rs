@@ -1,5 +1,7 @@
 //! Errors of the study of networking.
 
+use std::path::PathBuf;
+
 use adapter::{DescriptionError, TrafficError};
 
 /// Why the study came to no result.
@@ -11,4 +13,7 @@ pub enum Error {
     /// A run has no result.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
+    /// A driver's log cannot be read or replayed.
+    #[error("{}: {}", .0.display(), .1)]
+    Log(PathBuf, String),
 }

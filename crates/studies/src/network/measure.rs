@@ -1,7 +1,7 @@
 //! Runs of adapters: what they deliver, what loads cost, and what each feature of DART is worth.
 
 use adapter::{
-    AdapterDescription, DataOrigin, FieldSetting, Traffic, TrafficDirection, TrafficResult, TrafficSettings,
+    AdapterDescription, AdapterSetting, DataOrigin, Traffic, TrafficDirection, TrafficResult, TrafficSettings,
 };
 
 use super::error::Error;
@@ -75,7 +75,7 @@ pub struct PacketLatency {
 
 /// An adapter with fields set.
 pub fn adapter_with(name: &str, settings: &[&str]) -> Result<AdapterDescription, Error> {
-    let parsed: Result<Vec<FieldSetting>, _> = settings.iter().map(|text| text.parse()).collect();
+    let parsed: Result<Vec<AdapterSetting>, _> = settings.iter().map(|text| text.parse()).collect();
     Ok(AdapterDescription::find_with(name, &parsed.expect("the study's settings are FIELD=VALUE"))?)
 }
 

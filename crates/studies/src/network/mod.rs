@@ -4,28 +4,45 @@
 mod break_even;
 mod error;
 mod figure_7;
+mod logs;
 mod measure;
+mod memory;
 mod page;
+mod paths;
 mod print;
 mod tables;
 
+use std::path::PathBuf;
+
 use table::Table;
 
+use crate::StudyReport;
 use break_even::BreakEven;
 pub use error::Error;
 use figure_7::{DipPoint, Figure7, Table3};
+use logs::ReplayedLog;
 use measure::{Delivered, FeatureEffect, LoadPoint, PacketLatency};
+use memory::MemoryOperations;
+use paths::CountedPath;
+pub use paths::PathSettings;
 
 /// The extent of the simulation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct NetworkStudySettings {
     /// The packets of each run.
     pub packets: u32,
+    /// Logs of drivers to replay.
+    pub logs: Vec<PathBuf>,
+    /// The counted runs of the stack.
+    pub paths: PathSettings,
 }
 
 /// Everything that was found.
 #[derive(Clone, Debug)]
 pub struct NetworkStudy {
+    /// The stack's paths, or why they were not counted.
+    paths: Result<Vec<CountedPath>, String>,
+    memory: Vec<MemoryOperations>,
     delivered: Vec<Delivered>,
     figure_7: Vec<Figure7>,
     dip: Vec<DipPoint>,
@@ -34,12 +51,20 @@ pub struct NetworkStudy {
     break_even: Vec<BreakEven>,
     features: Vec<FeatureEffect>,
     latencies: Vec<PacketLatency>,
+    logs: Vec<ReplayedLog>,
     provenance: Vec<(String, String)>,
 }
 
-/// Simulates everything. `progress` is told what comes next.
-pub fn network(settings: &NetworkStudySettings, progress: &dyn Fn(&str)) -> Result<NetworkStudy, Error> {
+/// Counts the stack's paths, and simulates everything. `progress` is told what comes next.
+pub fn network(
+    settings: &NetworkStudySettings,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<NetworkStudy, Error> {
     let packets = u64::from(settings.packets);
+    logs::check(&settings.logs)?;
+    let paths = paths::paths(&settings.paths, progress);
+    progress("memory operations");
+    let memory = memory::memory_operations();
     progress("what each adapter delivers");
     let delivered = measure::delivered(packets)?;
     progress("Figure 7 and Table 3");
@@ -52,27 +77,65 @@ pub fn network(settings: &NetworkStudySettings, progress: &dyn Fn(&str)) -> Resu
     progress("each feature alone");
     let features = measure::features(packets)?;
     let latencies = measure::latencies()?;
+    if !settings.logs.is_empty() {
+        progress("the logs of drivers");
+    }
+    let logs = logs::replay(&settings.logs)?;
+    let of_logs: String = settings.logs.iter().map(|log| format!(" --log {}", log.display())).collect();
     let provenance = vec![
-        ("Command".into(), format!("pathlength study network --packets {packets}")),
+        (
+            "Command".into(),
+            format!("pathlength study network --packets {packets} --bytes {}{of_logs}", settings.paths.bytes),
+        ),
         ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
         ("Adapters".into(), adapter::names()),
     ];
-    Ok(NetworkStudy { delivered, figure_7, dip, table_3, load, break_even, features, latencies, provenance })
+    Ok(NetworkStudy {
+        paths,
+        memory,
+        delivered,
+        figure_7,
+        dip,
+        table_3,
+        load,
+        break_even,
+        features,
+        latencies,
+        logs,
+        provenance,
+    })
 }
 
 impl NetworkStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.summary(), tables: self.tables(), page: page::page(self)? })
+    }
+
     /// The tables that matter most.
-    pub fn summary(&self) -> Vec<Table> {
-        vec![
+    fn summary(&self) -> Vec<Table> {
+        let tables = [
+            tables::paths_in_sum(&self.paths),
+            tables::memory_by_size(&self.memory),
             tables::delivered(&self.delivered),
             tables::table_3(&self.table_3),
             tables::features(&self.features),
-        ]
+        ];
+        tables.into_iter().chain(self.replayed()).collect()
+    }
+
+    /// The replayed logs, if there are any.
+    fn replayed(&self) -> Option<Table> {
+        (!self.logs.is_empty()).then(|| tables::logs(&self.logs))
     }
 
     /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
-        vec![
+    fn tables(&self) -> Vec<Table> {
+        let tables = vec![
+            tables::paths(&self.paths),
+            tables::paths_in_sum(&self.paths),
+            tables::memory(&self.memory),
+            tables::memory_by_size(&self.memory),
             tables::delivered(&self.delivered),
             tables::figure_7(&self.figure_7),
             tables::dip(&self.dip),
@@ -83,11 +146,7 @@ impl NetworkStudy {
             tables::features(&self.features),
             tables::latencies(&self.latencies),
             print::errors(),
-        ]
-    }
-
-    /// The report.
-    pub fn page(&self) -> Result<report::Page, report::Error> {
-        page::page(self)
+        ];
+        tables.into_iter().chain(self.replayed()).collect()
     }
 }

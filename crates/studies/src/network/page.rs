@@ -5,7 +5,7 @@ use table::Table;
 
 use super::NetworkStudy;
 use super::measure::Delivered;
-use super::{print, tables};
+use super::{paths, print, tables};
 
 /// Makes the page.
 pub(super) fn page(study: &NetworkStudy) -> Result<Page, Error> {
@@ -35,7 +35,9 @@ pub(super) fn page(study: &NetworkStudy) -> Result<Page, Error> {
             figure(traditional.mbps, "Mb/s sent by a traditional adapter"),
         ],
         chart: Some(chart),
-        sections: vec![
+        sections: [
+            counted_paths(study)?,
+            memory(study)?,
             section("What each adapter delivers", DELIVERED, [tables::delivered(&study.delivered)]),
             figure_7(study)?,
             section("Table 3", TABLE_3, [tables::table_3(&study.table_3)]),
@@ -48,7 +50,10 @@ pub(super) fn page(study: &NetworkStudy) -> Result<Page, Error> {
             section("What each feature is worth alone", FEATURES, [tables::features(&study.features)]),
             section("A packet alone", LATENCY, [tables::latencies(&study.latencies)]),
             section("Errors of the print", ERRORS, [print::errors()]),
-        ],
+        ]
+        .into_iter()
+        .chain(study.replayed().map(|table| section("Logs of drivers", LOGS, [table])))
+        .collect(),
         provenance: study.provenance.clone(),
     })
 }
@@ -71,6 +76,31 @@ fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = Table>) -
         heading: heading.into(),
         blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
     }
+}
+
+fn counted_paths(study: &NetworkStudy) -> Result<PageSection, Error> {
+    let sums = tables::paths_in_sum(&study.paths);
+    let tables = [sums.clone(), tables::paths(&study.paths)];
+    let Ok(_) = &study.paths else {
+        return Ok(section("The stack's paths", PATHS, [sums]));
+    };
+    let chart = report::bars(&sums, "path", &paths::STEPS[1..], Arrangement::Stacked)?
+        .titled("paths-chart", "Instructions of the stack for 1,000 bytes, by step.")
+        .captioned(PATHS_CHART);
+    let mut section = section("The stack's paths", PATHS, tables);
+    section.blocks.insert(0, PageBlock::Chart(chart));
+    Ok(section)
+}
+
+fn memory(study: &NetworkStudy) -> Result<PageSection, Error> {
+    let table = tables::memory_by_size(&study.memory);
+    let columns = ["sent, traditional", "sent, DART", "received, traditional", "received, DART"];
+    let chart = report::lines(&table, "buffers, KB", &columns, "operations of memory")?
+        .titled("memory-chart", "The memory's operations for a line of data, by the size of buffers.")
+        .captioned(MEMORY_CHART);
+    let mut section = section("Memory operations, two ways", MEMORY, [table, tables::memory(&study.memory)]);
+    section.blocks.insert(0, PageBlock::Chart(chart));
+    Ok(section)
 }
 
 fn figure_7(study: &NetworkStudy) -> Result<PageSection, Error> {
@@ -105,6 +135,22 @@ const LEAD: [&str; 2] = [
 
 const SENT: &str = "Memory of 300 MB/s, as in the paper. DART's bound is the link's payload, 542.5 Mb/s; a traditional adapter's is the memory \
      on 64 bits, and the bus on 32, because it reads it cell by cell; that of programmed output the processor, which waits for the bus.";
+
+const PATHS: &str = "A TCP/IP stack in BSD's structure, written for this, in four forms: it copies and sums the data (the paper's Figure 2), \
+     leaves the sums to the interface, leaves segmentation to it, too, or leaves the data in DART's memory (Figures 3 and 4). It exchanges \
+     them with the host's TCP. Instructions that create data and check them are the application's, and not in the sums.";
+
+const PATHS_CHART: &str =
+    "The copy's and the checksum's instructions are what DART saves; its commands are the driver's.";
+
+const MEMORY: &str = "The paper counts five operations of memory for a byte (Figure 2) and two (Figure 3). Caches leave others. What was just \
+     created or copied is read again from a cache, so that the copy's and the checksum's reads cost nothing; but a line that is stored to is \
+     first filled, and later written back. Of five against two remain four against two, if buffers are larger than the cache; if they are \
+     smaller, nothing remains but the device's snoop. When data are received, the device's write takes the line from the caches. A server that \
+     passes data from device to device uses memory twice (Figure 5), and not at all if they go from peer to peer (Figure 6).";
+
+const MEMORY_CHART: &str = "Fills, write-backs, and what the device reads from memory and writes to it. The outermost cache has 4 MB; the \
+     application and the stack have buffers of this size each.";
 
 const DELIVERED: &str = "The paper's bounds: 300 MB/s by five operations are 480 Mb/s, by two 1,200. The traditional adapter comes to the \
      first when it sends. When it receives, it writes 48 bytes at a time, which are no whole lines: the bridge reads each line before it \
@@ -141,5 +187,8 @@ const FEATURES: &str = "Each row takes one feature away from DART and leaves the
 const LATENCY: &str = "One packet, with interrupts that are not held off. *Until sent* ends when the last cell has been read from the \
      adapter's memory; *until delivered* includes the link, the interrupt, the protocols and the application's read. Acknowledgements are \
      packets of 40 bytes: one cell.";
+
+const LOGS: &str = "The driver ran elsewhere, with an adapter that is a program, and wrote down what it told the adapter and which packets came. \
+     The model does the same in the same order, and says when.";
 
 const ERRORS: &str = "As far as the paper's own figures show them.";

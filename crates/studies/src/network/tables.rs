@@ -4,7 +4,128 @@ use table::{Kind, Table, Value};
 
 use super::break_even::BreakEven;
 use super::figure_7::{DipPoint, Figure7, Table3};
+use super::logs::ReplayedLog;
 use super::measure::{Delivered, FeatureEffect, LoadPoint, PacketLatency};
+use super::memory::{self, MemoryOperations};
+use super::paths::{self, CountedPath, STEPS};
+
+/// Counted paths, or why there are none.
+type CountedPaths = Result<Vec<CountedPath>, String>;
+
+/// What a table of paths says beside its rows.
+fn paths_note(table: &mut Table, paths: &CountedPaths) {
+    table.notes.push(match paths {
+        Ok(_) => format!(
+            "Instructions of Alpha's processor in packets of up to {} bytes, exchanged with the host's TCP. The adapter's process, the \
+             host and the dynamic loader are not in them.",
+            paths::MTU
+        ),
+        Err(reason) => format!("Nothing was counted: {reason}."),
+    });
+}
+
+/// The steps of the stack's paths.
+pub fn paths(paths: &CountedPaths) -> Table {
+    let columns = [
+        ("direction", Kind::Text),
+        ("form", Kind::Text),
+        ("step", Kind::Text),
+        ("instructions", Kind::Real(0)),
+        ("loads", Kind::Real(0)),
+        ("stores", Kind::Real(0)),
+    ];
+    let mut table = Table::new("paths", "The stack's paths: counts for 1,000 bytes, by step.", &columns);
+    for path in paths.iter().flatten() {
+        for (step, counts) in STEPS.into_iter().zip(&path.steps) {
+            let texts = [path.direction, path.form, step].map(Value::from);
+            table.row(texts.into_iter().chain(counts.map(Value::Real)).collect());
+        }
+    }
+    paths_note(&mut table, paths);
+    table
+}
+
+/// Instructions of the stack's paths, a column for each step but the application's.
+pub fn paths_in_sum(paths: &CountedPaths) -> Table {
+    let mut columns = vec![("path", Kind::Text)];
+    columns.extend(STEPS[1..].iter().map(|&step| (step, Kind::Real(0))));
+    columns.extend([("all", Kind::Real(0)), ("loads and stores", Kind::Real(0))]);
+    let title = "The stack's instructions for 1,000 bytes, by form.";
+    let mut table = Table::new("paths-in-sum", title, &columns);
+    for path in paths.iter().flatten() {
+        let steps = &path.steps[1..];
+        let sum = |counts: std::ops::Range<usize>| -> f64 {
+            steps.iter().flat_map(|step| &step[counts.clone()]).sum()
+        };
+        let numbers = steps.iter().map(|step| step[0]).chain([sum(0..1), sum(1..3)]);
+        let label = format!("{}, {}", path.direction, path.form);
+        table.row(std::iter::once(label.into()).chain(numbers.map(Value::Real)).collect());
+    }
+    paths_note(&mut table, paths);
+    table
+}
+
+/// Memory operations two ways.
+pub fn memory(all: &[MemoryOperations]) -> Table {
+    let columns = [
+        ("direction", Kind::Text),
+        ("path", Kind::Text),
+        ("buffers, KB", Kind::Count),
+        ("operations, as printed", Kind::Count),
+        ("operations of memory", Kind::Real(2)),
+        ("load fills", Kind::Real(2)),
+        ("store fills", Kind::Real(2)),
+        ("write-backs", Kind::Real(2)),
+        ("device and memory", Kind::Real(2)),
+        ("device and caches", Kind::Real(2)),
+    ];
+    let title = "Memory operations of a byte as the paper counts them, and of a line as caches leave them.";
+    let mut table = Table::new("memory-operations", title, &columns);
+    for one in all {
+        let numbers = [
+            one.memory(),
+            one.load_fills,
+            one.store_fills,
+            one.write_backs,
+            one.device_memory,
+            one.device_caches,
+        ];
+        let cells =
+            [one.direction.into(), one.path.into(), count(one.kilobytes as f64), count(one.printed.into())];
+        table.row(cells.into_iter().chain(numbers.map(Value::Real)).collect());
+    }
+    table.notes.push(format!(
+        "One processor of {} with 4 MB of board cache; packets of 8 KB, in buffers of the application and of the stack that have this \
+         size each and are used in turn.",
+        memory::MACHINE
+    ));
+    table
+}
+
+/// The memory's operations by the size of buffers, a column for each of four paths.
+pub fn memory_by_size(all: &[MemoryOperations]) -> Table {
+    let columns = [
+        ("buffers, KB", Kind::Count),
+        ("sent, traditional", Kind::Real(2)),
+        ("sent, DART", Kind::Real(2)),
+        ("received, traditional", Kind::Real(2)),
+        ("received, DART", Kind::Real(2)),
+    ];
+    let title = "The memory's operations for a line of data, by the size of buffers.";
+    let mut table = Table::new("memory-by-size", title, &columns);
+    let of = |direction: &'static str, path: &'static str| {
+        all.iter().filter(move |one| one.direction == direction && one.path.starts_with(path))
+    };
+    let paths = [("send", "traditional"), ("send", "DART"), ("receive", "traditional"), ("receive", "DART")];
+    for size in of("send", "traditional") {
+        let at = |(direction, path)| {
+            of(direction, path).find(|one| one.kilobytes == size.kilobytes).map(MemoryOperations::memory)
+        };
+        let cells = paths.map(|path| at(path).map_or(Value::Missing, Value::Real));
+        table.row(std::iter::once(count(size.kilobytes as f64)).chain(cells).collect());
+    }
+    table
+}
 
 /// The throughput of each adapter, and the bound of the host's memory.
 pub fn delivered(all: &[Delivered]) -> Table {
@@ -247,6 +368,48 @@ pub fn latencies(all: &[PacketLatency]) -> Table {
             Value::Real(one.whole),
         ]);
     }
+    table
+}
+
+/// Replayed logs of drivers.
+pub fn logs(all: &[ReplayedLog]) -> Table {
+    let columns = [
+        ("log", Kind::Text),
+        ("bus, bits", Kind::Count),
+        ("ms", Kind::Real(3)),
+        ("packets sent", Kind::Count),
+        ("packets received", Kind::Count),
+        ("Mb/s sent", Kind::Real(1)),
+        ("Mb/s received", Kind::Real(1)),
+        ("commands", Kind::Count),
+        ("refused commands", Kind::Count),
+        ("interrupts", Kind::Count),
+        ("CSR reads", Kind::Count),
+        ("CSR writes", Kind::Count),
+        ("bus busy", Kind::Percent(0)),
+    ];
+    let mut table = Table::new("logs", "Logs of drivers, replayed on DART.", &columns);
+    for one in all {
+        let counts = &one.result.counts;
+        // Bits in a microsecond are Mb/s.
+        let mbps = |bytes: u64| Value::Real(8e6 * bytes as f64 / one.result.time as f64);
+        table.row(vec![
+            one.name.as_str().into(),
+            count(one.bits.into()),
+            Value::Real(one.result.time as f64 * 1e-9),
+            counts.packets_sent.into(),
+            counts.packets_received.into(),
+            mbps(counts.bytes_sent),
+            mbps(counts.bytes_received),
+            counts.commands.into(),
+            counts.command_errors.into(),
+            counts.interrupts.into(),
+            counts.csr_reads.into(),
+            counts.csr_writes.into(),
+            Value::Real(100.0 * one.result.bus.busy_cycles as f64 / one.bus_cycles),
+        ]);
+    }
+    table.notes.push("The times are the model's: a log has the order in which the driver did things, and delays that it names.".into());
     table
 }
 

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 
 use analysis::models::ExecutionPart;
 use analysis::sharing::{self, SharingAnalysis};
-use report::Page;
 use table::Table;
 use trace::Trace;
 use trace::interleave::Assignment;
@@ -26,6 +25,7 @@ use super::database::StudyProgress;
 use super::error::Error;
 use super::recorded_server::{ServerRecording, trace_folder};
 use super::server::ServerBuilds;
+use crate::StudyReport;
 use crate::provenance::provenance_of;
 use workloads::build::{BuildFolders, build};
 use workloads::toolchain::BYTE_WORD;
@@ -251,15 +251,20 @@ impl BenchmarkResult {
 }
 
 impl NumaStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.summary(), tables: self.tables(), page: page::page(self)? })
+    }
+
     /// The answer, for the terminal.
-    pub fn summary(&self) -> Vec<Table> {
+    fn summary(&self) -> Vec<Table> {
         let mut tables = vec![tables::steps(&self.benchmarks)];
         tables.extend(self.benchmarks.iter().map(tables::changes));
         tables
     }
 
     /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
+    fn tables(&self) -> Vec<Table> {
         let mut tables = self.summary();
         tables.extend([
             tables::machines(&self.machines, self.benchmarks[0].benchmark),
@@ -273,10 +278,5 @@ impl NumaStudy {
             tables.push(result.partners.clone());
         }
         tables
-    }
-
-    /// The report as a page.
-    pub fn page(&self) -> Result<Page, report::Error> {
-        page::page(self)
     }
 }

@@ -209,7 +209,7 @@ pub(super) fn steps(results: &[BenchmarkResult]) -> Table {
         ("change", Kind::Change(1)),
         ("plus or minus", Kind::Real(1)),
         ("since the step before", Kind::Change(1)),
-        ("plus or minus", Kind::Real(1)),
+        ("plus or minus, of that", Kind::Real(1)),
         ("recordings", Kind::Count),
     ];
     let mut table = Table::new("steps", "The scaling steps of 1998, and here", &columns);

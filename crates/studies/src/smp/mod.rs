@@ -22,6 +22,7 @@ pub use self::settings::SmpStudySettings;
 use super::database::StudyProgress;
 use super::environment::check_library;
 use super::error::Error;
+use crate::StudyReport;
 
 /// Everything that was found.
 pub struct SmpStudy {
@@ -51,8 +52,13 @@ pub fn smp(
 }
 
 impl SmpStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.summary(), tables: self.tables(), page: page::page(self)? })
+    }
+
     /// The answer, for the terminal.
-    pub fn summary(&self) -> Vec<Table> {
+    fn summary(&self) -> Vec<Table> {
         let mut tables = vec![self.pentium_pro.cpi_table(), self.pentium_pro.throughput()];
         tables.push(self.alphaserver.allocation());
         tables.extend(self.findings());
@@ -60,7 +66,7 @@ impl SmpStudy {
     }
 
     /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
+    fn tables(&self) -> Vec<Table> {
         let mut tables = self.pentium_pro.tables();
         tables.extend(self.alphaserver.tables());
         tables.extend(self.findings());
@@ -70,10 +76,5 @@ impl SmpStudy {
     /// What the studies found, beside what was found here.
     fn findings(&self) -> Vec<Table> {
         vec![findings::pentium_pro(&self.pentium_pro), findings::alphaserver(&self.alphaserver)]
-    }
-
-    /// The report as a page.
-    pub fn page(&self) -> Result<report::Page, report::Error> {
-        page::page(self)
     }
 }

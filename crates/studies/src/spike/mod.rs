@@ -19,6 +19,7 @@ use table::Table;
 
 use super::database::lock;
 use super::environment::check_library;
+use crate::StudyReport;
 pub use error::SpikeStudyError;
 pub use inputs::{Content, GeneratedInput};
 use measure::{FEEDBACK, FIGURE_10, HOT_COLD, LAYOUTS, MACHINES, StudyFolder, Trained, VARIANTS};
@@ -54,19 +55,19 @@ pub enum SpikeStudyProgress {
 }
 
 impl SpikeStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.summary(), tables: self.tables(), page: page::page(self)? })
+    }
+
     /// The answer, for the terminal.
-    pub fn summary(&self) -> Vec<Table> {
+    fn summary(&self) -> Vec<Table> {
         vec![tables::programs(self), tables::changes(self), tables::feedback(self)]
     }
 
     /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
+    fn tables(&self) -> Vec<Table> {
         tables::all(self).into_iter().chain(figures::all(self)).chain([paper::table(self)]).collect()
-    }
-
-    /// The report as a page.
-    pub fn page(&self) -> Result<report::Page, report::Error> {
-        page::page(self)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The programs of the study, as a table: to add one is to add an entry.
 
 use super::inputs::{Content, GeneratedInput};
+use workloads::toolchain::USUAL;
 use workloads::workload::{
     BuildTarget, POSTGRESQL as POSTGRESQL_WORKLOAD, Recipe, SQLITE_SOURCES, Script, Source, Workload,
 };
@@ -58,6 +59,7 @@ const fn script(
         program,
         unit: "main",
         gauges: &[],
+        toolchains: USUAL,
     }
 }
 
@@ -95,6 +97,7 @@ const SQLITE: StudyProgram = StudyProgram {
         program: "tpcb",
         unit: "tpcb_transaction",
         gauges: &[],
+        toolchains: USUAL,
     },
     kind: "database",
     prepare: Some("\"$NATIVE/tpcb\" load \"$PREPARED\" --branches 1 --accounts-per-branch 10000"),

@@ -24,6 +24,7 @@ use workloads::workload::Workload;
 
 use super::environment::{check_library, repeatable};
 use super::error::NoLibrary;
+use crate::StudyReport;
 
 /// What to study, and where.
 #[derive(Clone, Debug)]
@@ -254,8 +255,13 @@ impl Seen {
 }
 
 impl StridesStudy {
+    /// Its tables, all of which are for the terminal, and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: self.tables(), tables: self.tables(), page: page::page(self)? })
+    }
+
     /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
+    fn tables(&self) -> Vec<Table> {
         [self.shares()].into_iter().chain(self.misses()).collect()
     }
 
@@ -313,10 +319,5 @@ impl StridesStudy {
         }
         table.notes.push("The paper's figures are a 26th of its figures for 26 calls.".into());
         Some(table)
-    }
-
-    /// The report as a page.
-    pub fn page(&self) -> Result<report::Page, report::Error> {
-        page::page(self)
     }
 }

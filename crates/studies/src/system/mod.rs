@@ -14,16 +14,14 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::StudyProgress;
+use crate::{StudyProgress, StudyReport};
 use engine::{Plan, UnitPlan};
 use session::scratch::temporary_folder;
 use workloads::build::{Build, BuildFolders, BuildProgress, build};
 use workloads::toolchain::{BYTE_WORD, NATIVE, ORIGINAL, Toolchain};
 
 pub use measure::{CACHES, CountedScopes, KINDS, Scope, ScopeCounts};
-pub use page::page;
 pub use programs::{RecordedUnits, SystemProgram, names, programs};
-pub use tables::{summary, tables};
 
 use system::job::SharedFile;
 use system::kernel::{self, GuestKernel, KernelConfiguration};
@@ -126,6 +124,13 @@ pub struct SystemStudy {
     pub builds: Vec<BuildsResult>,
     /// How the results were made.
     pub provenance: Vec<(String, String)>,
+}
+
+impl SystemStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: tables::summary(self), tables: tables::all(self), page: page::page(self)? })
+    }
 }
 
 /// Builds, runs, records and counts. A program that fails is left out, and named among how the results were made.

@@ -1,6 +1,7 @@
 //! The programs of the study, as a table.
 
 use crate::spike::{self, Content, GeneratedInput, StudyProgram};
+use workloads::toolchain::USUAL;
 use workloads::workload::{BuildTarget, Recipe, Script, Source, Workload};
 
 /// A program of the study.
@@ -62,6 +63,7 @@ const LAME_DECODER: Workload = Workload {
     program: "frontend/lame",
     unit: "main",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 const KERNELS: Workload = Workload {
@@ -78,6 +80,7 @@ const KERNELS: Workload = Workload {
     program: "kernels",
     unit: "main",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 const SHELL: Workload = Workload {
@@ -102,6 +105,7 @@ const SHELL: Workload = Workload {
     program: "mksh",
     unit: "main",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 /// A session at the shell, and the text that it works on.

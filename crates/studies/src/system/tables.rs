@@ -17,7 +17,7 @@ pub fn summary(study: &SystemStudy) -> Vec<Table> {
 }
 
 /// Every table.
-pub fn tables(study: &SystemStudy) -> Vec<Table> {
+pub fn all(study: &SystemStudy) -> Vec<Table> {
     let all = [
         instructions(study),
         block_sizes(study),
@@ -218,7 +218,7 @@ pub(super) fn byte_word(study: &SystemStudy) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::{SystemProgramResult, page, programs};
+    use crate::system::{SystemProgramResult, programs};
 
     fn counted(kernel: u64, units: u64) -> CountedScopes {
         let scope = |instructions: u64| ScopeCounts {
@@ -282,12 +282,12 @@ mod tests {
     fn a_page_has_every_program() {
         let study = study();
         let mut html = Vec::new();
-        page(&study).unwrap().write(&mut html).unwrap();
+        study.report().unwrap().page.write(&mut html).unwrap();
         let html = String::from_utf8(html).unwrap();
         assert!(html.contains("The operating system executes 60 % of the instructions"));
         assert!(study.programs.iter().all(|result| html.contains(result.program.name)));
         // Without programs that are built both ways there is no such table.
         let none = SystemStudy { builds: Vec::new(), ..study };
-        assert!(tables(&none).iter().all(|table| table.name != "byte-word"));
+        assert!(all(&none).iter().all(|table| table.name != "byte-word"));
     }
 }

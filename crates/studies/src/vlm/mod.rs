@@ -7,12 +7,12 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-use table::Table;
 pub use vlm::Size;
 use vlm::memory;
 pub use vlm::study::Backing;
 use vlm::study::{Settings, StudyRow, is_interrupted, study_memory};
 
+use crate::StudyReport;
 use postgresql::PostgresqlRow;
 pub use postgresql::PostgresqlSettings;
 
@@ -167,19 +167,9 @@ impl VlmStudy {
         &self.unmeasured
     }
 
-    /// The answer, for the terminal.
-    pub fn summary(&self) -> Vec<Table> {
-        tables::summary(self)
-    }
-
-    /// Every table.
-    pub fn tables(&self) -> Vec<Table> {
-        tables::all(self)
-    }
-
-    /// The report as a page.
-    pub fn page(&self) -> Result<report::Page, report::Error> {
-        page::page(self)
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, report::Error> {
+        Ok(StudyReport { summary: tables::summary(self), tables: tables::all(self), page: page::page(self)? })
     }
 }
 

@@ -12,6 +12,7 @@ use pathlength_studies::spike::{
 use spike::hot_cold::HotColdCategory;
 use spike::statistics::{self, ProcedureStatistics};
 use workloads::build::BuildFolders;
+use workloads::toolchain::USUAL;
 use workloads::workload::{BuildTarget, Recipe, Source, Workload};
 
 const SOURCE: Source = Source::Embedded { name: "small.c", text: include_str!("small.c") };
@@ -28,6 +29,7 @@ const SMALL: StudyProgram = StudyProgram {
         program: "small",
         unit: "main",
         gauges: &[],
+        toolchains: USUAL,
     },
     kind: "test",
     prepare: Some("sort \"$INPUTS/test.txt\" >\"$PREPARED\""),
@@ -139,11 +141,12 @@ fn from_sources_to_the_page() {
     assert_eq!(outcome.category, HotColdCategory::Optimized);
     assert!(outcome.hot_size < outcome.size && outcome.reduction.adjustments >= 2 * calls * 99 / 100);
 
-    for table in study.tables() {
+    let report = study.report().unwrap();
+    for table in report.tables {
         assert!(!table.rows.is_empty(), "{}", table.name);
     }
     let mut page = Vec::new();
-    study.page().unwrap().write(&mut page).unwrap();
+    report.page.write(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     for figure in ["1", "3", "4", "5", "6", "10", "11", "15", "16", "17", "18", "19", "20"] {
         let is_there = [format!("Figure {figure})"), format!("Figures 2 and {figure})")];
@@ -176,7 +179,7 @@ fn the_compiler_has_learnt(one: &SpikeProgramResult) {
 #[test]
 fn shares_of_a_figure_are_complete() {
     let study = study(small("small-figures", &[SOURCE], &[TARGET]), folders()).unwrap();
-    let tables = study.tables();
+    let tables = study.report().unwrap().tables;
     let real = |value: &table::Value| match value {
         table::Value::Real(value) => *value,
         other => panic!("{other:?} is no share"),

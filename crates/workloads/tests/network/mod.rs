@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use testing::sample;
 
+mod preload;
+
 /// The folder of the sources.
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/network")
@@ -139,7 +141,6 @@ fn data_stay_in_the_adapters_memory() {
 }
 
 #[test]
-#[ignore = "three of fifteen runs stall: docs/design/network-stack.md, \"Limits\""]
 fn data_survive_faults_behind_the_adapter() {
     let bytes = sample(1_500_000, 200_000_000);
     let faults = "loss=10000 reorder=5000 duplicate=5000 corrupt=5000";

@@ -54,6 +54,12 @@ impl Agenda {
         Agenda([NEVER; ACTORS.len()])
     }
 
+    /// Forgets the events of the adapter; those of its host and of the bus stay.
+    pub(in crate::hardware) fn clear_adapter(&mut self) {
+        let of_adapter = ACTORS.into_iter().filter(|actor| !matches!(actor, Actor::Host | Actor::Bus));
+        of_adapter.for_each(|actor| self.set(actor, NEVER));
+    }
+
     pub(in crate::hardware) fn set(&mut self, actor: Actor, time: Picoseconds) {
         self.0[actor as usize] = time;
     }

@@ -284,7 +284,7 @@ impl Summary<'_> {
             let block = &self.dictionary.trace.blocks()[id as usize];
             let address = block.address_of(index as usize);
             let name = names.name(block.image, address);
-            let text = block.instruction_set.disassemble(block.words[index as usize], address);
+            let text = block.disassemble(block.words[index as usize], address);
             table.row(vec![
                 name.function.clone().into(),
                 name.image.clone().into(),

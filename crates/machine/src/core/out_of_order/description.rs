@@ -144,7 +144,7 @@ pub struct ExecutionClass {
 
 /// A unit that is not pipelined.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "{ unit = NAME, cycles = NUMBER }")]
 pub struct OccupiedUnit {
     /// Its name.
     pub unit: String,

@@ -80,7 +80,7 @@ pub struct ClassRules {
 
 /// A unit that is occupied for a while.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "{ unit = NAME, cycles = NUMBER }")]
 pub struct Occupies {
     /// Its name.
     pub unit: String,

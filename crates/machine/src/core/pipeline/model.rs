@@ -20,7 +20,7 @@ use crate::core::out_of_order::{NonOverlapped, OutOfOrderCore, OutOfOrderCounts}
 use crate::core::predictor::{Predictions, PredictorState};
 use crate::observe::sample_parts::SampleOwner;
 use crate::observe::sampling::{SamplingPlan, WindowSampler, WindowSums};
-use crate::{Cache, Machine, MergeableModel, Model};
+use crate::{Cache, Machine, MergeableModel, Model, ModelNeeds};
 
 /// Why a machine has no timing model.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -244,8 +244,8 @@ impl<M: MemorySystem + 'static> Model for TimingModel<M> {
         Ok(true)
     }
 
-    fn wants_pipelines(&self) -> bool {
-        true
+    fn needs(&self) -> ModelNeeds {
+        ModelNeeds { pipelines: true, ..ModelNeeds::default() }
     }
 }
 

@@ -6,7 +6,10 @@ mod tally;
 use events::{Block, Consumer, HitFilter, Thread, UnfilteredAccess};
 
 use crate::memory::block_template::{BlockTemplate, BlockTemplates};
-use crate::{CacheCounts, Hierarchy, Machine, MergeableModel, MissClass, Model, Request, WritePolicy};
+use crate::memory::hierarchy::TrafficEvent;
+use crate::{
+    CacheCounts, Hierarchy, LineTraffic, Machine, MergeableModel, MissClass, Model, Request, WritePolicy,
+};
 use simulation::CacheSimulation;
 use tally::MissTally;
 pub use tally::UnitMisses;
@@ -47,6 +50,8 @@ pub struct Structure {
     pub misses: u64,
     /// The misses by [`MissClass`].
     pub classes: [u64; MissClass::COUNT],
+    /// Lines that a cache of data moved from and to the next level, by [`LineTraffic`].
+    pub traffic: Option<[u64; LineTraffic::COUNT]>,
     /// Further counts of a cache; TLBs have none.
     pub counts: Option<CacheCounts>,
 }
@@ -106,7 +111,9 @@ impl Caches {
                 name: name.clone(),
                 accesses,
                 misses: self.tally.misses[index],
-                classes: MissClass::ALL.map(|class| self.tally.sites[index][class as usize].iter().sum()),
+                classes: MissClass::ALL
+                    .map(|class| self.tally.sites[index][class as usize].iter().flatten().sum()),
+                traffic: cache.filter(|_| self.data_caches().contains(&index)).map(CacheCounts::traffic),
                 counts: cache.cloned(),
             });
         }
@@ -139,15 +146,45 @@ impl Caches {
 
     /// Misses of a class in a structure, at each instruction of a block.
     pub fn misses_of(&self, structure: usize, class: MissClass, block: u32) -> impl Iterator<Item = u64> {
-        let sites = self.templates.get(block).map_or(0..0, BlockTemplate::sites);
-        let misses = &self.tally.sites[structure][class as usize];
-        sites.map(|site| misses.get(site).copied().unwrap_or(0))
+        let by_request = &self.tally.sites[structure][class as usize];
+        self.sites(block).map(|site| by_request.iter().map(|misses| at(misses, site)).sum::<u64>())
+    }
+
+    fn sites(&self, block: u32) -> std::ops::Range<usize> {
+        self.templates.get(block).map_or(0..0, BlockTemplate::sites)
+    }
+
+    /// The caches of data, which have [`LineTraffic`], as indices of [`Caches::structures`].
+    pub fn data_caches(&self) -> &[usize] {
+        self.hierarchy.caches_of(Request::Load)
+    }
+
+    /// Lines that a cache moved while each instruction of a block was executed. Where stores wait in a write buffer, that is the
+    /// store which makes an earlier one leave it.
+    pub fn traffic_of(&self, cache: usize, traffic: LineTraffic, block: u32) -> impl Iterator<Item = u64> {
+        let event = move |event, site| self.hierarchy.site_events(cache, event, site);
+        let misses = move |request: Request, site| -> u64 {
+            self.tally.sites[cache].iter().map(|by_request| at(&by_request[request as usize], site)).sum()
+        };
+        self.sites(block).map(move |site| match traffic {
+            LineTraffic::LoadFill => misses(Request::Load, site) - event(TrafficEvent::UnfilledLoad, site),
+            LineTraffic::StoreFill => {
+                misses(Request::Store, site) - event(TrafficEvent::UnfilledStore, site)
+                    + event(TrafficEvent::WriteFill, site)
+            }
+            LineTraffic::WriteBack => event(TrafficEvent::WriteBack, site),
+        })
     }
 
     /// The units of work that ended, in the order of their ends, each with the counts of its own thread.
     pub fn units(&self) -> &[UnitMisses] {
         &self.tally.units
     }
+}
+
+/// A number of a list in which those after the last are 0.
+fn at(numbers: &[u64], index: usize) -> u64 {
+    numbers.get(index).copied().unwrap_or(0)
 }
 
 impl Consumer for Caches {
@@ -160,7 +197,7 @@ impl Consumer for Caches {
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         if self.tally.is_other(thread.number) {
             self.drain();
-            self.tally.enter(thread.number);
+            self.tally.enter(thread.number, &self.hierarchy);
         }
         self.hierarchy.set_process(thread.process);
         self.hierarchy.adopt_time(0);
@@ -209,7 +246,7 @@ impl MergeableModel for Caches {
 
     fn totals(&self) -> Vec<u64> {
         let misses = self.tally.misses.iter().copied();
-        std::iter::once(self.tally.instructions).chain(misses).collect()
+        std::iter::once(self.tally.instructions).chain(misses).chain(self.hierarchy.traffic()).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use events::record::Event;
 use super::MissTally;
 use crate::memory::block_template::{BlockTemplate, BlockTemplates, TemplateAccess};
 use crate::memory::hierarchy::AddressMap;
-use crate::{Hierarchy, Request};
+use crate::{Hierarchy, Request, WritePolicy};
 
 /// The parts of [`Caches`](super::Caches) that records change.
 pub struct CacheSimulation<'a> {
@@ -33,7 +33,7 @@ impl CacheSimulation<'_> {
                 Event::Mark(mark) => {
                     self.drain();
                     self.tally.executed(take(&mut instructions), take(&mut accesses));
-                    self.tally.mark(mark);
+                    self.tally.mark(mark, self.hierarchy);
                     continue;
                 }
                 Event::Access(_) => break,
@@ -87,16 +87,17 @@ impl CacheSimulation<'_> {
     #[inline(never)]
     fn drain_deferred(&mut self) {
         let (hierarchy, sites) = (&mut *self.hierarchy, self.templates.sites());
-        let l1_caches = [Request::Fetch, Request::Load].map(|request| hierarchy.caches_of(request)[0]);
-        let mut counts = l1_caches.map(|cache| self.tally.lend(cache, sites));
+        let requests = [Request::Fetch, Request::Load, Request::Store];
+        let l1_caches = requests.map(|request| (hierarchy.caches_of(request)[0], request));
+        let mut counts = l1_caches.map(|(cache, request)| self.tally.lend(cache, request, sites));
         let misses = hierarchy.drain(
             counts.each_mut().map(|counts| &mut counts[..]),
             |hierarchy, request, site, served| {
                 self.tally.count_misses_from(1, hierarchy, request, site, sites, served);
             },
         );
-        for ((cache, counts), misses) in l1_caches.into_iter().zip(counts).zip(misses) {
-            self.tally.take_back(cache, counts, misses);
+        for (((cache, request), counts), misses) in l1_caches.into_iter().zip(counts).zip(misses) {
+            self.tally.take_back(cache, request, counts, misses);
         }
     }
 
@@ -180,6 +181,7 @@ impl CacheSimulation<'_> {
     fn miss_now(&mut self, request: Request, site: u32, address: u64, now: u64) -> u64 {
         self.hierarchy.set_now(now);
         self.drain();
+        self.hierarchy.set_site(site);
         let served = match request {
             Request::Fetch => self.hierarchy.fetch_slow(address),
             _ => self.hierarchy.data_slow(address, request == Request::Store),
@@ -200,6 +202,7 @@ impl CacheSimulation<'_> {
     ) -> u64 {
         for (&access, &address) in accesses.iter().zip(addresses) {
             now += 1;
+            self.store_through::<STORES>(first_site, access);
             if !self.hierarchy.data_fast(STORES, address_map, address, access.is_store(), now) {
                 now = self.data_miss(first_site, access, address, now);
             }
@@ -209,6 +212,14 @@ impl CacheSimulation<'_> {
             }
         }
         now
+    }
+
+    /// Stores that the hit filter serves reach the next level where L1 writes them through: it has to know their site.
+    #[inline(always)]
+    fn store_through<const STORES: u8>(&mut self, first_site: u32, access: TemplateAccess) {
+        if STORES == WritePolicy::Through as u8 && access.is_store() {
+            self.hierarchy.set_site(first_site + access.position());
+        }
     }
 
     /// An access to data that the hit filter does not serve.
@@ -231,6 +242,7 @@ impl CacheSimulation<'_> {
         now: u64,
     ) -> u64 {
         let now = now + 1;
+        self.store_through::<STORES>(first_site, access);
         let is_hit = self.hierarchy.data_fast(STORES, address_map, last, access.is_store(), now);
         if is_hit { now } else { self.data_miss(first_site, access, last, now) }
     }

@@ -16,14 +16,17 @@ pub struct MissTally {
     pub accesses: u64,
     /// Misses of each structure.
     pub misses: Vec<u64>,
-    /// For each structure and [`MissClass`], misses by site.
-    pub sites: Vec<[Vec<u64>; MissClass::COUNT]>,
+    /// For each structure, [`MissClass`] and kind of request, misses by site.
+    pub sites: Vec<[SiteMisses; MissClass::COUNT]>,
     /// The units of work that ended.
     pub units: Vec<UnitMisses>,
     /// The share of each thread.
     threads: PerThread<TallySums>,
     caches: usize,
 }
+
+/// Misses by the kind of the processor's request, and by site.
+pub type SiteMisses = [Vec<u64>; Request::OF_PROCESSOR];
 
 /// The counts of a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +41,9 @@ pub struct UnitMisses {
     pub accesses: u64,
     /// Misses of each structure, in the order of [`Caches::structures`].
     pub misses: Vec<u64>,
+    /// Lines that each of [`Caches::data_caches`](super::Caches::data_caches) moved, by [`LineTraffic`](crate::LineTraffic), one
+    /// cache after another.
+    pub traffic: Vec<u64>,
 }
 
 /// The sums that are divided among threads.
@@ -47,6 +53,8 @@ struct TallySums {
     accesses: u64,
     /// Misses of each structure; empty if all are 0.
     misses: Vec<u64>,
+    /// Lines that each cache moved; empty if all are 0.
+    traffic: Vec<u64>,
 }
 
 impl Sums for TallySums {
@@ -54,6 +62,7 @@ impl Sums for TallySums {
         self.instructions += other.instructions;
         self.accesses += other.accesses;
         add_to(&mut self.misses, &other.misses);
+        add_to(&mut self.traffic, &other.traffic);
     }
 
     fn since(&self, earlier: &TallySums) -> TallySums {
@@ -61,6 +70,7 @@ impl Sums for TallySums {
         since.instructions -= earlier.instructions;
         since.accesses -= earlier.accesses;
         since.misses.iter_mut().zip(&earlier.misses).for_each(|(misses, before)| *misses -= before);
+        since.traffic.iter_mut().zip(&earlier.traffic).for_each(|(lines, before)| *lines -= before);
         since
     }
 }
@@ -98,7 +108,9 @@ impl MissTally {
         self.accesses += ended.accesses;
         add_to(&mut self.misses, &ended.misses);
         for (own, ended) in self.sites.iter_mut().zip(&ended.sites) {
-            own.iter_mut().zip(ended).for_each(|(own, ended)| add_to(own, ended));
+            for (own, ended) in own.iter_mut().flatten().zip(ended.iter().flatten()) {
+                add_to(own, ended);
+            }
         }
         self.units.extend(ended.units);
     }
@@ -110,13 +122,18 @@ impl MissTally {
     }
 
     /// Switches to a thread, after all earlier records are counted.
-    pub fn enter(&mut self, thread: u32) {
-        let sums = self.sums();
+    pub fn enter(&mut self, thread: u32, hierarchy: &Hierarchy) {
+        let sums = self.sums(hierarchy);
         self.threads.enter(thread, sums);
     }
 
-    fn sums(&self) -> TallySums {
-        TallySums { instructions: self.instructions, accesses: self.accesses, misses: self.misses.clone() }
+    fn sums(&self, hierarchy: &Hierarchy) -> TallySums {
+        TallySums {
+            instructions: self.instructions,
+            accesses: self.accesses,
+            misses: self.misses.clone(),
+            traffic: hierarchy.traffic(),
+        }
     }
 
     /// Counts instructions, and loads and stores.
@@ -140,7 +157,7 @@ impl MissTally {
             (0, 0) => {}
             (1, 0) => {
                 let l1 = hierarchy.caches_of(request)[0];
-                self.count(l1, hierarchy.cache_class(0), site, sites);
+                self.count(l1, hierarchy.cache_class(0), request, site, sites);
             }
             _ => self.count_misses_from(0, hierarchy, request, site, sites, served),
         }
@@ -159,31 +176,31 @@ impl MissTally {
     ) {
         let missed = &hierarchy.caches_of(request)[..served.cache_misses as usize];
         for (depth, &structure) in missed.iter().enumerate().skip(first_depth) {
-            self.count(structure, hierarchy.cache_class(depth), site, sites);
+            self.count(structure, hierarchy.cache_class(depth), request, site, sites);
         }
         let untranslated = &hierarchy.buffers_of(request)[..served.tlb_misses as usize];
         for (depth, &buffer) in untranslated.iter().enumerate() {
-            self.count(self.caches + buffer, hierarchy.buffer_class(depth), site, sites);
+            self.count(self.caches + buffer, hierarchy.buffer_class(depth), request, site, sites);
         }
     }
 
-    /// Lends the unclassified misses of a structure, by site, with room for all sites.
-    pub fn lend(&mut self, structure: usize, sites: usize) -> Vec<u64> {
-        let mut counts = take(&mut self.sites[structure][MissClass::Unknown as usize]);
+    /// Lends the unclassified misses of a structure by a kind of request, by site, with room for all sites.
+    pub fn lend(&mut self, structure: usize, request: Request, sites: usize) -> Vec<u64> {
+        let mut counts = take(&mut self.sites[structure][MissClass::Unknown as usize][request as usize]);
         counts.resize(sites, 0);
         counts
     }
 
     /// Takes the lent counts back, to which `misses` were added.
-    pub fn take_back(&mut self, structure: usize, counts: Vec<u64>, misses: u64) {
+    pub fn take_back(&mut self, structure: usize, request: Request, counts: Vec<u64>, misses: u64) {
         self.misses[structure] += misses;
-        self.sites[structure][MissClass::Unknown as usize] = counts;
+        self.sites[structure][MissClass::Unknown as usize][request as usize] = counts;
     }
 
     #[inline(always)]
-    fn count(&mut self, structure: usize, class: MissClass, site: u32, sites: usize) {
+    fn count(&mut self, structure: usize, class: MissClass, request: Request, site: u32, sites: usize) {
         self.misses[structure] += 1;
-        let misses = &mut self.sites[structure][class as usize];
+        let misses = &mut self.sites[structure][class as usize][request as usize];
         if misses.len() <= site as usize {
             misses.resize(sites, 0);
         }
@@ -191,23 +208,24 @@ impl MissTally {
     }
 
     /// Begins or ends a unit of work.
-    pub fn mark(&mut self, mark: Mark) {
+    pub fn mark(&mut self, mark: Mark, hierarchy: &Hierarchy) {
         match mark {
             Mark::UnitBegins(number) => {
-                let sums = self.sums();
+                let sums = self.sums(hierarchy);
                 self.threads.begin_unit(number, &sums);
             }
             Mark::UnitEnds(number) | Mark::UnitLeft(number) => {
-                let ended = self.threads.end_unit(number, &self.sums());
-                self.units.extend(ended.map(|TallySums { instructions, accesses, misses }| UnitMisses {
+                let ended = self.threads.end_unit(number, &self.sums(hierarchy));
+                self.units.extend(ended.map(|sums| UnitMisses {
                     number,
                     thread: self.threads.current(),
-                    instructions,
-                    accesses,
-                    misses,
+                    instructions: sums.instructions,
+                    accesses: sums.accesses,
+                    misses: sums.misses,
+                    traffic: sums.traffic,
                 }));
             }
-            Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.sums())),
+            Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.sums(hierarchy))),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{BusEvent, BusOperation, CoherenceState, CoherentMemory, line_numbers::processors};
+use super::{BusEvent, BusOperation, CoherenceState, CoherentMemory, DeviceEvent, line_numbers::processors};
 
 /// Follows the value of each line through caches and memory: the number of the store that made it. Each access must find the
 /// last one (the data-value invariant), and a store must leave no other copy (single writer or multiple readers).
@@ -114,6 +114,46 @@ impl CoherenceCheck {
             .error
             .take()
             .or_else(|| error.map(|error| format!("access {number} to {address:#x}: {error}")));
+    }
+
+    /// A device has read from a line, or written to it.
+    pub fn device_accessed(
+        &mut self,
+        memory: &mut CoherentMemory,
+        (address, is_write): (u64, bool),
+        event: &DeviceEvent,
+    ) {
+        self.accesses += 1;
+        let number = self.accesses;
+        let line = self.lines.entry(address / memory.line_size()).or_default();
+        if is_write {
+            line.latest += 1;
+            line.copies = event.placed.map(|processor| (processor, line.latest)).into_iter().collect();
+            line.dirty = event.placed;
+            if event.placed.is_none() {
+                line.memory = line.latest;
+            }
+            return;
+        }
+        let found = match event.supplier {
+            Some(supplier) => line.value_of(supplier),
+            None => {
+                line.write_back(memory, (u8::MAX, address), 0);
+                Some(line.memory)
+            }
+        };
+        if let Some(supplier) = event.supplier
+            && memory.state(supplier, address) != CoherenceState::Owned
+        {
+            (line.memory, line.dirty) = (found.unwrap_or_default(), None);
+        }
+        if found != Some(line.latest) {
+            let latest = line.latest;
+            let error = format!(
+                "access {number} to {address:#x}: a device does not read the value of store {latest}"
+            );
+            self.error.get_or_insert(error);
+        }
     }
 
     /// The number of accesses that were checked.

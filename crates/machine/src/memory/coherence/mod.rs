@@ -7,6 +7,7 @@ mod check;
 mod classification;
 mod counts;
 mod data_tlbs;
+mod devices;
 mod line_numbers;
 mod line_record;
 mod nodes;
@@ -21,6 +22,7 @@ pub use counts::{
     TransitionCause,
 };
 pub use data_tlbs::DataTlbs;
+pub use devices::{DeviceCounts, DeviceEvent};
 pub use nodes::{Directory, Exchange, InterconnectOperation, NodeCounts, NodeMemory};
 pub use protocol::Protocol;
 pub use state::CoherenceState;
@@ -45,6 +47,8 @@ pub struct BusEvent {
     pub invalidated: u64,
     /// Those of them whose copies had been fetched by misses of [`SharingClass::False`].
     pub needless: u64,
+    /// Dirty lines that were evicted for it and written to memory.
+    pub write_backs: u8,
     /// Its operations on the interconnect between nodes.
     pub exchange: Exchange,
 }
@@ -53,7 +57,16 @@ impl BusEvent {
     /// An operation on a line, by its number, that needs no other cache and no other node.
     fn new(operation: BusOperation, line: u32) -> BusEvent {
         let exchange = Exchange::default();
-        BusEvent { operation, class: None, line, supplier: None, invalidated: 0, needless: 0, exchange }
+        BusEvent {
+            operation,
+            class: None,
+            line,
+            supplier: None,
+            invalidated: 0,
+            needless: 0,
+            write_backs: 0,
+            exchange,
+        }
     }
 
     /// Whether it is a sharing miss that is not decided yet: give it a token ([`CoherentMemory::set_token`]).
@@ -87,6 +100,8 @@ pub struct CoherentMemory {
     /// The nodes that the processors are divided into.
     nodes: Option<NodeMemory>,
     counts: BusCounts,
+    direct_cache_access: bool,
+    device_counts: DeviceCounts,
     decisions: Vec<Decision>,
 }
 
@@ -119,6 +134,8 @@ impl CoherentMemory {
             shared: SharedBytes::new(processors),
             nodes: coherence.nodes.as_ref().map(|nodes| NodeMemory::new(nodes, processors)),
             counts: BusCounts::default(),
+            direct_cache_access: coherence.direct_cache_access,
+            device_counts: DeviceCounts::default(),
             decisions: Vec::new(),
         }
     }
@@ -146,6 +163,7 @@ impl CoherentMemory {
     /// Resets the counts; the caches keep their contents. Misses that are not decided yet are not counted when they are.
     pub fn reset_counts(&mut self) {
         self.counts = BusCounts::default();
+        self.device_counts = DeviceCounts::default();
         self.nodes.iter_mut().for_each(NodeMemory::reset_counts);
         self.decisions.clear();
         for record in &self.records {
@@ -193,6 +211,7 @@ impl CoherentMemory {
         let number = self.number(line);
         let used = bytes(address, size, self.line_shift, self.grain_shift);
         let before = self.records[number as usize].state_of(processor);
+        let write_backs = self.counts.write_backs;
         let CacheAccess { is_first_hit, evicted } = self.caches[usize::from(processor)].access(address);
         if let Some(evicted) = evicted {
             self.evict(processor, evicted);
@@ -219,7 +238,10 @@ impl CoherentMemory {
         let may_change_nodes = event.is_some() || is_store && before == CoherenceState::Exclusive;
         if may_change_nodes {
             let exchange = self.obtain(processor, line, number, is_store);
-            event.iter_mut().for_each(|event| event.exchange = exchange);
+            if let Some(event) = &mut event {
+                event.exchange = exchange;
+                event.write_backs = (self.counts.write_backs - write_backs) as u8;
+            }
         }
         self.use_bytes(processor, number, used);
         let record = &mut self.records[number as usize];
@@ -243,6 +265,7 @@ impl CoherentMemory {
     /// line. Its copy is Shared, never Exclusive: instructions are not stored to. Returns what it needed the bus for:
     /// nothing without a [`Coherence::instruction_cache`].
     pub fn fetch(&mut self, processor: u8, address: u64, size: u8) -> Option<BusEvent> {
+        let write_backs = self.counts.write_backs;
         let CacheAccess { is_first_hit, evicted } = self.caches[usize::from(processor)].fetch(address);
         if is_first_hit {
             return None;
@@ -259,6 +282,7 @@ impl CoherentMemory {
         let mut event = is_miss.then(|| self.read(processor, line, number, used, CoherenceState::Shared));
         if let Some(event) = &mut event {
             event.exchange = self.obtain(processor, line, number, false);
+            event.write_backs = (self.counts.write_backs - write_backs) as u8;
         }
         self.use_bytes(processor, number, used);
         if is_miss {
@@ -311,26 +335,37 @@ impl CoherentMemory {
 
     /// Another processor than the owner reads a line. Returns the owner if it supplies the line, as its copy is dirty.
     fn take_from_owner(&mut self, line: u64, number: u32, invalidates: bool) -> Option<u8> {
+        let supplier = match invalidates {
+            false => self.snoop_owner(line, number),
+            true => {
+                self.publish(number);
+                let record = &self.records[number as usize];
+                record.owner.filter(|_| record.state.is_dirty())
+            }
+        };
+        self.counts.transfers += u64::from(supplier.is_some());
+        supplier
+    }
+
+    /// A line is read on the bus. Its owner keeps a copy, in another state. Returns the owner if it supplies the line.
+    fn snoop_owner(&mut self, line: u64, number: u32) -> Option<u8> {
         self.publish(number);
         let record = &mut self.records[number as usize];
         let owner = record.owner?;
         let before = record.state;
-        if !invalidates {
-            let after = match before.is_dirty() {
-                true => self.protocol.dirty_after_read(),
-                false => CoherenceState::Shared,
-            };
-            record.state = after;
-            if after == CoherenceState::Shared {
-                record.owner = None;
-                self.counts.memory_updates += u64::from(before.is_dirty());
-            }
-            if before != after {
-                self.counts.states.add(TransitionCause::BusRead, before, after);
-            }
-            self.caches[usize::from(owner)].protect(line);
+        let after = match before.is_dirty() {
+            true => self.protocol.dirty_after_read(),
+            false => CoherenceState::Shared,
+        };
+        record.state = after;
+        if after == CoherenceState::Shared {
+            record.owner = None;
+            self.counts.memory_updates += u64::from(before.is_dirty());
         }
-        self.counts.transfers += u64::from(before.is_dirty());
+        if before != after {
+            self.counts.states.add(TransitionCause::BusRead, before, after);
+        }
+        self.caches[usize::from(owner)].protect(line);
         before.is_dirty().then_some(owner)
     }
 

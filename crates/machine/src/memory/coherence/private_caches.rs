@@ -1,7 +1,6 @@
 //! The private caches of one processor, and their hit filter.
 
 use crate::description::Cache;
-use crate::memory::hierarchy::Replacement;
 use crate::memory::hierarchy::{Evicted, Tags};
 
 /// The private caches of data of a processor, from the innermost to the one that observes the bus, and its instruction cache, if
@@ -62,7 +61,7 @@ impl PrivateCaches {
             levels: caches.iter().enumerate().map(|(index, cache)| level(index, cache)).collect(),
             instructions: instructions.map(|cache| level(0, cache)),
             filter: Box::new([EMPTY; FILTER_ENTRIES]),
-            is_filterable: caches[0].replacement != Replacement::NotLastUsed,
+            is_filterable: !caches[0].replacement.has_victim_pointer(),
             now: 0,
         }
     }
@@ -105,6 +104,12 @@ impl PrivateCaches {
             cache.tags.fill(line, false, now);
         }
         CacheAccess { is_first_hit: false, ..served }
+    }
+
+    /// Fills the line at an address, which no cache has, into the outermost cache. Returns the line that it evicts.
+    pub fn place(&mut self, address: u64) -> Option<u64> {
+        self.now += 1;
+        self.access_from(self.levels.len() - 1, address).evicted
     }
 
     /// Uses the line at an address in the caches from this one on, and fills it where it is missing.

@@ -19,19 +19,96 @@ pub struct CacheCounts {
     pub from_victims: u64,
     /// Misses that the stream buffer served.
     pub from_stream: u64,
+    /// Loads, and stores, that missed and filled no line from the next level: a victim or stream buffer had it, or the cache
+    /// does not allocate on stores.
+    pub unfilled: [u64; 2],
+    /// Lines filled from the next level because a cache closer to the processor wrote a part of them.
+    pub write_fills: u64,
     /// Dirty lines that were evicted and written to the next level.
     pub written_back: u64,
     /// Stores merged with others in the write buffer.
     pub merged: u64,
 }
 
+/// Lines that a cache moves from and to the next level for data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineTraffic {
+    /// Lines filled because of loads.
+    LoadFill,
+    /// Lines filled because of stores: the processor's, or what was written through or back to the cache.
+    StoreFill,
+    /// Dirty lines written back.
+    WriteBack,
+}
+
+impl LineTraffic {
+    /// How many kinds there are.
+    pub const COUNT: usize = 3;
+    /// All kinds, in order.
+    pub const ALL: [LineTraffic; LineTraffic::COUNT] =
+        [LineTraffic::LoadFill, LineTraffic::StoreFill, LineTraffic::WriteBack];
+}
+
+/// An event of a cache that its misses do not tell, counted by instruction.
+#[derive(Clone, Copy, Debug)]
+pub enum TrafficEvent {
+    /// One of the loads in [`CacheCounts::unfilled`].
+    UnfilledLoad,
+    /// One of the stores there.
+    UnfilledStore,
+    /// One of [`CacheCounts::write_fills`].
+    WriteFill,
+    /// One of [`CacheCounts::written_back`].
+    WriteBack,
+}
+
+impl TrafficEvent {
+    const COUNT: usize = 4;
+}
+
+/// The events of a cache, by site.
+#[derive(Debug, Default)]
+pub struct SiteTraffic([Vec<u64>; TrafficEvent::COUNT]);
+
+impl SiteTraffic {
+    /// The number of events at a site.
+    pub fn get(&self, event: TrafficEvent, site: usize) -> u64 {
+        self.0[event as usize].get(site).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn count(&mut self, event: TrafficEvent, site: u32) {
+        let sites = &mut self.0[event as usize];
+        if sites.len() <= site as usize {
+            sites.resize(site as usize + 1, 0);
+        }
+        sites[site as usize] += 1;
+    }
+
+    /// Adds the events of another cache.
+    pub fn add(&mut self, other: &SiteTraffic) {
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            own.resize(own.len().max(other.len()), 0);
+            own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
+        }
+    }
+}
+
 impl CacheCounts {
+    /// The lines moved from and to the next level for data, by [`LineTraffic`].
+    pub fn traffic(&self) -> [u64; LineTraffic::COUNT] {
+        let [loads, stores] = [Request::Load, Request::Store].map(|request| self.misses[request as usize]);
+        [loads - self.unfilled[0], stores - self.unfilled[1] + self.write_fills, self.written_back]
+    }
+
     /// Adds other counts.
     pub(super) fn add(&mut self, other: &CacheCounts) {
         self.requests.iter_mut().zip(other.requests).for_each(|(own, other)| *own += other);
         self.misses.iter_mut().zip(other.misses).for_each(|(own, other)| *own += other);
         self.from_victims += other.from_victims;
         self.from_stream += other.from_stream;
+        self.unfilled.iter_mut().zip(other.unfilled).for_each(|(own, other)| *own += other);
+        self.write_fills += other.write_fills;
         self.written_back += other.written_back;
         self.merged += other.merged;
     }
@@ -66,6 +143,8 @@ pub struct CacheState {
     /// The next level on the path of each side.
     pub next_level: [Option<usize>; 2],
     pub counts: CacheCounts,
+    /// Events by the instruction that was executed.
+    pub sites: SiteTraffic,
     /// Shift from an address to a line's number.
     pub shift: u32,
     pub write: WritePolicy,
@@ -90,6 +169,7 @@ impl CacheState {
             l1: None,
             next_level: [None; 2],
             counts: CacheCounts::default(),
+            sites: SiteTraffic::default(),
             shift: cache.line.ilog2(),
             write: cache.write,
             write_allocates: cache.allocate_on_write,
@@ -102,6 +182,32 @@ impl CacheState {
             most_victims: cache.victim_lines as usize,
             is_plain: cache.prefetch.is_none() && cache.victim_lines == 0 && cache.write_buffer.is_none(),
         }
+    }
+
+    /// Counts a dirty line that is written back while the instruction of a site is executed.
+    #[inline]
+    pub fn count_write_back(&mut self, site: u32) {
+        self.counts.written_back += 1;
+        self.sites.count(TrafficEvent::WriteBack, site);
+    }
+
+    /// Counts a line that is filled because a part of it was written.
+    #[inline]
+    pub fn count_write_fill(&mut self, site: u32) {
+        self.counts.write_fills += 1;
+        self.sites.count(TrafficEvent::WriteFill, site);
+    }
+
+    /// Counts a miss that fills no line from the next level.
+    #[inline]
+    pub fn count_unfilled(&mut self, request: Request, site: u32) {
+        let event = match request {
+            Request::Load => TrafficEvent::UnfilledLoad,
+            Request::Store => TrafficEvent::UnfilledStore,
+            _ => return,
+        };
+        self.counts.unfilled[event as usize] += 1;
+        self.sites.count(event, site);
     }
 
     /// Whether the victim buffer or the prefetcher has any line.

@@ -82,12 +82,12 @@ impl Hierarchy {
     }
 
     /// Sends the queue through the next levels. L1's misses, of instructions and of data, are counted by site
-    /// in `l1_misses`, and returned; `note` is called for those that the next level misses too.
+    /// in `l1_misses`, and returned, both by the kind of request; `note` is called for those that the next level misses too.
     pub(crate) fn drain(
         &mut self,
-        l1_misses: [&mut [u64]; 2],
+        l1_misses: [&mut [u64]; Request::OF_PROCESSOR],
         mut note: impl FnMut(&Hierarchy, Request, u32, Served),
-    ) -> [u64; 2] {
+    ) -> [u64; Request::OF_PROCESSOR] {
         let count = take(&mut self.deferred.count);
         let mut requests = [0; Request::COUNT];
         let paths = self
@@ -97,12 +97,13 @@ impl Hierarchy {
             let Miss { tagged_address, site, request } = self.deferred.misses[number];
             let side = side_of(request);
             let (index, next_level) = paths[side];
+            self.site = site;
             if request == Request::Write {
                 self.evict(At { side, depth: 0, index }, Evicted { key: tagged_address, is_dirty: true });
                 continue;
             }
             requests[request as usize] += 1;
-            l1_misses[side][site as usize] += 1;
+            l1_misses[request as usize][site as usize] += 1;
             let Some(next_level) = next_level else { continue };
             let cache = &mut self.caches[next_level];
             self.now += 1;
@@ -121,6 +122,6 @@ impl Hierarchy {
             }
         }
         let [fetches, loads, stores, ..] = requests;
-        [fetches, loads + stores]
+        [fetches, loads, stores]
     }
 }

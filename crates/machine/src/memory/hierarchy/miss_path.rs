@@ -101,8 +101,10 @@ impl Hierarchy {
         let served = if write_allocates {
             self.allocate(at, address, request, is_back)
         } else if let Some(served) = self.take_from_side_buffers(at, address, is_back) {
+            self.caches[at.index].count_unfilled(request, self.site);
             served
         } else {
+            self.caches[at.index].count_unfilled(request, self.site);
             if is_back {
                 self.write_next_level(at, address);
             }
@@ -243,6 +245,7 @@ impl Hierarchy {
     #[inline(always)]
     fn allocate(&mut self, at: At, address: u64, request: Request, is_dirty: bool) -> Served {
         if let Some(served) = self.take_from_side_buffers(at, address, is_dirty) {
+            self.caches[at.index].count_unfilled(request, self.site);
             return served;
         }
         let served = self.read_next_level(at, address, request);
@@ -273,7 +276,11 @@ impl Hierarchy {
     /// Allocates a line that a cache beyond L1 has missed.
     #[inline(never)]
     pub(super) fn allocate_at(&mut self, at: At, address: u64, request: Request) -> Served {
-        self.allocate(at, address, request, false)
+        let served = self.allocate(at, address, request, false);
+        if request == Request::Write && usize::from(served.level) > at.depth {
+            self.caches[at.index].count_write_fill(self.site);
+        }
+        served
     }
 
     /// Prefetches what a cache prefetches on a miss.
@@ -365,7 +372,7 @@ impl Hierarchy {
         let is_dirty = evicted.is_dirty | self.back_invalidate(at.index, first, length);
         let cache = &mut self.caches[at.index];
         if is_dirty && cache.write == WritePolicy::Back {
-            cache.counts.written_back += 1;
+            cache.count_write_back(self.site);
             let shift = cache.shift;
             if let Some(next) = self.next_level(at) {
                 self.write(next, first, self.caches[next.index].shift == shift);
@@ -404,6 +411,7 @@ impl Hierarchy {
             }
             if write_allocates {
                 if !is_whole {
+                    self.caches[at.index].count_write_fill(self.site);
                     self.read_next_level(at, address, Request::Write);
                 }
                 self.fill(at, address, is_back);

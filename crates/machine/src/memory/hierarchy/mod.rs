@@ -17,8 +17,9 @@ mod write_buffer;
 use events::Words;
 
 use crate::description::{Crossing, Machine, WritePolicy};
-pub use cache::CacheCounts;
-use cache::{BufferState, CacheState};
+pub(crate) use cache::TrafficEvent;
+use cache::{BufferState, CacheState, SiteTraffic};
+pub use cache::{CacheCounts, LineTraffic};
 use deferred_misses::DeferredMisses;
 pub(crate) use l1::AddressMap;
 use l1::L1;
@@ -149,6 +150,8 @@ pub struct Hierarchy {
     address_maps: [AddressMap; 2],
     /// The time: uses of caches and TLBs so far, or more. It orders uses for LRU replacement.
     now: u64,
+    /// The site of the instruction that is executed, if the model counts by instruction.
+    site: u32,
     /// The words that compiled code shares with the hierarchy.
     shared: Option<SharedL1Words>,
     /// Whether L1 misses may be deferred ([`Hierarchy::defer`]), and those that are.
@@ -225,6 +228,7 @@ impl Hierarchy {
         Hierarchy {
             l1: [L1::none(), L1::none()],
             now: 0,
+            site: 0,
             shared: None,
             may_defer: false,
             deferred: DeferredMisses::default(),
@@ -301,6 +305,12 @@ impl Hierarchy {
     /// Sets the time unless it is later already: lines written through take time too.
     pub(crate) fn set_now(&mut self, now: u64) {
         self.now = self.now.max(now);
+    }
+
+    /// What follows happens while the instruction of this site is executed.
+    #[inline(always)]
+    pub(crate) fn set_site(&mut self, site: u32) {
+        self.site = site;
     }
 
     /// Fetches instructions that the hit filter does not have.
@@ -425,7 +435,9 @@ impl Hierarchy {
 
     /// Resets the counts; contents stay.
     pub(crate) fn reset_counts(&mut self) {
-        self.caches.iter_mut().for_each(|cache| cache.counts = CacheCounts::default());
+        for cache in &mut self.caches {
+            (cache.counts, cache.sites) = (CacheCounts::default(), SiteTraffic::default());
+        }
         self.buffers.iter_mut().for_each(|buffer| buffer.misses = Default::default());
     }
 
@@ -433,6 +445,7 @@ impl Hierarchy {
     pub(crate) fn add_counts(&mut self, other: &Hierarchy) {
         for (own, other) in self.caches.iter_mut().zip(&other.caches) {
             own.counts.add(&other.counts);
+            own.sites.add(&other.sites);
         }
         for (own, other) in self.buffers.iter_mut().zip(&other.buffers) {
             own.misses.iter_mut().zip(other.misses).for_each(|(own, other)| *own += other);
@@ -442,6 +455,16 @@ impl Hierarchy {
     /// Misses of each TLB by the kind of request, in the order of the machine's list.
     pub fn buffer_misses(&self) -> impl Iterator<Item = [u64; Request::OF_PROCESSOR]> {
         self.buffers.iter().map(|buffer| buffer.misses)
+    }
+
+    /// Lines that each cache of data moved: [`CacheCounts::traffic`], one cache after another.
+    pub(crate) fn traffic(&self) -> Vec<u64> {
+        self.paths[DATA].caches.iter().flat_map(|&index| self.caches[index].counts.traffic()).collect()
+    }
+
+    /// Events of a cache at a site.
+    pub(crate) fn site_events(&self, cache: usize, event: TrafficEvent, site: usize) -> u64 {
+        self.caches[cache].sites.get(event, site)
     }
 
     /// CacheCounts of each cache, in the order of the machine's list.

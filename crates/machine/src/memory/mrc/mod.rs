@@ -12,7 +12,7 @@ use crate::description::{HintedRegions, Holds};
 use crate::memory::block_template::{BlockTemplates, TemplateAccess};
 use crate::memory::hierarchy::{Hierarchy, LruStack, PageMap};
 use crate::memory::line_numbering::{LineNumbering, NumberedLine};
-use crate::{Error, MergeableModel, Model};
+use crate::{DescriptionError, MergeableModel, Model};
 #[cfg(target_arch = "x86_64")]
 use move_to_front::Avx2;
 use move_to_front::{MoveToFront, Portable};
@@ -94,8 +94,9 @@ pub struct CurvePoint {
 
 impl MissRatioCurves {
     /// For caches with lines of 16 bytes to 64 KB, up to a size; both are powers of two. Caches of pages are TLBs.
-    pub fn new(line: u64, largest: u64, streams: &[Holds]) -> Result<MissRatioCurves, Error> {
-        let impossible = |field: &str, reason: String| Err(Error::Impossible { field: field.into(), reason });
+    pub fn new(line: u64, largest: u64, streams: &[Holds]) -> Result<MissRatioCurves, DescriptionError> {
+        let impossible =
+            |field: &str, reason: String| Err(DescriptionError::Impossible { field: field.into(), reason });
         if !line.is_power_of_two() || !(16..=LONGEST_LINE).contains(&line) {
             return impossible("line", format!("{line} is not a power of two from 16 bytes to 64K"));
         }

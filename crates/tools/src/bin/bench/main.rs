@@ -6,10 +6,11 @@
 //! sum of several. Other parts measure what traces cost, of three transactions and of all; what models of
 //! caches and of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin; how fast
 //! multiprocessors and out-of-order cores are simulated; how fast strides are counted, and network adapters simulated, beside
-//! ns-3; and what recording and tracing a whole system costs. The engine is the command `pathlength` next to this program's directory, and the engine's
+//! ns-3; how many vertices a library for OpenGL transforms, beside Mesa's; and what recording and tracing a whole system costs. The engine is the command `pathlength` next to this program's directory, and the engine's
 //! example `run`. A peer that is not installed is left out, and said. `--help` lists the parts.
 
 mod coherence;
+mod graphics;
 mod measure;
 mod models;
 mod network;
@@ -116,6 +117,7 @@ impl Bench {
             "coherence" => coherence::measure(self, record),
             "strides" => strides::measure(self, record),
             "network" => network::measure(self, record),
+            "graphics" => graphics::measure(self, record),
             "system" => system::measure(self, record),
             _ => Err(format!("there is no part '{part}'").into()),
         }

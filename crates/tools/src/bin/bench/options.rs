@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::Error;
 
 /// A part of the bench: its name, and what it measures.
-pub const PARTS: [(&str, &str); 10] = [
+pub const PARTS: [(&str, &str); 11] = [
     ("start", "a program that does nothing: what a start costs"),
     ("sqlite", "TPC-B on SQLite, 20,000 transactions and TRANSACTIONS: run, counted, traced"),
     (
@@ -21,6 +21,7 @@ pub const PARTS: [(&str, &str); 10] = [
     ),
     ("strides", "strides of SQLite and of the paper's loop"),
     ("network", "models of network adapters, beside packets over a link in ns-3"),
+    ("graphics", "lit vertices by a library for OpenGL, beside Mesa's llvmpipe and softpipe"),
     (
         "system",
         "SQLite on a whole machine, 2,000 transactions: recorded, repeated, traced; builds a kernel the first time, which takes \

@@ -31,6 +31,22 @@ pub enum Replacement {
     NotLastUsed,
 }
 
+impl Replacement {
+    /// Whether a use moves a victim pointer, so that a set needs several ways, and uses of its lines must not be filtered.
+    pub(crate) fn has_victim_pointer(self) -> bool {
+        self == Replacement::NotLastUsed
+    }
+
+    /// The names of all policies, as descriptions have them.
+    ///
+    /// ```
+    /// assert!(pathlength_machine::Replacement::names().contains(&"lru"));
+    /// ```
+    pub fn names() -> Vec<&'static str> {
+        Replacement::NAMES.iter().map(|(name, _)| *name).collect()
+    }
+}
+
 impl Choice for Replacement {
     const KIND: &'static str = "replacement policy";
     const NAMES: &'static [(&'static str, Replacement)] = &[

@@ -1,21 +1,28 @@
-//! Why a description of a machine is rejected.
-
-use super::built_in::names;
+//! Why a description is rejected.
 
 /// Why a description is rejected.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DescriptionError {
     /// The file cannot be read.
-    #[error("cannot read the machine's file {path}: {error}")]
+    #[error("cannot read the {kind}'s file {path}: {error}")]
     Unreadable {
+        /// What is described, as `machine`.
+        kind: &'static str,
         /// The file.
         path: String,
         /// The host's error.
         error: std::io::Error,
     },
-    /// Neither the name of a machine nor a file.
-    #[error("no machine is called {0:?}: use {names}, or the path of a file, as mine.toml", names = names())]
-    Unknown(String),
+    /// Neither the name of a description nor a file.
+    #[error("no {kind} is called {name:?}: use {names}, or the path of a file, as mine.toml")]
+    Unknown {
+        /// What is described, as `machine`.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        names: String,
+    },
     /// Not TOML, or with fields that descriptions do not have.
     #[error("{0}")]
     Syntax(String),
@@ -27,7 +34,7 @@ pub enum Error {
         /// The fault of it.
         reason: String,
     },
-    /// No machine is possible with this value.
+    /// Nothing that is described is possible with this value.
     #[error("{field}: {reason}")]
     Impossible {
         /// The field, as `caches.dcache.ways`.
@@ -37,22 +44,19 @@ pub enum Error {
     },
 }
 
-impl From<toml::de::Error> for Error {
+impl From<toml::de::Error> for DescriptionError {
     /// The error in one line: its line, and what is wrong.
-    fn from(error: toml::de::Error) -> Error {
+    fn from(error: toml::de::Error) -> DescriptionError {
         let text = error.to_string();
         // Between them the error shows the line itself after a bar.
         let parts = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains('|'));
-        Error::Syntax(sentence(&parts.collect::<Vec<_>>().join(": ")))
+        DescriptionError::Syntax(sentence(&parts.collect::<Vec<_>>().join(": ")))
     }
 }
 
 /// The parser's words for a value of the wrong kind as a sentence: what is expected, and how it is written.
 fn sentence(text: &str) -> String {
     let kinds = [
-        ("expected struct WriteBuffer", "expected { entries = NUMBER }"),
-        ("expected struct OccupiedUnit", "expected { unit = NAME, cycles = NUMBER }"),
-        ("expected struct Occupies", "expected { unit = NAME, cycles = NUMBER }"),
         (
             "expected struct ",
             "expected a section with fields: name one of them, SECTION.FIELD; it is the section ",
@@ -65,9 +69,13 @@ fn sentence(text: &str) -> String {
 }
 
 /// The result of a check.
-pub(crate) type CheckResult = Result<(), Error>;
+pub type CheckResult = Result<(), DescriptionError>;
 
 /// Rejects a description unless a condition holds: names the field, and says why it is wrong.
-pub(crate) fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> CheckResult {
-    if holds { Ok(()) } else { Err(Error::Impossible { field: field.into(), reason: reason.into() }) }
+pub fn require(holds: bool, field: impl Into<String>, reason: impl Into<String>) -> CheckResult {
+    if holds {
+        Ok(())
+    } else {
+        Err(DescriptionError::Impossible { field: field.into(), reason: reason.into() })
+    }
 }

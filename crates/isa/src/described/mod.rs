@@ -8,6 +8,10 @@
 //! | 8 to 31 | the signed distance in bytes from the instruction to its target, if the kind has a target |
 //! | 8 to 12, 13 to 17 | otherwise its accesses to memory: whether there is one, whether it stores, log₂ of its size (3 bits) |
 
+mod text;
+
+use text::Disassembler;
+
 use crate::instruction_set::{
     ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, MemoryAccess, PipelineSummary,
     Register, ReturnStackUse, TransferKind, TransferTarget,
@@ -20,19 +24,31 @@ pub struct DescribedSet {
     name: &'static str,
     elf_machine: u16,
     code_alignment: u64,
+    disassembler: Option<Disassembler>,
 }
 
 /// The sets, by the names of QEMU's emulators: `qemu-` and the architecture.
 pub static DESCRIBED_SETS: [DescribedSet; 8] = [
-    DescribedSet { name: "qemu-x86_64", elf_machine: 62, code_alignment: 1 },
-    DescribedSet { name: "qemu-aarch64", elf_machine: 183, code_alignment: 4 },
-    DescribedSet { name: "qemu-riscv64", elf_machine: 243, code_alignment: 2 },
-    DescribedSet { name: "qemu-i386", elf_machine: 3, code_alignment: 1 },
-    DescribedSet { name: "qemu-arm", elf_machine: 40, code_alignment: 2 },
-    DescribedSet { name: "qemu-ppc64le", elf_machine: 21, code_alignment: 4 },
-    DescribedSet { name: "qemu-s390x", elf_machine: 22, code_alignment: 2 },
-    DescribedSet { name: "qemu-loongarch64", elf_machine: 258, code_alignment: 4 },
+    DescribedSet::new("qemu-x86_64", 62, 1, Some(text::x86_64)),
+    DescribedSet::new("qemu-aarch64", 183, 4, Some(text::aarch64)),
+    DescribedSet::new("qemu-riscv64", 243, 2, None),
+    DescribedSet::new("qemu-i386", 3, 1, Some(text::i386)),
+    DescribedSet::new("qemu-arm", 40, 2, None),
+    DescribedSet::new("qemu-ppc64le", 21, 4, None),
+    DescribedSet::new("qemu-s390x", 22, 2, None),
+    DescribedSet::new("qemu-loongarch64", 258, 4, None),
 ];
+
+impl DescribedSet {
+    const fn new(
+        name: &'static str,
+        elf_machine: u16,
+        code_alignment: u64,
+        disassembler: Option<Disassembler>,
+    ) -> DescribedSet {
+        DescribedSet { name, elf_machine, code_alignment, disassembler }
+    }
+}
 
 /// The transfer of control by an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -311,6 +327,10 @@ impl InstructionSet for DescribedSet {
             Some(distance) => format!("{mnemonic} {:#x}", address.wrapping_add_signed(distance)),
             None => mnemonic.into(),
         })
+    }
+
+    fn disassemble_code(&self, code: &[u8], address: u64) -> Option<String> {
+        self.disassembler?(code, address)
     }
 
     fn register_name(&self, _register: Register) -> &'static str {

@@ -1,0 +1,173 @@
+//! The TCP/IP stack of `workloads/network`, and its peer lwIP, as workloads.
+
+use crate::toolchain::USUAL;
+use crate::workload::{BuildTarget, EditableSources, Recipe, Script, Source, Workload};
+
+/// A file of the TCP/IP stack.
+macro_rules! network_source {
+    ($name:literal) => {
+        Source::Embedded { name: $name, text: include_str!(concat!("../../../workloads/network/", $name)) }
+    };
+}
+
+/// The stack's files, and more.
+macro_rules! stack_with {
+    ($($more:literal),*) => {
+        &[
+            "checksum.c",
+            "uio.c",
+            "mbuf.c",
+            "mbuf_chain.c",
+            "ifnet.c",
+            "ether.c",
+            "arp.c",
+            "ip_input.c",
+            "ip_output.c",
+            "ip_reassembly.c",
+            "icmp.c",
+            "pcb.c",
+            "udp.c",
+            "tcp_ack.c",
+            "tcp_data.c",
+            "tcp_input.c",
+            "tcp_options.c",
+            "tcp_output.c",
+            "tcp_states.c",
+            "tcp_subr.c",
+            "tcp_timer.c",
+            "sockbuf.c",
+            "socket.c",
+            "socket_transfer.c",
+            "network.c",
+            "loopback.c",
+            "impairment.c",
+            "tap.c",
+            "namespace.c",
+            "dart.c",
+            "dart_adapter.c",
+            $($more),*
+        ]
+    };
+}
+
+/// A TCP/IP stack in BSD's structure, with real traffic through a TAP device, which it makes in a network of its own; and as a
+/// library that is preloaded into unmodified programs.
+pub const NETWORK: Workload = Workload {
+    name: "network",
+    title: "A TCP/IP stack, traditional and with adapter buffers",
+    sources: &[
+        network_source!("checksum.h"),
+        network_source!("dart.h"),
+        network_source!("driver.h"),
+        network_source!("ether.h"),
+        network_source!("ifnet.h"),
+        network_source!("ip.h"),
+        network_source!("mbuf.h"),
+        network_source!("network.h"),
+        network_source!("pattern.h"),
+        network_source!("pcb.h"),
+        network_source!("socket.h"),
+        network_source!("tcp.h"),
+        network_source!("transfer.h"),
+        network_source!("udp.h"),
+        network_source!("uio.h"),
+        network_source!("checksum.c"),
+        network_source!("uio.c"),
+        network_source!("mbuf.c"),
+        network_source!("mbuf_chain.c"),
+        network_source!("ifnet.c"),
+        network_source!("ether.c"),
+        network_source!("arp.c"),
+        network_source!("ip_input.c"),
+        network_source!("ip_output.c"),
+        network_source!("ip_reassembly.c"),
+        network_source!("icmp.c"),
+        network_source!("pcb.c"),
+        network_source!("udp.c"),
+        network_source!("tcp_ack.c"),
+        network_source!("tcp_data.c"),
+        network_source!("tcp_input.c"),
+        network_source!("tcp_options.c"),
+        network_source!("tcp_output.c"),
+        network_source!("tcp_states.c"),
+        network_source!("tcp_subr.c"),
+        network_source!("tcp_timer.c"),
+        network_source!("sockbuf.c"),
+        network_source!("socket.c"),
+        network_source!("socket_transfer.c"),
+        network_source!("network.c"),
+        network_source!("loopback.c"),
+        network_source!("impairment.c"),
+        network_source!("tap.c"),
+        network_source!("namespace.c"),
+        network_source!("dart.c"),
+        network_source!("dart_adapter.c"),
+        network_source!("transfer.c"),
+        network_source!("host_peer.c"),
+        network_source!("preload.h"),
+        network_source!("preload.c"),
+        network_source!("preload_calls.c"),
+        network_source!("preload_poll.c"),
+    ],
+    recipe: Recipe::Compile(&[
+        BuildTarget {
+            image: "transfer",
+            sources: stack_with!("transfer.c", "host_peer.c"),
+            flags: &["-std=gnu11"],
+            libraries: &[],
+            is_shared: false,
+        },
+        BuildTarget {
+            image: "libnetwork.so",
+            sources: stack_with!("preload.c", "preload_calls.c", "preload_poll.c"),
+            flags: &["-std=gnu11", "-fPIC", "-shared"],
+            libraries: &[],
+            is_shared: false,
+        },
+    ]),
+    program: "transfer",
+    unit: "sosend",
+    gauges: &[],
+    toolchains: USUAL,
+};
+
+/// lwIP, from Debian's sources, with the work of [`NETWORK`]'s `transfer`: what the stack's counts are compared with. Debian's library is not
+/// used, as its pools are too small for its packets.
+pub const LWIP: Workload = Workload {
+    name: "lwip",
+    title: "lwIP, the peer of the TCP/IP stack",
+    sources: &[
+        Source::Debian {
+            package: "lwip",
+            home: "lwip-2.1.*.zip on https://download.savannah.nongnu.org/releases/lwip/",
+        },
+        network_source!("driver.h"),
+        network_source!("ifnet.h"),
+        network_source!("mbuf.h"),
+        network_source!("uio.h"),
+        network_source!("pattern.h"),
+        network_source!("transfer.h"),
+        network_source!("host_peer.c"),
+        network_source!("namespace.c"),
+        network_source!("lwip/arch/cc.h"),
+        network_source!("lwip/lwipopts.h"),
+        network_source!("lwip/lwip_transfer.c"),
+    ],
+    recipe: Recipe::Script(Script {
+        tools: &[("tar", "tar"), ("xz", "xz-utils")],
+        steps: &[
+            ("unpacking", "mkdir -p source && tar -xf lwip*.tar.* -C source --strip-components=1"),
+            (
+                "compiling",
+                "{compiler} {flags} \"-ffile-prefix-map=$PWD=.\" -std=gnu11 -o lwip_transfer -Ilwip -I. -Isource/src/include \
+                 lwip/lwip_transfer.c host_peer.c namespace.c source/src/core/*.c source/src/core/ipv4/*.c source/src/netif/ethernet.c",
+            ),
+        ],
+        images: &["lwip_transfer"],
+        editable: Some(EditableSources { folder: "source", prepared: 1 }),
+    }),
+    program: "lwip_transfer",
+    unit: "tcp_write",
+    gauges: &[],
+    toolchains: USUAL,
+};
