@@ -216,8 +216,10 @@ static void run(int listening, const sigset_t *waiting_mask)
         present_events();
         for (int i = count - 1; i >= 0; i--) {
             /* A client that does not read is not watched for its end: it is seen when it is sent to. */
-            int is_gone = polled[2 + i].revents & POLLHUP && peers[i].ring;
-            if (is_gone || ((polled[2 + i].revents || peers[i].client->has_more || has_slot(&peers[i])) && !serve(&peers[i], polled[2 + i].revents))) drop(i);
+            short events = polled[2 + i].revents;
+            int has_work = events || peers[i].client->has_more || has_slot(&peers[i]);
+            int is_gone = events & POLLHUP && peers[i].ring;
+            if (is_gone || (has_work && !serve(&peers[i], events))) drop(i);
         }
         if (polled[0].revents) take_client(listening);
     }

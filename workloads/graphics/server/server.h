@@ -48,6 +48,19 @@ unsigned draw_by_core_request(struct client *c, const struct request *head, cons
 unsigned draw_by_commands(struct client *c, struct drawable *d, const uint8_t *p, size_t bytes);
 struct drawable *client_drawable(const struct client *c, uint32_t id);
 
+/* serve.c: whose commands are executed, for the hooks of contexts; and a drawable that is a window gets its picture. */
+extern struct rendering *serving;
+void show_drawable(struct drawable *d);
+
+/* answers.c: bytes at the end, zero; null if memory is short. A reply that values follow, and where they go; an error. They return 0
+ * or null if memory is short: the client goes then, as it cannot go on without its reply. */
+uint8_t *append_bytes(struct bytes *b, size_t n);
+uint8_t *add_reply(struct client *c, struct message m, size_t bytes);
+int refuse_request(struct client *c, unsigned error);
+/* By the code of a request of queries.def, what answers it; w has the operands after the context's tag. */
+typedef int answerer(struct client *c, struct context *gl, const uint32_t *w, int count);
+extern answerer *const answerers[256];
+
 /* present.c: windows of an X server; no_windows.c: there are none. */
 int present_open(const char *display);
 int present_connection(void);

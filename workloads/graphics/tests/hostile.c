@@ -267,6 +267,35 @@ static void send_no_numbers(void)
     for (int i = 0; i < 6; i++) close(s[i]);
 }
 
+/* Textures of 16 MB, in several contexts: beyond the limit they are an error. */
+static void ask_for_memory(void)
+{
+    int s = drawing_connection(64);
+    struct message m;
+    for (uint32_t context = 1; context <= 3; context++) {
+        if (context > 1) {
+            put(s, REQUEST_CREATE_CONTEXT, (uint32_t[]){ context, 2, 0, 0, 0 }, 5);
+            put(s, REQUEST_MAKE_CURRENT, (uint32_t[]){ 2, context, 0 }, 3);
+            if (recv(s, &m, sizeof m, MSG_WAITALL) != sizeof m || m.type != MESSAGE_REPLY) fail("there is no second context");
+        }
+        for (uint32_t name = 1; name <= 10; name++) {
+            uint32_t commands[18] = { context, 0, GL_TEXTURE_2D, name, 0 };
+            struct image_head layout = { .alignment = 1 };
+            const uint32_t image[8] = { GL_TEXTURE_2D, 0, 4, 2048, 2048, 0, GL_RGBA, GL_UNSIGNED_BYTE };
+            memcpy(commands + 1, &(struct command_head){ 12, 4117 }, 4);
+            memcpy(commands + 4, &(struct command_head){ 56, 110 }, 4);
+            memcpy(commands + 5, &layout, sizeof layout);
+            memcpy(commands + 10, image, sizeof image);
+            put(s, REQUEST_RENDER, commands, 18);
+        }
+        put(s, 115, &context, 1);
+        if (recv(s, &m, sizeof m, MSG_WAITALL) != sizeof m || m.type != MESSAGE_REPLY) fail("a client that asks for memory has no answer");
+        if (m.value != (context == 1 ? GL_NO_ERROR : GL_OUT_OF_MEMORY)) fail("the memory of a client is not limited");
+    }
+    check_others("memory without end");
+    close(s);
+}
+
 /* More clients than the server takes, that do nothing. */
 static void connect_too_often(void)
 {
@@ -329,6 +358,7 @@ int main(int argc, char **argv)
     cost_too_much();
     send_noise();
     send_no_numbers();
+    ask_for_memory();
     connect_too_often();
     die_while_drawing();
     lose_the_server((pid_t)atol(argv[1]));
