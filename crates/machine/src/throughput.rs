@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::description::{CheckResult, require};
+use descriptions::{CheckResult, require};
 
 /// The greatest number of disks, and of transactions in progress.
 const MAX: u32 = 10_000;

@@ -552,14 +552,20 @@ fn classes_of_a_trace_are_those_of_the_program() {
         "mrc --streams data",
         "sharing --by class",
         "strides --by class",
-        "count --by function",
-        "count --by mnemonic",
         "calls --by unit",
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         let direct = table(&[&words[..], &CLASSES].concat(), "transactions");
         assert!(direct.len() > 3 || words.ends_with(&["data"]), "{words:?}: {direct:?}");
         assert_eq!(table_of(&words, &[&trace]), direct, "{words:?}");
+    }
+    // Columns of classes are in the order of the instructions in them, or of the options.
+    let columns = |table: &Csv| -> BTreeSet<Vec<String>> {
+        (0..table[0].len()).map(|column| table.iter().map(|row| row[column].clone()).collect()).collect()
+    };
+    for words in [["count", "--by", "function"], ["count", "--by", "mnemonic"]] {
+        let direct = columns(&table(&[&words[..], &CLASSES].concat(), "transactions"));
+        assert!(direct.len() > 3 && columns(&table_of(&words, &[&trace])) == direct, "{words:?}: {direct:?}");
     }
     // Rows that are not divided among classes are those of a trace without.
     record(&plain, &[]);

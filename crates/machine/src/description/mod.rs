@@ -22,7 +22,6 @@ use built_in::MACHINES;
 pub use built_in::names;
 pub use bus::{Bus, BusProcessor};
 pub use coherence::Coherence;
-pub(crate) use descriptions::{CheckResult, require};
 pub use granularity::{HintedRegion, HintedRegions};
 pub use hierarchy::{Cache, Crossing, Holds, MainMemory, TranslationBuffer, WriteBuffer, WritePolicy};
 pub use nodes::{FarCache, Nodes, Placement};

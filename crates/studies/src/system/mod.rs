@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{StudyProgress, StudyReport};
+use crate::StudyProgress;
 use engine::{Plan, UnitPlan};
 use session::scratch::temporary_folder;
 use workloads::build::{Build, BuildFolders, BuildProgress, build};
@@ -124,13 +124,6 @@ pub struct SystemStudy {
     pub builds: Vec<BuildsResult>,
     /// How the results were made.
     pub provenance: Vec<(String, String)>,
-}
-
-impl SystemStudy {
-    /// Its tables and its page.
-    pub fn report(&self) -> Result<StudyReport, report::Error> {
-        Ok(StudyReport { summary: tables::summary(self), tables: tables::all(self), page: page::page(self)? })
-    }
 }
 
 /// Builds, runs, records and counts. A program that fails is left out, and named among how the results were made.

@@ -4,9 +4,17 @@ use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection, bars}
 
 use super::measure::{CACHES, Scope};
 use super::{SystemStudy, tables};
+use crate::StudyReport;
+
+impl SystemStudy {
+    /// Its tables and its page.
+    pub fn report(&self) -> Result<StudyReport, Error> {
+        Ok(StudyReport { summary: tables::summary(self), tables: tables::all(self), page: page(self)? })
+    }
+}
 
 /// The report as a page.
-pub fn page(study: &SystemStudy) -> Result<Page, Error> {
+fn page(study: &SystemStudy) -> Result<Page, Error> {
     let scopes = Scope::ALL.map(Scope::name);
     let chart = |table: &table::Table| bars(table, "program", &scopes, Arrangement::Grouped);
     let blocks = tables::block_sizes(study);

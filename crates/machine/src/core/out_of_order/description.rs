@@ -6,7 +6,7 @@ use isa::InstructionClass;
 use serde::Deserialize;
 
 use crate::core::pipeline::{MAX_ISSUE, check_latency};
-use crate::description::{CheckResult, require};
+use descriptions::{CheckResult, require};
 
 /// An out-of-order core.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

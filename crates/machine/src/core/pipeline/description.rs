@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::description::{CheckResult, require};
+use descriptions::{CheckResult, require};
 use isa::InstructionClass;
 
 /// The most instructions that a pipeline can issue in a cycle.

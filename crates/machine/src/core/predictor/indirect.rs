@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::description::{CheckResult, require};
+use descriptions::{CheckResult, require};
 
 /// A target cache: the field `indirect` of a predictor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

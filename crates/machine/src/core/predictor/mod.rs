@@ -17,7 +17,7 @@ mod two_level;
 
 use serde::Deserialize;
 
-use crate::description::{CheckResult, require};
+use descriptions::{CheckResult, require};
 
 pub(crate) use block_end::BlockEnd;
 use counters::SaturatingCounters;

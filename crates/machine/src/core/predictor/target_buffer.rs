@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::description::{CheckResult, require};
+use descriptions::{CheckResult, require};
 
 /// A branch target buffer: the field `btb` of a predictor.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
