@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use serde_json::{Map, json};
-use table::{Kind, Table, Value};
+use table::{Column, Kind, Table, Value};
 
 use crate::names::{slug, unused};
 use crate::{Chart, Error, cells, comma};
@@ -238,7 +238,8 @@ impl Data {
                 }
                 div.scroll tabindex="0" role="region" aria-label=(text::printable(&table.title)) {
                     table {
-                        thead { tr { @for column in &table.columns {
+                        thead { tr { @for column in in_page_order(&table.columns) {
+                            @let column = &table.columns[column];
                             th scope="col" class=[class(column.kind)] {
                                 button type="button" { (cells::heading(column)) }
                             }
@@ -261,7 +262,8 @@ impl Data {
 
 fn cells_of(table: &Table, row: &[Value]) -> Markup {
     html! {
-        tr { @for (column, value) in table.columns.iter().zip(row) {
+        tr { @for column in in_page_order(&table.columns) {
+            @let (column, value) = (&table.columns[column], &row[column]);
             td class=[class(column.kind)] data-value=[sort_key(value)] {
                 // The typographic minus is as wide as the plus.
                 @let text = cells::text(value, column.kind);
@@ -269,6 +271,16 @@ fn cells_of(table: &Table, row: &[Value]) -> Markup {
             }
         } }
     }
+}
+
+/// Indexes of columns from left to right: code at the end moves behind the first share, so that narrow screens show both.
+fn in_page_order(columns: &[Column]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..columns.len()).collect();
+    let share = columns.iter().position(|column| matches!(column.kind, Kind::Percent(_)));
+    if let (Some(share), Some(Column { kind: Kind::Code, .. })) = (share, columns.last()) {
+        order[share + 1..].rotate_right(1);
+    }
+    order
 }
 
 /// The class of a column's cells.

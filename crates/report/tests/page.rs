@@ -103,6 +103,26 @@ fn the_page_holds_the_same_csv() {
 }
 
 #[test]
+fn code_stands_beside_the_share() {
+    let columns =
+        [("line", Kind::Text), ("share", Kind::Percent(1)), ("loads", Kind::Count), ("code", Kind::Code)];
+    let mut table = Table::new("t", "T", &columns);
+    table.row(vec!["a.c:1".into(), 12.5.into(), 7_u64.into(), "x = y;".into()]);
+    let sections = vec![PageSection { heading: "H".into(), blocks: vec![PageBlock::Table(table)] }];
+    let page = Page { sections, ..Page::default() };
+    let mut out = Vec::new();
+    page.write(&mut out).unwrap();
+    let page = String::from_utf8(out).unwrap();
+    for order in [
+        ["line</button>", "share (%)</button>", "code</button>", "loads</button>"],
+        ["a.c:1</td>", "12.5</td>", "x = y;</td>", ">7</td>"],
+    ] {
+        let found = order.map(|cell| page.find(cell).expect(cell));
+        assert!(found.is_sorted(), "{order:?}: {found:?}");
+    }
+}
+
+#[test]
 fn prose_knows_emphasis() {
     for (prose, expected) in [
         ("a `b*c*` d", "a <code>b*c*</code> d"),

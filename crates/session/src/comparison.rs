@@ -17,7 +17,7 @@ use anyhow::{Context, bail};
 use engine::UnitOfWork;
 use image::{Image, SymbolPattern};
 use report::Format;
-use table::{Table, Value, separated};
+use table::{Table, Value, rounded, separated};
 
 use crate::console::Console;
 use crate::counting::{count_steady, counts_of_trace, names_in_work, run_counts_of};
@@ -230,7 +230,6 @@ impl Gate {
         if !self.threshold.is_exceeded(before, after) {
             return Ok(false);
         }
-        let digits = |n: f64| separated(&format!("{n:.0}"));
         let share = if before > 0.0 {
             format!(", {:+.2} %", 100.0 * (after - before) / before)
         } else {
@@ -238,16 +237,16 @@ impl Gate {
         };
         text::message!(
             "{what} grew from {} to {} instructions (+{}{share}), more than --fail-above allows",
-            digits(before),
-            digits(after),
-            digits(after - before)
+            rounded(before),
+            rounded(after),
+            rounded(after - before)
         );
         let growth = |(name, n): (_, &f64)| (name, n - a.functions.get(name).unwrap_or(&0.0));
         let mut worst: Vec<(&FunctionName, f64)> =
             b.functions.iter().map(growth).filter(|(_, n)| *n >= 0.5).collect();
         worst.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         for (name, n) in worst.iter().take(if self.function.is_some() { 0 } else { WORST }) {
-            text::message!("note: {} in {}: +{}", name.function, name.image, digits(*n));
+            text::message!("note: {} in {}: +{}", name.function, name.image, rounded(*n));
         }
         Ok(true)
     }

@@ -316,10 +316,8 @@ impl RdbStudy {
             heading: "What is left".into(),
             blocks: self.findings.last().cloned().map(PageBlock::Table).into_iter().collect(),
         });
-        let figure = |value: f64, label: &str| PageFigure {
-            value: table::separated(&format!("{value:.0}")),
-            label: label.into(),
-        };
+        let figure =
+            |value: f64, label: &str| PageFigure { value: table::rounded(value), label: label.into() };
         Ok(Page {
             title: "Tuning an OLTP program".into(),
             headline: format!(

@@ -93,6 +93,11 @@ impl Table {
     }
 }
 
+/// A number without its decimals, with a comma before every three digits.
+pub fn rounded(number: f64) -> String {
+    separated(&format!("{number:.0}"))
+}
+
 /// Digits with a comma before every three.
 pub fn separated(digits: &str) -> String {
     let mut separated = String::new();

@@ -3,7 +3,7 @@
 
 use analysis::paper;
 use report::{Arrangement, Chart, Error, Page, PageBlock, PageFigure, PageSection};
-use table::Table;
+use table::{Table, rounded};
 
 use super::{ModeResult, Study, schemes, tables};
 
@@ -58,13 +58,10 @@ fn figures(study: &Study) -> Vec<PageFigure> {
     let [a, b] = first.runs.each_ref().map(tables::geometric_mean);
     let mut figures = vec![
         PageFigure {
-            value: thousands(a),
+            value: rounded(a),
             label: format!("instructions a transaction in the *original* build ({})", first.mode.name),
         },
-        PageFigure {
-            value: thousands(b),
-            label: "in the *byte/word* build, for the same transactions".into(),
-        },
+        PageFigure { value: rounded(b), label: "in the *byte/word* build, for the same transactions".into() },
     ];
     let library = |build: usize| study.statics[build].iter().find(|image| image.image.contains("sqlite"));
     if let (Some(original), Some(byte_word)) = (library(0), library(1)) {
@@ -80,17 +77,6 @@ fn figures(study: &Study) -> Vec<PageFigure> {
         });
     }
     figures
-}
-
-fn thousands(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).expect("digits are ASCII"))
-        .collect();
-    groups.join(",")
 }
 
 /// A change in percent with a true minus sign.

@@ -1,6 +1,7 @@
 //! The report of the study as a page.
 
 use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
+use table::rounded;
 
 use super::benchmarks::STEPS;
 use super::tables::{self, PRINTED};
@@ -16,10 +17,7 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
     let (unit, title) = (first.benchmark.unit(), first.benchmark.title());
     let [before, after] = [0, last].map(|step| tables::mean(&first.operations(step)));
     let change = first.change(0, last);
-    let figure = |value: f64, label: &str| PageFigure {
-        value: table::separated(&format!("{value:.0}")),
-        label: label.into(),
-    };
+    let figure = |value: f64, label: &str| PageFigure { value: rounded(value), label: label.into() };
     let interval = change.half_width.map_or(String::new(), |half| format!(" ± {half:.1}"));
     let of_all = |tables: &dyn Fn(&super::BenchmarkResult) -> Vec<table::Table>| {
         study.benchmarks.iter().flat_map(tables).collect::<Vec<_>>()
@@ -35,16 +33,19 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
     Ok(Page {
         title: "A server on CC-NUMA".into(),
         headline: format!(
-            "A {unit} of {title} on {MOST_CLIENTS} PostgreSQL processes needs {before:.0} operations between the nodes of a machine of 1998, \
-             and {after:.0} after changes ({:.1}{interval} %)",
+            "A {unit} of {title} on {MOST_CLIENTS} PostgreSQL processes needs {} operations between the nodes of a machine of 1998, \
+             and {} after changes ({:.1}{interval} %)",
+            rounded(before),
+            rounded(after),
             change.percent
         ),
         lead: vec![
             format!(
                 "In 1998 Data General tuned DG/UX and Oracle for a machine of nodes that was not built yet, by traces of a smaller machine \
                  and a simulation of its caches and SCI directories. What mattered was the number of operations on the interconnect for a \
-                 unit of work: {:.0} for a New-Order transaction of TPC-C at first, and {:.0} in the end.",
-                PRINTED[0].1, PRINTED[1].1
+                 unit of work: {} for a New-Order transaction of TPC-C at first, and {} in the end.",
+                rounded(PRINTED[0].1),
+                rounded(PRINTED[1].1)
             ),
             format!(
                 "Here a PostgreSQL server with {MOST_CLIENTS} clients is traced, and the same machine simulated: four nodes of four Pentium Pro, \
