@@ -89,7 +89,8 @@ impl Table {
     }
 
     fn has_distinct_columns(&self) -> bool {
-        let names: std::collections::HashSet<&str> = self.columns.iter().map(|column| &*column.name).collect();
+        let names: std::collections::HashSet<&str> =
+            self.columns.iter().map(|column| &*column.name).collect();
         names.len() == self.columns.len()
     }
 

@@ -18,7 +18,7 @@ use crate::workload::{BuildTarget, EditableSources, Recipe, Workload};
 /// The images of a workload, compiled with one set of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// The toolchain's name: `original`, `byte-word` or `native`.
+    /// The toolchain's name, such as `original` or `native`.
     pub name: &'static str,
     /// The switches that make this build differ from others.
     pub flags: &'static [&'static str],

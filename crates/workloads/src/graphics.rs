@@ -60,6 +60,7 @@ pub(crate) const SOURCES: &[Source] = &[
     graphics_source!("protocol/protocol.h"),
     graphics_source!("protocol/queries.c"),
     graphics_source!("queries.def"),
+    graphics_source!("server/answers.c"),
     graphics_source!("server/decode.c"),
     graphics_source!("server/draw.c"),
     graphics_source!("server/main.c"),
@@ -112,3 +113,28 @@ pub(crate) const GRAPHICS: Workload = Workload {
     gauges: &[],
     toolchains: &[ORIGINAL, EXACT_TRAPS, EV6, NATIVE],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files of the build's folders that it does not take: a fuzzer, and what needs an X server.
+    const OTHERS: [&str; 2] = ["server/fuzz.c", "server/present.c"];
+
+    #[test]
+    fn the_sources_are_all_files_of_the_build() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/graphics");
+        for part in ["", "protocol/", "server/", "xlib/"] {
+            for entry in std::fs::read_dir(folder.join(part)).unwrap() {
+                let entry = entry.unwrap();
+                let name = format!("{part}{}", entry.file_name().to_string_lossy());
+                let is_source = SOURCES.iter().any(|source| match source {
+                    Source::Embedded { name: known, .. } => known.strip_prefix("source/") == Some(&name),
+                    _ => false,
+                });
+                let is_file = entry.file_type().unwrap().is_file() && !OTHERS.contains(&name.as_str());
+                assert_eq!(is_source, is_file, "{name}");
+            }
+        }
+    }
+}

@@ -49,15 +49,13 @@ pub fn summary(sharing: &SharingAnalysis) -> Table {
         ]
     });
     let devices = sharing.devices();
-    let of_devices = (*devices != DeviceCounts::default()).then(|| {
-        [
-            ("lines read by devices", devices.reads),
-            ("of these supplied by caches", devices.supplied),
-            ("lines written by devices", devices.writes),
-            ("of these put into caches", devices.placed),
-            ("copies that they invalidated", devices.invalidated),
-        ]
-    });
+    let of_devices = (*devices != DeviceCounts::default()).then_some([
+        ("lines read by devices", devices.reads),
+        ("of these supplied by caches", devices.supplied),
+        ("lines written by devices", devices.writes),
+        ("of these put into caches", devices.placed),
+        ("copies that they invalidated", devices.invalidated),
+    ]);
     let counted =
         rows.into_iter().chain(on_nodes.into_iter().flatten()).chain(of_devices.into_iter().flatten());
     let counted = counted.map(|(what, count)| (what.to_string(), count));

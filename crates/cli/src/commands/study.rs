@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use studies::spike::SpikeStudyProgress;
 use studies::strides::StridesStudyProgress;
 use studies::{
-    StudyProgress, StudyReport, byteword, graphics, network, numa, rdb, smp, spike, strides, system, tpcc, tpch, vlm,
+    StudyProgress, StudyReport, byteword, graphics, network, numa, rdb, smp, spike, strides, system, tpcc,
+    tpch, vlm,
 };
 use workloads::build::BuildProgress;
 

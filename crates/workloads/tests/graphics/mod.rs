@@ -27,7 +27,10 @@ fn special_paths_equal_the_generic_one_and_pictures_are_those_of_mesa_by_every_w
     assert!(!errors.contains("warning:"), "{errors}");
     let paths = testing::sample("8 paths equal", "396 paths equal");
     assert!(printed.contains(paths) && printed.contains("75 pictures are as expected"), "{printed}");
-    assert!(printed.contains("pictures by a socket, a ring and command buffers are those drawn without a server"), "{printed}");
+    assert!(
+        printed.contains("pictures by a socket, a ring and command buffers are those drawn without a server"),
+        "{printed}"
+    );
     assert!(printed.contains("a server that is killed: its clients end"), "{printed}");
     // Fuzzing asserts that requests were taken, too.
     let sessions = printed.lines().find(|line| line.contains("sessions: ")).unwrap();
