@@ -82,8 +82,7 @@ pub(super) fn stages(results: &[ViewerResult]) -> Result<Vec<StageTimes>, Error>
     let mut all = Vec::new();
     for device in devices()? {
         for (number, system) in SYSTEMS.iter().enumerate() {
-            let milliseconds =
-                |cycles: f64| cycles / system.machine(None).processor.clock_mhz as f64 / 1000.0;
+            let milliseconds = |cycles: f64| cycles / system.machine(None).processor.clock_mhz / 1000.0;
             for path in 0..2 {
                 for (test, result) in TESTS.iter().zip(results) {
                     let cycles = &result.cycles[number];
@@ -128,7 +127,7 @@ pub(super) fn composites(results: &[ViewerResult], stages: &[StageTimes]) -> Vec
         })
         .collect();
     for (number, system) in SYSTEMS.iter().enumerate() {
-        let mhz = system.machine(None).processor.clock_mhz as f64;
+        let mhz = system.machine(None).processor.clock_mhz;
         let rate = composite(results.iter().map(|result| mhz * 1e6 / result.cycles[number].drawn));
         all.push(CompositeRate {
             machine: system.label.into(),

@@ -99,7 +99,7 @@ pub(super) fn by_conditions(runner: &GraphicsRunner) -> Result<Vec<VertexCost>, 
             cycles: Some(cycles),
             instruction_misses: Some(cost.instruction_misses[0] as f64 / thousands),
             data_misses: Some(cost.data_misses[0] as f64 / thousands),
-            rate: job.machines[0].processor.clock_mhz as f64 / cycles,
+            rate: job.machines[0].processor.clock_mhz / cycles,
         }
     });
     let mut all: Vec<VertexCost> = on_alpha.collect();
