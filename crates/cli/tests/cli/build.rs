@@ -29,9 +29,9 @@ fn unknown_workloads_are_answered_by_the_known_ones() {
     let outcome = outcome(build_in(folder.path(), &["tpcd"]));
     assert_eq!(outcome.status.code(), Some(2));
     assert!(
-        outcome
-            .stderr
-            .contains("[possible values: tpcb, tpcc, tpch, orders, postgresql, spmv, technical, network, lwip]"),
+        outcome.stderr.contains(
+            "[possible values: tpcb, tpcc, tpch, orders, postgresql, spmv, technical, network, lwip]"
+        ),
         "{}",
         outcome.stderr
     );
