@@ -24,8 +24,13 @@ struct open_socket {
     uint64_t activity;       /* Counts calls that move data: edges of epoll. */
 };
 
-/* The host's function behind one of ours. */
-#define REAL(function) ((__typeof__(&function))preload_real(#function))
+/* The host's function behind one of ours, which is looked up once. */
+#define REAL(function) \
+    (*({ \
+        static __typeof__(&function) found; \
+        if (!found) found = (__typeof__(&function))preload_real(#function); \
+        found; \
+    }))
 void *preload_real(const char *name);
 
 /* The socket of a descriptor, with the stack locked; NULL, without a lock, if it is not the stack's. */
