@@ -48,7 +48,7 @@ fn traces_of_other_instruction_sets_are_read() {
     assert!(source.contains("static void fill(void)"), "{source}");
     // Instructions are disassembled from their code.
     assert!(source.lines().any(|line| line.contains("    ret")), "{source}");
-    let arrays = csv("strides --by array");
+    let arrays = run(&format!("strides --by array --format csv {trace}")).noted_success();
     assert!(arrays.contains("numbers,"), "{arrays}");
     // The stores are those of the loop and of the call.
     let kinds = csv("show --table kinds");

@@ -69,6 +69,7 @@ pub(super) fn observe(
     let observed = observed.map_err(|error| error.to_string())?;
     let WithClasses { model, classes } = &observed.model;
     let on_machine = |index: usize| {
+        let structures = names(&machines[index].1);
         let caches = SummedOverProcesses(model.all_models().map(|models| &models.caches[index]).collect());
         let times = SummedOverProcesses(model.all_models().map(|models| &models.times[index]).collect());
         let (misses, cycles) = (class_sums(&caches, classes), class_sums(&times, classes));
@@ -80,13 +81,12 @@ pub(super) fn observe(
                 units: misses.units,
                 instructions: misses.row[0],
                 cycles: cycles.row[0],
-                misses: misses.row[1..].to_vec(),
+                // Lines that the caches moved follow.
+                misses: misses.row[1..=structures.len()].to_vec(),
             })
         };
-        OnMachine {
-            structures: names(&machines[index].1),
-            transactions: CLASSES.iter().filter_map(transaction).collect(),
-        }
+        let transactions = CLASSES.iter().filter_map(transaction).collect();
+        OnMachine { structures, transactions }
     };
     Ok(((0..machines.len()).map(on_machine).collect(), observed.ending))
 }

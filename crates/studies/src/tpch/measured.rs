@@ -154,6 +154,7 @@ impl<'a> FunctionComponents<'a> {
 
     fn components(&self, caches: &Caches, time: Option<&TimingModel>) -> BTreeMap<String, ComponentMeasured> {
         let mut components: BTreeMap<String, ComponentMeasured> = BTreeMap::new();
+        let structures = caches.structures().len();
         for (id, block) in self.trace.blocks().iter().enumerate() {
             let Some(rows) = caches.rows(id as BlockId) else { continue };
             let sites = time.map_or_else(Vec::new, |time| time.sites(id as BlockId));
@@ -163,7 +164,8 @@ impl<'a> FunctionComponents<'a> {
             {
                 let component = self.component(block, address);
                 let spent = components.entry(component).or_default();
-                spent.add(row[0], &row[1..], cycles);
+                // Lines that the caches moved follow the misses.
+                spent.add(row[0], &row[1..=structures], cycles);
             }
         }
         components
